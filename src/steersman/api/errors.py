@@ -1,0 +1,215 @@
+"""One exception tree from the API's Status.
+
+::
+
+    ApiError
+    ├── BadRequest (400)
+    ├── Unauthorized (401)
+    ├── Forbidden (403)
+    ├── NotFound (404)
+    ├── MethodNotAllowed (405)
+    ├── NotAcceptable (406)
+    ├── Conflict (409)
+    │   └── AlreadyExists (409, reason AlreadyExists)
+    ├── Expired (410)          the resourceVersion or continue token is too old
+    ├── TooLarge (413)
+    ├── UnsupportedMediaType (415)
+    ├── Invalid (422)
+    ├── TooManyRequests (429)
+    ├── ServerError (5xx)
+    │   ├── ServiceUnavailable (503)
+    │   └── ServerTimeout (504)
+    └── Unreachable            no answer: refused, reset, timed out
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One reason of a refusal: which field, what is wrong."""
+
+    reason: str
+    message: str
+    field: str
+
+
+class ApiError(Exception):
+    """A request that was refused or not answered.
+
+    ``uncertain`` is true where the server may have carried the request out all the same: the
+    connection broke or timed out after it was sent.
+    """
+
+    code = 0
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: int | None = None,
+        reason: str = "",
+        causes: tuple[Cause, ...] = (),
+        retry_after: float | None = None,
+        uncertain: bool = False,
+        details: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = self.code if code is None else code
+        self.reason = reason
+        self.causes = causes
+        self.retry_after = retry_after
+        self.uncertain = uncertain
+        self.details = dict(details or {})
+
+    def caused_by(self, reason: str) -> bool:
+        """Whether one of the causes has this reason, such as ``NamespaceTerminating``."""
+        return any(cause.reason == reason for cause in self.causes)
+
+
+class BadRequest(ApiError):
+    code = 400
+
+
+class Unauthorized(ApiError):
+    code = 401
+
+
+class Forbidden(ApiError):
+    code = 403
+
+
+class NotFound(ApiError):
+    code = 404
+
+
+class MethodNotAllowed(ApiError):
+    code = 405
+
+
+class NotAcceptable(ApiError):
+    code = 406
+
+
+class Conflict(ApiError):
+    code = 409
+
+
+class AlreadyExists(Conflict):
+    pass
+
+
+class Expired(ApiError):
+    code = 410
+
+
+class TooLarge(ApiError):
+    code = 413
+
+
+class UnsupportedMediaType(ApiError):
+    code = 415
+
+
+class Invalid(ApiError):
+    code = 422
+
+
+class TooManyRequests(ApiError):
+    code = 429
+
+
+class ServerError(ApiError):
+    code = 500
+
+
+class ServiceUnavailable(ServerError):
+    code = 503
+
+
+class ServerTimeout(ServerError):
+    code = 504
+
+
+class Unreachable(ApiError):
+    """No answer came: connection refused, reset, or timed out."""
+
+
+_BY_CODE: dict[int, type[ApiError]] = {
+    cls.code: cls
+    for cls in (
+        BadRequest,
+        Unauthorized,
+        Forbidden,
+        NotFound,
+        MethodNotAllowed,
+        NotAcceptable,
+        Conflict,
+        Expired,
+        TooLarge,
+        UnsupportedMediaType,
+        Invalid,
+        TooManyRequests,
+        ServerError,
+        ServiceUnavailable,
+        ServerTimeout,
+    )
+}
+
+
+def from_status(status: Mapping[str, Any], *, code: int = 0, retry_after: float | None = None) -> ApiError:
+    """The exception for a Status document.
+
+    Tolerates anything: a proxy's or a broken server's answer is still one error, never a crash.
+    ``code`` is the HTTP status, used where the document has none.
+    """
+    code = status.get("code") if isinstance(status.get("code"), int) else code or 500
+    reason = status.get("reason") if isinstance(status.get("reason"), str) else ""
+    message = status.get("message") if isinstance(status.get("message"), str) else ""
+    details = status.get("details") if isinstance(status.get("details"), Mapping) else {}
+    causes = tuple(
+        Cause(str(c.get("reason", "")), str(c.get("message", "")), str(c.get("field", "")))
+        for c in details.get("causes") or ()
+        if isinstance(c, Mapping)
+    )
+    if retry_after is None and isinstance(details.get("retryAfterSeconds"), int | float):
+        retry_after = float(details["retryAfterSeconds"]) or None
+    cls = _BY_CODE.get(code, ServerError if code >= 500 else ApiError)
+    if cls is Conflict and reason == "AlreadyExists":
+        cls = AlreadyExists
+    return cls(
+        message or f"the server answered {code}",
+        code=code,
+        reason=reason,
+        causes=causes,
+        retry_after=retry_after,
+        details=details,
+    )
+
+
+def to_status(error: ApiError) -> dict[str, Any]:
+    """The Status document of an error: what the embedded server answers with."""
+    details = dict(error.details)
+    if error.causes:
+        details["causes"] = [
+            {"reason": c.reason, "message": c.message, "field": c.field} for c in error.causes
+        ]
+    if error.retry_after:
+        details["retryAfterSeconds"] = int(error.retry_after)
+    status: dict[str, Any] = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": error.message,
+        "reason": error.reason,
+        "code": error.code,
+    }
+    if details:
+        status["details"] = details
+    return status

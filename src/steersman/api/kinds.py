@@ -1,0 +1,270 @@
+"""The objects the controllers work with: each kind with just the fields some controller reads.
+
+These are *views*. Caches decode straight into them, so what no controller looks at is never
+allocated, and mypy refuses a controller that reads a field the cache does not keep: to use one
+more field, add it here. `steersman.api.generated` has every field of every kind; an object of
+those types has all the fields of the view and can stand in for it (the in-process server does so).
+
+Pod templates pass through controllers untouched, so their spec is `Opaque`: raw JSON when it came
+over the wire, a full struct when it came from the in-process server; never looked into here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+import msgspec
+
+from steersman.api.scheme import Key, Kind, register
+
+EMPTY: Mapping[str, Any] = MappingProxyType({})
+"""The shared empty map: a default that costs nothing per object."""
+
+Opaque: TypeAlias = msgspec.Raw
+
+
+class Struct(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """Base of all API structs: immutable, compact, absent fields stay absent."""
+
+
+# -- metadata ---------------------------------------------------------------------------------
+
+
+class OwnerReference(Struct, frozen=True):
+    apiVersion: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool | None = None
+    blockOwnerDeletion: bool | None = None
+
+
+class ObjectMeta(Struct, frozen=True):
+    """All of an object's metadata but ``managedFields``, which is two fifths of a pod."""
+
+    name: str = ""
+    generateName: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resourceVersion: str = ""
+    generation: int = 0
+    creationTimestamp: datetime | None = None
+    deletionTimestamp: datetime | None = None
+    deletionGracePeriodSeconds: int | None = None
+    labels: Mapping[str, str] = EMPTY
+    annotations: Mapping[str, str] = EMPTY
+    ownerReferences: tuple[OwnerReference, ...] = ()
+    finalizers: tuple[str, ...] = ()
+
+
+class Object(Struct, frozen=True):
+    """What every kind has. On its own it reads any resource as metadata only."""
+
+    metadata: ObjectMeta = ObjectMeta()
+
+    @property
+    def key(self) -> Key:
+        return Key(self.metadata.namespace, self.metadata.name)
+
+
+class Condition(Struct, frozen=True):
+    """Every kind's conditions: each uses some of these fields."""
+
+    type: str = ""
+    status: str = ""
+    observedGeneration: int | None = None
+    lastProbeTime: datetime | None = None
+    lastUpdateTime: datetime | None = None
+    lastTransitionTime: datetime | None = None
+    reason: str = ""
+    message: str = ""
+
+
+class LabelSelectorRequirement(Struct, frozen=True):
+    key: str = ""
+    operator: str = ""
+    values: tuple[str, ...] = ()
+
+
+class LabelSelector(Struct, frozen=True):
+    matchLabels: Mapping[str, str] = EMPTY
+    matchExpressions: tuple[LabelSelectorRequirement, ...] = ()
+
+
+# -- pods -------------------------------------------------------------------------------------
+
+
+class InitContainer(Struct, frozen=True):
+    name: str = ""
+    restartPolicy: str = ""
+
+
+class PodSpec(Struct, frozen=True):
+    nodeName: str = ""
+    initContainers: tuple[InitContainer, ...] = ()
+
+
+class ContainerStatus(Struct, frozen=True):
+    name: str = ""
+    restartCount: int = 0
+
+
+class PodStatus(Struct, frozen=True):
+    phase: str = ""
+    startTime: datetime | None = None
+    conditions: tuple[Condition, ...] = ()
+    containerStatuses: tuple[ContainerStatus, ...] = ()
+    initContainerStatuses: tuple[ContainerStatus, ...] = ()
+
+
+class Pod(Object, frozen=True):
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+
+class PodTemplateSpec(Struct, frozen=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: Opaque = Opaque(b"{}")
+
+
+class NewPod(Struct, frozen=True):
+    """A pod as a workload controller sends it: metadata of its own, the template's spec as it is."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: Opaque = Opaque(b"{}")
+
+
+# -- workloads --------------------------------------------------------------------------------
+
+
+class ReplicaSetSpec(Struct, frozen=True):
+    replicas: int | None = None
+    minReadySeconds: int = 0
+    selector: LabelSelector | None = None
+    template: PodTemplateSpec = PodTemplateSpec()
+
+
+class ReplicaSetStatus(Struct, frozen=True):
+    """The one field the server always writes, ``replicas``, has no default, so it is never left out."""
+
+    replicas: int
+    fullyLabeledReplicas: int = 0
+    readyReplicas: int = 0
+    availableReplicas: int = 0
+    terminatingReplicas: int | None = None
+    observedGeneration: int = 0
+    conditions: tuple[Condition, ...] = ()
+
+
+class ReplicaSet(Object, frozen=True):
+    spec: ReplicaSetSpec = ReplicaSetSpec()
+    status: ReplicaSetStatus = ReplicaSetStatus(replicas=0)
+
+
+class ReplicationControllerSpec(Struct, frozen=True):
+    replicas: int | None = None
+    minReadySeconds: int = 0
+    selector: Mapping[str, str] = EMPTY
+    template: PodTemplateSpec | None = None
+
+
+class ReplicationController(Object, frozen=True):
+    spec: ReplicationControllerSpec = ReplicationControllerSpec()
+    status: ReplicaSetStatus = ReplicaSetStatus(replicas=0)
+
+
+class RollingUpdate(Struct, frozen=True):
+    maxUnavailable: int | str | None = None
+    maxSurge: int | str | None = None
+
+
+class DeploymentStrategy(Struct, frozen=True):
+    type: str = ""
+    rollingUpdate: RollingUpdate | None = None
+
+
+class DeploymentSpec(Struct, frozen=True):
+    replicas: int | None = None
+    selector: LabelSelector | None = None
+    template: PodTemplateSpec = PodTemplateSpec()
+    strategy: DeploymentStrategy = DeploymentStrategy()
+    minReadySeconds: int = 0
+    revisionHistoryLimit: int | None = None
+    paused: bool = False
+    progressDeadlineSeconds: int | None = None
+
+
+class DeploymentStatus(Struct, frozen=True):
+    observedGeneration: int = 0
+    replicas: int = 0
+    updatedReplicas: int = 0
+    readyReplicas: int = 0
+    availableReplicas: int = 0
+    unavailableReplicas: int = 0
+    terminatingReplicas: int | None = None
+    conditions: tuple[Condition, ...] = ()
+    collisionCount: int | None = None
+
+
+class Deployment(Object, frozen=True):
+    spec: DeploymentSpec = DeploymentSpec()
+    status: DeploymentStatus = DeploymentStatus()
+
+
+class JobSpec(Struct, frozen=True):
+    ttlSecondsAfterFinished: int | None = None
+
+
+class JobStatus(Struct, frozen=True):
+    completionTime: datetime | None = None
+    conditions: tuple[Condition, ...] = ()
+
+
+class Job(Object, frozen=True):
+    spec: JobSpec = JobSpec()
+    status: JobStatus = JobStatus()
+
+
+# -- cluster ----------------------------------------------------------------------------------
+
+
+class NamespaceStatus(Struct, frozen=True):
+    phase: str = ""
+
+
+class Namespace(Object, frozen=True):
+    status: NamespaceStatus = NamespaceStatus()
+
+
+class ServiceAccount(Object, frozen=True):
+    pass
+
+
+class LeaseSpec(Struct, frozen=True):
+    holderIdentity: str | None = None
+    leaseDurationSeconds: int | None = None
+    acquireTime: datetime | None = None
+    renewTime: datetime | None = None
+    leaseTransitions: int | None = None
+    strategy: str | None = None
+    preferredHolder: str | None = None
+
+
+class Lease(Object, frozen=True):
+    spec: LeaseSpec = LeaseSpec()
+
+
+PODS = register(Kind("", "v1", "Pod", "pods", True, Pod))
+REPLICATIONCONTROLLERS = register(
+    Kind("", "v1", "ReplicationController", "replicationcontrollers", True, ReplicationController)
+)
+REPLICASETS = register(Kind("apps", "v1", "ReplicaSet", "replicasets", True, ReplicaSet))
+DEPLOYMENTS = register(Kind("apps", "v1", "Deployment", "deployments", True, Deployment))
+JOBS = register(Kind("batch", "v1", "Job", "jobs", True, Job))
+NAMESPACES = register(Kind("", "v1", "Namespace", "namespaces", False, Namespace))
+SERVICEACCOUNTS = register(Kind("", "v1", "ServiceAccount", "serviceaccounts", True, ServiceAccount))
+LEASES = register(Kind("coordination.k8s.io", "v1", "Lease", "leases", True, Lease))
+NEW_PODS = register(PODS.as_(NewPod))

@@ -1,0 +1,150 @@
+"""`Api`: the ten verbs. The seam between control loops and whatever serves them.
+
+`steersman.client.http` speaks to any Kubernetes API server; `steersman.server.local` is the
+embedded one in the same process. Faults and throttles wrap an `Api`. All failures are raised as
+`steersman.api.errors.ApiError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Generic, Literal, Protocol, TypeVar
+
+from steersman.api.scheme import Kind
+
+T = TypeVar("T")
+
+
+class EventType(Enum):
+    ADDED = "ADDED"
+    MODIFIED = "MODIFIED"
+    DELETED = "DELETED"
+    BOOKMARK = "BOOKMARK"
+
+
+@dataclass(frozen=True, slots=True)
+class WatchEvent(Generic[T]):
+    """One line of a watch. An ERROR line is never an event: it is raised as the error it carries."""
+
+    type: EventType
+    obj: T | None
+    """None for a bookmark."""
+    resource_version: str
+    initial_end: bool = False
+    """A bookmark that ends the initial events of a streamed list."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    """One page of a list."""
+
+    items: list[T]
+    resource_version: str
+    continue_: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """An object that could not be read as its type: kept as what is known of it, never dropped
+    silently and never a reason to stop reading the others."""
+
+    namespace: str
+    name: str
+    uid: str
+    resource_version: str
+    error: str
+
+
+class Api(Protocol):
+    """Ten verbs. ``namespace=""`` is all namespaces, or a cluster-scoped kind."""
+
+    async def get(self, kind: Kind[T], namespace: str, name: str) -> T: ...
+
+    async def list(
+        self,
+        kind: Kind[T],
+        namespace: str = "",
+        *,
+        label_selector: str = "",
+        field_selector: str = "",
+        limit: int = 0,
+        continue_: str = "",
+        resource_version: str = "",
+        resource_version_match: Literal["", "Exact", "NotOlderThan"] = "",
+    ) -> Page[T | Unreadable]:
+        """One page; all of it when ``limit`` is 0."""
+        ...
+
+    def watch(
+        self,
+        kind: Kind[T],
+        namespace: str = "",
+        *,
+        label_selector: str = "",
+        field_selector: str = "",
+        resource_version: str = "",
+        send_initial_events: bool = False,
+        timeout_seconds: int | None = None,
+    ) -> AsyncIterator[WatchEvent[T | Unreadable]]:
+        """Changes since a resourceVersion, with bookmarks. Ends when the server ends it.
+
+        With ``send_initial_events`` it first streams what is there (`WatchList`), then a bookmark
+        with ``initial_end``; `Invalid`/`BadRequest` when the server does not know how.
+        """
+        ...
+
+    async def create(self, kind: Kind[T], namespace: str, body: object) -> T: ...
+
+    async def update(self, kind: Kind[T], namespace: str, name: str, body: object) -> T: ...
+
+    async def update_status(self, kind: Kind[T], namespace: str, name: str, body: object) -> T: ...
+
+    async def patch(
+        self,
+        kind: Kind[T],
+        namespace: str,
+        name: str,
+        body: object,
+        *,
+        content_type: str = "application/merge-patch+json",
+        subresource: str = "",
+        field_manager: str = "",
+        force: bool = False,
+    ) -> T: ...
+
+    async def delete(
+        self,
+        kind: Kind[Any],
+        namespace: str,
+        name: str,
+        *,
+        uid: str = "",
+        resource_version: str = "",
+        propagation: str | None = None,
+        grace: int | None = None,
+    ) -> None: ...
+
+    async def delete_collection(
+        self,
+        kind: Kind[Any],
+        namespace: str,
+        *,
+        label_selector: str = "",
+        field_selector: str = "",
+        propagation: str | None = None,
+    ) -> None: ...
+
+    async def subresource(
+        self,
+        kind: Kind[Any],
+        namespace: str,
+        name: str,
+        subresource: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        verb: Literal["get", "create", "update"] = "create",
+    ) -> dict[str, Any]:
+        """A subresource as plain documents: ``token``, ``scale``, ``eviction``, ``binding`` …"""
+        ...

@@ -1,0 +1,159 @@
+"""What a controller may say: awaitable values, no I/O.
+
+Awaiting an action hands it to whoever drives the coroutine (the live shell, an explainer, a test)
+and receives the answer; a refusal is thrown into the coroutine as an `ApiError`. Actions are
+frozen and compare by value, so a test states what a decision should say and compares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
+
+from steersman.api.errors import ApiError
+from steersman.api.kinds import Object
+from steersman.api.scheme import Kind
+
+T = TypeVar("T")
+O = TypeVar("O", bound=Object)  # noqa: E741  (the object an action is about)
+
+Propagation: TypeAlias = Literal["Background", "Foreground", "Orphan"]
+
+
+class PatchType(Enum):
+    """How a patch body is to be read; the value is its content type."""
+
+    MERGE = "application/merge-patch+json"
+    STRATEGIC = "application/strategic-merge-patch+json"
+    JSON = "application/json-patch+json"
+    APPLY = "application/apply-patch+yaml"
+
+
+class Action(Generic[T]):
+    """Something to be done by the driver, whose answer is a ``T``."""
+
+    __slots__ = ()
+
+    def __await__(self) -> Generator[Action[T], T, T]:
+        return (yield self)
+
+
+class Write(Action[T]):
+    """An action that changes the cluster: fenced by leadership, remembered for read-your-writes."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Create(Write[T]):
+    """Create an object; answers with what the server made of it."""
+
+    kind: Kind[T]
+    namespace: str
+    body: object
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateStatus(Write[O]):
+    """Replace the status. The metadata goes along (annotations are written, labels are not).
+
+    Not sent when the status is the one the object already has and no annotation changes.
+    """
+
+    obj: O
+    status: object
+    annotations: Mapping[str, str] | None = None
+    """The annotations to write in the same request, where they differ; None leaves them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patch(Write[O]):
+    """Change some fields. Put ``metadata.uid`` or ``resourceVersion`` in the body to be exact."""
+
+    obj: O
+    body: Mapping[str, Any]
+    type: PatchType = PatchType.MERGE
+    subresource: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Amend(Write[O]):
+    """Change the live document and put it back, for where only ``update`` is granted.
+
+    ``change`` edits the raw document in place; fields this program does not know survive.
+    A conflict with another writer is answered by reading and changing anew.
+    """
+
+    obj: O
+    change: Callable[[dict[str, Any]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Delete(Write[None]):
+    """Delete exactly this object: its uid is always a precondition."""
+
+    obj: Object
+    propagation: Propagation | None = None
+    exact: bool = False
+    """Also require the resourceVersion we know, so a change nobody looked at is never deleted."""
+    grace: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Evict(Write[None]):
+    """Ask for a pod to go, respecting disruption budgets."""
+
+    obj: Object
+
+
+@dataclass(frozen=True, slots=True)
+class ReadLive(Action[O]):
+    """Read the object from the server, past the cache. Raises `NotFound` when it is gone."""
+
+    obj: O
+
+
+@dataclass(frozen=True, slots=True)
+class Emit(Action[None]):
+    """Record an event about an object. Best effort: it never fails a decision."""
+
+    about: Object
+    type: Literal["Normal", "Warning"]
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Done(Generic[T]):
+    """An action of a batch that went through."""
+
+    value: T
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """An action of a batch that was refused."""
+
+    error: ApiError
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """An action of a batch that was not tried, since earlier ones were refused."""
+
+
+Outcome: TypeAlias = Done[T] | Failed | Skipped
+
+
+@dataclass(frozen=True, slots=True)
+class Batch(Action[list[Outcome[T]]]):
+    """Independent actions at once; answers one outcome each, in order, and never raises.
+
+    Slow start tries 1, then 2, 4, 8 …, and stops after the first group with a failure, so a
+    hopeless wish (a full quota) costs one refused request and not five hundred.
+    """
+
+    actions: tuple[Action[T], ...]
+    slow_start: bool = True

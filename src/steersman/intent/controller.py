@@ -1,0 +1,112 @@
+"""The declaration of a controller: what it watches, what it sees, what it decides."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+
+from steersman.api.kinds import Object
+from steersman.api.scheme import Key, Kind
+from steersman.intent.verdict import Verdict
+
+O = TypeVar("O", bound=Object)  # noqa: E741
+S = TypeVar("S")
+
+Index: TypeAlias = Callable[[Any], Iterable[Hashable]]
+"""The values under which a cache files an object, for `Cache.by`."""
+
+
+class Cache(Protocol[O]):
+    """One kind as the controller knows it now. All reads are of one instant."""
+
+    def get(self, key: Key) -> O | None: ...
+
+    def list(self, namespace: str | None = None) -> Iterable[O]:
+        """Everything, or everything in a namespace, in a stable order."""
+        ...
+
+    def by(self, index: str, value: Hashable) -> Iterable[O]:
+        """The objects filed under a value of one of the watch's indexes, in a stable order."""
+        ...
+
+
+class Caches(Protocol):
+    """The caches of a controller's watches."""
+
+    def __getitem__(self, kind: Kind[O]) -> Cache[O]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Change(Generic[O]):
+    """What happened to one object: appeared (no old), changed, or went (no new)."""
+
+    old: O | None
+    new: O | None
+
+    @property
+    def obj(self) -> O:
+        """The object as it is, or as it was last known."""
+        obj = self.new if self.new is not None else self.old
+        assert obj is not None
+        return obj
+
+
+def itself(caches: Caches, change: Change[Any]) -> Iterable[Key]:
+    """A change of an object is a reason to look at that object."""
+    key: Key = change.obj.key
+    return (key,)
+
+
+@dataclass(frozen=True, slots=True)
+class Watch(Generic[O]):
+    """A kind to follow, and which keys a change of it is a reason to look at."""
+
+    kind: Kind[O]
+    to: Callable[[Caches, Change[O]], Iterable[Key]] = itself
+    when: Callable[[O], bool] | None = None
+    """Only changes whose new (or last) state satisfies this count."""
+    indexes: Mapping[str, Index] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """A number the command line may set."""
+
+    name: str
+    default: int
+
+
+def first(controller: Controller[Any], caches: Caches, key: Key) -> Any:
+    """The plain `observe`: the object of the first watch."""
+    return caches[controller.watches[0].kind].get(key)
+
+
+@dataclass(frozen=True, slots=True)
+class Controller(Generic[S]):
+    """A control loop, declared.
+
+    The framework never runs a round on caches that have not yet seen the writes of the same key's
+    earlier rounds, so a decision may trust what it sees.
+    """
+
+    name: str
+    watches: tuple[Watch[Any], ...]
+    decide: Callable[[S, datetime], Awaitable[Verdict]]
+    workers: Flag
+    observe: Callable[[Caches, Key], S | None] | None = None
+    """Reads all caches in one synchronous step; None: the key's object is gone, nothing to decide.
+    Left out, a decision sees the object of the first watch."""
+    account: str = ""
+    """The ServiceAccount it acts as; upstream's name of it. Defaults to the name."""
+    aliases: tuple[str, ...] = ()
+    pace: float = 0.0
+    """The shortest time between two rounds of one key, in seconds, so bursts of changes are
+    answered by one status write instead of many. The first change is never delayed."""
+
+    def see(self, caches: Caches, key: Key) -> S | None:
+        if self.observe is not None:
+            return self.observe(caches, key)
+        seen: S | None = first(self, caches, key)
+        return seen
