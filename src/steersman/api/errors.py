@@ -168,10 +168,12 @@ def from_status(status: Mapping[str, Any], *, code: int = 0, retry_after: float 
     Tolerates anything: a proxy's or a broken server's answer is still one error, never a crash.
     ``code`` is the HTTP status, used where the document has none.
     """
-    code = status.get("code") if isinstance(status.get("code"), int) else code or 500
-    reason = status.get("reason") if isinstance(status.get("reason"), str) else ""
-    message = status.get("message") if isinstance(status.get("message"), str) else ""
-    details = status.get("details") if isinstance(status.get("details"), Mapping) else {}
+    said = status.get("code")
+    code = said if isinstance(said, int) and said else code or 500
+    reason = status.get("reason")
+    message = status.get("message")
+    details = status.get("details")
+    details = details if isinstance(details, Mapping) else {}
     causes = tuple(
         Cause(str(c.get("reason", "")), str(c.get("message", "")), str(c.get("field", "")))
         for c in details.get("causes") or ()
@@ -183,9 +185,9 @@ def from_status(status: Mapping[str, Any], *, code: int = 0, retry_after: float 
     if cls is Conflict and reason == "AlreadyExists":
         cls = AlreadyExists
     return cls(
-        message or f"the server answered {code}",
+        message if isinstance(message, str) and message else f"the server answered {code}",
         code=code,
-        reason=reason,
+        reason=reason if isinstance(reason, str) else "",
         causes=causes,
         retry_after=retry_after,
         details=details,

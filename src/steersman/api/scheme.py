@@ -7,6 +7,7 @@ writes them and `kind_of` knows them. Several types may stand for one kind: the 
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Generic, NamedTuple, TypeVar, cast
@@ -38,7 +39,7 @@ class Kind(Generic[T]):
     plural: str
     """The path segment: ``pods``."""
     namespaced: bool
-    type: type[T]
+    type: builtins.type[T]
     """What a document of this kind decodes to. ``dict`` keeps every field as it came."""
 
     @property
@@ -55,7 +56,7 @@ class Kind(Generic[T]):
         """The same resource as plain documents, for what must pass through untouched."""
         return cast("Kind[dict[str, Any]]", replace(cast("Kind[Any]", self), type=dict))
 
-    def as_(self, type_: type[U]) -> Kind[U]:
+    def as_(self, type_: builtins.type[U]) -> Kind[U]:
         """The same resource read as another type."""
         return cast("Kind[U]", replace(cast("Kind[Any]", self), type=type_))
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
+from steersman.api.kinds import ObjectMeta
 from steersman.api.scheme import Kind
 
 T = TypeVar("T")
@@ -47,13 +48,13 @@ class Page(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """An object that could not be read as its type: kept as what is known of it, never dropped
-    silently and never a reason to stop reading the others."""
+    """An object that could not be read as its type: what is known of it, and what is wrong.
 
-    namespace: str
-    name: str
-    uid: str
-    resource_version: str
+    It is never dropped (a pod we cannot read is still a pod) and never a reason to stop reading
+    the others.
+    """
+
+    metadata: ObjectMeta
     error: str
 
 

@@ -12,22 +12,23 @@ from steersman.api.scheme import Key, Kind
 from steersman.intent.verdict import Verdict
 
 O = TypeVar("O", bound=Object)  # noqa: E741
+O_co = TypeVar("O_co", bound=Object, covariant=True)
 S = TypeVar("S")
 
 Index: TypeAlias = Callable[[Any], Iterable[Hashable]]
 """The values under which a cache files an object, for `Cache.by`."""
 
 
-class Cache(Protocol[O]):
+class Cache(Protocol[O_co]):
     """One kind as the controller knows it now. All reads are of one instant."""
 
-    def get(self, key: Key) -> O | None: ...
+    def get(self, key: Key) -> O_co | None: ...
 
-    def list(self, namespace: str | None = None) -> Iterable[O]:
+    def list(self, namespace: str | None = None) -> Iterable[O_co]:
         """Everything, or everything in a namespace, in a stable order."""
         ...
 
-    def by(self, index: str, value: Hashable) -> Iterable[O]:
+    def by(self, index: str, value: Hashable) -> Iterable[O_co]:
         """The objects filed under a value of one of the watch's indexes, in a stable order."""
         ...
 
