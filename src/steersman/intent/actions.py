@@ -126,6 +126,14 @@ class Emit(Action[None]):
 
 
 @dataclass(frozen=True, slots=True)
+class Measure(Action[None]):
+    """Observe a value for one of the manager's histograms."""
+
+    metric: str
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
 class Done(Generic[T]):
     """An action of a batch that went through."""
 

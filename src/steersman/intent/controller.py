@@ -95,7 +95,7 @@ class Controller(Generic[S]):
     name: str
     watches: tuple[Watch[Any], ...]
     decide: Callable[[S, datetime], Awaitable[Verdict]]
-    workers: Flag
+    workers: Flag | int
     observe: Callable[[Caches, Key], S | None] | None = None
     """Reads all caches in one synchronous step; None: the key's object is gone, nothing to decide.
     Left out, a decision sees the object of the first watch."""

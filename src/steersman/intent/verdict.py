@@ -23,3 +23,11 @@ class Wake:
 
 
 Verdict: TypeAlias = Rest | Wake
+
+
+class Nonsense(Exception):
+    """The object asks for something that cannot be, past what the server should let through.
+
+    Raised by a decision: its round fails alone, is counted and shown, and is tried again with
+    back-off, in case somebody mends the object.
+    """

@@ -1,0 +1,351 @@
+"""replicaset and replicationcontroller (a decision): keep as many pods as were asked for.
+
+One code for both kinds: a ReplicationController differs in how its selector is written and in not
+counting terminating pods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TypeAlias
+
+import msgspec
+
+from steersman.api import conditions, pods
+from steersman.api.errors import ApiError, NotFound
+from steersman.api.kinds import (
+    PODS,
+    REPLICASETS,
+    REPLICATIONCONTROLLERS,
+    Condition,
+    LabelSelector,
+    NewPod,
+    ObjectMeta,
+    Pod,
+    PodTemplateSpec,
+    ReplicaSet,
+    ReplicaSetStatus,
+    ReplicationController,
+)
+from steersman.api.meta import controller_of, owner_reference, seconds
+from steersman.api.scheme import Key, Kind
+from steersman.api.selectors import Selector, compile_selector
+from steersman.controllers.shared.claiming import claim
+from steersman.controllers.shared.indexes import BY_CONTROLLER, CONTROLLED, controlled_by, orphans_in
+from steersman.intent.actions import Batch, Create, Delete, Done, Emit, Failed, Measure, UpdateStatus
+from steersman.intent.controller import Cache, Caches, Change, Controller, Flag, Watch
+from steersman.intent.verdict import Nonsense, Rest, Verdict, Wake
+
+BURST = 500
+"""The most pods created or deleted in one round; upstream's BurstReplicas."""
+
+PACE = 0.1
+"""Seconds between two looks at one set: a burst of pods becoming ready is one status write."""
+
+LONGEST_NAME = 253
+
+Owner: TypeAlias = ReplicaSet | ReplicationController
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    owner: Owner
+    owned: tuple[Pod, ...]
+    """The pods whose controller is the owner."""
+    orphans: tuple[Pod, ...]
+    """The pods of the namespace that have no controller."""
+    crowd: dict[str, int]
+    """Node -> active pods there of all sets with the same parent. Empty unless pods must go."""
+
+
+# -- what a set asks for ----------------------------------------------------------------------
+
+
+def selector_of(owner: Owner) -> Selector:
+    """Which pods the set selects. Raises ValueError when that cannot be told."""
+    selector = owner.spec.selector
+    if selector is not None and not isinstance(selector, LabelSelector) and not hasattr(selector, "matchLabels"):
+        selector = LabelSelector(matchLabels=selector)
+    compiled = compile_selector(selector)
+    if compiled.empty:
+        # differs: upstream relies on validation alone; a set that selects every pod of its
+        # namespace would adopt and delete what is not its own.
+        raise ValueError("it is empty and would select every pod")
+    return compiled
+
+
+def template_of(owner: Owner) -> PodTemplateSpec:
+    if owner.spec.template is None:
+        raise Nonsense("spec.template is missing")
+    return owner.spec.template
+
+
+def replicas_of(owner: Owner) -> int:
+    replicas = owner.spec.replicas
+    if replicas is None or replicas < 0:
+        raise Nonsense(f"spec.replicas is {'missing' if replicas is None else replicas}")
+    return replicas
+
+
+def new_pod(owner: Owner, kind: Kind[Owner], template: PodTemplateSpec) -> NewPod:
+    """The pod to create. The template's spec goes along untouched."""
+    name = owner.metadata.name
+    return NewPod(
+        metadata=ObjectMeta(
+            # A dash makes a prettier name, where there is room for it.
+            generateName=f"{name}-" if len(name) < LONGEST_NAME else name,
+            labels=template.metadata.labels,
+            annotations=template.metadata.annotations,
+            finalizers=template.metadata.finalizers,
+            ownerReferences=(owner_reference(owner, kind),),
+        ),
+        spec=template.spec,
+    )
+
+
+# -- status -----------------------------------------------------------------------------------
+
+
+def new_status(
+    owner: Owner,
+    active: list[Pod],
+    terminating: int | None,
+    failure: Condition | None,
+    now: datetime,
+) -> ReplicaSetStatus:
+    """What the set's status should say."""
+    template = template_of(owner).metadata.labels.items()
+    wanted = owner.spec.minReadySeconds
+    ready = [pod for pod in active if pods.is_ready(pod)]
+    old = conditions.find(owner.status.conditions, "ReplicaFailure")
+    if failure is not None and old is None:
+        shown = (*owner.status.conditions, failure)
+    elif failure is None and old is not None:
+        shown = tuple(c for c in owner.status.conditions if c is not old)
+    else:
+        shown = owner.status.conditions
+    return msgspec.structs.replace(
+        owner.status,
+        replicas=len(active),
+        fullyLabeledReplicas=sum(template <= pod.metadata.labels.items() for pod in active),
+        readyReplicas=len(ready),
+        availableReplicas=sum(pods.is_available(pod, wanted, now) for pod in ready),
+        terminatingReplicas=terminating,
+        observedGeneration=owner.metadata.generation,
+        conditions=shown,
+    )
+
+
+# -- decide -----------------------------------------------------------------------------------
+
+
+class Sets:
+    """The control loop for one of the two kinds."""
+
+    def __init__(self, kind: Kind[Owner], *, counts_terminating: bool) -> None:
+        self.kind = kind
+        self.counts_terminating = counts_terminating
+
+    def observe(self, caches: Caches, key: Key) -> Seen | None:
+        owner = caches[self.kind].get(key)
+        if owner is None:
+            return None
+        cache = caches[PODS]
+        owned = controlled_by(cache, owner)
+        active = sum(map(pods.is_active, owned))
+        crowd = self._crowd(caches, owner) if active > (owner.spec.replicas or 0) > 0 else {}
+        return Seen(owner, tuple(owned), tuple(orphans_in(cache, key.namespace)), crowd)
+
+    def _crowd(self, caches: Caches, owner: Owner) -> dict[str, int]:
+        """How many active pods of the owner's family stand on each node.
+
+        The family are the sets with the same controller, as the ReplicaSets of one Deployment.
+        """
+        # differs: upstream finds the family's pods by selector; by controller is the same for
+        # every pod that a set has claimed, and needs no walk over the namespace.
+        crowd: dict[str, int] = {}
+        parent = controller_of(owner)
+        if parent is not None:
+            for sibling in caches[self.kind].by(BY_CONTROLLER, parent.uid):
+                for pod in controlled_by(caches[PODS], sibling):
+                    if pods.is_active(pod):
+                        crowd[pod.spec.nodeName] = crowd.get(pod.spec.nodeName, 0) + 1
+        return crowd
+
+    async def decide(self, seen: Seen, now: datetime) -> Verdict:
+        owner = seen.owner
+        try:
+            selector = selector_of(owner)
+        except ValueError as error:
+            return Rest(f"cannot act: the selector is not usable: {error}")
+        wanted = replicas_of(owner)
+
+        def selected(pod: Pod) -> bool:
+            return selector.matches(pod.metadata.labels)
+
+        active = await claim(
+            owner,
+            [pod for pod in seen.owned if pods.is_active(pod)],
+            [pod for pod in seen.orphans if pods.is_active(pod)],
+            selected,
+        )
+        going = sum(pods.is_terminating(pod) and selected(pod) for pod in seen.owned)
+
+        missing, failure = wanted - len(active), None
+        if owner.metadata.deletionTimestamp is None and missing:
+            if missing > 0:
+                failure = await self._create(owner, min(missing, BURST))
+                reason = "FailedCreate"
+            else:
+                failure = await self._delete(owner, active, min(-missing, BURST), seen.crowd, now)
+                reason = "FailedDelete"
+            if failure is None:
+                # differs: upstream writes the status it had before the pods changed, and again when
+                # it sees them. They will show in the cache in a moment, and the round that
+                # follows writes it once.
+                what = f"{missing} more" if missing > 0 else f"{-missing} fewer"
+                return Rest(f"asked for {what} pods to have {wanted}; the next look will count them")
+            shown = Condition(
+                type="ReplicaFailure",
+                status="True",
+                reason=reason,
+                message=str(failure),
+                lastTransitionTime=seconds(now),
+            )
+        status = new_status(
+            owner, active, going if self.counts_terminating else None, shown if failure else None, now
+        )
+        await UpdateStatus(owner, status)
+        if failure is not None:
+            raise failure
+        if status.readyReplicas != status.availableReplicas:
+            return Wake(
+                self._next_available(owner, active, now),
+                f"{status.availableReplicas} of {wanted} available; a ready pod becomes available then",
+            )
+        return Rest(f"{status.readyReplicas} of {wanted} ready")
+
+    async def _create(self, owner: Owner, count: int) -> ApiError | Nonsense | None:
+        """Create pods slow-start; answers why it could not."""
+        template = template_of(owner)
+        if not template.metadata.labels:
+            return Nonsense("unable to create pods, no labels")
+        pod = new_pod(owner, self.kind, template)
+        create = Create(PODS, owner.metadata.namespace, pod)
+        failure: ApiError | None = None
+        for outcome in await Batch((create,) * count):
+            match outcome:
+                case Done(created):
+                    await Emit(owner, "Normal", "SuccessfulCreate", f"Created pod: {created.metadata.name}")
+                case Failed(error) if not error.caused_by("NamespaceTerminating"):
+                    await Emit(owner, "Warning", "FailedCreate", f"Error creating: {error}")
+                    failure = failure or error
+                case _:
+                    pass
+        return failure
+
+    async def _delete(
+        self, owner: Owner, active: list[Pod], count: int, crowd: dict[str, int], now: datetime
+    ) -> ApiError | None:
+        """Delete the pods that will be missed least; answers why it could not."""
+        victims = active
+        if count < len(active):
+            ranks = [crowd.get(pod.spec.nodeName, 0) for pod in active]
+            order = pods.victims(active, ranks, now)
+            victims = order[:count]
+            for ratio in age_ratios(order, count, now):
+                await Measure("replicaset_controller_sorting_deletion_age_ratio", ratio)
+        failure: ApiError | None = None
+        outcomes = await Batch(tuple(Delete(pod) for pod in victims), slow_start=False)
+        for pod, outcome in zip(victims, outcomes, strict=True):
+            match outcome:
+                case Done():
+                    name = pod.metadata.name
+                    await Emit(owner, "Normal", "SuccessfulDelete", f"Deleted pod: {name}")
+                case Failed(NotFound()):
+                    pass
+                case Failed(error):
+                    await Emit(owner, "Warning", "FailedDelete", f"Error deleting: {error}")
+                    failure = failure or type(error)(f"unable to delete pods: {error}", code=error.code)
+                case _:
+                    pass
+        return failure
+
+    def _next_available(self, owner: Owner, active: list[Pod], now: datetime) -> timedelta:
+        """How long until the next ready pod has been ready for long enough."""
+        waits = (pods.available_in(pod, owner.spec.minReadySeconds, now) for pod in active)
+        return min(
+            (wait for wait in waits if wait is not None),
+            default=timedelta(seconds=owner.spec.minReadySeconds),
+        )
+
+    # -- which sets a pod concerns ------------------------------------------------------------
+
+    def concerned(self, caches: Caches, change: Change[Pod]) -> Iterator[Key]:
+        """The set that controls the pod, and the one that did; for an orphan, those that select it."""
+        pod = change.obj
+        sets = caches[self.kind]
+        reference = controller_of(pod)
+        before = controller_of(change.old) if change.old is not None else None
+        if before is not None and before != reference:
+            yield from self._resolve(sets, pod.metadata.namespace, before.name, before.uid)
+        if reference is not None:
+            yield from self._resolve(sets, pod.metadata.namespace, reference.name, reference.uid)
+        elif change.new is not None and pod.metadata.deletionTimestamp is None:
+            old = change.old
+            if old is None or before is not None or old.metadata.labels != pod.metadata.labels:
+                yield from self._wooers(sets, pod)
+
+    def _resolve(self, sets: Cache[Owner], namespace: str, name: str, uid: str) -> Iterable[Key]:
+        key = Key(namespace, name)
+        owner = sets.get(key)
+        return (key,) if owner is not None and owner.metadata.uid == uid else ()
+
+    def _wooers(self, sets: Cache[Owner], pod: Pod) -> Iterator[Key]:
+        for owner in sets.list(pod.metadata.namespace):
+            try:
+                if selector_of(owner).matches(pod.metadata.labels):
+                    yield owner.key
+            except ValueError:
+                continue
+
+    def controller(self, name: str, alias: str, account: str, flag: str) -> Controller[Seen]:
+        return Controller(
+            name=name,
+            aliases=(alias,),
+            account=account,
+            watches=(
+                Watch(self.kind, indexes=CONTROLLED),
+                Watch(PODS, to=self.concerned, indexes=CONTROLLED),
+            ),
+            workers=Flag(flag, 5),
+            observe=self.observe,
+            decide=self.decide,
+            pace=PACE,
+        )
+
+
+def age_ratios(order: list[Pod], count: int, now: datetime) -> Iterator[float]:
+    """How old each ready victim is beside the youngest ready pod: whether the choice was even."""
+    born = [pod.metadata.creationTimestamp for pod in order if pods.is_ready(pod)]
+    ages = [now - at for at in born if at is not None]
+    youngest = min(ages, default=timedelta())
+    if youngest <= timedelta():
+        return
+    for pod in order[:count]:
+        at = pod.metadata.creationTimestamp
+        if at is not None and pods.is_ready(pod):
+            yield float((now - at) // youngest)
+
+
+replicaset = Sets(REPLICASETS, counts_terminating=True).controller(
+    "replicaset-controller", "replicaset", "replicaset-controller", "concurrent-replicaset-syncs"
+)
+replicationcontroller = Sets(REPLICATIONCONTROLLERS, counts_terminating=False).controller(
+    "replicationcontroller-controller",
+    "replicationcontroller",
+    "replication-controller",
+    "concurrent-rc-syncs",
+)

@@ -1,0 +1,158 @@
+"""The flags of ``steersman run``, with kube-controller-manager's names and defaults."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+from steersman.controllers import CONTROLLERS
+from steersman.intent.controller import Controller, Flag
+from steersman.manager.flags import (
+    BOOL,
+    DURATION,
+    FLOAT,
+    INT,
+    STRING,
+    STRINGS,
+    Option,
+    UsageError,
+    parse,
+)
+
+GENERAL = (
+    Option(
+        "controllers",
+        STRINGS,
+        ("*",),
+        "Which controllers to run: '*' for all, 'foo' for the one named foo, '-foo' for all but that one. "
+        f"There are: {', '.join(controller.name for controller in CONTROLLERS)}",
+    ),
+    Option("kube-api-burst", INT, 30, "Burst of requests to the API server, for each client."),
+    Option("kube-api-qps", FLOAT, 20.0, "Requests a second to the API server, for each client."),
+    Option("leader-elect", BOOL, True, "Do nothing until this process holds the leader lease."),
+    Option("leader-elect-lease-duration", DURATION, 15.0, "How long others wait for a silent leader."),
+    Option("leader-elect-renew-deadline", DURATION, 10.0, "How long a leader tries to renew before it stops."),
+    Option("leader-elect-resource-lock", STRING, "leases", "The kind of lock. Only leases are supported."),
+    Option("leader-elect-resource-name", STRING, "kube-controller-manager", "The name of the lease."),
+    Option("leader-elect-resource-namespace", STRING, "kube-system", "The namespace of the lease."),
+    Option("leader-elect-retry-period", DURATION, 2.0, "Time between attempts to get or renew the lease."),
+    Option("min-resync-period", DURATION, 43200.0, "Caches are looked through again between once and twice this."),
+    Option(
+        "use-service-account-credentials",
+        BOOL,
+        False,
+        "Run each controller as a ServiceAccount of its own instead of as the kubeconfig's user.",
+    ),
+)
+LOGS = (
+    Option("logging-format", STRING, "text", "How to log: text or json.", "Logs"),
+    Option("v", INT, 0, "How much to log: 0 to 10.", "Logs", "v"),
+)
+MISC = (
+    Option("kubeconfig", STRING, "", "Path of a kubeconfig file; without it, the in-cluster account.", "Misc"),
+    Option("master", STRING, "", "The API server's address; overrides the kubeconfig's.", "Misc"),
+)
+GLOBAL = (
+    Option("help", BOOL, False, "Show this and end.", "Global", "h"),
+    Option("version", BOOL, False, "Show the version and end.", "Global"),
+)
+
+
+def workers() -> Iterable[Option]:
+    """The flags that the controllers themselves declare."""
+    for controller in CONTROLLERS:
+        flag = controller.workers
+        if isinstance(flag, Flag):
+            text = "How many objects are looked at concurrently: more is quicker, and more load."
+            yield Option(flag.name, INT, flag.default, text, controller.name.capitalize())
+
+
+ALL: tuple[Option, ...] = (*GENERAL, *workers(), *LOGS, *MISC, *GLOBAL)
+
+
+@dataclass(frozen=True, slots=True)
+class Election:
+    """Leader election, as the flags set it."""
+
+    enabled: bool
+    name: str
+    namespace: str
+    lease_duration: float
+    renew_deadline: float
+    retry_period: float
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the command line asked for, checked."""
+
+    controllers: tuple[Controller[Any], ...]
+    workers: Mapping[str, int]
+    kubeconfig: str
+    master: str
+    qps: float
+    burst: int
+    resync: float
+    own_accounts: bool
+    election: Election
+    verbosity: int
+    json_logs: bool
+
+
+def select(wanted: Sequence[str]) -> tuple[Controller[Any], ...]:
+    """The controllers that ``--controllers`` names. The first word about one counts, as upstream."""
+    names = {name: c for c in CONTROLLERS for name in (c.name, *c.aliases)}
+    for word in wanted:
+        bare = word.removeprefix("-")
+        if bare != "*" and bare not in names:
+            close = get_close_matches(bare, names, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(c.name for c in CONTROLLERS)}"
+            raise UsageError(f"{bare!r} is not in the list of known controllers; {hint}")
+
+    def runs(controller: Controller[Any]) -> bool:
+        for word in wanted:
+            if word in (controller.name, *controller.aliases):
+                return True
+            if word.startswith("-") and word[1:] in (controller.name, *controller.aliases):
+                return False
+        return "*" in wanted
+
+    return tuple(filter(runs, CONTROLLERS))
+
+
+def read(argv: Sequence[str]) -> Options:
+    """Options from a command line. Raises `UsageError`."""
+    values = parse(ALL, argv)
+    flags = [c.workers.name for c in CONTROLLERS if isinstance(c.workers, Flag)]
+    for name in flags:
+        if values[name] < 1:
+            raise UsageError(f"--{name} must be at least 1, but got {values[name]}")
+    if values["leader-elect-resource-lock"] != "leases":
+        raise UsageError(
+            f"--leader-elect-resource-lock={values['leader-elect-resource-lock']} is not supported: use leases"
+        )
+    if values["logging-format"] not in ("text", "json"):
+        raise UsageError(f"--logging-format={values['logging-format']} is not supported: use text or json")
+    election = Election(
+        enabled=values["leader-elect"],
+        name=values["leader-elect-resource-name"],
+        namespace=values["leader-elect-resource-namespace"],
+        lease_duration=values["leader-elect-lease-duration"],
+        renew_deadline=values["leader-elect-renew-deadline"],
+        retry_period=values["leader-elect-retry-period"],
+    )
+    return Options(
+        controllers=select(values["controllers"]),
+        workers={name: values[name] for name in flags},
+        kubeconfig=values["kubeconfig"],
+        master=values["master"],
+        qps=values["kube-api-qps"],
+        burst=values["kube-api-burst"],
+        resync=values["min-resync-period"],
+        own_accounts=values["use-service-account-credentials"],
+        election=election,
+        verbosity=values["v"],
+        json_logs=values["logging-format"] == "json",
+    )

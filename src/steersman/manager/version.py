@@ -1,0 +1,18 @@
+"""Which version this is, and which Kubernetes it speaks."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from importlib.metadata import version
+
+KUBERNETES = "v1.36.4"
+"""The release whose controllers these are."""
+
+VERSION = f"steersman {version('steersman')} (Kubernetes {KUBERNETES})"
+
+
+def user_agent(component: str) -> str:
+    """How a client of this process names itself, in the form Kubernetes components use."""
+    system = f"{sys.platform}/{ {'x86_64': 'amd64', 'aarch64': 'arm64'}.get(platform.machine(), platform.machine())}"
+    return f"kube-controller-manager/{KUBERNETES} ({system}) steersman/{version('steersman')}/{component}"

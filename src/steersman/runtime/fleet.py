@@ -1,0 +1,89 @@
+"""A fleet: several controllers over one set of informers.
+
+This is the part of a manager that is the same everywhere: over a socket or in process, in real or
+virtual time, with one credential or one for each controller.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from steersman.client.api import Api
+from steersman.intent.controller import Controller
+from steersman.runtime.clock import Clock
+from steersman.runtime.freshness import Ledger, stores_of
+from steersman.runtime.host import Host
+from steersman.runtime.informer import Informers
+from steersman.runtime.metrics import Metrics
+from steersman.runtime.recorder import Recorder
+from steersman.runtime.shell import Shell
+from steersman.runtime.trace import Trace
+from steersman.runtime.workqueue import WorkQueue
+
+CLOSING = 5.0
+"""Seconds that recorders have at the end to send what they hold."""
+
+
+class Fleet:
+    """Hosts, and the informers they share."""
+
+    def __init__(
+        self,
+        controllers: Iterable[Controller[Any]],
+        api: Api,
+        clock: Clock,
+        *,
+        api_of: Callable[[Controller[Any]], Api] | None = None,
+        workers: Mapping[str, int] | None = None,
+        fence: Callable[[], bool] = lambda: True,
+        metrics: Metrics | None = None,
+        trace: Trace | None = None,
+        resync: float = 0.0,
+    ) -> None:
+        """``api`` feeds the informers; ``api_of`` gives each controller the one it writes with.
+
+        ``workers`` sets the number of workers by flag name, where it is not the default.
+        """
+        self.metrics = metrics or Metrics()
+        self.trace = trace or Trace()
+        self.informers = Informers(api, clock, resync=resync, metrics=self.metrics)
+        self.hosts: list[Host[Any]] = []
+        self._clock = clock
+        self._workers = workers or {}
+        self._recorders: list[Recorder] = []
+        for controller in controllers:
+            self.hosts.append(self._host(controller, api_of(controller) if api_of else api, fence))
+
+    def _host(self, controller: Controller[Any], api: Api, fence: Callable[[], bool]) -> Host[Any]:
+        kinds = tuple(watch.kind for watch in controller.watches)
+        recorder = Recorder(api, self._clock, component=controller.account or controller.name)
+        ledger = Ledger(stores_of(self.informers, kinds), self._clock)
+        queue = WorkQueue(self._clock, name=controller.name, metrics=self.metrics, pace=controller.pace)
+        shell = Shell(api, recorder, ledger, self._clock, self.metrics, fence)
+        self._recorders.append(recorder)
+        return Host(
+            controller, self.informers, queue, ledger, shell, self._clock, self.metrics, self.trace
+        )
+
+    def _workers_of(self, controller: Controller[Any]) -> int:
+        if isinstance(controller.workers, int):
+            return controller.workers
+        return self._workers.get(controller.workers.name, controller.workers.default)
+
+    async def run(self, synced: Callable[[], None] = lambda: None) -> None:
+        """Fill the caches, call ``synced``, then let all controllers work until cancelled."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self.informers.run(), name="informers")
+                for recorder in self._recorders:
+                    group.create_task(recorder.run(), name="events")
+                await self.informers.wait_synced()
+                synced()
+                for host in self.hosts:
+                    name = host.controller.name
+                    group.create_task(host.run(self._workers_of(host.controller)), name=name)
+        finally:
+            for recorder in self._recorders:
+                await recorder.close(CLOSING)

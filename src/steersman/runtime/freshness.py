@@ -1,0 +1,139 @@
+"""Have I seen my own writes? One ledger in place of expectations and consistency stores.
+
+Every write of a round leaves a debt: the cache must show it before the same key is decided again.
+A write that was answered is paid when the kind's cache reaches the resourceVersion of the answer;
+a delete when the cache no longer shows that uid alive. A write whose fate is unknown (the answer was
+lost) is a doubt: the server is asked where it stands, which turns the doubt into an ordinary debt.
+
+Debts are forgiven after five minutes, as upstream's expectations are, so that a watch that skips
+or a server that restarts its numbering delays a key but never stops it.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from steersman.api.kinds import Object
+from steersman.api.scheme import Key, Kind
+from steersman.intent.controller import Caches
+from steersman.runtime.clock import Clock
+from steersman.runtime.store import Store
+
+FORGIVEN_AFTER = 300.0
+"""Seconds; upstream's ExpectationsTimeout."""
+
+
+@dataclass(slots=True)
+class Debt:
+    """What one key waits to see."""
+
+    since: float
+    revisions: dict[str, int] = field(default_factory=dict)
+    """Resource -> the revision its cache must reach."""
+    deletes: list[tuple[str, Key, str]] = field(default_factory=list)
+    """Resource, key and uid of objects that must be gone or going."""
+    doubts: dict[str, Kind[Object]] = field(default_factory=dict)
+    """Kinds that were written to without an answer."""
+
+
+class Ledger:
+    """The debts of one controller's keys."""
+
+    def __init__(self, stores: dict[str, Store[Object]], clock: Clock) -> None:
+        self._stores = stores
+        self._clock = clock
+        self._debts: dict[Key, Debt] = {}
+        self._parked: dict[str, list[tuple[int, Key]]] = {resource: [] for resource in stores}
+
+    def _debt(self, key: Key) -> Debt:
+        debt = self._debts.get(key)
+        if debt is None:
+            debt = self._debts[key] = Debt(self._clock.monotonic())
+        return debt
+
+    def wrote(self, key: Key, resource: str, resource_version: str) -> None:
+        """A write for ``key`` was answered with this resourceVersion."""
+        # A kind the controller does not watch is never shown to it, so there is nothing to wait for;
+        # nor is there where a server numbers in a way that cannot be compared.
+        if resource not in self._stores or not resource_version.isdecimal():
+            return
+        debt = self._debt(key)
+        debt.since = self._clock.monotonic()
+        revision = int(resource_version)
+        if revision > debt.revisions.get(resource, 0):
+            debt.revisions[resource] = revision
+
+    def deleted(self, key: Key, resource: str, target: Key, uid: str) -> None:
+        """A delete for ``key`` was accepted."""
+        if resource in self._stores:
+            debt = self._debt(key)
+            debt.since = self._clock.monotonic()
+            debt.deletes.append((resource, target, uid))
+
+    def unsure(self, key: Key, kind: Kind[Object]) -> None:
+        """A write for ``key`` got no answer: it may have happened."""
+        if kind.resource in self._stores:
+            self._debt(key).doubts[kind.resource] = kind
+
+    def doubts(self, key: Key) -> tuple[Kind[Object], ...]:
+        debt = self._debts.get(key)
+        return tuple(debt.doubts.values()) if debt is not None else ()
+
+    def cleared(self, key: Key, kind: Kind[Object], resource_version: str) -> None:
+        """The server was asked: whatever became of the write, a cache at this revision shows it."""
+        debt = self._debts.get(key)
+        if debt is not None:
+            debt.doubts.pop(kind.resource, None)
+        self.wrote(key, kind.resource, resource_version)
+
+    def behind(self, key: Key) -> str | None:
+        """The resource whose cache has not caught up with this key's writes; None when all have."""
+        debt = self._debts.get(key)
+        if debt is None:
+            return None
+        if self._clock.monotonic() - debt.since > FORGIVEN_AFTER:
+            del self._debts[key]
+            return None
+        for resource, revision in debt.revisions.items():
+            if self._stores[resource].revision < revision:
+                return resource
+        for resource, target, uid in debt.deletes:
+            obj = self._stores[resource].get(target)
+            if obj is not None and obj.metadata.uid == uid and obj.metadata.deletionTimestamp is None:
+                return resource
+        if not debt.doubts:
+            del self._debts[key]
+        return None
+
+    def park(self, key: Key) -> float:
+        """Have `caught_up` name this key again. Answers how long its debt may still last, in seconds."""
+        debt = self._debts[key]
+        for resource, revision in debt.revisions.items():
+            if self._stores[resource].revision < revision:
+                heapq.heappush(self._parked[resource], (revision, key))
+        return max(0.0, debt.since + FORGIVEN_AFTER - self._clock.monotonic()) + 0.001
+
+    def caught_up(self, resource: str, revision: int) -> Iterator[Key]:
+        """The parked keys that waited for a revision this cache has now reached."""
+        parked = self._parked[resource]
+        while parked and parked[0][0] <= revision:
+            yield heapq.heappop(parked)[1]
+
+    def forget(self, key: Key) -> None:
+        """The key's object is gone; what it owed no longer matters."""
+        self._debts.pop(key, None)
+
+    def __len__(self) -> int:
+        return len(self._debts)
+
+
+def stores_of(caches: Caches, kinds: tuple[Kind[Object], ...]) -> dict[str, Store[Object]]:
+    """The stores a ledger compares against, by resource."""
+    stores: dict[str, Store[Object]] = {}
+    for kind in kinds:
+        store = caches[kind]
+        assert isinstance(store, Store)
+        stores[kind.resource] = store
+    return stores

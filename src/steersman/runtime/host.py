@@ -1,0 +1,154 @@
+"""Informers -> queue -> workers, written once for all controllers.
+
+A host subscribes a controller's watches, turns changes into keys, and gives each key its round:
+settle the debts of earlier rounds, observe, decide, act, note how it ended. A round that fails,
+fails alone: it is counted, noted, logged, and tried again with back-off.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any, Generic, TypeVar
+
+from steersman.api.errors import ApiError, Conflict
+from steersman.api.kinds import Object
+from steersman.api.scheme import Key
+from steersman.intent.controller import Change, Controller, Watch
+from steersman.intent.verdict import Nonsense, Rest, Verdict, Wake
+from steersman.runtime.clock import Clock
+from steersman.runtime.freshness import Ledger
+from steersman.runtime.informer import Informers
+from steersman.runtime.metrics import Metrics
+from steersman.runtime.shell import Deposed, Shell
+from steersman.runtime.trace import Failure, Round, Step, Trace
+from steersman.runtime.workqueue import Taken, WorkQueue
+
+S = TypeVar("S")
+log = logging.getLogger(__name__)
+
+
+class Host(Generic[S]):
+    """Runs one controller."""
+
+    def __init__(
+        self,
+        controller: Controller[S],
+        informers: Informers,
+        queue: WorkQueue[Key],
+        ledger: Ledger,
+        shell: Shell,
+        clock: Clock,
+        metrics: Metrics,
+        trace: Trace,
+    ) -> None:
+        self.controller = controller
+        self.queue = queue
+        self._informers = informers
+        self._ledger = ledger
+        self._shell = shell
+        self._clock = clock
+        self._metrics = metrics
+        self._trace = trace
+        self._primary = informers.informer(controller.watches[0].kind).store
+        for watch in controller.watches:
+            self._follow(watch)
+
+    def _follow(self, watch: Watch[Any]) -> None:
+        informer = self._informers.informer(watch.kind)
+        for name, index in watch.indexes.items():
+            informer.store.add_index(name, index)
+        primary = watch is self.controller.watches[0]
+        word = watch.kind.name
+        resource = watch.kind.resource
+
+        def changed(change: Change[Any]) -> None:
+            # A resync shows the same object again: a reason to look at that object once more,
+            # not at everything it is related to.
+            if change.old is change.new and not primary:
+                return
+            obj: Object = change.obj
+            if watch.when is not None and not watch.when(obj):
+                return
+            what = "deleted" if change.new is None else "added" if change.old is None else "changed"
+            cause = f"{word} {obj.key} {what}"
+            for key in watch.to(self._informers, change):
+                self.queue.add(key, cause)
+
+        def progressed(revision: int) -> None:
+            for key in self._ledger.caught_up(resource, revision):
+                self.queue.add(key, f"{resource} cache caught up")
+
+        informer.subscribe(changed)
+        informer.on_progress(progressed)
+
+    async def run(self, workers: int) -> None:
+        """Work until cancelled. Ends with `Deposed` when this process no longer leads."""
+        async with asyncio.TaskGroup() as group:
+            for number in range(workers):
+                group.create_task(self._work(), name=f"{self.controller.name}#{number}")
+
+    async def _work(self) -> None:
+        while True:
+            taken = await self.queue.get()
+            try:
+                await self.round(taken)
+            finally:
+                self.queue.done(taken.key)
+
+    async def round(self, taken: Taken[Key]) -> None:
+        """One look at one key."""
+        key = taken.key
+        started, start = self._clock.now(), self._clock.monotonic()
+        steps: list[Step] = []
+        ending: Verdict | Failure
+        try:
+            if self._ledger.doubts(key):
+                await self._shell.resolve(key)
+            lagging = self._ledger.behind(key)
+            if lagging is not None:
+                # Nothing is decided on a cache that does not show our own writes yet.
+                self._metrics.stale_skip(self.controller.name, lagging)
+                self.queue.add_after(key, self._ledger.park(key), "gave up waiting for the cache")
+                return
+            ending = await self._decide(key, steps)
+        except Deposed:
+            raise
+        except Exception as error:
+            ending = self._failed(key, error)
+        else:
+            self.queue.forget(key)
+            if isinstance(ending, Wake):
+                self.queue.add_after(key, ending.after.total_seconds(), ending.because)
+        took = self._clock.monotonic() - start
+        failed = isinstance(ending, Failure)
+        self._metrics.round(self.controller.name, took, failed)
+        self._trace.record(
+            Round(
+                self.controller.name, key, taken.causes, taken.waited, started, took, tuple(steps), ending
+            )
+        )
+
+    async def _decide(self, key: Key, steps: list[Step]) -> Verdict:
+        broken = self._primary.unreadable.get(key)
+        if broken is not None:
+            raise Nonsense(f"cannot be read: {broken}")
+        seen = self.controller.see(self._informers, key)
+        if seen is None:
+            self._ledger.forget(key)
+            return Rest("gone")
+        decision = self.controller.decide(seen, self._clock.now())
+        return await self._shell.drive(key, decision, steps)
+
+    def _failed(self, key: Key, error: Exception) -> Failure:
+        """Say what went wrong as loudly as it deserves, and try again later."""
+        name = self.controller.name
+        if isinstance(error, Conflict):
+            # Somebody else wrote in between; the cache will show it in a moment.
+            log.debug("%s %s: conflict, looking again: %s", name, key, error)
+        elif isinstance(error, ApiError | Nonsense):
+            log.warning("%s %s: %s", name, key, error)
+        else:
+            log.error("%s %s: the round failed", name, key, exc_info=error)
+        self.queue.retry(key, "the last round failed")
+        return Failure(str(error) if isinstance(error, ApiError | Nonsense) else f"{type(error).__name__}: {error}")

@@ -1,0 +1,252 @@
+"""The interpreter of actions: the only place where a decision meets the world.
+
+`Shell.drive` runs a decision to its verdict. Each action it awaits is checked against the fence,
+performed through the controller's own `Api`, remembered in the ledger, and noted as a step of the
+round; the answer or the refusal goes back into the decision.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Generator
+from typing import Any, TypeAlias, TypeVar, cast
+
+import msgspec
+
+from steersman.api.errors import ApiError, Conflict
+from steersman.api.kinds import Object, ObjectMeta, Struct
+from steersman.api.scheme import Key, Kind, kind_of
+from steersman.client.api import Api
+from steersman.intent.actions import (
+    Action,
+    Amend,
+    Batch,
+    Create,
+    Delete,
+    Done,
+    Emit,
+    Evict,
+    Failed,
+    Measure,
+    Outcome,
+    Patch,
+    ReadLive,
+    Skipped,
+    UpdateStatus,
+    Write,
+)
+from steersman.intent.verdict import Verdict
+from steersman.runtime.clock import Clock
+from steersman.runtime.freshness import Ledger
+from steersman.runtime.metrics import Metrics
+from steersman.runtime.recorder import Recorder
+from steersman.runtime.trace import Step, describe
+
+T = TypeVar("T")
+Perform: TypeAlias = Callable[["Shell", Key, Any], Coroutine[Any, Any, Any]]
+
+AMEND_TRIES = 5
+
+
+class Deposed(Exception):
+    """A write was asked for while this process does not lead. Nothing was sent."""
+
+
+class StatusDocument(Struct, frozen=True):
+    """What a status update sends. The server keeps the spec, so it need not travel."""
+
+    metadata: ObjectMeta
+    status: object
+
+
+class Shell:
+    """Performs one controller's actions with that controller's credentials."""
+
+    def __init__(
+        self,
+        api: Api,
+        recorder: Recorder,
+        ledger: Ledger,
+        clock: Clock,
+        metrics: Metrics,
+        fence: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self._api = api
+        self._recorder = recorder
+        self._ledger = ledger
+        self._clock = clock
+        self._metrics = metrics
+        self._fence = fence
+
+    async def drive(self, key: Key, decision: Awaitable[Verdict], steps: list[Step]) -> Verdict:
+        """Run a decision to its verdict, noting each action as a step."""
+        script = cast("Generator[Action[Any], Any, Verdict]", decision.__await__())
+        try:
+            action = next(script)
+            while True:
+                started = self._clock.monotonic()
+                try:
+                    answer = await self._perform(key, action)
+                except ApiError as error:
+                    steps.append(Step(describe(action), str(error), self._clock.monotonic() - started))
+                    action = script.throw(error)
+                else:
+                    steps.append(Step(describe(action), "", self._clock.monotonic() - started))
+                    action = script.send(answer)
+        except StopIteration as stop:
+            return cast("Verdict", stop.value)
+        finally:
+            script.close()
+
+    async def resolve(self, key: Key) -> None:
+        """Turn the key's doubts into debts, by asking the server which revision it has reached."""
+        for kind in self._ledger.doubts(key):
+            page = await self._api.list(kind, key.namespace if kind.namespaced else "", limit=1)
+            self._ledger.cleared(key, kind, page.resource_version)
+
+    async def _perform(self, key: Key, action: Action[T]) -> T:
+        if isinstance(action, Write):
+            if not self._fence():
+                raise Deposed(f"not leading any more: {describe(action)} was not sent")
+            try:
+                return cast("T", await _PERFORM[type(action)](self, key, action))
+            except ApiError as error:
+                if error.uncertain:
+                    self._ledger.unsure(key, _kind_of_write(action))
+                raise
+        return cast("T", await _PERFORM[type(action)](self, key, action))
+
+    def _wrote(self, key: Key, kind: Kind[Any], answer: Any) -> None:
+        meta = answer["metadata"] if isinstance(answer, dict) else answer.metadata
+        version = meta["resourceVersion"] if isinstance(meta, dict) else meta.resourceVersion
+        self._ledger.wrote(key, kind.resource, version)
+
+    async def _create(self, key: Key, action: Create[T]) -> T:
+        created = await self._api.create(action.kind, action.namespace, action.body)
+        self._wrote(key, action.kind, created)
+        return created
+
+    async def _update_status(self, key: Key, action: UpdateStatus[Any]) -> Object:
+        obj: Object = action.obj
+        meta = obj.metadata
+        changed = action.annotations is not None and dict(action.annotations) != dict(meta.annotations)
+        if action.status == getattr(obj, "status", None) and not changed:
+            return obj
+        if changed:
+            meta = msgspec.structs.replace(meta, annotations=dict(action.annotations or {}))
+        kind: Kind[Object] = kind_of(obj)
+        body = StatusDocument(metadata=meta, status=action.status)
+        written = await self._api.update_status(kind, meta.namespace, meta.name, body)
+        self._wrote(key, kind, written)
+        return written
+
+    async def _patch(self, key: Key, action: Patch[Any]) -> Object:
+        meta = action.obj.metadata
+        kind: Kind[Object] = kind_of(action.obj)
+        patched = await self._api.patch(
+            kind,
+            meta.namespace,
+            meta.name,
+            action.body,
+            content_type=action.type.value,
+            subresource=action.subresource,
+        )
+        self._wrote(key, kind, patched)
+        return patched
+
+    async def _amend(self, key: Key, action: Amend[Any]) -> Object:
+        meta = action.obj.metadata
+        kind: Kind[Object] = kind_of(action.obj)
+        for attempt in range(AMEND_TRIES):
+            document = await self._api.get(kind.untyped, meta.namespace, meta.name)
+            if document["metadata"].get("uid") != meta.uid:
+                raise Conflict(f"{kind.resource} {action.obj.key} was replaced by another of the same name")
+            action.change(document)
+            try:
+                amended = await self._api.update(kind, meta.namespace, meta.name, document)
+            except Conflict:
+                if attempt == AMEND_TRIES - 1:
+                    raise
+                continue
+            self._wrote(key, kind, amended)
+            return amended
+        raise AssertionError("unreachable")
+
+    async def _delete(self, key: Key, action: Delete) -> None:
+        meta = action.obj.metadata
+        kind: Kind[Object] = kind_of(action.obj)
+        await self._api.delete(
+            kind,
+            meta.namespace,
+            meta.name,
+            uid=meta.uid,
+            resource_version=meta.resourceVersion if action.exact else "",
+            propagation=action.propagation,
+            grace=action.grace,
+        )
+        self._ledger.deleted(key, kind.resource, action.obj.key, meta.uid)
+
+    async def _evict(self, key: Key, action: Evict) -> None:
+        meta = action.obj.metadata
+        body = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": meta.name, "namespace": meta.namespace},
+            "deleteOptions": {"preconditions": {"uid": meta.uid}},
+        }
+        kind: Kind[Object] = kind_of(action.obj)
+        await self._api.subresource(kind, meta.namespace, meta.name, "eviction", body)
+        self._ledger.deleted(key, kind.resource, action.obj.key, meta.uid)
+
+    async def _read_live(self, key: Key, action: ReadLive[Any]) -> Object:
+        meta = action.obj.metadata
+        kind: Kind[Object] = kind_of(action.obj)
+        return await self._api.get(kind, meta.namespace, meta.name)
+
+    async def _emit(self, key: Key, action: Emit) -> None:
+        self._recorder.emit(action.about, action.type, action.reason, action.message)
+
+    async def _measure(self, key: Key, action: Measure) -> None:
+        self._metrics.observe(action.metric, action.value)
+
+    async def _batch(self, key: Key, action: Batch[T]) -> list[Outcome[T]]:
+        async def attempt(one: Action[T]) -> Outcome[T]:
+            try:
+                return Done(await self._perform(key, one))
+            except ApiError as error:
+                return Failed(error)
+
+        outcomes: list[Outcome[T]] = []
+        rest = action.actions
+        size = 1 if action.slow_start else len(rest)
+        while rest:
+            group, rest = rest[:size], rest[size:]
+            if len(group) == 1:
+                outcomes.append(await attempt(group[0]))
+            else:
+                outcomes.extend(await asyncio.gather(*map(attempt, group)))
+            if any(isinstance(outcome, Failed) for outcome in outcomes[-len(group) :]):
+                break
+            size *= 2
+        outcomes.extend(Skipped() for _ in rest)
+        return outcomes
+
+
+def _kind_of_write(action: Write[Any]) -> Kind[Any]:
+    if isinstance(action, Create):
+        return action.kind
+    return kind_of(action.obj)  # type: ignore[attr-defined]  # every other write is about an object
+
+
+_PERFORM: dict[type[Action[Any]], Perform] = {
+    Create: Shell._create,
+    UpdateStatus: Shell._update_status,
+    Patch: Shell._patch,
+    Amend: Shell._amend,
+    Delete: Shell._delete,
+    Evict: Shell._evict,
+    ReadLive: Shell._read_live,
+    Emit: Shell._emit,
+    Measure: Shell._measure,
+    Batch: Shell._batch,
+}
