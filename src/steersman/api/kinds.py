@@ -75,7 +75,7 @@ class Condition(Struct, frozen=True):
 
     type: str = ""
     status: str = ""
-    observedGeneration: int | None = None
+    observedGeneration: int = 0
     lastProbeTime: datetime | None = None
     lastUpdateTime: datetime | None = None
     lastTransitionTime: datetime | None = None
@@ -99,7 +99,7 @@ class LabelSelector(Struct, frozen=True):
 
 class InitContainer(Struct, frozen=True):
     name: str = ""
-    restartPolicy: str = ""
+    restartPolicy: str | None = None
 
 
 class PodSpec(Struct, frozen=True):
