@@ -1,0 +1,283 @@
+"""An event loop under virtual time: when nothing is ready it jumps to the next timer.
+
+Callbacks run in the order they became ready, timers of one instant in the order they were set, so a
+program runs the same way every time; a seeded shuffle deals the steps of different tasks in another
+order to find what relies on luck. There is no I/O, no thread and no waiting in real time.
+
+A program in which everybody waits for somebody else is told so (`Jam`), with who waits where; one that
+runs in circles without time passing is told too (`Spin`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import random
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import Context, ContextVar
+from types import CodeType
+from typing import Any, NoReturn, TypeVarTuple, Unpack
+
+Ts = TypeVarTuple("Ts")
+
+_background: ContextVar[bool] = ContextVar("background", default=False)
+
+
+@contextmanager
+def background() -> Iterator[None]:
+    """Timers set in here, and by tasks started in here, are upkeep: heartbeats, renewals, time limits.
+
+    They run like all others, but nobody waits for them when asking whether a world has settled.
+    """
+    token = _background.set(True)
+    try:
+        yield
+    finally:
+        _background.reset(token)
+
+
+def in_background() -> bool:
+    """Whether the running code was started as upkeep."""
+    return _background.get()
+
+
+class Jam(RuntimeError):
+    """Nothing is ready, no timer is set, and still the program has not finished."""
+
+
+class Spin(RuntimeError):
+    """The program goes in circles: very many turns, and no time has passed."""
+
+
+class VirtualLoop(asyncio.BaseEventLoop):
+    """An asyncio loop whose time is its own."""
+
+    _ready: deque[asyncio.Handle]
+    _stopping: bool
+
+    def __init__(
+        self, *, start: float = 0.0, shuffle: random.Random | None = None, patience: int = 2_000_000
+    ) -> None:
+        """``shuffle`` deals ready tasks in a random order; ``patience`` is how many turns of the loop may
+        pass at one instant before it is taken for a circle."""
+        super().__init__()
+        self._now = start
+        self._shuffle = shuffle
+        self._patience = patience
+        self._turns = 0
+        self._set = 0
+        self._timers: list[_Timer] = []
+        self._upkeep: list[_Timer] = []
+        self._cancelled = 0
+        self._idlers: list[asyncio.Future[None]] = []
+        self._failure: BaseException | None = None
+
+    # -- time ---------------------------------------------------------------------------------
+
+    def time(self) -> float:
+        """Seconds since the loop began; moves only when nothing is left to do at this instant."""
+        return self._now
+
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[[Unpack[Ts]], object],
+        *args: *Ts,
+        context: Context | None = None,
+    ) -> asyncio.TimerHandle:
+        """Like asyncio's, but timers of one instant keep the order they were set in."""
+        self._check_closed()
+        handle = asyncio.TimerHandle(when, callback, args, self, context)
+        handle._scheduled = True  # type: ignore[attr-defined]  # makes cancel() tell us
+        upkeep = _background.get() if context is None else context.get(_background, False)
+        self._set += 1
+        heapq.heappush(self._upkeep if upkeep else self._timers, (when, self._set, handle))
+        return handle
+
+    def due(self) -> float | None:
+        """When the next timer that is not upkeep goes off."""
+        return self._head(self._timers)
+
+    async def idle(self) -> None:
+        """Wait until everything that can happen at this instant has happened."""
+        waiter: asyncio.Future[None] = self.create_future()
+        self._idlers.append(waiter)
+        await waiter
+
+    async def until(self, when: float) -> None:
+        """Wait for an instant, and for everything that happens at it."""
+        if when > self._now:
+            waiter: asyncio.Future[None] = self.create_future()
+            handle = self.call_at(when, _release, waiter)
+            try:
+                await waiter
+            finally:
+                handle.cancel()
+        await self.idle()
+
+    def fail(self, error: BaseException) -> None:
+        """Stop whoever runs the loop with this error; the first one counts."""
+        if self._failure is None:
+            self._failure = error
+
+    # -- one turn -----------------------------------------------------------------------------
+
+    def _run_once(self) -> None:
+        """Run what is ready; when nothing is, let time pass."""
+        if self._failure is not None:
+            failure, self._failure = self._failure, None
+            raise failure
+        now, timers, upkeep = self._now, self._timers, self._upkeep
+        if (timers and timers[0][0] <= now) or (upkeep and upkeep[0][0] <= now):
+            self._collect()
+        ready = self._ready
+        if not ready and not self._stopping:
+            if self._idlers:
+                idlers, self._idlers = self._idlers, []
+                for waiter in idlers:
+                    _release(waiter)
+            else:
+                self._jump()
+        self._turns += 1
+        if self._turns > self._patience:
+            self._turns = 0
+            raise Spin(f"{self._patience} turns and no time has passed at {self._now}\n{_who(self)}")
+        # What these callbacks make ready belongs to the next turn, as in asyncio's own loop.
+        if self._shuffle is not None and len(ready) > 1:
+            dealt = _deal(list(ready), self._shuffle)
+            ready.clear()
+            ready.extend(dealt)
+        for _ in range(len(ready)):
+            handle = ready.popleft()
+            if not handle._cancelled:
+                handle._run()
+
+    def _collect(self) -> None:
+        """Make ready what is due at this instant."""
+        now = self._now
+        due: list[_Timer] = []
+        for heap in (self._upkeep, self._timers):
+            while heap and heap[0][0] <= now:
+                due.append(heapq.heappop(heap))
+        if len(due) > 1:
+            due.sort()
+        for _, _, handle in due:
+            handle._scheduled = False  # type: ignore[attr-defined]
+            if handle.cancelled():
+                self._cancelled -= 1
+            else:
+                self._ready.append(handle)
+
+    def _jump(self) -> None:
+        """Let time pass until the next timer."""
+        instants = [when for when in (self._head(self._timers), self._head(self._upkeep)) if when is not None]
+        if not instants:
+            raise Jam(f"nothing is ready and no timer is set at {self._now}\n{_who(self)}")
+        self._now = max(self._now, min(instants))
+        self._turns = 0
+        self._collect()
+
+    def _head(self, heap: list[_Timer]) -> float | None:
+        """When the first live timer of a heap goes off; dead ones in front of it are dropped."""
+        while heap and heap[0][2].cancelled():
+            heapq.heappop(heap)
+            self._cancelled -= 1
+        return heap[0][0] if heap else None
+
+    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
+        """Told by a handle: sweep the heaps once most of them is dead."""
+        self._cancelled += 1
+        if self._cancelled > 100 and self._cancelled * 2 > len(self._timers) + len(self._upkeep):
+            self._timers = [timer for timer in self._timers if not timer[2].cancelled()]
+            self._upkeep = [timer for timer in self._upkeep if not timer[2].cancelled()]
+            heapq.heapify(self._timers)
+            heapq.heapify(self._upkeep)
+            self._cancelled = 0
+
+    # -- what a virtual loop does not have ----------------------------------------------------
+
+    def call_soon_threadsafe(
+        self, callback: Callable[[Unpack[Ts]], object], *args: *Ts, context: Context | None = None
+    ) -> asyncio.Handle:
+        """There is one thread, so this is `call_soon`."""
+        return self.call_soon(callback, *args, context=context)
+
+    def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> NoReturn:  # type: ignore[override]
+        raise RuntimeError("no threads under virtual time: what they do could not be repeated")
+
+    def _check_closed(self) -> None:
+        if self.is_closed():
+            raise RuntimeError("Event loop is closed")
+
+
+_Timer = tuple[float, int, asyncio.TimerHandle]
+
+
+def _release(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)
+
+
+def _deal(batch: list[asyncio.Handle], chance: random.Random) -> list[asyncio.Handle]:
+    """Steps of tasks in a random order; plain callbacks stay where they are.
+
+    A task has at most one step in a batch, and tasks may not rely on each other's order; plain
+    callbacks may (asyncio promises first come, first served).
+    """
+    places = [i for i, handle in enumerate(batch) if _is_step(handle)]
+    dealt = places[:]
+    chance.shuffle(dealt)
+    result = batch[:]
+    for place, source in zip(places, dealt, strict=True):
+        result[place] = batch[source]
+    return result
+
+
+def _is_step(handle: asyncio.Handle) -> bool:
+    return isinstance(getattr(handle._callback, "__self__", None), asyncio.Task)  # type: ignore[attr-defined]
+
+
+# -- who waits for what -----------------------------------------------------------------------
+
+
+def _who(loop: asyncio.AbstractEventLoop) -> str:
+    """One line per unfinished task: its name, where it waits, for what."""
+    tasks = sorted(asyncio.all_tasks(loop), key=lambda task: (len(task.get_name()), task.get_name()))
+    return "\n".join(f"  {waiting(task)}" for task in tasks) or "  (no task is left)"
+
+
+def waiting(task: asyncio.Task[Any]) -> str:
+    """Where a task waits and for what, innermost frame first."""
+    frames: list[str] = []
+    awaited: object = task.get_coro()
+    while True:
+        frame = _attribute(awaited, "cr_frame", "gi_frame", "ag_frame")
+        inner = _attribute(awaited, "cr_await", "gi_yieldfrom", "ag_await")
+        if frame is not None:
+            code: CodeType = frame.f_code
+            frames.append(f"{code.co_qualname} ({_short(code.co_filename)}:{frame.f_lineno})")
+        if inner is None:
+            break
+        awaited = inner
+    if not frames:
+        return f"{task.get_name()}: not started"
+    where = " < ".join(reversed(frames[-3:]))
+    waiter = getattr(task, "_fut_waiter", None)
+    what = (
+        f"task {waiter.get_name()}" if isinstance(waiter, asyncio.Task) else type(waiter or awaited).__name__
+    )
+    return f"{task.get_name()}: {where}, for {what}"
+
+
+def _attribute(thing: object, *names: str) -> Any:
+    for name in names:
+        value = getattr(thing, name, None)
+        if value is not None:
+            return value
+    return None
+
+
+def _short(path: str) -> str:
+    return "/".join(path.rsplit("/", 2)[-2:])
