@@ -1,0 +1,126 @@
+"""How long to wait before trying again: growing pauses, pauses per item, and an overall rate.
+
+None of these sleeps. Each only says how long; whoever asks does the waiting.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from random import Random
+from typing import Generic, TypeVar
+
+from steersman.runtime.clock import Clock
+
+K = TypeVar("K", bound=Hashable)
+
+
+def jittered(random: Random, seconds: float, factor: float) -> float:
+    """``seconds``, prolonged by up to ``factor`` times itself, so that many do not act as one."""
+    return seconds * (1.0 + factor * random.random()) if factor > 0.0 else seconds
+
+
+def growing(attempt: int, base: float, factor: float, cap: float) -> float:
+    """The pause after the given attempt (the first is 0), without jitter."""
+    if attempt <= 0 or base <= 0.0 or factor <= 1.0:
+        return min(base, cap)
+    # The power overflows a float long before anybody has tried that often.
+    if attempt * math.log(factor) >= math.log(cap / base):
+        return cap
+    return min(base * factor**attempt, cap)
+
+
+class Backoff:
+    """Growing pauses for something that fails again and again.
+
+    The defaults are those of client-go's reflectors: 0.8 s doubling up to 30 s, each prolonged by
+    up to as much again, starting over when nothing failed for two minutes.
+    """
+
+    __slots__ = ("_asked", "_attempt", "_clock", "base", "cap", "factor", "jitter", "reset_after")
+
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        base: float = 0.8,
+        cap: float = 30.0,
+        factor: float = 2.0,
+        jitter: float = 1.0,
+        reset_after: float = 120.0,
+    ) -> None:
+        self.base = base
+        self.cap = cap
+        self.factor = factor
+        self.jitter = jitter
+        self.reset_after = reset_after
+        self._clock = clock
+        self._attempt = 0
+        self._asked: float | None = None
+
+    def next(self) -> float:
+        """How long to wait now, in seconds."""
+        now = self._clock.monotonic()
+        # differs: client-go starts over two minutes after it last started over, even when all of them
+        # were failures; this asks for two minutes without one.
+        if self._asked is not None and now - self._asked > self.reset_after:
+            self._attempt = 0
+        pause = growing(self._attempt, self.base, self.factor, self.cap)
+        pause = jittered(self._clock.random, pause, self.jitter)
+        self._attempt += 1
+        self._asked = now + pause
+        return pause
+
+    def reset(self) -> None:
+        """It went well: the next pause is the shortest again."""
+        self._attempt = 0
+        self._asked = None
+
+
+class ItemBackoff(Generic[K]):
+    """Growing pauses for each item: ``base`` doubling up to ``cap``, until the item is forgotten."""
+
+    __slots__ = ("_failures", "base", "cap")
+
+    def __init__(self, base: float = 0.005, cap: float = 1000.0) -> None:
+        self.base = base
+        self.cap = cap
+        self._failures: dict[K, int] = {}
+
+    def next(self, key: K) -> float:
+        """Count one more failure of the item; how long it should wait."""
+        attempt = self._failures.get(key, 0)
+        self._failures[key] = attempt + 1
+        return growing(attempt, self.base, 2.0, self.cap)
+
+    def forget(self, key: K) -> None:
+        self._failures.pop(key, None)
+
+    def failures(self, key: K) -> int:
+        """How often the item has failed since it was last forgotten."""
+        return self._failures.get(key, 0)
+
+    def __len__(self) -> int:
+        return len(self._failures)
+
+
+class Bucket:
+    """A token bucket that hands out reservations: always a yes, and how long to wait for it."""
+
+    __slots__ = ("_last", "_tokens", "burst", "qps")
+
+    def __init__(self, qps: float = 10.0, burst: int = 100) -> None:
+        self.qps = qps
+        self.burst = burst
+        self._tokens = float(burst)
+        self._last: float | None = None
+
+    def reserve(self, now: float) -> float:
+        """Take one token, now or from the future; how long until it is there."""
+        if self.qps <= 0.0 or math.isinf(self.qps):
+            return 0.0
+        if self._last is not None and now > self._last:
+            self._tokens = min(float(self.burst), self._tokens + (now - self._last) * self.qps)
+        self._last = now if self._last is None else max(now, self._last)
+        self._tokens -= 1.0
+        return -self._tokens / self.qps if self._tokens < 0.0 else 0.0
