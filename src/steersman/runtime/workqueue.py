@@ -1,0 +1,333 @@
+"""The queue between what changed and who looks at it, under client-go's contract:
+
+* fair: keys are handed out in the order they were added;
+* stingy: one key is never in the hands of two workers;
+* coalescing: a key added several times before it is handed out is handed out once;
+* nothing lost: a key added while it is being worked on is handed out again afterwards.
+
+On top of that: delays (one timer for all keys), retries with back-off under an overall rate, a pace
+for keys that change in bursts, and the reasons for which a key was added.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections import deque
+from collections.abc import Hashable
+from typing import Generic, NamedTuple, TypeVar
+
+from steersman.runtime.backoff import Bucket, ItemBackoff
+from steersman.runtime.clock import Clock
+from steersman.runtime.metrics import Metrics
+
+K = TypeVar("K", bound=Hashable)
+
+CAUSES = 8
+"""How many reasons are kept for one round; the rest is an ellipsis."""
+MORE = "…"
+
+
+class ShutDown(Exception):
+    """The queue has been shut down and nothing is left in it."""
+
+
+class Taken(NamedTuple, Generic[K]):
+    """A key in the hands of a worker, who must say `WorkQueue.done` in the end."""
+
+    key: K
+    causes: tuple[str, ...]
+    """Why it was added, each reason once."""
+    waited: float
+    """Seconds from when it was first due until now."""
+
+
+def _with(causes: tuple[str, ...], cause: str) -> tuple[str, ...]:
+    """The causes and one more. A key can be added a thousand times before its turn."""
+    if not cause or cause in causes:
+        return causes
+    if len(causes) < CAUSES:
+        return (*causes, cause)
+    return causes if causes[-1] == MORE else (*causes, MORE)
+
+
+class _Due:
+    """A key that will be added later."""
+
+    __slots__ = ("causes", "when")
+
+    def __init__(self, when: float, causes: tuple[str, ...]) -> None:
+        self.when = when
+        self.causes = causes
+
+
+class WorkQueue(Generic[K]):
+    """Keys that want a look. All methods but `get` and `drain` are synchronous."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        name: str,
+        metrics: Metrics | None = None,
+        backoff: ItemBackoff[K] | None = None,
+        bucket: Bucket | None = None,
+        pace: float = 0.0,
+    ) -> None:
+        """``pace``: the shortest time, in seconds, between the starts of two rounds of one key that
+        were asked for by `add`. The first is never delayed."""
+        self.name = name
+        self.pace = pace
+        self._clock = clock
+        self._backoff = ItemBackoff[K]() if backoff is None else backoff
+        self._bucket = Bucket() if bucket is None else bucket
+        self._order: deque[K] = deque()
+        """Whose turn it is: exactly the keys that are dirty and not being worked on."""
+        self._dirty: dict[K, tuple[float, tuple[str, ...]]] = {}
+        """Keys to be handed out, since when and why."""
+        self._working: dict[K, float] = {}
+        """Keys in the hands of workers, and since when."""
+        self._started: dict[K, float] = {}
+        """When the last round of a key started, oldest first; no older than the pace. Only kept with one."""
+        self._due: dict[K, _Due] = {}
+        """Keys to be added later: at most one time each."""
+        self._heap: list[tuple[float, int, K]] = []
+        """Their times. May hold times that are no longer those of `_due`; never lacks one that is."""
+        self._serial = 0
+        """Breaks ties between equal times, so keys are never compared."""
+        self._timer: asyncio.TimerHandle | None = None
+        self._getters: deque[asyncio.Future[None]] = deque()
+        self._drained: list[asyncio.Future[None]] = []
+        self._closing = False
+        self._metrics = None
+        if metrics is not None:
+            self._metrics = metrics.queue(
+                name, depth=lambda: len(self._dirty), unfinished=self.unfinished, longest=self.longest
+            )
+
+    # -- adding
+
+    def add(self, key: K, cause: str = "") -> None:
+        """Have a look at this key."""
+        if self.pace and key not in self._dirty:
+            started = self._started.get(key)
+            if started is not None:
+                due = started + self.pace
+                if due > self._clock.monotonic():
+                    self._put_off(key, due, (cause,) if cause else ())
+                    return
+        self._add(key, (cause,) if cause else ())
+
+    def add_after(self, key: K, seconds: float, cause: str = "") -> None:
+        """Have a look at this key after this long. Of several times for one key the earliest counts."""
+        if self._closing:
+            return
+        if self._metrics is not None:
+            self._metrics.retries.inc()
+        causes = (cause,) if cause else ()
+        if seconds <= 0.0:
+            self._add(key, causes)
+        else:
+            self._put_off(key, self._clock.monotonic() + seconds, causes)
+
+    def retry(self, key: K, cause: str = "") -> None:
+        """Have another look at a key whose round failed: later each time, and not all at once."""
+        if self._closing:
+            return
+        item = self._backoff.next(key)
+        self.add_after(key, max(item, self._bucket.reserve(self._clock.monotonic())), cause)
+
+    def forget(self, key: K) -> None:
+        """The key is fine: its next failure is its first."""
+        self._backoff.forget(key)
+
+    def failures(self, key: K) -> int:
+        """How often the key was retried since it was last forgotten."""
+        return self._backoff.failures(key)
+
+    def _add(self, key: K, causes: tuple[str, ...]) -> None:
+        if self._closing:
+            return
+        known = self._dirty.get(key)
+        if known is not None:
+            since, reasons = known
+            for cause in causes:
+                reasons = _with(reasons, cause)
+            if reasons is not known[1]:
+                self._dirty[key] = (since, reasons)
+            return
+        if self._metrics is not None:
+            self._metrics.adds.inc()
+        self._dirty[key] = (self._clock.monotonic(), causes)
+        if key not in self._working:
+            self._order.append(key)
+            self._wake()
+
+    # -- working
+
+    async def get(self) -> Taken[K]:
+        """The next key. Raises `ShutDown` when there will be none."""
+        while not self._order:
+            if self._closing:
+                raise ShutDown(self.name)
+            waiter = asyncio.get_running_loop().create_future()
+            self._getters.append(waiter)
+            try:
+                await waiter
+            except BaseException:
+                # A worker that was woken and cancelled in the same instant passes the call on.
+                if waiter.done() and not waiter.cancelled():
+                    self._wake()
+                elif waiter in self._getters:
+                    self._getters.remove(waiter)
+                raise
+        key = self._order.popleft()
+        since, causes = self._dirty.pop(key)
+        now = self._clock.monotonic()
+        self._working[key] = now
+        if self.pace:
+            self._note_start(key, now)
+        if self._metrics is not None:
+            self._metrics.latency.observe(now - since)
+        return Taken(key, causes, now - since)
+
+    def done(self, key: K) -> None:
+        """A worker has finished with a key."""
+        started = self._working.pop(key, None)
+        if started is None:
+            raise ValueError(f"{key} is in nobody's hands")
+        if self._metrics is not None:
+            self._metrics.work.observe(self._clock.monotonic() - started)
+        if key in self._dirty:
+            self._order.append(key)
+            self._wake()
+        elif self._closing and not self._working and not self._order:
+            self._settle()
+
+    def _wake(self) -> None:
+        """Call one waiting worker."""
+        while self._getters:
+            waiter = self._getters.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+                return
+
+    def _note_start(self, key: K, now: float) -> None:
+        """Remember the start of a round for as long as it may hold back the next."""
+        started = self._started
+        started.pop(key, None)
+        started[key] = now
+        horizon = now - self.pace
+        # Oldest first, so this looks at each start once and stops at the first that still counts.
+        expired = []
+        for other, start in started.items():
+            if start > horizon:
+                break
+            expired.append(other)
+        for other in expired:
+            del started[other]
+
+    # -- waiting
+
+    def _put_off(self, key: K, when: float, causes: tuple[str, ...]) -> None:
+        if self._closing:
+            return
+        due = self._due.get(key)
+        if due is not None:
+            for cause in causes:
+                due.causes = _with(due.causes, cause)
+            if due.when <= when:
+                return
+            due.when = when
+        else:
+            self._due[key] = _Due(when, causes)
+        if len(self._heap) > 2 * len(self._due) + 64:
+            self._sift()
+        self._serial += 1
+        heapq.heappush(self._heap, (when, self._serial, key))
+        if self._heap[0][1] == self._serial:
+            self._arm()
+
+    def _sift(self) -> None:
+        """Drop the times that no longer count; they would otherwise stay until they come."""
+        kept: dict[K, tuple[float, int, K]] = {}
+        for entry in self._heap:
+            due = self._due.get(entry[2])
+            if due is not None and due.when == entry[0]:
+                kept[entry[2]] = entry
+        self._heap = list(kept.values())
+        heapq.heapify(self._heap)
+
+    def _arm(self) -> None:
+        """Have the loop call when the first time comes."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._heap:
+            when = self._heap[0][0]
+            self._timer = asyncio.get_running_loop().call_at(when, self._ring, when)
+
+    def _ring(self, called: float) -> None:
+        """Add what is due. The loop may call a little early; then its word counts for the time."""
+        now = max(called, self._clock.monotonic())
+        while self._heap and self._heap[0][0] <= now:
+            when, _, key = heapq.heappop(self._heap)
+            due = self._due.get(key)
+            if due is not None and due.when == when:
+                del self._due[key]
+                self._add(key, due.causes)
+        self._timer = None
+        self._arm()
+
+    # -- ending
+
+    def shut_down(self) -> None:
+        """Take no more keys. What is queued is still handed out; what is put off is dropped."""
+        self._closing = True
+        self._due.clear()
+        self._heap.clear()
+        self._arm()
+        while self._getters:
+            self._wake()
+        if not self._working and not self._order:
+            self._settle()
+
+    async def drain(self) -> None:
+        """Shut down and wait until the workers have finished what was queued."""
+        self.shut_down()
+        # differs: client-go waits for what is in workers' hands; this also for what is still queued.
+        while self._working or self._order:
+            waiter = asyncio.get_running_loop().create_future()
+            self._drained.append(waiter)
+            await waiter
+
+    def _settle(self) -> None:
+        for waiter in self._drained:
+            if not waiter.done():
+                waiter.set_result(None)
+        self._drained.clear()
+
+    # -- looking
+
+    def __len__(self) -> int:
+        """How many keys wait for a worker."""
+        return len(self._order)
+
+    @property
+    def waiting(self) -> int:
+        """How many keys are put off."""
+        return len(self._due)
+
+    @property
+    def working(self) -> int:
+        """How many keys are in workers' hands."""
+        return len(self._working)
+
+    def unfinished(self) -> float:
+        """How long the rounds under way have taken together, in seconds."""
+        now = self._clock.monotonic()
+        return sum(now - start for start in self._working.values())
+
+    def longest(self) -> float:
+        """How long the oldest round under way has taken, in seconds."""
+        return self._clock.monotonic() - min(self._working.values()) if self._working else 0.0
