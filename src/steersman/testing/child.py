@@ -115,7 +115,21 @@ class Child:
 
     async def exited(self) -> int:
         """Wait until it ends; its exit code."""
-        return await asyncio.to_thread(self._process.wait)
+        while (code := self.code) is None:
+            try:
+                watched = os.pidfd_open(self.pid)
+            except ProcessLookupError:
+                # It ended between the two looks.
+                continue
+            loop = asyncio.get_running_loop()
+            ended = asyncio.Event()
+            loop.add_reader(watched, ended.set)
+            try:
+                await ended.wait()
+            finally:
+                loop.remove_reader(watched)
+                os.close(watched)
+        return code
 
     def stop(self, grace: float = 5.0) -> int:
         """Ask it to end, and after the grace make it; its exit code."""

@@ -1,0 +1,244 @@
+"""How fast and at what cost a manager converges, beside the reference in the same run.
+
+    python benchmarks/converge.py --deployments 50 --replicas 20
+
+See benchmarks/README.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+import platform
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+if not __package__:
+    # Run as a file: the package it belongs to is beside it.
+    sys.path[0] = str(Path(__file__).resolve().parent.parent)
+
+from benchmarks import report
+from benchmarks.cache import CacheCost, CacheRun
+from benchmarks.measure import Cost
+from benchmarks.phases import Run
+from benchmarks.wire import Wire
+from steersman.testing.child import Child
+from steersman.testing.plane import Binary, MissingAssets, RealPlane, assets
+
+CONTROLLERS = (
+    "replicaset-controller",
+    "deployment-controller",
+    "replicationcontroller-controller",
+    "ttl-after-finished-controller",
+    "serviceaccount-controller",
+)
+GARBAGE_COLLECTOR = "garbage-collector-controller"
+
+_started = time.monotonic()
+
+
+def say(text: str) -> None:
+    """A line of progress."""
+    print(f"[{time.monotonic() - _started:6.1f}s] {text}", file=sys.stderr, flush=True)
+
+
+def read_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--deployments", type=int, default=50)
+    parser.add_argument("--replicas", type=int, default=20)
+    parser.add_argument("--rounds", type=int, default=1, help="runs of each manager; who is first alternates")
+    parser.add_argument("--manager", action="append", choices=[report.OURS, report.REFERENCE])
+    parser.add_argument("--part", action="append", choices=["converge", "cache"])
+    parser.add_argument("--pods", type=int, default=5000, help="pods of the cache part")
+    parser.add_argument("--controllers", default=",".join(CONTROLLERS))
+    parser.add_argument("--qps", type=int, default=2000)
+    parser.add_argument("--burst", type=int, default=3000)
+    parser.add_argument("--timeout", type=float, default=300, help="seconds a phase may take")
+    parser.add_argument("--flag", action="append", default=[], help="a further flag for both managers")
+    parser.add_argument("--profile", type=Path, help="write a py-spy flame graph of steersman here")
+    parser.add_argument("--logs", type=Path, help="keep the managers' logs in this directory")
+    parser.add_argument("--json", type=Path, help="write all figures here")
+    parser.add_argument("--markdown", action="store_true", help="print tables in Markdown")
+    return parser.parse_args()
+
+
+def managers(options: argparse.Namespace) -> list[Binary]:
+    """Those that can be run here, of those asked for."""
+    asked: list[Binary] = options.manager or [report.OURS, report.REFERENCE]
+    found: list[Binary] = []
+    for name in asked:
+        if name == report.OURS:
+            there = importlib.util.find_spec("steersman.manager.cli") is not None
+        else:
+            there = os.access(assets() / name, os.X_OK)
+        if there:
+            found.append(name)
+        else:
+            say(f"{name} is left out: it is not there")
+    return found
+
+
+def flags(options: argparse.Namespace) -> list[str]:
+    """What both managers are started with: defaults, but for a throttle that would be measured."""
+    return [
+        f"--controllers={options.controllers}",
+        f"--kube-api-qps={options.qps}",
+        f"--kube-api-burst={options.burst}",
+        "--use-service-account-credentials=true",
+        "--leader-elect=false",
+        *options.flag,
+    ]
+
+
+def turns(names: list[Binary], rounds: int) -> Iterator[tuple[int, Binary]]:
+    """Who runs when: the order is turned round each time, so that no one is always second."""
+    for number in range(rounds):
+        for name in names if number % 2 == 0 else reversed(names):
+            yield number, name
+
+
+class Bench:
+    """All runs, and what came of them."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self._options = options
+        self.converge: dict[str, list[list[Cost]]] = {}
+        self.cache: dict[str, list[CacheCost]] = {}
+
+    async def run(self) -> None:
+        options = self._options
+        names = managers(options)
+        if not names:
+            raise SystemExit("no manager to measure")
+        parts = options.part or ["converge", "cache"]
+        for number, name in turns(names, options.rounds):
+            if "converge" in parts:
+                say(f"round {number + 1}: {name}, {options.deployments} x {options.replicas}")
+                self.converge.setdefault(name, []).append(await self._converge(name, number))
+            if "cache" in parts:
+                say(f"round {number + 1}: {name}, {options.pods} cached pods")
+                self.cache.setdefault(name, []).append(await self._cache(name))
+        # Ours first, whoever ran first.
+        self.converge = {name: self.converge[name] for name in names if name in self.converge}
+        self.cache = {name: self.cache[name] for name in names if name in self.cache}
+
+    async def _converge(self, name: Binary, number: int) -> list[Cost]:
+        options = self._options
+        with RealPlane.start() as plane:
+            async with Wire(plane.admin) as wire:
+                profiler: list[Child] = []
+
+                def start() -> Child:
+                    return plane.manager(*flags(options), binary=name)
+
+                def started(manager: Child) -> None:
+                    if options.profile and name == report.OURS:
+                        profiler.append(profile(manager, options.profile, plane.dir / "py-spy.log"))
+
+                run = Run(
+                    wire,
+                    plane,
+                    start,
+                    namespace="bench",
+                    deployments=options.deployments,
+                    replicas=options.replicas,
+                    collects=GARBAGE_COLLECTOR in options.controllers,
+                    timeout=options.timeout,
+                    say=say,
+                    started=started,
+                )
+                try:
+                    return await run.run()
+                finally:
+                    for child in profiler:
+                        # It writes its file once its subject has ended.
+                        await child.exited()
+                    if options.logs:
+                        options.logs.mkdir(parents=True, exist_ok=True)
+                        for child in plane.managers:
+                            (options.logs / f"{name}-{number}.log").write_text(child.log())
+
+    async def _cache(self, name: Binary) -> CacheCost:
+        with RealPlane.start() as plane:
+            async with Wire(plane.admin) as wire:
+
+                def start(port: int) -> Child:
+                    serving = [
+                        f"--secure-port={port}",
+                        "--bind-address=127.0.0.1",
+                        "--permit-port-sharing=true",
+                        f"--authentication-kubeconfig={plane.kubeconfig('system:kube-controller-manager')}",
+                        f"--authorization-kubeconfig={plane.kubeconfig('system:kube-controller-manager')}",
+                    ]
+                    return plane.manager(*flags(self._options), *(serving if port else ()), binary=name)
+
+                run = CacheRun(wire, plane, start, name == report.REFERENCE, self._options.pods, say)
+                return await run.run()
+
+
+def profile(manager: Child, to: Path, log: Path) -> Child:
+    """Sample a manager until it ends."""
+    program = shutil.which("py-spy", path=f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}")
+    if program is None:
+        raise SystemExit("--profile needs py-spy")
+    return Child([program, "record", "--pid", str(manager.pid), "--output", str(to), "--rate", "200"], log)
+
+
+def save(bench: Bench, options: argparse.Namespace) -> None:
+    figures: dict[str, Any] = {
+        "machine": {
+            "cores": os.cpu_count(),
+            "system": platform.platform(),
+            "python": platform.python_version(),
+        },
+        "options": {name: str(value) for name, value in sorted(vars(options).items())},
+        "converge": {
+            name: [[asdict(cost) for cost in run] for run in rounds]
+            for name, rounds in bench.converge.items()
+        },
+        "cache": {name: [asdict(cost) for cost in rounds] for name, rounds in bench.cache.items()},
+    }
+    options.json.write_text(json.dumps(figures, indent=1) + "\n")
+
+
+def leaves(failed: BaseException) -> Iterator[BaseException]:
+    """What went wrong, without the task groups around it."""
+    if isinstance(failed, BaseExceptionGroup):
+        for inner in failed.exceptions:
+            yield from leaves(inner)
+    else:
+        yield failed
+
+
+def main() -> None:
+    options = read_arguments()
+    bench = Bench(options)
+    try:
+        import uvloop
+
+        uvloop.run(bench.run())
+    except* KeyboardInterrupt:
+        raise SystemExit(130) from None
+    except* (MissingAssets, RuntimeError) as failed:
+        raise SystemExit("\n".join(map(str, leaves(failed)))) from None
+    tables = []
+    if bench.converge:
+        tables += [report.converge(bench.converge), report.requests(bench.converge)]
+    if bench.cache:
+        tables.append(report.cache(bench.cache))
+    print("\n\n".join(report.render(table, options.markdown) for table in tables))
+    if options.json:
+        save(bench, options)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,159 @@
+"""Deployments to converge, and the eyes that see when they have.
+
+What is watched is the API alone, so both managers are held to the same: every status is final and
+no old pod is left.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
+
+from benchmarks.wire import Wire
+from steersman.api.kinds import DEPLOYMENTS, REPLICASETS, Deployment, ReplicaSet
+
+
+def pod_spec(node: str) -> dict[str, Any]:
+    """A pod bound to a node already, so that no scheduler is needed."""
+    return {
+        "nodeName": node,
+        "containers": [
+            {
+                "name": "main",
+                "image": "example/app:1",
+                "env": [{"name": f"SETTING_{n}", "value": f"value-{n}"} for n in range(5)],
+                "ports": [{"containerPort": 8080, "name": "http"}],
+                "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}},
+            }
+        ],
+    }
+
+
+def deployment(name: str, replicas: int) -> dict[str, Any]:
+    labels = {"app": name}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "labels": labels},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": pod_spec(f"node-{name}")},
+        },
+    }
+
+
+async def each(names: Iterable[str], act: Callable[[str], Awaitable[object]], at_once: int = 16) -> None:
+    """Do something for every name, a few at a time."""
+    rest = iter(names)
+
+    async def worker() -> None:
+        for name in rest:
+            await act(name)
+
+    async with asyncio.TaskGroup() as tasks:
+        for _ in range(at_once):
+            tasks.create_task(worker())
+
+
+def settled(found: Deployment, sets: Iterable[ReplicaSet], generation: int) -> bool:
+    """Whether a Deployment's status, and its ReplicaSets', say that nothing is left to do."""
+    status, wanted = found.status, found.spec.replicas
+    counts = (status.replicas, status.updatedReplicas, status.readyReplicas, status.availableReplicas)
+    if not (
+        status.observedGeneration >= found.metadata.generation >= generation
+        and all(count == wanted for count in counts)
+        and not status.unavailableReplicas
+        and not status.terminatingReplicas
+        and any(c.type == "Progressing" and c.reason == "NewReplicaSetAvailable" for c in status.conditions)
+    ):
+        return False
+    total = 0
+    for owned in sets:
+        if (owned.status.observedGeneration, owned.status.replicas) != (
+            owned.metadata.generation,
+            owned.spec.replicas,
+        ):
+            return False
+        total += owned.status.replicas
+    return total == wanted
+
+
+class Observer:
+    """Follows Deployments and ReplicaSets of a namespace and says when all have settled."""
+
+    def __init__(self, wire: Wire, namespace: str) -> None:
+        self._wire = wire
+        self._namespace = namespace
+        self._deployments: dict[str, Deployment] = {}
+        self._sets: dict[str, dict[str, ReplicaSet]] = {}
+        self._wanted: dict[str, int] = {}
+        self._open: dict[str, None] = {}
+        self._done = asyncio.Event()
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._follow(DEPLOYMENTS, self._deployment))
+            tasks.create_task(self._follow(REPLICASETS, self._replicaset))
+
+    def expect(self, generations: dict[str, int]) -> None:
+        """From now on these Deployments are to settle, each in a generation at least this."""
+        self._wanted = generations
+        self._open = dict.fromkeys(generations)
+        self._done.clear()
+        for name in generations:
+            self._look(name)
+        if not generations:
+            self._done.set()
+
+    async def converged(self) -> None:
+        await self._done.wait()
+
+    @property
+    def open(self) -> int:
+        """How many have not settled."""
+        return len(self._open)
+
+    @property
+    def sets(self) -> list[str]:
+        return [name for owned in self._sets.values() for name in owned]
+
+    async def _follow(self, kind: Any, notice: Callable[[str, Any], None]) -> None:
+        found, version = await self._wire.list(kind, self._namespace)
+        for obj in found:
+            notice("ADDED", obj)
+        while True:
+            async for event, obj in self._wire.watch(kind, self._namespace, version):
+                version = obj.metadata.resourceVersion
+                notice(event, obj)
+
+    def _deployment(self, event: str, found: Deployment) -> None:
+        name = found.metadata.name
+        if event == "DELETED":
+            self._deployments.pop(name, None)
+        else:
+            self._deployments[name] = found
+        self._look(name)
+
+    def _replicaset(self, event: str, found: ReplicaSet) -> None:
+        owner = found.metadata.labels.get("app", "")
+        owned = self._sets.setdefault(owner, {})
+        if event == "DELETED":
+            owned.pop(found.metadata.name, None)
+        else:
+            owned[found.metadata.name] = found
+        self._look(owner)
+
+    def _look(self, name: str) -> None:
+        if name not in self._wanted:
+            return
+        found = self._deployments.get(name)
+        if found is not None and settled(found, self._sets.get(name, {}).values(), self._wanted[name]):
+            self._open.pop(name, None)
+        else:
+            self._open[name] = None
+        if self._open:
+            self._done.clear()
+        else:
+            self._done.set()
