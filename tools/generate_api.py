@@ -1,0 +1,502 @@
+"""Write `steersman.api.generated`: frozen structs for every API that Kubernetes serves by default.
+
+    python tools/generate_api.py                                     from kubernetes-validate (dev only)
+    python tools/generate_api.py --from-server swagger.json          from a file
+    python tools/generate_api.py --from-server http://127.0.0.1:8001 from a live server, by kubectl proxy
+
+Both sources give the same files for the same release. What neither tells stands beside this script:
+``resources.txt`` (what is served, and how it is called) and ``presence.txt``.
+
+**Absent, null and zero.** What is read is what is written, and what is written is what Kubernetes itself
+would write. Every field has a default, so any document decodes; there are four ways to have one:
+
+========  ================================  =========================  =================================
+presence  in the API                        absent reads as            left out of what is written
+========  ================================  =========================  =================================
+value     omitted when empty                ``""  0  False  ()  EMPTY``  when zero
+always    never omitted                     zero; an empty struct      never
+pointer   omitted when not set              ``None``                   when ``None``; zero is a choice
+null      never omitted, null when not set  ``None``                   never; ``None`` is ``null``
+========  ================================  =========================  =================================
+
+Fields that must be written get their default from a factory: msgspec leaves a field out when its value *is*
+the default, and what a factory makes never is. The definitions only tell which fields are required; `guess`
+takes the presence from that and from the type, and ``presence.txt`` lists where that is wrong.
+
+**Names** are those of the wire, with an underscore after Python's keywords (``from_``) and without the
+characters that Python names cannot have (``$ref`` is ``ref``, ``x-kubernetes-map-type`` is
+``xKubernetesMapType``). Kinds do not carry ``apiVersion`` and ``kind``; where one stands inside another
+object (the claim templates of a StatefulSet) it is a ``Nested`` kind, which does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import keyword
+import re
+import subprocess
+import sys
+import tempfile
+import urllib.request
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeAlias, cast, get_args
+
+HERE = Path(__file__).parent
+PACKAGE = HERE.parent / "src" / "steersman" / "api" / "generated"
+RELEASE = "1.36"
+NOTE = "Made by tools/generate_api.py; do not edit."
+
+Schema: TypeAlias = Mapping[str, Any]
+Definitions: TypeAlias = Mapping[str, Schema]
+Presence: TypeAlias = Literal["value", "always", "pointer", "null"]
+Sort: TypeAlias = Literal["text", "number", "choice", "object", "list", "map", "open"]
+
+META = "io.k8s.apimachinery.pkg.apis.meta.v1"
+EXTENSIONS = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1"
+# Definitions that are no structs: how each is written, and of what sort it is.
+SCALARS: Mapping[str, tuple[str, Sort]] = {
+    f"{META}.Time": ("Time", "open"),
+    f"{META}.MicroTime": ("MicroTime", "open"),
+    f"{META}.FieldsV1": ("Json", "open"),
+    f"{META}.Patch": ("Json", "open"),
+    "io.k8s.apimachinery.pkg.api.resource.Quantity": ("Quantity", "choice"),
+    "io.k8s.apimachinery.pkg.runtime.RawExtension": ("Json", "open"),
+    "io.k8s.apimachinery.pkg.util.intstr.IntOrString": ("IntOrString", "choice"),
+    f"{EXTENSIONS}.JSON": ("Json", "open"),
+    f"{EXTENSIONS}.JSONSchemaPropsOrArray": ("JSONSchemaProps | tuple[JSONSchemaProps, ...]", "open"),
+    f"{EXTENSIONS}.JSONSchemaPropsOrBool": ("JSONSchemaProps | bool", "open"),
+    f"{EXTENSIONS}.JSONSchemaPropsOrStringArray": ("JSONSchemaProps | tuple[str, ...]", "open"),
+}
+PLAIN: Mapping[str, tuple[str, Sort]] = {
+    "string": ("str", "text"),
+    "integer": ("int", "number"),
+    "boolean": ("bool", "number"),
+    "number": ("int | float", "number"),
+}
+ZEROS = {"str": '""', "int": "0", "bool": "False", "list": "()", "map": "EMPTY"}
+FACTORIES = {"int | float": "int", "IntOrString": "int", "Quantity": "zero", "list": "tuple"}
+# The definitions do not carry defaults, and these two are keys of lists.
+KEY_DEFAULTS = {"protocol": "TCP"}
+# The sets of verbs that most rows have, so that the table stays short.
+VERBS = {"create,delete,deletecollection,get,list,patch,update,watch": "_ALL", "get,patch,update": "_CHANGE"}
+# The structs that extend those of `steersman.api.kinds`, so that code typed for any object takes them.
+VIEWS = {f"{META}.ObjectMeta": "kinds.ObjectMeta", f"{META}.OwnerReference": "kinds.OwnerReference"}
+OBJECT = """
+class Object(kinds.Object, frozen=True):
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+"""
+NESTED = """
+class Nested{name}({name}, frozen=True):
+    apiVersion: str = ""
+    kind: str = ""
+"""
+
+
+# -- what is served -----------------------------------------------------------------------------
+
+
+class Row(NamedTuple):
+    """A line of ``resources.txt``."""
+
+    api_version: str
+    path: str
+    kind: str
+    singular: str
+    scope: str
+    short_names: str
+    categories: str
+    verbs: str
+
+    @property
+    def group(self) -> str:
+        return self.api_version.rpartition("/")[0]
+
+    @property
+    def version(self) -> str:
+        return self.api_version.rpartition("/")[2]
+
+
+def lines(path: Path) -> Iterator[list[str]]:
+    """The words of each line of a table, without comments."""
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if line and not line.startswith("#"):
+            yield line.split()
+
+
+def served() -> tuple[Row, ...]:
+    return tuple(Row(*words) for words in lines(HERE / "resources.txt"))
+
+
+def exceptions() -> dict[tuple[str, str], Presence]:
+    """``presence.txt``: (struct, field) -> presence."""
+    found: dict[tuple[str, str], Presence] = {}
+    for struct, presence, *names in lines(HERE / "presence.txt"):
+        if presence not in get_args(Presence):
+            raise SystemExit(f"presence.txt: {struct}: no such presence: {presence}")
+        for name in names:
+            found[struct, name] = cast(Presence, presence)
+    return found
+
+
+# -- definitions --------------------------------------------------------------------------------
+
+
+def packaged() -> Definitions:
+    """The definitions in kubernetes-validate."""
+    spec = find_spec("kubernetes_validate")
+    if spec is None or spec.origin is None:
+        raise SystemExit("kubernetes-validate is not installed; it is one of the dev dependencies")
+    schemas = Path(spec.origin).parent / "kubernetes-json-schema"
+    document = json.loads((schemas / f"v{RELEASE}.0-local" / "_definitions.json").read_text(encoding="utf-8"))
+    definitions: Definitions = document["$defs"]
+    return definitions
+
+
+def from_server(source: str) -> Definitions:
+    """The definitions in a server's swagger: a file, or the server's address."""
+    if source.startswith(("http://", "https://")):
+        with urllib.request.urlopen(f"{source.rstrip('/')}/openapi/v2", timeout=60) as answer:
+            document = json.load(answer)
+    else:
+        document = json.loads(Path(source).read_text(encoding="utf-8"))
+    definitions: Definitions = document["definitions"]
+    return definitions
+
+
+def module_of(definition: str) -> str:
+    """``io.k8s.api.core.v1.Pod`` -> ``core_v1``."""
+    *_, group, version, _ = definition.split(".")
+    return f"{group}_{version}"
+
+
+def name_of(definition: str) -> str:
+    return definition.rpartition(".")[2]
+
+
+def ref_of(schema: Schema) -> str:
+    return str(schema.get("$ref", "")).rpartition("/")[2]
+
+
+def plain_type(schema: Schema) -> str:
+    """The JSON type; kubernetes-validate adds ``null`` to those of optional fields."""
+    kind = schema.get("type", "")
+    return str(next((each for each in kind if each != "null"), "") if isinstance(kind, list) else kind)
+
+
+def properties(schema: Schema) -> Mapping[str, Schema]:
+    found: Mapping[str, Schema] = schema.get("properties", {})
+    return found
+
+
+def kinds_of(schema: Schema) -> list[tuple[str, str, str]]:
+    return [(k["group"], k["version"], k["kind"]) for k in schema.get("x-kubernetes-group-version-kind", ())]
+
+
+def is_list(schema: Schema) -> bool:
+    """Lists of a kind need no struct each: they all look alike."""
+    return (
+        bool(kinds_of(schema))
+        and ref_of(properties(schema).get("metadata", {})) == f"{META}.ListMeta"
+        and ("items" in properties(schema))
+    )
+
+
+def refs(schema: Schema) -> Iterator[str]:
+    """The structs that a struct's fields name."""
+    for each in properties(schema).values():
+        for part in (each, each.get("items", {}), each.get("additionalProperties", {})):
+            if (ref := ref_of(part)) and ref not in SCALARS:
+                yield ref
+
+
+def reachable(definitions: Definitions, roots: Iterable[str]) -> list[str]:
+    seen: dict[str, None] = {}
+    todo = list(roots)
+    while todo:
+        name = todo.pop()
+        if name not in seen:
+            seen[name] = None
+            todo.extend(refs(definitions[name]))
+    return sorted(seen)
+
+
+# -- fields -------------------------------------------------------------------------------------
+
+
+def python_name(name: str) -> str:
+    words = re.split(r"[^A-Za-z0-9_]+", name.lstrip("$"))
+    joined = words[0] + "".join(word[:1].upper() + word[1:] for word in words[1:])
+    return f"{joined}_" if keyword.iskeyword(joined) else joined
+
+
+def guess(sort: Sort, required: bool, part_of_kind: bool) -> Presence:
+    """The presence of a field that ``presence.txt`` does not name."""
+    if part_of_kind:
+        return "always"
+    match sort:
+        case "text" | "list":
+            return "always" if required else "value"
+        case "map":
+            return "null" if required else "value"
+        case "open":
+            return "null" if required else "pointer"
+        case _:
+            return "always" if required else "pointer"
+
+
+def merge_note(schema: Schema) -> str:
+    """The ``Merge`` of a field, as source; empty where there is nothing to say."""
+    said = {
+        "strategy": schema.get("x-kubernetes-patch-strategy", ""),
+        "key": schema.get("x-kubernetes-patch-merge-key", ""),
+        "list_type": schema.get("x-kubernetes-list-type", ""),
+        "keys": tuple(schema.get("x-kubernetes-list-map-keys", ())),
+        "map_type": schema.get("x-kubernetes-map-type", ""),
+    }
+    said["defaults"] = tuple((key, KEY_DEFAULTS[key]) for key in said["keys"] if key in KEY_DEFAULTS)
+    said = {name: value for name, value in said.items() if value}
+    if said == {"list_type": "atomic"}:
+        return "ATOMIC"
+    if said == {"list_type": "set"}:
+        return "SET"
+    return f"Merge({', '.join(f'{name}={value!r}' for name, value in said.items())})" if said else ""
+
+
+@dataclass
+class Module:
+    """One module in the making: its structs, and the modules they need."""
+
+    name: str
+    definitions: Definitions
+    facts: Mapping[tuple[str, str], Presence]
+    used: set[tuple[str, str]]
+    """Which of the facts were of use, to find those that name nothing."""
+    nested: set[str] = field(default_factory=set)
+    """Kinds of this module that stand inside other objects."""
+    imports: set[str] = field(default_factory=set)
+    structs: dict[str, str] = field(default_factory=dict)
+    """Definition -> source, in an order that defines before use."""
+
+    def type_of(self, schema: Schema) -> tuple[str, Sort]:
+        """A field's type as source, and its sort."""
+        if ref := ref_of(schema):
+            return SCALARS[ref] if ref in SCALARS else (self.struct(ref), "object")
+        kind = plain_type(schema)
+        if kind == "array":
+            return f"tuple[{self.type_of(schema['items'])[0]}, ...]", "list"
+        if kind == "object" and "additionalProperties" in schema:
+            inner, sort = self.type_of(schema["additionalProperties"])
+            # An empty list inside a map comes back as null from a server that stores protobuf.
+            return f"Mapping[str, {inner}{' | None' if sort == 'list' else ''}]", "map"
+        return PLAIN[kind]
+
+    def struct(self, definition: str) -> str:
+        """How this module calls a struct."""
+        name = name_of(definition)
+        if kinds_of(self.definitions[definition]):
+            name = f"Nested{name}"
+        module = module_of(definition)
+        if module == self.name:
+            return name
+        self.imports.add(module)
+        return f"{module}.{name}"
+
+    def field_source(self, owner: str, name: str, schema: Schema, required: bool) -> str:
+        source, sort = self.type_of(schema)
+        fact = (f"{self.name}.{name_of(owner)}", name)
+        self.used.add(fact)
+        part = bool(kinds_of(self.definitions[owner])) and name in ("metadata", "spec", "status")
+        presence = self.facts.get(fact) or guess(sort, required, part and sort == "object")
+        default, factory = "", ""
+        match presence:
+            case "value":
+                default = ZEROS[sort if sort in ZEROS else source]
+            case "always":
+                factory = FACTORIES.get(source) or FACTORIES.get(sort) or source
+            case "pointer":
+                default = "None"
+            case "null":
+                factory = "NoneType"
+        if presence in ("pointer", "null") and source != "Json":
+            source = f"{source} | None"
+        if note := merge_note(schema):
+            source = f"Annotated[{source}, {note}]"
+        attribute = python_name(name)
+        options = [f"name={name!r}"] if attribute != name else []
+        if factory:
+            options.append(f"default_factory={factory}")
+        elif options:
+            options.append(f"default={default}")
+        value = f"msgspec.field({', '.join(options)})" if options else default
+        return f"{attribute}: {source} = {value}"
+
+    def add(self, definition: str) -> None:
+        """Write a struct, after those that its defaults are made of."""
+        if definition in self.structs or module_of(definition) != self.name:
+            return
+        schema = self.definitions[definition]
+        own = dict(properties(schema))
+        bases = []
+        if kinds_of(schema):
+            own.pop("apiVersion", None)
+            own.pop("kind", None)
+        if kinds_of(schema) and ref_of(own.get("metadata", {})) == f"{META}.ObjectMeta":
+            del own["metadata"]
+            bases.append("Object" if self.name == "meta_v1" else "meta_v1.Object")
+            self.imports.add("meta_v1")
+        if definition in VIEWS:
+            bases.append(VIEWS[definition])
+        if name_of(definition).endswith("Condition") and own.keys() >= {"type", "status"}:
+            bases.append("AnyCondition")
+        if schema.get("x-kubernetes-map-type") == "atomic":
+            bases.append("Atomic")
+        required = set(schema.get("required", ()))
+        body = [self.field_source(definition, each, own[each], each in required) for each in sorted(own)]
+        for ref in refs({"properties": own}):
+            if any(f"default_factory={name_of(ref)})" in line for line in body):
+                self.add(ref)
+        name = name_of(definition)
+        source = f"class {name}({', '.join(bases or ['Struct'])}, frozen=True):\n"
+        source += "".join(f"    {line}\n" for line in unshadowed(body)) or "    pass\n"
+        if definition in self.nested:
+            source += NESTED.format(name=name)
+        if definition == f"{META}.ObjectMeta":
+            source += OBJECT
+        self.structs[definition] = source
+
+    def source(self) -> str:
+        body = "\n\n".join(self.structs.values())
+
+        words = set(re.findall(r"\w+", body))
+
+        def using(*names: str) -> str:
+            return ", ".join(name for name in names if name in words)
+
+        base = using("AnyCondition", "Atomic", "IntOrString", "Json", "MicroTime", "Quantity", "Time", "zero")
+        merge = using("ATOMIC", "SET", "Merge")
+        views = using("EMPTY", "Struct")
+        head = [
+            f'"""The types of {self.name.replace("_", "/")}. {NOTE}"""',
+            "from __future__ import annotations",
+            "import builtins" if "builtins" in words else "",
+            "from collections.abc import Mapping" if "Mapping" in words else "",
+            "from types import NoneType" if "NoneType" in words else "",
+            "from typing import Annotated" if "Annotated" in words else "",
+            "import msgspec" if "msgspec" in words else "",
+            "from steersman.api import kinds" if "kinds" in words else "",
+            f"from steersman.api.generated import {', '.join(sorted(self.imports))}" if self.imports else "",
+            f"from steersman.api.generated.base import {base}" if base else "",
+            f"from steersman.api.generated.merge import {merge}" if merge else "",
+            f"from steersman.api.kinds import {views}" if views else "",
+        ]
+        return "\n".join(line for line in head if line) + "\n\n\n" + body
+
+
+def unshadowed(body: list[str]) -> list[str]:
+    """Fields whose types stay what they are where a field is called ``int`` or ``bool``."""
+    for name in [line.partition(":")[0] for line in body]:
+        if name in ("int", "str", "bool", "float", "tuple"):
+            body = [re.sub(rf"(?<!^)(?<![\w.]){name}\b(?!:)", f"builtins.{name}", line) for line in body]
+    return body
+
+
+# -- the whole ----------------------------------------------------------------------------------
+
+
+def table(
+    rows: tuple[Row, ...], bodies: Mapping[tuple[str, str, str], str], modules: Mapping[str, str]
+) -> str:
+    """The source of the static table of resources."""
+
+    def words(text: str) -> tuple[str, ...]:
+        return tuple(text.split(",")) if text != "-" else ()
+
+    def verbs(row: Row) -> str:
+        return VERBS.get(row.verbs) or repr(words(row.verbs))
+
+    def below(row: Row) -> str:
+        api_version, _, kind = row.kind.rpartition("/")
+        group, _, version = (api_version or row.api_version).rpartition("/")
+        return f"Subresource({row.path.partition('/')[2]!r}, {group!r}, {version!r}, {kind!r}, {verbs(row)})"
+
+    out = [f'"""What is served, as discovery tells it. {NOTE}"""', "from __future__ import annotations", ""]
+    out += ["from steersman.api.generated import Resource, Subresource", ""]
+    out += [f"{name} = {words(said)!r}" for said, name in VERBS.items()]
+    out += ["", "RESOURCES: tuple[Resource, ...] = ("]
+    for row in rows:
+        if "/" in row.path:
+            continue
+        inside = [below(sub) for sub in rows if sub[0] == row[0] and sub.path.startswith(f"{row.path}/")]
+        out.append(
+            f"Resource({row.group!r}, {row.version!r}, {row.kind!r}, {row.path!r}, {row.singular!r},"
+            f" {row.scope == 'namespaced'}, {words(row.short_names)!r}, {words(row.categories)!r},"
+            f" {verbs(row)}, ({''.join(f'{each},' for each in inside)}), {modules[row.api_version]!r}),"
+        )
+    out += [")", "", "BODIES: dict[tuple[str, str, str], str] = {"]
+    out += [f"{kind!r}: {module!r}," for kind, module in sorted(bodies.items())]
+    return "\n".join(
+        [*out, "}", '"""Kinds without a path of their own, and the modules of their structs."""', ""]
+    )
+
+
+def generate(definitions: Definitions) -> dict[str, str]:
+    """The generated files: name -> text."""
+    rows = served()
+    api_versions = {row.api_version for row in rows}
+    resources = {(row.group, row.version, row.kind) for row in rows if "/" not in row.path}
+    roots: dict[str, tuple[str, str, str]] = {}
+    for name, schema in definitions.items():
+        # DeleteOptions and WatchEvent belong to every group; the core one stands for all.
+        kinds = [kind for kind in kinds_of(schema) if "/".join(kind[:2]).lstrip("/") in api_versions]
+        if kinds and not is_list(schema):
+            roots[name] = min(kinds)
+    if missing := resources - set(roots.values()):
+        raise SystemExit(f"not defined: {sorted(missing)}")
+    wanted = reachable(definitions, sorted(roots))
+    nested = {ref for name in wanted for ref in refs(definitions[name]) if kinds_of(definitions[ref])}
+    facts, used = exceptions(), set[tuple[str, str]]()
+    modules = {
+        name: Module(name, definitions, facts, used, {each for each in nested if module_of(each) == name})
+        for name in sorted({module_of(each) for each in wanted})
+    }
+    for name in wanted:
+        modules[module_of(name)].add(name)
+    if unknown := sorted(facts.keys() - used):
+        raise SystemExit(f"presence.txt names what does not exist: {unknown}")
+    homes = {
+        "/".join(kind[:2]).lstrip("/"): module_of(name) for name, kind in roots.items() if kind in resources
+    }
+    bodies = {kind: module_of(name) for name, kind in roots.items() if kind not in resources}
+    files = {f"{name}.py": module.source() for name, module in modules.items()}
+    return formatted({**files, "table.py": table(rows, bodies, homes)})
+
+
+def formatted(files: Mapping[str, str]) -> dict[str, str]:
+    """The files as ruff would have them."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in files.items():
+            (Path(folder) / name).write_text(text, encoding="utf-8")
+        common = ["--isolated", "--quiet", "--no-cache", "--line-length", "110", folder]
+        ruff = [sys.executable, "-m", "ruff"]
+        # Where ruff runs tells it which imports are ours.
+        subprocess.run([*ruff, "check", "--select", "I", "--fix", *common], check=True, cwd=HERE.parent)
+        subprocess.run([*ruff, "format", *common], check=True, cwd=HERE.parent)
+        return {name: (Path(folder) / name).read_text(encoding="utf-8") for name in sorted(files)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Write the structs of steersman.api.generated.")
+    parser.add_argument("--from-server", metavar="URL|FILE", help="read a server's /openapi/v2 instead")
+    source = parser.parse_args().from_server
+    files = generate(from_server(source) if source else packaged())
+    for name, text in files.items():
+        (PACKAGE / name).write_text(text, encoding="utf-8")
+    print(f"{len(files)} files, {sum(text.count('class ') for text in files.values())} structs")
+
+
+if __name__ == "__main__":
+    main()
