@@ -1,0 +1,42 @@
+"""Conditions: what a status says about itself, kept so that only news changes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from steersman.api.kinds import Condition
+
+
+def find(conditions: Iterable[Condition], type: str) -> Condition | None:
+    """The condition of a type."""
+    for condition in conditions:
+        if condition.type == type:
+            return condition
+    return None
+
+
+def is_true(conditions: Iterable[Condition], type: str) -> bool:
+    """Whether the condition is there and true."""
+    condition = find(conditions, type)
+    return condition is not None and condition.status == "True"
+
+
+def put(conditions: tuple[Condition, ...], new: Condition) -> tuple[Condition, ...]:
+    """The conditions with this one in place of any other of its type, last.
+
+    The same status for the same reason is no news: nothing changes, not even the message. The same
+    status for another reason is no transition: it keeps the time of the last one.
+    """
+    old = find(conditions, new.type)
+    if old is not None and old.status == new.status:
+        if old.reason == new.reason:
+            return conditions
+        new = msgspec.structs.replace(new, lastTransitionTime=old.lastTransitionTime)
+    return (*drop(conditions, new.type), new)
+
+
+def drop(conditions: tuple[Condition, ...], type: str) -> tuple[Condition, ...]:
+    """The conditions without those of a type."""
+    return tuple(condition for condition in conditions if condition.type != type)

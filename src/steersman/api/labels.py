@@ -1,0 +1,90 @@
+"""What may be a label's key and value, in the words upstream refuses the others with."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import lru_cache
+
+_NAME = r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+_DNS_LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN = rf"{_DNS_LABEL}(\.{_DNS_LABEL})*"
+
+_is_name = re.compile(_NAME).fullmatch
+_is_subdomain = re.compile(_SUBDOMAIN).fullmatch
+
+MAX_NAME = 63
+MAX_SUBDOMAIN = 253
+
+_NAME_WRONG = (
+    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric "
+    f"character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '{_NAME}')"
+)
+_KEY_WRONG = (
+    f"a valid label key {_NAME_WRONG} with an optional DNS subdomain prefix and '/' "
+    "(e.g. 'example.com/MyName')"
+)
+_VALUE_WRONG = (
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must "
+    "start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used "
+    f"for validation is '({_NAME})?')"
+)
+_SUBDOMAIN_WRONG = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must "
+    "start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
+    f"'{_SUBDOMAIN}')"
+)
+
+
+def _too_long(most: int) -> str:
+    return f"must be no more than {most} bytes"
+
+
+def _bytes(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))
+
+
+@lru_cache(maxsize=4096)
+def key_errors(key: str) -> tuple[str, ...]:
+    """What is wrong with a label's key (a "qualified name"); empty if nothing is."""
+    prefix, slash, name = key.rpartition("/")
+    if "/" in prefix:
+        return (_KEY_WRONG,)
+    errors = []
+    if slash and not prefix:
+        errors.append("prefix part must be non-empty")
+    elif slash:
+        errors += [f"prefix part {error}" for error in subdomain_errors(prefix)]
+    if not name:
+        errors.append("name part must be non-empty")
+    elif _bytes(name) > MAX_NAME:
+        errors.append(f"name part {_too_long(MAX_NAME)}")
+    if not _is_name(name):
+        errors.append(f"name part {_NAME_WRONG}")
+    return tuple(errors)
+
+
+@lru_cache(maxsize=4096)
+def value_errors(value: str) -> tuple[str, ...]:
+    """What is wrong with a label's value; empty if nothing is."""
+    errors = []
+    if _bytes(value) > MAX_NAME:
+        errors.append(_too_long(MAX_NAME))
+    if value and not _is_name(value):
+        errors.append(_VALUE_WRONG)
+    return tuple(errors)
+
+
+def subdomain_errors(name: str) -> tuple[str, ...]:
+    """What is wrong with a DNS subdomain, which most names are; empty if nothing is."""
+    errors = []
+    if _bytes(name) > MAX_SUBDOMAIN:
+        errors.append(_too_long(MAX_SUBDOMAIN))
+    if not _is_subdomain(name):
+        errors.append(_SUBDOMAIN_WRONG)
+    return tuple(errors)
+
+
+def invalid(path: str, value: object, why: str) -> str:
+    """A complaint about a field in upstream's form: ``key: Invalid value: "a b": …``."""
+    return f"{path}: Invalid value: {json.dumps(value, ensure_ascii=False, separators=(',', ':'))}: {why}"

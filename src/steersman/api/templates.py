@@ -1,0 +1,169 @@
+"""Pod templates, which pass through controllers unopened: are two the same, and what is its hash.
+
+A template's spec is raw JSON if it came over the wire and a full struct if it came from the
+in-process server. Nothing here changes a spec, so fields this program does not know survive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from operator import attrgetter
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+
+from steersman.api.kinds import ObjectMeta, PodTemplateSpec
+from steersman.api.names import fnv32a, safe_encode
+from steersman.api.quantity import Quantity
+
+POD_TEMPLATE_HASH = "pod-template-hash"
+"""The label a Deployment puts on each of its ReplicaSets, their selectors and their pods."""
+
+
+class Template(Protocol):
+    """A ``PodTemplateSpec`` of any of our types."""
+
+    @property
+    def metadata(self) -> Any: ...
+    @property
+    def spec(self) -> Any: ...
+
+
+T = TypeVar("T", bound=PodTemplateSpec)
+
+_but_labels = attrgetter(*(field for field in ObjectMeta.__struct_fields__ if field != "labels"))
+
+
+def same(a: Template, b: Template, ignoring: tuple[str, ...] = (POD_TEMPLATE_HASH,)) -> bool:
+    """Whether two templates mean the same, apart from the labels ignored.
+
+    What is absent equals what is empty, and quantities are equal if their amounts are.
+    """
+    if a is b:
+        return True
+    if not _same_spec(a.spec, b.spec):
+        return False
+    if not _same_labels(a.metadata.labels, b.metadata.labels, ignoring):
+        return False
+    if _but_labels(a.metadata) == _but_labels(b.metadata):
+        return True
+    return _metadata(a, but="labels") == _metadata(b, but="labels")
+
+
+def digest(template: Template, collision_count: int | None = None) -> str:
+    """The template's hash, as it ends a ReplicaSet's name. Another count gives another hash.
+
+    differs: upstream hashes a dump of Go structs, which nobody else can write. The same function
+    over canonical JSON gives other values of the same shape.
+    """
+    document = b'{"metadata":' + _encode(_metadata(template)) + b',"spec":' + _canonical(template.spec) + b"}"
+    return _hash(document, collision_count)
+
+
+def with_labels(template: T, labels: Mapping[str, str]) -> T:
+    """The template with these labels added; its spec is shared, not copied."""
+    metadata = template.metadata
+    return msgspec.structs.replace(
+        template,
+        metadata=msgspec.structs.replace(metadata, labels={**metadata.labels, **labels}),
+    )
+
+
+@lru_cache(maxsize=512)
+def _hash(document: bytes, collision_count: int | None) -> str:
+    state = fnv32a(document)
+    if collision_count is not None:
+        state = fnv32a((collision_count & 0xFFFFFFFF).to_bytes(8, "little"), state)
+    return safe_encode(str(state))
+
+
+def _same_spec(a: Any, b: Any) -> bool:
+    # Most templates that are the same are the same bytes, or the very same struct.
+    return a is b or (type(a) is type(b) and a == b) or _canonical(a) == _canonical(b)
+
+
+def _same_labels(a: Mapping[str, str] | None, b: Mapping[str, str] | None, ignoring: tuple[str, ...]) -> bool:
+    return _without(a or {}, ignoring) == _without(b or {}, ignoring)
+
+
+def _without(labels: Mapping[str, str], ignoring: tuple[str, ...]) -> Mapping[str, str]:
+    for label in ignoring:
+        if label in labels:
+            return {key: value for key, value in labels.items() if key not in ignoring}
+    return labels
+
+
+# -- documents --------------------------------------------------------------------------------
+
+_encode = msgspec.json.Encoder(order="sorted").encode
+_decode = msgspec.json.Decoder().decode
+
+
+def _metadata(template: Template, but: str = "") -> dict[str, Any]:
+    document = _plain(_decode(_encode(template.metadata)))
+    return {key: value for key, value in document.items() if key != but}
+
+
+def _canonical(spec: Any) -> bytes:
+    """The spec as JSON in one way of writing, whichever form it has."""
+    return _rewritten(bytes(spec) if isinstance(spec, msgspec.Raw) else _encode(spec))
+
+
+@lru_cache(maxsize=512)
+def _rewritten(spec: bytes) -> bytes:
+    return _encode(_plain(_decode(spec) or {}))
+
+
+_BY_VALUE = frozenset(
+    (
+        *(
+            "annotations",
+            "labels",
+            "limits",
+            "matchLabels",
+            "nodeSelector",
+            "options",
+            "overhead",
+            "requests",
+        ),
+        *("metadata", "resources", "volumeAttributes"),
+    )
+)
+"""Fields that are maps, or structs held by value. Upstream cannot tell such a field empty from absent;
+elsewhere an empty object is a statement: ``emptyDir: {}``, ``namespaceSelector: {}``."""
+
+_AMOUNTS = frozenset(
+    (
+        *(("resources", "limits"), ("resources", "requests"), ("", "overhead")),
+        *(("emptyDir", "sizeLimit"), ("resourceFieldRef", "divisor")),
+    )
+)
+"""Where quantities stand: a field, by its parent and its name, that is one or a map of them."""
+
+
+def _plain(value: Any, name: str = "", parent: str = "") -> Any:
+    """A document without what is empty, and with quantities as their amounts."""
+    if (parent, name) in _AMOUNTS:
+        return _amounts(value)
+    if isinstance(value, dict):
+        fields = ((key, _plain(child, key, name)) for key, child in value.items())
+        return {
+            key: child
+            for key, child in fields
+            if child is not None and child != [] and not (child == {} and key in _BY_VALUE)
+        }
+    if isinstance(value, list):
+        return [_plain(item, "", name) for item in value]
+    return value
+
+
+def _amounts(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _amounts(amount) for key, amount in value.items() if amount is not None}
+    if isinstance(value, str | int | float):
+        try:
+            return f"{Quantity.parse(value).nanos}n"
+        except ValueError:
+            pass  # not ours to refuse: it is only equal to itself
+    return value
