@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
-from steersman.api.kinds import Object, OwnerReference
+from steersman.api.kinds import Object
+from steersman.api.meta import controller_of
 from steersman.intent.controller import Cache, Index
 
 O = TypeVar("O", bound=Object)
@@ -18,19 +19,15 @@ BY_CONTROLLER = "by_controller"
 ORPHANS = "orphans"
 
 
-def _controller(obj: Object) -> OwnerReference | None:
-    return next((ref for ref in obj.metadata.ownerReferences if ref.controller), None)
-
-
 def by_controller(obj: Object) -> Iterable[str]:
     """Filed under the uid of the object's controller."""
-    controller = _controller(obj)
+    controller = controller_of(obj)
     return (controller.uid,) if controller is not None else ()
 
 
 def orphans(obj: Object) -> Iterable[str]:
     """Filed under the namespace, when nothing controls the object."""
-    return (obj.metadata.namespace,) if _controller(obj) is None else ()
+    return (obj.metadata.namespace,) if controller_of(obj) is None else ()
 
 
 CONTROLLED: Mapping[str, Index] = {BY_CONTROLLER: by_controller, ORPHANS: orphans}

@@ -1,0 +1,125 @@
+"""What a round sees, and which changes are a reason to look."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from steersman.api.meta import controller_of
+
+from steersman.api.kinds import (
+    DEPLOYMENTS,
+    EMPTY,
+    PODS,
+    REPLICASETS,
+    Deployment,
+    OwnerReference,
+    Pod,
+    ReplicaSet,
+)
+from steersman.api.scheme import Key
+from steersman.api.selectors import NOTHING, Selector, compile_selector
+from steersman.controllers.shared.indexes import controlled_by, orphans_in
+from steersman.intent.controller import Caches, Change
+
+FINAL = ("Succeeded", "Failed")
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A Deployment and its ReplicaSets at one instant."""
+
+    deployment: Deployment
+    owned: tuple[ReplicaSet, ...] = ()
+    """The ReplicaSets it controls."""
+    orphans: tuple[ReplicaSet, ...] = ()
+    """The ReplicaSets that nothing controls and that it selects."""
+    running: Mapping[str, int] = EMPTY
+    """Uid of a ReplicaSet -> its pods that have not ended. Only counted for Recreate."""
+
+
+def recreates(deployment: Deployment) -> bool:
+    return deployment.spec.strategy.type == "Recreate"
+
+
+def selector_of(deployment: Deployment) -> Selector:
+    """Which ReplicaSets a Deployment may adopt: none, when its selector is nonsense or selects all."""
+    try:
+        selector = compile_selector(deployment.spec.selector)
+    except ValueError:
+        return NOTHING
+    return NOTHING if selector.empty else selector
+
+
+def observe(caches: Caches, key: Key) -> Seen | None:
+    deployment = caches[DEPLOYMENTS].get(key)
+    if deployment is None:
+        return None
+    cache = caches[REPLICASETS]
+    selector = selector_of(deployment)
+    owned = tuple(controlled_by(cache, deployment))
+    orphans = tuple(rs for rs in orphans_in(cache, key.namespace) if selector.matches(rs.metadata.labels))
+    if not recreates(deployment):
+        return Seen(deployment, owned, orphans)
+    running = {rs.metadata.uid: unfinished(caches, rs) for rs in (*owned, *orphans)}
+    return Seen(deployment, owned, orphans, running)
+
+
+def unfinished(caches: Caches, rs: ReplicaSet) -> int:
+    """How many pods of a ReplicaSet may still run. A terminating pod runs until it is gone."""
+    return sum(pod.status.phase not in FINAL for pod in controlled_by(caches[PODS], rs))
+
+
+# -- which Deployments a change concerns ------------------------------------------------------
+
+
+def resolve(caches: Caches, namespace: str, reference: OwnerReference | None) -> Deployment | None:
+    """The Deployment a controller reference means, if there is one."""
+    if reference is None or reference.kind != "Deployment":
+        return None
+    deployment = caches[DEPLOYMENTS].get(Key(namespace, reference.name))
+    return deployment if deployment is not None and deployment.metadata.uid == reference.uid else None
+
+
+def of_replicaset(caches: Caches, change: Change[ReplicaSet]) -> Iterator[Key]:
+    """The Deployment that controls the set, and the one that did; for an orphan, those that select it."""
+    rs, old = change.obj, change.old
+    namespace = rs.metadata.namespace
+    controller = controller_of(rs)
+    before = controller_of(old) if old is not None else None
+    concerned = [resolve(caches, namespace, controller)]
+    if before != controller:
+        concerned.append(resolve(caches, namespace, before))
+    for deployment in concerned:
+        if deployment is not None:
+            yield deployment.key
+    if controller is not None or change.new is None or rs.metadata.deletionTimestamp is not None:
+        return
+    if old is None or before is not None or old.metadata.labels != rs.metadata.labels:
+        for deployment in caches[DEPLOYMENTS].list(namespace):
+            if selector_of(deployment).matches(rs.metadata.labels):
+                yield deployment.key
+
+
+def of_pod(caches: Caches, change: Change[Pod]) -> Iterable[Key]:
+    """A Recreate Deployment, once its last pod has ended: it waits for that.
+
+    differs: upstream looks at deleted pods only, and never again when a pod that has ended is left
+    over; here a pod that ends counts like one that is deleted.
+    """
+    pod, old = change.obj, change.old
+    if change.new is not None and (pod.status.phase not in FINAL or (old and old.status.phase in FINAL)):
+        return ()
+    reference = controller_of(pod)
+    if reference is None or reference.kind != "ReplicaSet":
+        return ()
+    namespace = pod.metadata.namespace
+    rs = caches[REPLICASETS].get(Key(namespace, reference.name))
+    if rs is None or rs.metadata.uid != reference.uid:
+        return ()
+    deployment = resolve(caches, namespace, controller_of(rs))
+    if deployment is None or not recreates(deployment):
+        return ()
+    if any(unfinished(caches, sibling) for sibling in controlled_by(caches[REPLICASETS], deployment)):
+        return ()
+    return (deployment.key,)

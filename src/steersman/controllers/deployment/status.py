@@ -1,0 +1,69 @@
+"""What a Deployment's status says about its ReplicaSets: the counts, and whether enough are available."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from msgspec.structs import replace
+
+from steersman.api.conditions import put
+from steersman.api.kinds import Condition, DeploymentStatus, ReplicaSet
+from steersman.api.meta import truncate
+from steersman.controllers.deployment.family import Family
+from steersman.controllers.deployment.limits import Limits
+
+AVAILABLE = "Available"
+
+
+def counted(family: Family, limits: Limits, shown: tuple[Condition, ...], now: datetime) -> DeploymentStatus:
+    """The status, with the given conditions and the one about availability."""
+    available = sum(rs.status.availableReplicas for rs in family)
+    return replace(
+        family.deployment.status,
+        observedGeneration=family.deployment.metadata.generation,
+        replicas=sum(rs.status.replicas for rs in family),
+        updatedReplicas=family.new.status.replicas if family.new is not None else 0,
+        readyReplicas=sum(rs.status.readyReplicas for rs in family),
+        availableReplicas=available,
+        # While a set shrinks more are available than are wanted: then none is missing.
+        unavailableReplicas=max(0, family.total - available),
+        terminatingReplicas=terminating(family),
+        conditions=put(shown, availability(available >= limits.fewest, now)),
+    )
+
+
+def stated(type_: str, status: str, reason: str, message: str, now: datetime) -> Condition:
+    """A condition that came about now."""
+    at = truncate(now)
+    return Condition(
+        type=type_, status=status, reason=reason, message=message, lastUpdateTime=at, lastTransitionTime=at
+    )
+
+
+def availability(enough: bool, now: datetime) -> Condition:
+    if enough:
+        return stated(
+            AVAILABLE, "True", "MinimumReplicasAvailable", "Deployment has minimum availability.", now
+        )
+    return stated(
+        AVAILABLE,
+        "False",
+        "MinimumReplicasUnavailable",
+        "Deployment does not have minimum availability.",
+        now,
+    )
+
+
+def terminating(sets: Iterable[ReplicaSet]) -> int | None:
+    """How many pods of all sets are going away; None while a set has not said.
+
+    A set nobody has looked at yet has no pods, so it need not say.
+    """
+    total = 0
+    for rs in sets:
+        if rs.status.terminatingReplicas is not None:
+            total += rs.status.terminatingReplicas
+        elif rs.status.observedGeneration != 0:
+            return None
+    return total
