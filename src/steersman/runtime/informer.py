@@ -1,0 +1,326 @@
+"""A cache that tells: one store per resource for all controllers, and who wants to know what changed.
+
+Handlers are plain functions, called in order right after the store has changed, within the same step of
+the event loop. They must not wait; putting a key into a queue is what they are for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Generic, TypeVar
+
+from steersman.api.kinds import Object, ObjectMeta
+from steersman.api.scheme import Key, Kind
+from steersman.client.api import Api
+from steersman.intent.controller import Change
+from steersman.runtime.backoff import jittered
+from steersman.runtime.clock import Clock
+from steersman.runtime.metrics import Metrics
+from steersman.runtime.phases import Broken, State
+from steersman.runtime.reflector import Reflector
+from steersman.runtime.store import Store, revision_of
+
+O = TypeVar("O", bound=Object)
+A = TypeVar("A")
+log = logging.getLogger(__name__)
+
+REMIND = 10.0
+"""How often, in seconds, a log line says which caches are still being waited for."""
+
+
+class NotSynced(TimeoutError):
+    """Some caches were not filled in time; says which, and what they met."""
+
+
+class Informer(Generic[O]):
+    """One kind: its store, kept up to date, and its handlers."""
+
+    def __init__(
+        self,
+        kind: Kind[O],
+        api: Api,
+        clock: Clock,
+        *,
+        resync: float = 0.0,
+        metrics: Metrics | None = None,
+    ) -> None:
+        """``resync``: the shortest time, in seconds, after which all objects are shown again; 0 is never."""
+        kind.type(metadata=ObjectMeta())  # what stands in for an unreadable object must be possible
+        self.kind = kind
+        self.store = Store[O]()
+        self.handler_failures = 0
+        """How often a handler raised."""
+        self._clock = clock
+        self._resync = resync
+        self._reflector = Reflector(api, kind, self, clock)
+        self._handlers: tuple[Callable[[Change[O]], None], ...] = ()
+        self._watchers: tuple[Callable[[int], None], ...] = ()
+        self._full = asyncio.Event()
+        self._metrics = None
+        if metrics is not None:
+            store = self.store
+            self._metrics = metrics.informer(
+                kind, revision=lambda: store.revision, unreadable=lambda: len(store.unreadable)
+            )
+
+    # -- for those who want to know
+
+    def subscribe(self, handler: Callable[[Change[O]], None]) -> None:
+        """Call this with every change; with what is already here first, as if it had just come."""
+        self._handlers = (*self._handlers, handler)
+        for obj in tuple(self.store.list()):
+            self._call(handler, Change(None, obj))
+
+    def on_progress(self, handler: Callable[[int], None]) -> None:
+        """Call this with the store's revision whenever that moves, after the handlers of what moved it."""
+        self._watchers = (*self._watchers, handler)
+
+    @property
+    def synced(self) -> bool:
+        """Whether the store has been filled, and its handlers told."""
+        return self._full.is_set()
+
+    async def wait_synced(self) -> None:
+        await self._full.wait()
+
+    @property
+    def state(self) -> State:
+        """What the informer is doing."""
+        return self._reflector.state
+
+    # -- running
+
+    async def run(self) -> None:
+        """Keep the store up to date until cancelled."""
+        timer: asyncio.TimerHandle | None = None
+        loop = asyncio.get_running_loop()
+
+        def again() -> None:
+            nonlocal timer
+            # Like upstream's, between one and two periods: informers must not all speak at once.
+            timer = loop.call_later(jittered(self._clock.random, self._resync, 1.0), show)
+
+        def show() -> None:
+            self._tell(Change(obj, obj) for obj in tuple(self.store.list()))
+            again()
+
+        if self._resync > 0.0:
+            again()
+        try:
+            await self._reflector.run()
+        finally:
+            if timer is not None:
+                timer.cancel()
+
+    def _tell(self, changes: Iterable[Change[O]]) -> None:
+        # Whoever subscribes while this runs has already been shown everything.
+        handlers = self._handlers
+        for change in changes:
+            for handler in handlers:
+                self._call(handler, change)
+
+    def _call(self, handler: Callable[[A], None], argument: A) -> None:
+        """One handler's trouble is its own."""
+        try:
+            handler(argument)
+        except Exception:
+            self.handler_failures += 1
+            if self._metrics is not None:
+                self._metrics.handler_errors.inc()
+            log.exception("%s: a handler failed", self.kind)
+
+    def _progressed(self) -> None:
+        for watcher in self._watchers:
+            self._call(watcher, self.store.revision)
+
+    # -- fed by the reflector
+
+    def held(self, key: Key) -> O | None:
+        """What has been read under a key."""
+        return None if key in self.store.unreadable else self.store.get(key)
+
+    def replaced(
+        self, objects: Mapping[Key, O], unreadable: Mapping[Key, str], resource_version: str
+    ) -> None:
+        """Become what a list says."""
+        store = self.store
+        revision = revision_of(resource_version)
+        if revision is not None and revision < store.revision:
+            log.warning("%s: the server went back from %d to %d", self.kind, store.revision, revision)
+        changes = store.replace(objects, unreadable)
+        store.reach(resource_version, forced=True)
+        for change in changes:
+            if change.new is not None and change.new.key in unreadable:
+                self._complain(change.new.key, unreadable[change.new.key])
+        self._tell(changes)
+        self._full.set()
+        self._progressed()
+
+    def changed(self, obj: O, error: str, resource_version: str) -> None:
+        """Take in an object."""
+        start = self._clock.monotonic() if self._metrics is not None else 0.0
+        store, key = self.store, obj.key
+        old = store.get(key)
+        if old is not None and not self._news(key, old, obj, error):
+            self.reached(resource_version)
+            return
+        if error:
+            store.unreadable[key] = error
+            self._complain(key, error)
+        elif store.unreadable:
+            store.unreadable.pop(key, None)
+        store.put(obj)
+        moved = store.reach(resource_version)
+        if old is None or old.metadata.uid == obj.metadata.uid:
+            self._tell((Change(old, obj),))
+        else:
+            # Another object under the same name, and nobody saw the first one go.
+            self._tell((Change(old, None), Change(None, obj)))
+        if moved:
+            self._progressed()
+        if self._metrics is not None:
+            self._metrics.latency.observe(self._clock.monotonic() - start)
+
+    def removed(self, obj: O, error: str, resource_version: str) -> None:
+        """Let go of an object. One nobody was told of goes unannounced."""
+        start = self._clock.monotonic() if self._metrics is not None else 0.0
+        old = self.store.remove(obj.key)
+        moved = self.store.reach(resource_version)
+        if old is not None:
+            self._tell((Change(old if error else obj, None),))
+        if moved:
+            self._progressed()
+        if self._metrics is not None:
+            self._metrics.latency.observe(self._clock.monotonic() - start)
+
+    def reached(self, resource_version: str) -> None:
+        """Nothing else happened up to here."""
+        if self.store.reach(resource_version):
+            self._progressed()
+
+    def _news(self, key: Key, old: O, new: O, error: str) -> bool:
+        """Whether this is another version than the one we have, and not an older one."""
+        was, now = old.metadata.resourceVersion, new.metadata.resourceVersion
+        if old.metadata.uid != new.metadata.uid or not was:
+            return True
+        if was == now:
+            return not error and key in self.store.unreadable
+        before, after = revision_of(was), revision_of(now)
+        return before is None or after is None or after > before
+
+    def _complain(self, key: Key, error: str) -> None:
+        log.warning("%s %s: only its metadata can be read: %s", self.kind, key, error)
+
+
+class Informers:
+    """One informer for each resource; the `Caches` of all controllers."""
+
+    def __init__(
+        self, api: Api, clock: Clock, *, resync: float = 0.0, metrics: Metrics | None = None
+    ) -> None:
+        self._api = api
+        self._clock = clock
+        self._resync = resync
+        self._metrics = metrics
+        self._informers: dict[tuple[str, str], Informer[Any]] = {}
+        self._tasks: dict[tuple[str, str], asyncio.Task[None]] = {}
+        self._group: asyncio.TaskGroup | None = None
+        self._runner: asyncio.Task[None] | None = None
+
+    def __getitem__(self, kind: Kind[O]) -> Store[O]:
+        """The cache of a kind. One nobody asked for before the start would be empty, and lie."""
+        if self._group is not None and (kind.group, kind.plural) not in self._informers:
+            raise LookupError(f"nobody follows {kind.resource}")
+        return self.informer(kind).store
+
+    def __iter__(self) -> Iterator[Informer[Any]]:
+        return iter(tuple(self._informers.values()))
+
+    def informer(self, kind: Kind[O]) -> Informer[O]:
+        """The informer of a kind, made when first asked for; it runs when the others do.
+
+        Raises `TypeError` for a resource that is already read as something else: there is one copy of each
+        object, so there is one type. A base of that type will do, such as `Object` for the metadata.
+        """
+        place = (kind.group, kind.plural)
+        known = self._informers.get(place)
+        if known is not None:
+            if known.kind.version != kind.version or not issubclass(known.kind.type, kind.type):
+                held = known.kind
+                raise TypeError(
+                    f"{kind.resource} is read as {held.version} {held.type.__qualname__} already, "
+                    f"and cannot be read as {kind.version} {kind.type.__qualname__} too"
+                )
+            return known
+        informer = Informer(kind, self._api, self._clock, resync=self._resync, metrics=self._metrics)
+        self._informers[place] = informer
+        if self._group is not None:
+            self._launch(place, informer)
+        return informer
+
+    def drop(self, kind: Kind[Any]) -> None:
+        """Follow a kind no longer: for resources that come and go."""
+        place = (kind.group, kind.plural)
+        self._informers.pop(place, None)
+        task = self._tasks.pop(place, None)
+        if task is not None:
+            task.cancel()
+
+    def _launch(self, place: tuple[str, str], informer: Informer[Any]) -> None:
+        assert self._group is not None
+        self._tasks[place] = self._group.create_task(
+            informer.run(), name=f"informer {informer.kind.resource}"
+        )
+
+    async def run(self) -> None:
+        """Keep all caches up to date until cancelled."""
+        try:
+            async with asyncio.TaskGroup() as self._group:
+                for place, informer in self._informers.items():
+                    self._launch(place, informer)
+                await asyncio.get_running_loop().create_future()  # until cancelled
+        finally:
+            self._group = None
+            self._tasks.clear()
+
+    async def start(self) -> None:
+        """Run in the background, until `stop`."""
+        self._runner = asyncio.create_task(self.run(), name="informers")
+        await asyncio.sleep(0)
+
+    async def stop(self) -> None:
+        """End what `start` began."""
+        if self._runner is not None:
+            self._runner.cancel()
+            await asyncio.wait((self._runner,))
+            self._runner = None
+
+    def unsynced(self) -> tuple[Informer[Any], ...]:
+        """The informers whose store has not been filled yet."""
+        return tuple(informer for informer in self if not informer.synced)
+
+    async def wait_synced(self, timeout: float | None = None) -> None:
+        """Wait until all stores are filled. Raises `NotSynced` after ``timeout`` seconds."""
+        loop = asyncio.get_running_loop()
+        deadline = None if timeout is None else loop.time() + timeout
+        while waiting := self.unsynced():
+            left = REMIND if deadline is None else min(REMIND, deadline - loop.time())
+            if left <= 0.0:
+                raise NotSynced(f"caches not filled after {timeout} s: {_describe(waiting)}")
+            try:
+                async with asyncio.timeout(left):
+                    await waiting[0].wait_synced()
+            except TimeoutError:
+                log.info("waiting for caches: %s", _describe(self.unsynced()))
+
+
+def _describe(informers: tuple[Informer[Any], ...]) -> str:
+    """Which kinds, and what each of them met."""
+    words = []
+    for informer in informers:
+        state = informer.state
+        trouble = f" ({state.error})" if isinstance(state, Broken) else ""
+        words.append(f"{informer.kind.resource}{trouble}")
+    return ", ".join(words)

@@ -1,0 +1,194 @@
+"""The states a reflector goes through, and what follows from what happens in each.
+
+`step` is the whole of it, and knows neither asyncio nor the network.
+
+::
+
+    Empty ──> Streaming ──(initial events end)──> Watching <──┐
+                 │  ^                               │  │      │ the server ended it
+      refused or │  │ waited                        │  └──────┘
+       cut short v  │                               │
+              Paging ──(last page)──> Watching      │
+                 │                                  │
+                 └──────────> Broken <──────────────┘  waited, then: Watching where it was,
+                                                       or Streaming when that is no longer possible
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from steersman.api.errors import (
+    ApiError,
+    Expired,
+    Forbidden,
+    ServerError,
+    TooManyRequests,
+    Unauthorized,
+    Unreachable,
+)
+
+STUBBORN = 5
+"""After so many internal errors in a row at the same place, a watch is given up for a new list."""
+
+
+# -- states -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Empty:
+    """Nothing has been asked yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Streaming:
+    """Everything is being streamed, to go on as a watch: the cheapest list for the server."""
+
+
+@dataclass(frozen=True, slots=True)
+class Paging:
+    """Everything is being listed, page by page."""
+
+    token: str = ""
+    """Where the next page begins."""
+    whole: bool = False
+    """All at once: pages expired before all were read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watching:
+    """Changes are being followed."""
+
+    since: str
+    """The resourceVersion the watch began at."""
+    failures: int = 0
+    """Internal errors in a row without getting any further."""
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """Something failed; a pause, and on."""
+
+    error: Exception
+    then: Streaming | Paging | Watching
+
+    @property
+    def at_least(self) -> float:
+        """How long the server asked us to stay away, in seconds."""
+        return (self.error.retry_after or 0.0) if isinstance(self.error, ApiError) else 0.0
+
+
+State: TypeAlias = Empty | Streaming | Paging | Watching | Broken
+
+
+# -- what can happen --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Went:
+    """On: it was started, or the pause is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Paged:
+    """A page came, and there are more."""
+
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
+class Synced:
+    """Everything that is there has come."""
+
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The server ended a stream."""
+
+    at: str
+    short: bool
+    """At once, and without a word."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """A request was refused or a stream broke."""
+
+    error: Exception
+    at: str = ""
+    """For a watch: the resourceVersion reached."""
+
+
+Happening: TypeAlias = Went | Paged | Synced | Ended | Failed
+
+
+class ShortWatch(Exception):
+    """The server ends watches as soon as they begin."""
+
+
+def outdated(error: Exception) -> bool:
+    """Whether the server no longer (or, restored from a backup, not yet) knows our resourceVersion."""
+    return isinstance(error, Expired) or (
+        isinstance(error, ApiError) and error.caused_by("ResourceVersionTooLarge")
+    )
+
+
+def passing(error: Exception) -> bool:
+    """Whether the same request may well succeed later, so nothing we know is in doubt."""
+    return isinstance(error, Unreachable | TooManyRequests | ServerError | Unauthorized | Forbidden)
+
+
+def nowhere(resource_version: str) -> bool:
+    """Whether a resourceVersion is no place a watch could go on from."""
+    return resource_version in ("", "0")
+
+
+def step(state: State, happening: Happening) -> State:
+    """What follows. Raises `ValueError` for what cannot happen in a state."""
+    match state, happening:
+        case Empty(), Went():
+            return Streaming()
+        case Broken(then=then), Went():
+            return then
+        case ((Streaming() | Paging()), Synced(at=at)):
+            return Watching(at)
+        case Paging(whole=whole), Paged(token=token):
+            return Paging(token, whole)
+
+        case Streaming(), Failed(error=error):
+            # An overloaded or absent server would not answer a list either. For all else a list may
+            # work where a stream does not: servers that do not know how, proxies that cut streams.
+            if (
+                isinstance(error, TooManyRequests)
+                or outdated(error)
+                or (isinstance(error, Unreachable) and not error.uncertain)
+            ):
+                return Broken(error, Streaming())
+            return Paging()
+        case Streaming(), Ended():
+            # differs: client-go streams again at once unless the stream was short.
+            return Paging()
+
+        case Paging(token=token, whole=whole), Failed(error=error):
+            if outdated(error):
+                # The pages went out of date while being read; a list in one piece cannot.
+                return Paging(whole=True) if token and not whole else Broken(error, Streaming())
+            # differs: client-go starts over; pages that were read stay good as long as their token.
+            return Broken(error, state if token and passing(error) else Streaming())
+
+        case Watching(), Ended(at=at, short=short):
+            onward = Streaming() if nowhere(at) else Watching(at)
+            return Broken(ShortWatch("the server ends watches at once"), onward) if short else onward
+        case Watching(since=since, failures=failures), Failed(error=error, at=at):
+            # differs: client-go lists anew after most errors; a resourceVersion outlives a connection.
+            if outdated(error) or not passing(error) or nowhere(at):
+                return Broken(error, Streaming())
+            if type(error) is not ServerError:
+                return Broken(error, Watching(at))
+            # The server itself may stumble over one event each time; a list steps over it.
+            failures = failures + 1 if at == since else 1
+            return Broken(error, Watching(at, failures) if failures < STUBBORN else Streaming())
+    raise ValueError(f"{happening} cannot happen in {state}")
