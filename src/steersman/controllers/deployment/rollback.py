@@ -6,14 +6,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
 from steersman.api import templates
-from steersman.api.kinds import EMPTY, Deployment, PodTemplateSpec, ReplicaSet
+from steersman.api.kinds import Deployment, PodTemplateSpec, ReplicaSet
 from steersman.controllers.deployment.family import Family
 from steersman.controllers.deployment.revision import OWN, ROLLBACK, last, number, revision_of, shared
 from steersman.intent.actions import Amend, Emit
@@ -35,7 +35,7 @@ class Answer:
 
     wish: str
     template: PodTemplateSpec | None = None
-    annotations: Mapping[str, str] = EMPTY
+    annotations: Mapping[str, str] = field(default_factory=dict)
     """What the Deployment's own annotations are replaced by, together with the template."""
 
     def __call__(self, document: dict[str, Any]) -> None:

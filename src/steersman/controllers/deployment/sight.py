@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from steersman.api.meta import controller_of
 
 from steersman.api.kinds import (
     DEPLOYMENTS,
-    EMPTY,
     PODS,
     REPLICASETS,
     Deployment,
@@ -34,7 +33,7 @@ class Seen:
     """The ReplicaSets it controls."""
     orphans: tuple[ReplicaSet, ...] = ()
     """The ReplicaSets that nothing controls and that it selects."""
-    running: Mapping[str, int] = EMPTY
+    running: Mapping[str, int] = field(default_factory=dict)
     """Uid of a ReplicaSet -> its pods that have not ended. Only counted for Recreate."""
 
 
