@@ -1,0 +1,230 @@
+"""What becomes of events before they are sent: counted, combined, or dropped as spam. No I/O.
+
+`Correlator` keeps the rules of core/v1 events, `SeriesCorrelator` those of events.k8s.io/v1. Both
+are fed one event and the time, and answer with the event as it should be on the server, under a key
+that stands for that one event object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Generic, NamedTuple, TypeAlias, TypeVar
+
+import msgspec
+
+from steersman.runtime.events import Event, EventSeries, SeriesEvent
+
+REMEMBERED = 4096
+"""Entries in each of a correlator's memories; the least recently used goes first."""
+SIMILAR = 10
+"""Different messages of otherwise equal events, from which on they are combined into one event."""
+SIMILAR_WITHIN = 600.0
+"""Seconds without a similar event, after which the next one counts as new."""
+BURST = 25
+"""Events that one source may send about one object at once."""
+REFILL = 300.0
+"""Seconds until it may send one more."""
+COMBINED = "(combined from similar events): "
+SERIES_ENDS = 360.0
+"""Seconds without a further event, after which a series is over."""
+
+V = TypeVar("V")
+Identity: TypeAlias = tuple[str, ...]
+
+
+class Correlated(NamedTuple):
+    """An event as it should be on the server, and the key of that event object."""
+
+    key: Identity
+    event: Event | SeriesEvent
+
+
+# -- core/v1 ------------------------------------------------------------------------------------
+
+
+class Counted(NamedTuple):
+    """What is known of an event that was written."""
+
+    times: int
+    first: str
+    name: str
+
+
+class Bucket(NamedTuple):
+    tokens: float
+    at: float
+
+
+class Similar:
+    """Events that differ in nothing but their message."""
+
+    __slots__ = ("last", "messages")
+
+    def __init__(self) -> None:
+        self.messages: dict[str, None] = {}
+        self.last = 0.0
+
+
+class Correlator:
+    """The rules of upstream's EventCorrelator, for the events of one source.
+
+    Many similar events become one with a count (aggregation), equal events become one with a
+    count (deduplication), and an object that is always unhappy is heard only now and then.
+    """
+
+    def __init__(self, remembered: int = REMEMBERED) -> None:
+        self._similar: Recent[Similar] = Recent(remembered)
+        self._counted: Recent[Counted] = Recent(remembered)
+        self._buckets: Recent[Bucket] = Recent(remembered)
+
+    def take(self, event: Event, now: float) -> Correlated | None:
+        """What to write for this event; None: nothing, its source has said too much about the object."""
+        about = event.involvedObject
+        who = (about.kind, about.namespace, about.name, about.uid, about.apiVersion, event.type)
+        key: Identity = (*who, event.reason, event.message, about.fieldPath)
+        group = (*who, event.reason)
+        if self._too_similar(group, event.message, now):
+            # Upstream's combined events leave out who reports them; the source stays.
+            event = msgspec.structs.replace(
+                event, message=COMBINED + event.message, reportingComponent="", reportingInstance=""
+            )
+            key = group
+        event = self._count(event, key)
+        # Counted even when it is then not sent: the next one to go through tells the full count.
+        return None if self._is_spam(who, now) else Correlated(key, event)
+
+    def forget(self, key: Identity) -> None:
+        """The event object of this key is not ours after all: start another one."""
+        self._counted.drop(key)
+
+    def sweep(self, now: float, refresh: bool) -> list[Correlated]:
+        """What to write because time has passed: of core events, nothing."""
+        return []
+
+    def _too_similar(self, group: Identity, message: str, now: float) -> bool:
+        similar = self._similar.get(group)
+        if similar is None or now - similar.last > SIMILAR_WITHIN:
+            similar = Similar()
+            self._similar.put(group, similar)
+        similar.last = now
+        similar.messages[message] = None
+        if len(similar.messages) < SIMILAR:
+            return False
+        # differs: upstream forgets any one of the messages. Forgetting the newest is repeatable,
+        # and lets the messages that have an event of their own keep it.
+        del similar.messages[message]
+        return True
+
+    def _count(self, event: Event, key: Identity) -> Event:
+        before = self._counted.get(key)
+        if before is not None:
+            event = msgspec.structs.replace(
+                event,
+                metadata=msgspec.structs.replace(event.metadata, name=before.name),
+                firstTimestamp=before.first,
+                count=before.times + 1,
+            )
+        self._counted.put(key, Counted(event.count, event.firstTimestamp, event.metadata.name))
+        return event
+
+    def _is_spam(self, who: Identity, now: float) -> bool:
+        bucket = self._buckets.get(who)
+        tokens = BURST if bucket is None else min(BURST, bucket.tokens + (now - bucket.at) / REFILL)
+        if tokens < 1:
+            return True
+        self._buckets.put(who, Bucket(tokens - 1, now))
+        return False
+
+
+# -- events.k8s.io/v1 ---------------------------------------------------------------------------
+
+
+class Series:
+    """An event and how often it has come since."""
+
+    __slots__ = ("event", "seen")
+
+    def __init__(self, event: SeriesEvent, seen: float) -> None:
+        self.event = event
+        self.seen = seen
+
+
+class SeriesCorrelator:
+    """The rules of upstream's events broadcaster.
+
+    The first event is written, the second makes it a series; further ones are only counted, and
+    written when the series is refreshed or over.
+    """
+
+    def __init__(self, remembered: int = REMEMBERED) -> None:
+        self._series: Recent[Series] = Recent(remembered)
+
+    def take(self, event: SeriesEvent, now: float) -> Correlated | None:
+        """What to write for this event; None: nothing yet."""
+        about = event.regarding
+        key: Identity = (
+            event.type,
+            event.action,
+            event.reason,
+            about.kind,
+            about.namespace,
+            about.name,
+            about.uid,
+            about.apiVersion,
+            about.resourceVersion,
+            about.fieldPath,
+        )
+        known = self._series.get(key)
+        if known is None:
+            self._series.put(key, Series(event, now))
+            return Correlated(key, event)
+        first = known.event.series is None
+        count = 2 if known.event.series is None else known.event.series.count + 1
+        series = EventSeries(count=count, lastObservedTime=event.eventTime)
+        known.event = msgspec.structs.replace(known.event, series=series)
+        known.seen = now
+        return Correlated(key, known.event) if first else None
+
+    def forget(self, key: Identity) -> None:
+        """The event object of this key is not ours after all: start another one."""
+        self._series.drop(key)
+
+    def sweep(self, now: float, refresh: bool) -> list[Correlated]:
+        """What to write because time has passed: series that are over, and on a refresh all others."""
+        due: list[Correlated] = []
+        for key, known in self._series.items():
+            over = now - known.seen > SERIES_ENDS
+            if known.event.series is not None and (over or refresh):
+                due.append(Correlated(key, known.event))
+            if over:
+                self._series.drop(key)
+        return due
+
+
+class Recent(Generic[V]):
+    """A bounded memory that forgets what was not used for longest."""
+
+    __slots__ = ("_entries", "_size")
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._entries: dict[Identity, V] = {}
+
+    def get(self, key: Identity) -> V | None:
+        value = self._entries.pop(key, None)
+        if value is not None:
+            self._entries[key] = value
+        return value
+
+    def put(self, key: Identity, value: V) -> None:
+        self._entries.pop(key, None)
+        self._entries[key] = value
+        if len(self._entries) > self._size:
+            del self._entries[next(iter(self._entries))]
+
+    def drop(self, key: Identity) -> None:
+        self._entries.pop(key, None)
+
+    def items(self) -> Iterator[tuple[Identity, V]]:
+        """A snapshot, oldest first, so the memory may change meanwhile."""
+        return iter(list(self._entries.items()))
