@@ -85,7 +85,8 @@ KEYS = st.sampled_from([("a", "x"), ("a", "y"), ("a-b", "x"), ("b", "x"), ("", "
 def test_any_sequence_of_writes_leaves_what_a_plain_dict_would_in_order(
     writes: list[tuple[tuple[str, str], bool, bool]],
 ) -> None:
-    store, model = Store(), {}
+    store = Store()
+    model: dict[str, Object] = {}
     for (namespace, name), remove, look in writes:
         key = path(namespace, name)
         if remove:
@@ -102,7 +103,7 @@ def test_any_sequence_of_writes_leaves_what_a_plain_dict_would_in_order(
 @given(st.lists(st.tuples(KEYS, st.booleans()), min_size=1, max_size=30), st.data())
 def test_the_past_is_as_it_was(writes: list[tuple[tuple[str, str], bool]], data: st.DataObject) -> None:
     store = Store()
-    states = {store.revision: {}}
+    states: dict[int, dict[str, Object | None]] = {store.revision: {}}
     for (namespace, name), remove in writes:
         key = path(namespace, name)
         table = store.table("things")
@@ -112,7 +113,7 @@ def test_the_past_is_as_it_was(writes: list[tuple[tuple[str, str], bool]], data:
             table.remove(key)
         else:
             put(store, namespace, name)
-        states[store.revision] = {k: table.get(k) for k in table.keys()}
+        states[store.revision] = dict(zip(table.keys(), table.select(Selection()), strict=True))
     revision = data.draw(st.sampled_from(sorted(states)))
     keys, objects = store.table("things").at(revision)
     assert keys == sorted(states[revision])
