@@ -78,7 +78,7 @@ PLAIN: Mapping[str, tuple[str, Sort]] = {
     "number": ("int | float", "number"),
 }
 ZEROS = {"str": '""', "int": "0", "bool": "False", "list": "()", "map": "EMPTY"}
-FACTORIES = {"int | float": "int", "IntOrString": "int", "Quantity": "zero", "list": "tuple"}
+FACTORIES = {"int | float": "int", "IntOrString": "int", "Quantity": "zero", "list": "none"}
 # The definitions do not carry defaults, and these two are keys of lists.
 KEY_DEFAULTS = {"protocol": "TCP"}
 # The sets of verbs that most rows have, so that the table stays short.
@@ -290,8 +290,8 @@ class Module:
             return f"tuple[{self.type_of(schema['items'])[0]}, ...]", "list"
         if kind == "object" and "additionalProperties" in schema:
             inner, sort = self.type_of(schema["additionalProperties"])
-            # An empty list inside a map comes back as null from a server that stores protobuf.
-            return f"Mapping[str, {inner}{' | None' if sort == 'list' else ''}]", "map"
+            # Nothing is omitted from a map: an empty list and a time that was never set are null there.
+            return f"Mapping[str, {inner}{' | None' if sort == 'list' or inner == 'Time' else ''}]", "map"
         return PLAIN[kind]
 
     def struct(self, definition: str) -> str:
@@ -376,7 +376,9 @@ class Module:
         def using(*names: str) -> str:
             return ", ".join(name for name in names if name in words)
 
-        base = using("AnyCondition", "Atomic", "IntOrString", "Json", "MicroTime", "Quantity", "Time", "zero")
+        base = using(
+            "AnyCondition", "Atomic", "IntOrString", "Json", "MicroTime", "Quantity", "Time", "none", "zero"
+        )
         merge = using("ATOMIC", "SET", "Merge")
         views = using("EMPTY", "Struct")
         head = [

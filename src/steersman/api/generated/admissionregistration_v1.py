@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 
 from steersman.api.generated import meta_v1
-from steersman.api.generated.base import Atomic
+from steersman.api.generated.base import Atomic, none
 from steersman.api.generated.merge import ATOMIC, SET, Merge
 from steersman.api.kinds import Struct
 
@@ -79,7 +79,7 @@ class WebhookClientConfig(Struct, frozen=True):
 
 
 class MutatingWebhook(Struct, frozen=True):
-    admissionReviewVersions: Annotated[tuple[str, ...], ATOMIC] = msgspec.field(default_factory=tuple)
+    admissionReviewVersions: Annotated[tuple[str, ...], ATOMIC] = msgspec.field(default_factory=none)
     clientConfig: WebhookClientConfig = msgspec.field(default_factory=WebhookClientConfig)
     failurePolicy: str | None = None
     matchConditions: Annotated[
@@ -186,7 +186,7 @@ class ValidatingAdmissionPolicyBinding(meta_v1.Object, frozen=True):
 
 
 class ValidatingWebhook(Struct, frozen=True):
-    admissionReviewVersions: Annotated[tuple[str, ...], ATOMIC] = msgspec.field(default_factory=tuple)
+    admissionReviewVersions: Annotated[tuple[str, ...], ATOMIC] = msgspec.field(default_factory=none)
     clientConfig: WebhookClientConfig = msgspec.field(default_factory=WebhookClientConfig)
     failurePolicy: str | None = None
     matchConditions: Annotated[

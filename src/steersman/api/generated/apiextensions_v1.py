@@ -9,7 +9,7 @@ from typing import Annotated
 import msgspec
 
 from steersman.api.generated import meta_v1
-from steersman.api.generated.base import AnyCondition, Json, Time
+from steersman.api.generated.base import AnyCondition, Json, Time, none
 from steersman.api.generated.merge import ATOMIC, Merge
 from steersman.api.kinds import EMPTY, Struct
 
@@ -44,7 +44,7 @@ class CustomResourceDefinitionSpec(Struct, frozen=True):
     preserveUnknownFields: bool = False
     scope: str = msgspec.field(default_factory=str)
     versions: Annotated[tuple[CustomResourceDefinitionVersion, ...], ATOMIC] = msgspec.field(
-        default_factory=tuple
+        default_factory=none
     )
 
 
@@ -190,4 +190,4 @@ class WebhookClientConfig(Struct, frozen=True):
 
 class WebhookConversion(Struct, frozen=True):
     clientConfig: WebhookClientConfig | None = None
-    conversionReviewVersions: Annotated[tuple[str, ...], ATOMIC] = msgspec.field(default_factory=tuple)
+    conversionReviewVersions: Annotated[tuple[str, ...], ATOMIC] = msgspec.field(default_factory=none)

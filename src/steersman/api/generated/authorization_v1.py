@@ -9,6 +9,7 @@ from typing import Annotated
 import msgspec
 
 from steersman.api.generated import meta_v1
+from steersman.api.generated.base import none
 from steersman.api.generated.merge import ATOMIC
 from steersman.api.kinds import EMPTY, Struct
 
@@ -51,7 +52,7 @@ class NonResourceAttributes(Struct, frozen=True):
 
 class NonResourceRule(Struct, frozen=True):
     nonResourceURLs: Annotated[tuple[str, ...], ATOMIC] = ()
-    verbs: Annotated[tuple[str, ...], ATOMIC] = msgspec.field(default_factory=tuple)
+    verbs: Annotated[tuple[str, ...], ATOMIC] = msgspec.field(default_factory=none)
 
 
 class ResourceAttributes(Struct, frozen=True):
@@ -70,7 +71,7 @@ class ResourceRule(Struct, frozen=True):
     apiGroups: Annotated[tuple[str, ...], ATOMIC] = ()
     resourceNames: Annotated[tuple[str, ...], ATOMIC] = ()
     resources: Annotated[tuple[str, ...], ATOMIC] = ()
-    verbs: Annotated[tuple[str, ...], ATOMIC] = msgspec.field(default_factory=tuple)
+    verbs: Annotated[tuple[str, ...], ATOMIC] = msgspec.field(default_factory=none)
 
 
 class SelfSubjectAccessReviewSpec(Struct, frozen=True):

@@ -34,6 +34,11 @@ def zero() -> Quantity:
     return "0"
 
 
+def none() -> tuple[Any, ...]:
+    """The empty list, written all the same: msgspec leaves it out where the factory is ``tuple``."""
+    return ()
+
+
 class Atomic(Struct, frozen=True):
     """A struct with one owner: server-side apply takes or leaves it whole, never field by field."""
 

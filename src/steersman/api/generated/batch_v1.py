@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 
 from steersman.api.generated import core_v1, meta_v1
-from steersman.api.generated.base import AnyCondition, Time
+from steersman.api.generated.base import AnyCondition, Time, none
 from steersman.api.generated.merge import ATOMIC, SET, Merge
 from steersman.api.kinds import Struct
 
@@ -98,7 +98,7 @@ class PodFailurePolicy(Struct, frozen=True):
 class PodFailurePolicyOnExitCodesRequirement(Struct, frozen=True):
     containerName: str | None = None
     operator: str = msgspec.field(default_factory=str)
-    values: Annotated[tuple[int, ...], SET] = msgspec.field(default_factory=tuple)
+    values: Annotated[tuple[int, ...], SET] = msgspec.field(default_factory=none)
 
 
 class PodFailurePolicyOnPodConditionsPattern(Struct, frozen=True):
@@ -113,7 +113,7 @@ class PodFailurePolicyRule(Struct, frozen=True):
 
 
 class SuccessPolicy(Struct, frozen=True):
-    rules: Annotated[tuple[SuccessPolicyRule, ...], ATOMIC] = msgspec.field(default_factory=tuple)
+    rules: Annotated[tuple[SuccessPolicyRule, ...], ATOMIC] = msgspec.field(default_factory=none)
 
 
 class SuccessPolicyRule(Struct, frozen=True):

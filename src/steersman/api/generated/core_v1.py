@@ -9,7 +9,16 @@ from typing import Annotated
 import msgspec
 
 from steersman.api.generated import meta_v1
-from steersman.api.generated.base import AnyCondition, Atomic, IntOrString, MicroTime, Quantity, Time, zero
+from steersman.api.generated.base import (
+    AnyCondition,
+    Atomic,
+    IntOrString,
+    MicroTime,
+    Quantity,
+    Time,
+    none,
+    zero,
+)
 from steersman.api.generated.merge import ATOMIC, SET, Merge
 from steersman.api.kinds import EMPTY, Struct
 
@@ -100,7 +109,7 @@ class Capabilities(Struct, frozen=True):
 
 
 class CephFSPersistentVolumeSource(Struct, frozen=True):
-    monitors: Annotated[tuple[str, ...], ATOMIC] = msgspec.field(default_factory=tuple)
+    monitors: Annotated[tuple[str, ...], ATOMIC] = msgspec.field(default_factory=none)
     path: str = ""
     readOnly: bool = False
     secretFile: str = ""
@@ -109,7 +118,7 @@ class CephFSPersistentVolumeSource(Struct, frozen=True):
 
 
 class CephFSVolumeSource(Struct, frozen=True):
-    monitors: Annotated[tuple[str, ...], ATOMIC] = msgspec.field(default_factory=tuple)
+    monitors: Annotated[tuple[str, ...], ATOMIC] = msgspec.field(default_factory=none)
     path: str = ""
     readOnly: bool = False
     secretFile: str = ""
@@ -816,7 +825,7 @@ class NodeRuntimeHandlerFeatures(Struct, frozen=True):
 
 
 class NodeSelector(Atomic, frozen=True):
-    nodeSelectorTerms: Annotated[tuple[NodeSelectorTerm, ...], ATOMIC] = msgspec.field(default_factory=tuple)
+    nodeSelectorTerms: Annotated[tuple[NodeSelectorTerm, ...], ATOMIC] = msgspec.field(default_factory=none)
 
 
 class NodeSelectorRequirement(Struct, frozen=True):
@@ -956,7 +965,7 @@ class PodSpec(Struct, frozen=True):
     automountServiceAccountToken: bool | None = None
     containers: Annotated[
         tuple[Container, ...], Merge(strategy="merge", key="name", list_type="map", keys=("name",))
-    ] = msgspec.field(default_factory=tuple)
+    ] = msgspec.field(default_factory=none)
     dnsConfig: PodDNSConfig | None = None
     dnsPolicy: str = ""
     enableServiceLinks: bool | None = None
@@ -1111,7 +1120,7 @@ class PodDNSConfigOption(Struct, frozen=True):
 
 class PodExtendedResourceClaimStatus(Struct, frozen=True):
     requestMappings: Annotated[tuple[ContainerExtendedResourceRequest, ...], ATOMIC] = msgspec.field(
-        default_factory=tuple
+        default_factory=none
     )
     resourceClaimName: str = msgspec.field(default_factory=str)
 
@@ -1220,7 +1229,7 @@ class RBDPersistentVolumeSource(Struct, frozen=True):
     fsType: str = ""
     image: str = msgspec.field(default_factory=str)
     keyring: str = ""
-    monitors: Annotated[tuple[str, ...], ATOMIC] = msgspec.field(default_factory=tuple)
+    monitors: Annotated[tuple[str, ...], ATOMIC] = msgspec.field(default_factory=none)
     pool: str = ""
     readOnly: bool = False
     secretRef: SecretReference | None = None
@@ -1231,7 +1240,7 @@ class RBDVolumeSource(Struct, frozen=True):
     fsType: str = ""
     image: str = msgspec.field(default_factory=str)
     keyring: str = ""
-    monitors: Annotated[tuple[str, ...], ATOMIC] = msgspec.field(default_factory=tuple)
+    monitors: Annotated[tuple[str, ...], ATOMIC] = msgspec.field(default_factory=none)
     pool: str = ""
     readOnly: bool = False
     secretRef: LocalObjectReference | None = None
@@ -1525,7 +1534,7 @@ class Toleration(Struct, frozen=True):
 
 class TopologySelectorLabelRequirement(Struct, frozen=True):
     key: str = msgspec.field(default_factory=str)
-    values: Annotated[tuple[str, ...], ATOMIC] = msgspec.field(default_factory=tuple)
+    values: Annotated[tuple[str, ...], ATOMIC] = msgspec.field(default_factory=none)
 
 
 class TopologySelectorTerm(Atomic, frozen=True):

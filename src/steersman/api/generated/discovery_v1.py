@@ -9,7 +9,7 @@ from typing import Annotated
 import msgspec
 
 from steersman.api.generated import core_v1, meta_v1
-from steersman.api.generated.base import Atomic
+from steersman.api.generated.base import Atomic, none
 from steersman.api.generated.merge import ATOMIC, SET
 from steersman.api.kinds import EMPTY, Struct
 
@@ -21,7 +21,7 @@ class EndpointConditions(Struct, frozen=True):
 
 
 class Endpoint(Struct, frozen=True):
-    addresses: Annotated[tuple[str, ...], SET] = msgspec.field(default_factory=tuple)
+    addresses: Annotated[tuple[str, ...], SET] = msgspec.field(default_factory=none)
     conditions: EndpointConditions = msgspec.field(default_factory=EndpointConditions)
     deprecatedTopology: Mapping[str, str] = EMPTY
     hints: EndpointHints | None = None

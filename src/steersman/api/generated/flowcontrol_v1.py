@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 
 from steersman.api.generated import meta_v1
-from steersman.api.generated.base import AnyCondition, Time
+from steersman.api.generated.base import AnyCondition, Time, none
 from steersman.api.generated.merge import ATOMIC, SET, Merge
 from steersman.api.kinds import Struct
 
@@ -71,14 +71,14 @@ class LimitedPriorityLevelConfiguration(Struct, frozen=True):
 
 
 class NonResourcePolicyRule(Struct, frozen=True):
-    nonResourceURLs: Annotated[tuple[str, ...], SET] = msgspec.field(default_factory=tuple)
-    verbs: Annotated[tuple[str, ...], SET] = msgspec.field(default_factory=tuple)
+    nonResourceURLs: Annotated[tuple[str, ...], SET] = msgspec.field(default_factory=none)
+    verbs: Annotated[tuple[str, ...], SET] = msgspec.field(default_factory=none)
 
 
 class PolicyRulesWithSubjects(Struct, frozen=True):
     nonResourceRules: Annotated[tuple[NonResourcePolicyRule, ...], ATOMIC] = ()
     resourceRules: Annotated[tuple[ResourcePolicyRule, ...], ATOMIC] = ()
-    subjects: Annotated[tuple[Subject, ...], ATOMIC] = msgspec.field(default_factory=tuple)
+    subjects: Annotated[tuple[Subject, ...], ATOMIC] = msgspec.field(default_factory=none)
 
 
 class PriorityLevelConfigurationSpec(Struct, frozen=True):
@@ -114,11 +114,11 @@ class QueuingConfiguration(Struct, frozen=True):
 
 
 class ResourcePolicyRule(Struct, frozen=True):
-    apiGroups: Annotated[tuple[str, ...], SET] = msgspec.field(default_factory=tuple)
+    apiGroups: Annotated[tuple[str, ...], SET] = msgspec.field(default_factory=none)
     clusterScope: bool = False
     namespaces: Annotated[tuple[str, ...] | None, SET] = msgspec.field(default_factory=NoneType)
-    resources: Annotated[tuple[str, ...], SET] = msgspec.field(default_factory=tuple)
-    verbs: Annotated[tuple[str, ...], SET] = msgspec.field(default_factory=tuple)
+    resources: Annotated[tuple[str, ...], SET] = msgspec.field(default_factory=none)
+    verbs: Annotated[tuple[str, ...], SET] = msgspec.field(default_factory=none)
 
 
 class ServiceAccountSubject(Struct, frozen=True):

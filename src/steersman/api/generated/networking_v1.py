@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 
 from steersman.api.generated import core_v1, meta_v1
-from steersman.api.generated.base import Atomic, IntOrString
+from steersman.api.generated.base import Atomic, IntOrString, none
 from steersman.api.generated.merge import ATOMIC, Merge
 from steersman.api.kinds import Struct
 
@@ -25,7 +25,7 @@ class HTTPIngressPath(Struct, frozen=True):
 
 
 class HTTPIngressRuleValue(Struct, frozen=True):
-    paths: Annotated[tuple[HTTPIngressPath, ...], ATOMIC] = msgspec.field(default_factory=tuple)
+    paths: Annotated[tuple[HTTPIngressPath, ...], ATOMIC] = msgspec.field(default_factory=none)
 
 
 class IPAddressSpec(Struct, frozen=True):

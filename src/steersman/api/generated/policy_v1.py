@@ -30,7 +30,7 @@ class PodDisruptionBudgetStatus(Struct, frozen=True):
     ] = ()
     currentHealthy: int = msgspec.field(default_factory=int)
     desiredHealthy: int = msgspec.field(default_factory=int)
-    disruptedPods: Mapping[str, Time] = EMPTY
+    disruptedPods: Mapping[str, Time | None] = EMPTY
     disruptionsAllowed: int = msgspec.field(default_factory=int)
     expectedPods: int = msgspec.field(default_factory=int)
     observedGeneration: int = 0

@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 
 from steersman.api.generated import meta_v1
-from steersman.api.generated.base import Atomic
+from steersman.api.generated.base import Atomic, none
 from steersman.api.generated.merge import ATOMIC
 from steersman.api.kinds import Struct
 
@@ -38,7 +38,7 @@ class PolicyRule(Struct, frozen=True):
     nonResourceURLs: Annotated[tuple[str, ...], ATOMIC] = ()
     resourceNames: Annotated[tuple[str, ...], ATOMIC] = ()
     resources: Annotated[tuple[str, ...], ATOMIC] = ()
-    verbs: Annotated[tuple[str, ...], ATOMIC] = msgspec.field(default_factory=tuple)
+    verbs: Annotated[tuple[str, ...], ATOMIC] = msgspec.field(default_factory=none)
 
 
 class Role(meta_v1.Object, frozen=True):
