@@ -1,0 +1,70 @@
+"""Conditions change only for news."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from steersman.api.conditions import drop, find, is_true, put
+from steersman.api.kinds import Condition
+
+THEN = datetime(2026, 1, 1, tzinfo=UTC)
+NOW = THEN + timedelta(hours=1)
+
+
+def condition(
+    type: str, status: str = "True", reason: str = "", message: str = "", at: datetime = THEN
+) -> Condition:
+    return Condition(
+        type=type, status=status, reason=reason, message=message, lastUpdateTime=at, lastTransitionTime=at
+    )
+
+
+AVAILABLE = condition("Available", reason="MinimumReplicasAvailable")
+PROGRESSING = condition("Progressing", reason="ReplicaSetUpdated")
+BOTH = (AVAILABLE, PROGRESSING)
+
+
+def test_a_condition_is_found_by_its_type() -> None:
+    assert find(BOTH, "Progressing") is PROGRESSING
+    assert find(BOTH, "ReplicaFailure") is None
+
+
+def test_only_a_condition_that_is_there_and_true_is_true() -> None:
+    assert is_true(BOTH, "Available")
+    assert not is_true((condition("Available", "False"), condition("Failed", "Unknown")), "Available")
+    assert not is_true((), "Available")
+
+
+def test_the_same_status_for_the_same_reason_is_no_news() -> None:
+    again = condition("Available", reason="MinimumReplicasAvailable", message="other words", at=NOW)
+    assert put(BOTH, again) is BOTH
+
+
+def test_another_reason_for_the_same_status_is_no_transition() -> None:
+    new = condition("Progressing", reason="NewReplicaSetAvailable", at=NOW)
+    changed = put(BOTH, new)
+    assert changed == (
+        AVAILABLE,
+        Condition(
+            type="Progressing",
+            status="True",
+            reason="NewReplicaSetAvailable",
+            lastUpdateTime=NOW,
+            lastTransitionTime=THEN,
+        ),
+    )
+
+
+def test_another_status_is_a_transition_and_moves_the_condition_to_the_end() -> None:
+    new = condition("Available", "False", "MinimumReplicasUnavailable", at=NOW)
+    assert put(BOTH, new) == (PROGRESSING, new)
+
+
+def test_a_new_condition_goes_to_the_end() -> None:
+    new = condition("ReplicaFailure", at=NOW)
+    assert put(BOTH, new) == (*BOTH, new)
+
+
+def test_a_condition_can_be_dropped() -> None:
+    assert drop(BOTH, "Available") == (PROGRESSING,)
+    assert drop(BOTH, "ReplicaFailure") == BOTH
