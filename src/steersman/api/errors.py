@@ -174,13 +174,15 @@ def from_status(status: Mapping[str, Any], *, code: int = 0, retry_after: float 
     message = status.get("message")
     details = status.get("details")
     details = details if isinstance(details, Mapping) else {}
+    listed = details.get("causes")
     causes = tuple(
         Cause(str(c.get("reason", "")), str(c.get("message", "")), str(c.get("field", "")))
-        for c in details.get("causes") or ()
+        for c in (listed if isinstance(listed, list | tuple) else ())
         if isinstance(c, Mapping)
     )
-    if retry_after is None and isinstance(details.get("retryAfterSeconds"), int | float):
-        retry_after = float(details["retryAfterSeconds"]) or None
+    wait = details.get("retryAfterSeconds")
+    if retry_after is None and isinstance(wait, int | float) and 0 < wait < float("inf"):
+        retry_after = float(wait)
     cls = _BY_CODE.get(code, ServerError if code >= 500 else ApiError)
     if cls is Conflict and reason == "AlreadyExists":
         cls = AlreadyExists
