@@ -15,6 +15,7 @@ import asyncio
 import heapq
 from collections import deque
 from collections.abc import Hashable
+from contextvars import copy_context
 from typing import Generic, NamedTuple, TypeVar
 
 from steersman.runtime.backoff import Bucket, ItemBackoff
@@ -96,6 +97,8 @@ class WorkQueue(Generic[K]):
         self._serial = 0
         """Breaks ties between equal times, so keys are never compared."""
         self._timer: asyncio.TimerHandle | None = None
+        self._context = copy_context()
+        """The timer is the queue's, not that of whoever happened to put off the key that is due first."""
         self._getters: deque[asyncio.Future[None]] = deque()
         self._drained: list[asyncio.Future[None]] = []
         self._closing = False
@@ -265,7 +268,7 @@ class WorkQueue(Generic[K]):
             self._timer = None
         if self._heap:
             when = self._heap[0][0]
-            self._timer = asyncio.get_running_loop().call_at(when, self._ring, when)
+            self._timer = asyncio.get_running_loop().call_at(when, self._ring, when, context=self._context)
 
     def _ring(self, called: float) -> None:
         """Add what is due. The loop may call a little early; then its word counts for the time."""
