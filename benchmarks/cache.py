@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import aiohttp
+import msgspec
 
 from benchmarks.kubelet import running
 from benchmarks.phases import background, watchdog
-from benchmarks.wire import Wire
+from benchmarks.wire import METADATA, Wire
 from benchmarks.workload import each, pod_spec
 from steersman.api.errors import NotFound
-from steersman.api.kinds import NAMESPACES, PODS, REPLICASETS, SERVICEACCOUNTS, Pod
+from steersman.api.kinds import NAMESPACES, PODS, REPLICASETS, SERVICEACCOUNTS, Object
 from steersman.testing.child import Child
 from steersman.testing.plane import RealPlane
 
@@ -71,6 +72,7 @@ def pod(number: int) -> dict[str, Any]:
     spec = pod_spec(f"node-{number % 100}")
     container = {
         **spec["containers"][0],
+        "command": ["/usr/bin/app"],
         "args": ["--listen=:8080", "--log-format=json", "--config=/etc/app/config.yaml"],
         "livenessProbe": {"httpGet": {"path": "/healthz", "port": "http"}, "periodSeconds": 10},
         "readinessProbe": {"httpGet": {"path": "/readyz", "port": "http"}, "periodSeconds": 5},
@@ -80,6 +82,19 @@ def pod(number: int) -> dict[str, Any]:
     spec["containers"] = [container, {**container, "name": "sidecar", "ports": []}]
     spec["volumes"] = [{"name": "config", "configMap": {"name": "shop-config"}}]
     spec["tolerations"] = [{"key": "dedicated", "operator": "Equal", "value": "shop", "effect": "NoSchedule"}]
+    spec["affinity"] = {
+        "podAntiAffinity": {
+            "preferredDuringSchedulingIgnoredDuringExecution": [
+                {
+                    "weight": 100,
+                    "podAffinityTerm": {
+                        "labelSelector": {"matchLabels": {"app.kubernetes.io/name": "shop"}},
+                        "topologyKey": "kubernetes.io/hostname",
+                    },
+                }
+            ]
+        }
+    }
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -144,7 +159,8 @@ class CacheRun:
         await each(map(str, range(self._pods)), self._make)
         sizes = await self._sizes()
         manager, port = self._launch()
-        full = await self._measure(manager, port, self._pods)
+        # Asking for the heap would collect it, and the next figure would be the better for it.
+        full = await self._measure(manager, 0, self._pods)
         await each(map(str, range(self._pods)), self._touch)
         churned = await self._measure(manager, port, self._pods)
         manager.stop()
@@ -193,23 +209,25 @@ class CacheRun:
 
     async def _make(self, number: str) -> None:
         made = await self._wire.create(PODS, "cache", pod(int(number)))
-        await self._wire.patch(PODS, "cache", made.metadata.name, _status(made), subresource="status")
+        name, status = made.metadata.name, _status(made)
+        await self._wire.patch(PODS.as_(Object), "cache", name, status, subresource="status", accept=METADATA)
 
     async def _touch(self, number: str) -> None:
         change = {"metadata": {"annotations": {"example/touched": number}}}
         try:
-            await self._wire.patch(PODS, "cache", f"shop-{number}", change)
+            await self._wire.patch(PODS.as_(Object), "cache", f"shop-{number}", change, accept=METADATA)
         except NotFound:
             raise RuntimeError("a pod that nobody owns was deleted: the caches are not at rest") from None
 
     async def _sizes(self) -> tuple[int, int]:
         kind = PODS.untyped
         raw = await self._wire.request("GET", kind.path("cache", "shop-0"))
-        trimmed = re.sub(rb'"managedFields":\[.*?\]\},"spec"', b'"x":1},"spec"', raw, flags=re.DOTALL)
-        return len(raw), len(trimmed)
+        document = msgspec.json.decode(raw)
+        del document["metadata"]["managedFields"]
+        return len(raw), len(msgspec.json.encode(document))
 
 
-def _status(made: Pod) -> dict[str, Any]:
+def _status(made: Object) -> dict[str, Any]:
     status: dict[str, Any] = running(made)
     containers = status["status"]["containerStatuses"]
     containers.append({**containers[0], "name": "sidecar"})

@@ -9,14 +9,15 @@ from __future__ import annotations
 import asyncio
 from datetime import UTC, datetime
 
-from benchmarks.wire import Wire
+from benchmarks.wire import METADATA, Wire
 from steersman.api.errors import Conflict, NotFound
-from steersman.api.kinds import PODS, Pod
+from steersman.api.kinds import PODS, Object
 
+_PODS = PODS.as_(Object)
 _WORKERS = 16
 
 
-def running(pod: Pod) -> dict[str, object]:
+def running(pod: Object) -> dict[str, object]:
     """The status of a pod whose containers have started."""
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     kinds = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
@@ -45,15 +46,16 @@ def running(pod: Pod) -> dict[str, object]:
 
 
 class Kubelet:
-    """Follows the pods of a namespace until it is cancelled."""
+    """Follows the pods of a namespace, all of them bound to a node, until it is cancelled."""
 
     def __init__(self, wire: Wire, namespace: str) -> None:
         self._wire = wire
         self._namespace = namespace
-        self._queue: asyncio.Queue[tuple[Pod, bool]] = asyncio.Queue()
+        self._queue: asyncio.Queue[tuple[Object, bool]] = asyncio.Queue()
         self._seen: dict[str, bool] = {}
         self.idle = asyncio.Event()
         """Set while there are no pods."""
+        self.idle.set()
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as tasks:
@@ -62,23 +64,22 @@ class Kubelet:
                 tasks.create_task(self._work())
 
     async def _follow(self) -> None:
-        pods, version = await self._wire.list(PODS, self._namespace)
+        pods, version = await self._wire.list(_PODS, self._namespace, accept=METADATA)
         for pod in pods:
             self._notice("ADDED", pod)
         while True:
-            async for event, pod in self._wire.watch(PODS, self._namespace, version):
+            async for event, pod in self._wire.watch(_PODS, self._namespace, version, accept=METADATA):
                 version = pod.metadata.resourceVersion
                 self._notice(event, pod)
 
-    def _notice(self, event: str, pod: Pod) -> None:
+    def _notice(self, event: str, pod: Object) -> None:
         uid = pod.metadata.uid
         if event == "DELETED":
             self._seen.pop(uid, None)
         else:
             going = pod.metadata.deletionTimestamp is not None
-            if pod.spec.nodeName and self._seen.get(uid) is not going:
-                if going or pod.status.phase == "Pending":
-                    self._queue.put_nowait((pod, going))
+            if self._seen.get(uid) is not going:
+                self._queue.put_nowait((pod, going))
                 self._seen[uid] = going
         if self._seen:
             self.idle.clear()
@@ -91,9 +92,10 @@ class Kubelet:
             at = pod.metadata.namespace, pod.metadata.name
             try:
                 if going:
-                    await self._wire.delete(PODS, *at, grace=0)
+                    await self._wire.delete(_PODS, *at, grace=0)
                 elif self._seen.get(pod.metadata.uid) is False:
-                    await self._wire.patch(PODS, *at, running(pod), subresource="status")
+                    status = running(pod)
+                    await self._wire.patch(_PODS, *at, status, subresource="status", accept=METADATA)
             except (NotFound, Conflict):
                 # Somebody was faster; the watch says what came of it.
                 continue

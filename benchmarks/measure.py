@@ -27,6 +27,8 @@ class Cost:
     cpu: float
     """Of the manager, in seconds, with what it did after convergence until it was quiet."""
     apiserver_cpu: float
+    harness_cpu: float
+    """Of this process: the hollow kubelet and the eyes. It is part of the load on the machine."""
     rss: int
     peak_rss: int
     """The most since the manager started."""
@@ -83,6 +85,7 @@ class Stretch:
         self._mark = plane.mark() if plane else 0
         self._cpu = manager.cpu_seconds()
         self._server = self._server_cpu()
+        self._own = time.process_time()
         self._started = time.perf_counter()
         self._seconds = 0.0
 
@@ -99,6 +102,7 @@ class Stretch:
             pods=pods,
             cpu=self._manager.cpu_seconds() - self._cpu,
             apiserver_cpu=self._server_cpu() - self._server,
+            harness_cpu=time.process_time() - self._own,
             rss=self._manager.rss(),
             peak_rss=self._manager.peak_rss(),
             requests=dict(sorted(Counter(f"{e.verb} {e.target}" for e in asked).items())),

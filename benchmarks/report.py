@@ -41,6 +41,7 @@ def converge(results: Mapping[str, list[list[Cost]]]) -> list[Row]:
         ("refused", lambda c: sum(c.refused.values()), 0),
         ("CPU s", lambda c: c.cpu, 2),
         ("API server CPU s", lambda c: c.apiserver_cpu, 2),
+        ("harness CPU s", lambda c: c.harness_cpu, 2),
         ("RSS MiB", lambda c: c.rss / 2**20, 0),
         ("peak RSS MiB", lambda c: c.peak_rss / 2**20, 0),
     ]
@@ -50,7 +51,7 @@ def converge(results: Mapping[str, list[list[Cost]]]) -> list[Row]:
             values = _medians(runs, read)
             if any(values.values()) or what == "seconds":
                 rows.append(_row((phase, what), values, managers, digits))
-    for what, read, digits in measures[:1] + measures[2:6]:
+    for what, read, digits in measures[:1] + measures[2:7]:
         totals: dict[str, float | None] = {
             name: median(sum(read(cost) for cost in run) for run in rounds)
             for name, rounds in results.items()
@@ -102,8 +103,8 @@ def cache(results: Mapping[str, list[CacheCost]]) -> list[Row]:
 
 
 def _heap(cost: CacheCost) -> float | None:
-    full, empty = cost.full.heap, cost.empty.heap
-    return None if full is None or empty is None else (full - empty) / cost.full.pods
+    full, empty = cost.churned.heap, cost.empty.heap
+    return None if full is None or empty is None else (full - empty) / cost.churned.pods
 
 
 def render(rows: Sequence[Row], markdown: bool) -> str:
