@@ -1,0 +1,249 @@
+"""One request and its answer: throttled, authenticated, timed, repeated only where that is safe.
+
+What may be sent again, and when:
+
+- an answer with ``Retry-After`` (429, 5xx) was not processed: any request, after that time;
+- a 401 was not processed either: any request, once, if there is another credential;
+- a connection that broke under a read: the read, after a moment;
+- a connection that broke under a write: never. The caller is told it is ``uncertain``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import aiohttp
+from multidict import CIMultiDict
+from yarl import URL
+
+from steersman.api.errors import Unreachable
+from steersman.client.auth import Authenticator, Credential
+from steersman.client.connection import ConfigError, Connection
+from steersman.client.failures import FAILURES, broke, refusal, retry_after, unreachable
+from steersman.client.throttle import Bucket
+from steersman.client.transport import CONNECT, Transport
+
+ATTEMPTS = 10
+"""How often a request is sent again at most; upstream's number."""
+GRACE = 30.0
+"""Seconds a watch may be silent after the server should have ended it."""
+LONGEST_WATCH = 3600
+"""Seconds after which a server ends a watch that asked for no time of its own, at the latest."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestDone:
+    """One attempt, for metrics. Repeated requests are reported each time."""
+
+    verb: str
+    """As RBAC has it: ``get``, ``list``, ``watch``, ``create`` …"""
+    method: str
+    resource: str
+    code: int
+    """The HTTP status, or 0 where no answer came."""
+    seconds: float
+    sent: int
+    received: int
+    """Bytes of the body, after decompression. A watch reports only that it was opened."""
+    throttled: float
+    """Seconds spent waiting for the client's own rate limit before this attempt."""
+    attempt: int
+    """0 for the first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What to ask."""
+
+    verb: str
+    method: str
+    resource: str
+    path: str
+    """Path and query, encoded."""
+    accept: str = "application/json"
+    body: bytes | None = None
+    content_type: str = "application/json"
+
+    def __str__(self) -> str:
+        return f"{self.verb} {self.resource}"
+
+    @property
+    def write(self) -> bool:
+        return self.method != "GET"
+
+
+class Exchange:
+    """A client's way to its server. Other clients may use the same sockets."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        transport: Transport,
+        auth: Authenticator,
+        bucket: Bucket,
+        headers: CIMultiDict[str],
+        *,
+        timeout: float,
+        on_request: Callable[[RequestDone], None] | None,
+        sleep: Callable[[float], Awaitable[object]],
+    ) -> None:
+        self._server = connection.server
+        self._transport = transport
+        self._auth = auth
+        self._bucket = bucket
+        self._headers = headers
+        self._timeout = aiohttp.ClientTimeout(total=timeout, sock_connect=CONNECT)
+        self._longest_wait = timeout
+        self._on_request = on_request
+        self._sleep = sleep
+        self.closed = False
+
+    async def ask(self, request: Request) -> bytes:
+        """The body of a good answer. Raises `ApiError` for everything else."""
+        throttled = await self._bucket.take()
+        attempt = 0
+        renewed = False
+        while True:
+            credential = await self._credential()
+            started = asyncio.get_running_loop().time()
+            code, size = 0, 0
+            try:
+                async with self._transport.pool(credential) as pool:
+                    response = await pool.requests.request(
+                        request.method,
+                        URL(self._server + request.path, encoded=True),
+                        data=request.body,
+                        headers=self._with(request, credential),
+                        timeout=self._timeout,
+                        allow_redirects=False,
+                        **pool.options,
+                    )
+                    try:
+                        body = await response.read()
+                    except BaseException:
+                        response.close()
+                        raise
+                    code, size = response.status, len(body)
+            except FAILURES as error:
+                if request.write or not broke(error) or attempt >= ATTEMPTS:
+                    raise unreachable(self._server, str(request), error, write=request.write) from error
+                # The first time it is most likely a pooled socket the server had just given up.
+                wait = 1.0 if attempt else 0.0
+            except ConfigError as error:
+                raise Unreachable(f"{self._server}: {error.message}") from error
+            else:
+                if 200 <= code < 300:
+                    return body
+                if code == 401 and not renewed and await self._auth.renew(credential):
+                    renewed, wait = True, 0.0
+                else:
+                    wait = self._wait(request, attempt, code, response, body)
+            finally:
+                self._report(request, code, started, size, throttled, attempt)
+            attempt += 1
+            await self._sleep(wait)
+            throttled = await self._bucket.take()
+
+    @asynccontextmanager
+    async def open(self, request: Request, timeout: int | None) -> AsyncIterator[aiohttp.ClientResponse]:
+        """An answer that goes on: a watch. Leaving closes its socket.
+
+        As upstream, watches are not throttled: they are few, and long.
+        """
+        silence = (timeout if timeout is not None else LONGEST_WATCH) + GRACE
+        limits = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT, sock_read=silence)
+        attempt = 0
+        renewed = False
+        while True:
+            credential = await self._credential()
+            started = asyncio.get_running_loop().time()
+            async with self._opened(request, credential, limits, started, attempt) as response:
+                code = response.status
+                if code == 200:
+                    yield response
+                    return
+                body = await response.read()
+                if code == 401 and not renewed and await self._auth.renew(credential):
+                    renewed, wait = True, 0.0
+                else:
+                    wait = self._wait(request, attempt, code, response, body)
+            attempt += 1
+            await self._sleep(wait)
+
+    @asynccontextmanager
+    async def _opened(
+        self,
+        request: Request,
+        credential: Credential,
+        limits: aiohttp.ClientTimeout,
+        started: float,
+        attempt: int,
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        try:
+            async with self._transport.pool(credential) as pool:
+                code = 0
+                try:
+                    response = await pool.watches.request(
+                        request.method,
+                        URL(self._server + request.path, encoded=True),
+                        headers=self._with(request, credential),
+                        timeout=limits,
+                        allow_redirects=False,
+                        **pool.options,
+                    )
+                    code = response.status
+                finally:
+                    self._report(request, code, started, 0, 0.0, attempt)
+                try:
+                    yield response
+                finally:
+                    response.close()
+        except FAILURES as error:
+            raise unreachable(self._server, str(request), error, write=False) from error
+        except ConfigError as error:
+            raise Unreachable(f"{self._server}: {error.message}") from error
+
+    async def _credential(self) -> Credential:
+        if self.closed:
+            raise Unreachable(f"{self._server}: the client is closed")
+        return await self._auth.credential()
+
+    def _wait(
+        self, request: Request, attempt: int, code: int, response: aiohttp.ClientResponse, body: bytes
+    ) -> float:
+        """Seconds until the request may be sent again; raises the refusal where it may not."""
+        asked = retry_after(response.headers) if code == 429 or code >= 500 else None
+        # differs: upstream waits however long it is told to; here the caller hears of a long wait.
+        if asked is None or asked > self._longest_wait or attempt >= ATTEMPTS:
+            raise refusal(str(request), code, response.headers, body)
+        return asked
+
+    def _with(self, request: Request, credential: Credential) -> CIMultiDict[str]:
+        headers = self._headers.copy()
+        headers["Accept"] = request.accept
+        if credential.authorization:
+            headers["Authorization"] = credential.authorization
+        if request.body is not None:
+            headers["Content-Type"] = request.content_type
+        return headers
+
+    def _report(
+        self, request: Request, code: int, started: float, size: int, throttled: float, attempt: int
+    ) -> None:
+        if self._on_request is not None:
+            self._on_request(
+                RequestDone(
+                    verb=request.verb,
+                    method=request.method,
+                    resource=request.resource,
+                    code=code,
+                    seconds=asyncio.get_running_loop().time() - started,
+                    sent=len(request.body or b""),
+                    received=size,
+                    throttled=throttled,
+                    attempt=attempt,
+                )
+            )
