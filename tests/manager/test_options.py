@@ -31,7 +31,10 @@ def test_controllers_are_chosen_by_name_alias_and_star(words: list[str], names: 
         (["--controllers=*,-replicset"], "'replicset' is not in the list of known controllers; did you mean"),
         (["--controllers=zzzz"], "'zzzz' is not in the list of known controllers; there are: "),
         (["--concurrent-deployment-syncs=0"], "--concurrent-deployment-syncs must be at least 1, but got 0"),
-        (["--leader-elect-resource-lock=endpoints"], "--leader-elect-resource-lock=endpoints is not supported"),
+        (
+            ["--leader-elect-resource-lock=endpoints"],
+            "--leader-elect-resource-lock=endpoints is not supported",
+        ),
         (["--logging-format=xml"], "--logging-format=xml is not supported: use text or json"),
     ],
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -20,7 +20,6 @@ from steersman.api.kinds import (
     REPLICASETS,
     REPLICATIONCONTROLLERS,
     Condition,
-    LabelSelector,
     NewPod,
     ObjectMeta,
     Pod,
@@ -29,7 +28,7 @@ from steersman.api.kinds import (
     ReplicaSetStatus,
     ReplicationController,
 )
-from steersman.api.meta import controller_of, owner_reference, seconds
+from steersman.api.meta import controller_of, owner_reference, truncate
 from steersman.api.scheme import Key, Kind
 from steersman.api.selectors import Selector, compile_selector
 from steersman.controllers.shared.claiming import claim
@@ -45,6 +44,7 @@ PACE = 0.1
 """Seconds between two looks at one set: a burst of pods becoming ready is one status write."""
 
 LONGEST_NAME = 253
+FAILURE = "ReplicaFailure"
 
 Owner: TypeAlias = ReplicaSet | ReplicationController
 
@@ -65,13 +65,12 @@ class Seen:
 
 def selector_of(owner: Owner) -> Selector:
     """Which pods the set selects. Raises ValueError when that cannot be told."""
-    selector = owner.spec.selector
-    if selector is not None and not isinstance(selector, LabelSelector) and not hasattr(selector, "matchLabels"):
-        selector = LabelSelector(matchLabels=selector)
-    compiled = compile_selector(selector)
+    # differs: upstream relies on validation alone. A set that selects every pod of its namespace
+    # would adopt and delete what is not its own; one that selects none would create for ever.
+    if owner.spec.selector is None:
+        raise ValueError("it is missing")
+    compiled = compile_selector(owner.spec.selector)
     if compiled.empty:
-        # differs: upstream relies on validation alone; a set that selects every pod of its
-        # namespace would adopt and delete what is not its own.
         raise ValueError("it is empty and would select every pod")
     return compiled
 
@@ -89,7 +88,7 @@ def replicas_of(owner: Owner) -> int:
     return replicas
 
 
-def new_pod(owner: Owner, kind: Kind[Owner], template: PodTemplateSpec) -> NewPod:
+def new_pod(owner: Owner, kind: Kind[Any], template: PodTemplateSpec) -> NewPod:
     """The pod to create. The template's spec goes along untouched."""
     name = owner.metadata.name
     return NewPod(
@@ -119,13 +118,12 @@ def new_status(
     template = template_of(owner).metadata.labels.items()
     wanted = owner.spec.minReadySeconds
     ready = [pod for pod in active if pods.is_ready(pod)]
-    old = conditions.find(owner.status.conditions, "ReplicaFailure")
-    if failure is not None and old is None:
-        shown = (*owner.status.conditions, failure)
-    elif failure is None and old is not None:
-        shown = tuple(c for c in owner.status.conditions if c is not old)
-    else:
-        shown = owner.status.conditions
+    shown = owner.status.conditions
+    if failure is None:
+        shown = conditions.drop(shown, FAILURE)
+    elif conditions.find(shown, FAILURE) is None:
+        # One that is there already stays as it is, whatever the reason now.
+        shown = (*shown, failure)
     return msgspec.structs.replace(
         owner.status,
         replicas=len(active),
@@ -144,7 +142,7 @@ def new_status(
 class Sets:
     """The control loop for one of the two kinds."""
 
-    def __init__(self, kind: Kind[Owner], *, counts_terminating: bool) -> None:
+    def __init__(self, kind: Kind[Any], *, counts_terminating: bool) -> None:
         self.kind = kind
         self.counts_terminating = counts_terminating
 
@@ -193,30 +191,30 @@ class Sets:
         )
         going = sum(pods.is_terminating(pod) and selected(pod) for pod in seen.owned)
 
-        missing, failure = wanted - len(active), None
+        missing = wanted - len(active)
+        failure: ApiError | Nonsense | None = None
         if owner.metadata.deletionTimestamp is None and missing:
             if missing > 0:
-                failure = await self._create(owner, min(missing, BURST))
-                reason = "FailedCreate"
+                done, failure = await self._create(owner, min(missing, BURST))
             else:
-                failure = await self._delete(owner, active, min(-missing, BURST), seen.crowd, now)
-                reason = "FailedDelete"
-            if failure is None:
+                done, failure = await self._delete(owner, active, min(-missing, BURST), seen.crowd, now)
+            if failure is None and done and abs(missing) <= BURST:
                 # differs: upstream writes the status it had before the pods changed, and again when
-                # it sees them. They will show in the cache in a moment, and the round that
-                # follows writes it once.
-                what = f"{missing} more" if missing > 0 else f"{-missing} fewer"
-                return Rest(f"asked for {what} pods to have {wanted}; the next look will count them")
+                # it sees them. They show in the cache in a moment, and the round that follows
+                # writes it once.
+                what = f"{done} more" if missing > 0 else f"{done} fewer"
+                return Rest(f"asked for {what} to have {wanted}; the next look will count them")
+        shown = None
+        if failure is not None:
+            reason = "FailedCreate" if missing > 0 else "FailedDelete"
             shown = Condition(
-                type="ReplicaFailure",
+                type=FAILURE,
                 status="True",
                 reason=reason,
                 message=str(failure),
-                lastTransitionTime=seconds(now),
+                lastTransitionTime=truncate(now),
             )
-        status = new_status(
-            owner, active, going if self.counts_terminating else None, shown if failure else None, now
-        )
+        status = new_status(owner, active, going if self.counts_terminating else None, shown, now)
         await UpdateStatus(owner, status)
         if failure is not None:
             raise failure
@@ -227,29 +225,31 @@ class Sets:
             )
         return Rest(f"{status.readyReplicas} of {wanted} ready")
 
-    async def _create(self, owner: Owner, count: int) -> ApiError | Nonsense | None:
-        """Create pods slow-start; answers why it could not."""
+    async def _create(self, owner: Owner, count: int) -> tuple[int, ApiError | Nonsense | None]:
+        """Create pods slow-start; answers how many, and why not all."""
         template = template_of(owner)
         if not template.metadata.labels:
-            return Nonsense("unable to create pods, no labels")
+            return 0, Nonsense("unable to create pods, no labels")
         pod = new_pod(owner, self.kind, template)
         create = Create(PODS, owner.metadata.namespace, pod)
+        done = 0
         failure: ApiError | None = None
         for outcome in await Batch((create,) * count):
             match outcome:
                 case Done(created):
+                    done += 1
                     await Emit(owner, "Normal", "SuccessfulCreate", f"Created pod: {created.metadata.name}")
                 case Failed(error) if not error.caused_by("NamespaceTerminating"):
                     await Emit(owner, "Warning", "FailedCreate", f"Error creating: {error}")
                     failure = failure or error
                 case _:
-                    pass
-        return failure
+                    pass  # not tried, or the namespace is going: no pod will ever come of it
+        return done, failure
 
     async def _delete(
         self, owner: Owner, active: list[Pod], count: int, crowd: dict[str, int], now: datetime
-    ) -> ApiError | None:
-        """Delete the pods that will be missed least; answers why it could not."""
+    ) -> tuple[int, ApiError | None]:
+        """Delete the pods that will be missed least; answers how many, and why not all."""
         victims = active
         if count < len(active):
             ranks = [crowd.get(pod.spec.nodeName, 0) for pod in active]
@@ -257,21 +257,22 @@ class Sets:
             victims = order[:count]
             for ratio in age_ratios(order, count, now):
                 await Measure("replicaset_controller_sorting_deletion_age_ratio", ratio)
+        done = 0
         failure: ApiError | None = None
         outcomes = await Batch(tuple(Delete(pod) for pod in victims), slow_start=False)
         for pod, outcome in zip(victims, outcomes, strict=True):
             match outcome:
                 case Done():
-                    name = pod.metadata.name
-                    await Emit(owner, "Normal", "SuccessfulDelete", f"Deleted pod: {name}")
+                    done += 1
+                    await Emit(owner, "Normal", "SuccessfulDelete", f"Deleted pod: {pod.metadata.name}")
                 case Failed(NotFound()):
-                    pass
+                    done += 1
                 case Failed(error):
                     await Emit(owner, "Warning", "FailedDelete", f"Error deleting: {error}")
                     failure = failure or type(error)(f"unable to delete pods: {error}", code=error.code)
                 case _:
                     pass
-        return failure
+        return done, failure
 
     def _next_available(self, owner: Owner, active: list[Pod], now: datetime) -> timedelta:
         """How long until the next ready pod has been ready for long enough."""

@@ -8,7 +8,13 @@ import os
 import sys
 from datetime import UTC, datetime
 
-_LETTERS = {logging.DEBUG: "I", logging.INFO: "I", logging.WARNING: "W", logging.ERROR: "E", logging.CRITICAL: "F"}
+_LETTERS = {
+    logging.DEBUG: "I",
+    logging.INFO: "I",
+    logging.WARNING: "W",
+    logging.ERROR: "E",
+    logging.CRITICAL: "F",
+}
 
 
 class Klog(logging.Formatter):

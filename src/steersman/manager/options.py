@@ -33,12 +33,17 @@ GENERAL = (
     Option("kube-api-qps", FLOAT, 20.0, "Requests a second to the API server, for each client."),
     Option("leader-elect", BOOL, True, "Do nothing until this process holds the leader lease."),
     Option("leader-elect-lease-duration", DURATION, 15.0, "How long others wait for a silent leader."),
-    Option("leader-elect-renew-deadline", DURATION, 10.0, "How long a leader tries to renew before it stops."),
+    Option(
+        "leader-elect-renew-deadline", DURATION, 10.0, "How long a leader tries to renew before it stops."
+    ),
     Option("leader-elect-resource-lock", STRING, "leases", "The kind of lock. Only leases are supported."),
     Option("leader-elect-resource-name", STRING, "kube-controller-manager", "The name of the lease."),
     Option("leader-elect-resource-namespace", STRING, "kube-system", "The namespace of the lease."),
     Option("leader-elect-retry-period", DURATION, 2.0, "Time between attempts to get or renew the lease."),
-    Option("min-resync-period", DURATION, 43200.0, "Caches are looked through again between once and twice this."),
+    Option(
+        "min-resync-period", DURATION, 43200.0, "Caches are looked through again between once and twice this."
+    ),
+    Option("secure-port", INT, 0, "The port to serve on. Only 0, no serving, is supported yet."),
     Option(
         "use-service-account-credentials",
         BOOL,
@@ -51,7 +56,9 @@ LOGS = (
     Option("v", INT, 0, "How much to log: 0 to 10.", "Logs", "v"),
 )
 MISC = (
-    Option("kubeconfig", STRING, "", "Path of a kubeconfig file; without it, the in-cluster account.", "Misc"),
+    Option(
+        "kubeconfig", STRING, "", "Path of a kubeconfig file; without it, the in-cluster account.", "Misc"
+    ),
     Option("master", STRING, "", "The API server's address; overrides the kubeconfig's.", "Misc"),
 )
 GLOBAL = (
@@ -108,7 +115,11 @@ def select(wanted: Sequence[str]) -> tuple[Controller[Any], ...]:
         bare = word.removeprefix("-")
         if bare != "*" and bare not in names:
             close = get_close_matches(bare, names, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(c.name for c in CONTROLLERS)}"
+            hint = (
+                f"did you mean {close[0]!r}?"
+                if close
+                else f"there are: {', '.join(c.name for c in CONTROLLERS)}"
+            )
             raise UsageError(f"{bare!r} is not in the list of known controllers; {hint}")
 
     def runs(controller: Controller[Any]) -> bool:
@@ -129,10 +140,11 @@ def read(argv: Sequence[str]) -> Options:
     for name in flags:
         if values[name] < 1:
             raise UsageError(f"--{name} must be at least 1, but got {values[name]}")
-    if values["leader-elect-resource-lock"] != "leases":
-        raise UsageError(
-            f"--leader-elect-resource-lock={values['leader-elect-resource-lock']} is not supported: use leases"
-        )
+    lock = values["leader-elect-resource-lock"]
+    if lock != "leases":
+        raise UsageError(f"--leader-elect-resource-lock={lock} is not supported: use leases")
+    if values["secure-port"] != 0:
+        raise UsageError(f"--secure-port={values['secure-port']} is not supported yet: use 0, no serving")
     if values["logging-format"] not in ("text", "json"):
         raise UsageError(f"--logging-format={values['logging-format']} is not supported: use text or json")
     election = Election(

@@ -12,7 +12,11 @@ KUBERNETES = "v1.36.4"
 VERSION = f"steersman {version('steersman')} (Kubernetes {KUBERNETES})"
 
 
+_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+
+
 def user_agent(component: str) -> str:
     """How a client of this process names itself, in the form Kubernetes components use."""
-    system = f"{sys.platform}/{ {'x86_64': 'amd64', 'aarch64': 'arm64'}.get(platform.machine(), platform.machine())}"
+    machine = platform.machine()
+    system = f"{sys.platform}/{_ARCHITECTURES.get(machine, machine)}"
     return f"kube-controller-manager/{KUBERNETES} ({system}) steersman/{version('steersman')}/{component}"

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from steersman.api.scheme import Key
 from steersman.client.api import Api
 from steersman.intent.controller import Controller
 from steersman.runtime.clock import Clock
@@ -58,14 +59,14 @@ class Fleet:
 
     def _host(self, controller: Controller[Any], api: Api, fence: Callable[[], bool]) -> Host[Any]:
         kinds = tuple(watch.kind for watch in controller.watches)
-        recorder = Recorder(api, self._clock, component=controller.account or controller.name)
+        recorder = Recorder(api, self._clock, component=controller.account or controller.name, fence=fence)
         ledger = Ledger(stores_of(self.informers, kinds), self._clock)
-        queue = WorkQueue(self._clock, name=controller.name, metrics=self.metrics, pace=controller.pace)
+        queue: WorkQueue[Key] = WorkQueue(
+            self._clock, name=controller.name, metrics=self.metrics, pace=controller.pace
+        )
         shell = Shell(api, recorder, ledger, self._clock, self.metrics, fence)
         self._recorders.append(recorder)
-        return Host(
-            controller, self.informers, queue, ledger, shell, self._clock, self.metrics, self.trace
-        )
+        return Host(controller, self.informers, queue, ledger, shell, self._clock, self.metrics, self.trace)
 
     def _workers_of(self, controller: Controller[Any]) -> int:
         if isinstance(controller.workers, int):

@@ -1,0 +1,76 @@
+"""Identities: one client for each controller.
+
+With ``--use-service-account-credentials`` each acts as a ServiceAccount of its own in kube-system, by
+tokens the API server gives out for it, so that each has just the rights of its bootstrap role.
+Otherwise all are the kubeconfig's user and differ in their user agent and rate limit.
+"""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime
+from typing import Any
+
+from steersman.api.errors import AlreadyExists, NotFound
+from steersman.api.kinds import SERVICEACCOUNTS, ObjectMeta, ServiceAccount
+from steersman.client.auth import Fetched, Token
+from steersman.client.http import HttpApi
+from steersman.intent.controller import Controller
+
+log = logging.getLogger(__name__)
+
+NAMESPACE = "kube-system"
+LIFETIME = 3600
+"""Seconds a token is asked to live; it is renewed when a fifth of that is left."""
+
+
+class Accounts:
+    """Makes the clients that controllers write with."""
+
+    def __init__(self, root: HttpApi, *, own: bool) -> None:
+        """``root`` is the kubeconfig's user; ``own`` gives each controller its own ServiceAccount."""
+        self._root = root
+        self._own = own
+        self._clients: list[HttpApi] = []
+
+    def client(self, controller: Controller[Any]) -> HttpApi:
+        """The client of a controller. Its token is asked for with its first request."""
+        account = controller.account or controller.name
+        if self._own:
+
+            async def fetch() -> Token:
+                return await self._token(account)
+
+            who = f"system:serviceaccount:{NAMESPACE}:{account}"
+            client = self._root.acting_as(Fetched(fetch), who)
+        else:
+            client = self._root.with_agent(account)
+        self._clients.append(client)
+        return client
+
+    async def close(self) -> None:
+        for client in self._clients:
+            await client.close()
+
+    async def _token(self, account: str) -> Token:
+        """A fresh token of an account, which is made when it is missing."""
+        request = {
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenRequest",
+            "spec": {"expirationSeconds": LIFETIME},
+        }
+        try:
+            answer = await self._request(account, request)
+        except NotFound:
+            body = ServiceAccount(metadata=ObjectMeta(name=account, namespace=NAMESPACE))
+            try:
+                await self._root.create(SERVICEACCOUNTS, NAMESPACE, body)
+            except AlreadyExists:
+                pass
+            answer = await self._request(account, request)
+        status = answer["status"]
+        return Token(status["token"], datetime.fromisoformat(status["expirationTimestamp"]))
+
+    async def _request(self, account: str, body: dict[str, Any]) -> dict[str, Any]:
+        log.debug("asking for a token of %s/%s", NAMESPACE, account)
+        return await self._root.subresource(SERVICEACCOUNTS, NAMESPACE, account, "token", body)

@@ -1,0 +1,214 @@
+"""``steersman run``: manage a real cluster, as kube-controller-manager does."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import signal
+import sys
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+from steersman.api.errors import ApiError, Forbidden, ServerError, TooManyRequests, Unauthorized, Unreachable
+from steersman.api.kinds import NAMESPACES
+from steersman.client import kubeconfig
+from steersman.client.connection import ConfigError, Connection
+from steersman.client.exchange import RequestDone
+from steersman.client.http import HttpApi
+from steersman.manager import logs
+from steersman.manager.accounts import Accounts
+from steersman.manager.flags import UsageError, usage
+from steersman.manager.options import ALL, Options, read
+from steersman.manager.version import VERSION, user_agent
+from steersman.runtime.clock import LiveClock
+from steersman.runtime.fleet import Fleet
+from steersman.runtime.leader import LeaderElector, LostLease, identity
+from steersman.runtime.metrics import Metrics
+from steersman.runtime.recorder import Recorder
+
+log = logging.getLogger(__name__)
+
+PATIENCE = 10.0
+"""Seconds that the API server has to come up; as upstream."""
+KNOCK = 1.0
+"""Seconds between two tries to reach it."""
+
+HEAD = """\
+Run the control loops of Kubernetes against an API server, as kube-controller-manager does.
+
+Usage: steersman run --kubeconfig=PATH [flags]
+"""
+
+
+class Refused(Exception):
+    """The cluster cannot be managed. The message is one line and says what to do."""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Entry point; answers the exit code."""
+    if any(word in ("-h", "--help") for word in argv):
+        print(HEAD + "\n" + usage(ALL))
+        return 0
+    if "--version" in argv:
+        print(VERSION)
+        return 0
+    try:
+        options = read(argv)
+        logs.configure(options.verbosity, as_json=options.json_logs)
+        connection = kubeconfig.from_flags(options.kubeconfig, options.master)
+        _loop_runner()(_until_told(manage(options, connection)))
+    except (UsageError, ConfigError, Refused, LostLease) as error:
+        print(f"Error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _loop_runner() -> Callable[[Coroutine[Any, Any, None]], None]:
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.run
+    return uvloop.run
+
+
+async def _until_told(work: Coroutine[Any, Any, None]) -> None:
+    """Do the work until it ends, or a signal says to stop."""
+    task = asyncio.create_task(work, name="manager")
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, task.cancel)
+    try:
+        await task
+    except asyncio.CancelledError:
+        log.info("told to stop: stopped")
+
+
+async def manage(options: Options, connection: Connection) -> None:
+    """Reach the server, win the lease, run the controllers. Ends with `Refused` or `LostLease`."""
+    clock = LiveClock()
+    metrics = Metrics()
+    root = HttpApi(
+        connection,
+        qps=options.qps,
+        burst=options.burst,
+        user_agent=user_agent("").rstrip("/"),
+        on_request=_counting(metrics, connection),
+    )
+    accounts = Accounts(root, own=options.own_accounts)
+    try:
+        await reach(root)
+        names = ", ".join(controller.name for controller in options.controllers)
+        log.info("%s at %s: %s", VERSION, connection.server, names or "no controllers")
+
+        async def lead(fence: Callable[[], bool] = lambda: True) -> None:
+            fleet = Fleet(
+                options.controllers,
+                root.with_agent("shared-informers"),
+                clock,
+                api_of=accounts.client,
+                workers=options.workers,
+                fence=fence,
+                metrics=metrics,
+                resync=options.resync,
+            )
+            await fleet.run(_synced)
+
+        if not options.election.enabled:
+            await lead()
+            return
+        await _elect(options, root, clock, metrics, lead)
+    finally:
+        await accounts.close()
+        await root.close()
+
+
+async def _elect(
+    options: Options,
+    root: HttpApi,
+    clock: LiveClock,
+    metrics: Metrics,
+    lead: Callable[[Callable[[], bool]], Coroutine[Any, Any, None]],
+) -> None:
+    """Lead while this process holds the lease."""
+    election = options.election
+    api = root.with_agent("leader-election")
+    name = identity(clock)
+    recorder = Recorder(api, clock, component=name)
+    try:
+        elector = LeaderElector(
+            api,
+            clock,
+            name=election.name,
+            namespace=election.namespace,
+            identity=name,
+            lease_duration=election.lease_duration,
+            renew_deadline=election.renew_deadline,
+            retry_period=election.retry_period,
+            emit=recorder.emit,
+        )
+    except ValueError as error:
+        raise UsageError(f"leader election: {error}") from None
+    status = metrics.leader.of(election.name)
+    events = asyncio.create_task(recorder.run(), name="leader events")
+
+    async def leading() -> None:
+        status.set(1)
+        try:
+            await lead(elector.fence)
+        finally:
+            status.set(0)
+
+    try:
+        await elector.run(leading)
+    finally:
+        await recorder.close(1.0)
+        events.cancel()
+
+
+async def reach(api: HttpApi) -> None:
+    """Wait until the server answers. Raises `Refused` when it does not in time, or says no."""
+    server = api.connection.server
+    origin = f" (from {api.connection.origin})" if api.connection.origin else ""
+    deadline = asyncio.get_running_loop().time() + PATIENCE
+    while True:
+        try:
+            await api.list(NAMESPACES, limit=1)
+            return
+        except Unauthorized:
+            raise Refused(f"{server} does not accept the credentials{origin}: are they expired?") from None
+        except Forbidden as error:
+            raise Refused(f"{server} refuses this user{origin}: {error}") from None
+        except (Unreachable, ServerError, TooManyRequests) as error:
+            if asyncio.get_running_loop().time() + KNOCK > deadline:
+                raise Refused(f"no answer from the API server{origin}: {error}") from None
+            log.info("waiting for the API server: %s", error)
+        except ApiError as error:
+            raise Refused(f"{server} does not answer as an API server does: {error}") from None
+        await asyncio.sleep(KNOCK)
+
+
+def _synced() -> None:
+    """The caches are filled: what lives for ever need not be looked at by the collector again."""
+    log.info("caches are filled: controllers start")
+    gc.collect()
+    gc.freeze()
+
+
+def _counting(metrics: Metrics, connection: Connection) -> Callable[[RequestDone], None]:
+    """Count requests under upstream's names."""
+    host = urlsplit(connection.server).netloc
+    rest = metrics.rest
+
+    def done(request: RequestDone) -> None:
+        code = str(request.code) if request.code else "<error>"
+        rest.requests.of(code, request.method, host).inc()
+        rest.latency.of(request.method, host).observe(request.seconds)
+        rest.throttled.of(request.method, host).observe(request.throttled)
+        rest.sent.of(request.method, host).observe(request.sent)
+        rest.received.of(request.method, host).observe(request.received)
+        if request.attempt:
+            rest.retries.of(code, request.method, host).inc()
+
+    return done

@@ -1,0 +1,60 @@
+"""Every active namespace has its default ServiceAccount."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from steersman.api.errors import AlreadyExists, Cause, Forbidden, ServerError
+from steersman.api.kinds import (
+    SERVICEACCOUNTS,
+    Namespace,
+    NamespaceStatus,
+    ObjectMeta,
+    ServiceAccount,
+)
+from steersman.api.scheme import Key
+from steersman.controllers.serviceaccount import Seen, controller, decide
+from steersman.intent.actions import Create
+from steersman.intent.controller import Change
+from steersman.intent.verdict import Rest
+from steersman.testing.rows import walk
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+ACCOUNT = ServiceAccount(metadata=ObjectMeta(namespace="shop", name="default"))
+
+
+def seen(phase: str = "Active", *, present: bool = False) -> Seen:
+    return Seen(Namespace(metadata=ObjectMeta(name="shop"), status=NamespaceStatus(phase=phase)), present)
+
+
+def test_a_namespace_without_the_account_gets_it() -> None:
+    actions, verdict = walk(decide(seen(), NOW))
+    assert actions == [Create(SERVICEACCOUNTS, "shop", ACCOUNT)]
+    assert verdict == Rest("created the account")
+
+
+@pytest.mark.parametrize("state", [seen(present=True), seen("Terminating")])
+def test_nothing_is_done_where_it_is_there_or_the_namespace_is_not_active(state: Seen) -> None:
+    actions, _ = walk(decide(state, NOW))
+    assert actions == []
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [AlreadyExists("there"), Forbidden("no", causes=(Cause("NamespaceTerminating", "", ""),))],
+)
+def test_an_account_made_by_another_or_a_namespace_that_goes_is_no_error(refusal: Exception) -> None:
+    _, verdict = walk(decide(seen(), NOW), {Create: refusal})
+    assert isinstance(verdict, Rest)
+
+
+def test_a_server_that_fails_is_tried_again() -> None:
+    with pytest.raises(ServerError):
+        walk(decide(seen(), NOW), {Create: ServerError("down")})
+
+
+def test_only_the_deletion_of_an_account_is_a_reason_to_look() -> None:
+    watch = controller.watches[1]
+    assert list(watch.to(None, Change(ACCOUNT, None))) == [Key("", "shop")]  # type: ignore[arg-type]
+    assert list(watch.to(None, Change(None, ACCOUNT))) == []  # type: ignore[arg-type]
+    assert list(watch.to(None, Change(ACCOUNT, ACCOUNT))) == []  # type: ignore[arg-type]

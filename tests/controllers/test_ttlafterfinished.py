@@ -1,0 +1,97 @@
+"""Finished Jobs go when their TTL has passed."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from steersman.api.errors import Conflict, NotFound
+from steersman.api.kinds import Condition, Job, JobSpec, JobStatus, ObjectMeta
+from steersman.controllers.ttlafterfinished import decide, expiry
+from steersman.intent.actions import Delete, Measure, ReadLive
+from steersman.intent.verdict import Nonsense, Rest, Wake
+from steersman.testing.rows import walk
+
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+def job(
+    ttl: int | None = 60, *, finished: float | None = 30, type_: str = "Complete", going: bool = False
+) -> Job:
+    """A job that finished so many seconds ago, or has not."""
+    conditions: tuple[Condition, ...] = ()
+    if finished is not None:
+        at = NOW - timedelta(seconds=finished)
+        conditions = (Condition(type=type_, status="True", lastTransitionTime=at),)
+    return Job(
+        metadata=ObjectMeta(namespace="default", name="j", uid="u", deletionTimestamp=NOW if going else None),
+        spec=JobSpec(ttlSecondsAfterFinished=ttl),
+        status=JobStatus(conditions=conditions),
+    )
+
+
+@pytest.mark.parametrize(
+    "left_alone",
+    [job(None), job(finished=None), job(going=True, finished=3600), job(type_="Suspended", finished=3600)],
+)
+def test_a_job_without_ttl_or_end_is_left_alone(left_alone: Job) -> None:
+    actions, verdict = walk(decide(left_alone, NOW))
+    assert actions == []
+    assert isinstance(verdict, Rest)
+
+
+def test_a_running_ttl_is_waited_for_to_the_instant() -> None:
+    actions, verdict = walk(decide(job(60, finished=30), NOW))
+    assert actions == []
+    assert verdict == Wake(timedelta(seconds=30), "TTL runs")
+
+
+@pytest.mark.parametrize("type_", ["Complete", "Failed"])
+def test_an_expired_job_is_read_live_and_deleted_in_the_foreground(type_: str) -> None:
+    expired = job(60, finished=90, type_=type_)
+    actions, verdict = walk(decide(expired, NOW))
+    assert actions == [
+        ReadLive(expired),
+        Delete(expired, propagation="Foreground", exact=True),
+        Measure("ttl_after_finished_controller_job_deletion_duration_seconds", 30.0),
+    ]
+    assert verdict == Rest("expired and deleted")
+
+
+def test_a_ttl_raised_behind_the_caches_back_is_respected() -> None:
+    raised = job(600, finished=90)
+    actions, verdict = walk(decide(job(60, finished=90), NOW), {ReadLive: raised})
+    assert not [action for action in actions if isinstance(action, Delete)]
+    assert verdict == Wake(timedelta(seconds=510), "TTL was raised")
+
+
+def test_a_job_that_is_gone_already_is_no_error() -> None:
+    _, verdict = walk(decide(job(0), NOW), {ReadLive: NotFound("gone")})
+    assert verdict == Rest("already gone")
+
+
+def test_a_job_that_changed_in_the_last_moment_is_looked_at_again() -> None:
+    with pytest.raises(Conflict):
+        walk(decide(job(0), NOW), {Delete: Conflict("changed")})
+
+
+def test_a_job_that_does_not_say_when_it_finished_fails_its_own_round() -> None:
+    odd = Job(
+        metadata=ObjectMeta(namespace="default", name="j"),
+        spec=JobSpec(ttlSecondsAfterFinished=1),
+        status=JobStatus(conditions=(Condition(type="Complete", status="True"),)),
+    )
+    with pytest.raises(Nonsense, match="unable to find the time when the Job default/j finished"):
+        expiry(odd)
+
+
+@given(st.integers(0, 10_000), st.floats(0, 20_000))
+def test_a_job_is_deleted_exactly_when_its_time_has_come(ttl: int, finished: float) -> None:
+    actions, verdict = walk(decide(job(ttl, finished=finished), NOW))
+    deleted = any(isinstance(action, Delete) for action in actions)
+    due = expiry(job(ttl, finished=finished))
+    assert due is not None
+    assert deleted == (due <= NOW)
+    if isinstance(verdict, Wake):
+        assert NOW + verdict.after == due
