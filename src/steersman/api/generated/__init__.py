@@ -70,7 +70,9 @@ def resource(group: str, version: str, kind: str) -> Resource:
         raise LookupError(f"no resource {kind} in {group or 'core'}/{version}") from None
 
 
-@cache
+_loaded: dict[tuple[str, str, str], Kind[Any]] = {}
+
+
 def load(group: str, version: str, kind: str) -> Kind[Any]:
     """A kind with its full struct, registered, so that `kind_of` knows its objects.
 
@@ -78,6 +80,9 @@ def load(group: str, version: str, kind: str) -> Kind[Any]:
     ``Eviction`` and ``Status``; those have no path of their own and an empty ``plural``. Raises
     `LookupError` for a kind that is not served by default.
     """
+    known = _loaded.get((group, version, kind))
+    if known is not None:
+        return known
     from steersman.api.generated.table import BODIES
 
     module = BODIES.get((group, version, kind))
@@ -86,4 +91,6 @@ def load(group: str, version: str, kind: str) -> Kind[Any]:
         found = resource(group, version, kind)
         module, plural, namespaced = found.module, found.plural, found.namespaced
     struct = getattr(import_module(f"{__name__}.{module}"), kind)
-    return register(Kind(group, version, kind, plural, namespaced, struct))
+    loaded: Kind[Any] = register(Kind(group, version, kind, plural, namespaced, struct))
+    _loaded[group, version, kind] = loaded
+    return loaded

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Mapping
-from functools import cache
 from types import MappingProxyType, NoneType, UnionType
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
 
@@ -106,11 +105,16 @@ def _field(info: msgspec.structs.FieldInfo) -> Field:
     return Field(info.encode_name, info.name, type_, shape, struct, merge)
 
 
-@cache
+_known: dict[type, Mapping[str, Field]] = {}
+
+
 def fields_of(struct: type[Struct]) -> Mapping[str, Field]:
     """The fields of a struct by their names on the wire."""
-    fields = (_field(info) for info in msgspec.structs.fields(struct))
-    return MappingProxyType({field.name: field for field in fields})
+    known = _known.get(struct)
+    if known is None:
+        fields = (_field(info) for info in msgspec.structs.fields(struct))
+        known = _known[struct] = MappingProxyType({field.name: field for field in fields})
+    return known
 
 
 def merge_of(struct: type[Struct], field: str) -> Merge | None:
