@@ -15,15 +15,18 @@ from typing import Any
 import aiohttp
 import msgspec
 
-from benchmarks.kubelet import running
-from benchmarks.phases import background, watchdog
-from benchmarks.wire import METADATA, Wire
+from benchmarks.phases import watchdog
 from benchmarks.workload import each, pod_spec
 from steersman.api.errors import NotFound
 from steersman.api.kinds import NAMESPACES, PODS, REPLICASETS, SERVICEACCOUNTS, Object
+from steersman.client.api import Api
+from steersman.runtime.clock import LiveClock
 from steersman.testing.child import Child
+from steersman.testing.follow import beside, until
+from steersman.testing.hollow import running
 from steersman.testing.plane import RealPlane
 
+_PODS = PODS.as_(Object)
 _SETTLE = 5.0
 """Seconds given to both managers to hand memory back before it is read."""
 
@@ -70,8 +73,14 @@ def pod(number: int) -> dict[str, Any]:
         "pod-template-hash": f"6d4cf56db{number % 10}",
     }
     spec = pod_spec(f"node-{number % 100}")
+    fields = ("metadata.name", "metadata.namespace", "metadata.uid", "status.podIP", "status.hostIP")
     container = {
         **spec["containers"][0],
+        "env": spec["containers"][0]["env"]
+        + [
+            {"name": f"FIELD_{n}", "valueFrom": {"fieldRef": {"fieldPath": at}}}
+            for n, at in enumerate(fields)
+        ],
         "command": ["/usr/bin/app"],
         "args": ["--listen=:8080", "--log-format=json", "--config=/etc/app/config.yaml"],
         "livenessProbe": {"httpGet": {"path": "/healthz", "port": "http"}, "periodSeconds": 10},
@@ -130,28 +139,29 @@ class CacheRun:
 
     def __init__(
         self,
-        wire: Wire,
+        api: Api,
         plane: RealPlane,
         start: Callable[[int], Child],
         heap: bool,
         pods: int,
         say: Callable[[str], None],
     ) -> None:
-        self._wire = wire
+        self._api = api
         self._plane = plane
         self._start = start
         self._heap = heap
         self._pods = pods
         self._say = say
         self._sentinels = 0
+        self._clock = LiveClock()
 
     async def run(self) -> CacheCost:
         for name in ("cache", "sentinel"):
-            await self._wire.create(
+            await self._api.create(
                 NAMESPACES, "", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
             )
             account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}}
-            await self._wire.create(SERVICEACCOUNTS, name, account)
+            await self._api.create(SERVICEACCOUNTS, name, account)
         manager, port = self._launch()
         empty = await self._measure(manager, port, 0)
         manager.stop()
@@ -180,13 +190,11 @@ class CacheRun:
         """Wait until the manager shows that its caches are full, and rests."""
         loop = asyncio.get_running_loop()
         began = loop.time()
-        async with background(watchdog(manager)):
+        async with beside(watchdog(manager)):
             self._sentinels += 1
-            made = await self._wire.create(REPLICASETS, "sentinel", sentinel(self._sentinels))
-            version = made.metadata.resourceVersion
-            async for _, found in self._wire.watch(REPLICASETS, "sentinel", version):
-                if found.metadata.name == made.metadata.name and found.status.replicas == 1:
-                    break
+            made = await self._api.create(REPLICASETS, "sentinel", sentinel(self._sentinels))
+            name = made.metadata.name
+            await until(self._api, REPLICASETS, "sentinel", name, lambda found: found.status.replicas == 1)
             seconds = loop.time() - began
             await asyncio.sleep(_SETTLE)
             cpu, rss = manager.cpu_seconds(), manager.rss()
@@ -208,27 +216,19 @@ class CacheRun:
             return int(found[1])
 
     async def _make(self, number: str) -> None:
-        made = await self._wire.create(PODS, "cache", pod(int(number)))
-        name, status = made.metadata.name, _status(made)
-        await self._wire.patch(PODS.as_(Object), "cache", name, status, subresource="status", accept=METADATA)
+        made = await self._api.create(_PODS, "cache", pod(int(number)))
+        name, status = made.metadata.name, running(made, self._clock.now(), ("main", "sidecar"))
+        await self._api.patch(_PODS, "cache", name, status, subresource="status")
 
     async def _touch(self, number: str) -> None:
         change = {"metadata": {"annotations": {"example/touched": number}}}
         try:
-            await self._wire.patch(PODS.as_(Object), "cache", f"shop-{number}", change, accept=METADATA)
+            await self._api.patch(_PODS, "cache", f"shop-{number}", change)
         except NotFound:
             raise RuntimeError("a pod that nobody owns was deleted: the caches are not at rest") from None
 
     async def _sizes(self) -> tuple[int, int]:
-        kind = PODS.untyped
-        raw = await self._wire.request("GET", kind.path("cache", "shop-0"))
-        document = msgspec.json.decode(raw)
+        document = await self._api.get(PODS.untyped, "cache", "shop-0")
+        raw = msgspec.json.encode(document)
         del document["metadata"]["managedFields"]
         return len(raw), len(msgspec.json.encode(document))
-
-
-def _status(made: Object) -> dict[str, Any]:
-    status: dict[str, Any] = running(made)
-    containers = status["status"]["containerStatuses"]
-    containers.append({**containers[0], "name": "sidecar"})
-    return status

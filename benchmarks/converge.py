@@ -8,17 +8,19 @@ See benchmarks/README.md.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.util
 import json
 import os
 import platform
 import shutil
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 if not __package__:
     # Run as a file: the package it belongs to is beside it.
@@ -28,9 +30,10 @@ from benchmarks import report
 from benchmarks.cache import CacheCost, CacheRun
 from benchmarks.measure import Cost
 from benchmarks.phases import Run
-from benchmarks.wire import Wire
+from steersman.client.http import HttpApi
+from steersman.client.kubeconfig import load
 from steersman.testing.child import Child
-from steersman.testing.plane import Binary, MissingAssets, RealPlane, assets
+from steersman.testing.plane import MANAGER, Binary, MissingAssets, RealPlane, assets, manager_command
 
 CONTROLLERS = (
     "replicaset-controller",
@@ -64,6 +67,11 @@ def read_arguments() -> argparse.Namespace:
     parser.add_argument("--burst", type=int, default=3000)
     parser.add_argument("--timeout", type=float, default=300, help="seconds a phase may take")
     parser.add_argument("--flag", action="append", default=[], help="a further flag for both managers")
+    parser.add_argument(
+        "--kubeconfig",
+        type=Path,
+        help="an API server where no manager runs, instead of a fresh one each; requests are then not counted",
+    )
     parser.add_argument("--profile", type=Path, help="write a py-spy flame graph of steersman here")
     parser.add_argument("--logs", type=Path, help="keep the managers' logs in this directory")
     parser.add_argument("--json", type=Path, help="write all figures here")
@@ -119,7 +127,7 @@ class Bench:
         names = managers(options)
         if not names:
             raise SystemExit("no manager to measure")
-        parts = options.part or ["converge", "cache"]
+        parts = options.part or (["converge"] if options.kubeconfig else ["converge", "cache"])
         for number, name in turns(names, options.rounds):
             if "converge" in parts:
                 say(f"round {number + 1}: {name}, {options.deployments} x {options.replicas}")
@@ -133,56 +141,61 @@ class Bench:
 
     async def _converge(self, name: Binary, number: int) -> list[Cost]:
         options = self._options
-        with RealPlane.start() as plane:
-            async with Wire(plane.admin) as wire:
-                profiler: list[Child] = []
+        with contextlib.ExitStack() as stack:
+            plane = None if options.kubeconfig else stack.enter_context(RealPlane.start())
+            room = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            children: list[Child] = []
 
-                def start() -> Child:
-                    return plane.manager(*flags(options), binary=name)
+            def start() -> Child:
+                kubeconfig = options.kubeconfig or cast("RealPlane", plane).kubeconfig(MANAGER)
+                children.append(Child(manager_command(name, kubeconfig, flags(options)), room / "log"))
+                if options.profile and name == report.OURS:
+                    children.append(profile(children[0], options.profile, room / "py-spy.log"))
+                return children[0]
 
-                def started(manager: Child) -> None:
-                    if options.profile and name == report.OURS:
-                        profiler.append(profile(manager, options.profile, plane.dir / "py-spy.log"))
-
+            async with plane.connect() if plane else connect(options.kubeconfig) as api:
                 run = Run(
-                    wire,
+                    api,
                     plane,
                     start,
-                    namespace="bench",
+                    namespace=f"bench-{name}-{number}",
                     deployments=options.deployments,
                     replicas=options.replicas,
                     collects=GARBAGE_COLLECTOR in options.controllers,
                     timeout=options.timeout,
                     say=say,
-                    started=started,
                 )
                 try:
                     return await run.run()
                 finally:
-                    for child in profiler:
-                        # It writes its file once its subject has ended.
-                        await child.exited()
-                    if options.logs:
+                    if options.logs and children:
                         options.logs.mkdir(parents=True, exist_ok=True)
-                        for child in plane.managers:
-                            (options.logs / f"{name}-{number}.log").write_text(child.log())
+                        (options.logs / f"{name}-{number}.log").write_text(children[0].log())
+                    # A profiler writes its file once its subject has ended.
+                    for child in children:
+                        child.stop(grace=30)
 
     async def _cache(self, name: Binary) -> CacheCost:
         with RealPlane.start() as plane:
-            async with Wire(plane.admin) as wire:
+            async with plane.connect() as api:
 
                 def start(port: int) -> Child:
                     serving = [
                         f"--secure-port={port}",
                         "--bind-address=127.0.0.1",
                         "--permit-port-sharing=true",
-                        f"--authentication-kubeconfig={plane.kubeconfig('system:kube-controller-manager')}",
-                        f"--authorization-kubeconfig={plane.kubeconfig('system:kube-controller-manager')}",
+                        f"--authentication-kubeconfig={plane.kubeconfig(MANAGER)}",
+                        f"--authorization-kubeconfig={plane.kubeconfig(MANAGER)}",
                     ]
                     return plane.manager(*flags(self._options), *(serving if port else ()), binary=name)
 
-                run = CacheRun(wire, plane, start, name == report.REFERENCE, self._options.pods, say)
+                run = CacheRun(api, plane, start, name == report.REFERENCE, self._options.pods, say)
                 return await run.run()
+
+
+def connect(kubeconfig: Path) -> HttpApi:
+    """An administrator's client, not throttled: it must never be what a benchmark waits for."""
+    return HttpApi(load(str(kubeconfig)), qps=0, user_agent="steersman-benchmark")
 
 
 def profile(manager: Child, to: Path, log: Path) -> Child:

@@ -3,35 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
-from benchmarks.kubelet import Kubelet
 from benchmarks.measure import Cost, Meter
-from benchmarks.wire import Wire
 from benchmarks.workload import Observer, deployment, each
-from steersman.api.errors import NotFound
-from steersman.api.kinds import DEPLOYMENTS, NAMESPACES, PODS, REPLICASETS, SERVICEACCOUNTS
+from steersman.api.kinds import DEPLOYMENTS, NAMESPACES, PODS, REPLICASETS, SERVICEACCOUNTS, Object
+from steersman.api.scheme import Kind
+from steersman.client.api import Api
+from steersman.runtime.clock import LiveClock
 from steersman.testing.child import Child, tail
+from steersman.testing.follow import beside, until
+from steersman.testing.hollow import HollowKubelet
 from steersman.testing.plane import RealPlane
 
 Starter = Callable[[], Child]
-
-
-@contextlib.asynccontextmanager
-async def background(*work: Awaitable[None]) -> AsyncIterator[None]:
-    """Run things beside the body; what ends early or fails ends the body too."""
-
-    async def forever(one: Awaitable[None]) -> None:
-        await one
-        raise RuntimeError("a watcher ended early")
-
-    async with asyncio.TaskGroup() as tasks:
-        running = [tasks.create_task(forever(one)) for one in work]
-        yield
-        for task in running:
-            task.cancel()
 
 
 async def watchdog(manager: Child) -> None:
@@ -45,7 +32,7 @@ class Run:
 
     def __init__(
         self,
-        wire: Wire,
+        api: Api,
         plane: RealPlane | None,
         start: Starter,
         *,
@@ -55,9 +42,8 @@ class Run:
         collects: bool,
         timeout: float,
         say: Callable[[str], None],
-        started: Callable[[Child], None] = lambda manager: None,
     ) -> None:
-        self._wire = wire
+        self._api = api
         self._plane = plane
         self._start = start
         self._namespace = namespace
@@ -66,29 +52,26 @@ class Run:
         self._collects = collects
         self._timeout = timeout
         self._say = say
-        self._started = started
-        self._observer = Observer(wire, namespace)
-        self._kubelet = Kubelet(wire, namespace)
+        self._observer = Observer(api, namespace)
+        self._kubelet = HollowKubelet(api, LiveClock(), namespace)
         self.costs: list[Cost] = []
 
     async def run(self) -> list[Cost]:
-        await self._wire.create(
+        await self._api.create(
             NAMESPACES, "", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self._namespace}}
         )
-        await self._wire.create(DEPLOYMENTS, self._namespace, deployment("first", 0))
-        async with background(self._observer.run(), self._kubelet.run()):
+        await self._api.create(DEPLOYMENTS, self._namespace, deployment("first", 0))
+        async with beside(self._observer.run(), self._kubelet.run()):
             manager = self._start()
             meter = Meter(manager, self._plane)
-            self._started(manager)
             pods = len(self._names) * self._replicas
-            async with background(watchdog(manager)):
+            async with beside(watchdog(manager)):
                 await self._phase(meter, "start", 0, self._first)
                 await self._phase(meter, "create", pods, self._create)
                 await self._phase(meter, "roll", pods, self._roll)
                 await self._phase(meter, "scale to 0", pods, lambda: self._scale(0))
                 await self._phase(meter, "scale back", pods, lambda: self._scale(self._replicas))
                 await self._phase(meter, "delete", pods, self._delete)
-        manager.stop()
         return self.costs
 
     async def _phase(self, meter: Meter, name: str, pods: int, act: Callable[[], Awaitable[None]]) -> None:
@@ -114,16 +97,11 @@ class Run:
     async def _first(self) -> None:
         # The default account is made by the manager: with it, pods can be.
         self._observer.expect({"first": 1})
-        while True:
-            try:
-                await self._wire.request("GET", SERVICEACCOUNTS.path(self._namespace, "default"))
-                return
-            except NotFound:
-                await asyncio.sleep(0.02)
+        await until(self._api, SERVICEACCOUNTS, self._namespace, "default", lambda account: True)
 
     async def _create(self) -> None:
         async def create(name: str) -> None:
-            await self._wire.create(DEPLOYMENTS, self._namespace, deployment(name, self._replicas))
+            await self._api.create(DEPLOYMENTS, self._namespace, deployment(name, self._replicas))
 
         self._observer.expect(dict.fromkeys(self._names, 1))
         await each(self._names, create)
@@ -138,7 +116,7 @@ class Run:
         generations: dict[str, int] = {}
 
         async def change(name: str) -> None:
-            made = await self._wire.patch(DEPLOYMENTS, self._namespace, name, {"spec": spec})
+            made = await self._api.patch(DEPLOYMENTS, self._namespace, name, {"spec": spec})
             generations[name] = made.metadata.generation
 
         await each(self._names, change)
@@ -147,17 +125,14 @@ class Run:
     async def _delete(self) -> None:
         """All goes. Without a garbage collector we go from the top down ourselves, so that nothing
         is made anew; then what is measured is how a manager takes the news."""
-        await each(self._names, lambda name: self._wire.delete(DEPLOYMENTS, self._namespace, name))
+        await each(self._names, partial(self._delete_one, DEPLOYMENTS))
         if not self._collects:
-            sets, _ = await self._wire.list(REPLICASETS, self._namespace)
-            await each(
-                [found.metadata.name for found in sets if found.metadata.labels.get("app") != "first"],
-                lambda name: self._wire.delete(REPLICASETS, self._namespace, name),
-            )
-            pods, _ = await self._wire.list(PODS, self._namespace)
-            await each(
-                [found.metadata.name for found in pods],
-                lambda name: self._wire.delete(PODS, self._namespace, name, grace=0),
-            )
+            for kind in (REPLICASETS.as_(Object), PODS.as_(Object)):
+                page = await self._api.list(kind, self._namespace, label_selector="app!=first")
+                names = [found.metadata.name for found in page.items]
+                await each(names, partial(self._delete_one, kind))
         self._observer.expect({})
         await self._kubelet.idle.wait()
+
+    async def _delete_one(self, kind: Kind[Any], name: str) -> None:
+        await self._api.delete(kind, self._namespace, name, grace=0)

@@ -10,8 +10,9 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
-from benchmarks.wire import Wire
 from steersman.api.kinds import DEPLOYMENTS, REPLICASETS, Deployment, ReplicaSet
+from steersman.client.api import Api, EventType
+from steersman.testing.follow import follow
 
 
 def pod_spec(node: str) -> dict[str, Any]:
@@ -83,8 +84,8 @@ def settled(found: Deployment, sets: Iterable[ReplicaSet], generation: int) -> b
 class Observer:
     """Follows Deployments and ReplicaSets of a namespace and says when all have settled."""
 
-    def __init__(self, wire: Wire, namespace: str) -> None:
-        self._wire = wire
+    def __init__(self, api: Api, namespace: str) -> None:
+        self._api = api
         self._namespace = namespace
         self._deployments: dict[str, Deployment] = {}
         self._sets: dict[str, dict[str, ReplicaSet]] = {}
@@ -94,8 +95,8 @@ class Observer:
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._follow(DEPLOYMENTS, self._deployment))
-            tasks.create_task(self._follow(REPLICASETS, self._replicaset))
+            tasks.create_task(self._follow_deployments())
+            tasks.create_task(self._follow_sets())
 
     def expect(self, generations: dict[str, int]) -> None:
         """From now on these Deployments are to settle, each in a generation at least this."""
@@ -115,35 +116,24 @@ class Observer:
         """How many have not settled."""
         return len(self._open)
 
-    @property
-    def sets(self) -> list[str]:
-        return [name for owned in self._sets.values() for name in owned]
+    async def _follow_deployments(self) -> None:
+        async for event, found in follow(self._api, DEPLOYMENTS, self._namespace):
+            name = found.metadata.name
+            if event is EventType.DELETED:
+                self._deployments.pop(name, None)
+            else:
+                self._deployments[name] = found
+            self._look(name)
 
-    async def _follow(self, kind: Any, notice: Callable[[str, Any], None]) -> None:
-        found, version = await self._wire.list(kind, self._namespace)
-        for obj in found:
-            notice("ADDED", obj)
-        while True:
-            async for event, obj in self._wire.watch(kind, self._namespace, version):
-                version = obj.metadata.resourceVersion
-                notice(event, obj)
-
-    def _deployment(self, event: str, found: Deployment) -> None:
-        name = found.metadata.name
-        if event == "DELETED":
-            self._deployments.pop(name, None)
-        else:
-            self._deployments[name] = found
-        self._look(name)
-
-    def _replicaset(self, event: str, found: ReplicaSet) -> None:
-        owner = found.metadata.labels.get("app", "")
-        owned = self._sets.setdefault(owner, {})
-        if event == "DELETED":
-            owned.pop(found.metadata.name, None)
-        else:
-            owned[found.metadata.name] = found
-        self._look(owner)
+    async def _follow_sets(self) -> None:
+        async for event, found in follow(self._api, REPLICASETS, self._namespace):
+            owner = found.metadata.labels.get("app", "")
+            owned = self._sets.setdefault(owner, {})
+            if event is EventType.DELETED:
+                owned.pop(found.metadata.name, None)
+            else:
+                owned[found.metadata.name] = found
+            self._look(owner)
 
     def _look(self, name: str) -> None:
         if name not in self._wanted:

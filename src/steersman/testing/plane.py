@@ -30,12 +30,15 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Literal, Self, TypeAlias
 
 from steersman.testing import audit
 from steersman.testing.audit import AuditEntry
 from steersman.testing.authority import Authority, key_pair, write_private
 from steersman.testing.child import Child, until
+
+if TYPE_CHECKING:
+    from steersman.client.http import HttpApi
 
 ASSETS = "KUBEBUILDER_ASSETS"
 MANAGER = "system:kube-controller-manager"
@@ -61,6 +64,16 @@ def assets(*needed: str) -> Path:
     if missing:
         raise MissingAssets(f"{ASSETS}={said} has no {', '.join(missing)}")
     return Path(said).absolute()
+
+
+def manager_command(binary: Binary, kubeconfig: Path, argv: Sequence[str]) -> list[str]:
+    """How a manager is started: it serves nothing where no port is given."""
+    flags = [f"--kubeconfig={kubeconfig}", *argv]
+    if not any(flag.startswith("--secure-port") for flag in argv):
+        flags.append("--secure-port=0")
+    if binary == "steersman":
+        return [sys.executable, "-m", "steersman.manager.cli", "run", *flags]
+    return [str(assets(binary) / binary), *flags]
 
 
 def _home() -> Path:
@@ -170,6 +183,14 @@ class RealPlane:
         }
         return write_private(path, json.dumps(config, indent=1).encode())
 
+    def connect(self, user: str = "admin", groups: Sequence[str] = ()) -> HttpApi:
+        """A client of a user's, not throttled. Use it with ``async with``."""
+        from steersman.client.http import HttpApi
+        from steersman.client.kubeconfig import load
+
+        connection = load(str(self.kubeconfig(user, groups)))
+        return HttpApi(connection, qps=0, user_agent="steersman-plane")
+
     def tls(self, user: str = "admin", groups: Sequence[str] = ()) -> ssl.SSLContext:
         """A context that trusts the plane and is this user, for a client of one's own."""
         pair = self._authority.client(user, groups or _GROUPS.get(user, ()))
@@ -233,13 +254,7 @@ class RealPlane:
         It gets ``--kubeconfig``, and ``--secure-port=0`` where no port is given. It is ended with
         the plane at the latest.
         """
-        flags = [f"--kubeconfig={self.kubeconfig(user)}", *argv]
-        if not any(flag.startswith("--secure-port") for flag in argv):
-            flags.append("--secure-port=0")
-        if binary == "steersman":
-            command = [sys.executable, "-m", "steersman.manager.cli", "run", *flags]
-        else:
-            command = [str(assets(binary) / binary), *flags]
+        command = manager_command(binary, self.kubeconfig(user), argv)
         child = Child(command, self.dir / f"{binary}-{len(self.managers)}.log", env)
         self.managers.append(child)
         return child

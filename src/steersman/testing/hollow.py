@@ -1,0 +1,112 @@
+"""A hollow kubelet for every node at once: pods become ready, and leave when they are told to.
+
+It answers each pod with the fewest requests a real one could, one status write when it starts and
+one delete when it goes, and reads nothing but metadata: beside a manager under test it should be
+the smaller part of the load, and the server encodes what it watches for it alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from steersman.api.errors import Conflict, NotFound
+from steersman.api.kinds import PODS, Object
+from steersman.client.api import Api, EventType
+from steersman.runtime.clock import Clock
+from steersman.testing.follow import follow
+
+UNREADY = "hollow/unready"
+"""A pod with this annotation runs and never becomes ready."""
+
+_PODS = PODS.as_(Object)
+_CONDITIONS = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
+
+
+def running(pod: Object, now: datetime, containers: Sequence[str] = ("main",)) -> dict[str, Any]:
+    """The status of a pod whose containers have started, as a patch."""
+    at = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    ready = UNREADY not in pod.metadata.annotations
+    return {
+        "status": {
+            "phase": "Running",
+            "startTime": at,
+            "podIP": "10.1.0.1",
+            "podIPs": [{"ip": "10.1.0.1"}],
+            "hostIP": "10.2.0.1",
+            "hostIPs": [{"ip": "10.2.0.1"}],
+            "conditions": [
+                {
+                    "type": kind,
+                    "status": "True" if ready or not kind.endswith("Ready") else "False",
+                    "lastTransitionTime": at,
+                }
+                for kind in _CONDITIONS
+            ],
+            "containerStatuses": [
+                {
+                    "name": name,
+                    "image": "example/app:1",
+                    "imageID": "example/app@sha256:0",
+                    "containerID": f"hollow://{pod.metadata.uid}/{name}",
+                    "ready": ready,
+                    "started": True,
+                    "restartCount": 0,
+                    "state": {"running": {"startedAt": at}},
+                }
+                for name in containers
+            ],
+        }
+    }
+
+
+class HollowKubelet:
+    """Follows pods, all of them bound to a node already, until it is cancelled."""
+
+    def __init__(self, api: Api, clock: Clock, namespace: str = "", *, workers: int = 16) -> None:
+        self._api = api
+        self._clock = clock
+        self._namespace = namespace
+        self._workers = workers
+        self._queue: asyncio.Queue[tuple[Object, bool]] = asyncio.Queue()
+        self._going: dict[str, bool] = {}
+        """By uid, whether a pod was told to go."""
+        self.idle = asyncio.Event()
+        """Set while there are no pods."""
+        self.idle.set()
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._follow())
+            for _ in range(self._workers):
+                tasks.create_task(self._work())
+
+    async def _follow(self) -> None:
+        async for event, pod in follow(self._api, _PODS, self._namespace):
+            uid = pod.metadata.uid
+            if event is EventType.DELETED:
+                self._going.pop(uid, None)
+            else:
+                going = pod.metadata.deletionTimestamp is not None
+                if self._going.get(uid) is not going:
+                    self._going[uid] = going
+                    self._queue.put_nowait((pod, going))
+            if self._going:
+                self.idle.clear()
+            else:
+                self.idle.set()
+
+    async def _work(self) -> None:
+        while True:
+            pod, going = await self._queue.get()
+            try:
+                if going:
+                    await self._api.delete(_PODS, *pod.key, uid=pod.metadata.uid, grace=0)
+                elif self._going.get(pod.metadata.uid) is False:
+                    status = running(pod, self._clock.now())
+                    await self._api.patch(_PODS, *pod.key, status, subresource="status")
+            except (NotFound, Conflict):
+                # Somebody was faster; the watch says what came of it.
+                continue
