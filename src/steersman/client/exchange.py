@@ -111,7 +111,8 @@ class Exchange:
             started = asyncio.get_running_loop().time()
             code, size = 0, 0
             try:
-                async with self._transport.pool(credential) as pool:
+                async with self._transport.pool(credential) as pool, pool.turns:
+                    started = asyncio.get_running_loop().time()
                     response = await pool.requests.request(
                         request.method,
                         URL(self._server + request.path, encoded=True),

@@ -43,9 +43,8 @@ TIMEOUT = 65.0
 """Seconds for a whole request. The server ends all but watches after 60; a little more, so that it
 is its answer we hear and not our own impatience."""
 
-CONNECTIONS = 50
-"""Sockets for requests. More requests than that at once take turns, which is quicker than another
-TLS handshake for each."""
+CONNECTIONS = 100
+"""Requests under way at once, and so sockets, by all clients of one identity; more take turns."""
 
 
 def _user_agent() -> str:

@@ -20,6 +20,7 @@ import aiohttp
 from steersman.client.auth import Credential
 from steersman.client.connection import ConfigError, Connection, Plugin, Tls
 from steersman.client.tls import Material, context, files, gather, stamp
+from steersman.client.turns import Turns
 
 log = logging.getLogger(__name__)
 
@@ -60,9 +61,10 @@ class Pool:
             self.options["server_hostname"] = identity.tls.server_name
         if identity.proxy:
             self.options["proxy"] = identity.proxy
-        self.requests = _session(limit)
-        # Watches last: in a common pool a hundred kinds would leave no socket for requests.
-        self.watches = _session(0)
+        self.turns = Turns(most=limit)
+        self.requests = _session()
+        # Watches last. They take no turns: a hundred kinds would leave none for requests.
+        self.watches = _session()
 
     async def close(self) -> None:
         await self.requests.close()
@@ -179,10 +181,14 @@ class Transports:
             await transport.close()
 
 
-def _session(limit: int) -> aiohttp.ClientSession:
+def _session() -> aiohttp.ClientSession:
     session = aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(
-            limit=limit, keepalive_timeout=KEEPALIVE, socket_factory=_socket, ttl_dns_cache=30
+            # No limit here: aiohttp lets newcomers overtake those who wait.
+            limit=0,
+            keepalive_timeout=KEEPALIVE,
+            socket_factory=_socket,
+            ttl_dns_cache=30,
         ),
         cookie_jar=aiohttp.DummyCookieJar(),
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT),
