@@ -85,9 +85,6 @@ KEY_DEFAULTS = {"protocol": "TCP"}
 VERBS = {"create,delete,deletecollection,get,list,patch,update,watch": "_ALL", "get,patch,update": "_CHANGE"}
 # The structs that extend those of `steersman.api.kinds`, so that code typed for any object takes them.
 VIEWS = {f"{META}.ObjectMeta": "kinds.ObjectMeta", f"{META}.OwnerReference": "kinds.OwnerReference"}
-# differs: ReplicationControllers have no such field. One loop serves them and ReplicaSets, reads both through
-# one view, and a full struct must stand in for it. Never set, it is never written.
-EXTRA = {"core_v1.ReplicationControllerStatus": ["terminatingReplicas: int | None = None"]}
 OBJECT = """
 class Object(kinds.Object, frozen=True):
     metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
@@ -359,7 +356,6 @@ class Module:
             bases.append("Atomic")
         required = set(schema.get("required", ()))
         body = [self.field_source(definition, each, own[each], each in required) for each in sorted(own)]
-        body += EXTRA.get(f"{self.name}.{name_of(definition)}", [])
         for ref in refs({"properties": own}):
             if any(f"default_factory={name_of(ref)})" in line for line in body):
                 self.add(ref)

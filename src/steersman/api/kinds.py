@@ -171,9 +171,18 @@ class ReplicationControllerSpec(Struct, frozen=True):
     template: PodTemplateSpec | None = None
 
 
+class ReplicationControllerStatus(Struct, frozen=True):
+    replicas: int
+    fullyLabeledReplicas: int = 0
+    readyReplicas: int = 0
+    availableReplicas: int = 0
+    observedGeneration: int = 0
+    conditions: tuple[Condition, ...] = ()
+
+
 class ReplicationController(Object, frozen=True):
     spec: ReplicationControllerSpec = ReplicationControllerSpec()
-    status: ReplicaSetStatus = ReplicaSetStatus(replicas=0)
+    status: ReplicationControllerStatus = ReplicationControllerStatus(replicas=0)
 
 
 class RollingUpdate(Struct, frozen=True):

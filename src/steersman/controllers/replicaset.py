@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, TypeAlias
 
-import msgspec
+from msgspec.structs import replace
 
 from steersman.api import conditions, pods
 from steersman.api.errors import ApiError, NotFound
@@ -27,6 +27,7 @@ from steersman.api.kinds import (
     ReplicaSet,
     ReplicaSetStatus,
     ReplicationController,
+    ReplicationControllerStatus,
 )
 from steersman.api.meta import controller_of, owner_reference, truncate
 from steersman.api.scheme import Key, Kind
@@ -40,13 +41,14 @@ from steersman.intent.verdict import Nonsense, Rest, Verdict, Wake
 BURST = 500
 """The most pods created or deleted in one round; upstream's BurstReplicas."""
 
-PACE = 0.1
+PACE = 0.2
 """Seconds between two looks at one set: a burst of pods becoming ready is one status write."""
 
 LONGEST_NAME = 253
 FAILURE = "ReplicaFailure"
 
 Owner: TypeAlias = ReplicaSet | ReplicationController
+Status: TypeAlias = ReplicaSetStatus | ReplicationControllerStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,13 +110,9 @@ def new_pod(owner: Owner, kind: Kind[Any], template: PodTemplateSpec) -> NewPod:
 
 
 def new_status(
-    owner: Owner,
-    active: list[Pod],
-    terminating: int | None,
-    failure: Condition | None,
-    now: datetime,
-) -> ReplicaSetStatus:
-    """What the set's status should say."""
+    owner: Owner, active: list[Pod], terminating: int | None, failure: Condition | None, now: datetime
+) -> Status:
+    """What the set's status should say; ``terminating`` is None where that is not counted."""
     template = template_of(owner).metadata.labels.items()
     wanted = owner.spec.minReadySeconds
     ready = [pod for pod in active if pods.is_ready(pod)]
@@ -124,16 +122,16 @@ def new_status(
     elif conditions.find(shown, FAILURE) is None:
         # One that is there already stays as it is, whatever the reason now.
         shown = (*shown, failure)
-    return msgspec.structs.replace(
+    status: Status = replace(
         owner.status,
         replicas=len(active),
         fullyLabeledReplicas=sum(template <= pod.metadata.labels.items() for pod in active),
         readyReplicas=len(ready),
         availableReplicas=sum(pods.is_available(pod, wanted, now) for pod in ready),
-        terminatingReplicas=terminating,
         observedGeneration=owner.metadata.generation,
         conditions=shown,
     )
+    return replace(status, terminatingReplicas=terminating) if terminating is not None else status
 
 
 # -- decide -----------------------------------------------------------------------------------

@@ -1264,7 +1264,6 @@ class ReplicationControllerStatus(Struct, frozen=True):
     observedGeneration: int = 0
     readyReplicas: int = 0
     replicas: int = msgspec.field(default_factory=int)
-    terminatingReplicas: int | None = None
 
 
 class ReplicationController(meta_v1.Object, frozen=True):
