@@ -12,21 +12,29 @@ from datetime import UTC, datetime
 from msgspec.structs import replace
 
 from steersman.api import templates
-from steersman.api.kinds import Deployment, ReplicaSet
+from steersman.api.kinds import Deployment, Object, ReplicaSet
+from steersman.intent.verdict import Nonsense
 
 LONG_AGO = datetime.min.replace(tzinfo=UTC)
 """When what has no date happened."""
 
 
 def desired(deployment: Deployment) -> int:
-    """How many pods are asked for. The server always writes it down; one is its default."""
-    replicas = deployment.spec.replicas
-    return 1 if replicas is None else replicas
+    """How many pods are asked for."""
+    return _written(deployment, deployment.spec.replicas)
 
 
 def size(rs: ReplicaSet) -> int:
     """How many pods a ReplicaSet is to have."""
-    return 1 if rs.spec.replicas is None else rs.spec.replicas
+    return _written(rs, rs.spec.replicas)
+
+
+def _written(obj: Object, replicas: int | None) -> int:
+    # The server always writes the number down. Where it is missing the object could not be read,
+    # and a guess might cost pods.
+    if replicas is None:
+        raise Nonsense(f"spec.replicas of {obj.key} is missing")
+    return replicas
 
 
 def available(rs: ReplicaSet) -> int:

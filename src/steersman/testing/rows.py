@@ -1,0 +1,247 @@
+"""Row tests: drive a decision without a cluster, and see what it says.
+
+`Shelves` are caches to observe, and `walk` drives what is decided from them.
+
+A decision awaits actions; `walk` answers them and notes them down::
+
+    actions, verdict = walk(decide(seen, now))
+    assert actions == [Delete(pod)]
+    assert verdict == Rest("expired")
+
+Left alone, every action is answered as an obliging server would: what is created comes back with
+a name, a uid and a resourceVersion, a patch is applied, a live read finds what the cache showed.
+``answers`` says otherwise, in one of three ways:
+
+- a mapping from the type of an action to its answer: ``{Create: AlreadyExists("taken")}``;
+- a function that is given the action, and answers it or says `USUAL`;
+- a list of answers, one for each action in turn; when it has run out the rest is `USUAL`.
+
+An answer that is an exception is thrown into the decision; one that is a list, in a mapping, is used
+up one by one; one that is a function is called with the action.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from enum import Enum
+from typing import Any, TypeAlias, TypeVar, cast
+
+import msgspec
+from msgspec.structs import replace
+
+from steersman.api import patch
+from steersman.api.errors import ApiError
+from steersman.api.generated import load
+from steersman.api.kinds import Object, ObjectMeta, Struct
+from steersman.api.scheme import Kind, encode, kind_of
+from steersman.intent.actions import (
+    Action,
+    Amend,
+    Batch,
+    Create,
+    Done,
+    Failed,
+    Outcome,
+    Patch,
+    PatchType,
+    ReadLive,
+    Skipped,
+    UpdateStatus,
+)
+from steersman.intent.controller import Controller
+from steersman.intent.verdict import Verdict
+from steersman.runtime.store import Store
+
+O = TypeVar("O", bound=Object)
+
+LONGEST_WALK = 10_000
+"""A decision that says more than this never ends."""
+
+
+class _Usual(Enum):
+    USUAL = "usual"
+
+
+USUAL = _Usual.USUAL
+"""The answer an obliging server would give."""
+
+Answers: TypeAlias = Mapping[type[Action[Any]], Any] | Callable[[Action[Any]], Any] | Sequence[Any]
+
+
+def walk(
+    decision: Coroutine[Any, Any, Verdict],
+    answers: Answers | None = None,
+    *,
+    said: list[Action[Any]] | None = None,
+) -> tuple[list[Action[Any]], Verdict]:
+    """Drive a decision to its verdict; answers with the actions in the order they were carried out.
+
+    A batch is noted as the actions in it that were tried. What the decision raises is raised here;
+    give a list as ``said`` to see what it said until then.
+    """
+    actions = said if said is not None else []
+    server = _Server(_answerer(answers), actions)
+    try:
+        action = decision.send(None)
+        while True:
+            if not isinstance(action, Action):
+                raise TypeError(f"a decision awaits actions only, not {action!r}")
+            try:
+                answer = server.answer(action)
+            except ApiError as error:
+                action = decision.throw(error)
+            else:
+                action = decision.send(answer)
+    except StopIteration as stop:
+        return actions, cast("Verdict", stop.value)
+    finally:
+        decision.close()
+
+
+def _answerer(answers: Answers | None) -> Callable[[Action[Any]], Any]:
+    """One way of asking, whichever way the answers are given."""
+    if answers is None:
+        return lambda action: USUAL
+    if callable(answers):
+        return answers
+    if isinstance(answers, Mapping):
+        queues: dict[type[Action[Any]], Iterator[Any]] = {
+            type_: iter(answer) for type_, answer in answers.items() if isinstance(answer, list)
+        }
+
+        def look_up(action: Action[Any]) -> Any:
+            if type(action) in queues:
+                answer = next(queues[type(action)], USUAL)
+            else:
+                answer = answers.get(type(action), USUAL)
+            return answer(action) if callable(answer) and not isinstance(answer, type) else answer
+
+        return look_up
+    turns = iter(answers)
+    return lambda action: next(turns, USUAL)
+
+
+class Shelves:
+    """The caches of a controller's watches, filled by hand; a `Caches`."""
+
+    def __init__(self, controller: Controller[Any], *objects: Object) -> None:
+        self._stores: dict[str, Store[Any]] = {}
+        for watch in controller.watches:
+            store = self._stores.setdefault(watch.kind.resource, Store())
+            for name, index in watch.indexes.items():
+                store.add_index(name, index)
+        self.put(*objects)
+
+    def __getitem__(self, kind: Kind[O]) -> Store[O]:
+        return self._stores[kind.resource]
+
+    def put(self, *objects: Object) -> None:
+        """Take in objects, each in the place of any other of its key."""
+        for obj in objects:
+            self._stores[kind_of(obj).resource].put(obj)
+
+    def remove(self, obj: Object) -> None:
+        """Let go of an object."""
+        self._stores[kind_of(obj).resource].remove(obj.key)
+
+
+class _Server:
+    """Answers actions; nothing is stored."""
+
+    def __init__(self, ask: Callable[[Action[Any]], Any], said: list[Action[Any]]) -> None:
+        self._ask = ask
+        self._said = said
+        self._made = 0
+        self._version = 1_000_000
+
+    def answer(self, action: Action[Any]) -> Any:
+        if isinstance(action, Batch):
+            return self._batch(action)
+        if len(self._said) >= LONGEST_WALK:
+            raise AssertionError(f"no verdict after {LONGEST_WALK} actions; the last was {self._said[-1]!r}")
+        self._said.append(action)
+        answer = self._ask(action)
+        if isinstance(answer, BaseException):
+            raise answer
+        return self._usual(action) if answer is USUAL else answer
+
+    def _batch(self, batch: Batch[Any]) -> list[Outcome[Any]]:
+        outcomes: list[Outcome[Any]] = []
+        rest = batch.actions
+        count = 1 if batch.slow_start else len(rest)
+        while rest:
+            group, rest = rest[:count], rest[count:]
+            for action in group:
+                try:
+                    outcomes.append(Done(self.answer(action)))
+                except ApiError as error:
+                    outcomes.append(Failed(error))
+            if any(isinstance(outcome, Failed) for outcome in outcomes[-len(group) :]):
+                break
+            count *= 2
+        outcomes.extend(Skipped() for _ in rest)
+        return outcomes
+
+    def _usual(self, action: Action[Any]) -> Any:
+        match action:
+            case Create():
+                return self._created(action)
+            case UpdateStatus(obj, status, annotations):
+                meta = obj.metadata
+                if annotations is not None:
+                    meta = replace(meta, annotations=annotations)
+                return self._bumped(replace(obj, metadata=meta, status=status))
+            case Patch(obj, body, type_):
+                kind = kind_of(obj)
+                document = msgspec.json.decode(encode(kind, obj))
+                change = msgspec.json.decode(msgspec.json.encode(body))
+                return self._bumped(_read(kind, _patched(kind, document, change, type_)))
+            case Amend(obj, change):
+                kind = kind_of(obj)
+                document = msgspec.json.decode(encode(kind, obj))
+                change(document)
+                return self._bumped(_read(kind, document))
+            case ReadLive(obj):
+                return obj
+        return None
+
+    def _created(self, action: Create[Any]) -> Any:
+        kind, body = action.kind, action.body
+        obj: Any = body if type(body) is kind.type else _read(kind, msgspec.json.decode(encode(kind, body)))
+        self._made += 1
+        meta = msgspec.convert(obj.get("metadata", {}), ObjectMeta) if isinstance(obj, dict) else obj.metadata
+        named = replace(
+            meta,
+            name=meta.name or f"{meta.generateName}{self._made:05d}",
+            namespace=action.namespace,
+            uid=meta.uid or f"uid-{self._made}",
+            resourceVersion=self._next(),
+            generation=meta.generation or 1,
+        )
+        if isinstance(obj, dict):
+            return {**obj, "metadata": {**obj.get("metadata", {}), **msgspec.to_builtins(named)}}
+        return replace(obj, metadata=named)
+
+    def _bumped(self, obj: Any) -> Any:
+        return replace(obj, metadata=replace(obj.metadata, resourceVersion=self._next()))
+
+    def _next(self) -> str:
+        self._version += 1
+        return str(self._version)
+
+
+def _read(kind: Kind[Any], document: object) -> Any:
+    """A document as its type. By way of JSON, for raw parts stay raw only on that way."""
+    return msgspec.json.decode(msgspec.json.encode(document), type=kind.type)
+
+
+def _patched(kind: Kind[Any], document: dict[str, Any], change: Any, type_: PatchType) -> Any:
+    match type_:
+        case PatchType.MERGE:
+            return patch.merge.apply(document, change)
+        case PatchType.JSON:
+            return patch.json.apply(document, change)
+        case PatchType.STRATEGIC:
+            struct: type[Struct] = load(kind.group, kind.version, kind.name).type
+            return patch.strategic.apply(document, change, patch.schema_of(struct))
+    raise NotImplementedError(f"no usual answer to a patch of type {type_.name}: give one")
