@@ -147,8 +147,8 @@ def test_a_wish_that_is_no_number_is_none(wish: str) -> None:
     assert rollback.asked(asking(wish)) is None
 
 
-def test_a_paused_deployment_does_not_roll_back() -> None:
+def test_a_paused_deployment_does_not_roll_back_and_keeps_its_history_for_it() -> None:
     owner = asking("1")
-    owner = replace(owner, spec=replace(owner.spec, paused=True))
+    owner = replace(owner, spec=replace(owner.spec, paused=True, revisionHistoryLimit=0))
     actions, _ = run(owner, *history(owner))
-    assert not [action for action in actions if isinstance(action, Amend)]
+    assert [type(action) for action in actions] == [UpdateStatus]

@@ -186,6 +186,8 @@ def test_shares_add_up_to_the_whole_whatever_the_notes_say(
     shares = scale.shares(owner, sets, limits)
     assert all(wanted >= 0 for _, wanted in shares)
     assert sum(wanted for _, wanted in shares) == (limits.most if replicas else 0)
+    if limits.most <= sum(counts):
+        assert all(wanted <= size(rs) for rs, wanted in shares), "none grows while the whole shrinks"
 
 
 @given(
