@@ -13,6 +13,7 @@ from typing import Any
 from steersman.api.kinds import DEPLOYMENTS, REPLICASETS, Deployment, ReplicaSet
 from steersman.client.api import Api, EventType
 from steersman.testing.follow import follow
+from steersman.testing.settled import deployment_settled
 
 
 def pod_spec(node: str) -> dict[str, Any]:
@@ -56,29 +57,6 @@ async def each(names: Iterable[str], act: Callable[[str], Awaitable[object]], at
     async with asyncio.TaskGroup() as tasks:
         for _ in range(at_once):
             tasks.create_task(worker())
-
-
-def settled(found: Deployment, sets: Iterable[ReplicaSet], generation: int) -> bool:
-    """Whether a Deployment's status, and its ReplicaSets', say that nothing is left to do."""
-    status, wanted = found.status, found.spec.replicas
-    counts = (status.replicas, status.updatedReplicas, status.readyReplicas, status.availableReplicas)
-    if not (
-        status.observedGeneration >= found.metadata.generation >= generation
-        and all(count == wanted for count in counts)
-        and not status.unavailableReplicas
-        and not status.terminatingReplicas
-        and any(c.type == "Progressing" and c.reason == "NewReplicaSetAvailable" for c in status.conditions)
-    ):
-        return False
-    total = 0
-    for owned in sets:
-        if (owned.status.observedGeneration, owned.status.replicas) != (
-            owned.metadata.generation,
-            owned.spec.replicas,
-        ):
-            return False
-        total += owned.status.replicas
-    return total == wanted
 
 
 class Observer:
@@ -139,7 +117,9 @@ class Observer:
         if name not in self._wanted:
             return
         found = self._deployments.get(name)
-        if found is not None and settled(found, self._sets.get(name, {}).values(), self._wanted[name]):
+        if found is not None and deployment_settled(
+            found, self._sets.get(name, {}).values(), self._wanted[name]
+        ):
             self._open.pop(name, None)
         else:
             self._open[name] = None

@@ -1,0 +1,174 @@
+"""What two managers made of the same manifests, brought into a form that can be compared.
+
+Gone is what no two runs share: uids, versions, times, and the random and hashed parts of names. A
+ReplicaSet of a Deployment is called after its revision (``web@2``), a generated pod after its owner
+(``web@2-*``), wherever the name stands, in references and in the messages of events too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+Document: TypeAlias = dict[str, Any]
+Found: TypeAlias = Mapping[str, Sequence[Document]]
+"""Documents by plural: ``deployments``, ``replicasets``, ``pods``, ``events`` …"""
+
+REVISION = "deployment.kubernetes.io/revision"
+HASH = "pod-template-hash"
+COMBINED = "(combined from similar events): "
+
+_GONE = frozenset({"uid", "resourceVersion", "creationTimestamp", "managedFields", "generation", "selfLink"})
+_TIME = re.compile(r"(Time|Timestamp)$")
+_WORD = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
+_PROGRESS = re.compile(r"@\d+")
+_ACCESS = re.compile(r"^kube-api-access-[a-z0-9]{5}$")
+
+
+class Names:
+    """Which name stands for which object, in every run the same."""
+
+    def __init__(self, found: Found) -> None:
+        self._uids = {
+            document["metadata"]["uid"]: f"<uid of {plural}>"
+            for plural, documents in found.items()
+            for document in documents
+            if document["metadata"].get("uid")
+        }
+        self._deployments = [document["metadata"]["name"] for document in found.get("deployments", ())]
+        self._aliases: dict[str, str] = {}
+        self._hashes: dict[str, str] = {}
+        for document in found.get("replicasets", ()):
+            self._learn(document["metadata"])
+        for document in found.get("replicationcontrollers", ()):
+            name = document["metadata"]["name"]
+            self._aliases[name] = name
+        # A Deployment's set that is gone is known from events alone, and only by its form.
+        self._lost = [
+            (re.compile(rf"^{re.escape(name)}-[a-z0-9]{{5,10}}(-[a-z0-9]{{5}})?$"), name)
+            for name in sorted(self._deployments, key=len, reverse=True)
+        ]
+
+    def _learn(self, meta: Document) -> None:
+        owner = next((o["name"] for o in meta.get("ownerReferences", ()) if o["kind"] == "Deployment"), "")
+        if not owner:
+            self._aliases[meta["name"]] = meta["name"]
+            return
+        alias = f"{owner}@{meta.get('annotations', {}).get(REVISION, '')}"
+        self._aliases[meta["name"]] = alias
+        self._hashes[meta.get("labels", {}).get(HASH, "")] = f"<{alias}>"
+
+    def name(self, name: str) -> str:
+        """An object's name, or a word that may be one."""
+        if name in self._aliases:
+            return self._aliases[name]
+        owner, _, suffix = name.rpartition("-")
+        if owner in self._aliases and re.fullmatch(r"([a-z0-9]{5})?", suffix):
+            return f"{self._aliases[owner]}-{'*' if suffix else ''}"
+        for form, deployment in self._lost:
+            if lost := form.match(name):
+                return f"{deployment}@gone{'-*' if lost[1] else ''}"
+        return name
+
+    def text(self, text: str) -> str:
+        """A message, with the names in it."""
+        return _WORD.sub(lambda word: self.name(word[0]), text)
+
+    def value(self, value: str) -> str:
+        """A label or the like, which may be a hash or a uid."""
+        return self._hashes.get(value) or self._uids.get(value) or value
+
+
+def normalise(found: Found) -> dict[str, Any]:
+    """The comparable form: by plural, objects by name; pods by owner; events with their counts."""
+    names = Names(found)
+    result: dict[str, Any] = {}
+    for plural, documents in sorted(found.items()):
+        if plural == "events":
+            result[plural] = events(documents, names)
+        elif plural == "pods":
+            result[plural] = pods(documents, names)
+        else:
+            result[plural] = {
+                names.name(document["metadata"]["name"]): _object(document, names)
+                for document in sorted(documents, key=lambda d: names.name(d["metadata"]["name"]))
+            }
+    return result
+
+
+def pods(documents: Sequence[Document], names: Names) -> dict[str, list[Any]]:
+    """Pods by name; those of one generated name are alike, so only their order is made up."""
+    result: dict[str, list[Any]] = {}
+    for document in documents:
+        pod = _object(document, names)
+        # The rest of a pod's status is its kubelet's.
+        pod["status"] = pod.get("status", {}).get("phase")
+        result.setdefault(names.name(document["metadata"]["name"]), []).append(pod)
+    return {name: sorted(result[name], key=repr) for name in sorted(result)}
+
+
+def events(documents: Sequence[Document], names: Names) -> list[Document]:
+    """What was told about whom, and how often, however it was split into objects.
+
+    How often a manager tries what is refused is a matter of time: warnings are not counted.
+    """
+    counts: Counter[tuple[str, ...]] = Counter()
+    for document in documents:
+        about = document.get("involvedObject") or document.get("regarding") or {}
+        key = (
+            f"{about.get('kind')}/{names.name(about.get('name', ''))}",
+            document.get("type", ""),
+            document.get("reason", ""),
+            names.text((document.get("message") or document.get("note") or "").removeprefix(COMBINED)),
+            document.get("source", {}).get("component") or document.get("reportingComponent", ""),
+        )
+        counts[key] += document.get("count") or document.get("series", {}).get("count") or 1
+    fields = ("about", "type", "reason", "message", "source")
+    return [
+        {**dict(zip(fields, key, strict=True)), "count": count if key[1] == "Normal" else None}
+        for key, count in sorted(counts.items())
+    ]
+
+
+def _object(document: Document, names: Names) -> Document:
+    meta, status = document["metadata"], document.get("status", {})
+    normal: Document = _plain({k: v for k, v in document.items() if k not in ("apiVersion", "kind")}, names)
+    normal["metadata"].pop("name")
+    if "deletionTimestamp" in meta:
+        normal["metadata"]["deleting"] = True
+    if "observedGeneration" in status:
+        normal["status"]["observedGeneration"] = (
+            "current" if status["observedGeneration"] == meta.get("generation") else "old"
+        )
+    return normal
+
+
+def _plain(value: Any, names: Names, at: str = "") -> Any:
+    if isinstance(value, dict):
+        return {
+            key: _plain(inner, names, key)
+            for key, inner in sorted(value.items())
+            if key not in _GONE and not _TIME.search(key)
+        }
+    if isinstance(value, list):
+        plain = [_plain(inner, names, at) for inner in value]
+        return _conditions(plain) if at == "conditions" else plain
+    if isinstance(value, str):
+        if at in ("name", "generateName"):
+            return "kube-api-access-*" if _ACCESS.match(value) else names.name(value)
+        if at == "message":
+            return names.text(value)
+        return names.value(value)
+    return value
+
+
+def _conditions(plain: list[Any]) -> list[Any]:
+    """Conditions are a map by type that is written as a list."""
+    for condition in plain:
+        if condition["type"] == "Progressing" and "message" in condition:
+            # Which of its sets a Deployment names here depends, in the reference too, on whether
+            # it saw the roll half done or only when it was over.
+            condition["message"] = _PROGRESS.sub("@*", condition["message"])
+    return sorted(plain, key=lambda condition: str(condition["type"]))

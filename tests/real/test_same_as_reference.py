@@ -1,0 +1,62 @@
+"""Told the same story, steersman and kube-controller-manager leave the same objects and events.
+
+Each runs on a plane of its own; see `same` for the story and `steersman.testing.normal` for what
+is left out of the comparison.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import os
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from steersman.testing.plane import ASSETS, Binary, RealPlane
+
+REFERENCE: Binary = "kube-controller-manager"
+
+pytestmark = pytest.mark.skipif(
+    not os.access(Path(os.environ.get(ASSETS, ""), REFERENCE), os.X_OK),
+    reason=f"needs the reference manager: put {REFERENCE} into {ASSETS}",
+)
+
+
+def load(name: str) -> ModuleType:
+    """A module beside this one: test directories are no packages."""
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def tell(binary: Binary) -> dict[str, Any]:
+    same = load("same")
+    with RealPlane.start() as plane:
+        outcome: dict[str, Any] = asyncio.run(same.outcome(plane, binary))
+        return outcome
+
+
+@pytest.fixture(scope="module")
+def reference() -> dict[str, Any]:
+    return tell(REFERENCE)
+
+
+@pytest.fixture(scope="module")
+def ours() -> dict[str, Any]:
+    return tell("steersman")
+
+
+@pytest.mark.parametrize(
+    "plural",
+    ["deployments", "replicasets", "replicationcontrollers", "pods", "jobs", "serviceaccounts", "events"],
+)
+def test_both_managers_leave_the_same(reference: dict[str, Any], ours: dict[str, Any], plural: str) -> None:
+    assert reference[plural], "the story must leave something to compare"
+    assert ours[plural] == reference[plural]
