@@ -248,17 +248,18 @@ def _unwrap(type_: inspect.Type) -> inspect.Type:
     return type_
 
 
-def _plain(type_: inspect.Type) -> bool:
+def _plain(type_: inspect.Type, within: tuple[type, ...] = ()) -> bool:
     """Whether values of this type are cheap to hash and likely to repeat: text, numbers and
     structs of them. A time makes a value its own."""
     match type_:
         case inspect.StrType() | inspect.IntType() | inspect.BoolType() | inspect.NoneType():
             return True
         case inspect.UnionType(types=types):
-            return all(_plain(t) for t in types)
+            return all(_plain(t, within) for t in types)
         case inspect.VarTupleType(item_type=item):
-            return _plain(item)
-        case inspect.StructType(cls=cls, fields=fields):
-            return bool(cls.__struct_config__.frozen) and all(_plain(field.type) for field in fields)
+            return _plain(item, within)
+        case inspect.StructType(cls=cls, fields=fields) if cls not in within:
+            deeper = (*within, cls)
+            return bool(cls.__struct_config__.frozen) and all(_plain(f.type, deeper) for f in fields)
         case _:
             return False
