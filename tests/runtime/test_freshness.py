@@ -37,9 +37,7 @@ def ledger() -> tuple[Ledger, Store[Object], Hands]:
 
 def pod(name: str, uid: str, *, going: bool = False) -> Pod:
     return Pod(
-        metadata=ObjectMeta(
-            namespace="default", name=name, uid=uid, deletionTimestamp=NOW if going else None
-        )
+        metadata=ObjectMeta(namespace="default", name=name, uid=uid, deletionTimestamp=NOW if going else None)
     )
 
 

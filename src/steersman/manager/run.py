@@ -167,11 +167,11 @@ async def _elect(
         events.cancel()
 
 
-async def reach(api: HttpApi) -> None:
+async def reach(api: HttpApi, patience: float = PATIENCE) -> None:
     """Wait until the server answers. Raises `Refused` when it does not in time, or says no."""
     server = api.connection.server
     origin = f" (from {api.connection.origin})" if api.connection.origin else ""
-    deadline = asyncio.get_running_loop().time() + PATIENCE
+    deadline = asyncio.get_running_loop().time() + patience
     while True:
         try:
             await api.list(NAMESPACES, limit=1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import sys
+from collections.abc import Sequence
 from importlib.metadata import version
 
 KUBERNETES = "v1.36.4"
@@ -20,3 +21,9 @@ def user_agent(component: str) -> str:
     machine = platform.machine()
     system = f"{sys.platform}/{_ARCHITECTURES.get(machine, machine)}"
     return f"kube-controller-manager/{KUBERNETES} ({system}) steersman/{version('steersman')}/{component}"
+
+
+def main(argv: Sequence[str]) -> int:
+    """``steersman version``."""
+    print(VERSION)
+    return 0

@@ -124,9 +124,7 @@ class Host(Generic[S]):
         failed = isinstance(ending, Failure)
         self._metrics.round(self.controller.name, took, failed)
         self._trace.record(
-            Round(
-                self.controller.name, key, taken.causes, taken.waited, started, took, tuple(steps), ending
-            )
+            Round(self.controller.name, key, taken.causes, taken.waited, started, took, tuple(steps), ending)
         )
 
     async def _decide(self, key: Key, steps: list[Step]) -> Verdict:
@@ -151,4 +149,6 @@ class Host(Generic[S]):
         else:
             log.error("%s %s: the round failed", name, key, exc_info=error)
         self.queue.retry(key, "the last round failed")
-        return Failure(str(error) if isinstance(error, ApiError | Nonsense) else f"{type(error).__name__}: {error}")
+        return Failure(
+            str(error) if isinstance(error, ApiError | Nonsense) else f"{type(error).__name__}: {error}"
+        )

@@ -1,0 +1,132 @@
+"""Bad input to ``steersman run`` is one clear line and exit code 1, never a traceback."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from steersman.client.connection import Connection
+from steersman.client.http import HttpApi
+from steersman.manager import cli
+from steersman.manager.run import Refused, reach
+
+CONFIG = """\
+apiVersion: v1
+kind: Config
+current-context: {context}
+clusters: [{{name: c, cluster: {{server: "{server}"}}}}]
+contexts: [{{name: here, context: {{cluster: c, user: u}}}}]
+users: [{{name: u, user: {{token: hunter2}}}}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{", "not YAML at line 2"),
+        ("[]", "kubeconfig"),
+        (CONFIG.format(context="nowhere", server="https://x"), "nowhere"),
+        (CONFIG.format(context="here", server="ftp://x"), "ftp://x"),
+    ],
+)
+def test_a_malformed_kubeconfig_is_one_line_that_names_it(
+    text: str, words: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "kubeconfig"
+    path.write_text(text)
+    assert cli.main(["run", f"--kubeconfig={path}"]) == 1
+    said = capfd.readouterr().err
+    assert said.startswith("Error: ")
+    assert said.count("\n") == 1
+    assert words in said
+    assert "hunter2" not in said
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (["run", "--kubeconfig=/does/not/exist"], "/does/not/exist: the kubeconfig file does not exist"),
+        (["run", "--frobnicate"], "unknown flag: --frobnicate"),
+        (["run", "--controllers=nonesuch"], "'nonesuch' is not in the list of known controllers"),
+        (["run", "--secure-port=10257"], "--secure-port=10257 is not supported yet"),
+        (["fly"], "'fly' is not something steersman does"),
+    ],
+)
+def test_a_bad_command_line_is_one_line_that_says_what_to_do(
+    argv: list[str], words: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(argv) == 1
+    said = capfd.readouterr().err
+    assert said.startswith("Error: ")
+    assert said.count("\n") == 1
+    assert words in said
+
+
+def test_a_pod_without_service_account_and_no_kubeconfig_is_told_what_to_pass(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    assert cli.main(["run"]) == 1
+    assert "pass --kubeconfig or --master" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("argv", [["--help"], [], ["run", "--help"], ["version"], ["run", "--version"]])
+def test_help_and_version_succeed(argv: list[str], capfd: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(argv) == 0
+    assert "steersman" in capfd.readouterr().out
+
+
+@pytest.fixture
+async def answering() -> AsyncIterator[Callable[[int, str], object]]:
+    """A server that gives one answer to everything."""
+    runners: list[web.AppRunner] = []
+
+    async def start(code: int, body: str) -> HttpApi:
+        async def handle(request: web.Request) -> web.Response:
+            return web.Response(status=code, text=body, content_type="application/json")
+
+        app = web.Application()
+        app.router.add_route("*", "/{path:.*}", handle)
+        runner = web.AppRunner(app)
+        runners.append(runner)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        port = runner.addresses[0][1]
+        return HttpApi(Connection(server=f"http://127.0.0.1:{port}", origin="the test"))
+
+    yield start
+    for runner in runners:
+        await runner.cleanup()
+
+
+@pytest.mark.parametrize(
+    ("code", "body", "words"),
+    [
+        (401, '{"kind":"Status","code":401,"message":"Unauthorized"}', "does not accept the credentials"),
+        (403, '{"kind":"Status","code":403,"message":"namespaces is forbidden"}', "namespaces is forbidden"),
+        (404, "<html>", "does not answer as an API server does"),
+        (500, "{}", "no answer from the API server"),
+    ],
+)
+async def test_a_server_that_says_no_is_one_line(answering, code: int, body: str, words: str) -> None:  # type: ignore[no-untyped-def]
+    api = await answering(code, body)
+    async with api:
+        with pytest.raises(Refused) as caught:
+            await reach(api, patience=0)
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+async def test_a_server_that_is_not_there_is_one_line_with_its_address() -> None:
+    with socket.socket() as taken:
+        # Bound and not listening: nobody else can have the port, and nobody answers.
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+        async with HttpApi(Connection(server=f"http://127.0.0.1:{port}")) as api:
+            with pytest.raises(Refused, match=f"127.0.0.1:{port}"):
+                await reach(api, patience=0)
