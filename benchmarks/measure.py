@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from steersman.testing.audit import AuditEntry
 from steersman.testing.child import Child
 from steersman.testing.plane import MANAGER, RealPlane
 
+_TICK = os.sysconf("SC_CLK_TCK")
 _QUIET = 1.0
 """A manager that has asked for nothing this long, in seconds, has finished."""
 
@@ -29,6 +32,8 @@ class Cost:
     apiserver_cpu: float
     harness_cpu: float
     """Of this process: the hollow kubelet and the eyes. It is part of the load on the machine."""
+    other_cpu: float
+    """Of everything else on the machine. Where it is more than a little, the seconds mean nothing."""
     rss: int
     peak_rss: int
     """The most since the manager started."""
@@ -86,6 +91,7 @@ class Stretch:
         self._cpu = manager.cpu_seconds()
         self._server = self._server_cpu()
         self._own = time.process_time()
+        self._ours, self._busy = self._our_cpu(), busy()
         self._started = time.perf_counter()
         self._seconds = 0.0
 
@@ -103,6 +109,7 @@ class Stretch:
             cpu=self._manager.cpu_seconds() - self._cpu,
             apiserver_cpu=self._server_cpu() - self._server,
             harness_cpu=time.process_time() - self._own,
+            other_cpu=max(0.0, busy() - self._busy - (self._our_cpu() - self._ours)),
             rss=self._manager.rss(),
             peak_rss=self._manager.peak_rss(),
             requests=dict(sorted(Counter(f"{e.verb} {e.target}" for e in asked).items())),
@@ -114,3 +121,17 @@ class Stretch:
     def _server_cpu(self) -> float:
         server = self._plane.apiserver if self._plane else None
         return server.cpu_seconds() if server else 0.0
+
+    def _our_cpu(self) -> float:
+        """What all processes of this benchmark have used."""
+        plane = self._plane
+        children = (self._manager, plane.apiserver, plane.etcd) if plane else (self._manager,)
+        return time.process_time() + sum(child.cpu_seconds() for child in children if child is not None)
+
+
+def busy() -> float:
+    """CPU seconds that the machine has spent on anything."""
+    user, nice, system, _idle, _wait, *rest = map(
+        int, Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]
+    )
+    return (user + nice + system + sum(rest[:3])) / _TICK

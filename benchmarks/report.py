@@ -42,6 +42,7 @@ def converge(results: Mapping[str, list[list[Cost]]]) -> list[Row]:
         ("CPU s", lambda c: c.cpu, 2),
         ("API server CPU s", lambda c: c.apiserver_cpu, 2),
         ("harness CPU s", lambda c: c.harness_cpu, 2),
+        ("other CPU s", lambda c: c.other_cpu, 2),
         ("RSS MiB", lambda c: c.rss / 2**20, 0),
         ("peak RSS MiB", lambda c: c.peak_rss / 2**20, 0),
     ]
@@ -51,7 +52,7 @@ def converge(results: Mapping[str, list[list[Cost]]]) -> list[Row]:
             values = _medians(runs, read)
             if any(values.values()) or what == "seconds":
                 rows.append(_row((phase, what), values, managers, digits))
-    for what, read, digits in measures[:1] + measures[2:7]:
+    for what, read, digits in measures[:1] + measures[2:8]:
         totals: dict[str, float | None] = {
             name: median(sum(read(cost) for cost in run) for run in rounds)
             for name, rounds in results.items()
