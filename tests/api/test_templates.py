@@ -131,6 +131,23 @@ def test_raw_and_full_forms_of_a_template_are_the_same_and_hash_alike() -> None:
     assert not same(full(FullPodSpec(restartPolicy="Never")), wire)
 
 
+def test_the_types_of_the_api_are_the_same_as_what_they_write() -> None:
+    from steersman.api.generated.core_v1 import PodTemplateSpec as Full
+
+    wire = b"""{"metadata":{"labels":{"app":"web"},"creationTimestamp":null},"spec":{"containers":[{"name":"web",
+        "image":"web:1","resources":{"limits":{"cpu":"1500m"}},"env":[{"name":"a","valueFrom":{"resourceFieldRef":
+        {"resource":"limits.cpu","divisor":"0"}}}]}],"volumes":[{"name":"v","emptyDir":{}}],"securityContext":{}}}"""
+    view = msgspec.json.decode(wire, type=PodTemplateSpec)
+    struct = cast("PodTemplateSpec", msgspec.json.decode(wire, type=Full))
+    again = msgspec.json.decode(msgspec.json.encode(struct), type=PodTemplateSpec)
+    assert same(view, struct)
+    assert same(struct, again)
+    assert digest(view) == digest(struct) == digest(again)
+    labelled = with_labels(struct, {POD_TEMPLATE_HASH: "abc"})
+    assert isinstance(labelled, Full)
+    assert same(labelled, view)
+
+
 def test_a_collision_count_gives_another_hash_every_time() -> None:
     hashes = [digest(raw(WEB), count) for count in (None, 0, 1, 2)]
     assert len(set(hashes)) == 4

@@ -1,0 +1,239 @@
+"""JSON patch (RFC 6902): a list of operations, with the leniency of upstream's library.
+
+Where it is laxer than the RFC it is followed: indexes may be negative, ``replace`` adds a field that
+is not there, ``copy`` of one that is not there gives null.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import msgspec
+
+from steersman.api.patch.values import PatchError, TooManyOperations, alike, bounded, copied
+
+MAX_OPERATIONS = 10_000
+MAX_COPIED_BYTES = 3 * 1024 * 1024
+
+Container: TypeAlias = dict[str, Any] | list[Any]
+
+_INDEX = re.compile(r"[+-]?[0-9]{1,18}")
+_MISSING = "missing value"
+_INVALID_INDEX = "Unable to access invalid index: {}: invalid index referenced"
+
+
+@bounded
+def apply(document: Container, patch: Sequence[Any]) -> Container:
+    """The document with all operations carried out, or `PatchError`; neither argument is changed."""
+    if not isinstance(patch, list | tuple) or not all(isinstance(op, dict) for op in patch):
+        raise PatchError("a JSON patch is a list of operations")
+    if len(patch) > MAX_OPERATIONS:
+        raise TooManyOperations(
+            f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(patch)}"
+        )
+    patching = _Patching(copied(document))
+    for operation in patch:
+        patching.do(operation)
+    return patching.document
+
+
+class _Patching:
+    """A document in the course of being changed."""
+
+    def __init__(self, document: Container) -> None:
+        self.document = document
+        self._copied = 0
+        self._operations: dict[str, Callable[[dict[str, Any]], None]] = {
+            "add": self._add,
+            "remove": self._remove,
+            "replace": self._replace,
+            "move": self._move,
+            "copy": self._copy,
+            "test": self._test,
+        }
+
+    def do(self, operation: dict[str, Any]) -> None:
+        kind = operation.get("op")
+        kind = kind if isinstance(kind, str) else "unknown"
+        if kind not in self._operations:
+            raise PatchError(f"Unexpected kind: {kind}")
+        self._operations[kind](operation)
+
+    def _find(self, path: str) -> tuple[Container, str] | None:
+        """The container a path leads to, and the name of the place in it."""
+        tokens = path.split("/")
+        if len(tokens) < 2:
+            return None
+        here: Any = self.document
+        for token in tokens[1:-1]:
+            try:
+                here = _get(here, _decoded(token))
+            except PatchError:
+                return None
+            if not isinstance(here, dict | list):
+                return None
+        return here, _decoded(tokens[-1])
+
+    def _add(self, operation: dict[str, Any]) -> None:
+        path = _pointer(operation, "path", "add", bare=True)
+        found = self._find(path)
+        if found is None:
+            raise PatchError(f'add operation does not apply: doc is missing path: "{path}": {_MISSING}')
+        try:
+            _insert(*found, copied(operation.get("value")))
+        except PatchError as error:
+            raise PatchError(f"error in add for path: '{path}': {error}") from None
+
+    def _remove(self, operation: dict[str, Any]) -> None:
+        path = _pointer(operation, "path", "remove", bare=True)
+        found = self._find(path)
+        if found is None:
+            raise PatchError(f'remove operation does not apply: doc is missing path: "{path}": {_MISSING}')
+        try:
+            _delete(*found)
+        except PatchError as error:
+            raise PatchError(f"error in remove for path: '{path}': {error}") from None
+
+    def _replace(self, operation: dict[str, Any]) -> None:
+        path = _pointer(operation, "path", "replace")
+        value = copied(operation.get("value"))
+        if path == "":
+            if not isinstance(value, dict | list):
+                raise PatchError("replace operation value must be object or array")
+            self.document = value
+            return
+        found = self._find(path)
+        if found is None:
+            raise PatchError(f"replace operation does not apply: doc is missing path: {path}: {_MISSING}")
+        container, key = found
+        try:
+            _get(container, key)
+        except PatchError:
+            raise PatchError(
+                f"replace operation does not apply: doc is missing key: {path}: {_MISSING}"
+            ) from None
+        if isinstance(container, list):
+            container[_index(key)] = value
+        else:
+            container[key] = value
+
+    def _move(self, operation: dict[str, Any]) -> None:
+        source = _pointer(operation, "from", "move")
+        found = self._find(source)
+        if found is None:
+            raise PatchError(f"move operation does not apply: doc is missing from path: {source}: {_MISSING}")
+        try:
+            value = _get(*found)
+            _delete(*found)
+        except PatchError as error:
+            raise PatchError(f"error in move for path: '{found[1]}': {error}") from None
+        path = _pointer(operation, "path", "move")
+        found = self._find(path)
+        if found is None:
+            raise PatchError(
+                f"move operation does not apply: doc is missing destination path: {path}: {_MISSING}"
+            )
+        try:
+            _insert(*found, value)
+        except PatchError as error:
+            raise PatchError(f"error in move for path: '{path}': {error}") from None
+
+    def _copy(self, operation: dict[str, Any]) -> None:
+        source = _pointer(operation, "from", "copy")
+        found = self._find(source)
+        if found is None:
+            raise PatchError(f"copy operation does not apply: doc is missing from path: {source}: {_MISSING}")
+        try:
+            value = _get(*found)
+        except PatchError as error:
+            raise PatchError(f"error in copy for from: '{source}': {error}") from None
+        path = _pointer(operation, "path", "copy", bare=True)
+        found = self._find(path)
+        if found is None:
+            raise PatchError(
+                f"copy operation does not apply: doc is missing destination path: {path}: {_MISSING}"
+            )
+        # A patch that doubles a field again and again is short, and what it makes is not.
+        self._copied += len(msgspec.json.encode(value))
+        if self._copied > MAX_COPIED_BYTES:
+            raise PatchError(
+                f"Unable to complete the copy, the accumulated size increase of copy is {self._copied}, "
+                f"exceeding the limit {MAX_COPIED_BYTES}"
+            )
+        try:
+            _insert(*found, copied(value))
+        except PatchError as error:
+            raise PatchError(f"error while adding value during copy: {error}") from None
+
+    def _test(self, operation: dict[str, Any]) -> None:
+        path = _pointer(operation, "path", "test")
+        if path == "":
+            value: Any = self.document
+        else:
+            found = self._find(path)
+            if found is None:
+                raise PatchError(f"test operation does not apply: is missing path: {path}: {_MISSING}")
+            try:
+                value = _get(*found)
+            except PatchError as error:
+                raise PatchError(f"error in test for path: '{path}': {error}") from None
+        if not alike(value, operation.get("value")):
+            raise PatchError(f"testing value {path} failed: test failed")
+
+
+def _pointer(operation: dict[str, Any], field: str, kind: str, *, bare: bool = False) -> str:
+    pointer = operation.get(field)
+    if isinstance(pointer, str):
+        return pointer
+    comma = "," if field == "from" else ""
+    why = _MISSING if bare else f"operation{comma} missing {field} field: {_MISSING}"
+    raise PatchError(f"{kind} operation failed to decode {field}: {why}")
+
+
+def _decoded(token: str) -> str:
+    return token.replace("~1", "/").replace("~0", "~")
+
+
+def _index(token: str) -> int:
+    if not _INDEX.fullmatch(token):
+        raise PatchError(f'strconv.Atoi: parsing "{token}": invalid syntax')
+    return int(token)
+
+
+def _get(container: Container, key: str) -> Any:
+    """What stands at a place; null for a field that is not there."""
+    if isinstance(container, dict):
+        return container.get(key)
+    index = _index(key)
+    if not -len(container) <= index < len(container):
+        raise PatchError(_INVALID_INDEX.format(index))
+    return container[index]
+
+
+def _insert(container: Container, key: str, value: Any) -> None:
+    if isinstance(container, dict):
+        container[key] = value
+        return
+    if key == "-":
+        container.append(value)
+        return
+    try:
+        index = _index(key)
+    except PatchError as error:
+        raise PatchError(f"value was not a proper array index: '{key}': {error}") from None
+    size = len(container) + 1
+    if not -size <= index < size:
+        raise PatchError(_INVALID_INDEX.format(index))
+    container.insert(index if index >= 0 else index + size, value)
+
+
+def _delete(container: Container, key: str) -> None:
+    if isinstance(container, dict):
+        if key not in container:
+            raise PatchError(f"Unable to remove nonexistent key: {key}: {_MISSING}")
+        del container[key]
+        return
+    _get(container, key)
+    del container[_index(key)]

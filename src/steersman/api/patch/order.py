@@ -1,0 +1,92 @@
+"""Lists that are merged: telling items apart, and in which order they stand afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+import msgspec
+
+from steersman.api.patch.values import PatchError, printed, wrong_type
+
+
+def elements_are_objects(*lists: list[Any]) -> bool:
+    """Whether the items are objects; else they are scalars. All of them must be of one type.
+
+    Raises `PatchError` if they are not, or if there are none to tell by.
+    """
+    kind: type | None = None
+    for items in lists:
+        for item in items:
+            kind = kind or type(item)
+            if kind is list:
+                raise PatchError("lists of lists are not supported")
+            if type(item) is not kind or item is None:
+                raise PatchError(f"list element types are not identical: {printed(list(lists))}")
+    if kind is None:
+        raise PatchError("no elements in any of the given slices")
+    return kind is dict
+
+
+def key_of(item: Any, key: str) -> Any:
+    """What tells an item apart: the value of its merge key, or a scalar itself."""
+    if not key:
+        return item
+    if not isinstance(item, dict):
+        raise wrong_type(dict, item)
+    if key not in item:
+        raise PatchError(f"map: {printed(item)} does not contain declared merge key: {key}")
+    return item[key]
+
+
+def token(value: Any) -> Hashable:
+    """A value as a key for look-up, equal exactly where the JSON is."""
+    if isinstance(value, dict | list):
+        return (type(value), msgspec.json.encode(value, order="sorted"))
+    return (type(value), value)
+
+
+def places(items: list[Any], key: str) -> dict[Hashable, int]:
+    """Where each item stands, by the token of what tells it apart; of several the first."""
+    found: dict[Hashable, int] = {}
+    for i, item in enumerate(items):
+        if not key:
+            found.setdefault(token(item), i)
+        elif not isinstance(item, dict):
+            raise PatchError(f"value for key {i} is not a map")
+        elif key in item:
+            found.setdefault(token(item[key]), i)
+    return found
+
+
+def unique(items: list[Any]) -> list[Any]:
+    """Scalars without repetitions."""
+    return list({token(item): item for item in reversed(items)}.values())[::-1]
+
+
+def arranged(merged: list[Any], order: list[Any], live: list[Any], key: str) -> list[Any]:
+    """A merged list in order: as ``order`` says for what it names, as in ``live`` for the others.
+
+    The two sorts are interleaved as far as ``live`` tells how; where it does not, what ``order``
+    names goes first.
+    """
+    wanted, before = places(order, key), places(live, key)
+    named: list[tuple[int, int | None, Any]] = []
+    others: list[tuple[int, Any]] = []
+    for item in merged:
+        name = token(key_of(item, key))
+        was = before.get(name)
+        if name in wanted:
+            named.append((wanted[name], was, item))
+        else:
+            others.append((len(live) if was is None else was, item))
+    named.sort(key=lambda entry: entry[0])
+    others.sort(key=lambda entry: entry[0])
+    result: list[Any] = []
+    waiting = 0
+    for _, was, item in named:
+        while was is not None and waiting < len(others) and others[waiting][0] < was:
+            result.append(others[waiting][1])
+            waiting += 1
+        result.append(item)
+    return result + [item for _, item in others[waiting:]]

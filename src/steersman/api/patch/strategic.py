@@ -1,0 +1,216 @@
+"""Strategic merge patch: a merge patch that knows which lists to merge, and takes directives.
+
+``$patch: replace | delete`` in an object or an item, ``$retainKeys`` in an object, and beside a list
+``$deleteFromPrimitiveList/<list>`` and ``$setElementOrder/<list>``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+from steersman.api.patch.difference import diff
+from steersman.api.patch.order import arranged, elements_are_objects, key_of, places, token, unique
+from steersman.api.patch.schema import DELETE_FROM, DIRECTIVE, ORDER, RETAIN, Field, Schema, find_field
+from steersman.api.patch.values import Document, PatchError, bounded, printed, type_name, wrong_type
+
+__all__ = ["apply", "diff"]
+
+BAD_RETAIN = "invalid patch format of retainKeys"
+BAD_DELETE = "invalid patch format of primitive list"
+BAD_ORDER = "invalid patch format of setElementOrder list"
+
+
+@bounded
+def apply(document: Document, patch: Document, schema: Schema) -> Document:
+    """The document with the patch applied; neither is changed.
+
+    Raises `PatchError` if the patch is malformed or does not fit the schema.
+    """
+    return _merged(document, patch, schema)
+
+
+def _merged(document: Document, patch: Document, schema: Schema | None) -> Document:
+    if DIRECTIVE in patch:
+        match patch[DIRECTIVE]:
+            case "replace":
+                return dict(_fresh({key: value for key, value in patch.items() if key != DIRECTIVE}))
+            case "delete":
+                return {}
+            case other:
+                raise _unknown(other, patch)
+    result, patch = _retained(document, patch)
+    # Additions first, as where an order is given, so what is both added and removed is gone.
+    result, patch = _ordered(result, patch, schema)
+    removals: Document = {}
+    for key, value in patch.items():
+        if key.startswith(DELETE_FROM):
+            removals[_listed(key, DELETE_FROM, BAD_DELETE)] = value
+        elif value is None:
+            result.pop(key, None)
+        elif isinstance(value, dict) and isinstance(result.get(key), dict):
+            field = find_field(schema, key)
+            result[key] = _fresh(value) if field.replaces else _merged(result[key], value, field.schema)
+        elif isinstance(value, list) and isinstance(result.get(key), list):
+            result[key] = _merged_list(result[key], value, find_field(schema, key))
+        elif _directs(value):
+            result.pop(key, None)
+        else:
+            result[key] = _fresh(value)
+    for key, value in removals.items():
+        if value is None:
+            result.pop(key, None)
+        elif isinstance(value, list) and isinstance(result.get(key), list):
+            result[key] = _removed(result[key], value)
+    return result
+
+
+def _fresh(value: Any) -> Any:
+    """A value of a patch as it may stand in a document: without nulls and directives.
+
+    differs: upstream leaves some of them, and relies on types that do not know or keep them.
+    """
+    if isinstance(value, dict):
+        return {
+            key: _fresh(child)
+            for key, child in value.items()
+            if child is not None
+            and not _directs(child)
+            and key != RETAIN
+            and not key.startswith((DELETE_FROM, ORDER))
+        }
+    if isinstance(value, list):
+        return [_fresh(item) for item in value if not _directs(item)]
+    return value
+
+
+def _directs(value: Any) -> bool:
+    return isinstance(value, dict) and DIRECTIVE in value
+
+
+def _retained(document: Document, patch: Document) -> tuple[Document, Document]:
+    """The document with only the keys the patch retains, and the patch without saying so."""
+    if RETAIN not in patch:
+        return dict(document), patch
+    keys = patch[RETAIN]
+    patch = {key: value for key, value in patch.items() if key != RETAIN}
+    if not isinstance(keys, list):
+        raise PatchError(BAD_RETAIN)
+    for key, value in patch.items():
+        if value is not None and not key.startswith((DELETE_FROM, ORDER)) and key not in keys:
+            raise PatchError(BAD_RETAIN)
+    return {key: value for key, value in document.items() if key in keys}, patch
+
+
+# -- lists ------------------------------------------------------------------------------------
+
+
+def _ordered(document: Document, patch: Document, schema: Schema | None) -> tuple[Document, Document]:
+    """The document with the lists changed whose order the patch gives, and the rest of the patch."""
+    orders = {key: value for key, value in patch.items() if key.startswith(ORDER)}
+    if not orders:
+        return document, patch
+    patch = {key: value for key, value in patch.items() if key not in orders}
+    for directive, order in orders.items():
+        if not isinstance(order, list):
+            raise wrong_type(list, order)
+        name = _listed(directive, ORDER, BAD_ORDER)
+        for holder in (document, patch):
+            if name in holder and not isinstance(holder[name], list):
+                raise wrong_type(list, holder[name])
+        field = find_field(schema, name)
+        live, change = document.get(name), patch.pop(name, None)
+        if change is not None:
+            _check_order(change, order, field.key)
+        if live is None and change is None:
+            continue
+        for item in order:
+            key_of(item, field.key)
+        if change is None:
+            merged = live or []
+        elif live is None:
+            merged = _fresh(change)
+        else:
+            merged = _merged_list(live, change, field)
+        elements_are_objects(live or [], change or [])
+        document[name] = arranged(merged, order, live or [], field.key)
+    return document, patch
+
+
+def _check_order(change: list[Any], order: list[Any], key: str) -> None:
+    """The items of a patch must be among those ordered, and in that order."""
+    if not order or not change:
+        return
+    ordered = iter(order)
+    for item in change:
+        if key and not isinstance(item, dict):
+            raise wrong_type(dict, item)
+        if _directs(item):
+            continue
+        name = token(key_of(item, key))
+        if not any(token(key_of(place, key)) == name for place in ordered):
+            raise PatchError(
+                f"The order in patch list:\n{printed(change)}\n doesn't match {ORDER} list:\n{printed(order)}\n"
+            )
+
+
+def _merged_list(live: list[Any], change: list[Any], field: Field) -> list[Any]:
+    if not field.merges:
+        return list(_fresh(change))
+    if not live and not change:
+        return live
+    if not elements_are_objects(live, change):
+        return arranged(unique([*live, *change]), change, live, "")
+    if not field.key:
+        raise PatchError("cannot merge lists without merge key for struct")
+    live, change = _directed(live, change, field.key)
+    merged, at = list(live), places(live, field.key)
+    for item in change:
+        found = at.setdefault(token(key_of(item, field.key)), len(merged))
+        if found == len(merged):
+            merged.append(_fresh(item))
+        else:
+            merged[found] = _merged(merged[found], item, field.schema)
+    return arranged(merged, change, live, field.key)
+
+
+def _directed(live: list[Any], change: list[Any], key: str) -> tuple[list[Any], list[Any]]:
+    """The live items that the directives among the changes leave, and the changes without them."""
+    plain: list[Any] = []
+    gone: set[Hashable] = set()
+    replace = False
+    for item in change:
+        match item.get(DIRECTIVE):
+            case None if DIRECTIVE not in item:
+                plain.append(item)
+            case "delete":
+                gone.add(token(key_of(item, key)))
+            case "replace":
+                replace = True
+            case "merge":
+                raise PatchError("merging lists cannot yet be specified in the patch")
+            case other:
+                raise _unknown(other, item)
+    if replace:
+        return plain, []
+    return [item for item in live if key not in item or token(item[key]) not in gone], plain
+
+
+def _removed(live: list[Any], removed: list[Any]) -> list[Any]:
+    if (live or removed) and elements_are_objects(live, removed):
+        raise PatchError(BAD_DELETE)
+    gone = places(removed, "")
+    return [item for item in live if token(item) not in gone]
+
+
+def _listed(directive: str, prefix: str, error: str) -> str:
+    """The list that a directive beside it is about."""
+    head, slash, name = directive.partition("/")
+    if head != prefix or not slash:
+        raise PatchError(error)
+    return name
+
+
+def _unknown(directive: Any, patch: Document) -> PatchError:
+    said = directive if isinstance(directive, str) else f"%!s({type_name(directive)}={printed(directive)})"
+    return PatchError(f"unknown patch type: {said} in map: {printed(patch)}")
