@@ -5,12 +5,14 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
 from steersman.api import templates
 from steersman.api.conditions import find
 from steersman.api.errors import AlreadyExists, Cause, Conflict, Forbidden, NotFound
+from steersman.api.generated import load
 from steersman.api.kinds import (
     Condition,
     Deployment,
@@ -18,8 +20,10 @@ from steersman.api.kinds import (
     DeploymentStrategy,
     LabelSelector,
     LabelSelectorRequirement,
+    Object,
     ReplicaSet,
 )
+from steersman.api.scheme import encode, kind_of
 from steersman.controllers.deployment import decide
 from steersman.controllers.deployment.family import size
 from steersman.controllers.deployment.revision import HISTORY, REVISION
@@ -595,3 +599,26 @@ def test_a_set_that_no_longer_matches_is_released_and_another_takes_its_place() 
     stray = replicaset(owner, "v1", 3, labels={"app": "db"})
     actions, _ = run(owner, stray)
     assert [type(action) for action in actions] == [Patch, Create, Emit, UpdateStatus]
+
+
+def full(obj: Object) -> Any:
+    """The same object with every field of its kind, as the in-process server has it."""
+    kind = kind_of(obj)
+    return msgspec.json.decode(encode(kind, obj), type=load(kind.group, kind.version, kind.name).type)
+
+
+def test_objects_with_every_field_lead_to_the_same_round() -> None:
+    owner, old = settled(4)
+    owner = replace(owner, spec=replace(owner.spec, template=pod_template("v2")))
+    views, verdict = run(owner, old)
+    fulls, same = run(full(owner), full(old))
+    assert [type(action) for action in fulls] == [type(action) for action in views]
+    assert [action.message for action in fulls if isinstance(action, Emit)] == [
+        action.message for action in views if isinstance(action, Emit)
+    ]
+    assert verdict == same
+
+
+def test_a_finished_rollout_of_objects_with_every_field_says_nothing() -> None:
+    owner, rs = settled()
+    assert run(full(owner), full(rs)) == ([], Rest("complete: 3 of 3 updated and available"))

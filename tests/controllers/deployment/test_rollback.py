@@ -147,6 +147,11 @@ def test_a_wish_that_is_no_number_is_none(wish: str) -> None:
     assert rollback.asked(asking(wish)) is None
 
 
+def test_the_wish_is_where_the_api_server_puts_it() -> None:
+    wish = {"deprecated.deployment.rollback.to": "7"}
+    assert rollback.asked(deployment(annotations=wish)) == 7
+
+
 def test_a_paused_deployment_does_not_roll_back_and_keeps_its_history_for_it() -> None:
     owner = asking("1")
     owner = replace(owner, spec=replace(owner.spec, paused=True, revisionHistoryLimit=0))

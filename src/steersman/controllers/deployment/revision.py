@@ -18,7 +18,7 @@ from steersman.controllers.deployment.scale import DESIRED, MAX
 
 REVISION = "deployment.kubernetes.io/revision"
 HISTORY = "deployment.kubernetes.io/revision-history"
-ROLLBACK = "deprecated.deployment.rollback.revision"
+ROLLBACK = "deprecated.deployment.rollback.to"
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 HISTORY_LENGTH = 2000
