@@ -88,6 +88,12 @@ def conflict(group: str, plural: str, name: str, why: str) -> Conflict:
     )
 
 
+def other_uid(group: str, plural: str, name: str, asked: str, found: str) -> Conflict:
+    """Another object of the same name than the one that was meant."""
+    why = f"Precondition failed: UID in precondition: {asked}, UID in object meta: {found}"
+    return conflict(group, plural, name, why)
+
+
 def forbidden(group: str, plural: str, name: str, why: str, causes: tuple[Cause, ...] = ()) -> Forbidden:
     subject = named(group, plural) + (f" {quote(name)}" if name else "")
     return Forbidden(
@@ -134,6 +140,11 @@ def unsupported(group: str, plural: str, action: str) -> MethodNotAllowed:
 
 def too_many(message: str, retry_after: float = 0.0, causes: tuple[Cause, ...] = ()) -> TooManyRequests:
     return TooManyRequests(message, reason="TooManyRequests", causes=causes, retry_after=retry_after or None)
+
+
+def success() -> dict[str, Any]:
+    """What a request is answered with that made no object."""
+    return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 
 
 # -- fields -----------------------------------------------------------------------------------

@@ -122,13 +122,18 @@ class VirtualLoop(asyncio.BaseEventLoop):
         if self._failure is None:
             self._failure = error
 
+    def check(self) -> None:
+        """Raise what the loop was failed with, if nobody ran it since."""
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
+
     # -- one turn -----------------------------------------------------------------------------
 
     def _run_once(self) -> None:
         """Run what is ready; when nothing is, let time pass."""
         if self._failure is not None:
-            failure, self._failure = self._failure, None
-            raise failure
+            self.check()
         now, timers, upkeep = self._now, self._timers, self._upkeep
         if (timers and timers[0][0] <= now) or (upkeep and upkeep[0][0] <= now):
             self._collect()

@@ -1,0 +1,218 @@
+"""Bodies to full structs, and full structs to documents.
+
+A body may be a document, raw JSON, a view of `steersman.api.kinds` (whose parts may again be raw or
+full structs) or the full struct itself. What is a full struct already is kept as it is and shared, never
+copied; what has to be built is built once.
+
+Like the real server this keeps `Time` in whole seconds and in UTC, and takes null for absent.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from operator import is_
+from typing import Any, NamedTuple, TypeAlias
+
+import msgspec
+
+from steersman.api.generated.core_v1 import PodSpec
+from steersman.api.generated.merge import Field, fields_of
+from steersman.api.kinds import EMPTY, Struct
+
+Turn: TypeAlias = Callable[[Any], Any]
+
+_encoder = msgspec.json.Encoder()
+_decoders: dict[type, msgspec.json.Decoder[Any]] = {}
+_turns: dict[type, tuple[tuple[str, Turn, Any], ...]] = {}
+_views: dict[tuple[type, type], tuple[_Part, ...]] = {}
+
+
+def adopt(type_: type[Any], body: object) -> Any:
+    """The body as a full struct. Raises `ValueError` for what is no such object."""
+    if type(body) is type_:
+        return _settled(body)
+    if isinstance(body, msgspec.Struct):
+        return _built(type_, body)
+    if isinstance(body, (msgspec.Raw, bytes)):
+        return _settled(_decode(type_, bytes(body)))
+    if isinstance(body, Mapping):
+        return _settled(_read(type_, body))
+    raise ValueError(f"Expected `object`, got `{type(body).__name__}`")
+
+
+def plain(value: Any) -> Any:
+    """A full struct, or any part of one, as it looks on the wire: dicts, lists and scalars."""
+    return msgspec.json.decode(_encoder.encode(value))
+
+
+def document(api_version: str, kind: str, obj: Any) -> dict[str, Any]:
+    """A full struct as a plain document, with its ``apiVersion`` and ``kind``."""
+    return {"apiVersion": api_version, "kind": kind, **plain(obj)}
+
+
+# -- documents --------------------------------------------------------------------------------
+
+
+def _read(type_: type[Any], body: Mapping[str, Any]) -> Any:
+    try:
+        return msgspec.convert(body, type_)
+    except msgspec.ValidationError:
+        # Null is absent everywhere in the API. Few documents have any, so look only when one does not fit.
+        return msgspec.convert(without_nulls(body), type_)
+
+
+def _decode(type_: type[Any], raw: bytes) -> Any:
+    decoder = _decoders.get(type_)
+    if decoder is None:
+        decoder = _decoders[type_] = msgspec.json.Decoder(type_)
+    try:
+        return decoder.decode(raw)
+    except msgspec.ValidationError:
+        return _read(type_, msgspec.json.decode(raw))
+
+
+def without_nulls(value: Any) -> Any:
+    """A document without its nulls; those in lists stay, since removing them would move the others."""
+    if isinstance(value, Mapping):
+        return {key: without_nulls(item) for key, item in value.items() if item is not None}
+    if isinstance(value, (list, tuple)):
+        return [without_nulls(item) for item in value]
+    return value
+
+
+# -- structs ----------------------------------------------------------------------------------
+
+
+class _Part(NamedTuple):
+    """A field of a full struct, and what makes any value into the one it has there."""
+
+    name: str
+    turn: Turn | None
+    default: Any
+    """What it has when nobody says anything; `_NONE` where that is made anew each time."""
+
+
+_NONE = object()
+
+
+def _settled(obj: Any) -> Any:
+    """A full struct whose parts are full structs too and whose times are as the server keeps them.
+
+    Controllers put parts of views into full structs they were given (a condition into a status).
+    Itself where there is nothing to change.
+    """
+    changes = {}
+    for name, turn, default in _turned(type(obj)):
+        value = getattr(obj, name)
+        if value is not default and value is not None:
+            turned = turn(value)
+            if turned is not value:
+                changes[name] = turned
+    return msgspec.structs.replace(obj, **changes) if changes else obj
+
+
+def _built(type_: type[Any], body: msgspec.Struct) -> Any:
+    """A full struct from a view: from the fields both have."""
+    values = {}
+    for name, turn, default in _shared(type_, type(body)):
+        value = getattr(body, name)
+        if value is not default and value is not None:
+            values[name] = value if turn is None else turn(value)
+    return type_(**values)
+
+
+def _turned(type_: type) -> tuple[tuple[str, Turn, Any], ...]:
+    """The fields of a struct that may need a turn: structs, maps and times.
+
+    Pod specs are never looked into: whoever passes one on got it from here.
+    """
+    known = _turns.get(type_)
+    if known is None:
+        parts = () if type_ is PodSpec else _parts(type_)
+        known = tuple(
+            (part.name, part.turn, part.default)
+            for part in parts
+            if part.turn is not None and part.turn is not tuple
+        )
+        _turns[type_] = known
+    return known
+
+
+def _shared(type_: type[Struct], view: type) -> tuple[_Part, ...]:
+    """The fields a struct has in common with a view of it."""
+    known = _views.get((type_, view))
+    if known is None:
+        known = tuple(part for part in _parts(type_) if hasattr(view, part.name))
+        _views[type_, view] = known
+    return known
+
+
+def _parts(type_: type[Struct]) -> tuple[_Part, ...]:
+    defaults = {info.name: info.default for info in msgspec.structs.fields(type_)}
+    return tuple(
+        _Part(
+            field.attribute,
+            _turn(type_, field),
+            _NONE if defaults[field.attribute] is msgspec.NODEFAULT else defaults[field.attribute],
+        )
+        for field in fields_of(type_).values()
+    )
+
+
+def _turn(owner: type, field: Field) -> Turn | None:
+    """What makes any value of a field into the one a full struct has there."""
+    struct = field.struct
+    if struct is None:
+        if field.type is datetime:
+            return _instant if _is_micro(owner, field) else _whole_seconds
+        if field.shape == "map":
+            return _map
+        return tuple if field.shape == "list" else None
+
+    def one(value: Any) -> Any:
+        return _settled(value) if type(value) is struct else adopt(struct, value)
+
+    if field.shape == "object":
+        return one
+    if field.shape == "list":
+        return lambda items: _each(one, items)
+    return lambda items: {key: one(item) for key, item in items.items()} or EMPTY
+
+
+def _map(value: Mapping[str, Any]) -> Mapping[str, Any]:
+    # An empty map is not told from none at all, and is not written.
+    return value or EMPTY
+
+
+def _each(turn: Turn, items: Sequence[Any]) -> tuple[Any, ...]:
+    turned = tuple([turn(item) for item in items])
+    same = type(items) is tuple and all(map(is_, turned, items))
+    return items if same else turned  # type: ignore[return-value]
+
+
+# -- time -------------------------------------------------------------------------------------
+
+
+def _instant(value: Any) -> datetime | None:
+    """An instant in UTC, from a datetime or from text; empty text is none."""
+    if isinstance(value, str):
+        value = msgspec.convert(value, datetime) if value else None
+    if value is not None and value.tzinfo is not UTC:
+        value = value.astimezone(UTC)
+    return value  # type: ignore[no-any-return]
+
+
+def _whole_seconds(value: Any) -> datetime | None:
+    instant = _instant(value)
+    return instant.replace(microsecond=0) if instant is not None and instant.microsecond else instant
+
+
+def _is_micro(owner: type, field: Field) -> bool:
+    """Whether a field keeps microseconds. Both sorts are datetimes, so only the declaration tells."""
+    for cls in owner.__mro__:
+        note = inspect.get_annotations(cls).get(field.attribute)
+        if note is not None:
+            return "MicroTime" in str(note)
+    return False

@@ -1,0 +1,154 @@
+"""The server: a store, what is served from it, and what it needs from outside: time and chance."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from random import Random
+from typing import Any, Literal, Protocol, TypeAlias
+
+from msgspec.structs import replace
+
+from steersman.server import problems
+from steersman.server.metadata import uid
+from steersman.server.resources import Registry, Resource
+from steersman.server.store import Store, Table, path
+
+
+class Clock(Protocol):
+    """What the server needs of `steersman.runtime.clock.Clock`."""
+
+    @property
+    def random(self) -> Random: ...
+
+    def now(self) -> datetime: ...
+
+
+Operation: TypeAlias = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
+
+
+@dataclass(frozen=True, slots=True)
+class Attributes:
+    """A request as admission sees it."""
+
+    operation: Operation
+    resource: Resource
+    subresource: str
+    namespace: str
+    name: str
+    obj: Any
+    """What shall be; None for a deletion."""
+    old: Any
+    """What is; None for a creation."""
+    user: str
+
+
+Admit: TypeAlias = Callable[["Server", Attributes], Any]
+"""Answers with the object as it may be stored, or refuses."""
+
+
+class Server:
+    """An API server without its edge: `steersman.server.verbs` work on it."""
+
+    def __init__(self, clock: Clock, *, store: Store | None = None, names: Random | None = None) -> None:
+        """``names`` is where generated names and uids come from; the clock's randomness by default."""
+        self.clock = clock
+        self.store = store or Store()
+        self.registry = Registry()
+        self.admission: tuple[Admit, ...] = ()
+        """In the order they are asked, after the namespace's life cycle was seen to."""
+        self._names = names
+        self._mortal: dict[str, deque[tuple[datetime, str, str]]] = {}
+
+    @property
+    def names(self) -> Random:
+        """Where generated names and uids come from."""
+        return self._names or self.clock.random
+
+    def now(self) -> datetime:
+        """The time as it is written into objects: in whole seconds."""
+        return self.clock.now().replace(microsecond=0)
+
+    def uid(self) -> str:
+        """An identity no other object has."""
+        return uid(self.names)
+
+    def table(self, resource: Resource) -> Table:
+        """Where a resource's objects are."""
+        return self.store.table(resource.id)
+
+    def fork(self, clock: Clock | None = None) -> Server:
+        """A server with the same state, to go on separately."""
+        fork = Server(clock or self.clock, store=self.store.fork(), names=self._names)
+        fork.registry = self.registry
+        fork.admission = self.admission
+        fork._mortal = {name: deque(due) for name, due in self._mortal.items()}
+        return fork
+
+    # -- the only places that read and write one object ---------------------------------------
+
+    def get(self, resource: Resource, namespace: str, name: str) -> Any:
+        """One object. Raises `NotFound`."""
+        if resource.strategy.ttl is not None:
+            self.reap(resource)
+        obj = self.store.table(resource.id).get(path(namespace, name))
+        if obj is None:
+            raise problems.not_found(resource.group, resource.plural, name)
+        return obj
+
+    def write(self, resource: Resource, key: str, obj: Any) -> Any:
+        """Store an object; answers with what it is now, at its new version."""
+        obj = replace(obj, metadata=replace(obj.metadata, resourceVersion=self.store.version))
+        self.store.table(resource.id).put(key, obj)
+        ttl = resource.strategy.ttl
+        if ttl is not None:
+            until = self.clock.now() + timedelta(seconds=ttl)
+            due = self._mortal.setdefault(resource.id, deque())
+            due.append((until, key, obj.metadata.resourceVersion))
+        return obj
+
+    def rewrite(
+        self, resource: Resource, namespace: str, name: str, make: Callable[[Any], Any], *, uid: str = ""
+    ) -> Any:
+        """Change an object on the server's own account: past strategies and validation."""
+        old = self.get(resource, namespace, name)
+        if uid and uid != old.metadata.uid:
+            raise problems.other_uid(resource.group, resource.plural, name, uid, old.metadata.uid)
+        new = make(old)
+        return old if new == old else self.write(resource, path(namespace, name), new)
+
+    def admit(
+        self,
+        operation: Operation,
+        resource: Resource,
+        subresource: str,
+        namespace: str,
+        name: str,
+        obj: Any,
+        old: Any,
+        user: str,
+    ) -> Any:
+        """Ask everybody who may change or refuse a request."""
+        for admit in self.admission:
+            request = Attributes(operation, resource, subresource, namespace, name, obj, old, user)
+            obj = admit(self, request)
+        return obj
+
+    # -- objects that go by themselves --------------------------------------------------------
+
+    def reap(self, resource: Resource) -> None:
+        """Remove the objects of a resource whose time has come.
+
+        Asked before each use of such a resource, so nobody sees one that outlived its time.
+        """
+        due = self._mortal.get(resource.id)
+        if not due:
+            return
+        now, table = self.clock.now(), self.table(resource)
+        while due and due[0][0] <= now:
+            _, key, version = due.popleft()
+            obj = table.get(key)
+            if obj is not None and obj.metadata.resourceVersion == version:
+                table.remove(key)

@@ -1,0 +1,139 @@
+"""Evictions: a deletion that asks the pod's disruption budget first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from steersman.api.errors import ApiError, Cause, ServerError
+from steersman.api.generated.core_v1 import Pod, PodCondition
+from steersman.api.generated.policy_v1 import Eviction, PodDisruptionBudget
+from steersman.api.selectors import compile_selector
+from steersman.server import problems
+from steersman.server.convert import adopt
+from steersman.server.core import Server
+from steersman.server.deletion import Options
+from steersman.server.pods import conditioned
+from steersman.server.removal import delete, intended
+from steersman.server.resources import Resource
+from steersman.server.watch import Selection
+
+_MOST_DISRUPTED = 2000
+
+
+def evict(
+    server: Server, pods: Resource, namespace: str, name: str, body: object, user: str
+) -> dict[str, Any]:
+    """Delete a pod if its disruption budget allows it."""
+    eviction = adopt(Eviction, body)
+    if eviction.metadata.name and eviction.metadata.name != name:
+        raise problems.bad_request("name in URL does not match name in Eviction object")
+    wish = eviction.deleteOptions
+    options = Options()
+    if wish is not None:
+        limits = wish.preconditions
+        options = Options(
+            uid=(limits.uid if limits is not None else None) or "",
+            version=(limits.resourceVersion if limits is not None else None) or "",
+            propagation=wish.propagationPolicy,
+            grace=wish.gracePeriodSeconds,
+        )
+    pod: Pod = server.get(pods, namespace, name)
+    intended(pods, pod, options)
+    if pod.status.phase not in ("Succeeded", "Failed", "Pending") and pod.metadata.deletionTimestamp is None:
+        _spend(server, pod)
+    doomed = PodCondition(
+        type="DisruptionTarget",
+        status="True",
+        reason="EvictionByEvictionAPI",
+        message="Eviction API: evicting",
+    )
+    now = server.now()
+    server.rewrite(
+        pods,
+        namespace,
+        name,
+        lambda pod: replace(
+            pod, status=replace(pod.status, conditions=conditioned(pod.status.conditions, doomed, now))
+        ),
+    )
+    delete(server, pods, namespace, name, options._replace(version=""), user=user)
+    return problems.success()
+
+
+def _spend(server: Server, pod: Pod) -> None:
+    """Take one disruption from the pod's budget, if it has one; refuse where none is left."""
+    resource = server.registry.find("policy", "v1", "poddisruptionbudgets")
+    meta = pod.metadata
+    budgets: list[PodDisruptionBudget] = [
+        budget for budget in server.table(resource).select(Selection(meta.namespace)) if _covers(budget, pod)
+    ]
+    if not budgets:
+        return
+    if len(budgets) > 1:
+        raise ServerError(
+            "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+        )
+    budget = budgets[0]
+    status = budget.status
+    if not any(c.type == "Ready" and c.status == "True" for c in pod.status.conditions):
+        if budget.spec.unhealthyPodEvictionPolicy == "AlwaysAllow":
+            return
+        if status.currentHealthy >= status.desiredHealthy > 0:
+            return
+    _allowed(budget)
+    spent = replace(
+        status,
+        disruptionsAllowed=status.disruptionsAllowed - 1,
+        disruptedPods={**status.disruptedPods, meta.name: server.now()},
+    )
+    server.rewrite(resource, meta.namespace, budget.metadata.name, lambda old: replace(old, status=spent))
+
+
+def _covers(budget: PodDisruptionBudget, pod: Pod) -> bool:
+    try:
+        return compile_selector(budget.spec.selector).matches(pod.metadata.labels)
+    except ValueError:
+        return False
+
+
+def _allowed(budget: PodDisruptionBudget) -> None:
+    name, status = budget.metadata.name, budget.status
+    if status.observedGeneration < budget.metadata.generation:
+        raise _exhausted(f"The disruption budget {name} is still being processed by the server.", 10)
+    if status.disruptionsAllowed < 0:
+        raise problems.forbidden("policy", "poddisruptionbudget", name, "pdb disruptions allowed is negative")
+    if len(status.disruptedPods) > _MOST_DISRUPTED:
+        raise problems.forbidden(
+            "policy",
+            "poddisruptionbudget",
+            name,
+            "DisruptedPods map too big - too many evictions not confirmed by PDB controller",
+        )
+    if status.disruptionsAllowed == 0:
+        raise _exhausted(_why_exhausted(budget), 0)
+
+
+def _why_exhausted(budget: PodDisruptionBudget) -> str:
+    name, status = budget.metadata.name, budget.status
+    condition = next((c for c in status.conditions if c.type == "DisruptionAllowed"), None)
+    said = condition.message if condition is not None and condition.status == "False" else ""
+    if condition is not None and said and condition.reason == "SyncFailed":
+        return f"The disruption budget {name} does not allow evicting pods currently because it failed sync: {said}"
+    if status.currentHealthy <= status.desiredHealthy:
+        return (
+            f"The disruption budget {name} needs {status.desiredHealthy} healthy pods "
+            f"and has {status.currentHealthy} currently"
+        )
+    if condition is not None and said:
+        return f"The disruption budget {name} does not allow evicting pods currently ({condition.reason}): {said}"
+    return f"The disruption budget {name} does not allow evicting pods currently"
+
+
+def _exhausted(why: str, retry: float) -> ApiError:
+    return problems.too_many(
+        "Cannot evict pod as it would violate the pod's disruption budget.",
+        retry,
+        (Cause("DisruptionBudget", why, ""),),
+    )

@@ -1,0 +1,45 @@
+"""The namespace's part in admission: nothing is created where there is no namespace, or one that is going."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from steersman.api.errors import Cause
+from steersman.server import problems
+from steersman.server.core import Server
+from steersman.server.namespaces import IMMORTAL
+from steersman.server.resources import Resource
+
+
+def creating(server: Server, resource: Resource, namespace: str, obj: Any) -> None:
+    """Refuse a creation in a namespace that does not exist or is being deleted."""
+    found = server.store.table("namespaces").get(namespace)
+    if found is None:
+        raise problems.not_found("", "namespaces", namespace)
+    if found.status.phase == "Terminating":
+        meta = obj.metadata
+        raise problems.forbidden(
+            resource.group,
+            resource.plural,
+            meta.name or meta.generateName or "Unknown",
+            f"unable to create new content in namespace {namespace} because it is being terminated",
+            (
+                Cause(
+                    "NamespaceTerminating",
+                    f"namespace {namespace} is being terminated",
+                    "metadata.namespace",
+                ),
+            ),
+        )
+
+
+def updating(server: Server, namespace: str) -> None:
+    """Refuse an update in a namespace that does not exist."""
+    if server.store.table("namespaces").get(namespace) is None:
+        raise problems.not_found("", "namespaces", namespace)
+
+
+def deleting(resource: Resource, name: str) -> None:
+    """Refuse to delete the namespaces a cluster cannot do without."""
+    if resource.id == "namespaces" and name in IMMORTAL:
+        raise problems.forbidden("", "namespaces", name, "this namespace may not be deleted")

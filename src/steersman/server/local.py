@@ -1,0 +1,253 @@
+"""`Api` in the same process: the server's own frozen structs, nothing serialised.
+
+Whoever asks with a view of a kind is given the full struct, which has all the view's fields; whoever asks
+for documents is given documents. Every request takes one turn of the event loop before it is served, so
+others get theirs between any two requests of a client, as they would over a network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Literal, TypeVar
+
+from steersman.api.errors import NotFound
+from steersman.api.scheme import Kind
+from steersman.client.api import Page, Unreadable, WatchEvent
+from steersman.server import listing, patching, problems, subresources, verbs
+from steersman.server.convert import adopt, document
+from steersman.server.core import Server
+from steersman.server.deletion import Options
+from steersman.server.resources import Resource
+from steersman.server.selection import select
+from steersman.server.stream import Stream, turn
+from steersman.server.watch import Subscription
+
+T = TypeVar("T")
+
+
+class LocalApi:
+    """A client of a server in the same process."""
+
+    def __init__(self, server: Server, user: str = "system:admin") -> None:
+        self.server = server
+        self.user = user
+
+    # -- reading ------------------------------------------------------------------------------
+
+    async def get(self, kind: Kind[T], namespace: str, name: str) -> T:
+        await turn()
+        resource = self.server.registry.of(kind)
+        return _answer(kind, resource, self.server.get(resource, _scope(resource, namespace), name))
+
+    async def list(
+        self,
+        kind: Kind[T],
+        namespace: str = "",
+        *,
+        label_selector: str = "",
+        field_selector: str = "",
+        limit: int = 0,
+        continue_: str = "",
+        resource_version: str = "",
+        resource_version_match: Literal["", "Exact", "NotOlderThan"] = "",
+    ) -> Page[T | Unreadable]:
+        await turn()
+        resource = self.server.registry.of(kind)
+        self.server.reap(resource)
+        found = listing.page(
+            self.server.store,
+            self.server.table(resource),
+            select(resource, namespace, label_selector, field_selector),
+            limit=limit,
+            continue_=continue_,
+            version=resource_version,
+            match=resource_version_match,
+        )
+        items = found.items
+        if kind.type is dict:
+            items = [_answer(kind, resource, obj) for obj in items]
+        return Page(items, str(found.revision), found.continue_)
+
+    def watch(
+        self,
+        kind: Kind[T],
+        namespace: str = "",
+        *,
+        label_selector: str = "",
+        field_selector: str = "",
+        resource_version: str = "",
+        send_initial_events: bool = False,
+        timeout_seconds: int | None = None,
+    ) -> AsyncIterator[WatchEvent[T | Unreadable]]:
+        server = self.server
+
+        def begin() -> Subscription:
+            resource = server.registry.of(kind)
+            server.reap(resource)
+            selection = select(resource, namespace, label_selector, field_selector)
+            version = listing.parse_version(resource_version)
+            if send_initial_events and version > server.store.revision:
+                raise problems.too_new(version, server.store.revision)
+            since = None if send_initial_events else version or None
+            return server.table(resource).watch(selection, since=since, initial_end=send_initial_events)
+
+        def shape(obj: Any) -> T:
+            return _answer(kind, server.registry.of(kind), obj)
+
+        return Stream(
+            server.store, begin, shape=shape if kind.type is dict else None, timeout=timeout_seconds
+        )
+
+    # -- writing ------------------------------------------------------------------------------
+
+    async def create(self, kind: Kind[T], namespace: str, body: object) -> T:
+        await turn()
+        resource = self.server.registry.of(kind)
+        obj = _body(resource, body)
+        return _answer(kind, resource, verbs.create(self.server, resource, namespace, obj, user=self.user))
+
+    async def update(self, kind: Kind[T], namespace: str, name: str, body: object) -> T:
+        await turn()
+        resource = self.server.registry.of(kind)
+        obj = _body(resource, body)
+        namespace = _scope(resource, namespace)
+        updated = verbs.update(self.server, resource, namespace, name, obj, user=self.user)
+        return _answer(kind, resource, updated)
+
+    async def update_status(self, kind: Kind[T], namespace: str, name: str, body: object) -> T:
+        await turn()
+        resource = self.server.registry.of(kind)
+        obj = _body(resource, body)
+        namespace = _scope(resource, namespace)
+        updated = verbs.update_status(self.server, resource, namespace, name, obj, user=self.user)
+        return _answer(kind, resource, updated)
+
+    async def patch(
+        self,
+        kind: Kind[T],
+        namespace: str,
+        name: str,
+        body: object,
+        *,
+        content_type: str = patching.MERGE,
+        subresource: str = "",
+        field_manager: str = "",
+        force: bool = False,
+    ) -> T:
+        await turn()
+        resource = self.server.registry.of(kind)
+        namespace = _scope(resource, namespace)
+        if subresource == "scale":
+            _has(resource, "scale")
+            answer: Any = subresources.scale(
+                self.server,
+                resource,
+                namespace,
+                name,
+                lambda scale: patching.applied(scale, body, content_type),
+                self.user,
+            )
+            return answer  # type: ignore[no-any-return]
+        patched = verbs.patch(
+            self.server,
+            resource,
+            namespace,
+            name,
+            lambda old: patching.patched(resource, old, body, content_type),
+            subresource=subresource,
+            user=self.user,
+        )
+        return _answer(kind, resource, patched)
+
+    async def delete(
+        self,
+        kind: Kind[Any],
+        namespace: str,
+        name: str,
+        *,
+        uid: str = "",
+        resource_version: str = "",
+        propagation: str | None = None,
+        grace: int | None = None,
+    ) -> None:
+        await turn()
+        resource = self.server.registry.of(kind)
+        options = Options(uid, resource_version, propagation, grace)
+        verbs.delete(self.server, resource, _scope(resource, namespace), name, options, user=self.user)
+
+    async def delete_collection(
+        self,
+        kind: Kind[Any],
+        namespace: str,
+        *,
+        label_selector: str = "",
+        field_selector: str = "",
+        propagation: str | None = None,
+    ) -> None:
+        await turn()
+        resource = self.server.registry.of(kind)
+        if resource.namespaced and not namespace:
+            raise problems.unsupported(resource.group, resource.plural, "deletecollection")
+        selection = select(resource, namespace, label_selector, field_selector)
+        options = Options(propagation=propagation)
+        verbs.delete_collection(self.server, resource, selection, options, user=self.user)
+
+    async def subresource(
+        self,
+        kind: Kind[Any],
+        namespace: str,
+        name: str,
+        subresource: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        verb: Literal["get", "create", "update"] = "create",
+    ) -> dict[str, Any]:
+        await turn()
+        resource = self.server.registry.of(kind)
+        _has(resource, subresource)
+        namespace = _scope(resource, namespace)
+        return subresources.call(
+            self.server, resource, namespace, name, subresource, verb, body or {}, self.user
+        )
+
+
+def _scope(resource: Resource, namespace: str) -> str:
+    return namespace if resource.namespaced else ""
+
+
+def _has(resource: Resource, subresource: str) -> None:
+    if subresource not in resource.subresources:
+        raise NotFound("the server could not find the requested resource", reason="NotFound")
+
+
+def _answer(kind: Kind[T], resource: Resource, obj: Any) -> T:
+    if kind.type is dict:
+        return document(resource.api_version, resource.kind, obj)  # type: ignore[return-value]
+    return obj  # type: ignore[no-any-return]
+
+
+def _body(resource: Resource, body: object) -> Any:
+    """The body of a request as a full struct. Raises `BadRequest` for what is none."""
+    if isinstance(body, Mapping):
+        _meant(resource, body)
+    try:
+        return adopt(resource.type, body)
+    except ValueError as error:
+        raise problems.bad_request(
+            f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {error}'
+        ) from None
+
+
+def _meant(resource: Resource, body: Mapping[str, Any]) -> None:
+    """A document that says what it is must be what the path says."""
+    version, kind = body.get("apiVersion"), body.get("kind")
+    if version and version != resource.api_version:
+        raise problems.bad_request(
+            f"the API version in the data ({version}) does not match the expected API version "
+            f"({resource.api_version})"
+        )
+    if kind and kind != resource.kind:
+        raise problems.bad_request(
+            f'{kind} in version "{resource.version}" cannot be handled as a {resource.kind}: '
+            f"converting ({resource.group}.{kind}) to ({resource.group}.{resource.kind}): unknown conversion"
+        )

@@ -1,0 +1,119 @@
+"""Patches of stored objects: only the parts a patch speaks of are taken apart and put together again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from steersman.api.errors import ApiError, Cause, Invalid, TooLarge, UnsupportedMediaType
+from steersman.api.generated.merge import fields_of
+from steersman.api.kinds import Struct
+from steersman.api.patch import PatchError, TooManyOperations, json, merge, schema_of, strategic
+from steersman.server import problems
+from steersman.server.convert import adopt, plain
+from steersman.server.resources import Resource
+
+MERGE = "application/merge-patch+json"
+STRATEGIC = "application/strategic-merge-patch+json"
+JSON = "application/json-patch+json"
+
+_TYPES = frozenset({"apiVersion", "kind"})
+
+
+def apply(type_: type[Struct], document: Any, body: object, content_type: str) -> Any:
+    """A plain document with a patch applied. Raises what the server refuses a bad patch with."""
+    patch = msgspec.json.decode(bytes(body)) if isinstance(body, (bytes, msgspec.Raw)) else body
+    try:
+        if content_type == MERGE:
+            return merge.apply(document, _object(patch))
+        if content_type == STRATEGIC:
+            return strategic.apply(document, _object(patch), schema_of(type_))
+        if content_type == JSON:
+            return json.apply(document, patch)  # type: ignore[arg-type]  # it checks for itself
+    except TooManyOperations as error:
+        raise TooLarge(str(error), reason="RequestEntityTooLarge") from None
+    except PatchError as error:
+        raise _refusal(error, content_type) from None
+    raise UnsupportedMediaType(
+        "the body of the request was in an unknown format - accepted media types include: "
+        f"{JSON}, {MERGE}, {STRATEGIC}",
+        reason="UnsupportedMediaType",
+    )
+
+
+def applied(obj: Any, body: object, content_type: str) -> dict[str, Any]:
+    """A struct with a patch applied, as a document."""
+    made = apply(type(obj), plain(obj), _bare(body), content_type)
+    if not isinstance(made, dict):
+        raise problems.bad_request("the patch does not leave an object")
+    return made
+
+
+def patched(resource: Resource, old: Any, body: object, content_type: str) -> Any:
+    """A stored object with a patch applied: a full struct that shares what the patch left alone."""
+    type_ = resource.type
+    fields = fields_of(type_)
+    touched = [name for name in _touched(body, content_type, list(fields)) if name in fields]
+    document = {name: plain(getattr(old, fields[name].attribute)) for name in touched}
+    document = {name: value for name, value in document.items() if value is not None}
+    made = apply(type_, document, _bare(body), content_type)
+    if not isinstance(made, Mapping):
+        raise problems.bad_request("the patch does not leave an object")
+    try:
+        full = adopt(type_, {name: value for name, value in made.items() if name in fields})
+    except ValueError as error:
+        raise problems.bad_request(
+            f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {error}'
+        ) from None
+    attributes = [fields[name].attribute for name in touched]
+    return replace(old, **{name: getattr(full, name) for name in attributes})
+
+
+def _touched(body: object, content_type: str, everything: list[str]) -> list[str]:
+    """The top-level fields a patch may change."""
+    names: dict[str, None] = {}
+    if isinstance(body, Mapping):
+        for name in body:
+            if name.startswith("$"):
+                return everything
+            names[name] = None
+        return list(names)
+    if content_type == JSON and isinstance(body, (list, tuple)):
+        for operation in body:
+            pointers = (
+                (operation.get("path"), operation.get("from")) if isinstance(operation, Mapping) else ()
+            )
+            for pointer in pointers:
+                if isinstance(pointer, str):
+                    first = pointer[1:].partition("/")[0]
+                    if not first:
+                        return everything
+                    names[first] = None
+        return list(names)
+    return everything
+
+
+def _bare(body: object) -> object:
+    """The patch without the words that only say what it is a patch of."""
+    if isinstance(body, Mapping) and not _TYPES.isdisjoint(body):
+        return {name: value for name, value in body.items() if name not in _TYPES}
+    return body
+
+
+def _object(patch: object) -> dict[str, Any]:
+    if not isinstance(patch, Mapping):
+        raise PatchError("Invalid JSON Patch")
+    return dict(patch)
+
+
+def _refusal(error: PatchError, content_type: str) -> ApiError:
+    if content_type != JSON:
+        return problems.bad_request(str(error))
+    return Invalid(
+        "the server rejected our request due to an error in our request",
+        reason="Invalid",
+        causes=(Cause("UnexpectedServerResponse", str(error), ""),),
+    )

@@ -1,0 +1,130 @@
+"""Pods: how they begin, what a status update may change, how long they are given to stop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+
+from msgspec.structs import replace
+
+from steersman.api.generated.base import Quantity as Amount
+from steersman.api.generated.core_v1 import Pod, PodCondition, PodSpec, PodStatus
+from steersman.api.quantity import Quantity
+from steersman.server.strategy import Moment
+
+_RECENT = 256
+_recent: dict[int, tuple[PodSpec, PodStatus]] = {}
+"""By the identity of a spec: that spec, and the status its pods begin with."""
+
+
+def created(pod: Pod, moment: Moment) -> Pod:
+    """A new pod is pending. Its class of service is decided once."""
+    spec = pod.spec
+    known = _recent.get(id(spec))
+    if known is None:
+        status = PodStatus(phase="Pending", qosClass=quality(spec), conditions=_gated(spec))
+        if len(_recent) >= _RECENT:
+            del _recent[next(iter(_recent))]
+        _recent[id(spec)] = known = (spec, status)
+    return replace(pod, status=known[1])
+
+
+def _gated(spec: PodSpec) -> tuple[PodCondition, ...]:
+    if not spec.schedulingGates:
+        return ()
+    return (
+        PodCondition(
+            type="PodScheduled",
+            status="False",
+            reason="SchedulingGated",
+            message="Scheduling is blocked due to non-empty scheduling gates",
+        ),
+    )
+
+
+def status_updated(new: Pod, old: Pod, moment: Moment) -> Pod:
+    """The status, and of the metadata all but the owners, which old kubelets used to break."""
+    status, before = new.status, old.status
+    status = replace(
+        status,
+        qosClass=status.qosClass or before.qosClass,
+        observedGeneration=status.observedGeneration or before.observedGeneration,
+        conditions=_observed(status.conditions, before.conditions),
+    )
+    metadata = replace(
+        new.metadata,
+        ownerReferences=old.metadata.ownerReferences,
+        deletionTimestamp=old.metadata.deletionTimestamp,
+    )
+    return replace(old, metadata=metadata, status=status)
+
+
+def _observed(new: tuple[PodCondition, ...], old: tuple[PodCondition, ...]) -> tuple[PodCondition, ...]:
+    """Conditions keep the generation they were observed at, where a writer does not say."""
+    known = {
+        condition.type: condition.observedGeneration for condition in old if condition.observedGeneration
+    }
+    if not known:
+        return new
+    return tuple(
+        condition
+        if condition.observedGeneration or condition.type not in known
+        else replace(condition, observedGeneration=known[condition.type])
+        for condition in new
+    )
+
+
+def grace(pod: Pod, asked: int | None) -> int:
+    """How long the pod is given: nothing where no kubelet has it, or nothing runs any more."""
+    if not pod.spec.nodeName or pod.status.phase in ("Failed", "Succeeded"):
+        return 0
+    period = asked if asked is not None else pod.spec.terminationGracePeriodSeconds or 0
+    return 1 if period < 0 else period
+
+
+def conditioned(
+    known: tuple[PodCondition, ...], new: PodCondition, now: datetime
+) -> tuple[PodCondition, ...]:
+    """A pod's conditions with one set, in its place; its time moves only when its status does."""
+    for i, old in enumerate(known):
+        if old.type == new.type:
+            since = old.lastTransitionTime if old.status == new.status else now
+            return (*known[:i], replace(new, lastTransitionTime=since), *known[i + 1 :])
+    return (*known, replace(new, lastTransitionTime=now))
+
+
+# -- quality of service -----------------------------------------------------------------------
+
+_COMPUTE = ("cpu", "memory")
+
+
+def quality(spec: PodSpec) -> str:
+    """The pod's QoS class: BestEffort asks for nothing, Guaranteed for exactly its limits."""
+    if spec.resources is not None:
+        parts = [spec.resources]
+    else:
+        parts = [container.resources for container in (*spec.containers, *spec.initContainers)]
+    requests = _sum(part.requests for part in parts)
+    limits = _sum(part.limits for part in parts)
+    if not requests and not limits:
+        return "BestEffort"
+    bounded = all(name in _sum((part.limits,)) for part in parts for name in _COMPUTE)
+    if (
+        bounded
+        and len(requests) == len(limits)
+        and all(limits.get(name) == requests[name] for name in requests)
+    ):
+        return "Guaranteed"
+    return "Burstable"
+
+
+def _sum(lists: Iterable[Mapping[str, Amount]]) -> dict[str, Quantity]:
+    """Amounts of compute resources, added up; zeros do not count."""
+    total: dict[str, Quantity] = {}
+    for amounts in lists:
+        for name in _COMPUTE:
+            if name in amounts:
+                amount = Quantity.parse(amounts[name])
+                if amount.sign > 0:
+                    total[name] = total[name] + amount if name in total else amount
+    return total

@@ -1,0 +1,314 @@
+"""What is served: every built-in resource with its struct and its strategy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+
+from steersman.api.errors import NotFound
+from steersman.api.generated import Resource as Row
+from steersman.api.generated import load, resources
+from steersman.api.labels import subdomain_errors
+from steersman.api.scheme import Kind
+from steersman.server import jobs, names, namespaces, pods, volumes
+from steersman.server.defaulting import default_for
+from steersman.server.strategy import (
+    Counts,
+    Dependents,
+    NameRule,
+    Strategy,
+    as_given,
+    as_new,
+    old_status,
+    only_status,
+    without_status,
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Resource:
+    """One served resource: how it is called, what it is made of, how it behaves."""
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+    namespaced: bool
+    type: type[Any]
+    strategy: Strategy
+    subresources: tuple[str, ...] = ()
+
+    @property
+    def id(self) -> str:
+        """The name of its table, and how RBAC and messages call it: ``deployments.apps``."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+
+class Registry:
+    """The resources of a server, made when first asked for."""
+
+    def __init__(self) -> None:
+        self._rows = {(row.group, row.version, row.plural): row for row in resources()}
+        self._resources: dict[tuple[str, str, str], Resource] = {}
+        self._kinds: dict[Kind[Any], Resource] = {}
+
+    def of(self, kind: Kind[Any]) -> Resource:
+        """The resource a client means by a kind. Raises `NotFound` where none is served."""
+        resource = self._kinds.get(kind)
+        if resource is None:
+            resource = self._kinds[kind] = self.find(kind.group, kind.version, kind.plural)
+        return resource
+
+    def find(self, group: str, version: str, plural: str) -> Resource:
+        """The resource at a path. Raises `NotFound` where none is served."""
+        key = group, version, plural
+        resource = self._resources.get(key)
+        if resource is None:
+            row = self._rows.get(key)
+            if row is None:
+                raise NotFound("the server could not find the requested resource", reason="NotFound")
+            resource = self._resources[key] = _resource(row)
+        return resource
+
+    def add(self, resource: Resource) -> None:
+        """Serve one more resource, or one in place of another."""
+        self._resources[resource.group, resource.version, resource.plural] = resource
+        self._kinds.clear()
+
+
+def _resource(row: Row) -> Resource:
+    type_ = load(row.group, row.version, row.kind).type
+    id_ = f"{row.plural}.{row.group}" if row.group else row.plural
+    return Resource(
+        row.group,
+        row.version,
+        row.kind,
+        row.plural,
+        row.namespaced,
+        type_,
+        _strategy(row, id_, type_),
+        tuple(subresource.name for subresource in row.subresources),
+    )
+
+
+def _strategy(row: Row, id_: str, type_: type[Any]) -> Strategy:
+    has_status = any(subresource.name == "status" for subresource in row.subresources)
+    strategy = Strategy(
+        default=default_for(row.group, row.kind),
+        created=without_status(type_) if has_status else as_given,
+        updated=old_status if has_status else as_new,
+        status_updated=only_status(_STATUS_KEEPS.get(id_, ())) if has_status else None,
+        counts=_COUNTED.get(id_),
+        names=_NAMES.get(id_, subdomain_errors),
+        create_on_update=id_ in _CREATED_BY_UPDATE,
+        unconditional=id_ not in _CONDITIONAL,
+        dependents=_DEPENDENTS.get(id_, "delete"),
+        fields=_FIELDS.get(id_, {}),
+    )
+    return replace(strategy, **_PECULIAR.get(id_, {}))
+
+
+# -- status -----------------------------------------------------------------------------------
+
+_ALL_METADATA = ("labels", "annotations", "finalizers", "ownerReferences")
+_STATUS_KEEPS: Mapping[str, tuple[str, ...]] = {
+    "deployments.apps": ("labels",),
+    "pods": ("ownerReferences",),
+    "resourceclaims.resource.k8s.io": _ALL_METADATA,
+    "servicecidrs.networking.k8s.io": _ALL_METADATA,
+    "validatingadmissionpolicies.admissionregistration.k8s.io": _ALL_METADATA,
+    "volumeattachments.storage.k8s.io": _ALL_METADATA,
+}
+"""The metadata a status update leaves alone; by default it writes all of it."""
+
+# -- generations ------------------------------------------------------------------------------
+
+
+def _field_changed(name: str) -> Counts:
+    return lambda new, old: getattr(new, name) != getattr(old, name)
+
+
+_spec_changed = _field_changed("spec")
+
+
+def _deployment_changed(new: Any, old: Any) -> bool:
+    # Annotations are copied to the ReplicaSets, so they count.
+    return bool(new.spec != old.spec or new.metadata.annotations != old.metadata.annotations)
+
+
+def _slice_changed(new: Any, old: Any) -> bool:
+    same = msgspec.structs.replace(new, metadata=old.metadata) == old
+    return not same or new.metadata.labels != old.metadata.labels
+
+
+def _never(new: Any, old: Any) -> bool:
+    return False
+
+
+_COUNTED: Mapping[str, Counts] = {
+    "customresourcedefinitions.apiextensions.k8s.io": _spec_changed,
+    "cronjobs.batch": _spec_changed,
+    "daemonsets.apps": _spec_changed,
+    "deployments.apps": _deployment_changed,
+    "deviceclasses.resource.k8s.io": _spec_changed,
+    "endpointslices.discovery.k8s.io": _slice_changed,
+    "flowschemas.flowcontrol.apiserver.k8s.io": _spec_changed,
+    "ingressclasses.networking.k8s.io": _spec_changed,
+    "ingresses.networking.k8s.io": _spec_changed,
+    "jobs.batch": _spec_changed,
+    "mutatingadmissionpolicies.admissionregistration.k8s.io": _spec_changed,
+    "mutatingadmissionpolicybindings.admissionregistration.k8s.io": _spec_changed,
+    "mutatingwebhookconfigurations.admissionregistration.k8s.io": _field_changed("webhooks"),
+    "networkpolicies.networking.k8s.io": _spec_changed,
+    "poddisruptionbudgets.policy": _spec_changed,
+    "pods": _spec_changed,
+    "podtemplates": _field_changed("template"),
+    "priorityclasses.scheduling.k8s.io": _never,
+    "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io": _spec_changed,
+    "replicasets.apps": _spec_changed,
+    "replicationcontrollers": _spec_changed,
+    "resourceslices.resource.k8s.io": _spec_changed,
+    "statefulsets.apps": _spec_changed,
+    "validatingadmissionpolicies.admissionregistration.k8s.io": _spec_changed,
+    "validatingadmissionpolicybindings.admissionregistration.k8s.io": _spec_changed,
+    "validatingwebhookconfigurations.admissionregistration.k8s.io": _field_changed("webhooks"),
+}
+
+# -- updates ----------------------------------------------------------------------------------
+
+_CREATED_BY_UPDATE = frozenset(
+    {
+        "clusterrolebindings.rbac.authorization.k8s.io",
+        "clusterroles.rbac.authorization.k8s.io",
+        "endpoints",
+        "events",
+        "leases.coordination.k8s.io",
+        "limitranges",
+        "rolebindings.rbac.authorization.k8s.io",
+        "roles.rbac.authorization.k8s.io",
+        "runtimeclasses.node.k8s.io",
+        "services",
+    }
+)
+
+_CONDITIONAL = frozenset(
+    {
+        "apiservices.apiregistration.k8s.io",
+        "csidrivers.storage.k8s.io",
+        "csinodes.storage.k8s.io",
+        "csistoragecapacities.storage.k8s.io",
+        "customresourcedefinitions.apiextensions.k8s.io",
+        "leases.coordination.k8s.io",
+        "mutatingadmissionpolicies.admissionregistration.k8s.io",
+        "mutatingadmissionpolicybindings.admissionregistration.k8s.io",
+        "mutatingwebhookconfigurations.admissionregistration.k8s.io",
+        "poddisruptionbudgets.policy",
+        "runtimeclasses.node.k8s.io",
+        "validatingadmissionpolicies.admissionregistration.k8s.io",
+        "validatingadmissionpolicybindings.admissionregistration.k8s.io",
+        "validatingwebhookconfigurations.admissionregistration.k8s.io",
+        "volumeattachments.storage.k8s.io",
+    }
+)
+"""Updates of these must say which version they change."""
+
+# -- deletions --------------------------------------------------------------------------------
+
+_DEPENDENTS: Mapping[str, Dependents] = {
+    "events": "unsupported",
+    "jobs.batch": "orphan",
+    "replicationcontrollers": "orphan",
+}
+
+_NAMES: Mapping[str, NameRule] = {
+    "clusterrolebindings.rbac.authorization.k8s.io": names.segment_errors,
+    "clusterroles.rbac.authorization.k8s.io": names.segment_errors,
+    "ipaddresses.networking.k8s.io": names.segment_errors,
+    "namespaces": names.label_errors,
+    "rolebindings.rbac.authorization.k8s.io": names.segment_errors,
+    "roles.rbac.authorization.k8s.io": names.segment_errors,
+    "services": names.service_errors,
+}
+
+# -- field selectors --------------------------------------------------------------------------
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "" if value is None else str(value)
+
+
+def _at(path: str) -> Callable[[Any], str]:
+    parts = path.split(".")
+
+    def read(obj: Any) -> str:
+        for part in parts:
+            obj = getattr(obj, part)
+        return _text(obj)
+
+    return read
+
+
+_FIELDS: Mapping[str, Mapping[str, Callable[[Any], str]]] = {
+    "certificatesigningrequests.certificates.k8s.io": {"spec.signerName": _at("spec.signerName")},
+    "events": {
+        **{
+            f"involvedObject.{name}": _at(f"involvedObject.{name}")
+            for name in ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
+        },
+        "reason": _at("reason"),
+        "reportingComponent": _at("reportingComponent"),
+        "source": lambda event: event.source.component or event.reportingComponent,
+        "type": _at("type"),
+    },
+    "jobs.batch": {"status.successful": _at("status.succeeded")},
+    "namespaces": {"status.phase": _at("status.phase")},
+    "nodes": {"spec.unschedulable": _at("spec.unschedulable")},
+    "pods": {
+        **{
+            path: _at(path)
+            for path in (
+                "spec.nodeName",
+                "spec.restartPolicy",
+                "spec.schedulerName",
+                "spec.serviceAccountName",
+                "spec.hostNetwork",
+                "status.phase",
+                "status.podIP",
+                "status.nominatedNodeName",
+            )
+        },
+    },
+    "replicasets.apps": {"status.replicas": _at("status.replicas")},
+    "replicationcontrollers": {"status.replicas": _at("status.replicas")},
+    "secrets": {"type": _at("type")},
+    "services": {"spec.clusterIP": _at("spec.clusterIP"), "spec.type": _at("spec.type")},
+}
+
+# -- what has a module of its own -------------------------------------------------------------
+
+EVENT_TTL = 3600.0
+
+_PECULIAR: Mapping[str, Mapping[str, Any]] = {
+    "events": {"ttl": EVENT_TTL},
+    "jobs.batch": {"created": jobs.created},
+    "namespaces": {
+        "created": namespaces.created,
+        "updated": namespaces.updated,
+        "finalized": namespaces.finalized,
+        "ends": namespaces.ends,
+    },
+    # Kubelets register nodes together with their status.
+    "nodes": {"created": as_given},
+    "persistentvolumes": {"created": volumes.created, "status_updated": volumes.status_updated},
+    "persistentvolumeclaims": {"created": volumes.claim_created},
+    "pods": {"created": pods.created, "status_updated": pods.status_updated, "grace": pods.grace},
+}

@@ -1,0 +1,175 @@
+"""Subresources, in documents: some are a part of their object, some are much more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from msgspec.structs import replace
+
+from steersman.api.generated.autoscaling_v1 import Scale, ScaleSpec, ScaleStatus
+from steersman.api.generated.core_v1 import Binding, Pod, PodCondition
+from steersman.api.generated.meta_v1 import ObjectMeta
+from steersman.api.selectors import compile_selector
+from steersman.server import eviction, problems, verbs
+from steersman.server.convert import adopt, document
+from steersman.server.core import Server
+from steersman.server.pods import conditioned
+from steersman.server.resources import Resource
+from steersman.server.strategy import as_new
+
+
+def call(
+    server: Server,
+    resource: Resource,
+    namespace: str,
+    name: str,
+    subresource: str,
+    verb: str,
+    body: Mapping[str, Any],
+    user: str,
+) -> dict[str, Any]:
+    """A subresource by its name, in documents."""
+    match subresource, verb:
+        case "binding", "create":
+            return bind(server, resource, namespace, name, body)
+        case "eviction", "create":
+            return eviction.evict(server, resource, namespace, name, body, user)
+        case "scale", "get":
+            return scale(server, resource, namespace, name, None, user)
+        case "scale", "update":
+            return scale(server, resource, namespace, name, lambda old: body, user)
+        case "status", "get":
+            obj = server.get(resource, namespace, name)
+        case "status", "update":
+            obj = adopt(resource.type, body)
+            obj = verbs.update_status(server, resource, namespace, name, obj, user=user)
+        case "finalize", "update":
+            obj = verbs.finalize(server, resource, name, adopt(resource.type, body), user=user)
+        case _:
+            raise problems.unsupported(resource.group, f"{resource.plural}/{subresource}", verb)
+    return document(resource.api_version, resource.kind, obj)
+
+
+# -- binding ----------------------------------------------------------------------------------
+
+
+def bind(server: Server, pods: Resource, namespace: str, name: str, body: object) -> dict[str, Any]:
+    """Assign a pod to a node, once."""
+    binding = adopt(Binding, body)
+    given: ObjectMeta = binding.metadata
+    if given.name and given.name != name:
+        raise problems.bad_request("name in URL does not match name in Binding object")
+    _bindable(binding)
+    now = server.now()
+
+    def assigned(pod: Pod) -> Pod:
+        refusal = _why_not(pod)
+        if refusal:
+            raise problems.conflict("", "pods/binding", name, refusal)
+        meta = pod.metadata
+        if given.resourceVersion and given.resourceVersion != meta.resourceVersion:
+            raise problems.conflict(
+                "",
+                "pods",
+                name,
+                f"Precondition failed: ResourceVersion in precondition: {given.resourceVersion}, "
+                f"ResourceVersion in object meta: {meta.resourceVersion}",
+            )
+        if given.annotations or given.labels:
+            meta = replace(
+                meta,
+                annotations={**meta.annotations, **given.annotations},
+                labels={**meta.labels, **given.labels},
+            )
+        scheduled = conditioned(pod.status.conditions, PodCondition(type="PodScheduled", status="True"), now)
+        return replace(
+            pod,
+            metadata=meta,
+            spec=replace(pod.spec, nodeName=binding.target.name),
+            status=replace(pod.status, conditions=scheduled, nominatedNodeName=""),
+        )
+
+    server.rewrite(pods, namespace, name, assigned, uid=given.uid)
+    return problems.success()
+
+
+def _bindable(binding: Binding) -> None:
+    wrong = []
+    if binding.target.kind not in ("", "Node"):
+        wrong.append(problems.unknown("target.kind", binding.target.kind, ("Node", "<empty>")))
+    if not binding.target.name:
+        wrong.append(problems.required("target.name"))
+    if wrong:
+        raise problems.invalid("", "Binding", binding.metadata.name, wrong)
+
+
+def _why_not(pod: Pod) -> str:
+    name = pod.metadata.name
+    if pod.metadata.deletionTimestamp is not None:
+        return f"pod {name} is being deleted, cannot be assigned to a host"
+    if pod.spec.nodeName:
+        return f'pod {name} is already assigned to node "{pod.spec.nodeName}"'
+    if pod.spec.schedulingGates:
+        return f"pod {name} has non-empty .spec.schedulingGates"
+    return ""
+
+
+# -- scale ------------------------------------------------------------------------------------
+
+
+def scale_of(obj: Any) -> Scale:
+    """How many replicas a workload wants and has."""
+    meta = obj.metadata
+    return Scale(
+        metadata=ObjectMeta(
+            name=meta.name,
+            namespace=meta.namespace,
+            uid=meta.uid,
+            resourceVersion=meta.resourceVersion,
+            creationTimestamp=meta.creationTimestamp,
+        ),
+        spec=ScaleSpec(replicas=obj.spec.replicas or 0),
+        status=ScaleStatus(replicas=obj.status.replicas, selector=str(compile_selector(obj.spec.selector))),
+    )
+
+
+def scale(
+    server: Server,
+    resource: Resource,
+    namespace: str,
+    name: str,
+    change: Callable[[Scale], object] | None,
+    user: str,
+) -> dict[str, Any]:
+    """Read a workload's scale, or set it."""
+    if change is None:
+        obj = server.get(resource, namespace, name)
+    else:
+        make = change
+
+        def scaled(old: Any) -> Any:
+            wanted = adopt(Scale, make(scale_of(old)))
+            meta = wanted.metadata
+            if wanted.spec.replicas < 0:
+                negative = "must be greater than or equal to 0"
+                wrong = [problems.wrong("spec.replicas", wanted.spec.replicas, negative)]
+                raise problems.invalid("autoscaling", "Scale", name, wrong)
+            if meta.uid and meta.uid != old.metadata.uid:
+                raise problems.conflict(
+                    resource.group,
+                    f"{resource.plural}/scale",
+                    name,
+                    f"Precondition failed: UID in precondition: {meta.uid}, "
+                    f"UID in object meta: {old.metadata.uid}",
+                )
+            return replace(
+                old,
+                metadata=replace(old.metadata, resourceVersion=meta.resourceVersion),
+                spec=replace(old.spec, replicas=wanted.spec.replicas),
+            )
+
+        obj = verbs.change(
+            server, resource, namespace, name, scaled, merge=as_new, subresource="scale", user=user
+        )
+    return document("autoscaling/v1", "Scale", scale_of(obj))

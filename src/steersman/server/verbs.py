@@ -1,0 +1,265 @@
+"""REST semantics: what each verb makes of the state, and what it refuses.
+
+Every function is synchronous and takes effect as a whole: it raises and nothing happened, or it returns
+and everything has. Bodies are full structs here (`steersman.server.convert` makes them); what a resource
+does differently is in its strategy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from msgspec.structs import replace
+
+from steersman.api.errors import ApiError, NotFound, ServerError
+from steersman.api.names import generate
+from steersman.server import deletion, lifecycle, metadata, problems
+from steersman.server.core import Server
+from steersman.server.removal import delete, delete_collection
+from steersman.server.resources import Resource
+from steersman.server.store import path
+from steersman.server.strategy import Merge, Moment
+
+__all__ = ["change", "create", "delete", "delete_collection", "finalize", "patch", "update", "update_status"]
+
+_NAME_TRIES = 8
+
+Change: TypeAlias = Callable[[Any], Any]
+"""From what is there to what shall be."""
+
+
+# -- creating ---------------------------------------------------------------------------------
+
+
+def create(server: Server, resource: Resource, namespace: str, obj: Any, *, user: str = "") -> Any:
+    """Store a new object; answers with what became of it."""
+    strategy = resource.strategy
+    given = obj.metadata
+    namespace = _namespace(resource, namespace, given.namespace)
+    if resource.namespaced:
+        lifecycle.creating(server, resource, namespace, obj)
+    obj = strategy.default(obj)
+    if server.admission:
+        obj = server.admit("CREATE", resource, "", namespace, given.name, obj, None, user)
+    given = obj.metadata
+    if strategy.ttl is not None:
+        server.reap(resource)
+    name, key = _name(server, resource, namespace, given.name, given.generateName)
+    now = server.now()
+    meta = metadata.begun(
+        given,
+        name=name,
+        namespace=namespace,
+        uid=server.uid(),
+        now=now,
+        generation=1 if strategy.counts is not None else 0,
+    )
+    obj = strategy.created(replace(obj, metadata=meta), Moment(now))
+    wrong = metadata.check(obj.metadata, namespaced=resource.namespaced, rule=strategy.names)
+    if wrong:
+        raise problems.invalid(resource.group, resource.kind, name, wrong)
+    if given.resourceVersion:
+        raise ServerError("resourceVersion should not be set on objects to be created")
+    existing = server.table(resource).get(key)
+    if existing is not None:
+        raise _exists(resource, name, bool(given.generateName and not given.name), existing)
+    return server.write(resource, key, obj)
+
+
+def _namespace(resource: Resource, asked: str, given: str) -> str:
+    """The namespace of a write: the request's, which the object must not contradict."""
+    if not resource.namespaced:
+        return ""
+    if not asked:
+        raise problems.unsupported(resource.group, resource.plural, "create")
+    if given and given != asked:
+        raise problems.bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request"
+        )
+    return asked
+
+
+def _name(server: Server, resource: Resource, namespace: str, name: str, prefix: str) -> tuple[str, str]:
+    """The name of a new object and its key; a generated one is tried again while it is taken."""
+    if name or not prefix:
+        return name, path(namespace, name)
+    table = server.table(resource)
+    for _ in range(_NAME_TRIES):
+        name = generate(prefix, server.names)
+        key = path(namespace, name)
+        if table.get(key) is None:
+            break
+    return name, key
+
+
+def _exists(resource: Resource, name: str, generated: bool, existing: Any) -> ApiError:
+    refuse = problems.name_taken if generated else problems.already_exists
+    error = refuse(resource.group, resource.plural, name)
+    if existing.metadata.deletionTimestamp is not None:
+        error.message = f"object is being deleted: {error.message}"
+    return error
+
+
+# -- updating ---------------------------------------------------------------------------------
+
+
+def update(server: Server, resource: Resource, namespace: str, name: str, obj: Any, *, user: str = "") -> Any:
+    """Replace an object, all but its status."""
+    _addressed(resource, namespace, name, obj.metadata)
+    given = obj.metadata
+    existing = server.table(resource).get(path(namespace, name))
+    if existing is None and resource.strategy.create_on_update:
+        if given.uid:
+            raise problems.other_uid(resource.group, resource.plural, name, given.uid, "")
+        fresh = replace(obj, metadata=replace(given, resourceVersion=""))
+        return create(server, resource, namespace, fresh, user=user)
+    return change(
+        server,
+        resource,
+        namespace,
+        name,
+        lambda old: obj,
+        merge=resource.strategy.updated,
+        uid=given.uid,
+        user=user,
+    )
+
+
+def update_status(
+    server: Server, resource: Resource, namespace: str, name: str, obj: Any, *, user: str = ""
+) -> Any:
+    """Replace an object's status, and what of its metadata goes along with it."""
+    merge = _subresource(resource, "status")
+    _addressed(resource, namespace, name, obj.metadata)
+    return change(
+        server,
+        resource,
+        namespace,
+        name,
+        lambda old: obj,
+        merge=merge,
+        subresource="status",
+        uid=obj.metadata.uid,
+        user=user,
+    )
+
+
+def patch(
+    server: Server,
+    resource: Resource,
+    namespace: str,
+    name: str,
+    make: Change,
+    *,
+    subresource: str = "",
+    user: str = "",
+) -> Any:
+    """Change an object, or its status, into what ``make`` makes of it."""
+
+    def made(old: Any) -> Any:
+        new = make(old)
+        _addressed(resource, namespace, name, new.metadata)
+        return new
+
+    return change(
+        server,
+        resource,
+        namespace,
+        name,
+        made,
+        merge=_subresource(resource, subresource),
+        subresource=subresource,
+        user=user,
+    )
+
+
+def finalize(server: Server, resource: Resource, name: str, obj: Any, *, user: str = "") -> Any:
+    """Replace the finalizers in a namespace's spec; without any, one that is going is gone."""
+    _addressed(resource, "", name, obj.metadata)
+    return change(
+        server,
+        resource,
+        "",
+        name,
+        lambda old: obj,
+        merge=_subresource(resource, "finalize"),
+        subresource="finalize",
+        uid=obj.metadata.uid,
+        user=user,
+    )
+
+
+def _subresource(resource: Resource, name: str) -> Merge:
+    strategy = resource.strategy
+    merge = {"": strategy.updated, "status": strategy.status_updated, "finalize": strategy.finalized}.get(
+        name
+    )
+    if merge is None:
+        raise NotFound("the server could not find the requested resource", reason="NotFound")
+    return merge
+
+
+def change(
+    server: Server,
+    resource: Resource,
+    namespace: str,
+    name: str,
+    make: Change,
+    *,
+    merge: Merge,
+    subresource: str = "",
+    uid: str = "",
+    user: str = "",
+) -> Any:
+    """Replace an object by what ``make`` makes of it; the heart of every update and patch.
+
+    The new object may say which version it is a change of; ``uid`` says of which object. What comes out
+    equal to what is there is not written.
+    """
+    strategy = resource.strategy
+    old = server.get(resource, namespace, name)
+    was = old.metadata
+    if uid and uid != was.uid:
+        raise problems.other_uid(resource.group, resource.plural, name, uid, was.uid)
+    new = make(old)
+    if subresource != "status":
+        new = strategy.default(new)
+    if resource.namespaced:
+        lifecycle.updating(server, namespace)
+    if server.admission:
+        new = server.admit("UPDATE", resource, subresource, namespace, name, new, old, user)
+    version = new.metadata.resourceVersion
+    if not version or version == "0":
+        if not strategy.unconditional:
+            # Upstream says the resource where it means the kind.
+            missing = [problems.wrong("metadata.resourceVersion", 0, "must be specified for an update")]
+            raise problems.invalid(resource.group, resource.plural, name, missing)
+    elif version != was.resourceVersion:
+        raise problems.conflict(resource.group, resource.plural, name, problems.LOCK)
+    meta = metadata.continued(new.metadata, was, namespace=namespace)
+    new = merge(replace(new, metadata=meta), old, Moment(server.now()))
+    if strategy.counts is not None and subresource != "status" and strategy.counts(new, old):
+        new = replace(new, metadata=replace(new.metadata, generation=was.generation + 1))
+    wrong = metadata.check(new.metadata, namespaced=resource.namespaced, rule=strategy.names)
+    wrong += metadata.check_update(new.metadata, was)
+    if wrong:
+        raise problems.invalid(resource.group, resource.kind, name, wrong)
+    key = path(namespace, name)
+    if deletion.ended(new, old, strategy):
+        server.table(resource).remove(key)
+        return new
+    same = replace(new, metadata=replace(new.metadata, resourceVersion=was.resourceVersion))
+    return old if same == old else server.write(resource, key, new)
+
+
+def _addressed(resource: Resource, namespace: str, name: str, meta: Any) -> None:
+    """The object of a request must be the one its path names."""
+    if resource.namespaced and meta.namespace and meta.namespace != namespace:
+        raise problems.bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request"
+        )
+    if meta.name != name:
+        raise problems.bad_request(
+            f"the name of the object ({meta.name}) does not match the name on the URL ({name})"
+        )

@@ -1,0 +1,192 @@
+"""A world: the embedded server, its clients and everything else on one virtual loop, from one seed.
+
+Time, chance, names and uids come from here and nowhere else, so the same seed gives the same world,
+write by write::
+
+    with World(seed=7) as world:
+        world.spawn(Nodes(world.api("nodes"), world).run())
+        world.run(world.api().create(DEPLOYMENTS, "default", web))
+        world.run(world.settle())
+        assert world.run(world.api().get(DEPLOYMENTS, "default", "web")).status.readyReplicas == 3
+
+The loop lives between runs: what was spawned goes on whenever the world runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter, deque
+from collections.abc import Coroutine
+from contextlib import AbstractContextManager
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar
+
+import msgspec
+
+from steersman.api.generated.core_v1 import Namespace
+from steersman.api.generated.meta_v1 import ObjectMeta
+from steersman.server import verbs
+from steersman.server.core import Server
+from steersman.server.local import LocalApi
+from steersman.server.store import Store
+from steersman.server.watch import Commit
+from steersman.sim.loop import VirtualLoop, background, in_background
+
+T = TypeVar("T")
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+"""When worlds begin."""
+
+NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
+"""What a real API server creates for itself."""
+
+QUIET = frozenset({"leases.coordination.k8s.io"})
+"""Writes that are upkeep by nature."""
+
+
+class Restless(AssertionError):
+    """The world did not settle: something keeps being written."""
+
+
+class World:
+    """Is the `Clock` of everything in it."""
+
+    def __init__(
+        self,
+        seed: int = 0,
+        *,
+        start: datetime = START,
+        shuffle: bool = False,
+        journal: bool = False,
+        store: Store | None = None,
+    ) -> None:
+        """``shuffle`` runs ready tasks in an order drawn from the seed. ``journal`` keeps a line for each write."""
+        self.seed = seed
+        self.random = random.Random(f"{seed}/chance")
+        self.loop = VirtualLoop(shuffle=random.Random(f"{seed}/order") if shuffle else None)
+        self.loop.set_exception_handler(self._unhandled)
+        self.server = Server(self, store=store, names=random.Random(f"{seed}/names"))
+        self.journal: list[str] = []
+        """One line for each write: when, which revision, what happened to what, and what it is now."""
+        self._start = start
+        self._at = (-1.0, start)
+        self._changed = 0.0
+        self._recent: deque[str] = deque(maxlen=200)
+        self._tasks: dict[asyncio.Task[Any], None] = {}
+        self._keep = journal
+        self.server.store.taps.append(self._note)
+        if store is None:
+            self._found()
+
+    def _found(self) -> None:
+        resource = self.server.registry.find("", "v1", "namespaces")
+        for name in NAMESPACES:
+            verbs.create(self.server, resource, "", Namespace(metadata=ObjectMeta(name=name)))
+
+    # -- time and chance ----------------------------------------------------------------------
+
+    def now(self) -> datetime:
+        """Wall time, which moves with the loop's."""
+        elapsed = self.loop.time()
+        at, now = self._at
+        if at != elapsed:
+            now = self._start + timedelta(microseconds=round(elapsed * 1e6))
+            self._at = elapsed, now
+        return now
+
+    def monotonic(self) -> float:
+        """Seconds since the world began."""
+        return self.loop.time()
+
+    # -- who lives here -----------------------------------------------------------------------
+
+    def api(self, user: str = "system:admin") -> LocalApi:
+        """A client of the world's server."""
+        return LocalApi(self.server, user)
+
+    def spawn(self, coroutine: Coroutine[Any, Any, T], *, name: str | None = None) -> asyncio.Task[T]:
+        """Start something that goes on whenever the world runs. If it fails, the run fails."""
+        task = self.loop.create_task(coroutine, name=name)
+        self._tasks[task] = None
+        task.add_done_callback(self._ended)
+        return task
+
+    def background(self) -> AbstractContextManager[None]:
+        """What is spawned in here is upkeep: neither its timers nor its writes unsettle the world."""
+        return background()
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.pop(task, None)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self.loop.fail(error)
+
+    def _unhandled(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Nothing fails unseen in a world."""
+        error = context.get("exception")
+        self.loop.fail(error if error is not None else RuntimeError(context["message"]))
+
+    # -- letting time pass --------------------------------------------------------------------
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run something to its end, and the rest of the world meanwhile."""
+        result = self.loop.run_until_complete(coroutine)
+        self.loop.check()
+        return result
+
+    async def advance(self, seconds: float) -> None:
+        """Let time pass, and everything happen that is due by then."""
+        await self.loop.until(self.loop.time() + seconds)
+
+    async def settle(self, horizon: float = 10.0, *, limit: float = 86_400.0) -> float:
+        """Let time pass until nothing is written for ``horizon`` seconds; answers how much passed.
+
+        What polls without writing does not count, nor do heartbeats: leases, and what runs in
+        `background`. Time stands still where no timer goes off within the horizon. Raises `Restless`
+        where writing does not end within ``limit`` seconds.
+        """
+        loop = self.loop
+        begin = loop.time()
+        while True:
+            await loop.idle()
+            due = loop.due()
+            if due is None or due > max(self._changed, begin) + horizon:
+                return loop.time() - begin
+            if due > begin + limit:
+                raise Restless(f"still writing after {limit:g}s: {self._busiest()}")
+            await loop.until(due)
+
+    def _busiest(self) -> str:
+        counted = Counter(self._recent).most_common(5)
+        return ", ".join(f"{what} ({count}x of the last {len(self._recent)})" for what, count in counted)
+
+    def _note(self, commit: Commit) -> None:
+        if commit.resource not in QUIET and not in_background():
+            self._changed = self.loop.time()
+            self._recent.append(f"{commit.resource} {commit.key}")
+        if self._keep:
+            body = msgspec.json.encode(commit.obj).decode()
+            what = f"{commit.event.type.value} {commit.resource} {commit.key}"
+            self.journal.append(f"{self.loop.time():.6f} {commit.revision} {what} {body}")
+
+    # -- the end ------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """End everything in the order it was started."""
+        if self.loop.is_closed():
+            return
+        started = {task: i for i, task in enumerate(self._tasks)}
+        others = sorted(asyncio.all_tasks(self.loop) - started.keys(), key=lambda task: task.get_name())
+        tasks = [*started, *others]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            self.loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+        self.loop.run_until_complete(self.loop.shutdown_asyncgens())
+        self.loop.close()
+
+    def __enter__(self) -> World:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
