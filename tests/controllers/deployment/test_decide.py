@@ -268,15 +268,21 @@ def test_an_update_creates_the_new_set_and_frees_what_may_be_missing_in_the_same
     )
 
 
-def test_a_step_of_a_rollout_resizes_both_and_leaves_the_status_to_the_next_round() -> None:
-    owner, old = settled(4, image="v1")
+def amidst(known: int) -> tuple[Deployment, ReplicaSet, ReplicaSet]:
+    """A rollout with one new pod of four; the status knows of so many updated ones."""
+    owner, _ = settled(4)
     owner = replace(
         owner,
         metadata=replace(owner.metadata, annotations={REVISION: "2"}),
         spec=replace(owner.spec, template=pod_template("v2")),
+        status=replace(owner.status, updatedReplicas=known),
     )
     old = replicaset(owner, "v1", 3, age=9, annotations=marks(4, 5))
-    new = replicaset(owner, "v2", 1, annotations=marks(4, 5, 2))
+    return owner, old, replicaset(owner, "v2", 1, annotations=marks(4, 5, 2))
+
+
+def test_a_step_of_a_rollout_resizes_both_and_leaves_the_status_to_the_next_round() -> None:
+    owner, old, new = amidst(known=1)
     actions, verdict = run(owner, old, new)
     assert actions == [
         Patch(old, {"metadata": {"resourceVersion": "1"}, "spec": {"replicas": 2}}),
@@ -285,8 +291,18 @@ def test_a_step_of_a_rollout_resizes_both_and_leaves_the_status_to_the_next_roun
         scaled(owner, "Scaled up replica set web-v2 from 1 to 2"),
     ]
     assert verdict == Rest(
-        "resized web-v1 from 3 to 2, web-v2 from 1 to 2; the next look will count their pods"
+        "changed web-v1 from 3 to 2, web-v2 from 1 to 2; the next look will count their pods"
     )
+
+
+def test_pods_that_were_not_reported_yet_are_reported_at_each_step() -> None:
+    """Else a long rollout that moves all the time would never say so."""
+    owner, old, new = amidst(known=0)
+    actions, verdict = run(owner, old, new)
+    assert [type(action) for action in actions] == [Patch, Patch, Emit, Emit, UpdateStatus]
+    assert status_of(actions).updatedReplicas == 1
+    assert progressing(actions).reason == "ReplicaSetUpdated"
+    assert verdict.because.startswith("changed web-v1 from 3 to 2")
 
 
 def test_going_back_to_an_old_template_gives_its_set_a_new_revision_in_the_same_request() -> None:
@@ -357,6 +373,15 @@ def test_a_step_that_fails_does_not_keep_others_back_and_is_tried_again() -> Non
         walk(decide(Seen(owner, (old, new)), NOW), {Patch: [Conflict("changed")]}, said=said)
     assert [type(action) for action in said] == [Patch, Patch, Emit, UpdateStatus]
     assert said[2] == scaled(owner, "Scaled up replica set web-v2 from 1 to 2")
+
+
+def test_a_change_the_server_undoes_leaves_the_status_to_this_round() -> None:
+    """No other round would follow: nothing changed that could be seen."""
+    owner = deployment(4, "v2", annotations={REVISION: "2"})
+    old = replicaset(owner, "v1", 3, age=9, annotations=marks(4, 5))
+    new = replicaset(owner, "v2", 1, annotations=marks(4, 5, 2))
+    actions, _ = run(owner, old, new, answers={Patch: lambda action: action.obj})
+    assert [type(action) for action in actions] == [Patch, Patch, UpdateStatus]
 
 
 def test_a_revision_that_could_not_be_written_is_not_shown() -> None:
@@ -498,10 +523,11 @@ def test_recreate_first_sends_the_old_pods_away() -> None:
     owner, old = settled(3, strategy="Recreate")
     owner = replace(owner, spec=replace(owner.spec, template=pod_template("v2")))
     actions, _ = run(owner, old, running={old.metadata.uid: 3})
-    assert actions == [
+    assert actions[:2] == [
         Patch(old, {"metadata": {"resourceVersion": "1"}, "spec": {"replicas": 0}}),
         scaled(owner, "Scaled down replica set web-v1 from 3 to 0"),
     ]
+    assert status_of(actions).updatedReplicas == 0
 
 
 @pytest.mark.parametrize(("counted", "running", "left"), [(2, 2, 2), (0, 1, 1), (2, 0, 2)])

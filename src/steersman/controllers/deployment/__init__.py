@@ -28,7 +28,7 @@ from steersman.controllers.deployment.family import Family
 from steersman.controllers.deployment.limits import Limits
 from steersman.controllers.deployment.plan import Plan
 from steersman.controllers.deployment.sight import Seen, observe, of_pod, of_replicaset
-from steersman.controllers.deployment.status import counted
+from steersman.controllers.deployment.status import counted, same_counts
 from steersman.controllers.deployment.write import carry_out
 from steersman.controllers.shared.claiming import claim
 from steersman.controllers.shared.indexes import CONTROLLED
@@ -70,18 +70,18 @@ async def _follow(
     deployment = before.deployment
     written = await carry_out(before, course.after)
     family, failure = written.family, written.failure
-    if not born and failure is None:
-        if course.rollback is not None:
-            return await rollback.roll_back(family, course.rollback)
-        if written.done:
-            # differs: upstream writes the status as it was before the sets changed, and again when
-            # it sees them. The round that sees them comes in a moment and writes it once.
-            return Rest(f"resized {', '.join(written.done)}; the next look will count their pods")
+    if course.rollback is not None and failure is None and not born:
+        return await rollback.roll_back(family, course.rollback)
     if family.new is not None:
         shown = progress.found(deployment, shown, family.new.metadata.name, now)
     status = counted(family, limits, shown, now)
     if course.rollout:
         status = progress.estimated(family, status, now)
+    changed = Rest(f"changed {', '.join(written.done)}; the next look will count their pods")
+    if written.done and failure is None and not born and same_counts(status, deployment.status):
+        # differs: upstream writes what the changed sizes alone mean for the status, and again when
+        # pods follow. The round that sees the sets changed comes in a moment and writes it once.
+        return changed
     if failure is None and (course.tidy or (course.rollout and progress.complete(deployment, status))):
         failure = await _tidy(revision.outdated(family))
     # A revision that could not be written on the ReplicaSet is not the Deployment's either.
@@ -92,7 +92,7 @@ async def _follow(
         )
     if failure is not None:
         raise failure
-    return _verdict(course, family, status, limits, now)
+    return changed if written.done and not born else _verdict(course, family, status, limits, now)
 
 
 def _verdict(

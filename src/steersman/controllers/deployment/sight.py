@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from steersman.api.meta import controller_of
-
 from steersman.api.kinds import (
     DEPLOYMENTS,
     PODS,
@@ -16,6 +14,7 @@ from steersman.api.kinds import (
     Pod,
     ReplicaSet,
 )
+from steersman.api.meta import controller_of
 from steersman.api.scheme import Key
 from steersman.api.selectors import NOTHING, Selector, compile_selector
 from steersman.controllers.shared.indexes import controlled_by, orphans_in

@@ -33,6 +33,16 @@ def counted(family: Family, limits: Limits, shown: tuple[Condition, ...], now: d
     )
 
 
+def same_counts(one: DeploymentStatus, other: DeploymentStatus) -> bool:
+    """Whether two statuses count the same pods, whatever else they say."""
+    return (
+        one.replicas == other.replicas
+        and one.updatedReplicas == other.updatedReplicas
+        and one.readyReplicas == other.readyReplicas
+        and one.availableReplicas == other.availableReplicas
+    )
+
+
 def stated(type_: str, status: str, reason: str, message: str, now: datetime) -> Condition:
     """A condition that came about now."""
     at = truncate(now)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from steersman.api.conditions import find
-
 from steersman.api.kinds import DeploymentStatus
 from steersman.controllers.deployment import progress
 from steersman.controllers.deployment.family import Family, size

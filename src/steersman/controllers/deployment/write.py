@@ -57,6 +57,8 @@ async def carry_out(before: Family, after: Family) -> Written:
     failure: ApiError | None = None
     for (old, new), outcome in zip(wishes, outcomes, strict=True):
         match outcome:
+            case Done(value) if value.metadata.resourceVersion == old.metadata.resourceVersion:
+                pass  # the server undid it (an admission webhook may), so no change will show
             case Done(value):
                 now[old.metadata.name] = value
                 done.append(f"{old.metadata.name} {_difference(old, new)}")
@@ -81,4 +83,4 @@ async def scaled(deployment: Deployment, name: str, was: int, now: int) -> None:
 
 
 def _difference(old: ReplicaSet, new: ReplicaSet) -> str:
-    return f"from {size(old)} to {size(new)}" if size(old) != size(new) else "annotated"
+    return f"from {size(old)} to {size(new)}" if size(old) != size(new) else "annotations"
