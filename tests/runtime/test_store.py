@@ -169,6 +169,21 @@ def test_an_object_an_index_cannot_file_is_kept_all_the_same(caplog: pytest.LogC
     assert names(store.by("picky", "fine")) == ["a"]
 
 
+def test_an_index_that_changes_its_mind_does_not_drop_what_belongs_to_others() -> None:
+    moody = {"a": False, "b": True}
+
+    def find(obj: Pod) -> Iterable[Hashable]:
+        return ("x",) if moody[obj.metadata.name] else ()
+
+    store = Store[Pod]()
+    store.add_index("moody", find)
+    store.put(pod("a"))
+    store.put(pod("b"))
+    moody["a"] = True
+    store.remove(Key("default", "a"))
+    assert names(store.by("moody", "x")) == ["b"]
+
+
 def test_removing_an_object_clears_what_was_wrong_with_it() -> None:
     store = Store[Pod]()
     store.put(pod("a"))

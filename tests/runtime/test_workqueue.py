@@ -305,6 +305,19 @@ def test_times_that_no_longer_count_do_not_pile_up() -> None:
     play(script)
 
 
+def test_a_loop_that_calls_a_little_early_is_believed() -> None:
+    class Behind(Clock):
+        def monotonic(self) -> float:
+            return super().monotonic() - 1e-6
+
+    async def script(_: WorkQueue[str]) -> None:
+        queue = WorkQueue[str](Behind(), name="behind")
+        queue.add_after("a", 5)
+        assert (await queue.get()).key == "a"
+
+    play(script)
+
+
 def test_a_delay_belongs_to_the_queue_and_not_to_who_asked_for_it() -> None:
     async def script(queue: WorkQueue[str]) -> None:
         loop = asyncio.get_running_loop()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from steersman.api.kinds import Object, ObjectMeta
 from steersman.api.scheme import Key, Kind
@@ -23,7 +23,6 @@ from steersman.runtime.reflector import Reflector
 from steersman.runtime.store import Store, revision_of
 
 O = TypeVar("O", bound=Object)
-A = TypeVar("A")
 log = logging.getLogger(__name__)
 
 REMIND = 10.0
@@ -71,7 +70,10 @@ class Informer(Generic[O]):
         """Call this with every change; with what is already here first, as if it had just come."""
         self._handlers = (*self._handlers, handler)
         for obj in tuple(self.store.list()):
-            self._call(handler, Change(None, obj))
+            try:
+                handler(Change(None, obj))
+            except Exception:
+                self._failed()
 
     def on_progress(self, handler: Callable[[int], None]) -> None:
         """Call this with the store's revision whenever that moves, after the handlers of what moved it."""
@@ -119,21 +121,24 @@ class Informer(Generic[O]):
         handlers = self._handlers
         for change in changes:
             for handler in handlers:
-                self._call(handler, change)
-
-    def _call(self, handler: Callable[[A], None], argument: A) -> None:
-        """One handler's trouble is its own."""
-        try:
-            handler(argument)
-        except Exception:
-            self.handler_failures += 1
-            if self._metrics is not None:
-                self._metrics.handler_errors.inc()
-            log.exception("%s: a handler failed", self.kind)
+                try:
+                    handler(change)
+                except Exception:
+                    self._failed()
 
     def _progressed(self) -> None:
         for watcher in self._watchers:
-            self._call(watcher, self.store.revision)
+            try:
+                watcher(self.store.revision)
+            except Exception:
+                self._failed()
+
+    def _failed(self) -> None:
+        """One handler's trouble is its own."""
+        self.handler_failures += 1
+        if self._metrics is not None:
+            self._metrics.handler_errors.inc()
+        log.exception("%s: a handler failed", self.kind)
 
     # -- fed by the reflector
 
@@ -163,16 +168,19 @@ class Informer(Generic[O]):
         start = self._clock.monotonic() if self._metrics is not None else 0.0
         store, key = self.store, obj.key
         old = store.get(key)
-        if old is not None and not self._news(key, old, obj, error):
-            self.reached(resource_version)
+        moved = store.reach(resource_version)
+        # What moves the store on is news, as no object in it can be newer than the store.
+        known = old is not None and not (moved and obj.metadata.resourceVersion == resource_version)
+        if known and not self._news(key, cast("O", old), obj, error):
+            if moved:
+                self._progressed()
             return
         if error:
             store.unreadable[key] = error
             self._complain(key, error)
         elif store.unreadable:
             store.unreadable.pop(key, None)
-        store.put(obj)
-        moved = store.reach(resource_version)
+        store.swap(key, old, obj)
         if old is None or old.metadata.uid == obj.metadata.uid:
             self._tell((Change(old, obj),))
         else:

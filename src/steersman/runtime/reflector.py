@@ -94,6 +94,8 @@ class Reflector(Generic[O]):
         self._backoff = backoff or Backoff(clock)
         self._at = ""
         """While watching: the resourceVersion reached, from which a broken watch goes on."""
+        self._revision = 0
+        """The same as a number, where it is one."""
         self._found: dict[Key, O] = {}
         """What a list under way has brought so far."""
         self._unreadable: dict[Key, str] = {}
@@ -109,7 +111,7 @@ class Reflector(Generic[O]):
             self._tell(before, happening)
 
     async def _do(self, state: State) -> Happening:
-        self._at = state.since if isinstance(state, Watching) else ""
+        self._begin_at(state.since if isinstance(state, Watching) else "")
         try:
             match state:
                 case Empty():
@@ -126,6 +128,10 @@ class Reflector(Generic[O]):
                     return await self._follow(state.since, initial=False)
         except Exception as error:
             return Failed(error, self._at)
+
+    def _begin_at(self, resource_version: str) -> None:
+        self._at = resource_version
+        self._revision = revision_of(resource_version) or 0
 
     def _tell(self, before: State, happening: Happening) -> None:
         """Log what went wrong and what follows. Errors carry the server's words, never a body."""
@@ -233,7 +239,7 @@ class Reflector(Generic[O]):
         if event.type is EventType.BOOKMARK:
             if not event.initial_end:
                 return False
-            self._at = event.resource_version
+            self._begin_at(event.resource_version)
             self._complete(self._at)
             self.state = step(self.state, Synced(self._at))
             return True
@@ -261,15 +267,16 @@ class Reflector(Generic[O]):
 
     def _reach(self, event: WatchEvent[Any]) -> str:
         """Move to the resourceVersion of an event, never back. Answers where we are."""
-        before, after = self._at, event.resource_version
-        if nowhere(before) and event.type is EventType.ADDED:
+        after = event.resource_version
+        if nowhere(self._at) and event.type is EventType.ADDED:
             # A watch from nowhere begins with what is there, in any order: no place to go on from.
-            return before
-        was, now = revision_of(before), revision_of(after)
-        if after and (was is None or now is None or now >= was):
-            self._at = after
+            return self._at
+        revision = revision_of(after)
+        if revision is not None and revision < self._revision:
+            log.warning("%s: an event at %s came after %s", self.kind, after, self._at)
         elif after:
-            log.warning("%s: an event at %s came after %s", self.kind, after, before)
+            self._at = after
+            self._revision = revision or 0
         return self._at
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import builtins
 import logging
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, cast
 
 from steersman.api.kinds import Object
 from steersman.api.scheme import Key
@@ -49,44 +49,47 @@ class _Index(Generic[O]):
         self.find: Callable[[O], Iterable[Hashable]] = find
         self.buckets: dict[Hashable, O | _Bucket[O]] = {}
 
-    def values(self, obj: O) -> dict[Hashable, None]:
+    def values(self, obj: O) -> tuple[Hashable, ...]:
         """The values of an object, each once, in order. An object that cannot be filed has none."""
         try:
-            return dict.fromkeys(self.find(obj))
+            values = tuple(self.find(obj))
+            hash(values)  # what cannot be hashed cannot be filed: better to learn it here
+            return values if len(values) < 2 else tuple(dict.fromkeys(values))
         except Exception:
             log.exception("index %s cannot file %s %s", self.name, type(obj).__name__, obj.key)
-            return {}
+            return ()
 
     def move(self, key: Key, old: O | None, new: O | None) -> None:
         """File an object anew. One that stays under a value keeps its place there."""
-        before = self.values(old) if old is not None else {}
-        after = self.values(new) if new is not None else {}
-        for value in before:
-            if value not in after:
-                self._drop(key, value)
+        before = self.values(old) if old is not None else ()
+        after = self.values(new) if new is not None else ()
+        if before != after:
+            for value in before:
+                if value not in after:
+                    self._drop(key, value, old)
         if new is not None:
             for value in after:
-                self._file(key, value, new)
+                self._file(key, value, old, new)
 
-    def _file(self, key: Key, value: Hashable, obj: O) -> None:
+    def _file(self, key: Key, value: Hashable, old: O | None, new: O) -> None:
         bucket = self.buckets.get(value)
-        if isinstance(bucket, _Bucket):
-            bucket[key] = obj
-        elif bucket is None or bucket.key == key:
-            self.buckets[value] = obj
+        if bucket is None or bucket is old:
+            self.buckets[value] = new
+        elif type(bucket) is _Bucket:
+            bucket[key] = new
         else:
-            self.buckets[value] = _Bucket(((bucket.key, bucket), (key, obj)))
+            alone = cast("O", bucket)
+            self.buckets[value] = _Bucket(((alone.key, alone), (key, new)))
 
-    def _drop(self, key: Key, value: Hashable) -> None:
+    def _drop(self, key: Key, value: Hashable, old: O | None) -> None:
         bucket = self.buckets.get(value)
-        if isinstance(bucket, _Bucket):
+        if type(bucket) is _Bucket:
             bucket.pop(key, None)
-            if len(bucket) > 1:
-                return
-            # The last one needs no dictionary. It is not empty: it had at least two.
-            self.buckets[value] = next(iter(bucket.values()))
-        elif bucket is not None and bucket.key == key:
-            del self.buckets[value]
+            if len(bucket) == 1:
+                # The last one needs no dictionary.
+                self.buckets[value] = next(iter(bucket.values()))
+        elif bucket is old:
+            self.buckets.pop(value, None)
 
     def under(self, value: Hashable) -> Iterable[O]:
         bucket = self.buckets.get(value)
@@ -157,10 +160,14 @@ class Store(Generic[O]):
         """Take in an object; answers the one it replaces."""
         key = obj.key
         old = self._objects.get(key)
-        self._objects[key] = obj
-        for index in self._indexes.values():
-            index.move(key, old, obj)
+        self.swap(key, old, obj)
         return old
+
+    def swap(self, key: Key, old: O | None, new: O) -> None:
+        """The same as `put`, for whoever knows the key and what is under it."""
+        self._objects[key] = new
+        for index in self._indexes.values():
+            index.move(key, old, new)
 
     def remove(self, key: Key) -> O | None:
         """Let go of an object; answers what was known of it."""
