@@ -1,0 +1,368 @@
+"""Leader election on a Lease, with a fence: who may not be sure to lead writes nothing.
+
+Candidates never trust a written timestamp; they only notice that the lease changed, and measure on
+their own monotonic clock for how long it has not. Whoever saw no change for the whole lease duration
+may take it, by an update that names the resourceVersion it saw.
+
+The fence follows from that. A renewal that succeeded was seen by others no earlier than it was sent,
+so nobody takes the lease before the lease duration has passed since the moment of *sending*. The
+holder stops earlier, at the renew deadline counted from that moment; what lies between is there for
+clocks that run at different speeds and for writes still on their way. Wall clocks play no part.
+
+What no client can rule out: somebody deletes or edits the lease, and a candidate that never saw it
+held takes it at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import socket
+import uuid
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeAlias, TypeVar
+
+from steersman.api.errors import ApiError, NotFound
+from steersman.api.kinds import LEASES, Lease, ObjectMeta
+from steersman.client.api import Api
+from steersman.runtime.clock import Clock
+
+T = TypeVar("T")
+Emitter: TypeAlias = Callable[[Lease, str, str, str], None]
+Document: TypeAlias = dict[str, Any]
+
+log = logging.getLogger(__name__)
+
+DOCUMENTS = LEASES.untyped
+"""Leases as they came, so that what this program does not know survives being written back."""
+JITTER = 1.2
+MARGIN = 0.1
+"""The part of the lease duration that the fence never uses, whatever the renew deadline."""
+
+
+class LostLease(Exception):
+    """Somebody else leads, or may: everything that was done as leader has been stopped."""
+
+
+class LeaderElector:
+    """One candidate for one lease."""
+
+    def __init__(
+        self,
+        api: Api,
+        clock: Clock,
+        *,
+        name: str,
+        namespace: str,
+        identity: str,
+        lease_duration: float = 15.0,
+        renew_deadline: float = 10.0,
+        retry_period: float = 2.0,
+        release_on_cancel: bool = False,
+        on_new_leader: Callable[[str], None] | None = None,
+        emit: Emitter | None = None,
+    ) -> None:
+        """``on_new_leader`` is told of every change of the holder seen; ``emit`` records events."""
+        if lease_duration <= renew_deadline:
+            raise ValueError("leaseDuration must be greater than renewDeadline")
+        if renew_deadline <= JITTER * retry_period:
+            raise ValueError("renewDeadline must be greater than retryPeriod*JitterFactor")
+        # The lease says its duration in whole seconds, and a server refuses none.
+        if lease_duration < 1:
+            raise ValueError("leaseDuration must be greater than zero")
+        if renew_deadline <= 0:
+            raise ValueError("renewDeadline must be greater than zero")
+        if retry_period <= 0:
+            raise ValueError("retryPeriod must be greater than zero")
+        if not identity:
+            raise ValueError("Lock identity is empty")
+        self.name = name
+        self.identity = identity
+        self.slowpaths = 0
+        """How often the holder had to read the lease in order to renew it."""
+        self._api = api
+        self._clock = clock
+        self._namespace = namespace
+        self._duration = int(lease_duration)
+        self._retry = retry_period
+        self._patience = renew_deadline
+        # One hanging request must not use up the whole deadline.
+        self._limit = max(1.0, renew_deadline / 2)
+        self._span = min(renew_deadline, self._duration * (1 - MARGIN))
+        self._release = release_on_cancel
+        self._on_new_leader = on_new_leader
+        self._emit = emit
+        self._lease: Document = {}
+        """As last read or written."""
+        self._observed = -math.inf
+        """When a change of it was last noticed."""
+        self._until = -math.inf
+        """Until when the fence is open."""
+        self._leading = False
+        self._reported = ""
+
+    # -- what others ask ----------------------------------------------------------------------
+
+    @property
+    def leading(self) -> bool:
+        """Whether the lease was won and not lost since. Before a write, ask `fence` instead."""
+        return self._leading
+
+    @property
+    def leader(self) -> str:
+        """Who holds the lease, as far as was seen; empty: nobody."""
+        return str(_spec(self._lease).get("holderIdentity") or "")
+
+    def fence(self) -> bool:
+        """Whether it is certain, now, that nobody else can hold the lease. Ask before every write."""
+        return self._clock.monotonic() < self._until
+
+    def check(self, tolerance: float = 20.0) -> str | None:
+        """What is wrong, if this process should have stopped leading long ago and has not."""
+        overdue = self._clock.monotonic() - self._observed > self._duration + tolerance
+        if self._leading and overdue:
+            return f"failed election to renew leadership on lease {self.name}"
+        return None
+
+    # -- leading ------------------------------------------------------------------------------
+
+    async def run(self, lead: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Win the lease, then do ``lead`` for as long as it can be kept.
+
+        Returns when ``lead`` does, and raises what it raises. When the lease is lost, ``lead`` is
+        cancelled and `LostLease` raised. However it ends, ``lead`` has ended before the lease is
+        released (with ``release_on_cancel``).
+        """
+        await self._acquire()
+        work = asyncio.create_task(lead(), name=f"leading by {self.name}")
+        renewal = asyncio.create_task(self._renew(), name=f"renewing {self.name}")
+        lost = ""
+        try:
+            await asyncio.wait((work, renewal), return_when=asyncio.FIRST_COMPLETED)
+            if renewal.done():
+                lost = renewal.result()
+            elif not self.fence():
+                # The work may notice the closed fence a moment before the renewal gives up.
+                lost = "it could not be renewed in time"
+        finally:
+            await self._end(work, renewal, release=self._release and not lost)
+        failure = work.exception() if work.done() and not work.cancelled() else None
+        if lost and (failure is not None or not work.done() or work.cancelled()):
+            raise LostLease(f"lost lease {self._namespace}/{self.name}: {lost}") from failure
+        work.result()
+
+    async def _acquire(self) -> None:
+        log.info("Attempting to acquire leader lease... %s/%s", self._namespace, self.name)
+        while True:
+            # A success that took so long that the fence is closed again is none.
+            if await self._try() and self.fence():
+                break
+            await asyncio.sleep(self._retry * (1 + JITTER * self._clock.random.random()))
+        self._leading = True
+        self._say("became leader")
+        log.info("Successfully acquired lease %s/%s", self._namespace, self.name)
+
+    async def _renew(self) -> str:
+        """Keep the lease; answers why that did not go on.
+
+        differs: upstream counts the deadline from when it last began to renew, and goes on trying
+        although it sees somebody else holding the lease.
+        """
+        while True:
+            try:
+                async with asyncio.timeout(self._until - self._clock.monotonic()):
+                    await asyncio.sleep(self._retry)
+                    while not await self._try():
+                        if self.leader != self.identity:
+                            self._until = -math.inf
+                            return f"held by {self.leader or 'nobody'}"
+                        await asyncio.sleep(self._retry)
+            except TimeoutError:
+                return "it could not be renewed in time"
+
+    async def _end(self, work: asyncio.Task[None], renewal: asyncio.Task[str], *, release: bool) -> None:
+        """Stop leading, in the order that keeps others safe: the work, the fence, the lease."""
+        stopping = not work.done()
+        renewal.cancel()
+        work.cancel()
+        try:
+            await asyncio.wait((work, renewal), timeout=self._patience)
+            if not work.done():
+                log.error("What was done as leader of %s does not stop; its writes are refused", self.name)
+            elif stopping and not work.cancelled() and work.exception() is not None:
+                log.error("What was done as leader of %s failed", self.name, exc_info=work.exception())
+        finally:
+            self._until = -math.inf
+            self._leading = False
+            self._say("stopped leading")
+        if release and work.done():
+            await self._give_up()
+
+    # -- the lease ----------------------------------------------------------------------------
+
+    async def _try(self) -> bool:
+        """Try to acquire or renew once; whether this process holds the lease now."""
+        try:
+            held = await self._acquire_or_renew()
+        except (ApiError, TimeoutError) as error:
+            log.warning("Failed to update lease %s/%s: %s", self._namespace, self.name, error or "timed out")
+            held = False
+        except Exception:
+            # A broken Api must not end the election without a word; the deadline ends it.
+            log.exception("Failed to update lease %s/%s", self._namespace, self.name)
+            held = False
+        self._report()
+        return held
+
+    async def _acquire_or_renew(self) -> bool:
+        now = self._clock.monotonic()
+        if self.leader == self.identity and self._valid(now):
+            # Most renewals: nobody touched the lease, so there is no need to read it first.
+            with suppress(ApiError, TimeoutError):
+                await self._write(self._lease)
+                return True
+        try:
+            lease = await self._within(self._api.get(DOCUMENTS, self._namespace, self.name))
+        except NotFound:
+            if self.leader not in ("", self.identity) and self._valid(now):
+                # differs: upstream takes a deleted lease at once, while its holder still works.
+                return False
+            await self._create()
+            return True
+        self._observe(lease)
+        if self.leader == self.identity:
+            self.slowpaths += 1
+        elif self._leading or (self.leader and self._valid(now)):
+            # Somebody else's; and who has been leading must stop before trying to win it anew.
+            return False
+        await self._write(lease)
+        return True
+
+    def _valid(self, now: float) -> bool:
+        """Whether the lease was seen to change less than its duration ago."""
+        return now < self._observed + float(_spec(self._lease).get("leaseDurationSeconds") or 0)
+
+    async def _create(self) -> None:
+        lease: Document = {
+            "apiVersion": LEASES.api_version,
+            "kind": LEASES.name,
+            "metadata": {"name": self.name, "namespace": self._namespace},
+            "spec": self._spec_after({"holderIdentity": self.identity}),
+        }
+        sent = self._clock.monotonic()
+        created = await self._within(self._api.create(DOCUMENTS, self._namespace, lease))
+        self._won(created, sent)
+
+    async def _write(self, lease: Document) -> None:
+        """Make the lease ours or renew it, unless it has changed since it was read."""
+        renewed = {**lease, "spec": self._spec_after(_spec(lease))}
+        sent = self._clock.monotonic()
+        written = await self._within(self._api.update(DOCUMENTS, self._namespace, self.name, renewed))
+        self._won(written, sent)
+
+    def _won(self, lease: Document, sent: float) -> None:
+        self._observe(lease)
+        self._until = sent + self._span
+
+    def _spec_after(self, before: Document) -> Document:
+        """The spec by which this process holds the lease."""
+        mine = before.get("holderIdentity") == self.identity
+        now = self._clock.now()
+        if now == _time(before.get("renewTime")):
+            # A write that changes nothing is none, and others would not notice it.
+            now += timedelta(microseconds=1)
+        transitions = int(before.get("leaseTransitions") or 0)
+        return {
+            **before,
+            "holderIdentity": self.identity,
+            "leaseDurationSeconds": self._duration,
+            "acquireTime": before.get("acquireTime") if mine and before.get("acquireTime") else _micro(now),
+            "renewTime": _micro(now),
+            "leaseTransitions": transitions if mine else transitions + 1,
+        }
+
+    def _observe(self, lease: Document) -> None:
+        # differs: upstream compares the written times, which may repeat when a clock is set back.
+        if _version(lease) != _version(self._lease):
+            self._observed = self._clock.monotonic()
+        self._lease = lease
+
+    async def _give_up(self) -> None:
+        """Let others have the lease at once, instead of after its duration."""
+        try:
+            lease = await self._within(self._api.get(DOCUMENTS, self._namespace, self.name))
+            spec = _spec(lease)
+            if spec.get("holderIdentity") != self.identity:
+                return
+            now = _micro(self._clock.now())
+            given = {
+                **spec,
+                "holderIdentity": "",
+                "leaseDurationSeconds": 1,
+                "renewTime": now,
+                "acquireTime": now,
+            }
+            update = self._api.update(DOCUMENTS, self._namespace, self.name, {**lease, "spec": given})
+            self._observe(await self._within(update))
+        except (ApiError, TimeoutError) as error:
+            log.error("Failed to release lease %s/%s: %s", self._namespace, self.name, error or "timed out")
+
+    async def _within(self, request: Awaitable[T]) -> T:
+        async with asyncio.timeout(self._limit):
+            return await request
+
+    # -- telling ------------------------------------------------------------------------------
+
+    def _report(self) -> None:
+        if self.leader == self._reported:
+            return
+        self._reported = self.leader
+        if self._on_new_leader is not None:
+            try:
+                self._on_new_leader(self._reported)
+            except Exception:
+                log.exception("on_new_leader failed")
+
+    def _say(self, what: str) -> None:
+        if self._emit is None:
+            return
+        meta = self._lease.get("metadata") or {}
+        subject = Lease(
+            metadata=ObjectMeta(
+                name=self.name,
+                namespace=self._namespace,
+                uid=str(meta.get("uid") or ""),
+                resourceVersion=_version(self._lease),
+            )
+        )
+        self._emit(subject, "Normal", "LeaderElection", f"{self.identity} {what}")
+
+
+def identity(clock: Clock, host: str = "") -> str:
+    """A name no other candidate has, not even on the same host."""
+    suffix = uuid.UUID(int=clock.random.getrandbits(128), version=4)
+    return f"{host or socket.gethostname()}_{suffix}"
+
+
+def _spec(lease: Document) -> Document:
+    spec: Document = lease.get("spec") or {}
+    return spec
+
+
+def _version(lease: Document) -> str:
+    return str((lease.get("metadata") or {}).get("resourceVersion") or "")
+
+
+def _micro(at: datetime) -> str:
+    """A MicroTime. The server refuses one without its six digits."""
+    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def _time(text: object) -> datetime | None:
+    try:
+        return datetime.fromisoformat(str(text))
+    except ValueError:
+        return None
