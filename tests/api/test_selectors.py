@@ -24,7 +24,7 @@ def expressions(*parts: tuple[str, str, tuple[str, ...]]) -> LabelSelector:
 
 
 def test_no_selector_selects_nothing_and_an_empty_one_everything() -> None:
-    assert not compile_selector(None).matches({"a": "b"})
+    assert not any(compile_selector(None).matches(labels) for labels in ({}, {"a": "b"}, {"": ""}))
     assert not compile_selector(None).empty
     assert compile_selector(LabelSelector()).matches({})
     assert compile_selector(LabelSelector()).empty

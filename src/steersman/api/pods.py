@@ -8,7 +8,6 @@ from datetime import datetime, timedelta
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from steersman.api.conditions import find
 from steersman.api.kinds import Condition, Pod
 
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
@@ -19,8 +18,10 @@ DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 
 def _readiness(pod: Pod) -> Condition | None:
     """The condition that says the pod is ready, if it says so."""
-    condition = find(pod.status.conditions, "Ready")
-    return condition if condition is not None and condition.status == "True" else None
+    for condition in pod.status.conditions:
+        if condition.type == "Ready":
+            return condition if condition.status == "True" else None
+    return None
 
 
 def is_ready(pod: Pod) -> bool:

@@ -86,6 +86,8 @@ class Selector:
         plain = [r for r in self.requirements if r.operator in ("=", "==")]
         self._pairs = tuple((r.key, r.values[0]) for r in plain)
         self._rest = tuple(r for r in self.requirements if r.operator not in ("=", "=="))
+        if nothing:
+            self._rest = (Requirement("", "in"),)  # one of no values
 
     @property
     def empty(self) -> bool:
@@ -97,9 +99,7 @@ class Selector:
         for key, value in self._pairs:
             if labels.get(key) != value:
                 return False
-        if self._rest:
-            return all(requirement.matches(labels) for requirement in self._rest)
-        return not self.nothing
+        return not self._rest or all(requirement.matches(labels) for requirement in self._rest)
 
     def exact(self, key: str) -> str | None:
         """The one value the selector demands of a label, or None: what an index can be asked for."""
@@ -137,9 +137,10 @@ def compile_selector(selector: Described | Mapping[str, str] | None) -> Selector
         return NOTHING
     if isinstance(selector, Mapping):
         return _compiled(tuple(selector.items()), ())
+    expressions = selector.matchExpressions
     return _compiled(
         tuple(selector.matchLabels.items()),
-        tuple((e.key, e.operator, tuple(e.values)) for e in selector.matchExpressions),
+        tuple([(e.key, e.operator, tuple(e.values)) for e in expressions]) if expressions else (),
     )
 
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
-from operator import attrgetter
 from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from steersman.api.kinds import ObjectMeta, PodTemplateSpec
+from steersman.api.kinds import PodTemplateSpec
 from steersman.api.names import fnv32a, safe_encode
 from steersman.api.quantity import Quantity
 
@@ -32,23 +31,13 @@ class Template(Protocol):
 
 T = TypeVar("T", bound=PodTemplateSpec)
 
-_but_labels = attrgetter(*(field for field in ObjectMeta.__struct_fields__ if field != "labels"))
-
 
 def same(a: Template, b: Template, ignoring: tuple[str, ...] = (POD_TEMPLATE_HASH,)) -> bool:
     """Whether two templates mean the same, apart from the labels ignored.
 
     What is absent equals what is empty, and quantities are equal if their amounts are.
     """
-    if a is b:
-        return True
-    if not _same_spec(a.spec, b.spec):
-        return False
-    if not _same_labels(a.metadata.labels, b.metadata.labels, ignoring):
-        return False
-    if _but_labels(a.metadata) == _but_labels(b.metadata):
-        return True
-    return _metadata(a, but="labels") == _metadata(b, but="labels")
+    return a is b or (_same_spec(a.spec, b.spec) and _same_metadata(a, b, ignoring))
 
 
 def digest(template: Template, collision_count: int | None = None) -> str:
@@ -83,14 +72,23 @@ def _same_spec(a: Any, b: Any) -> bool:
     return a is b or (type(a) is type(b) and a == b) or _canonical(a) == _canonical(b)
 
 
-def _same_labels(a: Mapping[str, str] | None, b: Mapping[str, str] | None, ignoring: tuple[str, ...]) -> bool:
-    return _without(a or {}, ignoring) == _without(b or {}, ignoring)
+def _same_metadata(a: Template, b: Template, ignoring: tuple[str, ...]) -> bool:
+    labels = _without(a.metadata.labels, ignoring)
+    if labels != _without(b.metadata.labels, ignoring):
+        return False
+    # The labels apart, most have the same metadata to the letter; where not, it may still mean the same.
+    if a.metadata == msgspec.structs.replace(b.metadata, labels=a.metadata.labels):
+        return True
+    return _metadata(a, but="labels") == _metadata(b, but="labels")
 
 
 def _without(labels: Mapping[str, str], ignoring: tuple[str, ...]) -> Mapping[str, str]:
     for label in ignoring:
         if label in labels:
-            return {key: value for key, value in labels.items() if key not in ignoring}
+            rest = dict(labels)
+            for ignored in ignoring:
+                rest.pop(ignored, None)
+            return rest
     return labels
 
 
