@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 from aiohttp import web
-from aiohttp.test_utils import TestServer
 
 from steersman.client.connection import Connection, Pem, Tls
 from steersman.client.http import HttpApi
@@ -121,15 +120,18 @@ class Script:
 @asynccontextmanager
 async def serving(context: ssl.SSLContext | None = None) -> AsyncIterator[Script]:
     script = Script()
-    app = web.Application(client_max_size=1 << 30, handler_args={"handler_cancellation": True})
+    app = web.Application(client_max_size=1 << 30)
     app.router.add_route("*", "/{tail:.*}", script.handle)
-    server = TestServer(app, scheme="https" if context else "http")
-    await server.start_server(ssl=context, handler_cancellation=True, shutdown_timeout=0)
-    script.url = f"{'https' if context else 'http'}://127.0.0.1:{server.port}"
+    runner = web.AppRunner(app, handler_cancellation=True, shutdown_timeout=0, access_log=None)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context)
+    await site.start()
+    port = runner.addresses[0][1]
+    script.url = f"{'https' if context else 'http'}://127.0.0.1:{port}"
     try:
         yield script
     finally:
-        await server.close()
+        await runner.cleanup()
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ What may be sent again, and when:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 
 import aiohttp
@@ -99,7 +99,14 @@ class Exchange:
         self._longest_wait = timeout
         self._on_request = on_request
         self._sleep = sleep
+        self._answering: set[aiohttp.ClientResponse] = set()
         self.closed = False
+
+    def close(self) -> None:
+        """End what is under way. (aiohttp, closing a socket, forgets to wake who reads from it.)"""
+        self.closed = True
+        for response in tuple(self._answering):
+            response.close()
 
     async def ask(self, request: Request) -> bytes:
         """The body of a good answer. Raises `ApiError` for everything else."""
@@ -122,11 +129,8 @@ class Exchange:
                         allow_redirects=False,
                         **pool.options,
                     )
-                    try:
+                    with self._reading(response):
                         body = await response.read()
-                    except BaseException:
-                        response.close()
-                        raise
                     code, size = response.status, len(body)
             except FAILURES as error:
                 if request.write or not broke(error) or attempt >= ATTEMPTS:
@@ -198,14 +202,22 @@ class Exchange:
                     code = response.status
                 finally:
                     self._report(request, code, started, 0, 0.0, attempt)
-                try:
+                with self._reading(response):
                     yield response
-                finally:
-                    response.close()
         except FAILURES as error:
             raise unreachable(self._server, str(request), error, write=False) from error
         except ConfigError as error:
             raise Unreachable(f"{self._server}: {error.message}") from error
+
+    @contextmanager
+    def _reading(self, response: aiohttp.ClientResponse) -> Iterator[None]:
+        """An answer that is not read to its end takes its socket with it."""
+        self._answering.add(response)
+        try:
+            yield
+        finally:
+            self._answering.discard(response)
+            response.close()
 
     async def _credential(self) -> Credential:
         if self.closed:

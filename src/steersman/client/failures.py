@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import ssl
 from collections.abc import Mapping
 
@@ -75,15 +76,20 @@ def _reason(error: BaseException) -> str:
         case aiohttp.ClientHttpProxyError():
             return f"the proxy answered {error.status}"
         case aiohttp.ClientConnectorError():
-            return (error.os_error.strerror or "cannot connect").split("(")[0].strip().lower()
+            return _system(error.os_error, "cannot connect")
         case aiohttp.ServerDisconnectedError():
             return "the server closed the connection"
         case aiohttp.ClientPayloadError():
             return "the answer broke off"
         case OSError():
-            return (error.strerror or "the connection broke").lower()
+            return _system(error, "the connection broke")
         case _:
             return "the answer is not HTTP"
+
+
+def _system(error: OSError, otherwise: str) -> str:
+    """The system's word for it: asyncio's own texts carry addresses."""
+    return os.strerror(error.errno).lower() if error.errno else otherwise
 
 
 def _tls(error: BaseException) -> ssl.SSLError | None:
@@ -93,4 +99,7 @@ def _tls(error: BaseException) -> ssl.SSLError | None:
         inner = error.certificate_error
     elif isinstance(error, aiohttp.ClientConnectorError):
         inner = error.os_error
+    elif isinstance(error, aiohttp.ClientOSError):
+        # With TLS 1.3 the server refuses our certificate only after its own handshake is done.
+        inner = error.__cause__
     return inner if isinstance(inner, ssl.SSLError) else None

@@ -134,7 +134,7 @@ class HttpApi:
     async def close(self) -> None:
         """Let go of the sockets. They close with the last client that uses them."""
         if not self._exchange.closed:
-            self._exchange.closed = True
+            self._exchange.close()
             await self._common.transports.release(self.connection)
 
     async def __aenter__(self) -> HttpApi:
