@@ -544,6 +544,19 @@ def test_a_series_is_created_made_a_series_refreshed_and_ended() -> None:
     }
 
 
+def test_closing_tells_the_last_count_of_a_series() -> None:
+    async def script(recorder: Recorder, server: Server) -> None:
+        for _ in range(5):
+            recorder.emit(web, "Normal", "Bound", "bound it")
+            await asyncio.sleep(0.5)
+        await recorder.close(5)
+        assert server.all[0]["series"]["count"] == 5
+
+    server = Server()
+    play(script, server, sink="events.k8s.io", host="node")
+    assert server.verbs == ["create", "patch", "patch"]
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     seed=st.integers(0, 2**32),

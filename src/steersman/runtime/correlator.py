@@ -101,6 +101,10 @@ class Correlator:
         """What to write because time has passed: of core events, nothing."""
         return []
 
+    def untold(self) -> list[Correlated]:
+        """Counts that were held back: of core events, none."""
+        return []
+
     def _too_similar(self, group: Identity, message: str, now: float) -> bool:
         similar = self._similar.get(group)
         if similar is None or now - similar.last > SIMILAR_WITHIN:
@@ -142,11 +146,13 @@ class Correlator:
 class Series:
     """An event and how often it has come since."""
 
-    __slots__ = ("event", "seen")
+    __slots__ = ("event", "seen", "told")
 
     def __init__(self, event: SeriesEvent, seen: float) -> None:
         self.event = event
         self.seen = seen
+        self.told = event
+        """As it was last given out to be written."""
 
 
 class SeriesCorrelator:
@@ -183,7 +189,7 @@ class SeriesCorrelator:
         series = EventSeries(count=count, lastObservedTime=event.eventTime)
         known.event = msgspec.structs.replace(known.event, series=series)
         known.seen = now
-        return Correlated(key, known.event) if first else None
+        return self._tell(key, known) if first else None
 
     def forget(self, key: Identity) -> None:
         """The event object of this key is not ours after all: start another one."""
@@ -195,10 +201,20 @@ class SeriesCorrelator:
         for key, known in self._series.items():
             over = now - known.seen > SERIES_ENDS
             if known.event.series is not None and (over or refresh):
-                due.append(Correlated(key, known.event))
+                due.append(self._tell(key, known))
             if over:
                 self._series.drop(key)
         return due
+
+    def untold(self) -> list[Correlated]:
+        """What has been counted and not yet been given out: for when no further sweep will come."""
+        return [
+            self._tell(key, known) for key, known in self._series.items() if known.event is not known.told
+        ]
+
+    def _tell(self, key: Identity, known: Series) -> Correlated:
+        known.told = known.event
+        return Correlated(key, known.event)
 
 
 class Recent(Generic[V]):

@@ -189,6 +189,9 @@ class Recorder:
 
         Works whether `run` still runs or was cancelled before.
         """
+        now = self._clock.monotonic()
+        for found in self._correlator.untold():
+            self._hold(found, now)
         self._closing.set()
         for entry in list(self._pending.values()):
             if entry.timer is not None:
