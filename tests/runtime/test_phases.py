@@ -154,6 +154,10 @@ def test_a_watch_from_nowhere_leads_to_a_new_list(nowhere: str) -> None:
     assert step(Watching(nowhere), Ended(nowhere, short=False)) == Streaming()
 
 
+def test_a_watch_that_brought_nothing_in_all_its_time_leads_to_a_new_list() -> None:
+    assert step(Watching("7"), Ended("7", short=False, silent=True)) == Streaming()
+
+
 def test_a_watch_that_ends_at_once_without_a_word_is_a_failure() -> None:
     state = step(Watching("7"), Ended("7", short=True))
     assert isinstance(state, Broken)

@@ -282,7 +282,7 @@ def test_nothing_there_is_only_said_by_a_complete_list() -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_watch_is_asked_to_last_between_five_and_ten_minutes(seed: int) -> None:
-    script = Script([[initial_end("5"), Pause(400)], [Pause(400)]])
+    script = Script([[initial_end("5"), Pause(400)], [bookmark("6"), Pause(400)]])
     play(script, 1000, seed=seed)
     times = [request.timeout for request in script.requests]
     assert all(time is not None and 300 <= time < 600 for time in times)
@@ -318,6 +318,22 @@ def test_places_that_are_no_numbers_are_simply_followed() -> None:
 
 
 # -- trouble with watches
+
+
+def test_a_watch_without_so_much_as_a_bookmark_is_made_sure_of_by_a_new_list() -> None:
+    script = Script(
+        [[initial_end("50"), Pause(300)], [Pause(300)], [added(pod("a", "9")), initial_end("20"), FOREVER]]
+    )
+    state, notes = play(script, 700)
+    assert script.asked() == [("watch+", ""), ("watch", "50"), ("watch+", "")]
+    assert notes.told == [("replaced", [], {}, "50"), ("replaced", ["a@9"], {}, "20")]
+    assert state == Watching("20")
+
+
+def test_a_watch_that_was_cut_short_need_not_have_said_anything() -> None:
+    script = Script([[initial_end("50"), Pause(300)], [Pause(100)]])
+    play(script, 500)
+    assert script.asked() == [("watch+", ""), ("watch", "50"), ("watch", "50")]
 
 
 def test_a_broken_watch_goes_on_where_it_was_with_growing_pauses() -> None:

@@ -110,7 +110,9 @@ class Ended:
 
     at: str
     short: bool
-    """At once, and without a word."""
+    """At once, and without getting any further."""
+    silent: bool = False
+    """After its full time, and without a word: not even a bookmark."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,8 +181,10 @@ def step(state: State, happening: Happening) -> State:
             # differs: client-go starts over; pages that were read stay good as long as their token.
             return Broken(error, state if token and passing(error) else Streaming())
 
-        case Watching(), Ended(at=at, short=short):
-            onward = Streaming() if nowhere(at) else Watching(at)
+        case Watching(), Ended(at=at, short=short, silent=silent):
+            # A server that was restored from a backup does not refuse a watch from what is the future
+            # to it: it says nothing until it gets there. Bookmarks would come every minute.
+            onward = Streaming() if silent or nowhere(at) else Watching(at)
             return Broken(ShortWatch("the server ends watches at once"), onward) if short else onward
         case Watching(since=since, failures=failures), Failed(error=error, at=at):
             # differs: client-go lists anew after most errors; a resourceVersion outlives a connection.

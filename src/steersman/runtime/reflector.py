@@ -44,6 +44,8 @@ WATCH = 300.0
 """The shortest a watch is asked to last, in seconds; the longest is twice that, as upstream's."""
 SHORT = 1.0
 """A watch that ends sooner than this without a word is a failure: asking again at once would spin."""
+SILENT = 0.9 * WATCH
+"""A watch that lasted this long and brought nothing, not even a bookmark, may be watching nothing."""
 LATE = 30.0
 """How long after its time-out a watch may go on before the connection counts as dead."""
 PATIENCE = 60.0
@@ -138,6 +140,8 @@ class Reflector(Generic[O]):
         if isinstance(before, Streaming) and isinstance(self.state, Paging):
             why = happening.error if isinstance(happening, Failed) else "the stream ended"
             log.info("%s: cannot be streamed, listing instead: %s", self.kind, why)
+        elif isinstance(before, Watching) and isinstance(self.state, Streaming):
+            log.info("%s: the watch was silent, listing anew to be sure", self.kind)
         elif isinstance(self.state, Broken):
             error, then = self.state.error, self.state.then
             known = isinstance(error, ApiError | ShortWatch)
@@ -232,7 +236,12 @@ class Reflector(Generic[O]):
                 raise
             # The connection is dead, or the server never heard of initial events and will not end them.
             raise Unreachable("the stream went silent", uncertain=True) from None
-        return Ended(self._at, short=self._at == since and loop.time() - started < SHORT)
+        lasted = loop.time() - started
+        return Ended(
+            self._at,
+            short=self._at == since and lasted < SHORT,
+            silent=not events and lasted >= SILENT,
+        )
 
     def _gather(self, event: WatchEvent[O | Unreadable]) -> bool:
         """An event of a streamed list; whether it was the last."""
