@@ -270,6 +270,7 @@ class LeaderElector:
     def _spec_after(self, before: Document) -> Document:
         """The spec by which this process holds the lease."""
         mine = before.get("holderIdentity") == self.identity
+        acquired = _time(before.get("acquireTime")) if mine else None
         now = self._clock.now()
         if now == _time(before.get("renewTime")):
             # A write that changes nothing is none, and others would not notice it.
@@ -279,7 +280,7 @@ class LeaderElector:
             **before,
             "holderIdentity": self.identity,
             "leaseDurationSeconds": self._duration,
-            "acquireTime": before.get("acquireTime") if mine and before.get("acquireTime") else _micro(now),
+            "acquireTime": _micro(acquired or now),
             "renewTime": _micro(now),
             "leaseTransitions": transitions if mine else transitions + 1,
         }
