@@ -19,7 +19,7 @@ from steersman.api.generated.rbac_v1 import (
     RoleRef,
 )
 from steersman.server import problems
-from steersman.server.auth.attributes import Attributes, aggregate, quoted
+from steersman.server.auth.attributes import Attributes, quoted
 from steersman.server.auth.rbac import GROUP, Authorizer, Policy
 from steersman.server.auth.rules import FULL_AUTHORITY, compact, describe, missing
 from steersman.server.auth.users import MASTERS, User
@@ -65,14 +65,17 @@ def _check_role(
 ) -> None:
     _check_rules(authorizer, user, new, new.rules or (), namespace)
     # An aggregated role gathers whatever others are labelled with, so it takes all there is to hold.
-    if (_aggregates(new) or _aggregates(old)) and missing(authorizer.rules(user, namespace), FULL_AUTHORITY):
+    if (_aggregates(new) or _aggregates(old)) and missing(
+        authorizer.holdings(user, namespace).rules, FULL_AUTHORITY
+    ):
         raise _refusal(new, "must have cluster-admin privileges to use the aggregationRule")
 
 
 def _check_rules(
     authorizer: Authorizer, user: User, new: Policy, rules: Iterable[PolicyRule], namespace: str
 ) -> None:
-    lacking = missing(authorizer.rules(user, namespace), rules)
+    held = authorizer.holdings(user, namespace)
+    lacking = missing(held.rules, rules)
     if not lacking:
         return
     told = "\n".join(sorted(dict.fromkeys(map(describe, compact(lacking)))))
@@ -80,8 +83,8 @@ def _check_rules(
         f"user {problems.quote(user.name)} (groups={quoted(user.groups)})"
         f" is attempting to grant RBAC permissions not currently held:\n{told}"
     )
-    errors = authorizer.unresolved(user, namespace, _PLURAL[type(new)])
-    raise _refusal(new, f"{why}; resolution errors: [{aggregate(errors)}]" if errors else why)
+    errors = held.errors(_PLURAL[type(new)])
+    raise _refusal(new, f"{why}; resolution errors: [{errors}]" if errors else why)
 
 
 def _may_bind(authorizer: Authorizer, user: User, ref: RoleRef, namespace: str) -> bool:

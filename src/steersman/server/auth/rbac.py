@@ -8,7 +8,6 @@ and for which names. Any change to a role or binding forgets both; changes are r
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import partial
 from typing import NamedTuple, TypeAlias
 
 from steersman.api.generated.rbac_v1 import (
@@ -45,21 +44,31 @@ class Grant(NamedTuple):
 class Holdings:
     """All that one user, with their groups, holds in one namespace."""
 
-    __slots__ = ("_permitted", "errors", "grants", "refusal")
+    __slots__ = ("_permitted", "grants", "refusal", "unresolved")
 
-    def __init__(self, grants: Iterable[Grant], errors: Iterable[str]) -> None:
+    def __init__(self, grants: Iterable[Grant], unresolved: Iterable[RoleRef]) -> None:
         self.grants = tuple(grants)
-        self.errors = tuple(errors)
-        """Of roles that are bound but not there."""
-        self.refusal = Decision(False, f"RBAC: {aggregate(self.errors)}" if self.errors else "")
+        self.unresolved = tuple(unresolved)
+        """The roles that are bound but not there."""
+        self.refusal = Decision(False, f"RBAC: {self.errors()}" if self.unresolved else "")
         self._permitted: dict[tuple[str, ...], tuple[tuple[frozenset[str] | None, Decision], ...]] = {}
+
+    @property
+    def rules(self) -> tuple[PolicyRule, ...]:
+        """All rules that apply."""
+        return tuple(rule for grant in self.grants for rule in grant.rules)
+
+    def errors(self, resource: str = "") -> str:
+        """What is wrong with the bindings, empty if nothing is.
+
+        Upstream names a missing role by its kind when it decides, and by the resource that is being
+        written when it checks a write.
+        """
+        return aggregate(_missing(ref, resource) for ref in self.unresolved)
 
     def decide(self, asked: Attributes) -> Decision:
         """The answer of the first grant that allows the request."""
-        if asked.path is None:
-            key = asked[1:5]
-        else:
-            key = (asked.verb, asked.path)
+        key = asked[1:5] if asked.path is None else (asked.verb, asked.path)
         permitted = self._permitted.get(key)
         if permitted is None:
             if len(self._permitted) >= _MOST:
@@ -151,10 +160,6 @@ class Authorizer:
             found = self._holdings[key] = self._gather(user, key[2])
         return found
 
-    def rules(self, user: User, namespace: str) -> tuple[PolicyRule, ...]:
-        """All rules that apply to somebody in a namespace."""
-        return tuple(rule for grant in self.holdings(user, namespace).grants for rule in grant.rules)
-
     def referenced(self, ref: RoleRef, namespace: str) -> tuple[PolicyRule, ...] | None:
         """The rules of the role a binding in this namespace refers to; None where there is none."""
         if ref.kind == "Role":
@@ -163,15 +168,15 @@ class Authorizer:
 
     def _gather(self, user: User, namespace: str) -> Holdings:
         grants: list[Grant] = []
-        errors: list[str] = []
+        unresolved: list[RoleRef] = []
         for scope in ("", namespace) if namespace else ("",):
             for binding, subject in self._applying(user, scope):
                 rules = self.referenced(binding.roleRef, scope)
                 if rules is None:
-                    errors.append(_unresolved(binding.roleRef))
+                    unresolved.append(binding.roleRef)
                 else:
                     grants.append(Grant(Decision(True, _because(binding, subject)), rules))
-        return Holdings(grants, errors)
+        return Holdings(grants, unresolved)
 
     def _applying(
         self, user: User, namespace: str
@@ -179,16 +184,12 @@ class Authorizer:
         """The bindings of a namespace that are about a user, by name, each with its first subject that is."""
         index = self._subjects.get(namespace, {})
         found: dict[str, int] = {}
-        for matched in (("User", user.name), *map(partial(_pair, "Group"), user.groups)):
+        for matched in (("User", user.name), *(("Group", group) for group in user.groups)):
             for name, i in index.get(matched, {}).items():
                 found[name] = min(i, found.get(name, i))
         for name in sorted(found):
             binding = self._bindings[Key(namespace, name)]
             yield binding, binding.subjects[found[name]]
-
-
-def _pair(kind: str, name: str) -> tuple[str, str]:
-    return kind, name
 
 
 def _matched(subject: Subject, namespace: str) -> tuple[str, str] | None:
@@ -212,7 +213,7 @@ def _because(binding: RoleBinding | ClusterRoleBinding, subject: Subject) -> str
     )
 
 
-def _unresolved(ref: RoleRef) -> str:
+def _missing(ref: RoleRef, resource: str) -> str:
     if ref.kind in ("Role", "ClusterRole"):
-        return f"{ref.kind.lower()}.{GROUP} {quote(ref.name)} not found"
+        return f"{resource or ref.kind.lower()}.{GROUP} {quote(ref.name)} not found"
     return f"unsupported role reference kind: {quote(ref.kind)}"

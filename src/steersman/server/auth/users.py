@@ -33,7 +33,7 @@ class User:
     name: str
     uid: str = ""
     groups: tuple[str, ...] = ()
-    extra: Mapping[str, tuple[str, ...]] = field(default=EMPTY, hash=False)
+    extra: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: EMPTY, hash=False)
 
     def within(self, group: str) -> User:
         """The same user, a member of one more group."""

@@ -1,0 +1,196 @@
+"""Authentication: from what a request shows to who sent it.
+
+In upstream's order: the client certificate, then bearer tokens (static, legacy, those of TokenRequest,
+bootstrap), then nobody in particular. A token that does not hold is refused; it is never anonymous.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from steersman.api.errors import Unauthorized
+from steersman.server.auth.accounts import LEGACY_ISSUER, LegacyUse, bearer, legacy_bearer
+from steersman.server.auth.attributes import quoted
+from steersman.server.auth.bootstrap import joiner
+from steersman.server.auth.certificates import holder
+from steersman.server.auth.jwt import Untrusted, Verifier
+from steersman.server.auth.keys import Keys, from_unpadded
+from steersman.server.auth.objects import Objects
+from steersman.server.auth.users import ANONYMOUS, User, authenticated
+
+_INVALID = "invalid bearer token"
+_PROTOCOL = "base64url.bearer.authorization.k8s.io."
+_SPACED = "the provided Authorization header contains extra space before the bearer token, and is ignored"
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """What a request shows of its sender."""
+
+    authorization: str = ""
+    """The Authorization header."""
+    certificate: bytes | None = None
+    """The client's certificate as DER, verified by the connection."""
+    protocols: tuple[str, ...] = ()
+    """The Sec-WebSocket-Protocol headers of a request for a web socket: browsers can set no others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Somebody who has been recognised."""
+
+    user: User
+    audiences: tuple[str, ...] = ()
+    """For whom their token was meant, of those asked about; empty for a certificate."""
+    warnings: tuple[str, ...] = ()
+    """What to tell them in Warning headers."""
+
+
+class Authenticator:
+    """Recognises users by certificate and token."""
+
+    def __init__(
+        self,
+        objects: Objects,
+        *,
+        keys: Keys,
+        issuers: Sequence[str],
+        audiences: Sequence[str] = (),
+        tokens: Mapping[str, User] | None = None,
+        anonymous: bool = True,
+        used: Callable[[LegacyUse], None] = lambda use: None,
+    ) -> None:
+        """``audiences`` are the server's own, its issuers where none are given; ``tokens`` are static ones.
+
+        ``used`` is told when a legacy token is used for the first time in a day.
+        """
+        self.audiences = tuple(audiences) or tuple(issuers)
+        self._objects = objects
+        self._anonymous = anonymous
+        self._used = used
+        # By digest: looking one up tells nothing by the time it takes, and they are not kept in the clear.
+        self._static = {_digest(token): user for token, user in (tokens or {}).items()}
+        self._legacy = Verifier(keys, (LEGACY_ISSUER,))
+        self._issued = Verifier(keys, issuers)
+
+    def authenticate(self, credentials: Credentials, now: datetime) -> Identity:
+        """Who sent a request. Raises `Unauthorized`, which says no more than that."""
+        try:
+            return self.recognise(credentials, now)
+        except Untrusted as error:
+            raise Unauthorized("Unauthorized", reason="Unauthorized") from error
+
+    def recognise(self, credentials: Credentials, now: datetime, audiences: tuple[str, ...] = ()) -> Identity:
+        """The same for a token meant for some audiences; raises `Untrusted`, which says why."""
+        wanted = audiences or self.audiences
+        errors: list[str] = []
+        warnings: tuple[str, ...] = ()
+        if credentials.certificate is not None:
+            try:
+                user = holder(credentials.certificate)
+            except Untrusted as error:
+                errors += error.errors
+            else:
+                if user is not None:
+                    return Identity(authenticated(user))
+        for token_of in (_bearer_token, _protocol_token):
+            try:
+                token, warnings = token_of(credentials, warnings)
+                if token:
+                    found = self._token(token, now, wanted)
+                    return replace(found, user=authenticated(found.user), warnings=warnings + found.warnings)
+            except Untrusted as error:
+                errors += error.errors
+        if errors:
+            raise Untrusted(*errors)
+        if not self._anonymous:
+            raise Untrusted("no credentials")
+        return Identity(ANONYMOUS, wanted, warnings)
+
+    def _token(self, token: str, now: datetime, wanted: tuple[str, ...]) -> Identity:
+        """Whose token it is. Raises `Untrusted`, also for one nobody knows."""
+        errors: list[str] = []
+        # Tokens that say nothing of audiences are for this server alone.
+        ours = _shared(self.audiences, wanted)
+        user = self._static.get(_digest(token)) if ours else None
+        if user is not None:
+            return Identity(user, ours)
+        for attempt in (self._legacy_token, self._issued_token):
+            try:
+                found = attempt(token, now, wanted)
+            except Untrusted as error:
+                errors += error.errors
+            else:
+                if found is not None:
+                    return found
+        user = joiner(token, self._objects, now) if ours else None
+        if user is not None:
+            return Identity(user, ours)
+        raise Untrusted(*(errors or (_INVALID,)))
+
+    def _legacy_token(self, token: str, now: datetime, wanted: tuple[str, ...]) -> Identity | None:
+        claims = self._legacy.read(token)
+        if claims is None:
+            return None
+        audiences = self._meant(claims.audiences, wanted)
+        user, warnings = legacy_bearer(claims, token, self._objects, now, self._used)
+        return Identity(user, audiences, warnings)
+
+    def _issued_token(self, token: str, now: datetime, wanted: tuple[str, ...]) -> Identity | None:
+        claims = self._issued.read(token)
+        if claims is None:
+            return None
+        audiences = self._meant(claims.audiences, wanted)
+        return Identity(bearer(claims, self._objects, now), audiences)
+
+    def _meant(self, told: tuple[str, ...], wanted: tuple[str, ...]) -> tuple[str, ...]:
+        """The audiences that are wanted among those a token is meant for."""
+        told = told or self.audiences
+        shared = _shared(told, wanted)
+        if not shared:
+            raise Untrusted(
+                f"token audiences {quoted(told)} is invalid for the target audiences {quoted(wanted)}"
+            )
+        return shared
+
+
+def _digest(token: str) -> bytes:
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
+
+
+def _shared(some: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(one for one in some if one in others)
+
+
+def _bearer_token(credentials: Credentials, warnings: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+    """The token of the Authorization header; any other scheme is nobody's business here."""
+    parts = credentials.authorization.strip().split(" ", 2)
+    if len(parts) < 2 or parts[0].lower() != "bearer":
+        return "", warnings
+    if not parts[1] and len(parts) == 3:
+        return "", (*warnings, _SPACED)
+    return parts[1], warnings
+
+
+def _protocol_token(credentials: Credentials, warnings: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+    """The token among the protocols of a web socket. Raises `Untrusted` where it is put wrongly."""
+    offered = [one.strip() for header in credentials.protocols for one in header.split(",")]
+    tokens = [one.removeprefix(_PROTOCOL) for one in offered if one.startswith(_PROTOCOL)]
+    if not tokens:
+        return "", warnings
+    if len(tokens) > 1:
+        raise Untrusted("multiple base64.bearer.authorization tokens specified")
+    try:
+        data = from_unpadded(tokens[0])
+    except ValueError:
+        raise Untrusted("invalid base64.bearer.authorization token encoding") from None
+    try:
+        token = data.decode()
+    except UnicodeDecodeError:
+        raise Untrusted("invalid base64.bearer.authorization token") from None
+    if token and len(offered) == 1:
+        raise Untrusted("missing additional subprotocol")
+    return token, warnings

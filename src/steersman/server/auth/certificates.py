@@ -1,0 +1,48 @@
+"""Client certificates: the user is the common name, the groups are the organizations.
+
+Whether an authority we trust has signed it, and whether it is still good, was settled when the
+connection was made.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import lru_cache
+
+from steersman.server.auth.jwt import Untrusted
+from steersman.server.auth.users import CREDENTIAL_ID, User
+
+_UID = "1.3.6.1.4.1.57683.2"
+"""Where a certificate's subject may say the user's uid."""
+
+
+@lru_cache(maxsize=1024)
+def holder(der: bytes) -> User | None:
+    """Who a certificate is for; None where it names nobody. Raises `Untrusted` where it cannot be read."""
+    from cryptography import x509
+    from cryptography.x509.oid import NameOID, ObjectIdentifier
+
+    try:
+        subject = x509.load_der_x509_certificate(der).subject
+    except ValueError:
+        raise Untrusted("the client certificate cannot be read") from None
+
+    def told(oid: ObjectIdentifier) -> list[str]:
+        values = (attribute.value for attribute in subject.get_attributes_for_oid(oid))
+        return [value if isinstance(value, str) else value.decode("utf-8", "replace") for value in values]
+
+    # Where there are several common names, Go takes the last.
+    names = told(NameOID.COMMON_NAME)
+    if not names or not names[-1]:
+        return None
+    uids = told(ObjectIdentifier(_UID))
+    if len(uids) > 1:
+        raise Untrusted(f"expected 1 UID, but found multiple: [{' '.join(uids)}]")
+    if uids == [""]:
+        raise Untrusted("UID cannot be an empty string")
+    return User(
+        names[-1],
+        uid=uids[0] if uids else "",
+        groups=tuple(told(NameOID.ORGANIZATION_NAME)),
+        extra={CREDENTIAL_ID: (f"X509SHA256={hashlib.sha256(der).hexdigest()}",)},
+    )

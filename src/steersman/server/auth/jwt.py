@@ -1,0 +1,134 @@
+"""JSON Web Tokens in compact form: signing claims, and reading them from a token that holds.
+
+Verified claims are remembered by the token's digest: checking a signature costs more than everything
+else about a request. That a token has not expired and that its account is still there is not
+remembered, and is checked each time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+import msgspec
+
+from steersman.server.auth.keys import Keys, SigningKey, from_unpadded, unpadded
+
+_MOST = 4096
+
+
+class Untrusted(Exception):
+    """A credential was shown and does not hold. Says why; callers learn only that it was refused."""
+
+    def __init__(self, *errors: str) -> None:
+        super().__init__(*errors)
+        self.errors = errors
+
+
+class Ref(msgspec.Struct, frozen=True, omit_defaults=True):
+    """An object a token names."""
+
+    name: str = ""
+    uid: str = ""
+
+
+class Bound(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The ``kubernetes.io`` claim: whose token it is, and what it lives and dies with."""
+
+    namespace: str = ""
+    node: Ref | None = None
+    pod: Ref | None = None
+    secret: Ref | None = None
+    serviceaccount: Ref | None = None
+    warnafter: int | float | None = None
+
+
+class Claims(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a token says. Fields are in the order in which upstream writes them."""
+
+    aud: str | tuple[str, ...] | None = None
+    exp: int | float | None = None
+    iat: int | float | None = None
+    iss: str = ""
+    jti: str = ""
+    bound: Bound | None = msgspec.field(default=None, name="kubernetes.io")
+    legacy_namespace: str = msgspec.field(default="", name="kubernetes.io/serviceaccount/namespace")
+    legacy_secret: str = msgspec.field(default="", name="kubernetes.io/serviceaccount/secret.name")
+    legacy_account: str = msgspec.field(default="", name="kubernetes.io/serviceaccount/service-account.name")
+    legacy_uid: str = msgspec.field(default="", name="kubernetes.io/serviceaccount/service-account.uid")
+    nbf: int | float | None = None
+    sub: str = ""
+
+    @property
+    def audiences(self) -> tuple[str, ...]:
+        return (self.aud,) if isinstance(self.aud, str) else self.aud or ()
+
+
+class _Header(msgspec.Struct):
+    alg: str = ""
+    kid: str = ""
+    crit: msgspec.Raw | None = None
+
+
+class _Issued(msgspec.Struct):
+    iss: str = ""
+
+
+_header = msgspec.json.Decoder(_Header)
+_issued = msgspec.json.Decoder(_Issued)
+_claims = msgspec.json.Decoder(Claims)
+
+
+def encode(claims: Claims, key: SigningKey) -> str:
+    """A signed token."""
+    head = msgspec.json.encode({"alg": key.algorithm, "kid": key.id})
+    text = f"{unpadded(head)}.{unpadded(msgspec.json.encode(claims))}"
+    return f"{text}.{unpadded(key.sign(text.encode()))}"
+
+
+class Verifier:
+    """Reads tokens that one of its keys signed for one of its issuers."""
+
+    def __init__(self, keys: Keys, issuers: Sequence[str]) -> None:
+        self._keys = keys
+        self._issuers = tuple(issuers)
+        self._verified: dict[bytes, Claims] = {}
+
+    def read(self, token: str) -> Claims | None:
+        """The claims of a token; None where it is no token of these issuers. Raises `Untrusted`."""
+        digest = hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
+        claims = self._verified.get(digest)
+        if claims is None:
+            claims = self._verify(token)
+            if claims is not None:
+                if len(self._verified) >= _MOST:
+                    del self._verified[next(iter(self._verified))]
+                self._verified[digest] = claims
+        return claims
+
+    def _verify(self, token: str) -> Claims | None:
+        parts = token.split(".")
+        if len(parts) != 3:
+            return None
+        try:
+            payload, signature = from_unpadded(parts[1]), from_unpadded(parts[2])
+            # Nothing is believed yet: this only tells our tokens from other people's.
+            if _issued.decode(payload).iss not in self._issuers:
+                return None
+            header = _header.decode(from_unpadded(parts[0]))
+        except (ValueError, msgspec.DecodeError):
+            return None
+        candidates = self._keys.find(header.kid)
+        if not candidates:
+            raise Untrusted("invalid signature, no keys found")
+        signed = f"{parts[0]}.{parts[1]}".encode()
+        for key in candidates:
+            # Whoever cannot honour an extension marked critical must refuse the token.
+            if header.crit is None and header.alg == key.algorithm and key.verifies(signature, signed):
+                break
+        else:
+            raise Untrusted("go-jose/go-jose: error in cryptographic primitive")
+        try:
+            return _claims.decode(payload)
+        except msgspec.DecodeError as error:
+            raise Untrusted(f"claims cannot be read: {error}") from None

@@ -1,0 +1,248 @@
+"""The keys that sign ServiceAccount tokens and check them: RSA, or ECDSA on the three NIST curves."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from random import Random
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives import hashes
+    from cryptography.hazmat.primitives.asymmetric import ec, rsa
+
+    Public: TypeAlias = rsa.RSAPublicKey | ec.EllipticCurvePublicKey
+    Private: TypeAlias = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey
+
+Algorithm: TypeAlias = Literal["RS256", "ES256", "ES384", "ES512"]
+
+_CURVES: dict[str, tuple[Algorithm, str, int]] = {
+    "secp256r1": ("ES256", "P-256", 32),
+    "secp384r1": ("ES384", "P-384", 48),
+    "secp521r1": ("ES512", "P-521", 66),
+}
+_BLOCK = re.compile(rb"-----BEGIN ([A-Z ]+)-----.+?-----END \1-----", re.DOTALL)
+_RSA_BITS = 2048
+
+
+def unpadded(data: bytes) -> str:
+    """Base64 for URLs, as JSON Web Tokens write it."""
+    return urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def from_unpadded(text: str) -> bytes:
+    """The other way round. Raises `ValueError`."""
+    try:
+        data = urlsafe_b64decode(text + "=" * (-len(text) % 4))
+    except ValueError:
+        data = b""
+    # Python skips what is not of the alphabet; a token has one spelling.
+    if unpadded(data) != text:
+        raise ValueError("not base64 for URLs")
+    return data
+
+
+@dataclass(frozen=True, eq=False)
+class SigningKey:
+    """One key; without its private half it only checks."""
+
+    public: Public
+    private: Private | None = None
+
+    @cached_property
+    def id(self) -> str:
+        """The ``kid``: derived from the public key, and not the other way round."""
+        from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+        der = self.public.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+        return unpadded(hashlib.sha256(der).digest())
+
+    @cached_property
+    def algorithm(self) -> Algorithm:
+        """How it signs. There is one way for each kind of key, so no token can choose a weaker one."""
+        return self._curve[0] if self._curve else "RS256"
+
+    def sign(self, data: bytes) -> bytes:
+        """The signature of some bytes, as a JSON Web Token carries it."""
+        from cryptography.hazmat.primitives.asymmetric import ec, padding
+        from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
+
+        if self.private is None:
+            raise ValueError("a public key cannot sign")
+        if not isinstance(self.private, ec.EllipticCurvePrivateKey):
+            return self.private.sign(data, padding.PKCS1v15(), _digest(self.algorithm))
+        assert self._curve is not None
+        r, s = decode_dss_signature(self.private.sign(data, _ecdsa(self.algorithm)))
+        size = self._curve[2]
+        return r.to_bytes(size) + s.to_bytes(size)
+
+    def verifies(self, signature: bytes, data: bytes) -> bool:
+        """Whether this key made the signature."""
+        from cryptography.exceptions import InvalidSignature
+        from cryptography.hazmat.primitives.asymmetric import ec, padding
+        from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
+
+        try:
+            if not isinstance(self.public, ec.EllipticCurvePublicKey):
+                self.public.verify(signature, data, padding.PKCS1v15(), _digest(self.algorithm))
+                return True
+            assert self._curve is not None
+            size = self._curve[2]
+            if len(signature) != 2 * size:
+                return False
+            encoded = encode_dss_signature(int.from_bytes(signature[:size]), int.from_bytes(signature[size:]))
+            self.public.verify(encoded, data, ec.ECDSA(_digest(self.algorithm)))
+        except InvalidSignature:
+            return False
+        return True
+
+    @property
+    def jwk(self) -> dict[str, str]:
+        """The public key as a JSON Web Key, with the fields in upstream's order."""
+        numbers = self.public.public_numbers()
+        if self._curve is not None:
+            algorithm, curve, size = self._curve
+            x, y = (unpadded(getattr(numbers, name).to_bytes(size)) for name in ("x", "y"))
+            return {
+                "use": "sig", "kty": "EC", "kid": self.id, "crv": curve, "alg": algorithm, "x": x, "y": y,
+            }  # fmt: skip
+        n, e = (
+            unpadded(value.to_bytes((value.bit_length() + 7) // 8))
+            for value in (getattr(numbers, name) for name in ("n", "e"))
+        )
+        return {"use": "sig", "kty": "RSA", "kid": self.id, "alg": "RS256", "n": n, "e": e}
+
+    @cached_property
+    def _curve(self) -> tuple[Algorithm, str, int] | None:
+        from cryptography.hazmat.primitives.asymmetric import ec
+
+        if not isinstance(self.public, ec.EllipticCurvePublicKey):
+            return None
+        try:
+            return _CURVES[self.public.curve.name]
+        except KeyError:
+            raise ValueError("unknown private key curve, must be 256, 384, or 521") from None
+
+
+class Keys:
+    """All keys a server accepts, and the one it signs with: the first that can."""
+
+    def __init__(self, keys: Iterable[SigningKey]) -> None:
+        # The same key may be given twice, private and public: it counts once, and with its private half.
+        unique: dict[str, SigningKey] = {}
+        for key in keys:
+            if key.id not in unique or (unique[key.id].private is None and key.private is not None):
+                unique[key.id] = key
+        self.all = tuple(unique.values())
+        if not self.all:
+            raise ValueError("no keys")
+
+    @classmethod
+    def generate(cls, algorithm: Algorithm = "ES256") -> Keys:
+        """A new key. ES256 takes a fraction of a millisecond, RS256 some tenths of a second."""
+        from cryptography.hazmat.primitives.asymmetric import ec, rsa
+
+        if algorithm == "RS256":
+            return cls([_whole(rsa.generate_private_key(public_exponent=65537, key_size=_RSA_BITS))])
+        return cls([_whole(ec.generate_private_key(_curve_of(algorithm)))])
+
+    @classmethod
+    def seeded(cls, random: Random) -> Keys:
+        """A key that comes out the same for the same seed. For simulated worlds: it is no secret."""
+        from cryptography.hazmat.primitives.asymmetric import ec
+
+        # Anything from 1 to the curve's order, which is a little less than 2**256, will do.
+        return cls([_whole(ec.derive_private_key(random.getrandbits(255) + 1, ec.SECP256R1()))])
+
+    @classmethod
+    def load(cls, *pems: bytes) -> Keys:
+        """The keys of some PEM files, private or public. Raises `ValueError` where there is none."""
+        return cls([key for pem in pems for key in _read(pem)])
+
+    @property
+    def signer(self) -> SigningKey:
+        """The key that signs new tokens. Raises `ValueError` where all are public."""
+        for key in self.all:
+            if key.private is not None:
+                return key
+        raise ValueError("no private key to sign with")
+
+    def find(self, id: str) -> tuple[SigningKey, ...]:
+        """The keys a token with this ``kid`` may be signed by: any, if it does not say."""
+        return tuple(key for key in self.all if not id or key.id == id)
+
+    def pem(self) -> bytes:
+        """The signing key, to be kept and loaded again."""
+        from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+        private = self.signer.private
+        assert private is not None
+        return private.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption())
+
+
+def _whole(private: Private) -> SigningKey:
+    return SigningKey(private.public_key(), private)
+
+
+def _curve_of(algorithm: Algorithm) -> ec.EllipticCurve:
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    match algorithm:
+        case "ES384":
+            return ec.SECP384R1()
+        case "ES512":
+            return ec.SECP521R1()
+    return ec.SECP256R1()
+
+
+def _digest(algorithm: Algorithm) -> hashes.HashAlgorithm:
+    from cryptography.hazmat.primitives import hashes
+
+    match algorithm:
+        case "ES384":
+            return hashes.SHA384()
+        case "ES512":
+            return hashes.SHA512()
+    return hashes.SHA256()
+
+
+def _ecdsa(algorithm: Algorithm) -> ec.ECDSA:
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    try:
+        # The same token has the same signature every time, so that a replayed world is the same world.
+        return ec.ECDSA(_digest(algorithm), deterministic_signing=True)
+    except UnsupportedAlgorithm:
+        # An OpenSSL before 3.2.
+        return ec.ECDSA(_digest(algorithm))
+
+
+def _read(pem: bytes) -> list[SigningKey]:
+    from cryptography import x509
+    from cryptography.hazmat.primitives.asymmetric import ec, rsa
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_pem_public_key
+
+    found = []
+    for block in _BLOCK.finditer(pem):
+        label = block[1].decode()
+        if label.endswith("PRIVATE KEY"):
+            private = load_pem_private_key(block[0], None)
+            if not isinstance(private, rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey):
+                raise ValueError(f"unknown private key type {type(private).__name__}")
+            found.append(_whole(private))
+        elif label.endswith("PUBLIC KEY") or label == "CERTIFICATE":
+            certified = label == "CERTIFICATE"
+            public = (
+                x509.load_pem_x509_certificate(block[0]).public_key()
+                if certified
+                else load_pem_public_key(block[0])
+            )
+            if not isinstance(public, rsa.RSAPublicKey | ec.EllipticCurvePublicKey):
+                raise ValueError(f"unknown public key type {type(public).__name__}")
+            found.append(SigningKey(public))
+    return found
