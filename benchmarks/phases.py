@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
+from benchmarks.kubelet import HollowKubelet
 from benchmarks.measure import Cost, Meter
 from benchmarks.workload import Observer, deployment, each
 from steersman.api.kinds import DEPLOYMENTS, NAMESPACES, PODS, REPLICASETS, SERVICEACCOUNTS, Object
@@ -15,7 +16,6 @@ from steersman.client.api import Api
 from steersman.runtime.clock import LiveClock
 from steersman.testing.child import Child, tail
 from steersman.testing.follow import beside, until
-from steersman.testing.hollow import HollowKubelet
 from steersman.testing.plane import RealPlane
 
 Starter = Callable[[], Child]

@@ -24,9 +24,9 @@ from steersman.api.kinds import (
 from steersman.api.scheme import Kind
 from steersman.client.api import Api, EventType
 from steersman.runtime.clock import LiveClock
+from steersman.sim.nodes import NEVER_READY, Nodes
 from steersman.testing.child import Child, tail
 from steersman.testing.follow import beside, follow, until
-from steersman.testing.hollow import UNREADY, HollowKubelet
 from steersman.testing.normal import Document, normalise
 from steersman.testing.plane import MANAGER, Binary, RealPlane
 from steersman.testing.settled import deployment_settled, replicas_settled
@@ -92,7 +92,9 @@ FIRST: tuple[tuple[Kind[Any], Document], ...] = (
     (DEPLOYMENTS, workload(DEPLOYMENTS, "slow", 2, minReadySeconds=2)),
     (
         DEPLOYMENTS,
-        workload(DEPLOYMENTS, "stuck", 1, template("stuck", **{UNREADY: "yes"}), progressDeadlineSeconds=2),
+        workload(
+            DEPLOYMENTS, "stuck", 1, template("stuck", **{NEVER_READY: "yes"}), progressDeadlineSeconds=2
+        ),
     ),
     (REPLICASETS, workload(REPLICASETS, "plain", 3)),
     (REPLICASETS, workload(REPLICASETS, "tight", 2, template("tight"))),
@@ -315,8 +317,8 @@ async def outcome(plane: RealPlane, binary: Binary) -> dict[str, Any]:
         await api.create(NAMESPACES, "", space)
         manager = plane.manager(*FLAGS, binary=binary)
         story = Story(api)
-        kubelet = HollowKubelet(api, LiveClock(), NAMESPACE)
-        async with beside(watchdog(manager), kubelet.run(), story.look()):
+        nodes = Nodes(api, LiveClock())
+        async with beside(watchdog(manager), nodes.run(), story.look()):
             await story.tell()
             await quiet(plane)
             found = await collect(api)

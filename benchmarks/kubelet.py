@@ -1,8 +1,8 @@
 """A hollow kubelet for every node at once: pods become ready, and leave when they are told to.
 
-It answers each pod with the fewest requests a real one could, one status write when it starts and
-one delete when it goes, and reads nothing but metadata: beside a manager under test it should be
-the smaller part of the load, and the server encodes what it watches for it alone.
+Not `steersman.sim.nodes`, which follows pods whole: the API server encodes a watched object once for
+all who want it in the same form, so the kubelet would pay for a manager that reads JSON and not for
+one that does not. This one reads nothing but metadata, a form neither manager asks for.
 """
 
 from __future__ import annotations
@@ -18,9 +18,6 @@ from steersman.client.api import Api, EventType
 from steersman.runtime.clock import Clock
 from steersman.testing.follow import follow
 
-UNREADY = "hollow/unready"
-"""A pod with this annotation runs and never becomes ready."""
-
 _PODS = PODS.as_(Object)
 _CONDITIONS = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
 
@@ -28,7 +25,6 @@ _CONDITIONS = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersR
 def running(pod: Object, now: datetime, containers: Sequence[str] = ("main",)) -> dict[str, Any]:
     """The status of a pod whose containers have started, as a patch."""
     at = now.strftime("%Y-%m-%dT%H:%M:%SZ")
-    ready = UNREADY not in pod.metadata.annotations
     return {
         "status": {
             "phase": "Running",
@@ -38,12 +34,7 @@ def running(pod: Object, now: datetime, containers: Sequence[str] = ("main",)) -
             "hostIP": "10.2.0.1",
             "hostIPs": [{"ip": "10.2.0.1"}],
             "conditions": [
-                {
-                    "type": kind,
-                    "status": "True" if ready or not kind.endswith("Ready") else "False",
-                    "lastTransitionTime": at,
-                }
-                for kind in _CONDITIONS
+                {"type": kind, "status": "True", "lastTransitionTime": at} for kind in _CONDITIONS
             ],
             "containerStatuses": [
                 {
@@ -51,7 +42,7 @@ def running(pod: Object, now: datetime, containers: Sequence[str] = ("main",)) -
                     "image": "example/app:1",
                     "imageID": "example/app@sha256:0",
                     "containerID": f"hollow://{pod.metadata.uid}/{name}",
-                    "ready": ready,
+                    "ready": True,
                     "started": True,
                     "restartCount": 0,
                     "state": {"running": {"startedAt": at}},
