@@ -83,20 +83,20 @@ def page(items: Any, **metadata: str) -> bytes:
     return dumps({"kind": "PodList", "metadata": {"resourceVersion": "9", **metadata}, "items": items})
 
 
-def test_a_page_has_its_items_its_version_and_where_it_goes_on(decoder: Decoder) -> None:
-    got = decoder.reader(PODS).page(PODS, page([POD, POD], **{"continue": "token"}))
+async def test_a_page_has_its_items_its_version_and_where_it_goes_on(decoder: Decoder) -> None:
+    got = await decoder.reader(PODS).page(PODS, page([POD, POD], **{"continue": "token"}))
     assert [item.metadata.name for item in got.items] == ["a", "a"]
     assert (got.resource_version, got.continue_) == ("9", "token")
 
 
 @pytest.mark.parametrize("items", [None, []])
-def test_an_empty_list_may_be_null(decoder: Decoder, items: Any) -> None:
-    assert decoder.reader(PODS).page(PODS, page(items)).items == []
+async def test_an_empty_list_may_be_null(decoder: Decoder, items: Any) -> None:
+    assert (await decoder.reader(PODS).page(PODS, page(items))).items == []
 
 
-def test_an_odd_item_is_unreadable_on_its_own_and_keeps_its_metadata(decoder: Decoder) -> None:
+async def test_an_odd_item_is_unreadable_on_its_own_and_keeps_its_metadata(decoder: Decoder) -> None:
     items = [POD, changed(spec={"nodeName": 3}), POD]
-    first, odd, last = decoder.reader(PODS).page(PODS, page(items)).items
+    first, odd, last = (await decoder.reader(PODS).page(PODS, page(items))).items
     assert isinstance(first, Pod)
     assert isinstance(last, Pod)
     assert isinstance(odd, Unreadable)
@@ -116,44 +116,44 @@ def test_an_odd_item_is_unreadable_on_its_own_and_keeps_its_metadata(decoder: De
         (3, ""),
     ],
 )
-def test_however_odd_an_item_is_it_is_never_dropped_and_never_stops_the_others(
+async def test_however_odd_an_item_is_it_is_never_dropped_and_never_stops_the_others(
     decoder: Decoder, odd: Any, name: str
 ) -> None:
-    items = decoder.reader(PODS).page(PODS, page([odd, POD])).items
+    items = (await decoder.reader(PODS).page(PODS, page([odd, POD]))).items
     assert isinstance(items[0], Unreadable)
     assert items[0].metadata.name == name
     assert isinstance(items[1], Pod)
 
 
-def test_an_item_with_bad_utf8_is_unreadable(decoder: Decoder) -> None:
+async def test_an_item_with_bad_utf8_is_unreadable(decoder: Decoder) -> None:
     body = page([POD, POD]).replace(b'"Running"', b'"Run\xffing"', 1)
-    odd, good = decoder.reader(PODS).page(PODS, body).items
+    odd, good = (await decoder.reader(PODS).page(PODS, body)).items
     assert isinstance(odd, Unreadable)
     assert isinstance(good, Pod)
 
 
-def test_plain_documents_of_a_list_get_the_kind_the_server_leaves_out(decoder: Decoder) -> None:
+async def test_plain_documents_of_a_list_get_the_kind_the_server_leaves_out(decoder: Decoder) -> None:
     bare = {key: value for key, value in POD.items() if key not in ("kind", "apiVersion")}
-    got = decoder.reader(REPLICASETS.untyped).page(REPLICASETS.untyped, page([bare]))
+    got = await decoder.reader(REPLICASETS.untyped).page(REPLICASETS.untyped, page([bare]))
     assert got.items[0]["kind"] == "ReplicaSet"
     assert got.items[0]["apiVersion"] == "apps/v1"
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'{"items": 3}'])
-def test_a_list_that_is_none_is_an_error(decoder: Decoder, body: bytes) -> None:
+async def test_a_list_that_is_none_is_an_error(decoder: Decoder, body: bytes) -> None:
     with pytest.raises(ServerError, match="the list of pods cannot be read"):
-        decoder.reader(PODS).page(PODS, body)
+        await decoder.reader(PODS).page(PODS, body)
 
 
 class Document(bytearray):
     """Bytes one can watch being forgotten."""
 
 
-def test_raw_parts_do_not_keep_the_document_they_came_in(decoder: Decoder) -> None:
+async def test_raw_parts_do_not_keep_the_document_they_came_in(decoder: Decoder) -> None:
     item = {"metadata": {"name": "a"}, "spec": {"template": {"spec": {"containers": []}}}}
     document = Document(page([item, {"metadata": {"name": "b"}}]))
     kept = weakref.ref(document)
-    got = decoder.reader(DEPLOYMENTS).page(DEPLOYMENTS, document)  # type: ignore[arg-type]
+    got = await decoder.reader(DEPLOYMENTS).page(DEPLOYMENTS, document)  # type: ignore[arg-type]
     del document
     assert kept() is None
     assert bytes(got.items[0].spec.template.spec) == b'{"containers": []}'  # type: ignore[union-attr]

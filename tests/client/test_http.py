@@ -449,6 +449,53 @@ async def test_an_answer_that_is_no_status_is_an_error_that_tells_nothing_of_its
     assert "secret" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("code", "text", "uncertain"),
+    [
+        (504, b'{"kind":"Status","code":504,"reason":"Timeout"}', True),
+        (500, b'{"kind":"Status","code":500,"reason":"InternalError"}', False),
+        (502, b"<html>", True),
+        (413, b"<html>", False),
+    ],
+)
+async def test_a_write_the_server_or_a_proxy_gave_up_on_is_uncertain(
+    api: HttpApi, server: Any, code: int, text: bytes, uncertain: bool
+) -> None:
+    for _ in range(2):
+        server.answer(code=code, text=text)
+    with pytest.raises(ApiError) as caught:
+        await api.create(PODS.untyped, "n", POD)
+    assert caught.value.uncertain is uncertain
+    with pytest.raises(ApiError) as caught:
+        await api.get(PODS, "n", "a")
+    assert not caught.value.uncertain
+
+
+@pytest.mark.parametrize(
+    "connection",
+    [
+        {"user": User(token="hidden\nX-Other: y")},
+        {"impersonate": Impersonation("hidden\r\nX-Other: y")},
+    ],
+)
+async def test_what_would_break_out_of_its_header_is_never_sent(
+    server: Any, client: Make, connection: dict[str, Any]
+) -> None:
+    async with client(connection=Connection(server.url, **connection)) as api:
+        with pytest.raises(Unreachable, match="stray line break") as caught:
+            await api.create(PODS.untyped, "n", POD)
+        assert not caught.value.uncertain
+        assert "hidden" not in str(caught.value)
+        with pytest.raises(Unreachable, match="stray line break"):
+            await anext(api.watch(PODS))
+    assert server.asked == []
+
+
+async def test_long_headers_are_read(api: HttpApi, server: Any) -> None:
+    server.answer(POD, headers={"Warning": f'299 - "{"x" * 20_000}"'})
+    assert (await api.get(PODS, "n", "a")).metadata.name == "a"
+
+
 async def test_a_redirect_is_not_followed(api: HttpApi, server: Any) -> None:
     server.answer(code=302, headers={"Location": f"{server.url}/elsewhere"})
     with pytest.raises(ApiError, match="answered 302"):

@@ -137,8 +137,8 @@ class Exchange:
                     raise unreachable(self._server, str(request), error, write=request.write) from error
                 # The first time it is most likely a pooled socket the server had just given up.
                 wait = 1.0 if attempt else 0.0
-            except ConfigError as error:
-                raise Unreachable(f"{self._server}: {error.message}") from error
+            except (ConfigError, ValueError) as error:
+                raise self._unsendable(error) from error
             else:
                 if 200 <= code < 300:
                     return body
@@ -206,8 +206,8 @@ class Exchange:
                     yield response
         except FAILURES as error:
             raise unreachable(self._server, str(request), error, write=False) from error
-        except ConfigError as error:
-            raise Unreachable(f"{self._server}: {error.message}") from error
+        except (ConfigError, ValueError) as error:
+            raise self._unsendable(error) from error
 
     @contextmanager
     def _reading(self, response: aiohttp.ClientResponse) -> Iterator[None]:
@@ -224,6 +224,12 @@ class Exchange:
             raise Unreachable(f"{self._server}: the client is closed")
         return await self._auth.credential()
 
+    def _unsendable(self, error: ConfigError | ValueError) -> Unreachable:
+        if isinstance(error, ConfigError):
+            return Unreachable(f"{self._server}: {error.message}")
+        # aiohttp refuses headers that would break out of their line. It quotes them; we do not.
+        return Unreachable(f"{self._server}: the token or a name to act as has a stray line break in it")
+
     def _wait(
         self, request: Request, attempt: int, code: int, response: aiohttp.ClientResponse, body: bytes
     ) -> float:
@@ -231,7 +237,7 @@ class Exchange:
         asked = retry_after(response.headers) if code == 429 or code >= 500 else None
         # differs: upstream waits however long it is told to; here the caller hears of a long wait.
         if asked is None or asked > self._longest_wait or attempt >= ATTEMPTS:
-            raise refusal(str(request), code, response.headers, body)
+            raise refusal(str(request), code, response.headers, body, write=request.write)
         return asked
 
     def _with(self, request: Request, credential: Credential) -> CIMultiDict[str]:

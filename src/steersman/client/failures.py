@@ -32,15 +32,21 @@ FAILURES = (aiohttp.ClientError, TimeoutError, OSError, ssl.SSLError)
 """All that a request can raise when it is not answered."""
 
 
-def refusal(request: str, code: int, headers: Mapping[str, str], body: bytes) -> ApiError:
+def refusal(
+    request: str, code: int, headers: Mapping[str, str], body: bytes, *, write: bool = False
+) -> ApiError:
     """The error of an answer. Of its text only the Status's own message is told."""
     try:
         status = msgspec.json.decode(body)
     except (msgspec.DecodeError, ValueError, RecursionError):
         status = None
-    if not isinstance(status, dict) or status.get("kind") != "Status":
+    said = isinstance(status, dict) and status.get("kind") == "Status"
+    if not said:
         status = {"message": f"{request}: the server answered {code} without a Status"}
-    return from_status(status, code=code, retry_after=retry_after(headers))
+    error = from_status(status, code=code, retry_after=retry_after(headers))
+    # The server gave up waiting for itself, or a proxy for the server: the write may yet happen.
+    error.uncertain = write and (code == 504 or (code >= 500 and not said))
+    return error
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

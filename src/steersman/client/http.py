@@ -172,7 +172,7 @@ class HttpApi:
         )
         request = Request("list", "GET", kind.resource, at, accept(kind, many=True))
         body = await self._exchange.ask(request)
-        return self._common.decoder.reader(kind).page(kind, body)
+        return await self._common.decoder.reader(kind).page(kind, body)
 
     async def watch(
         self,

@@ -134,7 +134,7 @@ class Transport:
         return renewed
 
     def _changed(self, pool: Pool, credential: Credential) -> bool:
-        if credential.cert and credential.cert != pool.material.cert:
+        if self._identity.plugin is not None and credential.cert != pool.material.cert:
             return True
         if not self._files:
             return False
@@ -192,8 +192,9 @@ def _session() -> aiohttp.ClientSession:
         ),
         cookie_jar=aiohttp.DummyCookieJar(),
         timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT),
-        auto_decompress=True,
-        raise_for_status=False,
+        # Warnings and audit annotations come in headers, and can be long.
+        max_line_size=65536,
+        max_field_size=65536,
     )
     # aiohttp would send a PUT or DELETE a second time when the socket breaks, and has no switch
     # for it. Whether a write may be repeated is the caller's to decide.
