@@ -32,8 +32,9 @@ from benchmarks.measure import Cost
 from benchmarks.phases import Run
 from steersman.client.http import HttpApi
 from steersman.client.kubeconfig import load
+from steersman.testing.assets import Binary, MissingAssets, assets, manager_command
 from steersman.testing.child import Child
-from steersman.testing.plane import MANAGER, Binary, MissingAssets, RealPlane, assets, manager_command
+from steersman.testing.plane import MANAGER, RealPlane
 
 CONTROLLERS = (
     "replicaset-controller",

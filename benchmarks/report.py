@@ -110,7 +110,7 @@ def _heap(cost: CacheCost) -> float | None:
 
 def render(rows: Sequence[Row], markdown: bool) -> str:
     """A table: text columns to the left, numbers to the right."""
-    texts = len(rows[0]) - sum(1 for cell in rows[1] if cell[:1].isdigit() or cell == "-")
+    texts = next(column for column, title in enumerate(rows[0]) if title in (OURS, REFERENCE))
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
 
     def line(row: Row) -> str:

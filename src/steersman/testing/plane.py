@@ -23,16 +23,15 @@ import signal
 import socket
 import ssl
 import subprocess
-import sys
-import tempfile
 import threading
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Self
 
 from steersman.testing import audit
+from steersman.testing.assets import ASSETS, Binary, MissingAssets, assets, home, manager_command
 from steersman.testing.audit import AuditEntry
 from steersman.testing.authority import Authority, key_pair, write_private
 from steersman.testing.child import Child, until
@@ -40,53 +39,12 @@ from steersman.testing.child import Child, until
 if TYPE_CHECKING:
     from steersman.client.http import HttpApi
 
-ASSETS = "KUBEBUILDER_ASSETS"
+__all__ = ["ASSETS", "MANAGER", "Binary", "MissingAssets", "RealPlane"]
+
 MANAGER = "system:kube-controller-manager"
 """Who a manager is to the API server."""
 
-Binary: TypeAlias = Literal["steersman", "kube-controller-manager"]
-
 _GROUPS = {"admin": ("system:masters",)}
-_PREFIX = "steersman-plane-"
-_ROOMY = 2 << 30
-
-
-class MissingAssets(RuntimeError):
-    """The binaries of a control plane are not where the environment says, or it does not say."""
-
-
-def assets(*needed: str) -> Path:
-    """The directory of Kubernetes' binaries. Raises `MissingAssets` when one is not there."""
-    said = os.environ.get(ASSETS, "")
-    if not said:
-        raise MissingAssets(f"set {ASSETS} to a directory with etcd and kube-apiserver")
-    missing = [name for name in needed if not os.access(Path(said, name), os.X_OK)]
-    if missing:
-        raise MissingAssets(f"{ASSETS}={said} has no {', '.join(missing)}")
-    return Path(said).absolute()
-
-
-def manager_command(binary: Binary, kubeconfig: Path, argv: Sequence[str]) -> list[str]:
-    """How a manager is started: it serves nothing where no port is given."""
-    flags = [f"--kubeconfig={kubeconfig}", *argv]
-    if not any(flag.startswith("--secure-port") for flag in argv):
-        flags.append("--secure-port=0")
-    if binary == "steersman":
-        return [sys.executable, "-m", "steersman.manager.cli", "run", *flags]
-    return [str(assets(binary) / binary), *flags]
-
-
-def _home() -> Path:
-    """A fresh directory, in memory where there is room: etcd's data need not outlive us."""
-    memory = Path("/dev/shm")
-    root = memory if os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > _ROOMY else None
-    root = root or Path(tempfile.gettempdir())
-    # A plane whose process was killed outright could not clear up; the next one does.
-    for left in sorted(root.glob(f"{_PREFIX}*")):
-        pid = left.name.removeprefix(_PREFIX).partition("-")[0]
-        if pid.isdecimal() and left.stat().st_uid == os.getuid() and not Path("/proc", pid).exists():
-            shutil.rmtree(left, ignore_errors=True)
-    return Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=root))
 
 
 class RealPlane:
@@ -110,13 +68,13 @@ class RealPlane:
 
         Call it in a thread that lives as long as the plane should (see `Child`).
         """
-        home = assets("etcd", "kube-apiserver")
+        binaries = assets("etcd", "kube-apiserver")
         plane = cls()
         _open(plane)
         try:
-            plane.dir = _home()
-            plane._start_etcd(home, etcd, timeout)
-            plane._start_apiserver(home, apiserver, timeout)
+            plane.dir = home()
+            plane._start_etcd(binaries, etcd, timeout)
+            plane._start_apiserver(binaries, apiserver, timeout)
         except BaseException:
             plane.close()
             raise
@@ -272,7 +230,7 @@ class RealPlane:
 
     # -- starting and ending --------------------------------------------------------------------
 
-    def _start_etcd(self, home: Path, extra: Sequence[str], timeout: float) -> None:
+    def _start_etcd(self, binaries: Path, extra: Sequence[str], timeout: float) -> None:
         flags = [
             f"--data-dir={self.dir / 'etcd'}",
             # A socket in a directory only we may enter: no port to race for, no open door.
@@ -284,10 +242,10 @@ class RealPlane:
             "--log-level=warn",
             *extra,
         ]
-        self.etcd = Child([str(home / "etcd"), *flags], self.dir / "etcd.log")
+        self.etcd = Child([str(binaries / "etcd"), *flags], self.dir / "etcd.log")
         until(self._etcd_answers, self.etcd, timeout, "etcd is ready")
 
-    def _start_apiserver(self, home: Path, extra: Sequence[str], timeout: float) -> None:
+    def _start_apiserver(self, binaries: Path, extra: Sequence[str], timeout: float) -> None:
         pair = self._authority.pair
         self.ca.write_bytes(pair.cert)
         write_private(self.ca_key, pair.key)
@@ -324,7 +282,7 @@ class RealPlane:
             "--audit-log-maxsize=100000",
             *extra,
         ]
-        self.apiserver = Child([str(home / "kube-apiserver"), *flags], self.dir / "apiserver.log")
+        self.apiserver = Child([str(binaries / "kube-apiserver"), *flags], self.dir / "apiserver.log")
         context = self.tls()
         # The first namespaces are made a moment after it calls itself ready.
         for path in ("/readyz", "/api/v1/namespaces/default", "/api/v1/namespaces/kube-system"):
