@@ -41,7 +41,7 @@ from steersman.intent.verdict import Nonsense, Rest, Verdict, Wake
 BURST = 500
 """The most pods created or deleted in one round; upstream's BurstReplicas."""
 
-PACE = 0.2
+PACE = 0.5
 """Seconds between two looks at one set: a burst of pods becoming ready is one status write."""
 
 LONGEST_NAME = 253

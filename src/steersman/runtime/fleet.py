@@ -86,5 +86,4 @@ class Fleet:
                     name = host.controller.name
                     group.create_task(host.run(self._workers_of(host.controller)), name=name)
         finally:
-            for recorder in self._recorders:
-                await recorder.close(CLOSING)
+            await asyncio.gather(*(recorder.close(CLOSING) for recorder in self._recorders))

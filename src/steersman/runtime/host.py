@@ -8,6 +8,7 @@ fails alone: it is counted, noted, logged, and tried again with back-off.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 from typing import Any, Generic, TypeVar
 
@@ -26,6 +27,9 @@ from steersman.runtime.workqueue import Taken, WorkQueue
 
 S = TypeVar("S")
 log = logging.getLogger(__name__)
+
+BREATH = 16
+"""Rounds after which a worker lets others have a turn, even if none of its rounds had to wait."""
 
 
 class Host(Generic[S]):
@@ -89,7 +93,9 @@ class Host(Generic[S]):
                 group.create_task(self._work(), name=f"{self.controller.name}#{number}")
 
     async def _work(self) -> None:
-        while True:
+        for number in itertools.count():
+            if not number % BREATH:
+                await asyncio.sleep(0)
             taken = await self.queue.get()
             try:
                 await self.round(taken)

@@ -40,7 +40,7 @@ from steersman.runtime.clock import Clock
 from steersman.runtime.freshness import Ledger
 from steersman.runtime.metrics import Metrics
 from steersman.runtime.recorder import Recorder
-from steersman.runtime.trace import Step, describe
+from steersman.runtime.trace import Step, describe, outcome
 
 T = TypeVar("T")
 Perform: TypeAlias = Callable[["Shell", Key, Any], Coroutine[Any, Any, Any]]
@@ -88,15 +88,18 @@ class Shell:
                 try:
                     answer = await self._perform(key, action)
                 except ApiError as error:
-                    steps.append(Step(describe(action), str(error), self._clock.monotonic() - started))
+                    steps.append(self._step(action, error, started))
                     action = script.throw(error)
                 else:
-                    steps.append(Step(describe(action), "", self._clock.monotonic() - started))
+                    steps.append(self._step(action, answer, started))
                     action = script.send(answer)
         except StopIteration as stop:
             return cast("Verdict", stop.value)
         finally:
             script.close()
+
+    def _step(self, action: Action[Any], answer: object, started: float) -> Step:
+        return Step(describe(action), outcome(answer), self._clock.monotonic() - started)
 
     async def resolve(self, key: Key) -> None:
         """Turn the key's doubts into debts, by asking the server which revision it has reached."""
@@ -225,7 +228,7 @@ class Shell:
                 outcomes.append(await attempt(group[0]))
             else:
                 outcomes.extend(await asyncio.gather(*map(attempt, group)))
-            if any(isinstance(outcome, Failed) for outcome in outcomes[-len(group) :]):
+            if any(isinstance(one, Failed) for one in outcomes[-len(group) :]):
                 break
             size *= 2
         outcomes.extend(Skipped() for _ in rest)

@@ -36,6 +36,9 @@ from steersman.intent.actions import Batch, Delete, Emit, Failed, UpdateStatus
 from steersman.intent.controller import Controller, Flag, Watch
 from steersman.intent.verdict import Rest, Verdict, Wake
 
+PACE = 0.3
+"""Seconds between two looks at one Deployment: several ReplicaSets that change are one status write."""
+
 
 async def decide(seen: Seen, now: datetime) -> Verdict:
     deployment = seen.deployment
@@ -145,4 +148,5 @@ controller = Controller(
     workers=Flag("concurrent-deployment-syncs", 5),
     observe=observe,
     decide=decide,
+    pace=PACE,
 )
