@@ -10,6 +10,8 @@ from benchmarks.measure import Cost
 
 OURS, REFERENCE = "steersman", "kube-controller-manager"
 
+_NO_RATIO = ("other CPU s",)
+
 Row = tuple[str, ...]
 
 
@@ -21,7 +23,7 @@ def _row(
     title: Sequence[str], values: Mapping[str, float | None], managers: Sequence[str], digits: int
 ) -> Row:
     ours, reference = values.get(OURS), values.get(REFERENCE)
-    ratio = ours / reference if ours is not None and reference else None
+    ratio = ours / reference if ours is not None and reference and title[-1] not in _NO_RATIO else None
     return (*title, *(_cell(values.get(name), digits) for name in managers), _cell(ratio, 2))
 
 
