@@ -17,7 +17,7 @@ from steersman.api.kinds import Object
 from steersman.api.scheme import Kind
 
 T = TypeVar("T")
-O = TypeVar("O", bound=Object)  # noqa: E741  (the object an action is about)
+O = TypeVar("O", bound=Object)
 
 Propagation: TypeAlias = Literal["Background", "Foreground", "Orphan"]
 

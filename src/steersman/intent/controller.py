@@ -11,7 +11,7 @@ from steersman.api.kinds import Object
 from steersman.api.scheme import Key, Kind
 from steersman.intent.verdict import Verdict
 
-O = TypeVar("O", bound=Object)  # noqa: E741
+O = TypeVar("O", bound=Object)
 O_co = TypeVar("O_co", bound=Object, covariant=True)
 S = TypeVar("S")
 
