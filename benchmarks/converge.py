@@ -172,9 +172,11 @@ class Bench:
                     if options.logs and children:
                         options.logs.mkdir(parents=True, exist_ok=True)
                         (options.logs / f"{name}-{number}.log").write_text(children[0].log())
+                    for manager in children[:1]:
+                        manager.stop()
                     # A profiler writes its file once its subject has ended.
-                    for child in children:
-                        child.stop(grace=30)
+                    for profiler in children[1:]:
+                        profiler.wait(60)
 
     async def _cache(self, name: Binary) -> CacheCost:
         with RealPlane.start() as plane:
