@@ -1,0 +1,18 @@
+"""Settings for all tests.
+
+Property tests draw the same examples every time, so a failure is never a matter of luck or of a busy
+machine; ``HYPOTHESIS_PROFILE=explore`` draws new ones.
+"""
+
+import os
+
+from hypothesis import HealthCheck, settings
+
+CALM = {
+    "deadline": None,
+    "suppress_health_check": [HealthCheck.too_slow],
+    "print_blob": True,
+}
+settings.register_profile("steady", derandomize=True, **CALM)
+settings.register_profile("explore", max_examples=1000, **CALM)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
