@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -30,50 +30,31 @@ class Pair:
     key: bytes
 
 
+def self_signed(name: str, now: datetime, lifetime: timedelta = 10 * YEAR) -> Pair:
+    """The certificate and key of a new authority of this name."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.x509.oid import NameOID
+
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    builder = (
+        _builder(subject, subject, key.public_key(), now - _SKEW, now + lifetime)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .add_extension(_usage(signs_certificates=True), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+    )
+    return _paired(builder, key, key)
+
+
 class Authority:
     """Signs certificates that its own certificate vouches for."""
 
-    def __init__(
-        self,
-        cert: x509.Certificate,
-        key: ec.EllipticCurvePrivateKey,
-        now: Callable[[], datetime],
-        lifetime: timedelta = YEAR,
-    ) -> None:
-        """``lifetime`` is that of the certificates it signs; none outlives its own."""
-        self._cert = cert
-        self._key = key
-        self._now = now
-        self._lifetime = lifetime
+    def __init__(self, pair: Pair, now: Callable[[], datetime], lifetime: timedelta = YEAR) -> None:
+        """``lifetime`` is that of the certificates it signs; none outlives its own.
 
-    @classmethod
-    def found(
-        cls,
-        name: str,
-        now: Callable[[], datetime],
-        *,
-        lifetime: timedelta = YEAR,
-        own_lifetime: timedelta = 10 * YEAR,
-    ) -> Self:
-        """A new authority of this name."""
-        from cryptography import x509
-        from cryptography.hazmat.primitives.asymmetric import ec
-        from cryptography.x509.oid import NameOID
-
-        key = ec.generate_private_key(ec.SECP256R1())
-        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-        at = now()
-        builder = (
-            _builder(subject, subject, key.public_key(), at - _SKEW, at + own_lifetime)
-            .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-            .add_extension(_usage(signs_certificates=True), critical=True)
-            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-        )
-        return cls(_signed(builder, key), key, now, lifetime)
-
-    @classmethod
-    def load(cls, pair: Pair, now: Callable[[], datetime], *, lifetime: timedelta = YEAR) -> Self:
-        """An authority that was kept. Raises `ValueError` where its key is not what we make."""
+        Raises `ValueError` where the pair is not one that `self_signed` could have made.
+        """
         from cryptography import x509
         from cryptography.hazmat.primitives.asymmetric import ec
         from cryptography.hazmat.primitives.serialization import load_pem_private_key
@@ -81,12 +62,12 @@ class Authority:
         key = load_pem_private_key(pair.key, None)
         if not isinstance(key, ec.EllipticCurvePrivateKey):
             raise ValueError("the authority's key must be an elliptic curve key")
-        return cls(x509.load_pem_x509_certificate(pair.cert), key, now, lifetime)
-
-    @property
-    def pair(self) -> Pair:
+        self.pair = pair
         """The authority's own certificate and key."""
-        return Pair(_pem(self._cert), _key_pem(self._key))
+        self._cert = x509.load_pem_x509_certificate(pair.cert)
+        self._key = key
+        self._now = now
+        self._lifetime = lifetime
 
     def serving(
         self, hosts: Iterable[str], addresses: Iterable[str], *, name: str = "kube-apiserver"
@@ -132,16 +113,7 @@ class Authority:
         )
         if names is not None:
             builder = builder.add_extension(names, critical=False)
-        return Pair(_pem(_signed(builder, self._key)), _key_pem(key))
-
-
-def key_pair() -> tuple[bytes, bytes]:
-    """A private key and its public key as PEM: what signs and checks ServiceAccount tokens."""
-    from cryptography.hazmat.primitives.asymmetric import ec
-    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-
-    key = ec.generate_private_key(ec.SECP256R1())
-    return _key_pem(key), key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+        return _paired(builder, key, self._key)
 
 
 def write_private(path: Path, data: bytes) -> Path:
@@ -168,10 +140,16 @@ def _builder(
     )
 
 
-def _signed(builder: x509.CertificateBuilder, key: ec.EllipticCurvePrivateKey) -> x509.Certificate:
+def _paired(
+    builder: x509.CertificateBuilder, key: ec.EllipticCurvePrivateKey, signer: ec.EllipticCurvePrivateKey
+) -> Pair:
     from cryptography.hazmat.primitives import hashes
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-    return builder.sign(key, hashes.SHA256())
+    return Pair(
+        builder.sign(signer, hashes.SHA256()).public_bytes(Encoding.PEM),
+        key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()),
+    )
 
 
 def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
@@ -188,15 +166,3 @@ def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
         encipher_only=False,
         decipher_only=False,
     )
-
-
-def _pem(cert: x509.Certificate) -> bytes:
-    from cryptography.hazmat.primitives.serialization import Encoding
-
-    return cert.public_bytes(Encoding.PEM)
-
-
-def _key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
-    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-
-    return key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption())

@@ -175,6 +175,7 @@ class Keys:
         """The keys a token with this ``kid`` may be signed by: any, if it does not say."""
         return tuple(key for key in self.all if not id or key.id == id)
 
+    @property
     def pem(self) -> bytes:
         """The signing key, to be kept and loaded again."""
         from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
@@ -182,6 +183,13 @@ class Keys:
         private = self.signer.private
         assert private is not None
         return private.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption())
+
+    @property
+    def public_pem(self) -> bytes:
+        """What checks the signing key's tokens, for others."""
+        from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+        return self.signer.public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
 
 
 def _whole(private: Private) -> SigningKey:
