@@ -822,7 +822,7 @@ async def test_a_watch_that_falls_silent_is_cut(
     gone = server.stream(line("ADDED", POD), hold=True)
     seen: list[Any] = []
     with pytest.raises(Unreachable, match="watch pods: nothing came for too long"):
-        await collect(api.watch(PODS, timeout_seconds=0), seen)
+        await asyncio.wait_for(collect(api.watch(PODS, timeout_seconds=0), seen), 10)
     assert len(seen) == 1
     async with asyncio.timeout(5):
         await gone.wait()
@@ -836,7 +836,7 @@ async def test_watches_take_no_tokens_of_the_rate_limit_and_no_sockets_of_reques
         for _ in range(5):
             server.stream(line("ADDED", POD), hold=True)
             watch = api.watch(PODS)
-            await anext(watch)
+            await asyncio.wait_for(anext(watch), 10)
             watches.append(watch)
         server.answer(POD)
         await api.get(PODS, "n", "a")
