@@ -112,7 +112,7 @@ def test_the_version_asked_for_decides_the_instant_shown(
         ("", "Exact", "", Invalid, "resourceVersionMatch is forbidden unless resourceVersion is provided"),
         ("0", "Exact", "", Invalid, 'resourceVersionMatch "exact" is forbidden for resourceVersion "0"'),
         ("1", "Newest", "", Invalid, 'Unsupported value: "Newest"'),
-        ("x1", "", "", Invalid, 'Invalid value: "x1"'),
+        ("x1", "", "", BadRequest, 'invalid resource version: resourceVersion: Invalid value: "x1"'),
         ("", "", "%%%", BadRequest, "continue key is not valid"),
         ("", "", encode_token(0, "a"), BadRequest, "incorrect encoded start resourceVersion"),
         ("", "", encode_token(3, ""), BadRequest, "encoded start key empty"),

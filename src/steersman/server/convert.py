@@ -23,7 +23,7 @@ from steersman.api.kinds import EMPTY, Struct
 
 Turn: TypeAlias = Callable[[Any], Any]
 
-_encoder = msgspec.json.Encoder()
+_encoder = msgspec.json.Encoder(enc_hook=dict)  # the shared empty map is no dict
 _decoders: dict[type, msgspec.json.Decoder[Any]] = {}
 _turns: dict[type, tuple[tuple[str, Turn, Any], ...]] = {}
 _views: dict[tuple[type, type], tuple[_Part, ...]] = {}

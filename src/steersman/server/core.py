@@ -115,7 +115,7 @@ class Server:
         """Change an object on the server's own account: past strategies and validation."""
         old = self.get(resource, namespace, name)
         if uid and uid != old.metadata.uid:
-            raise problems.other_uid(resource.group, resource.plural, name, uid, old.metadata.uid)
+            raise problems.other_uid(resource.group, resource.plural, namespace, name, uid, old.metadata.uid)
         new = make(old)
         return old if new == old else self.write(resource, path(namespace, name), new)
 

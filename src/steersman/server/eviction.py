@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from msgspec.structs import replace
 
 from steersman.api.errors import ApiError, Cause, ServerError
 from steersman.api.generated.core_v1 import Pod, PodCondition
-from steersman.api.generated.policy_v1 import Eviction, PodDisruptionBudget
+from steersman.api.generated.meta_v1 import Condition
+from steersman.api.generated.policy_v1 import Eviction, PodDisruptionBudget, PodDisruptionBudgetStatus
 from steersman.api.selectors import compile_selector
 from steersman.server import problems
 from steersman.server.convert import adopt
@@ -83,12 +85,28 @@ def _spend(server: Server, pod: Pod) -> None:
         if status.currentHealthy >= status.desiredHealthy > 0:
             return
     _allowed(budget)
+    now = server.now()
     spent = replace(
         status,
         disruptionsAllowed=status.disruptionsAllowed - 1,
-        disruptedPods={**status.disruptedPods, meta.name: server.now()},
+        disruptedPods={**status.disruptedPods, meta.name: now},
     )
+    if not spent.disruptionsAllowed:
+        spent = replace(spent, conditions=_insufficient(spent, now))
     server.rewrite(resource, meta.namespace, budget.metadata.name, lambda old: replace(old, status=spent))
+
+
+def _insufficient(status: PodDisruptionBudgetStatus, now: datetime) -> tuple[Condition, ...]:
+    """The conditions of a budget whose last disruption was spent."""
+    old = next((c for c in status.conditions if c.type == "DisruptionAllowed"), None)
+    said = Condition(
+        type="DisruptionAllowed",
+        status="False",
+        reason="InsufficientPods",
+        observedGeneration=status.observedGeneration,
+        lastTransitionTime=old.lastTransitionTime if old is not None and old.status == "False" else now,
+    )
+    return (*(c for c in status.conditions if c is not old), said)
 
 
 def _covers(budget: PodDisruptionBudget, pod: Pod) -> bool:
@@ -101,7 +119,7 @@ def _covers(budget: PodDisruptionBudget, pod: Pod) -> bool:
 def _allowed(budget: PodDisruptionBudget) -> None:
     name, status = budget.metadata.name, budget.status
     if status.observedGeneration < budget.metadata.generation:
-        raise _exhausted(f"The disruption budget {name} is still being processed by the server.", 10)
+        raise _exhausted(f"The disruption budget {name} is still being processed by the server.", 10.0)
     if status.disruptionsAllowed < 0:
         raise problems.forbidden("policy", "poddisruptionbudget", name, "pdb disruptions allowed is negative")
     if len(status.disruptedPods) > _MOST_DISRUPTED:
@@ -112,7 +130,7 @@ def _allowed(budget: PodDisruptionBudget) -> None:
             "DisruptedPods map too big - too many evictions not confirmed by PDB controller",
         )
     if status.disruptionsAllowed == 0:
-        raise _exhausted(_why_exhausted(budget), 0)
+        raise _exhausted(_why_exhausted(budget), 0.0)
 
 
 def _why_exhausted(budget: PodDisruptionBudget) -> str:

@@ -24,4 +24,6 @@ def created(job: Job, moment: Moment) -> Job:
     if _UID not in selector.matchLabels:
         selector = replace(selector, matchLabels={**selector.matchLabels, _UID: meta.uid})
     template = replace(template, metadata=replace(template.metadata, labels=labels))
-    return replace(job, spec=replace(job.spec, selector=selector, template=template))
+    # The server fills in defaults once more when it reads an object, and so labels the Job like its pods.
+    meta = meta if meta.labels else replace(meta, labels=labels)
+    return replace(job, metadata=meta, spec=replace(job.spec, selector=selector, template=template))

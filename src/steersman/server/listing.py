@@ -77,16 +77,14 @@ def decode_token(text: str) -> tuple[int, str]:
 
 
 def parse_version(text: str) -> int:
-    """A resourceVersion as a number; the empty one is 0. Raises `Invalid` for what is none."""
+    """A resourceVersion as a number; the empty one is 0. Raises `BadRequest` for what is none."""
     if not text:
         return 0
     if not (text.isascii() and text.isdigit()):
-        raise problems.invalid(
-            "",
-            "",
-            "",
-            [problems.wrong("resourceVersion", text, f'strconv.ParseUint: parsing "{text}": invalid syntax')],
+        why = problems.wrong(
+            "resourceVersion", text, f"strconv.ParseUint: parsing {problems.quote(text)}: invalid syntax"
         )
+        raise problems.bad_request(f"invalid resource version: {why}")
     return int(text)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from steersman.api.errors import ApiError, Cause, Invalid, TooLarge, UnsupportedMediaType
+from steersman.api.errors import ApiError, Invalid, TooLarge, UnsupportedMediaType
 from steersman.api.generated.merge import fields_of
 from steersman.api.kinds import Struct
 from steersman.api.patch import PatchError, TooManyOperations, json, merge, schema_of, strategic
@@ -115,5 +115,4 @@ def _refusal(error: PatchError, content_type: str) -> ApiError:
     return Invalid(
         "the server rejected our request due to an error in our request",
         reason="Invalid",
-        causes=(Cause("UnexpectedServerResponse", str(error), ""),),
     )

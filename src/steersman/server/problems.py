@@ -88,9 +88,13 @@ def conflict(group: str, plural: str, name: str, why: str) -> Conflict:
     )
 
 
-def other_uid(group: str, plural: str, name: str, asked: str, found: str) -> Conflict:
-    """Another object of the same name than the one that was meant."""
-    why = f"Precondition failed: UID in precondition: {asked}, UID in object meta: {found}"
+def other_uid(group: str, plural: str, namespace: str, name: str, asked: str, found: str) -> Conflict:
+    """Another object of the same name than the one that was meant, in the words of upstream's storage."""
+    key = f"/registry/{plural}/{namespace}/{name}" if namespace else f"/registry/{plural}/{name}"
+    why = (
+        f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: "
+        f"Precondition failed: UID in precondition: {asked}, UID in object meta: {found}"
+    )
     return conflict(group, plural, name, why)
 
 

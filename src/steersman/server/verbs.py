@@ -53,7 +53,8 @@ def create(server: Server, resource: Resource, namespace: str, obj: Any, *, user
         namespace=namespace,
         uid=server.uid(),
         now=now,
-        generation=1 if strategy.counts is not None else 0,
+        # Where nobody counts generations, nobody minds them either.
+        generation=1 if strategy.counts is not None else given.generation,
     )
     obj = strategy.created(replace(obj, metadata=meta), Moment(now))
     wrong = metadata.check(obj.metadata, namespaced=resource.namespaced, rule=strategy.names)
@@ -111,7 +112,7 @@ def update(server: Server, resource: Resource, namespace: str, name: str, obj: A
     existing = server.table(resource).get(path(namespace, name))
     if existing is None and resource.strategy.create_on_update:
         if given.uid:
-            raise problems.other_uid(resource.group, resource.plural, name, given.uid, "")
+            raise problems.other_uid(resource.group, resource.plural, namespace, name, given.uid, "")
         fresh = replace(obj, metadata=replace(given, resourceVersion=""))
         return create(server, resource, namespace, fresh, user=user)
     return change(
@@ -221,7 +222,7 @@ def change(
     old = server.get(resource, namespace, name)
     was = old.metadata
     if uid and uid != was.uid:
-        raise problems.other_uid(resource.group, resource.plural, name, uid, was.uid)
+        raise problems.other_uid(resource.group, resource.plural, namespace, name, uid, was.uid)
     new = make(old)
     if subresource != "status":
         new = strategy.default(new)
