@@ -368,6 +368,16 @@ async def test_a_plugin_that_fails_when_renewing_leaves_the_credential_refused(
     assert not await made.renew(refused)
 
 
+@pytest.mark.parametrize("token", ["hidden\nX-Other: y", "hidden\r\n", "hidden\x00"])
+async def test_a_token_that_would_break_out_of_its_header_is_never_sent(tmp_path: Path, token: str) -> None:
+    with pytest.raises(NoCredentials, match="stray line break") as caught:
+        Fixed(f"Bearer {token}")
+    assert "hidden" not in str(caught.value)
+    (tmp_path / "token").write_text(f"x{token}y")
+    with pytest.raises(NoCredentials, match="no token can be read"):
+        await TokenFile(str(tmp_path / "token")).credential()
+
+
 async def test_no_credential_shows_in_a_repr() -> None:
     assert "secret" not in repr(await Fixed("Bearer secret").credential())
     assert "secret" not in repr(Token("secret", NOW))

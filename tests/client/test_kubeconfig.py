@@ -110,6 +110,10 @@ def test_a_user_says_how_to_prove_who_we_are(home: Path, user: dict[str, Any], e
     )
 
 
+def test_a_token_written_as_a_block_ends_before_the_line_break(home: Path) -> None:
+    assert load(write(home, config(user={"token": "secret\n"})), environ={}).user == User(token="secret")
+
+
 def test_over_plain_http_nothing_that_proves_who_we_are_is_sent(home: Path) -> None:
     user = {"token": "t", "client-certificate": "client.crt", "client-key": "client.key", "as": "other"}
     got = load(write(home, config({"server": "http://api.example:8080"}, user)), environ={})
@@ -388,6 +392,9 @@ PLUGIN = {"apiVersion": V1, "command": "c", "interactiveMode": "Never"}
         (config(user={"as-groups": ["a"]}), "as-uid, as-groups and as-user-extra need as"),
         (config(user={"as": "a", "as-groups": "b"}), "as-groups must be a list of strings"),
         (config(user={"as": "a", "as-user-extra": {"k": "v"}}), "as-user-extra: k must be a list of strings"),
+        (config(user={"token": "a\nb"}), "token has a line break in it; a token is one line"),
+        (config(user={"as": "a\nb"}), "as and its companions cannot have line breaks"),
+        (config(user={"as": "a", "as-user-extra": {"k": ["a\nb"]}}), "cannot have line breaks"),
         (
             config(user={"auth-provider": {"name": "oidc"}}),
             "auth-provider is not supported; use an exec plugin",

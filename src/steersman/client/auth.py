@@ -44,6 +44,11 @@ class Credential:
     cert: bytes = field(default=b"", repr=False)
     key: bytes = field(default=b"", repr=False)
 
+    def __post_init__(self) -> None:
+        # A line break would let whoever wrote the token write headers of their own.
+        if not self.authorization.isprintable():
+            raise NoCredentials("the token or password has a stray line break in it")
+
 
 class Authenticator(Protocol):
     async def credential(self) -> Credential:
@@ -108,7 +113,10 @@ class TokenFile:
             return
         self._stamp = before
         if token and (self._credential is None or self._credential.authorization != f"Bearer {token}"):
-            self._credential = Credential(f"Bearer {token}")
+            try:
+                self._credential = Credential(f"Bearer {token}")
+            except NoCredentials as error:
+                log.warning("%s: %s", self._path, error.message)
 
 
 class _Renewed(ABC):

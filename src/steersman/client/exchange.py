@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 
 import aiohttp
@@ -133,19 +133,16 @@ class Exchange:
                         body = await response.read()
                     code, size = response.status, len(body)
             except FAILURES as error:
-                if request.write or not broke(error) or attempt >= ATTEMPTS:
-                    raise unreachable(self._server, str(request), error, write=request.write) from error
-                # The first time it is most likely a pooled socket the server had just given up.
-                wait = 1.0 if attempt else 0.0
-            except (ConfigError, ValueError) as error:
-                raise self._unsendable(error) from error
+                wait = self._retry(request, attempt, error)
+            except ConfigError as error:
+                raise Unreachable(f"{self._server}: {error.message}") from error
             else:
                 if 200 <= code < 300:
                     return body
                 if code == 401 and not renewed and await self._auth.renew(credential):
                     renewed, wait = True, 0.0
                 else:
-                    wait = self._wait(request, attempt, code, response, body)
+                    wait = self._wait(request, attempt, response, body)
             finally:
                 self._report(request, code, started, size, throttled, attempt)
             attempt += 1
@@ -164,50 +161,51 @@ class Exchange:
         renewed = False
         while True:
             credential = await self._credential()
-            started = asyncio.get_running_loop().time()
-            async with self._opened(request, credential, limits, started, attempt) as response:
-                code = response.status
-                if code == 200:
-                    yield response
-                    return
-                body = await response.read()
-                if code == 401 and not renewed and await self._auth.renew(credential):
-                    renewed, wait = True, 0.0
+            async with AsyncExitStack() as stack:
+                try:
+                    response = await self._start(stack, request, credential, limits, attempt)
+                    body = b"" if response.status == 200 else await response.read()
+                except FAILURES as error:
+                    wait = self._retry(request, attempt, error)
+                except ConfigError as error:
+                    raise Unreachable(f"{self._server}: {error.message}") from error
                 else:
-                    wait = self._wait(request, attempt, code, response, body)
+                    if response.status == 200:
+                        yield response
+                        return
+                    if response.status == 401 and not renewed and await self._auth.renew(credential):
+                        renewed, wait = True, 0.0
+                    else:
+                        wait = self._wait(request, attempt, response, body)
             attempt += 1
             await self._sleep(wait)
 
-    @asynccontextmanager
-    async def _opened(
+    async def _start(
         self,
+        stack: AsyncExitStack,
         request: Request,
         credential: Credential,
         limits: aiohttp.ClientTimeout,
-        started: float,
         attempt: int,
-    ) -> AsyncIterator[aiohttp.ClientResponse]:
+    ) -> aiohttp.ClientResponse:
+        """Send what opens a watch. Whatever is to be let go of afterwards is in the stack."""
+        pool = await stack.enter_async_context(self._transport.pool(credential))
+        started = asyncio.get_running_loop().time()
+        code = 0
         try:
-            async with self._transport.pool(credential) as pool:
-                code = 0
-                try:
-                    response = await pool.watches.request(
-                        request.method,
-                        URL(self._server + request.path, encoded=True),
-                        headers=self._with(request, credential),
-                        timeout=limits,
-                        allow_redirects=False,
-                        **pool.options,
-                    )
-                    code = response.status
-                finally:
-                    self._report(request, code, started, 0, 0.0, attempt)
-                with self._reading(response):
-                    yield response
-        except FAILURES as error:
-            raise unreachable(self._server, str(request), error, write=False) from error
-        except (ConfigError, ValueError) as error:
-            raise self._unsendable(error) from error
+            response = await pool.watches.request(
+                request.method,
+                URL(self._server + request.path, encoded=True),
+                headers=self._with(request, credential),
+                timeout=limits,
+                allow_redirects=False,
+                **pool.options,
+            )
+            code = response.status
+        finally:
+            self._report(request, code, started, 0, 0.0, attempt)
+        stack.enter_context(self._reading(response))
+        return response
 
     @contextmanager
     def _reading(self, response: aiohttp.ClientResponse) -> Iterator[None]:
@@ -224,16 +222,16 @@ class Exchange:
             raise Unreachable(f"{self._server}: the client is closed")
         return await self._auth.credential()
 
-    def _unsendable(self, error: ConfigError | ValueError) -> Unreachable:
-        if isinstance(error, ConfigError):
-            return Unreachable(f"{self._server}: {error.message}")
-        # aiohttp refuses headers that would break out of their line. It quotes them; we do not.
-        return Unreachable(f"{self._server}: the token or a name to act as has a stray line break in it")
+    def _retry(self, request: Request, attempt: int, error: Exception) -> float:
+        """Seconds until a request that got no answer may be sent again; raises where it may not."""
+        if request.write or not broke(error) or attempt >= ATTEMPTS:
+            raise unreachable(self._server, str(request), error, write=request.write) from error
+        # The first time it is most likely a pooled socket the server had just given up.
+        return 1.0 if attempt else 0.0
 
-    def _wait(
-        self, request: Request, attempt: int, code: int, response: aiohttp.ClientResponse, body: bytes
-    ) -> float:
-        """Seconds until the request may be sent again; raises the refusal where it may not."""
+    def _wait(self, request: Request, attempt: int, response: aiohttp.ClientResponse, body: bytes) -> float:
+        """Seconds until a request that was refused may be sent again; raises where it may not."""
+        code = response.status
         asked = retry_after(response.headers) if code == 429 or code >= 500 else None
         # differs: upstream waits however long it is told to; here the caller hears of a long wait.
         if asked is None or asked > self._longest_wait or attempt >= ATTEMPTS:

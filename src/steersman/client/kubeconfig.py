@@ -256,7 +256,10 @@ def _user(user: Entry, cluster: Entry) -> User:
     if user.get("auth-provider") is not None:
         # differs: upstream still has the oidc provider, as a plugin of kubectl.
         raise user.error("auth-provider is not supported; use an exec plugin, such as kubelogin for OIDC")
-    token, username, password = user.text("token"), user.text("username"), user.text("password")
+    # A token written as a YAML block ends with a line break, which is not part of it.
+    token, username, password = user.text("token").strip(), user.text("username"), user.text("password")
+    if not token.isprintable():
+        raise user.error("token has a line break in it; a token is one line")
     if token and (username or password):
         raise user.error("both token and username/password are given; keep one")
     token_file = user.path("tokenFile")
@@ -304,6 +307,9 @@ def _impersonation(user: Entry) -> Impersonation | None:
         if uid or groups or extra:
             raise user.error("as-uid, as-groups and as-user-extra need as; name the user to act as")
         return None
+    said = (name, uid, *groups, *(text for key, values in extra for text in (key, *values)))
+    if not all(text.isprintable() for text in said):
+        raise user.error("as and its companions cannot have line breaks in them; remove them")
     return Impersonation(name, uid, groups, extra)
 
 
