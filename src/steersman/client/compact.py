@@ -2,8 +2,8 @@
 
 A thousand pods of one ReplicaSet have the same labels, owner and node names; decoded one by one
 they hold a thousand copies. `Compactor` looks at a type once and keeps a list of its fields worth
-sharing; running down that list costs less than the decoding did and leaves about a third of the
-memory.
+sharing; running down that list costs about as much as the decoding did (12 µs for a pod of 8 KB) and
+leaves little more than a third of the memory.
 
 Objects are frozen for everybody else; here they are still ours, so fields are replaced in place by
 values that are equal. Tables are bounded: a full one is emptied, which only means that the next
