@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
@@ -67,7 +68,7 @@ class Claims(msgspec.Struct, frozen=True, omit_defaults=True):
 class _Header(msgspec.Struct):
     alg: str = ""
     kid: str = ""
-    crit: msgspec.Raw | None = None
+    crit: Any = None
 
 
 class _Issued(msgspec.Struct):
