@@ -2,8 +2,8 @@
 
 A socket is opened for every request that finds none idle, so a hundred requests at once out of the
 blue would mean a hundred TLS handshakes at once, to a server that may just be coming back. Here the
-first few go, and each that comes back while others wait lets two go in its place: a hundred are
-reached within a few round trips, and not at all when the first few sockets are enough.
+first few go, and each that comes back while others wait lets two go in its place. A burst of a
+hundred then makes do with half the sockets; a load that lasts still reaches them all.
 """
 
 from __future__ import annotations
