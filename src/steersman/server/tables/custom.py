@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any
 
 import msgspec
@@ -61,7 +62,7 @@ def _cell(type_: str, path: Path, document: Mapping[str, Any], now: datetime) ->
         case "integer", int() | float():
             return int(value) if math.isfinite(value) else None
         case "number", int() | float():
-            return float(value)
+            return value
         case "date", str():
             return _age(value, now)
     return None
@@ -79,7 +80,7 @@ def text(value: Any) -> str:
         case float():
             return _float(value)
         case int():
-            return str(value)
+            return str(value) if -(2**63) <= value < 2**63 else _float(float(value))
     written = json.dumps(_plain(value), separators=(",", ":"), sort_keys=True, ensure_ascii=False)
     for sign in "<>&\u2028\u2029":
         written = written.replace(sign, f"\\u{ord(sign):04x}")
@@ -87,9 +88,14 @@ def text(value: Any) -> str:
 
 
 def _float(value: float) -> str:
-    if value.is_integer() and abs(value) < 1e21:
-        return str(int(value))
-    return repr(value).replace("inf", "+Inf").replace("nan", "NaN")
+    """A fraction the way Go prints it: with an exponent from a million on."""
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
+    exact = Decimal(repr(value))
+    if exact and not -4 <= exact.adjusted() < 6:
+        mantissa = format(exact.scaleb(-exact.adjusted()).normalize(), "f")
+        return f"{mantissa}e{exact.adjusted():+03d}"
+    return format(exact.normalize(), "f")
 
 
 def _plain(value: Any) -> Any:

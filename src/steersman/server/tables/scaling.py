@@ -42,6 +42,7 @@ def _metrics(scaler: Any) -> str:
 
 
 def _older(scaler: autoscaling_v1.HorizontalPodAutoscaler) -> list[str]:
+    # differs: upstream also reads the metrics this version has no fields for from annotations.
     target = scaler.spec.targetCPUUtilizationPercentage
     if target is None:
         return []
