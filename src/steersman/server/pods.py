@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from steersman.api.generated.base import Quantity as Amount
 from steersman.api.generated.core_v1 import Pod, PodCondition, PodSpec, PodStatus
 from steersman.api.quantity import Quantity
+from steersman.server import problems
 from steersman.server.strategy import Moment
 
 _RECENT = 256
@@ -22,7 +23,12 @@ def created(pod: Pod, moment: Moment) -> Pod:
     spec = pod.spec
     known = _recent.get(id(spec))
     if known is None:
-        status = PodStatus(phase="Pending", qosClass=quality(spec), conditions=_gated(spec))
+        try:
+            quality = quality_of(spec)
+        except ValueError as error:
+            why = f'Pod in version "v1" cannot be handled as a Pod: {error}'
+            raise problems.bad_request(why) from None
+        status = PodStatus(phase="Pending", qosClass=quality, conditions=_gated(spec))
         if len(_recent) >= _RECENT:
             del _recent[next(iter(_recent))]
         _recent[id(spec)] = known = (spec, status)
@@ -98,7 +104,7 @@ def conditioned(
 _COMPUTE = ("cpu", "memory")
 
 
-def quality(spec: PodSpec) -> str:
+def quality_of(spec: PodSpec) -> str:
     """The pod's QoS class: BestEffort asks for nothing, Guaranteed for exactly its limits."""
     if spec.resources is not None:
         parts = [spec.resources]
