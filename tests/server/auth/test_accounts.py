@@ -36,7 +36,7 @@ def deleted(obj: Any, ago: float) -> Any:
     return msgspec.structs.replace(obj, metadata=meta)
 
 
-def claims(**bound: Ref) -> Claims:
+def claims(**bound: Any) -> Claims:
     return Claims(
         exp=AT + 3600,
         iat=AT,

@@ -68,7 +68,11 @@ def lookup(*objects: Any) -> Lookup:
 
 
 def authenticator(**options: Any) -> Authenticator:
-    settings = {"keys": KEYS, "issuers": [ISSUER], "tokens": {ADMIN: User("admin", "1", ("system:masters",))}}
+    settings: dict[str, Any] = {
+        "keys": KEYS,
+        "issuers": [ISSUER],
+        "tokens": {ADMIN: User("admin", "1", ("system:masters",))},
+    }
     return Authenticator(lookup(*OBJECTS), **(settings | options))
 
 

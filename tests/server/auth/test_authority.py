@@ -6,6 +6,7 @@ import ssl
 import stat
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography import x509
@@ -24,7 +25,7 @@ def read(pair: Pair) -> x509.Certificate:
     return x509.load_pem_x509_certificate(pair.cert)
 
 
-def handshake(server: Pair, client: Pair | None, host: str, tmp_path: Path) -> dict[str, object] | None:
+def handshake(server: Pair, client: Pair | None, host: str, tmp_path: Path) -> Any:
     """Whom the server sees when a client that trusts the authority calls it by this name."""
     # What the certificates' dates say is a matter of another test: this one may run in any year.
     paths = {}

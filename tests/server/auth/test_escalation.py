@@ -96,7 +96,10 @@ def test_a_role_with_more_than_its_maker_holds_is_refused_and_the_surplus_named(
 
 
 def test_members_of_system_masters_may_grant_anything() -> None:
-    check(Authorizer(), User("root", groups=("system:masters",)), cluster_role(*FULL_AUTHORITY))
+    root = User("root", groups=("system:masters",))
+    check(Authorizer(), root, cluster_role(*FULL_AUTHORITY))
+    # Whether it makes sense is a matter of validation.
+    check(Authorizer(), root, binding("Nonsense", "x"), namespace="ns")
 
 
 @pytest.mark.parametrize(

@@ -6,17 +6,17 @@ bootstrap), then nobody in particular. A token that does not hold is refused; it
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
+from typing import TypeAlias
 
 from steersman.api.errors import Unauthorized
 from steersman.server.auth.accounts import LEGACY_ISSUER, LegacyUse, bearer, legacy_bearer
 from steersman.server.auth.attributes import quoted
 from steersman.server.auth.bootstrap import joiner
 from steersman.server.auth.certificates import holder
-from steersman.server.auth.jwt import Untrusted, Verifier
+from steersman.server.auth.jwt import Untrusted, Verifier, digest
 from steersman.server.auth.keys import Keys, from_unpadded
 from steersman.server.auth.objects import Objects
 from steersman.server.auth.users import ANONYMOUS, User, authenticated
@@ -24,6 +24,9 @@ from steersman.server.auth.users import ANONYMOUS, User, authenticated
 _INVALID = "invalid bearer token"
 _PROTOCOL = "base64url.bearer.authorization.k8s.io."
 _SPACED = "the provided Authorization header contains extra space before the bearer token, and is ignored"
+
+_Bearer: TypeAlias = tuple[User, tuple[str, ...], tuple[str, ...]]
+"""Somebody, the audiences their token is meant for, and warnings."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +75,8 @@ class Authenticator:
         self._anonymous = anonymous
         self._used = used
         # By digest: looking one up tells nothing by the time it takes, and they are not kept in the clear.
-        self._static = {_digest(token): user for token, user in (tokens or {}).items()}
-        self._legacy = Verifier(keys, (LEGACY_ISSUER,))
-        self._issued = Verifier(keys, issuers)
+        self._static = {digest(token): user for token, user in (tokens or {}).items()}
+        self._verifier = Verifier(keys, (LEGACY_ISSUER, *issuers))
 
     def authenticate(self, credentials: Credentials, now: datetime) -> Identity:
         """Who sent a request. Raises `Unauthorized`, which says no more than that."""
@@ -100,8 +102,8 @@ class Authenticator:
             try:
                 token, warnings = token_of(credentials, warnings)
                 if token:
-                    found = self._token(token, now, wanted)
-                    return replace(found, user=authenticated(found.user), warnings=warnings + found.warnings)
+                    user, meant, more = self._token(token, now, wanted)
+                    return Identity(authenticated(user), meant, warnings + more)
             except Untrusted as error:
                 errors += error.errors
         if errors:
@@ -110,41 +112,25 @@ class Authenticator:
             raise Untrusted("no credentials")
         return Identity(ANONYMOUS, wanted, warnings)
 
-    def _token(self, token: str, now: datetime, wanted: tuple[str, ...]) -> Identity:
+    def _token(self, token: str, now: datetime, wanted: tuple[str, ...]) -> _Bearer:
         """Whose token it is. Raises `Untrusted`, also for one nobody knows."""
-        errors: list[str] = []
         # Tokens that say nothing of audiences are for this server alone.
         ours = _shared(self.audiences, wanted)
-        user = self._static.get(_digest(token)) if ours else None
+        key = digest(token)
+        user = self._static.get(key) if ours else None
         if user is not None:
-            return Identity(user, ours)
-        for attempt in (self._legacy_token, self._issued_token):
-            try:
-                found = attempt(token, now, wanted)
-            except Untrusted as error:
-                errors += error.errors
-            else:
-                if found is not None:
-                    return found
+            return user, ours, ()
+        claims = self._verifier.read(token, key)
+        if claims is not None:
+            meant = self._meant(claims.audiences, wanted)
+            if claims.iss != LEGACY_ISSUER:
+                return bearer(claims, self._objects, now), meant, ()
+            user, warnings = legacy_bearer(claims, token, self._objects, now, self._used)
+            return user, meant, warnings
         user = joiner(token, self._objects, now) if ours else None
-        if user is not None:
-            return Identity(user, ours)
-        raise Untrusted(*(errors or (_INVALID,)))
-
-    def _legacy_token(self, token: str, now: datetime, wanted: tuple[str, ...]) -> Identity | None:
-        claims = self._legacy.read(token)
-        if claims is None:
-            return None
-        audiences = self._meant(claims.audiences, wanted)
-        user, warnings = legacy_bearer(claims, token, self._objects, now, self._used)
-        return Identity(user, audiences, warnings)
-
-    def _issued_token(self, token: str, now: datetime, wanted: tuple[str, ...]) -> Identity | None:
-        claims = self._issued.read(token)
-        if claims is None:
-            return None
-        audiences = self._meant(claims.audiences, wanted)
-        return Identity(bearer(claims, self._objects, now), audiences)
+        if user is None:
+            raise Untrusted(_INVALID)
+        return user, ours, ()
 
     def _meant(self, told: tuple[str, ...], wanted: tuple[str, ...]) -> tuple[str, ...]:
         """The audiences that are wanted among those a token is meant for."""
@@ -155,10 +141,6 @@ class Authenticator:
                 f"token audiences {quoted(told)} is invalid for the target audiences {quoted(wanted)}"
             )
         return shared
-
-
-def _digest(token: str) -> bytes:
-    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
 
 
 def _shared(some: tuple[str, ...], others: tuple[str, ...]) -> tuple[str, ...]:
