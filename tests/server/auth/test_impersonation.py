@@ -131,7 +131,7 @@ def test_every_part_of_the_other_needs_the_right_to_be_it(
 
 # -- the constrained way ----------------------------------------------------------------------
 
-ON_NODE = account("ns", "agent", "u", {NODE_NAME: ("n",)})
+ON_NODE = account("ns", "daemon", "u", {NODE_NAME: ("n",)})
 
 
 @pytest.mark.parametrize(
