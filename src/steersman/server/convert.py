@@ -205,6 +205,8 @@ def _instant(value: Any) -> datetime | None:
 
 
 def _whole_seconds(value: Any) -> datetime | None:
+    if type(value) is datetime and value.tzinfo is UTC and not value.microsecond:
+        return value
     instant = _instant(value)
     return instant.replace(microsecond=0) if instant is not None and instant.microsecond else instant
 

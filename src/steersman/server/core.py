@@ -69,7 +69,8 @@ class Server:
 
     def now(self) -> datetime:
         """The time as it is written into objects: in whole seconds."""
-        return self.clock.now().replace(microsecond=0)
+        now = self.clock.now()
+        return now.replace(microsecond=0) if now.microsecond else now
 
     def uid(self) -> str:
         """An identity no other object has."""

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Literal, TypeVar
 
+import msgspec
+
 from steersman.api.errors import NotFound
 from steersman.api.scheme import Kind
 from steersman.client.api import Page, Unreadable, WatchEvent
@@ -228,7 +230,7 @@ def _answer(kind: Kind[T], resource: Resource, obj: Any) -> T:
 
 def _body(resource: Resource, body: object) -> Any:
     """The body of a request as a full struct. Raises `BadRequest` for what is none."""
-    if isinstance(body, Mapping):
+    if not isinstance(body, msgspec.Struct) and isinstance(body, Mapping):
         _meant(resource, body)
     try:
         return adopt(resource.type, body)

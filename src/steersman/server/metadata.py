@@ -78,22 +78,27 @@ def deduplicated(references: tuple[OwnerReference, ...]) -> tuple[OwnerReference
 # -- what is refused --------------------------------------------------------------------------
 
 
-def check(meta: ObjectMeta, *, namespaced: bool, rule: NameRule) -> list[FieldProblem]:
-    """What is wrong with the metadata of any object."""
+_NOTHING = ObjectMeta()
+
+
+def check(
+    meta: ObjectMeta, *, namespaced: bool, rule: NameRule, old: ObjectMeta = _NOTHING
+) -> list[FieldProblem]:
+    """What is wrong with the metadata of any object; what is still as it was is right."""
     found: list[FieldProblem] = []
     if not meta.name:
         found.append(required("metadata.name", "name or generateName is required"))
-    else:
+    elif meta.name != old.name:
         found += [wrong("metadata.name", meta.name, why) for why in rule(meta.name)]
     if namespaced and not meta.namespace:
         found.append(required("metadata.namespace"))
-    if meta.labels:
+    if meta.labels is not old.labels:
         found += _labels(meta.labels)
-    if meta.annotations:
+    if meta.annotations is not old.annotations:
         found += _annotations(meta.annotations)
-    if meta.ownerReferences:
+    if meta.ownerReferences is not old.ownerReferences:
         found += _owners(meta.ownerReferences)
-    if meta.finalizers:
+    if meta.finalizers is not old.finalizers:
         found += _finalizers(meta.finalizers)
     return found
 

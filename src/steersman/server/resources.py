@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
@@ -40,11 +40,11 @@ class Resource:
     type: type[Any]
     strategy: Strategy
     subresources: tuple[str, ...] = ()
+    id: str = field(init=False)
+    """The name of its table, and how RBAC and messages call it: ``deployments.apps``."""
 
-    @property
-    def id(self) -> str:
-        """The name of its table, and how RBAC and messages call it: ``deployments.apps``."""
-        return f"{self.plural}.{self.group}" if self.group else self.plural
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "id", f"{self.plural}.{self.group}" if self.group else self.plural)
 
     @property
     def api_version(self) -> str:

@@ -242,7 +242,7 @@ def change(
     new = merge(replace(new, metadata=meta), old, Moment(server.now()))
     if strategy.counts is not None and subresource != "status" and strategy.counts(new, old):
         new = replace(new, metadata=replace(new.metadata, generation=was.generation + 1))
-    wrong = metadata.check(new.metadata, namespaced=resource.namespaced, rule=strategy.names)
+    wrong = metadata.check(new.metadata, namespaced=resource.namespaced, rule=strategy.names, old=was)
     wrong += metadata.check_update(new.metadata, was)
     if wrong:
         raise problems.invalid(resource.group, resource.kind, name, wrong)
