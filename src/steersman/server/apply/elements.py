@@ -1,0 +1,113 @@
+"""Path elements: one step into a document, as ``fieldsV1`` writes it.
+
+``f:name`` is a field of an object or a key of a map, ``k:{"name":"x"}`` the item of a list with these keys,
+``v:"x"`` the item of a set with this value, ``i:0`` the item at an index. An element is that text and
+nothing else: two elements are the same when their texts are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+_ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+_encode = msgspec.json.Encoder().encode
+
+
+def _json(value: object) -> str:
+    """JSON as Go writes it: compact, and safe to stand in HTML."""
+    text = _encode(value).decode()
+    for plain, escaped in _ESCAPES.items():
+        if plain in text:
+            text = text.replace(plain, escaped)
+    return text
+
+
+# Typed, because True == 1 == 1.0 and each is another key.
+@lru_cache(maxsize=4096, typed=True)
+def _key(names: tuple[str, ...], *values: Any) -> str:
+    return "k:" + _json(dict(sorted(zip(names, values, strict=True))))
+
+
+def key(fields: Mapping[str, Any]) -> str:
+    """The item of a list whose key fields have these values."""
+    try:
+        return _key(tuple(fields), *fields.values())
+    except TypeError:  # a key that is no scalar; nothing forbids it
+        return "k:" + _json(dict(sorted(fields.items())))
+
+
+def value(scalar: Any) -> str:
+    """The item of a set."""
+    return "v:" + _json(scalar)
+
+
+def normal(element: str) -> str | None:
+    """An element somebody else wrote, as it is written here.
+
+    None for a sort nobody knows yet, which is to be left out. Raises `ValueError` for what is no element.
+    """
+    sort, colon, rest = element[:1], element[1:2], element[2:]
+    if colon != ":":
+        raise ValueError(f"missing colon: {element}")
+    if sort == "f":
+        return element
+    if sort == "k":
+        fields = msgspec.json.decode(rest)
+        if not isinstance(fields, dict):
+            raise ValueError(f"no key: {element}")
+        return key(fields)
+    if sort == "v":
+        return value(msgspec.json.decode(rest))
+    if sort == "i":
+        return f"i:{int(rest)}"
+    return None
+
+
+# -- order ------------------------------------------------------------------------------------
+
+_SORTS = {".": -1, "f": 0, "k": 1, "v": 2, "i": 3}
+
+
+def order(element: str) -> tuple[Any, ...]:
+    """What elements are sorted by: fields, then keys, values and indexes; numbers as numbers."""
+    sort = _SORTS[element[0]]
+    if sort <= 0:
+        return sort, element
+    read = msgspec.json.decode(element[2:])
+    if sort == 1:
+        return sort, tuple((name, _rank(part)) for name, part in sorted(read.items()))
+    return sort, _rank(read)
+
+
+def _rank(value: Any) -> tuple[int, Any]:
+    if isinstance(value, bool):
+        return 2, value
+    if isinstance(value, (int, float)):
+        return 0, value
+    if isinstance(value, str):
+        return 1, value
+    return 3, _json(value)
+
+
+# -- words ------------------------------------------------------------------------------------
+
+
+def shown(element: str) -> str:
+    """An element as messages write it: ``.spec``, ``[name="x"]``, ``[="x"]``, ``[0]``."""
+    sort, rest = element[0], element[2:]
+    if sort == "f":
+        return f".{rest}"
+    if sort == "k":
+        fields = msgspec.json.decode(rest)
+        return "[" + ",".join(f"{name}={_word(part)}" for name, part in sorted(fields.items())) + "]"
+    if sort == "v":
+        return f"[={_word(msgspec.json.decode(rest))}]"
+    return f"[{rest}]"
+
+
+def _word(value: Any) -> str:
+    return _encode(value).decode()
