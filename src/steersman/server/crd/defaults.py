@@ -1,0 +1,49 @@
+"""Defaults in a schema must themselves be values the schema allows."""
+
+from __future__ import annotations
+
+from steersman.api.generated.apiextensions_v1 import JSONSchemaProps
+from steersman.api.patch.values import alike, copied
+from steersman.server.crd.checks import compiled
+from steersman.server.crd.embedded import coercion, embedded_check
+from steersman.server.crd.faults import MISSING, Fault, problems
+from steersman.server.crd.pruning import pruner
+from steersman.server.validation.found import Found
+
+_META = ("apiVersion", "kind", "metadata")
+
+
+def default_problems(
+    schema: JSONSchemaProps, path: str, *, root: bool = True, inside_metadata: bool = False
+) -> Found:
+    """What is wrong with the defaults in a structural schema."""
+    found = Found()
+    if schema.default is not None:
+        _default(schema, path, found, inside_metadata)
+    if isinstance(schema.items, JSONSchemaProps):
+        found += default_problems(schema.items, f"{path}.items", root=False, inside_metadata=inside_metadata)
+    whole = root or schema.xKubernetesEmbeddedResource
+    for name, each in schema.properties.items():
+        inside = (whole and name in _META) or (inside_metadata and not schema.xKubernetesEmbeddedResource)
+        found += default_problems(each, f"{path}.properties[{name}]", root=False, inside_metadata=inside)
+    return found
+
+
+def _default(schema: JSONSchemaProps, path: str, found: Found, inside_metadata: bool) -> None:
+    where = f"{path}.default"
+    value = copied(schema.default)
+    if not inside_metadata and type(value) in (dict, list):
+        pruner(schema, root=schema.xKubernetesEmbeddedResource)(value, "", None)
+        if not alike(value, schema.default):
+            found.invalid(where, schema.default, "must not have unknown fields")
+            value = copied(schema.default)
+    for visit in (coercion(schema), embedded_check(schema)):
+        wrong = Found()
+        if visit is not None:
+            visit(value, where, wrong)
+        if wrong:
+            found += wrong
+            return
+    faults: list[Fault] = []
+    compiled(schema)(value, "", faults, MISSING)
+    found += problems(faults, where)

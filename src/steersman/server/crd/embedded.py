@@ -1,0 +1,80 @@
+"""Objects inside of objects: their apiVersion, kind and metadata are those of any object."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from steersman.api.generated.apiextensions_v1 import JSONSchemaProps
+from steersman.api.generated.merge import fields_of
+from steersman.api.generated.meta_v1 import ObjectMeta
+from steersman.server import metadata
+from steersman.server.convert import adopt, plain
+from steersman.server.crd.visits import Visit, visitor
+from steersman.server.names import segment_errors, service_errors
+from steersman.server.validation.found import Found
+
+
+def coercion(schema: JSONSchemaProps) -> Visit | None:
+    """What gives embedded metadata its form, in place; None where nothing is embedded.
+
+    What cannot have it is told; unlike other faults that is the fault of a document, not of an object.
+    """
+    return visitor(schema, _is_embedded, _coerce)
+
+
+def embedded_check(schema: JSONSchemaProps) -> Visit | None:
+    """What looks at embedded objects as at any object; None where nothing is embedded."""
+    return visitor(schema, _is_embedded, _check)
+
+
+def unknown_metadata(given: Any, path: str = "metadata") -> list[str]:
+    """The paths of fields metadata does not have."""
+    known = fields_of(ObjectMeta)
+    return [f"{path}.{name}" for name in given if name not in known] if type(given) is dict else []
+
+
+def _is_embedded(schema: JSONSchemaProps) -> bool:
+    return schema.xKubernetesEmbeddedResource
+
+
+def _child(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+def _coerce(schema: JSONSchemaProps, value: Any, path: str, found: Found) -> None:
+    if type(value) is not dict:
+        return
+    for name in ("apiVersion", "kind"):
+        if name in value and type(value[name]) is not str:
+            found.invalid(_child(path, name), value[name], "must be a string")
+    if "metadata" in value:
+        try:
+            value["metadata"] = plain(adopt(ObjectMeta, value["metadata"] or {}))
+        except ValueError as error:
+            found.invalid(_child(path, "metadata"), value["metadata"], str(error))
+
+
+def _check(schema: JSONSchemaProps, value: Any, path: str, found: Found) -> None:
+    if type(value) is not dict:
+        return
+    for name in ("apiVersion", "kind"):
+        if name not in value:
+            found.required(_child(path, name))
+        elif not value[name]:
+            found.invalid(_child(path, name), value[name], "must not be empty")
+    version, kind = value.get("apiVersion") or "", value.get("kind") or ""
+    if version.count("/") > 1:
+        found.invalid(_child(path, "apiVersion"), version, f"unexpected GroupVersion string: {version}")
+    wrong = service_errors(kind.lower()) if kind else ()
+    if wrong:
+        says = f"may have mixed case, but should otherwise match: {','.join(wrong)}"
+        found.invalid(_child(path, "kind"), kind, says)
+    if "metadata" in value:
+        meta = adopt(ObjectMeta, value["metadata"])
+        # A name may be missing here: a template gives it to no one.
+        named = meta if meta.name else adopt(ObjectMeta, {**value["metadata"], "name": "fakename"})
+        prefix = path and f"{path}."
+        found += [
+            type(problem)(problem.reason, prefix + problem.field, problem.says)
+            for problem in metadata.check(named, namespaced=bool(meta.namespace), rule=segment_errors)
+        ]

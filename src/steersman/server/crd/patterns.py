@@ -1,0 +1,344 @@
+"""Regular expressions of schemas: written for Go's RE2, matched with Python's ``re``.
+
+The two mean the same by most of what is written, and differ in corners: what Python knows and RE2 does not
+(look-around, backreferences, possessive repetition) is refused in RE2's words; what both know but take
+differently (``$``, ``\\s``, ``\\z``, flags in the middle, POSIX classes) is rewritten. What Python cannot
+say, scripts such as ``\\p{Greek}`` and ungreedy flags, raises `Unsupported`: such a pattern is not checked,
+and the definition's author is warned.
+
+differs: RE2 takes linear time; ``re`` may take exponential time on patterns made for that.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import unicodedata
+from functools import lru_cache
+from itertools import groupby
+
+_MOST_REPEATS = 1000
+_POSIX = {
+    "alnum": "0-9A-Za-z",
+    "alpha": "A-Za-z",
+    "ascii": "\\x00-\\x7f",
+    "blank": "\\t ",
+    "cntrl": "\\x00-\\x1f\\x7f",
+    "digit": "0-9",
+    "graph": "!-~",
+    "lower": "a-z",
+    "print": " -~",
+    "punct": "!-/:-@\\[-`{-~",
+    "space": "\\t\\n\\v\\f\\r ",
+    "upper": "A-Z",
+    "word": "0-9A-Za-z_",
+    "xdigit": "0-9A-Fa-f",
+}
+_SPACE = "\\t\\n\\f\\r "
+_REPEAT = re.compile(r"\{([0-9]+)(,([0-9]*))?\}")
+_FLAGS = re.compile(r"\(\?([imsU]*)(-[imsU]+)?([:)])")
+_NAMED = re.compile(r"\(\?P?<([A-Za-z0-9_]+)>")
+_OCTAL = re.compile("[1-7][0-7]{1,2}|0[0-7]{0,2}")
+_HEX = re.compile(r"x(?:\{([0-9A-Fa-f]+)\}|([0-9A-Fa-f]{2}))")
+_UNICODE = re.compile(r"[pP](?:\{(\^?)([A-Za-z_]+)\}|([A-Z]))")
+
+
+class BadPattern(ValueError):
+    """A pattern RE2 refuses. The message is RE2's."""
+
+    def __init__(self, code: str, where: str) -> None:
+        super().__init__(f"error parsing regexp: {code}: `{where}`")
+
+
+class Unsupported(ValueError):
+    """A sound pattern Python has no words for."""
+
+
+@lru_cache(maxsize=1024)
+def compile_pattern(pattern: str) -> re.Pattern[str]:
+    """What searches a text for a pattern. Raises `BadPattern` or `Unsupported`."""
+    translated = _Translation(pattern).result()
+    try:
+        return re.compile(translated, re.ASCII)
+    except (re.error, RecursionError, OverflowError) as error:
+        raise Unsupported(f"{pattern}: {error}") from None
+
+
+class _Translation:
+    """One pattern on its way from one dialect to the other."""
+
+    def __init__(self, pattern: str) -> None:
+        self._text = pattern
+        self._at = 0
+        self._out: list[str] = []
+        self._open: list[tuple[list[str], bool]] = []
+        """For each group around here: the flags switched on in it, and whether its ``$`` ends lines."""
+        self._flags: list[str] = []
+        self._lines = False
+        self._repeatable = False
+        """Whether there is something before that may be repeated."""
+        self._repeated = -1
+        """Where the repetition just before began."""
+
+    def result(self) -> str:
+        while self._at < len(self._text):
+            self._step(self._text[self._at])
+        if self._open:
+            raise BadPattern("missing closing )", self._text)
+        return "".join(self._out) + ")" * len(self._flags)
+
+    def _step(self, char: str) -> None:
+        match char:
+            case "\\":
+                self._escape()
+            case "[":
+                self._put(self._class())
+            case "(":
+                self._begin()
+            case ")":
+                self._end()
+            case "|":
+                self._out += [")" * len(self._flags), "|", *self._flags]
+                self._skip(1, repeatable=False)
+            case "*" | "+" | "?":
+                self._repeat(char, 1)
+            case "{" if found := _REPEAT.match(self._text, self._at):
+                self._count(found)
+            case "^":
+                self._out.append("^")
+                self._skip(1)
+            case "$":
+                self._out.append("$" if self._lines else "\\Z")
+                self._skip(1)
+            case ".":
+                self._put(".", 1)
+            case _:
+                self._put(re.escape(char), 1)
+
+    def _put(self, text: str, length: int = 0) -> None:
+        self._out.append(text)
+        self._skip(length)
+
+    def _skip(self, length: int, *, repeatable: bool = True) -> None:
+        self._at += length
+        self._repeatable, self._repeated = repeatable, -1
+
+    # -- repetition ---------------------------------------------------------------------------
+
+    def _repeat(self, operator: str, length: int) -> None:
+        start = self._at
+        self._at += length
+        if self._text.startswith("?", self._at):
+            self._at += 1
+            operator += "?"
+        if self._repeated >= 0:
+            raise BadPattern("invalid nested repetition operator", self._text[self._repeated : self._at])
+        if not self._repeatable:
+            raise BadPattern("missing argument to repetition operator", self._text[start : self._at])
+        if self._out[-1] in ("^", "$", "\\Z", "\\A", "\\b", "\\B"):
+            # Python would not repeat what has no width.
+            self._out[-1] = f"(?:{self._out[-1]})"
+        self._out.append(operator)
+        self._repeated = start
+
+    def _count(self, found: re.Match[str]) -> None:
+        least, comma, most = int(found[1]), found[2], found[3]
+        if max(least, int(most or 0)) > _MOST_REPEATS or (most and int(most) < least):
+            raise BadPattern("invalid repeat count", found[0])
+        self._repeat(f"{{{least},{most}}}" if comma else f"{{{least}}}", len(found[0]))
+
+    # -- groups -------------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        text, at = self._text, self._at
+        if not text.startswith("(?", at):
+            self._enter("(", 1)
+        elif named := _NAMED.match(text, at):
+            self._enter("(", len(named[0]))
+        elif found := _FLAGS.match(text, at):
+            self._switch(found)
+        elif text.startswith(("(?P<", "(?<"), at) and not text.startswith(("(?<=", "(?<!"), at):
+            end = text.find(">", at)
+            raise BadPattern("invalid named capture", text[at:] if end < 0 else text[at : end + 1])
+        else:
+            known = re.compile(r"\(\?[imsU-]*").match(text, at)
+            assert known is not None
+            raise BadPattern("invalid or unsupported Perl syntax", text[at : known.end() + 1])
+
+    def _switch(self, found: re.Match[str]) -> None:
+        on, off, mark = found[1], found[2] or "", found[3]
+        if "U" in on + off:
+            raise Unsupported(f"{self._text}: ungreedy flags")
+        if not on and not off:
+            if mark == ")":
+                raise BadPattern("missing argument to repetition operator", found[0])
+            self._enter("(?:", len(found[0]))
+            return
+        lines = ("m" in on or self._lines) and "m" not in off
+        # Python does not switch off what it switches on in the same breath.
+        begin = f"(?{''.join(dict.fromkeys(flag for flag in on if flag not in off))}{off}:"
+        if mark == ":":
+            self._enter(begin, len(found[0]))
+        else:
+            self._out.append(begin)
+            self._flags.append(begin)
+            self._skip(len(found[0]), repeatable=False)
+        self._lines = lines
+
+    def _enter(self, begin: str, length: int) -> None:
+        self._open.append((self._flags, self._lines))
+        self._flags = []
+        self._out.append(begin)
+        self._skip(length, repeatable=False)
+
+    def _end(self) -> None:
+        if not self._open:
+            raise BadPattern("unexpected )", self._text)
+        self._out.append(")" * len(self._flags) + ")")
+        self._flags, self._lines = self._open.pop()
+        self._skip(1)
+
+    # -- escapes ------------------------------------------------------------------------------
+
+    def _escape(self) -> None:
+        text, at = self._text, self._at + 1
+        if at == len(text):
+            raise BadPattern("trailing backslash at end of expression", "")
+        match text[at]:
+            case "Q":
+                end = text.find("\\E", at)
+                literal = text[at + 1 :] if end < 0 else text[at + 1 : end]
+                for char in literal:
+                    self._put(re.escape(char))
+                self._at = len(text) if end < 0 else end + 2
+            case "A" | "b" | "B":
+                self._put(text[at - 1 : at + 1], 2)
+            case "z":
+                self._put("\\Z", 2)
+            case "s":
+                self._put(f"[{_SPACE}]", 2)
+            case "S":
+                self._put(f"[^{_SPACE}]", 2)
+            case "d" | "D" | "w" | "W":
+                self._put(text[at - 1 : at + 1], 2)
+            case "p" | "P":
+                inner, negated = self._unicode()
+                self._put(f"[{'^' if negated else ''}{inner}]")
+            case _:
+                self._put(re.escape(self._char()))
+
+    def _char(self) -> str:
+        """The one character an escape stands for; the place moves behind it."""
+        text, at = self._text, self._at + 1
+        char = text[at : at + 1]
+        simple = {"a": "\a", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}.get(char)
+        length = 2
+        if simple is not None:
+            made = simple
+        elif char == "x" and (found := _HEX.match(text, at)) and int(found[1] or found[2], 16) <= 0x10FFFF:
+            made, length = chr(int(found[1] or found[2], 16)), 1 + len(found[0])
+        elif char.isdigit() and (found := _OCTAL.match(text, at)):
+            made, length = chr(int(found[0], 8)), 1 + len(found[0])
+        elif char and char.isascii() and not char.isalnum():
+            made = char
+        elif not char:
+            raise BadPattern("trailing backslash at end of expression", "")
+        else:
+            raise BadPattern("invalid escape sequence", text[self._at : at + 1])
+        self._at += length
+        return made
+
+    def _unicode(self) -> tuple[str, bool]:
+        """A class of characters by their category, and whether it is meant the other way round."""
+        found = _UNICODE.match(self._text, self._at + 1)
+        if found is None:
+            raise BadPattern("invalid character class range", self._text[self._at : self._at + 3])
+        negated = (found[0][0] == "P") != bool(found[1])
+        self._at += 1 + len(found[0])
+        return _category(found[2] or found[3], self._text), negated
+
+    # -- classes ------------------------------------------------------------------------------
+
+    def _class(self) -> str:
+        text, start = self._text, self._at
+        self._at += 1
+        out = ["["]
+        if text.startswith("^", self._at):
+            out.append("^")
+            self._at += 1
+        first = True
+        while first or not text.startswith("]", self._at):
+            if self._at >= len(text):
+                raise BadPattern("missing closing ]", text[start:])
+            out.append(self._member(start))
+            first = False
+        self._at += 1
+        return "".join([*out, "]"])
+
+    def _member(self, start: int) -> str:
+        text, at = self._text, self._at
+        if text.startswith("[:", at) and (end := text.find(":]", at)) > 0:
+            return self._posix(text[at + 2 : end], end + 2)
+        if text[at] == "\\" and text[at + 1 : at + 2] in "dDwWsSpP" and at + 1 < len(text):
+            kind = text[at + 1]
+            if kind in "pP":
+                inner, negated = self._unicode()
+                return _others(inner) if negated else inner
+            self._at += 2
+            return {"s": _SPACE, "S": _others(_SPACE)}.get(kind, f"\\{kind}")
+        low = self._one(start)
+        following = text[self._at : self._at + 2]
+        if not following.startswith("-") or following == "-]":
+            return _safe(low)
+        self._at += 1
+        high = self._one(start)
+        if high < low:
+            raise BadPattern("invalid character class range", text[at : self._at])
+        return f"{_safe(low)}-{_safe(high)}"
+
+    def _one(self, start: int) -> str:
+        if self._at >= len(self._text):
+            raise BadPattern("missing closing ]", self._text[start:])
+        char = self._text[self._at]
+        if char == "\\":
+            return self._char()
+        self._at += 1
+        return char
+
+    def _posix(self, name: str, end: int) -> str:
+        known = _POSIX.get(name.removeprefix("^"))
+        if known is None:
+            raise BadPattern("invalid character class range", f"[:{name}:]")
+        self._at = end
+        return _others(known) if name.startswith("^") else known
+
+
+def _safe(char: str) -> str:
+    return char if char.isascii() and char.isalnum() else f"\\U{ord(char):08x}"
+
+
+def _others(members: str) -> str:
+    """All characters but those, as members of a class: classes do not nest in Python."""
+    return _ranges([code for code, char in enumerate(_all()) if not re.match(f"[{members}]", char)])
+
+
+@lru_cache(maxsize=64)
+def _category(name: str, pattern: str) -> str:
+    if name == "Any":
+        return "\\x00-\\U0010ffff"
+    if not re.fullmatch("(L|M|N|P|S|Z|C)|(L[ultmo]|M[cen]|N[dlo]|P[cdefios]|S[ckmo]|Z[lps]|C[cfos])", name):
+        raise Unsupported(f"{pattern}: \\p{{{name}}}")
+    codes = [code for code, char in enumerate(_all()) if unicodedata.category(char).startswith(name)]
+    return _ranges(codes)
+
+
+def _all() -> map[str]:
+    return map(chr, range(sys.maxunicode + 1))
+
+
+def _ranges(codes: list[int]) -> str:
+    out = []
+    for _, run in groupby(enumerate(codes), lambda pair: pair[1] - pair[0]):
+        members = [code for _, code in run]
+        out.append(f"\\U{members[0]:08x}-\\U{members[-1]:08x}")
+    return "".join(out)
