@@ -42,7 +42,7 @@ def workload(name: str, version: str) -> dict[str, Any]:
             "selector": {"matchLabels": {"app": name}},
             "template": {
                 "metadata": {"labels": {"app": name}},
-                "spec": {"nodeName": "n1", "containers": [{"name": "main", "image": f"app:{version}"}]},
+                "spec": {"nodeName": "node-1", "containers": [{"name": "main", "image": f"app:{version}"}]},
             },
         },
     }

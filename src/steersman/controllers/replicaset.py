@@ -42,7 +42,7 @@ BURST = 500
 """The most pods created or deleted in one round; upstream's BurstReplicas."""
 
 PACE = 0.5
-"""Seconds between two looks at one set: a burst of pods becoming ready is one status write."""
+"""Seconds between two looks at one set, at most: many pods becoming ready are one status write."""
 
 LONGEST_NAME = 253
 FAILURE = "ReplicaFailure"

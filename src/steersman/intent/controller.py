@@ -103,8 +103,8 @@ class Controller(Generic[S]):
     """The ServiceAccount it acts as; upstream's name of it. Defaults to the name."""
     aliases: tuple[str, ...] = ()
     pace: float = 0.0
-    """The shortest time between two rounds of one key, in seconds, so bursts of changes are
-    answered by one status write instead of many. The first change is never delayed."""
+    """The longest a key waits between two rounds, in seconds, so that a burst of changes on a busy
+    server is answered by one status write instead of many. The first change is never delayed."""
 
     def see(self, caches: Caches, key: Key) -> S | None:
         if self.observe is not None:

@@ -28,6 +28,8 @@ from steersman.runtime.workqueue import Taken, WorkQueue
 S = TypeVar("S")
 log = logging.getLogger(__name__)
 
+PATIENCE = 8.0
+"""How many times as long as the server takes for a write a key may wait for its next round."""
 BREATH = 16
 """Rounds after which a worker lets others have a turn, even if none of its rounds had to wait."""
 
@@ -54,6 +56,7 @@ class Host(Generic[S]):
         self._clock = clock
         self._metrics = metrics
         self._trace = trace
+        queue.hold = 0.0
         self._primary = informers.informer(controller.watches[0].kind).store
         for watch in controller.watches:
             self._follow(watch)
@@ -127,6 +130,9 @@ class Host(Generic[S]):
             if isinstance(ending, Wake):
                 self.queue.add_after(key, ending.after.total_seconds(), ending.because)
         took = self._clock.monotonic() - start
+        # On an idle server every change is answered at once; on a busy one, those that come while it
+        # is busy anyway are answered by one write.
+        self.queue.hold = min(self.controller.pace, PATIENCE * self._shell.latency)
         failed = isinstance(ending, Failure)
         self._metrics.round(self.controller.name, took, failed)
         self._trace.record(

@@ -46,6 +46,8 @@ T = TypeVar("T")
 Perform: TypeAlias = Callable[["Shell", Key, Any], Coroutine[Any, Any, Any]]
 
 AMEND_TRIES = 5
+MEMORY = 0.1
+"""The weight of the latest write in how long writes take."""
 
 
 class Deposed(Exception):
@@ -77,6 +79,8 @@ class Shell:
         self._clock = clock
         self._metrics = metrics
         self._fence = fence
+        self.latency = 0.0
+        """Seconds a write takes, lately: how busy the server is."""
 
     async def drive(self, key: Key, decision: Awaitable[Verdict], steps: list[Step]) -> Verdict:
         """Run a decision to its verdict, noting each action as a step."""
@@ -111,12 +115,15 @@ class Shell:
         if isinstance(action, Write):
             if not self._fence():
                 raise Deposed(f"not leading any more: {describe(action)} was not sent")
+            started = self._clock.monotonic()
             try:
                 return cast("T", await _PERFORM[type(action)](self, key, action))
             except ApiError as error:
                 if error.uncertain:
                     self._ledger.unsure(key, _kind_of_write(action))
                 raise
+            finally:
+                self.latency += (self._clock.monotonic() - started - self.latency) * MEMORY
         return cast("T", await _PERFORM[type(action)](self, key, action))
 
     def _wrote(self, key: Key, kind: Kind[Any], answer: Any) -> None:

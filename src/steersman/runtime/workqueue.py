@@ -79,6 +79,8 @@ class WorkQueue(Generic[K]):
         were asked for by `add`. The first is never delayed."""
         self.name = name
         self.pace = pace
+        self.hold = pace
+        """The pace at this moment: whoever runs the queue may make it less, never more."""
         self._clock = clock
         self._backoff = ItemBackoff[K]() if backoff is None else backoff
         self._bucket = Bucket() if bucket is None else bucket
@@ -115,7 +117,7 @@ class WorkQueue(Generic[K]):
         if self.pace and key not in self._dirty:
             started = self._started.get(key)
             if started is not None:
-                due = started + self.pace
+                due = started + self.hold
                 if due > self._clock.monotonic():
                     self._put_off(key, due, (cause,) if cause else ())
                     return

@@ -249,7 +249,7 @@ def test_an_update_creates_the_new_set_and_frees_what_may_be_missing_in_the_same
     owner = replace(owner, spec=replace(owner.spec, template=pod_template("v2")))
     old = replace(old, metadata=replace(old.metadata, creationTimestamp=BIRTH - timedelta(days=1)))
     actions, verdict = run(owner, old)
-    create, born, patch, shrunk, update = actions
+    create, born, patch, shrunk, again, grown, update = actions
     assert isinstance(create, Create)
     assert isinstance(create.body, ReplicaSet)
     name = create.body.metadata.name
@@ -259,6 +259,9 @@ def test_an_update_creates_the_new_set_and_frees_what_may_be_missing_in_the_same
     # The notes on the old set are right already, so only its size is sent.
     assert patch == Patch(old, {"metadata": {"resourceVersion": "1"}, "spec": {"replicas": 3}})
     assert shrunk == scaled(owner, "Scaled down replica set web-v1 from 4 to 3")
+    assert isinstance(again, Patch)
+    assert again.body["spec"] == {"replicas": 2}
+    assert grown == scaled(owner, f"Scaled up replica set {name} from 1 to 2")
     assert isinstance(update, UpdateStatus)
     assert update.annotations == {REVISION: "2"}
     assert progressing(actions).reason == "NewReplicaSetCreated"
@@ -286,12 +289,12 @@ def test_a_step_of_a_rollout_resizes_both_and_leaves_the_status_to_the_next_roun
     actions, verdict = run(owner, old, new)
     assert actions == [
         Patch(old, {"metadata": {"resourceVersion": "1"}, "spec": {"replicas": 2}}),
-        Patch(new, {"metadata": {"resourceVersion": "1"}, "spec": {"replicas": 2}}),
         scaled(owner, "Scaled down replica set web-v1 from 3 to 2"),
-        scaled(owner, "Scaled up replica set web-v2 from 1 to 2"),
+        Patch(new, {"metadata": {"resourceVersion": "1"}, "spec": {"replicas": 3}}),
+        scaled(owner, "Scaled up replica set web-v2 from 1 to 3"),
     ]
     assert verdict == Rest(
-        "changed web-v1 from 3 to 2, web-v2 from 1 to 2; the next look will count their pods"
+        "changed web-v1 from 3 to 2, web-v2 from 1 to 3; the next look will count their pods"
     )
 
 
@@ -299,7 +302,7 @@ def test_pods_that_were_not_reported_yet_are_reported_at_each_step() -> None:
     """Else a long rollout that moves all the time would never say so."""
     owner, old, new = amidst(known=0)
     actions, verdict = run(owner, old, new)
-    assert [type(action) for action in actions] == [Patch, Patch, Emit, Emit, UpdateStatus]
+    assert [type(action) for action in actions] == [Patch, Emit, Patch, Emit, UpdateStatus]
     assert status_of(actions).updatedReplicas == 1
     assert progressing(actions).reason == "ReplicaSetUpdated"
     assert verdict.because.startswith("changed web-v1 from 3 to 2")
@@ -364,15 +367,14 @@ def test_a_set_that_is_gone_already_is_no_failure_of_the_clean_up() -> None:
 # -- what goes wrong --------------------------------------------------------------------------
 
 
-def test_a_step_that_fails_does_not_keep_others_back_and_is_tried_again() -> None:
+def test_nothing_grows_when_something_could_not_be_made_smaller_for_it() -> None:
     owner = deployment(4, "v2", annotations={REVISION: "2"})
     old = replicaset(owner, "v1", 3, age=9, annotations=marks(4, 5))
     new = replicaset(owner, "v2", 1, annotations=marks(4, 5, 2))
     said: list[Action[Any]] = []
     with pytest.raises(Conflict):
         walk(decide(Seen(owner, (old, new)), NOW), {Patch: [Conflict("changed")]}, said=said)
-    assert [type(action) for action in said] == [Patch, Patch, Emit, UpdateStatus]
-    assert said[2] == scaled(owner, "Scaled up replica set web-v2 from 1 to 2")
+    assert [type(action) for action in said] == [Patch, UpdateStatus]
 
 
 def test_a_change_the_server_undoes_leaves_the_status_to_this_round() -> None:

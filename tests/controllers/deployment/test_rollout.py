@@ -235,9 +235,9 @@ def steps(model: Model) -> Iterator[tuple[int, int]]:
 @pytest.mark.parametrize(
     ("replicas", "surge", "unavailable", "expected"),
     [
-        pytest.param(2, 0, "1%", [(1, 0), (1, 1), (0, 1), (0, 2)], id="old, new, old, new"),
-        pytest.param(1, 0, "1%", [(0, 0), (0, 1)], id="the only one first goes"),
-        pytest.param(2, "1%", "25%", [(2, 1), (1, 1), (1, 2), (0, 2)], id="new, old, new, old"),
+        pytest.param(2, 0, "1%", [(1, 1), (0, 2)], id="one for one"),
+        pytest.param(1, 0, "1%", [(0, 1)], id="the only one makes room at once"),
+        pytest.param(2, "1%", "25%", [(2, 1), (1, 2), (0, 2)], id="one more, then one for one"),
         pytest.param(1, "1%", "0%", [(1, 1), (0, 1)], id="the only one goes last"),
         pytest.param(4, "100%", 0, [(4, 4), (0, 4)], id="blue and green"),
     ],

@@ -37,7 +37,7 @@ from steersman.intent.controller import Controller, Flag, Watch
 from steersman.intent.verdict import Rest, Verdict, Wake
 
 PACE = 0.3
-"""Seconds between two looks at one Deployment: several ReplicaSets that change are one status write."""
+"""Seconds between two looks at one Deployment, at most: sets that change together are one status write."""
 
 
 async def decide(seen: Seen, now: datetime) -> Verdict:

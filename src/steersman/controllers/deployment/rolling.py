@@ -15,10 +15,11 @@ from steersman.controllers.deployment.scale import resized
 def step(family: Family, limits: Limits) -> Family:
     """The family after the next step of a rollout.
 
-    differs: upstream takes the two halves in two rounds. What the new set gains does not change
-    what the old ones may lose, since pods that have just been asked for are not available.
+    differs: upstream takes the two halves in two rounds. What the new set gains does not change what
+    the old ones may lose, since pods that have just been asked for are not available; so the old ones
+    lose first, and the new one may take their place at once.
     """
-    return shrink(grow(family, limits), limits)
+    return grow(shrink(family, limits), limits)
 
 
 def growth(family: Family, limits: Limits) -> int:

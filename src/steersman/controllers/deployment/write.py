@@ -44,13 +44,25 @@ def patch(before: ReplicaSet, after: ReplicaSet) -> Patch[ReplicaSet]:
 
 
 async def carry_out(before: Family, after: Family) -> Written:
-    """Write what differs between two states of a family.
+    """Write what differs between two states of a family: what shrinks first, then what grows.
 
-    The writes do not depend on each other, so one that fails does not keep the others back.
+    In that order the sum never passes what it should, even if we die in between. Nothing grows when
+    something could not be made smaller for it.
     """
     wishes = [(old, new) for old, new in zip(before, after, strict=True) if old is not new]
+    fewer = [(old, new) for old, new in wishes if size(new) <= size(old)]
+    more = [(old, new) for old, new in wishes if size(new) > size(old)]
+    written = await _write(before, fewer)
+    if written.failure is not None or not more:
+        return written
+    rest = await _write(written.family, more)
+    return Written(rest.family, (*written.done, *rest.done), rest.failure)
+
+
+async def _write(family: Family, wishes: list[tuple[ReplicaSet, ReplicaSet]]) -> Written:
+    """Write some of a family at once; one that fails does not keep the others back."""
     if not wishes:
-        return Written(before)
+        return Written(family)
     outcomes = await Batch(tuple(patch(old, new) for old, new in wishes), slow_start=False)
     now: dict[str, ReplicaSet] = {}
     done: list[str] = []
@@ -63,12 +75,12 @@ async def carry_out(before: Family, after: Family) -> Written:
                 now[old.metadata.name] = value
                 done.append(f"{old.metadata.name} {_difference(old, new)}")
                 if size(old) != size(new):
-                    await scaled(before.deployment, old.metadata.name, size(old), size(new))
+                    await scaled(family.deployment, old.metadata.name, size(old), size(new))
             case Failed(error):
                 failure = failure or error
             case _:
                 pass
-    return Written(before.having(now), tuple(done), failure)
+    return Written(family.having(now), tuple(done), failure)
 
 
 async def scaled(deployment: Deployment, name: str, was: int, now: int) -> None:
