@@ -91,7 +91,19 @@ def test_what_cannot_be_is_an_error_and_not_nothing(path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", [".a[", ".a[?(@.b", ".a[?(@.b==1)", ".a[x]", ".a[]", ".a[?(@.b=~1)]", "{range .a}", ".a 'b", "+"]
+    "path",
+    [
+        ".a[",
+        ".a[?(@.b",
+        ".a[?(@.b==1)",
+        ".a[x]",
+        ".a[]",
+        ".a[?(@.b=~1)]",
+        "{range .a}",
+        "..[0]....a",
+        ".a 'b",
+        "+",
+    ],
 )
 def test_what_is_no_path_is_refused(path: str) -> None:
     with pytest.raises(ValueError, match=r"."):

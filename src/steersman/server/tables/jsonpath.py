@@ -63,7 +63,11 @@ class _Reader:
     def steps(self) -> tuple[Step, ...]:
         found: list[Step] = []
         while self._place < len(self._text):
-            found += self._next()
+            steps = self._next()
+            # Descending from all there is below leads nowhere new, and there again and again.
+            if found[-1:] == steps[:1] == [_descend]:
+                raise ValueError(f"invalid multiple recursive descent in path {self._text!r}")
+            found += steps
         return tuple(found)
 
     def _next(self) -> list[Step]:
@@ -123,7 +127,7 @@ class _Reader:
     def _filter(self) -> Step:
         """``[?(left operator right)]``: the items for which it holds."""
         start = self._place
-        quote, depth_end = "", -1
+        quote, end = "", -1
         for place in range(start, len(self._text)):
             sign = self._text[place]
             if quote:
@@ -132,12 +136,12 @@ class _Reader:
             elif sign in "\"'":
                 quote = sign
             elif sign == ")":
-                depth_end = place
+                end = place
                 break
-        if depth_end < 0 or not self._text.startswith(")]", depth_end):
+        if end < 0 or not self._text.startswith(")]", end):
             raise ValueError(f"unterminated filter in path {self._text!r}")
-        self._place = depth_end + 2
-        inside = self._text[start:depth_end]
+        self._place = end + 2
+        inside = self._text[start:end]
         match = _FILTER.fullmatch(inside)
         if match is None:
             return _having(compile_path(inside))
