@@ -23,6 +23,20 @@ from steersman.api.kinds import EMPTY, Struct
 
 Turn: TypeAlias = Callable[[Any], Any]
 
+
+class Form(NamedTuple):
+    """How objects are read and shown that are no structs all through."""
+
+    read: Callable[[object], Any]
+    document: Callable[[str, str, Any], dict[str, Any]]
+    """From an ``apiVersion``, a ``kind`` and the object."""
+    view: Callable[[type[Any], str, str, Any], Any]
+    """The same as another type, the first argument."""
+
+
+FORMS: dict[type, Form] = {}
+"""By type. The others are structs all through."""
+
 _encoder = msgspec.json.Encoder(enc_hook=dict)  # the shared empty map is no dict
 _decoders: dict[type, msgspec.json.Decoder[Any]] = {}
 _turns: dict[type, tuple[tuple[str, Turn, Any], ...]] = {}
@@ -31,6 +45,9 @@ _views: dict[tuple[type, type], tuple[_Part, ...]] = {}
 
 def adopt(type_: type[Any], body: object) -> Any:
     """The body as a full struct. Raises `ValueError` for what is no such object."""
+    form = FORMS.get(type_)
+    if form is not None:
+        return form.read(body)
     if type(body) is type_:
         return _settled(body)
     if isinstance(body, msgspec.Struct):
@@ -49,6 +66,9 @@ def plain(value: Any) -> Any:
 
 def document(api_version: str, kind: str, obj: Any) -> dict[str, Any]:
     """A full struct as a plain document, with its ``apiVersion`` and ``kind``."""
+    form = FORMS.get(type(obj))
+    if form is not None:
+        return form.document(api_version, kind, obj)
     return {"apiVersion": api_version, "kind": kind, **plain(obj)}
 
 

@@ -45,6 +45,11 @@ class Attributes:
     user: str
 
 
+Reaction: TypeAlias = Callable[[Any], None]
+"""Told of an object that was written or removed, once everybody who watches has been."""
+
+Extension: TypeAlias = Callable[["Server"], object]
+
 Admit: TypeAlias = Callable[["Server", Attributes], Any]
 """Answers with the object as it may be stored, or refuses."""
 
@@ -59,6 +64,9 @@ class Server:
         self.registry = Registry()
         self.admission: tuple[Admit, ...] = ()
         """In the order they are asked, after the namespace's life cycle was seen to."""
+        self.reactions: dict[str, Reaction] = {}
+        """By resource: what the server does of its own accord when something happened."""
+        self._extensions: tuple[Extension, ...] = ()
         self._names = names
         self._mortal: dict[str, deque[tuple[datetime, str, str]]] = {}
 
@@ -83,10 +91,17 @@ class Server:
     def fork(self, clock: Clock | None = None) -> Server:
         """A server with the same state, to go on separately."""
         fork = Server(clock or self.clock, store=self.store.fork(), names=self._names)
-        fork.registry = self.registry
+        fork.registry = self.registry.fork()
         fork.admission = self.admission
         fork._mortal = {name: deque(due) for name, due in self._mortal.items()}
+        for extension in self._extensions:
+            fork.extend(extension)
         return fork
+
+    def extend(self, extension: Extension) -> None:
+        """Add what a server need not have. Its forks have it, too."""
+        self._extensions += (extension,)
+        extension(self)
 
     # -- the only places that read and write one object ---------------------------------------
 
@@ -97,18 +112,32 @@ class Server:
         obj = self.store.table(resource.id).get(path(namespace, name))
         if obj is None:
             raise problems.not_found(resource.group, resource.plural, name)
-        return obj
+        return obj if resource.serve is None else resource.serve(obj)
 
     def write(self, resource: Resource, key: str, obj: Any) -> Any:
         """Store an object; answers with what it is now, at its new version."""
         obj = replace(obj, metadata=replace(obj.metadata, resourceVersion=self.store.version))
-        self.store.table(resource.id).put(key, obj)
+        self.store.table(resource.id).put(key, obj if resource.store is None else resource.store(obj))
         ttl = resource.strategy.ttl
         if ttl is not None:
             until = self.clock.now() + timedelta(seconds=ttl)
             due = self._mortal.setdefault(resource.id, deque())
             due.append((until, key, obj.metadata.resourceVersion))
+        if self.reactions:
+            self._react(resource, obj)
         return obj
+
+    def remove(self, resource: Resource, key: str) -> Any:
+        """Take an object away; answers with its last state."""
+        last = self.store.table(resource.id).remove(key)
+        if self.reactions:
+            self._react(resource, last)
+        return last if resource.serve is None else resource.serve(last)
+
+    def _react(self, resource: Resource, obj: Any) -> None:
+        reaction = self.reactions.get(resource.id)
+        if reaction is not None:
+            reaction(obj)
 
     def rewrite(
         self, resource: Resource, namespace: str, name: str, make: Callable[[Any], Any], *, uid: str = ""
@@ -152,4 +181,4 @@ class Server:
             _, key, version = due.popleft()
             obj = table.get(key)
             if obj is not None and obj.metadata.resourceVersion == version:
-                table.remove(key)
+                self.remove(resource, key)

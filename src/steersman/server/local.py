@@ -7,7 +7,7 @@ others get theirs between any two requests of a client, as they would over a net
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any, Literal, TypeVar
 
 import msgspec
@@ -16,7 +16,7 @@ from steersman.api.errors import NotFound
 from steersman.api.scheme import Kind
 from steersman.client.api import Page, Unreadable, WatchEvent
 from steersman.server import listing, patching, problems, subresources, verbs
-from steersman.server.convert import adopt, document
+from steersman.server.convert import FORMS, adopt, document
 from steersman.server.core import Server
 from steersman.server.deletion import Options
 from steersman.server.resources import Resource
@@ -66,8 +66,9 @@ class LocalApi:
             match=resource_version_match,
         )
         items = found.items
-        if kind.type is dict:
-            items = [_answer(kind, resource, obj) for obj in items]
+        shape = _shape(kind, resource)
+        if shape is not None:
+            items = [shape(obj) for obj in items]
         return Page(items, str(found.revision), found.continue_)
 
     def watch(
@@ -93,11 +94,8 @@ class LocalApi:
             since = None if send_initial_events else version or None
             return server.table(resource).watch(selection, since=since, initial_end=send_initial_events)
 
-        def shape(obj: Any) -> T:
-            return _answer(kind, server.registry.of(kind), obj)
-
         return Stream(
-            server.store, begin, shape=shape if kind.type is dict else None, timeout=timeout_seconds
+            server.store, begin, shape=lambda: _shape(kind, server.registry.of(kind)), timeout=timeout_seconds
         )
 
     # -- writing ------------------------------------------------------------------------------
@@ -225,7 +223,25 @@ def _has(resource: Resource, subresource: str) -> None:
 def _answer(kind: Kind[T], resource: Resource, obj: Any) -> T:
     if kind.type is dict:
         return document(resource.api_version, resource.kind, obj)  # type: ignore[return-value]
+    form = FORMS.get(resource.type)
+    if form is not None:
+        return form.view(kind.type, resource.api_version, resource.kind, obj)  # type: ignore[no-any-return]
     return obj  # type: ignore[no-any-return]
+
+
+def _shape(kind: Kind[Any], resource: Resource) -> Callable[[Any], Any] | None:
+    """What makes a stored object into what a client asks for; None where it is that already."""
+    serve = resource.serve
+    if kind.type is not dict and resource.type not in FORMS:
+        return serve
+
+    def shape(obj: Any) -> Any:
+        try:
+            return _answer(kind, resource, obj if serve is None else serve(obj))
+        except ValueError as error:
+            return Unreadable(obj.metadata, str(error))
+
+    return shape
 
 
 def _body(resource: Resource, body: object) -> Any:

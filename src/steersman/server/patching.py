@@ -13,12 +13,13 @@ from steersman.api.generated.merge import fields_of
 from steersman.api.kinds import Struct
 from steersman.api.patch import PatchError, TooManyOperations, json, merge, schema_of, strategic
 from steersman.server import problems
-from steersman.server.convert import adopt, plain
+from steersman.server.convert import FORMS, adopt, document, plain
 from steersman.server.resources import Resource
 
 MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
 JSON = "application/json-patch+json"
+APPLY = "application/apply-patch+yaml"
 
 _TYPES = frozenset({"apiVersion", "kind"})
 
@@ -37,9 +38,12 @@ def apply(type_: type[Struct], document: Any, body: object, content_type: str) -
         raise TooLarge(str(error), reason="RequestEntityTooLarge") from None
     except PatchError as error:
         raise _refusal(error, content_type) from None
-    raise UnsupportedMediaType(
-        "the body of the request was in an unknown format - accepted media types include: "
-        f"{JSON}, {MERGE}, {STRATEGIC}",
+    raise _unknown(JSON, MERGE, STRATEGIC)
+
+
+def _unknown(*known: str) -> UnsupportedMediaType:
+    return UnsupportedMediaType(
+        f"the body of the request was in an unknown format - accepted media types include: {', '.join(known)}",
         reason="UnsupportedMediaType",
     )
 
@@ -55,11 +59,13 @@ def applied(obj: Any, body: object, content_type: str) -> dict[str, Any]:
 def patched(resource: Resource, old: Any, body: object, content_type: str) -> Any:
     """A stored object with a patch applied: a full struct that shares what the patch left alone."""
     type_ = resource.type
+    if type_ in FORMS:
+        return _patched_whole(resource, old, body, content_type)
     fields = fields_of(type_)
     touched = [name for name in _touched(body, content_type, list(fields)) if name in fields]
-    document = {name: plain(getattr(old, fields[name].attribute)) for name in touched}
-    document = {name: value for name, value in document.items() if value is not None}
-    made = apply(type_, document, _bare(body), content_type)
+    parts = {name: plain(getattr(old, fields[name].attribute)) for name in touched}
+    parts = {name: value for name, value in parts.items() if value is not None}
+    made = apply(type_, parts, _bare(body), content_type)
     if not isinstance(made, Mapping):
         raise problems.bad_request("the patch does not leave an object")
     try:
@@ -70,6 +76,19 @@ def patched(resource: Resource, old: Any, body: object, content_type: str) -> An
         ) from None
     attributes = [fields[name].attribute for name in touched]
     return replace(old, **{name: getattr(full, name) for name in attributes})
+
+
+def _patched_whole(resource: Resource, old: Any, body: object, content_type: str) -> Any:
+    """The same for what is no struct all through: nobody knows how its lists would merge."""
+    if content_type not in (JSON, MERGE):
+        raise _unknown(JSON, MERGE, APPLY)
+    made = apply(resource.type, document(resource.api_version, resource.kind, old), _bare(body), content_type)
+    try:
+        return adopt(resource.type, made)
+    except ValueError as error:
+        raise problems.bad_request(
+            f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {error}'
+        ) from None
 
 
 def _touched(body: object, content_type: str, everything: list[str]) -> list[str]:

@@ -12,6 +12,7 @@ from steersman.server.core import Server
 from steersman.server.deletion import Options
 from steersman.server.resources import Resource
 from steersman.server.store import path
+from steersman.server.strategy import Moment
 from steersman.server.watch import Selection
 
 
@@ -36,12 +37,15 @@ def delete(
             return _terminate(server, resource, key, obj, options), False
         if obj.spec.finalizers:
             return obj, False
+    terminated = resource.strategy.terminated
+    if terminated is not None and obj.metadata.deletionTimestamp is None:
+        return server.write(resource, key, terminated(obj, Moment(now))), False
     plan = deletion.plan(obj, resource.strategy, options, now)
     if plan.write is not None and plan.write != obj.metadata:
         obj = server.write(resource, key, replace(obj, metadata=plan.write))
     if not plan.remove:
         return obj, False
-    return server.table(resource).remove(key), True
+    return server.remove(resource, key), True
 
 
 def intended(resource: Resource, obj: Any, options: Options) -> None:

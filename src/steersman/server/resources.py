@@ -40,6 +40,10 @@ class Resource:
     type: type[Any]
     strategy: Strategy
     subresources: tuple[str, ...] = ()
+    serve: Callable[[Any], Any] | None = None
+    """What clients see of a stored object; None where that is the object itself."""
+    store: Callable[[Any], Any] | None = None
+    """What is stored of an object that clients see; None likewise."""
     id: str = field(init=False)
     """The name of its table, and how RBAC and messages call it: ``deployments.apps``."""
 
@@ -81,6 +85,21 @@ class Registry:
         """Serve one more resource, or one in place of another."""
         self._resources[resource.group, resource.version, resource.plural] = resource
         self._kinds.clear()
+
+    def remove(self, resource: Resource) -> None:
+        """Serve a resource no more that was added."""
+        self._resources.pop((resource.group, resource.version, resource.plural), None)
+        self._kinds.clear()
+
+    def built_in(self, group: str, plural: str) -> bool:
+        """Whether a resource is there from the beginning, in whichever version."""
+        return any(row[0] == group and row[2] == plural for row in self._rows)
+
+    def fork(self) -> Registry:
+        """The same resources, to add others to."""
+        fork = Registry()
+        fork._resources = dict(self._resources)
+        return fork
 
 
 def _resource(row: Row) -> Resource:

@@ -101,6 +101,10 @@ class Table:
         self._commit(EventType.DELETED, key, last, old)
         return last
 
+    def recast(self, make: Callable[[Any], Any]) -> None:
+        """Put others in place of all objects: not they have changed, but what they are read as."""
+        self._objects = {key: make(obj) for key, obj in self._objects.items()}
+
     def _commit(self, type_: EventType, key: str, obj: Any, old: Any | None) -> None:
         store = self._store
         revision = store.revision + 1

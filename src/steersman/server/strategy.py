@@ -32,6 +32,8 @@ Merge: TypeAlias = Callable[[Any, Any, Moment], Any]
 """The new object and the old one, to what shall be stored."""
 Counts: TypeAlias = Callable[[Any, Any], bool]
 NameRule: TypeAlias = Callable[[str], tuple[str, ...]]
+Scaling: TypeAlias = Callable[..., dict[str, Any]]
+"""What `steersman.server.subresources.scale` does, for objects that keep their scale elsewhere."""
 
 
 def as_given(obj: Any, moment: Moment) -> Any:
@@ -68,12 +70,15 @@ class Strategy:
     dependents: Dependents = "delete"
     grace: Callable[[Any, int | None], int] | None = None
     """How long a deletion waits, in seconds; None where deletions are never graceful."""
+    terminated: Prepare | None = None
+    """What a first deletion makes of the object, where that is all it does."""
     ends: Callable[[Any], bool] = _always
     """Whether an object that is being deleted and has no finalizers may go."""
     ttl: float | None = None
     """After how many seconds objects go by themselves."""
     fields: Mapping[str, Callable[[Any], str]] = field(default_factory=dict)
     """What field selectors may ask for, besides name and namespace."""
+    scale: Scaling | None = None
 
 
 # -- status -----------------------------------------------------------------------------------

@@ -21,20 +21,22 @@ def turn() -> Generator[None, None, None]:
 class Stream:
     """An async iterator over a subscription that does not exist yet."""
 
-    __slots__ = ("_begin", "_shape", "_store", "_subscription", "_timeout", "_timer")
+    __slots__ = ("_begin", "_find_shape", "_shape", "_store", "_subscription", "_timeout", "_timer")
 
     def __init__(
         self,
         store: Store,
         begin: Callable[[], Subscription],
         *,
-        shape: Callable[[Any], Any] | None = None,
+        shape: Callable[[], Callable[[Any], Any] | None] | None = None,
         timeout: float | None = None,
     ) -> None:
-        """``shape`` is what to make of objects for this client; None gives them as they are."""
+        """``shape`` is asked at the beginning what to make of objects for this client; None gives them as
+        they are."""
         self._store = store
         self._begin: Callable[[], Subscription] | None = begin
-        self._shape = shape
+        self._find_shape = shape
+        self._shape: Callable[[Any], Any] | None = None
         self._timeout = timeout
         self._subscription: Subscription | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -52,6 +54,8 @@ class Stream:
             begin, self._begin = self._begin, None
             await turn()
             self._subscription = begin()
+            if self._find_shape is not None:
+                self._shape = self._find_shape()
             if self._timeout is not None:
                 # The timer holds the subscription, not this: who forgets a watch has ended it.
                 loop = asyncio.get_running_loop()

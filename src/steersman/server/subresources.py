@@ -143,6 +143,8 @@ def scale(
     user: str,
 ) -> dict[str, Any]:
     """Read a workload's scale, or set it."""
+    if resource.strategy.scale is not None:
+        return resource.strategy.scale(server, resource, namespace, name, change, user)
     if change is None:
         obj = server.get(resource, namespace, name)
     else:

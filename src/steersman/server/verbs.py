@@ -248,7 +248,7 @@ def change(
         raise problems.invalid(resource.group, resource.kind, name, wrong)
     key = path(namespace, name)
     if deletion.ended(new, old, strategy):
-        server.table(resource).remove(key)
+        server.remove(resource, key)
         return new
     same = replace(new, metadata=replace(new.metadata, resourceVersion=was.resourceVersion))
     return old if same == old else server.write(resource, key, new)

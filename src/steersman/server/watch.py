@@ -198,6 +198,12 @@ class Watchers:
                 for subscription in tuple(group):
                     subscription.offer(commit)
 
+    def close(self) -> None:
+        """End all watches, once what they have is read."""
+        for group in tuple(self._scopes.values()):
+            for subscription in tuple(group):
+                subscription.close()
+
     def bookmark(self, *, before: int, revision: int) -> None:
         """Send a bookmark to everybody who could resume only from before a revision."""
         for group in tuple(self._scopes.values()):

@@ -1,0 +1,97 @@
+"""Custom resources as objects: metadata like everybody's, the rest as the document it came in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar, cast
+
+import msgspec
+
+from steersman.api.generated import meta_v1
+from steersman.api.kinds import EMPTY
+from steersman.api.patch.values import alike
+from steersman.server.convert import FORMS, Form, adopt, plain
+
+T = TypeVar("T")
+
+_META = ("apiVersion", "kind", "metadata")
+_encoder = msgspec.json.Encoder(enc_hook=dict)
+
+
+class Custom(meta_v1.Object, frozen=True, eq=False):
+    """One custom resource.
+
+    Its content is plain data that nobody changes: who wants another makes a copy. ``stored`` is what was
+    written when it was last written, in which version: where a definition has changed since, the same object
+    reads differently, and a write that changes nothing still brings it up to date.
+    """
+
+    content: Mapping[str, Any] = EMPTY
+    """Everything but ``apiVersion``, ``kind`` and ``metadata``."""
+    stored: Mapping[str, Any] = EMPTY
+    stored_in: str = ""
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Custom):
+            return NotImplemented
+        return (
+            self.metadata == other.metadata
+            and self.stored_in == other.stored_in
+            and same(self.content, other.content)
+            and same(self.stored, other.stored)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def same(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
+    """Whether two contents are the same JSON: Python takes true for 1."""
+    return a is b or (a == b and alike(dict(a), dict(b)))
+
+
+def read(body: object) -> Custom:
+    """A body as a custom resource, not yet fit for any schema. Raises `ValueError` for what is no object.
+
+    A body may be a document, raw JSON, a struct of a client's own, or a custom resource already.
+    """
+    if isinstance(body, Custom):
+        return body
+    if isinstance(body, (bytes, msgspec.Raw)):
+        body = msgspec.json.decode(bytes(body))
+    elif isinstance(body, msgspec.Struct):
+        body = plain(body)
+    if not isinstance(body, Mapping):
+        raise ValueError(f"Expected `object`, got `{type(body).__name__}`")
+    meta = body.get("metadata")
+    return Custom(
+        metadata=adopt(meta_v1.ObjectMeta, {} if meta is None else meta),
+        content={name: value for name, value in body.items() if name not in _META},
+    )
+
+
+def document(api_version: str, kind: str, obj: Custom) -> dict[str, Any]:
+    """A custom resource as a plain document that shares nothing with it."""
+    return {
+        "apiVersion": api_version,
+        "kind": kind,
+        "metadata": plain(obj.metadata),
+        **plain(obj.content),
+    }
+
+
+def encode(api_version: str, kind: str, obj: Custom) -> bytes:
+    """A custom resource's JSON."""
+    head = f'{{"apiVersion":"{api_version}","kind":"{kind}","metadata":'.encode()
+    content = _encoder.encode(obj.content)
+    return head + _encoder.encode(obj.metadata) + (b"," + content[1:] if content != b"{}" else b"}")
+
+
+def view(type_: type[T], api_version: str, kind: str, obj: Custom) -> T:
+    """A custom resource as a client's own type. Raises `ValueError` where it does not fit."""
+    if issubclass(Custom, type_):
+        return cast("T", obj)
+    made = document(api_version, kind, obj)
+    return cast("T", made) if type_ is dict else msgspec.convert(made, type_)
+
+
+FORMS[Custom] = Form(read, document, view)

@@ -1,0 +1,138 @@
+"""A version of a custom resource as the server's verbs treat it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from msgspec.structs import replace
+
+from steersman.server import metadata, problems
+from steersman.server.crd.custom import Custom, same
+from steersman.server.crd.paths import split, text_at
+from steersman.server.crd.scale import scaling
+from steersman.server.crd.version import Version
+from steersman.server.resources import Resource
+from steersman.server.strategy import Moment, Strategy
+
+
+def resource_of(version: Version, storage: Version, *, terminating: bool = False) -> Resource:
+    """What is served of a version. All versions share a table, in which objects are as ``storage`` has them."""
+    behaviour = _Behaviour(version, storage, terminating)
+    strategy = Strategy(
+        default=behaviour.default,
+        created=behaviour.created,
+        updated=behaviour.updated,
+        status_updated=behaviour.status_updated if version.has_status else None,
+        counts=lambda new, old: not same(new.content, old.content),
+        unconditional=False,
+        fields=_fields(version),
+        scale=scaling(version.scale) if version.scale is not None else None,
+    )
+    below = (("status",) if version.has_status else ()) + (("scale",) if version.scale is not None else ())
+    apart = version is not storage
+    return Resource(
+        version.group,
+        version.name,
+        version.kind,
+        version.plural,
+        version.namespaced,
+        Custom,
+        strategy,
+        below,
+        serve=behaviour.served if apart else None,
+        store=behaviour.in_table if apart else None,
+    )
+
+
+def _fields(version: Version) -> dict[str, Callable[[Any], str]]:
+    def reader(path: str) -> Callable[[Any], str]:
+        names = split(path)
+        return lambda obj: text_at(obj.content, names)
+
+    return {
+        "metadata.name": lambda obj: str(obj.metadata.name),
+        **{path: reader(path) for path in version.selectable},
+    }
+
+
+class _Behaviour:
+    """What creating and updating mean for objects of a version."""
+
+    def __init__(self, version: Version, storage: Version, terminating: bool) -> None:
+        self._version = version
+        self._storage = storage
+        self._terminating = terminating
+
+    def default(self, obj: Custom) -> Custom:
+        return replace(obj, content=self._version.fit(obj.content)[0])
+
+    def created(self, obj: Custom, moment: Moment) -> Custom:
+        version = self._version
+        if self._terminating:
+            raise problems.forbidden(
+                version.group,
+                version.plural,
+                obj.metadata.name,
+                "create not allowed while custom resource definition is terminating",
+            )
+        if version.has_status and "status" in obj.content:
+            content = {name: value for name, value in obj.content.items() if name != "status"}
+            obj = replace(obj, content=content)
+        wrong = version.problems(obj)
+        if wrong:
+            named = metadata.check(obj.metadata, namespaced=version.namespaced, rule=Strategy().names)
+            self._refuse(obj, [*named, *wrong])
+        return self._stored(obj)
+
+    def updated(self, new: Custom, old: Custom, moment: Moment) -> Custom:
+        version = self._version
+        if version.has_status:
+            content = {name: value for name, value in new.content.items() if name != "status"}
+            if "status" in old.content:
+                content["status"] = old.content["status"]
+            new = replace(new, content=content)
+        wrong = version.problems(new, old)
+        if wrong:
+            self._refuse(new, [*metadata.check_update(new.metadata, old.metadata), *wrong])
+        return self._stored(new)
+
+    def status_updated(self, new: Custom, old: Custom, moment: Moment) -> Custom:
+        """Only the status is new; of the metadata, who manages which field."""
+        version = self._version
+        status = version.fit(new.content)[0].get("status")
+        content = {name: value for name, value in old.content.items() if name != "status"}
+        if status is not None or "status" in new.content:
+            content["status"] = status
+        meta = replace(old.metadata, managedFields=new.metadata.managedFields)
+        new = replace(old, metadata=meta, content=content)
+        wrong = version.status_problems(new, old)
+        if wrong:
+            self._refuse(new, wrong)
+        return self._stored(new)
+
+    def _refuse(self, obj: Custom, wrong: list[problems.FieldProblem]) -> None:
+        version = self._version
+        raise problems.invalid(version.group, version.kind, obj.metadata.name, wrong)
+
+    # -- between versions ---------------------------------------------------------------------
+
+    def _stored(self, obj: Custom) -> Custom:
+        """The object with what is written of it: without what the storage version does not know."""
+        storage = self._storage
+        content = obj.content if self._version is storage else storage.pruned(obj.content)
+        return replace(obj, stored=content, stored_in=storage.name)
+
+    def in_table(self, obj: Custom) -> Custom:
+        return refitted(self._storage, obj)
+
+    def served(self, obj: Custom) -> Custom:
+        return replace(obj, content=self._version.pruned(obj.content))
+
+
+def refitted(storage: Version, obj: Custom) -> Custom:
+    """A stored object as it reads under the storage version of now.
+
+    differs: an object stored in another version is read by the schema of that version first upstream.
+    """
+    return replace(obj, content=storage.fit(obj.stored)[0])

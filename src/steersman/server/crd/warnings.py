@@ -1,0 +1,89 @@
+"""What the author of a definition, or a user of its resources, should know although nothing is refused.
+
+Upstream's own warnings, and those about what this server does not do: it never passes over that in silence.
+"""
+
+from __future__ import annotations
+
+from steersman.api.generated.apiextensions_v1 import CustomResourceDefinition, JSONSchemaProps
+from steersman.api.generated.meta_v1 import ObjectMeta
+from steersman.api.labels import key_errors
+from steersman.server.crd import formats
+from steersman.server.crd.patterns import BadPattern, Unsupported, compile_pattern
+from steersman.server.crd.structure import every_schema
+from steersman.server.discovery import version_order
+from steersman.server.validation.found import quote
+
+_STANDARD = ("orphan", "foregroundDeletion", "kubernetes")
+
+
+def warnings(definition: CustomResourceDefinition, old: CustomResourceDefinition | None = None) -> list[str]:
+    """What to tell who creates a definition, or replaces another by it: then only what is new."""
+    known = frozenset(_warnings(old)) if old is not None else frozenset()
+    return [text for text in _warnings(definition) if text not in known]
+
+
+def _warnings(definition: CustomResourceDefinition) -> list[str]:
+    found: dict[str, None] = {}
+    for version in definition.spec.versions:
+        schema = version.schema.openAPIV3Schema if version.schema is not None else None
+        for each in every_schema(schema) if schema is not None else ():
+            found.update(dict.fromkeys(_of_schema(each, version.name)))
+    conversion = definition.spec.conversion
+    if conversion is not None and conversion.strategy == "Webhook":
+        found["conversion webhooks are not called: only the None strategy works"] = None
+    return list(found)
+
+
+def _of_schema(schema: JSONSchemaProps, version: str) -> list[str]:
+    found = []
+    if schema.format and not formats.recognised(schema.format, schema.type):
+        found.append(f"unrecognized format {quote(schema.format)}")
+    for rule in schema.xKubernetesValidations:
+        found.append(
+            f"x-kubernetes-validations are not evaluated: {version} allows what {quote(rule.rule)} forbids"
+        )
+    if schema.pattern:
+        try:
+            compile_pattern(schema.pattern)
+        except Unsupported as error:
+            found.append(f"a pattern is not checked: {error}")
+        except BadPattern:
+            pass  # refused, so there is nobody to warn
+    return found
+
+
+def deprecation(definition: CustomResourceDefinition, version: str) -> str:
+    """What to tell who uses a deprecated version; empty if it is not."""
+    spec = definition.spec
+    said = next((each for each in spec.versions if each.name == version), None)
+    if said is None or not said.deprecated:
+        return ""
+    if said.deprecationWarning is not None:
+        return said.deprecationWarning
+    text = f"{spec.group}/{version} {spec.names.kind} is deprecated"
+    better = sorted(
+        (
+            each.name
+            for each in spec.versions
+            if each.served and not each.deprecated and version_order(each.name) < version_order(version)
+        ),
+        key=version_order,
+    )
+    return f"{text}; use {spec.group}/{better[0]} {spec.names.kind}" if better else text
+
+
+def finalizers(new: ObjectMeta, old: ObjectMeta | None = None) -> list[str]:
+    """What to tell who adds finalizers to a custom resource that others might add, too."""
+    found = []
+    for name in sorted(new.finalizers):
+        if old is not None and name in old.finalizers:
+            continue
+        head = f"metadata.finalizers: {quote(name)}:"
+        found += [f"{head} {wrong}" for wrong in key_errors(name)]
+        if "/" not in name and name not in _STANDARD:
+            form = "finalizer name including a path (/)" if "." in name else "finalizer name"
+            found.append(
+                f"{head} prefer a domain-qualified {form} to avoid accidental conflicts with other finalizer writers"
+            )
+    return list(dict.fromkeys(found))
