@@ -18,6 +18,11 @@ REMEMBERED = 4096
 """Entries in each of a correlator's memories; the least recently used goes first."""
 SIMILAR = 10
 """Different messages of otherwise equal events, from which on they are combined into one event."""
+SIMILAR_BUSY = 5
+"""The same while many events wait to be written.
+
+differs: upstream combines from the tenth on however busy the server is.
+"""
 SIMILAR_WITHIN = 600.0
 """Seconds without a similar event, after which the next one counts as new."""
 BURST = 25
@@ -77,13 +82,16 @@ class Correlator:
         self._counted: Recent[Counted] = Recent(remembered)
         self._buckets: Recent[Bucket] = Recent(remembered)
 
-    def take(self, event: Event, now: float) -> Correlated | None:
-        """What to write for this event; None: nothing, its source has said too much about the object."""
+    def take(self, event: Event, now: float, *, busy: bool = False) -> Correlated | None:
+        """What to write for this event; None: nothing, its source has said too much about the object.
+
+        ``busy`` combines similar events sooner: many already wait to be written.
+        """
         about = event.involvedObject
         who = (about.kind, about.namespace, about.name, about.uid, about.apiVersion, event.type)
         key: Identity = (*who, event.reason, event.message, about.fieldPath)
         group = (*who, event.reason)
-        if self._too_similar(group, event.message, now):
+        if self._too_similar(group, event.message, now, SIMILAR_BUSY if busy else SIMILAR):
             # Upstream's combined events leave out who reports them; the source stays.
             event = msgspec.structs.replace(
                 event, message=COMBINED + event.message, reportingComponent="", reportingInstance=""
@@ -105,14 +113,15 @@ class Correlator:
         """Counts that were held back: of core events, none."""
         return []
 
-    def _too_similar(self, group: Identity, message: str, now: float) -> bool:
+    def _too_similar(self, group: Identity, message: str, now: float, most: int) -> bool:
         similar = self._similar.get(group)
         if similar is None or now - similar.last > SIMILAR_WITHIN:
             similar = Similar()
             self._similar.put(group, similar)
         similar.last = now
+        known = message in similar.messages
         similar.messages[message] = None
-        if len(similar.messages) < SIMILAR:
+        if len(similar.messages) < most or (known and most < SIMILAR):
             return False
         # differs: upstream forgets any one of the messages. Forgetting the newest is repeatable,
         # and lets the messages that have an event of their own keep it.

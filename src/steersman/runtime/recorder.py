@@ -42,6 +42,8 @@ HOLD = 10.0
 """Seconds between two tries of an event while the server cannot be reached."""
 QUEUED = 1000
 """Event objects that may wait to be written; further ones are dropped."""
+BUSY = 20
+"""Event objects that wait to be written, from which on similar ones are combined sooner."""
 PACE = 1.0
 """The shortest time between two writes of one event object, in seconds."""
 REFRESH = 5
@@ -133,7 +135,9 @@ class Recorder:
         wall = self._clock.now()
         found: Correlated | None
         if isinstance(self._correlator, Correlator):
-            found = self._correlator.take(self._scribe.event(ref, type, reason, message, wall), now)
+            busy = len(self._pending) > BUSY
+            event = self._scribe.event(ref, type, reason, message, wall)
+            found = self._correlator.take(event, now, busy=busy)
         else:
             series = self._scribe.series_event(ref, type, reason, message, wall, action)
             found = self._correlator.take(series, now)
