@@ -15,6 +15,7 @@ from steersman.runtime.correlator import (
     REFILL,
     SERIES_ENDS,
     SIMILAR,
+    SIMILAR_BUSY,
     SIMILAR_WITHIN,
     Correlator,
     SeriesCorrelator,
@@ -40,9 +41,10 @@ class Source:
         about: ObjectReference = web,
         type: str = "Normal",
         reason: str = "Made",
+        busy: bool = False,
     ) -> Event | None:
         event = self.scribe.event(about, type, reason, message, DAWN + timedelta(seconds=at))
-        found = self.correlator.take(event, at)
+        found = self.correlator.take(event, at, busy=busy)
         assert found is None or isinstance(found.event, Event)
         return None if found is None else found.event
 
@@ -124,6 +126,19 @@ def test_the_tenth_different_message_is_combined_and_so_are_the_next() -> None:
     assert combined[0].metadata.name not in [event.metadata.name for event in events[: SIMILAR - 1]]
     assert combined[0].source.component == "replicaset-controller"
     assert combined[0].reportingComponent == ""
+
+
+def test_while_many_wait_the_fifth_is_combined_but_no_message_with_an_event_of_its_own() -> None:
+    source = Source()
+    shown = [source.say(f"made {n}", busy=True) for n in range(SIMILAR_BUSY + 2)]
+    combined = [event is not None and event.message.startswith(COMBINED) for event in shown]
+    assert combined == [False] * (SIMILAR_BUSY - 1) + [True] * 3
+    again = source.say("made 0", busy=True)
+    assert again is not None
+    assert (again.message, again.count) == ("made 0", 2)
+    calm = source.say("made 9")
+    assert calm is not None
+    assert calm.message == "made 9", "with nothing waiting, the tenth counts again"
 
 
 def test_messages_that_have_their_own_event_keep_it_while_others_are_combined() -> None:

@@ -7,13 +7,14 @@ Otherwise all are the kubeconfig's user and differ in their user agent and rate 
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from datetime import datetime
 from typing import Any
 
 from steersman.api.errors import AlreadyExists, NotFound
 from steersman.api.kinds import SERVICEACCOUNTS, ObjectMeta, ServiceAccount
-from steersman.client.auth import Fetched, Token
+from steersman.client.auth import Fetched, NoCredentials, Token
 from steersman.client.http import HttpApi
 from steersman.intent.controller import Controller
 
@@ -32,9 +33,10 @@ class Accounts:
         self._root = root
         self._own = own
         self._clients: list[HttpApi] = []
+        self._tokens: list[Fetched] = []
 
     def client(self, controller: Controller[Any]) -> HttpApi:
-        """The client of a controller. Its token is asked for with its first request."""
+        """The client of a controller. Its token is asked for by `warm`, or else with its first request."""
         account = controller.account or controller.name
         if self._own:
 
@@ -42,11 +44,24 @@ class Accounts:
                 return await self._token(account)
 
             who = f"system:serviceaccount:{NAMESPACE}:{account}"
-            client = self._root.acting_as(Fetched(fetch), who)
+            tokens = Fetched(fetch)
+            self._tokens.append(tokens)
+            client = self._root.acting_as(tokens, who)
         else:
             client = self._root.with_agent(account)
         self._clients.append(client)
         return client
+
+    async def warm(self) -> None:
+        """Ask for all tokens now, so that no controller's first write waits for its own."""
+        for answer in await asyncio.gather(
+            *(tokens.credential() for tokens in self._tokens), return_exceptions=True
+        ):
+            if isinstance(answer, BaseException) and not isinstance(answer, NoCredentials):
+                raise answer
+            if isinstance(answer, NoCredentials):
+                # Not the end: whoever needs it asks again.
+                log.warning("%s", answer)
 
     async def close(self) -> None:
         for client in self._clients:

@@ -113,6 +113,7 @@ async def manage(options: Options, connection: Connection) -> None:
                 metrics=metrics,
                 resync=options.resync,
             )
+            await accounts.warm()
             await fleet.run(_synced)
 
         if not options.election.enabled:
