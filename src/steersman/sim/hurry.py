@@ -44,10 +44,11 @@ class HurriedLoop(asyncio.SelectorEventLoop):
     """An event loop whose time passes ``speed`` times as fast as the machine's."""
 
     def __init__(self, speed: float) -> None:
-        if speed <= 0:
-            raise ValueError(f"speed must be more than 0, not {speed:g}")
         self._speed = speed
         super().__init__(HurriedSelector(speed))
+        if speed <= 0:
+            self.close()
+            raise ValueError(f"speed must be more than 0, not {speed:g}")
 
     def time(self) -> float:
         return super().time() * self._speed
