@@ -1,0 +1,182 @@
+"""What the server refuses: for each kind, what a new object may be, what an update may change, and what a
+status may say, in the words and with the causes of the real server.
+
+An object comes here as it would be stored, with its defaults filled in. `rules_for` gives the rules of a
+kind; the modules behind them are loaded when first asked for. A kind without rules of its own is held to
+those of every object's metadata.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib import import_module
+from typing import Any, NamedTuple, TypeAlias
+
+from steersman.server.problems import FieldProblem
+from steersman.server.validation import metadata, text
+from steersman.server.validation.found import Found
+
+__all__ = ["Rules", "rules_for", "validate_create", "validate_update"]
+
+Check: TypeAlias = Callable[[Found, Any], None]
+Change: TypeAlias = Callable[[Found, Any, Any], None]
+
+
+class Rules:
+    """The rules of one kind. Each answers with what is wrong; nothing is the usual answer."""
+
+    __slots__ = ("_bare", "_changes", "_create", "_namespaced")
+
+    def __init__(
+        self, namespaced: bool, create: Check | None, changes: Mapping[str, Change], *, bare: bool = False
+    ) -> None:
+        """``changes`` are by subresource; ``""`` is the object itself.
+
+        ``bare`` is a kind whose check of new objects leaves their metadata to the server.
+        """
+        self._namespaced = namespaced
+        self._create = create
+        self._changes = changes
+        self._bare = bare or create is None
+
+    def create(self, obj: Any) -> list[FieldProblem]:
+        """A new object."""
+        found = Found()
+        if self._create is not None:
+            self._create(found, obj)
+        if self._bare and not found:
+            metadata.check(found, obj.metadata, text.segment, namespaced=self._namespaced, kube=False)
+        return found
+
+    def update(self, new: Any, old: Any, subresource: str = "") -> list[FieldProblem]:
+        """An object in another's place."""
+        found = Found()
+        metadata.common(found, new.metadata, old.metadata, namespaced=self._namespaced)
+        change = self._changes.get(subresource)
+        if change is not None:
+            change(found, new, old)
+        return found
+
+
+class _Row(NamedTuple):
+    """Where the rules of a kind are: a module, and the names of its functions."""
+
+    module: str
+    create: str = "create"
+    update: str = "update"
+    status: str = ""
+    """Perhaps in another module, which is then named before a dot."""
+    others: tuple[tuple[str, str], ...] = ()
+    """Other subresources."""
+
+
+_ROWS: Mapping[tuple[str, str], _Row] = {
+    ("", "ConfigMap"): _Row("config", "config_map", "config_map_update"),
+    ("", "Endpoints"): _Row("endpoints"),
+    ("", "Event"): _Row("cluster", "event", "event_update"),
+    ("", "LimitRange"): _Row("quotas", "limits", "limits_update"),
+    ("", "Namespace"): _Row(
+        "config", "namespace", "namespace_update", "namespace_status", (("finalize", "namespace_finalize"),)
+    ),
+    ("", "Node"): _Row("nodes", status="status"),
+    ("", "PersistentVolume"): _Row("storage", "volume", "volume_update", "volume_status"),
+    ("", "PersistentVolumeClaim"): _Row("claims", status="status"),
+    ("", "Pod"): _Row("pods.pod", status="pods.status.status"),
+    ("", "PodTemplate"): _Row("pods.pod", "template", "template_update"),
+    ("", "ReplicationController"): _Row(
+        "apps", "replication_controller", "replication_controller_update", "counts.replication_controller"
+    ),
+    ("", "ResourceQuota"): _Row("quotas", "quota", "quota_update", "quota_status"),
+    ("", "Secret"): _Row("config", "secret", "secret_update"),
+    ("", "Service"): _Row("services", status="status"),
+    ("", "ServiceAccount"): _Row("config", "service_account", "service_account_update"),
+    ("admissionregistration.k8s.io", "MutatingAdmissionPolicy"): _Row("admission", "policy", "policy_update"),
+    ("admissionregistration.k8s.io", "MutatingAdmissionPolicyBinding"): _Row(
+        "admission", "binding", "binding_update"
+    ),
+    ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"): _Row("webhooks"),
+    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"): _Row(
+        "admission", "policy", "policy_update", "policy_status"
+    ),
+    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding"): _Row(
+        "admission", "binding", "binding_update"
+    ),
+    ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"): _Row("webhooks"),
+    ("apiextensions.k8s.io", "CustomResourceDefinition"): _Row("definitions", status="status"),
+    ("apps", "ControllerRevision"): _Row("stateful", "revision", "revision_update"),
+    ("apps", "DaemonSet"): _Row("apps", "daemon_set", "daemon_set_update", "counts.daemon_set"),
+    ("apps", "Deployment"): _Row("apps", "deployment", "deployment_update", "counts.deployment"),
+    ("apps", "ReplicaSet"): _Row("apps", "replica_set", "replica_set_update", "counts.replica_set"),
+    ("apps", "StatefulSet"): _Row("stateful", status="counts.stateful_set"),
+    ("autoscaling", "HorizontalPodAutoscaler"): _Row("autoscaling", status="counts.autoscaler"),
+    ("batch", "CronJob"): _Row("jobs", "cron_create", "cron_update"),
+    ("batch", "Job"): _Row("jobs", status="outcomes.status"),
+    ("certificates.k8s.io", "CertificateSigningRequest"): _Row(
+        "certificates", status="status", others=(("approval", "approval"),)
+    ),
+    ("coordination.k8s.io", "Lease"): _Row("cluster", "lease", "lease_update"),
+    ("discovery.k8s.io", "EndpointSlice"): _Row("endpoints", "slice_create", "slice_update"),
+    ("events.k8s.io", "Event"): _Row("cluster", "new_event", "new_event_update"),
+    ("networking.k8s.io", "IPAddress"): _Row("networks", "address_create", "address_update"),
+    ("networking.k8s.io", "Ingress"): _Row("ingresses", status="status"),
+    ("networking.k8s.io", "IngressClass"): _Row("ingresses", "class_create", "class_update"),
+    ("networking.k8s.io", "NetworkPolicy"): _Row("networks"),
+    ("networking.k8s.io", "ServiceCIDR"): _Row("networks", "cidr_create", "cidr_update"),
+    ("node.k8s.io", "RuntimeClass"): _Row("cluster", "runtime_class", "runtime_class_update"),
+    ("policy", "PodDisruptionBudget"): _Row("autoscaling", "budget", "budget_update", "budget_status"),
+    ("rbac.authorization.k8s.io", "ClusterRole"): _Row("rbac", "cluster_role", "cluster_role_update"),
+    ("rbac.authorization.k8s.io", "ClusterRoleBinding"): _Row(
+        "rbac", "cluster_binding", "cluster_binding_update"
+    ),
+    ("rbac.authorization.k8s.io", "Role"): _Row("rbac", "role", "role_update"),
+    ("rbac.authorization.k8s.io", "RoleBinding"): _Row("rbac", "binding", "binding_update"),
+    ("scheduling.k8s.io", "PriorityClass"): _Row("cluster", "priority_class", "priority_class_update"),
+    ("storage.k8s.io", "CSIDriver"): _Row("drivers", "driver", "driver_update"),
+    ("storage.k8s.io", "CSINode"): _Row("drivers", "node", "node_update"),
+    ("storage.k8s.io", "CSIStorageCapacity"): _Row("storage", "capacity", "capacity_update"),
+    ("storage.k8s.io", "StorageClass"): _Row("storage", "storage_class", "storage_class_update"),
+    ("storage.k8s.io", "VolumeAttachment"): _Row(
+        "drivers", "attachment", "attachment_update", "attachment_update"
+    ),
+    ("storage.k8s.io", "VolumeAttributesClass"): _Row(
+        "storage", "attributes_class", "attributes_class_update"
+    ),
+}
+
+_OLDER = {
+    ("autoscaling", "v1", "HorizontalPodAutoscaler"): _Row(
+        "autoscaling", "create_v1", "update_v1", "counts.autoscaler"
+    ),
+}
+
+_BARE = frozenset({("", "Event"), ("policy", "PodDisruptionBudget")})
+
+
+@cache
+def rules_for(group: str, kind: str, *, version: str = "", namespaced: bool = True) -> Rules:
+    """The rules of a kind."""
+    row = _OLDER.get((group, version, kind)) or _ROWS.get((group, kind))
+    if row is None:
+        return Rules(namespaced, None, {})
+    names = (("", row.update), ("status", row.status), *row.others)
+    changes = {subresource: _function(row.module, name) for subresource, name in names if name}
+    create = _function(row.module, row.create)
+    return Rules(namespaced, create, changes, bare=(group, kind) in _BARE)
+
+
+def _function(module: str, name: str) -> Any:
+    other, _, name = name.rpartition(".")
+    return getattr(import_module(f"{__name__}.{other or module}"), name)
+
+
+def validate_create(group: str, kind: str, obj: Any, *, namespaced: bool = True) -> list[FieldProblem]:
+    """What is wrong with a new object of a kind."""
+    return rules_for(group, kind, namespaced=namespaced).create(obj)
+
+
+def validate_update(
+    group: str, kind: str, new: Any, old: Any, *, subresource: str = "", namespaced: bool = True
+) -> list[FieldProblem]:
+    """What is wrong with putting one object in another's place."""
+    return rules_for(group, kind, namespaced=namespaced).update(new, old, subresource)

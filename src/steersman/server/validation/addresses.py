@@ -1,0 +1,145 @@
+"""IP addresses and blocks of them, as strictly as the real server takes them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Sequence
+from functools import lru_cache
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import TypeAlias
+
+from steersman.server.validation.found import Found
+
+Address: TypeAlias = IPv4Address | IPv6Address
+Network: TypeAlias = IPv4Network | IPv6Network
+
+_NOT_ADDRESS = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+_NOT_BLOCK = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
+_OCTET_ZEROS = re.compile(r"(?:(?<=^)|(?<=[.:]))0+(?=[0-9]+(?:\.|$))")
+
+
+@lru_cache(maxsize=4096)
+def parse(text: str) -> Address | None:
+    """An address, even one with leading zeros; None for what is none."""
+    if "%" in text:
+        return None
+    try:
+        return ip_address(text)
+    except ValueError:
+        pass
+    if "." not in text:
+        return None
+    try:
+        return ip_address(_OCTET_ZEROS.sub("", text))
+    except ValueError:
+        return None
+
+
+def parse_block(text: str) -> Network | None:
+    """A block, even one that names an address in it; None for what is none."""
+    address, slash, length = text.partition("/")
+    base = parse(address)
+    if not slash or base is None or not (length.isascii() and length.isdigit()) or len(length) > 4:
+        return None
+    try:
+        return ip_network(f"{base}/{int(length)}", strict=False)
+    except ValueError:
+        return None
+
+
+def _mapped(address: Address) -> bool:
+    return isinstance(address, IPv6Address) and address.ipv4_mapped is not None
+
+
+def valid(found: Found, path: str, text: str, known: Container[str] = ()) -> bool:
+    """An address; those that were there before are taken as they are. Answers whether it is one."""
+    if text in known:
+        return True
+    before = len(found)
+    address = parse(text)
+    if address is None:
+        found.invalid(path, text, _NOT_ADDRESS)
+        return False
+    if _zeros(text):
+        found.invalid(path, text, "must not have leading 0s")
+    if _mapped(address):
+        found.invalid(path, text, "must not be an IPv4-mapped IPv6 address")
+    return len(found) == before
+
+
+def canonical(found: Found, path: str, text: str) -> bool:
+    """An address in the one way it is written. Answers whether it is."""
+    if not valid(found, path, text):
+        return False
+    address = str(parse(text))
+    if text != address:
+        found.invalid(path, text, f'must be in canonical form ("{address}")')
+        return False
+    return True
+
+
+def valid_block(found: Found, path: str, text: str, known: Container[str] = ()) -> None:
+    """A block of addresses."""
+    if text in known:
+        return
+    block = parse_block(text)
+    if block is None:
+        found.invalid(path, text, _NOT_BLOCK)
+        return
+    address, _, length = text.partition("/")
+    base = parse(address)
+    assert base is not None
+    if _zeros(address) or (len(length) > 1 and length.startswith("0")):
+        found.invalid(path, text, "must not have leading 0s in IP or prefix length")
+    elif _mapped(base):
+        found.invalid(path, text, "must not have an IPv4-mapped IPv6 address")
+    elif base != block.network_address:
+        found.invalid(path, text, "must not have bits set beyond the prefix length")
+
+
+def canonical_block(found: Found, path: str, text: str) -> None:
+    before = len(found)
+    valid_block(found, path, text)
+    block = parse_block(text)
+    if len(found) == before and str(block) != text:
+        found.invalid(path, text, f'must be in canonical form ("{block}")')
+
+
+def endpoint(found: Found, path: str, text: str) -> None:
+    """An address that others can be sent to."""
+    address = parse(text)
+    if address is None:
+        found.invalid(path, text, "must be a valid IP address")
+        return
+    if address.is_unspecified:
+        found.invalid(path, text, f"may not be unspecified ({text})")
+    if address.is_loopback:
+        found.invalid(path, text, "may not be in the loopback range (127.0.0.0/8, ::1/128)")
+    if address.is_link_local:
+        found.invalid(path, text, "may not be in the link-local range (169.254.0.0/16, fe80::/10)")
+    if _link_local_multicast(address):
+        found.invalid(path, text, "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)")
+
+
+def _link_local_multicast(address: Address) -> bool:
+    if isinstance(address, IPv4Address):
+        return address.packed[:3] == b"\xe0\x00\x00"
+    return address.packed[0] == 0xFF and address.packed[1] & 0x0F == 0x02
+
+
+def _zeros(text: str) -> bool:
+    return "." in text and _OCTET_ZEROS.search(text) is not None
+
+
+def is_ipv4(text: str) -> bool:
+    return isinstance(parse(text), IPv4Address)
+
+
+def is_ipv6(text: str) -> bool:
+    return isinstance(parse(text), IPv6Address)
+
+
+def one_of_each_family(texts: Sequence[str]) -> bool:
+    """Whether there is at most one address, or block, of a family."""
+    versions = [(parse(text) or parse_block(text)) for text in texts]
+    return len({found.version for found in versions if found is not None}) == len(texts)

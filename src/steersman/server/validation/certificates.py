@@ -1,0 +1,173 @@
+"""Requests for certificates."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from functools import lru_cache
+
+from steersman.api.generated import certificates_v1
+from steersman.server.validation import metadata as meta
+from steersman.server.validation import signers, text
+from steersman.server.validation.differences import difference
+from steersman.server.validation.found import Found
+
+_LEGACY = "kubernetes.io/legacy-unknown"
+_ONLY_TRUE = ("Approved", "Denied", "Failed")
+_STATUSES = ("False", "True", "Unknown")
+_EXCLUSIVE = "Approved and Denied conditions are mutually exclusive"
+_USAGES = (
+    "any",
+    "cert sign",
+    "client auth",
+    "code signing",
+    "content commitment",
+    "crl sign",
+    "data encipherment",
+    "decipher only",
+    "digital signature",
+    "email protection",
+    "encipher only",
+    "ipsec end system",
+    "ipsec tunnel",
+    "ipsec user",
+    "key agreement",
+    "key encipherment",
+    "microsoft sgc",
+    "netscape sgc",
+    "ocsp signing",
+    "s/mime",
+    "server auth",
+    "signing",
+    "timestamping",
+)
+
+
+def create(found: Found, csr: certificates_v1.CertificateSigningRequest) -> None:
+    meta.check(found, csr.metadata, text.anything, namespaced=False)
+    _request(found, csr)
+
+
+def _request(found: Found, csr: certificates_v1.CertificateSigningRequest) -> None:
+    spec = csr.spec
+    why = request_error(spec.request)
+    if why:
+        found.invalid("spec.request", spec.request, why)
+    if not spec.usages:
+        found.required("spec.usages")
+    for i, usage in enumerate(spec.usages):
+        if usage not in _USAGES:
+            found.unsupported(f"spec.usages[{i}]", usage, _USAGES)
+    for i, usage in enumerate(spec.usages):
+        if usage in spec.usages[:i]:
+            found.duplicate(f"spec.usages[{i}]", usage)
+    if spec.signerName == _LEGACY:
+        says = "the legacy signerName is not allowed via this API version"
+        found.invalid("spec.signerName", spec.signerName, says)
+    else:
+        signers.signer_name(found, "spec.signerName", spec.signerName)
+    seconds = spec.expirationSeconds
+    if seconds is not None and seconds < 600:
+        short = "may not specify a duration less than 600 seconds (10 minutes)"
+        found.invalid("spec.expirationSeconds", seconds, short)
+    _conditions(found, csr)
+
+
+def _conditions(found: Found, csr: certificates_v1.CertificateSigningRequest) -> None:
+    path = "status.conditions"
+    seen: list[str] = []
+    for i, condition in enumerate(csr.status.conditions):
+        type_ = condition.type
+        if not type_:
+            found.required(f"{path}[{i}].type")
+        found.choose(f"{path}[{i}].status", condition.status, ("True",) if type_ in _ONLY_TRUE else _STATUSES)
+        other = {"Approved": "Denied", "Denied": "Approved"}.get(type_)
+        if other in seen:
+            found.invalid(path, type_, _EXCLUSIVE)
+        if type_ in seen:
+            found.duplicate(f"{path}[{i}].type", type_)
+        seen.append(type_)
+
+
+@lru_cache(maxsize=64)
+def request_error(request: str) -> str:
+    """What is wrong with a request, which is PEM in base64; empty if nothing is."""
+    from cryptography import x509
+    from cryptography.exceptions import UnsupportedAlgorithm
+
+    try:
+        pem = b64decode(request, validate=True)
+    except ValueError:
+        pem = b""
+    if b"-----BEGIN CERTIFICATE REQUEST-----" not in pem:
+        return "PEM block type must be CERTIFICATE REQUEST"
+    try:
+        csr = x509.load_pem_x509_csr(pem)
+        sound = csr.is_signature_valid
+    except (ValueError, UnsupportedAlgorithm):
+        # differs: the real server says where in the encoding it got lost.
+        return "asn1: structure error"
+    return "" if sound else "x509: signature verification failed"
+
+
+# -- updates ----------------------------------------------------------------------------------
+
+
+def update(
+    found: Found,
+    new: certificates_v1.CertificateSigningRequest,
+    old: certificates_v1.CertificateSigningRequest,
+) -> None:
+    _update(found, new, old, approves=False, certifies=False)
+
+
+def approval(
+    found: Found,
+    new: certificates_v1.CertificateSigningRequest,
+    old: certificates_v1.CertificateSigningRequest,
+) -> None:
+    """The subresource by which a request is approved or denied."""
+    _update(found, new, old, approves=True, certifies=False)
+
+
+def status(
+    found: Found,
+    new: certificates_v1.CertificateSigningRequest,
+    old: certificates_v1.CertificateSigningRequest,
+) -> None:
+    """The signer's: it may bring the certificate, once."""
+    _update(found, new, old, approves=False, certifies=True)
+
+
+def _update(
+    found: Found,
+    new: certificates_v1.CertificateSigningRequest,
+    old: certificates_v1.CertificateSigningRequest,
+    *,
+    approves: bool,
+    certifies: bool,
+) -> None:
+    meta.again(found, new.metadata, old.metadata, text.anything, namespaced=False)
+    _request(found, new)
+    path = "status.conditions"
+    for type_ in _ONLY_TRUE:
+        if len(_of(new, type_)) < len(_of(old, type_)):
+            found.forbidden(path, f'updates may not remove a condition of type "{type_}"')
+    for type_ in ("Approved", "Denied") if not approves else ():
+        now, was = _of(new, type_), _of(old, type_)
+        if len(now) > len(was):
+            found.forbidden(path, f'updates may not add a condition of type "{type_}"')
+        elif len(now) == len(was) and now != was:
+            changed = difference(was[0], now[0])
+            found.forbidden(path, f'updates may not modify a condition of type "{type_}"\n{changed}')
+    if new.status.certificate != old.status.certificate:
+        if not certifies:
+            found.forbidden("status.certificate", "updates may not set certificate content")
+        elif old.status.certificate:
+            found.forbidden("status.certificate", "updates may not modify existing certificate content")
+    meta.check_update(found, new.metadata, old.metadata)
+
+
+def _of(
+    csr: certificates_v1.CertificateSigningRequest, type_: str
+) -> list[certificates_v1.CertificateSigningRequestCondition]:
+    return [condition for condition in csr.status.conditions if condition.type == type_]

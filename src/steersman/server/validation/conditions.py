@@ -1,0 +1,45 @@
+"""Conditions of the newer sort, which are the same for every kind."""
+
+from __future__ import annotations
+
+import re
+
+from steersman.api.generated.meta_v1 import Condition
+from steersman.server.validation import text
+from steersman.server.validation.found import Found
+
+_STATUSES = ("False", "True", "Unknown")
+_REASON = "[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?"
+_is_reason = re.compile(_REASON).fullmatch
+_REASON_WRONG = (
+    "a condition reason must start with alphabetic character, optionally followed by a string of "
+    "alphanumeric characters or '_,:', and must end with an alphanumeric character or '_' (e.g. 'my_name',  "
+    "or 'MY_NAME',  or 'MyName',  or 'ReasonA,ReasonB',  or 'ReasonA:ReasonB', regex used for validation is "
+    f"'{_REASON}')"
+)
+
+
+def check(found: Found, path: str, conditions: tuple[Condition, ...]) -> None:
+    seen: set[str] = set()
+    for i, condition in enumerate(conditions):
+        at = f"{path}[{i}]"
+        if condition.type in seen:
+            found.duplicate(f"{at}.type", condition.type)
+        seen.add(condition.type)
+        found.each(f"{at}.type", condition.type, text.qualified(condition.type))
+        if condition.status not in _STATUSES:
+            found.unsupported(f"{at}.status", condition.status, _STATUSES)
+        if condition.observedGeneration < 0:
+            least = "must be greater than or equal to zero"
+            found.invalid(f"{at}.observedGeneration", condition.observedGeneration, least)
+        if condition.lastTransitionTime is None:
+            found.required(f"{at}.lastTransitionTime")
+        if not condition.reason:
+            found.required(f"{at}.reason")
+        else:
+            if not _is_reason(condition.reason):
+                found.invalid(f"{at}.reason", condition.reason, _REASON_WRONG)
+            if len(condition.reason) > 1024:
+                found.too_long(f"{at}.reason", 1024)
+        if len(condition.message) > 32 * 1024:
+            found.too_long(f"{at}.message", 32 * 1024)

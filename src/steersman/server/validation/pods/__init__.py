@@ -1,0 +1,1 @@
+"""Pods: their metadata, the spec they share with templates, their updates and their status."""

@@ -1,0 +1,125 @@
+"""Probes and the hooks of a container's life."""
+
+from __future__ import annotations
+
+from steersman.api.generated import core_v1 as v1
+from steersman.api.generated.base import IntOrString
+from steersman.server.validation import text
+from steersman.server.validation.found import NEGATIVE, Found
+
+_SCHEMES = ("HTTP", "HTTPS")
+_WINDOWS_SIGNALS = ("SIGKILL", "SIGTERM")
+_SIGNALS = frozenset(
+    f"SIG{name}"
+    for name in (
+        "ABRT ALRM BUS CHLD CLD CONT FPE HUP ILL INT IO IOT KILL PIPE POLL PROF PWR QUIT RTMAX RTMIN SEGV "
+        "STKFLT STOP SYS TERM TRAP TSTP TTIN TTOU URG USR1 USR2 VTALRM WINCH XCPU XFSZ "
+        + " ".join(f"RTMIN+{n}" for n in range(1, 16))
+        + " "
+        + " ".join(f"RTMAX-{n}" for n in range(1, 15))
+    ).split()
+)
+
+
+def liveness(found: Found, path: str, probe: v1.Probe, grace: int | None) -> None:
+    """A liveness or a startup probe: one success is enough."""
+    _probe(found, path, probe, grace)
+    if probe.successThreshold != 1:
+        found.invalid(f"{path}.successThreshold", probe.successThreshold, "must be 1")
+
+
+def readiness(found: Found, path: str, probe: v1.Probe, grace: int | None) -> None:
+    _probe(found, path, probe, grace)
+    own = probe.terminationGracePeriodSeconds
+    if own is not None:
+        found.invalid(f"{path}.terminationGracePeriodSeconds", own, "must not be set for readinessProbes")
+
+
+def _probe(found: Found, path: str, probe: v1.Probe, grace: int | None) -> None:
+    _handler(found, path, grace, probe.exec, probe.httpGet, probe.tcpSocket, probe.grpc, None)
+    for name in (
+        "initialDelaySeconds",
+        "timeoutSeconds",
+        "periodSeconds",
+        "successThreshold",
+        "failureThreshold",
+    ):
+        number = getattr(probe, name)
+        if number < 0:
+            found.invalid(f"{path}.{name}", number, NEGATIVE)
+    own = probe.terminationGracePeriodSeconds
+    if own is not None and own <= 0:
+        found.invalid(f"{path}.terminationGracePeriodSeconds", own, "must be greater than 0")
+
+
+def lifecycle(found: Found, path: str, hooks: v1.Lifecycle, grace: int | None, os: v1.PodOS | None) -> None:
+    for name in ("postStart", "preStop"):
+        hook: v1.LifecycleHandler | None = getattr(hooks, name)
+        if hook is not None:
+            at = f"{path}.{name}"
+            _handler(found, at, grace, hook.exec, hook.httpGet, hook.tcpSocket, None, hook.sleep)
+    if hooks.stopSignal is not None:
+        _signal(found, f"{path}.stopSignal", hooks.stopSignal, os)
+
+
+def _signal(found: Found, path: str, signal: str, os: v1.PodOS | None) -> None:
+    if os is None:
+        found.forbidden(path, "may not be set for containers with empty `spec.os.name`")
+    elif os.name == "windows" and signal not in _WINDOWS_SIGNALS:
+        found.unsupported(path, signal, _WINDOWS_SIGNALS)
+    elif os.name == "linux" and signal not in _SIGNALS:
+        found.unsupported(path, signal, sorted(_SIGNALS))
+
+
+def _handler(
+    found: Found,
+    path: str,
+    grace: int | None,
+    exec_: v1.ExecAction | None,
+    http: v1.HTTPGetAction | None,
+    tcp: v1.TCPSocketAction | None,
+    grpc: v1.GRPCAction | None,
+    sleep: v1.SleepAction | None,
+) -> None:
+    """Exactly one way to ask; of several, only the first is looked into."""
+    handlers = (("exec", exec_), ("httpGet", http), ("tcpSocket", tcp), ("grpc", grpc), ("sleep", sleep))
+    given = [(name, handler) for name, handler in handlers if handler is not None]
+    if not given:
+        found.required(path, "must specify a handler type")
+        return
+    at = f"{path}.{given[0][0]}"
+    match given[0][1]:
+        case v1.ExecAction(command=command):
+            if not command:
+                found.required(f"{at}.command")
+        case v1.HTTPGetAction() as action:
+            _http(found, at, action)
+        case v1.TCPSocketAction(port=port):
+            port_or_name(found, f"{at}.port", port)
+        case v1.GRPCAction(port=number):
+            port_or_name(found, f"{at}.port", number)
+        case v1.SleepAction(seconds=seconds):
+            if grace is not None and not 0 <= seconds <= grace:
+                within = f"must be non-negative and less than terminationGracePeriodSeconds ({grace})"
+                found.invalid(at, seconds, within)
+    for name, _ in given[1:]:
+        found.forbidden(f"{path}.{name}", "may not specify more than 1 handler type")
+
+
+def _http(found: Found, path: str, action: v1.HTTPGetAction) -> None:
+    if not action.path:
+        found.required(f"{path}.path")
+    port_or_name(found, f"{path}.port", action.port)
+    if action.scheme not in _SCHEMES:
+        found.unsupported(f"{path}.scheme", action.scheme, _SCHEMES)
+    for header in action.httpHeaders:
+        found.each(f"{path}.httpHeaders", header.name, text.header(header.name))
+
+
+def port_or_name(found: Found, path: str, port: IntOrString) -> None:
+    """A port by its number or by its name."""
+    if isinstance(port, int):
+        if not 1 <= port <= 65535:
+            found.each(path, port, text.port(port))
+    else:
+        found.each(path, port, text.port_name(port))

@@ -1,0 +1,104 @@
+"""What may be said of how a pod is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from steersman.api.generated import core_v1 as v1
+from steersman.server.validation import addresses, text
+from steersman.server.validation import metadata as meta
+from steersman.server.validation.found import Found, fields, listed
+from steersman.server.validation.pods import notes
+
+_SYSTEM_CONDITIONS = ("PodScheduled", "Ready", "Initialized")
+
+
+def status(found: Found, new: v1.Pod, old: v1.Pod) -> None:
+    meta.check_update(found, new.metadata, old.metadata)
+    if new.metadata.annotations is not old.metadata.annotations:
+        notes.updated(found, new.metadata.annotations, old.metadata.annotations)
+        notes.specific(found, "metadata.annotations", new.metadata.annotations, new.spec)
+    now, was = new.status, old.status
+    for i, condition in enumerate(now.conditions):
+        if condition.observedGeneration < 0:
+            at = f"status.conditions[{i}].observedGeneration"
+            found.invalid(at, condition.observedGeneration, "must be a non-negative integer")
+        if condition.type not in _SYSTEM_CONDITIONS:
+            found.each(f"status.conditions[{i}].Type", condition.type, text.qualified(condition.type))
+    if now.nominatedNodeName != was.nominatedNodeName and now.nominatedNodeName:
+        at = "status.nominatedNodeName"
+        found.each(at, now.nominatedNodeName, text.subdomain(now.nominatedNodeName))
+        if old.spec.nodeName:
+            found.forbidden(at, "may not be set on pods that are already bound to a node")
+    if now.observedGeneration < 0:
+        found.invalid("status.observedGeneration", now.observedGeneration, "must be a non-negative integer")
+    found.changed("status.qosClass", now.qosClass, was.qosClass)
+    _transitions(found, new, old)
+    _addresses(found, now, was)
+
+
+def _transitions(found: Found, new: v1.Pod, old: v1.Pod) -> None:
+    """What has ended stays so, where nothing says it is to be started again."""
+    spec = old.spec
+    for name, members in (
+        ("containerStatuses", spec.containers),
+        ("initContainerStatuses", spec.initContainers),
+        ("ephemeralContainerStatuses", spec.ephemeralContainers),
+    ):
+        now = {status.name: status for status in getattr(new.status, name)}
+        for i, before in enumerate(getattr(old.status, name)):
+            ended = before.state.terminated
+            after = now.get(before.name)
+            if ended is None or after is None or after.state.terminated is not None:
+                continue
+            member = next((member for member in members if member.name == before.name), None)
+            if member is None or not _restarts(member, spec, ended.exitCode, name):
+                found.forbidden(
+                    f"status.{name}[{i}].state", "may not be transitioned to non-terminated state"
+                )
+
+
+def _restarts(container: Any, spec: v1.PodSpec, code: int, sort: str) -> bool:
+    if sort == "ephemeralContainerStatuses":
+        return False
+    if _everything_restarts(spec):
+        return True
+    if container.restartPolicy is not None:
+        for rule in container.restartPolicyRules:
+            codes = rule.exitCodes
+            if codes is not None and (code in codes.values) is (codes.operator == "In"):
+                return True
+        policy = container.restartPolicy
+    else:
+        policy = spec.restartPolicy
+    return policy == "Always" or (policy == "OnFailure" and code != 0)
+
+
+def _everything_restarts(spec: v1.PodSpec) -> bool:
+    return any(
+        rule.action == "RestartAllContainers"
+        for container in (*spec.containers, *spec.initContainers)
+        for rule in container.restartPolicyRules
+    )
+
+
+def _addresses(found: Found, now: v1.PodStatus, was: v1.PodStatus) -> None:
+    ips = [one.ip for one in now.podIPs]
+    known = [one.ip for one in was.podIPs]
+    if ips != known:
+        _each_address(found, "status.podIPs", ips, known)
+    hosts = [one.ip for one in now.hostIPs]
+    if hosts:
+        if now.hostIP != hosts[0]:
+            found.invalid("status.hostIPs[0].ip", hosts[0], "must be equal to `hostIP`")
+        known = [one.ip for one in was.hostIPs]
+        if hosts != known:
+            _each_address(found, "status.hostIPs", hosts, known)
+
+
+def _each_address(found: Found, path: str, ips: list[str], known: list[str]) -> None:
+    for i, ip in enumerate(ips):
+        addresses.valid(found, f"{path}[{i}]", ip, known)
+    if len(ips) > 1 and not addresses.one_of_each_family(ips):
+        shown = listed(fields(IP=ip) for ip in ips)
+        found.invalid(path, shown, "may specify no more than one IP for each IP family")

@@ -1,0 +1,229 @@
+"""ResourceQuotas and LimitRanges: how much a namespace may have, and how much of it one thing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from steersman.api.generated import core_v1 as v1
+from steersman.api.generated.base import Quantity as Amount
+from steersman.api.labels import key_errors
+from steersman.api.quantity import Quantity
+from steersman.server.problems import IMMUTABLE
+from steersman.server.validation import amounts, text
+from steersman.server.validation import metadata as meta
+from steersman.server.validation.amounts import quantity
+from steersman.server.validation.found import Found, fields, listed, strings
+
+_POD_SCOPES = ("Terminating", "NotTerminating", "NotBestEffort", "PriorityClass", "CrossNamespacePodAffinity")
+_SCOPES = (*_POD_SCOPES, "BestEffort", "VolumeAttributesClass")
+_EXISTING = ("BestEffort", "NotBestEffort", "Terminating", "NotTerminating", "CrossNamespacePodAffinity")
+_PAIRS = (("BestEffort", "NotBestEffort"), ("Terminating", "NotTerminating"))
+_COMPUTE = ("cpu", "memory", "limits.cpu", "limits.memory", "requests.cpu", "requests.memory")
+
+
+# -- ResourceQuotas ---------------------------------------------------------------------------
+
+
+def quota(found: Found, obj: v1.ResourceQuota) -> None:
+    meta.check(found, obj.metadata)
+    _quota(found, obj.spec)
+
+
+def quota_update(found: Found, new: v1.ResourceQuota, old: v1.ResourceQuota) -> None:
+    meta.check_update(found, new.metadata, old.metadata)
+    if new.spec is old.spec:
+        return
+    _quota(found, new.spec)
+    if set(new.spec.scopes) != set(old.spec.scopes):
+        found.invalid("spec.scopes", strings(new.spec.scopes), IMMUTABLE)
+
+
+def quota_status(found: Found, new: v1.ResourceQuota, old: v1.ResourceQuota) -> None:
+    meta.check_update(found, new.metadata, old.metadata)
+    _amounts(found, "status.hard", new.status.hard)
+    _amounts(found, "status.used", new.status.used)
+
+
+def _amounts(found: Found, path: str, given: Mapping[str, Amount]) -> None:
+    for name, amount in given.items():
+        amounts.quota_resource(found, f"{path}[{name}]", name)
+        amounts.value(found, f"{path}[{name}]", name, amount)
+
+
+def _quota(found: Found, spec: v1.ResourceQuotaSpec) -> None:
+    _amounts(found, "spec.hard", spec.hard)
+    for scope in spec.scopes:
+        if scope not in _SCOPES:
+            found.invalid("spec.scopes", spec.scopes, "unsupported scope")
+        for name in sorted(spec.hard):
+            if amounts.is_quota_name(name) and not _scoped(scope, name):
+                found.invalid("spec.scopes", spec.scopes, "unsupported scope applied to resource")
+    for pair in _PAIRS:
+        if all(scope in spec.scopes for scope in pair):
+            found.invalid("spec.scopes", spec.scopes, "conflicting scopes")
+    if spec.scopeSelector is not None:
+        _scope_selector(found, "spec.scopeSelector.matchExpressions", spec, spec.scopeSelector)
+
+
+def _scoped(scope: str, name: str) -> bool:
+    """Whether a scope means anything for a resource."""
+    if scope in _POD_SCOPES:
+        return name == "pods" or name in _COMPUTE
+    if scope == "BestEffort":
+        return name == "pods"
+    if scope == "VolumeAttributesClass":
+        return name in ("persistentvolumeclaims", "requests.storage")
+    return True
+
+
+def _scope_selector(found: Found, path: str, spec: v1.ResourceQuotaSpec, selector: v1.ScopeSelector) -> None:
+    expressions = selector.matchExpressions
+    for one in expressions:
+        if one.scopeName not in _SCOPES:
+            found.invalid(f"{path}.scopeName", one.scopeName, "unsupported scope")
+        for name in sorted(spec.hard):
+            if amounts.is_quota_name(name) and not _scoped(one.scopeName, name):
+                shown = fields(
+                    MatchExpressions=listed(
+                        fields(ScopeName=e.scopeName, Operator=e.operator, Values=e.values or None)
+                        for e in expressions
+                    )
+                )
+                found.invalid(path, shown, "unsupported scope applied to resource")
+        if one.scopeName in _EXISTING and one.operator != "Exists":
+            found.invalid(
+                f"{path}.operator",
+                one.operator,
+                "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, "
+                "ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, "
+                "ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity",
+            )
+        if one.operator in ("In", "NotIn"):
+            if not one.values:
+                some = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"
+                found.required(f"{path}.values", some)
+        elif one.operator in ("Exists", "DoesNotExist"):
+            if one.values:
+                none = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"
+                found.invalid(f"{path}.values", one.values, none)
+        else:
+            found.invalid(f"{path}.operator", one.operator, "not a valid selector operator")
+    chosen = [one.scopeName for one in expressions]
+    for pair in _PAIRS:
+        if all(scope in chosen for scope in pair):
+            found.invalid(path, strings(spec.scopes), "conflicting scopes")
+
+
+# -- LimitRanges ------------------------------------------------------------------------------
+
+_TYPES = ("Pod", "Container", "PersistentVolumeClaim")
+
+
+def limits(found: Found, obj: v1.LimitRange) -> None:
+    meta.check(found, obj.metadata)
+    _limits(found, obj)
+
+
+def limits_update(found: Found, new: v1.LimitRange, old: v1.LimitRange) -> None:
+    meta.again(found, new.metadata, old.metadata, text.subdomain)
+    _limits(found, new)
+
+
+def _limits(found: Found, obj: v1.LimitRange) -> None:
+    seen: list[str] = []
+    for i, item in enumerate(obj.spec.limits or ()):
+        path = f"spec.limits[{i}]"
+        if errors := key_errors(item.type):
+            found.each(f"{path}.type", item.type, errors)
+        elif "/" not in item.type and item.type not in _TYPES:
+            says = "must be a standard limit type or fully qualified"
+            found.invalid(f"{path}.type", item.type, says)
+        if item.type in seen:
+            found.duplicate(f"{path}.type", item.type)
+        seen.append(item.type)
+        _limit(found, path, item)
+
+
+def _limit(found: Found, path: str, item: v1.LimitRangeItem) -> None:
+    name_check: Callable[[Found, str, str], object] = (
+        amounts.container_resource if item.type in ("Pod", "Container") else amounts.resource_name
+    )
+
+    def names(field: str) -> None:
+        for name in getattr(item, field):
+            name_check(found, f"{path}.{field}[{name}]", name)
+
+    names("max")
+    names("min")
+    for field in ("default", "defaultRequest"):
+        if item.type != "Pod":
+            names(field)
+        elif getattr(item, field):
+            found.forbidden(f"{path}.{field}", "may not be specified when `type` is 'Pod'")
+    if item.type == "PersistentVolumeClaim" and "storage" not in item.min and "storage" not in item.max:
+        either = "either minimum or maximum storage value is required, but neither was provided"
+        found.required(f"{path}.limits", either)
+    names("maxLimitRequestRatio")
+    defaults, requests = (item.default, item.defaultRequest) if item.type != "Pod" else ({}, {})
+    everything = {**item.max, **item.min, **defaults, **requests, **item.maxLimitRequestRatio}
+    for name in everything:
+        _together(found, path, name, item, defaults, requests)
+
+
+def _together(
+    found: Found,
+    path: str,
+    name: str,
+    item: v1.LimitRangeItem,
+    defaults: Mapping[str, Amount],
+    requests: Mapping[str, Amount],
+) -> None:
+    """The bounds of one resource agree with each other."""
+    least, most = _of(item.min, name), _of(item.max, name)
+    default, request, ratio = _of(defaults, name), _of(requests, name), _of(item.maxLimitRequestRatio, name)
+
+    def ordered(
+        low: Quantity | None, high: Quantity | None, field: str, shown: Quantity | None, says: str
+    ) -> None:
+        if low is not None and high is not None and low > high:
+            words = says.format(low=low, high=high)
+            found.invalid(f"{path}.{field}[{name}]", str(shown), words)
+
+    ordered(least, most, "min", least, "min value {low} is greater than max value {high}")
+    ordered(
+        least,
+        request,
+        "defaultRequest",
+        request,
+        "min value {low} is greater than default request value {high}",
+    )
+    ordered(
+        request,
+        most,
+        "defaultRequest",
+        request,
+        "default request value {low} is greater than max value {high}",
+    )
+    ordered(
+        request,
+        default,
+        "defaultRequest",
+        request,
+        "default request value {low} is greater than default limit value {high}",
+    )
+    ordered(least, default, "default", least, "min value {low} is greater than default value {high}")
+    ordered(default, most, "default", most, "default value {low} is greater than max value {high}")
+    at = f"{path}.maxLimitRequestRatio[{name}]"
+    if ratio is not None and ratio < Quantity.of(1):
+        found.invalid(at, str(ratio), f"ratio {ratio} is less than 1")
+    if ratio is not None and least is not None and most is not None and least.nanos:
+        share = most.nanos / least.nanos
+        if float(ratio) > share:
+            found.invalid(at, str(ratio), f"ratio {ratio} is greater than max/min = {share:f}")
+    if default is not None and request not in (None, default) and not amounts.overcommits(name):
+        words = f"default value {default} must equal to defaultRequest value {request} in {name}"
+        found.invalid(f"{path}.defaultRequest[{name}]", str(request), words)
+
+
+def _of(given: Mapping[str, Amount], name: str) -> Quantity | None:
+    return quantity(given[name]) if name in given else None

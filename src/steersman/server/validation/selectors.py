@@ -1,0 +1,102 @@
+"""Selectors: of labels, and of nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from steersman.api.generated import core_v1 as v1
+from steersman.api.generated.meta_v1 import LabelSelector
+from steersman.api.labels import key_errors, value_errors
+from steersman.api.selectors import Selector, compile_selector
+from steersman.server.validation import text
+from steersman.server.validation.found import Found
+from steersman.server.validation.metadata import labels
+
+_SETS = ("In", "NotIn")
+_PRESENCE = ("Exists", "DoesNotExist")
+_BAD_OPERATOR = "not a valid selector operator"
+_VALUES_NEEDED = "must be specified when `operator` is 'In' or 'NotIn'"
+_VALUES_FORBIDDEN = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+
+
+def label_selector(found: Found, path: str, selector: LabelSelector | None) -> None:
+    """A selector, which need not be there."""
+    if selector is None:
+        return
+    if selector.matchLabels:
+        labels(found, f"{path}.matchLabels", selector.matchLabels)
+    for i, expression in enumerate(selector.matchExpressions):
+        at = f"{path}.matchExpressions[{i}]"
+        _values(found, at, expression.operator, expression.values)
+        if expression.operator not in _SETS and expression.operator not in _PRESENCE:
+            found.invalid(f"{at}.operator", expression.operator, _BAD_OPERATOR)
+        found.each(f"{at}.key", expression.key, key_errors(expression.key))
+        for j, value in enumerate(expression.values):
+            found.each(f"{at}.values[{j}]", value, value_errors(value))
+
+
+def _values(found: Found, path: str, operator: str, values: tuple[str, ...]) -> None:
+    if operator in _SETS and not values:
+        found.required(f"{path}.values", _VALUES_NEEDED)
+    elif operator in _PRESENCE and values:
+        found.forbidden(f"{path}.values", _VALUES_FORBIDDEN)
+
+
+def compiled(selector: LabelSelector | Mapping[str, str] | None) -> Selector | None:
+    """The selector ready for use, or None where it makes no sense."""
+    try:
+        return compile_selector(selector)
+    except ValueError:
+        return None
+
+
+# -- nodes ------------------------------------------------------------------------------------
+
+
+def node_selector(found: Found, path: str, selector: v1.NodeSelector) -> None:
+    terms = selector.nodeSelectorTerms or ()
+    if not terms:
+        found.required(f"{path}.nodeSelectorTerms", "must have at least one node selector term")
+    for i, term in enumerate(terms):
+        node_term(found, f"{path}.nodeSelectorTerms[{i}]", term)
+
+
+def node_term(found: Found, path: str, term: v1.NodeSelectorTerm, *, any_value: bool = False) -> None:
+    """``any_value``: where a label's value may be what no label can have."""
+    for i, requirement in enumerate(term.matchExpressions):
+        _node_requirement(found, f"{path}.matchExpressions[{i}]", requirement, any_value)
+    for i, requirement in enumerate(term.matchFields):
+        _node_field(found, f"{path}.matchFields[{i}]", requirement)
+
+
+def _node_requirement(
+    found: Found, path: str, requirement: v1.NodeSelectorRequirement, any_value: bool
+) -> None:
+    operator, values = requirement.operator, requirement.values
+    if operator in ("Gt", "Lt"):
+        if len(values) != 1:
+            found.required(f"{path}.values", "must be specified single value when `operator` is 'Lt' or 'Gt'")
+    elif operator in _SETS or operator in _PRESENCE:
+        _values(found, path, operator, values)
+    else:
+        found.invalid(f"{path}.operator", operator, _BAD_OPERATOR)
+    found.each(f"{path}.key", requirement.key, key_errors(requirement.key))
+    if not any_value:
+        for i, value in enumerate(values):
+            found.each(f"{path}.values[{i}]", value, value_errors(value))
+
+
+def _node_field(found: Found, path: str, requirement: v1.NodeSelectorRequirement) -> None:
+    values = requirement.values
+    if requirement.operator not in _SETS:
+        found.invalid(f"{path}.operator", requirement.operator, _BAD_OPERATOR)
+    elif len(values) != 1:
+        found.required(
+            f"{path}.values",
+            "must be only one value when `operator` is 'In' or 'NotIn' for node field selector",
+        )
+    if requirement.key != "metadata.name":
+        found.invalid(f"{path}.key", requirement.key, "not a valid field selector key")
+    else:
+        for i, value in enumerate(values):
+            found.each(f"{path}.values[{i}]", value, text.subdomain(value))

@@ -1,0 +1,289 @@
+"""PersistentVolumes, and the classes, drivers and attachments behind them."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec.structs import replace
+
+from steersman.api.generated import core_v1 as v1
+from steersman.api.generated import storage_v1
+from steersman.server.problems import IMMUTABLE
+from steersman.server.validation import amounts, claims, text
+from steersman.server.validation import metadata as meta
+from steersman.server.validation.differences import difference
+from steersman.server.validation.found import Found, Verbatim
+from steersman.server.validation.selectors import label_selector, node_selector
+from steersman.server.validation.volumes import SHARED, Check, driver_name, needs, only_one
+
+_RECLAIM = ("Delete", "Recycle", "Retain")
+
+
+# -- PersistentVolumes ------------------------------------------------------------------------
+
+
+def volume(found: Found, obj: v1.PersistentVolume) -> None:
+    meta.check(found, obj.metadata, namespaced=False)
+    _volume(found, "spec", obj.spec)
+
+
+def volume_update(found: Found, new: v1.PersistentVolume, old: v1.PersistentVolume) -> None:
+    """Where a volume is and how it is used is for ever."""
+    meta.again(found, new.metadata, old.metadata, text.subdomain, namespaced=False)
+    if new.spec is not old.spec:
+        _volume(found, "spec", new.spec)
+    # The real server looks twice.
+    meta.again(found, new.metadata, old.metadata, text.subdomain, namespaced=False)
+    if new.spec is old.spec:
+        return
+    now, was = new.spec, old.spec
+    _volume(found, "spec", now)
+    if _sources(now, was) != _sources(was, was):
+        changed = difference(old.spec, new.spec)
+        says = f"spec.persistentvolumesource is immutable after creation\n{changed}"
+        found.forbidden("spec.persistentvolumesource", says)
+    found.changed("volumeMode", now.volumeMode, was.volumeMode)
+    if was.nodeAffinity is not None and now.nodeAffinity != was.nodeAffinity:
+        says = f"{IMMUTABLE}, except for updating from beta label to GA"
+        found.invalid("nodeAffinity", now.nodeAffinity, says)
+    if was.volumeAttributesClassName is not None and now.volumeAttributesClassName is None:
+        says = "update from non-nil value to nil is forbidden"
+        found.forbidden("spec.volumeAttributesClassName", says)
+
+
+def volume_status(found: Found, new: v1.PersistentVolume, old: v1.PersistentVolume) -> None:
+    meta.check_update(found, new.metadata, old.metadata)
+
+
+def _sources(spec: v1.PersistentVolumeSpec, was: v1.PersistentVolumeSpec) -> list[Any]:
+    """The sources; how a CSI volume may be expanded can still be said later."""
+    csi = spec.csi
+    if csi is not None and was.csi is not None and was.csi.controllerExpandSecretRef is None:
+        csi = replace(csi, controllerExpandSecretRef=None)
+    return [csi if name == "csi" else getattr(spec, name) for name in _CHECKS]
+
+
+def _volume(found: Found, path: str, spec: v1.PersistentVolumeSpec) -> None:
+    if not spec.accessModes:
+        found.required(f"{path}.accessModes")
+    claims.access_modes(found, f"{path}.accessModes", spec.accessModes)
+    capacity = spec.capacity
+    if not capacity:
+        found.required(f"{path}.capacity")
+    if "storage" not in capacity or len(capacity) > 1:
+        shown = {name: str(amounts.quantity(amount)) for name, amount in capacity.items()}
+        found.unsupported(f"{path}.capacity", shown or Verbatim("null"), ("storage",))
+    for name, amount in capacity.items():
+        amounts.basic(found, f"{path}.capacity[{name}]", amount)
+        amounts.positive(found, f"{path}.capacity[{name}]", amount)
+    policy = spec.persistentVolumeReclaimPolicy
+    if policy and policy not in _RECLAIM:
+        found.unsupported(f"{path}.persistentVolumeReclaimPolicy", policy, _RECLAIM)
+    if spec.nodeAffinity is not None:
+        required = spec.nodeAffinity.required
+        at = f"{path}.nodeAffinity.required"
+        if required is None:
+            found.required(at, "must specify required node constraints")
+        else:
+            node_selector(found, at, required)
+    first = only_one(found, path, spec, _CHECKS)
+    if first == "local" and spec.nodeAffinity is None:
+        found.required(f"{path}.nodeAffinity", "Local volume requires node affinity")
+    _rest(found, path, spec)
+
+
+def _rest(found: Found, path: str, spec: v1.PersistentVolumeSpec) -> None:
+    host = spec.hostPath
+    everything = host is not None and host.path and posixpath.normpath(host.path) == "/"
+    if everything and spec.persistentVolumeReclaimPolicy == "Recycle":
+        says = "may not be 'recycle' for a hostPath mount of '/'"
+        found.forbidden(f"{path}.persistentVolumeReclaimPolicy", says)
+    if spec.storageClassName:
+        at = f"{path}.storageClassName"
+        found.each(at, spec.storageClassName, text.subdomain(spec.storageClassName))
+    if spec.volumeMode is not None and spec.volumeMode not in claims.VOLUME_MODES:
+        found.unsupported(f"{path}.volumeMode", spec.volumeMode, claims.VOLUME_MODES)
+    name = spec.volumeAttributesClassName
+    if name is not None:
+        at = f"{path}.volumeAttributesClassName"
+        if not name:
+            found.required(at, "an empty string is disallowed")
+        else:
+            found.each(at, name, text.subdomain(name))
+        if spec.csi is None:
+            found.required(f"{path}.csi", "has to be specified when using volumeAttributesClassName")
+
+
+def _local(found: Found, path: str, source: v1.LocalVolumeSource) -> None:
+    if not source.path:
+        found.required(f"{path}.path")
+    text.no_backsteps(found, f"{path}.path", source.path)
+
+
+def _csi(found: Found, path: str, source: v1.CSIPersistentVolumeSource) -> None:
+    driver_name(found, f"{path}.driver", source.driver)
+    if not source.volumeHandle:
+        found.required(f"{path}.volumeHandle")
+    for name in (
+        "controllerPublishSecretRef",
+        "controllerExpandSecretRef",
+        "nodePublishSecretRef",
+        "nodeExpandSecretRef",
+    ):
+        reference: v1.SecretReference | None = getattr(source, name)
+        if reference is None:
+            continue
+        for part, rule in (("name", text.subdomain), ("namespace", text.label)):
+            value = getattr(reference, part)
+            at = f"{path}.{name}.{part}"
+            if not value:
+                found.required(at)
+            else:
+                found.each(at, value, rule(value))
+
+
+def _azure_file(found: Found, path: str, source: v1.AzureFilePersistentVolumeSource) -> None:
+    needs("secretName", "shareName")(found, path, source)
+    if source.secretNamespace is not None and not source.secretNamespace:
+        found.required(f"{path}.secretNamespace")
+
+
+_CHECKS: Mapping[str, Check] = {
+    "hostPath": SHARED["hostPath"],
+    "gcePersistentDisk": SHARED["gcePersistentDisk"],
+    "awsElasticBlockStore": SHARED["awsElasticBlockStore"],
+    "glusterfs": SHARED["glusterfs"],
+    "flocker": SHARED["flocker"],
+    "nfs": SHARED["nfs"],
+    "rbd": SHARED["rbd"],
+    "quobyte": SHARED["quobyte"],
+    "cephfs": SHARED["cephfs"],
+    "iscsi": SHARED["iscsi"],
+    "cinder": SHARED["cinder"],
+    "fc": SHARED["fc"],
+    "flexVolume": SHARED["flexVolume"],
+    "azureFile": _azure_file,
+    "vsphereVolume": SHARED["vsphereVolume"],
+    "photonPersistentDisk": SHARED["photonPersistentDisk"],
+    "portworxVolume": SHARED["portworxVolume"],
+    "azureDisk": SHARED["azureDisk"],
+    "scaleIO": SHARED["scaleIO"],
+    "local": _local,
+    "storageos": SHARED["storageos"],
+    "csi": _csi,
+}
+"""In the order they are looked at."""
+
+
+# -- classes ----------------------------------------------------------------------------------
+
+_CLASS_RECLAIM = ("Delete", "Retain")
+_BINDING = ("Immediate", "WaitForFirstConsumer")
+_PARAMETERS = 512
+_PARAMETERS_SIZE = 256 * 1024
+
+
+def storage_class(found: Found, obj: storage_v1.StorageClass) -> None:
+    meta.check(found, obj.metadata, namespaced=False)
+    _class(found, obj)
+
+
+def storage_class_update(found: Found, new: storage_v1.StorageClass, old: storage_v1.StorageClass) -> None:
+    meta.again(found, new.metadata, old.metadata, text.subdomain, namespaced=False)
+    _class(found, new)
+    meta.check_update(found, new.metadata, old.metadata)
+    if new.parameters != old.parameters:
+        found.invalid("parameters", new.parameters or Verbatim("null"), IMMUTABLE)
+    for name in ("provisioner", "reclaimPolicy", "volumeBindingMode"):
+        found.changed(name, getattr(new, name), getattr(old, name))
+
+
+def _class(found: Found, obj: storage_v1.StorageClass) -> None:
+    _provisioner(found, "provisioner", obj.provisioner)
+    _parameters(found, obj.parameters, needed=False)
+    if obj.reclaimPolicy and obj.reclaimPolicy not in _CLASS_RECLAIM:
+        found.unsupported("reclaimPolicy", obj.reclaimPolicy, _CLASS_RECLAIM)
+    if obj.volumeBindingMode is None:
+        found.required("volumeBindingMode")
+    elif obj.volumeBindingMode not in _BINDING:
+        found.unsupported("volumeBindingMode", obj.volumeBindingMode, _BINDING)
+    known: list[dict[str, set[str]]] = []
+    for i, term in enumerate(obj.allowedTopologies):
+        path = f"allowedTopologies[{i}].matchLabelExpressions"
+        values: dict[str, set[str]] = {}
+        for j, one in enumerate(term.matchLabelExpressions):
+            at = f"{path}[{j}]"
+            given = one.values or ()
+            if not given:
+                found.required(f"{at}.values")
+            for k, value in enumerate(given):
+                if value in given[:k]:
+                    found.duplicate(f"{at}.values[{k}]", value)
+            found.each(f"{at}.key", one.key, text.qualified(one.key))
+            if one.key in values:
+                found.duplicate(f"{at}.key", one.key)
+            values[one.key] = set(given)
+        if values in known or not values:
+            found.duplicate(path, "")
+        known.append(values)
+
+
+def _provisioner(found: Found, path: str, name: str) -> None:
+    if not name:
+        found.required(path)
+    else:
+        found.each(path, name.lower(), text.qualified(name.lower()))
+
+
+def _parameters(found: Found, given: Mapping[str, str], *, needed: bool) -> None:
+    if len(given) > _PARAMETERS:
+        found.too_long("parameters", _PARAMETERS)
+        return
+    if "" in given:
+        found.invalid("parameters", "", "field can not be empty.")
+    if sum(len(key) + len(value) for key, value in given.items()) > _PARAMETERS_SIZE:
+        found.too_long("parameters", _PARAMETERS_SIZE)
+    if needed and not given:
+        found.required("parameters", "must contain at least one key/value pair")
+
+
+def attributes_class(found: Found, obj: storage_v1.VolumeAttributesClass) -> None:
+    meta.check(found, obj.metadata, namespaced=False)
+    _provisioner(found, "driverName", obj.driverName)
+    _parameters(found, obj.parameters, needed=True)
+
+
+def attributes_class_update(
+    found: Found, new: storage_v1.VolumeAttributesClass, old: storage_v1.VolumeAttributesClass
+) -> None:
+    meta.check_update(found, new.metadata, old.metadata)
+    for name in ("driverName", "parameters"):
+        if getattr(new, name) != getattr(old, name):
+            found.forbidden(name, f"updates to {name} are forbidden.")
+    meta.again(found, new.metadata, old.metadata, text.subdomain, namespaced=False)
+    _provisioner(found, "driverName", new.driverName)
+    _parameters(found, new.parameters, needed=True)
+
+
+def capacity(found: Found, obj: storage_v1.CSIStorageCapacity) -> None:
+    meta.check(found, obj.metadata)
+    _capacity(found, obj)
+
+
+def capacity_update(
+    found: Found, new: storage_v1.CSIStorageCapacity, old: storage_v1.CSIStorageCapacity
+) -> None:
+    meta.again(found, new.metadata, old.metadata, text.subdomain)
+    _capacity(found, new)
+    meta.check_update(found, new.metadata, old.metadata)
+    for name in ("nodeTopology", "storageClassName"):
+        found.changed(name, getattr(new, name), getattr(old, name))
+
+
+def _capacity(found: Found, obj: storage_v1.CSIStorageCapacity) -> None:
+    label_selector(found, "nodeTopology", obj.nodeTopology)
+    found.each("storageClassName", obj.storageClassName, text.subdomain(obj.storageClassName))
+    if obj.capacity is not None:
+        amounts.nonnegative(found, "capacity", obj.capacity)
