@@ -117,7 +117,9 @@ class Server:
     def write(self, resource: Resource, key: str, obj: Any) -> Any:
         """Store an object; answers with what it is now, at its new version."""
         obj = replace(obj, metadata=replace(obj.metadata, resourceVersion=self.store.version))
-        self.store.table(resource.id).put(key, obj if resource.store is None else resource.store(obj))
+        if resource.store is not None:
+            obj = resource.store(obj)
+        self.store.table(resource.id).put(key, obj)
         ttl = resource.strategy.ttl
         if ttl is not None:
             until = self.clock.now() + timedelta(seconds=ttl)
@@ -125,7 +127,7 @@ class Server:
             due.append((until, key, obj.metadata.resourceVersion))
         if self.reactions:
             self._react(resource, obj)
-        return obj
+        return obj if resource.serve is None else resource.serve(obj)
 
     def remove(self, resource: Resource, key: str) -> Any:
         """Take an object away; answers with its last state."""

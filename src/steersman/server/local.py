@@ -137,8 +137,9 @@ class LocalApi:
         await turn()
         resource = self.server.registry.of(kind)
         namespace = _scope(resource, namespace)
+        if subresource:
+            _has(resource, subresource, name)
         if subresource == "scale":
-            _has(resource, "scale")
             answer: Any = subresources.scale(
                 self.server,
                 resource,
@@ -204,7 +205,7 @@ class LocalApi:
     ) -> dict[str, Any]:
         await turn()
         resource = self.server.registry.of(kind)
-        _has(resource, subresource)
+        _has(resource, subresource, name)
         namespace = _scope(resource, namespace)
         return subresources.call(
             self.server, resource, namespace, name, subresource, verb, body or {}, self.user
@@ -215,8 +216,11 @@ def _scope(resource: Resource, namespace: str) -> str:
     return namespace if resource.namespaced else ""
 
 
-def _has(resource: Resource, subresource: str) -> None:
+def _has(resource: Resource, subresource: str, name: str) -> None:
     if subresource not in resource.subresources:
+        if resource.type in FORMS:
+            # What custom resources have is no part of the paths there are.
+            raise problems.not_found(resource.group, resource.plural, name)
         raise NotFound("the server could not find the requested resource", reason="NotFound")
 
 
@@ -265,6 +269,11 @@ def _meant(resource: Resource, body: Mapping[str, Any]) -> None:
             f"({resource.api_version})"
         )
     if kind and kind != resource.kind:
+        if resource.type in FORMS:
+            # Any kind can be read as such a resource; it is the object that is wrong.
+            name = (body.get("metadata") or {}).get("name") or ""
+            wrong = [problems.wrong("kind", kind, f"must be {resource.kind}")]
+            raise problems.invalid(resource.group, str(kind), name, wrong)
         raise problems.bad_request(
             f'{kind} in version "{resource.version}" cannot be handled as a {resource.kind}: '
             f"converting ({resource.group}.{kind}) to ({resource.group}.{resource.kind}): unknown conversion"

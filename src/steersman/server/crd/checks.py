@@ -17,7 +17,7 @@ from steersman.api.patch.values import alike
 from steersman.server.crd import formats
 from steersman.server.crd.faults import MISSING, Check, Fault, mistyped
 from steersman.server.crd.junctions import junction
-from steersman.server.crd.numbers import number_check
+from steersman.server.crd.numbers import is_whole, number_check
 from steersman.server.crd.patterns import Unsupported, compile_pattern
 
 _NAMES: Mapping[type, tuple[str, str]] = {
@@ -101,7 +101,7 @@ def _types(schema: JSONSchemaProps) -> tuple[str, ...]:
 def _type_fault(value: Any, path: str, types: tuple[str, ...], format_: str) -> Fault | None:
     """What is wrong with a value whose type is not plainly one of these."""
     name, natural = _NAMES[type(value)]
-    whole = name == "number" and value.is_integer() and "integer" in types
+    whole = name == "number" and "integer" in types and is_whole(value)
     widened = name == "integer" and "number" in types
     fits = name in types or whole or widened
     if format_ and name not in ("string", "array") and not fits and natural != format_:

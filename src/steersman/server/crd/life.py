@@ -207,7 +207,7 @@ class Definitions:
         storage = next(compiled[said.name] for said in spec.versions if said.storage)
         versions = tuple(compiled[said.name] for said in spec.versions if said.served)
         table = self._server.store.table(name)
-        table.recast(lambda obj: refitted(storage, obj))
+        table.recast(lambda obj: refitted(compiled, storage, obj))
         self._unregister(name)
         self._register(name, Served(spec, names, terminating, storage, versions, ()))
         # Objects may look different now, so who watches them begins anew, as with a real server.
@@ -215,7 +215,12 @@ class Definitions:
 
     def _register(self, name: str, served: Served) -> None:
         resources = tuple(
-            resource_of(version, served.storage, terminating=served.terminating)
+            resource_of(
+                version,
+                served.storage,
+                alone=len(served.spec.versions) == 1,
+                terminating=served.terminating,
+            )
             for version in served.versions
         )
         for resource in resources:

@@ -157,7 +157,7 @@ class _Translation:
             self._enter("(", len(named[0]))
         elif found := _FLAGS.match(text, at):
             self._switch(found)
-        elif text.startswith(("(?P<", "(?<"), at) and not text.startswith(("(?<=", "(?<!"), at):
+        elif text.startswith(("(?P<", "(?<"), at):
             end = text.find(">", at)
             raise BadPattern("invalid named capture", text[at:] if end < 0 else text[at : end + 1])
         else:

@@ -1,8 +1,12 @@
-"""A version of a custom resource as the server's verbs treat it."""
+"""A version of a custom resource as the server's verbs treat it.
+
+All versions share a table. An object is in it as it reads in the version it was stored in; other versions
+show the same without what they do not know: nothing is converted.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from msgspec.structs import replace
@@ -16,8 +20,10 @@ from steersman.server.resources import Resource
 from steersman.server.strategy import Moment, Strategy
 
 
-def resource_of(version: Version, storage: Version, *, terminating: bool = False) -> Resource:
-    """What is served of a version. All versions share a table, in which objects are as ``storage`` has them."""
+def resource_of(
+    version: Version, storage: Version, *, alone: bool = True, terminating: bool = False
+) -> Resource:
+    """What is served of a version. ``alone`` is whether there are no others, so that all objects are of it."""
     behaviour = _Behaviour(version, storage, terminating)
     strategy = Strategy(
         default=behaviour.default,
@@ -30,7 +36,6 @@ def resource_of(version: Version, storage: Version, *, terminating: bool = False
         scale=scaling(version.scale) if version.scale is not None else None,
     )
     below = (("status",) if version.has_status else ()) + (("scale",) if version.scale is not None else ())
-    apart = version is not storage
     return Resource(
         version.group,
         version.name,
@@ -40,8 +45,8 @@ def resource_of(version: Version, storage: Version, *, terminating: bool = False
         Custom,
         strategy,
         below,
-        serve=behaviour.served if apart else None,
-        store=behaviour.in_table if apart else None,
+        serve=None if alone else behaviour.served,
+        store=None if version is storage else behaviour.in_table,
     )
 
 
@@ -124,15 +129,18 @@ class _Behaviour:
         return replace(obj, stored=content, stored_in=storage.name)
 
     def in_table(self, obj: Custom) -> Custom:
-        return refitted(self._storage, obj)
+        return replace(obj, content=self._storage.fit(obj.stored)[0])
 
     def served(self, obj: Custom) -> Custom:
+        if obj.stored_in == self._version.name:
+            return obj
         return replace(obj, content=self._version.pruned(obj.content))
 
 
-def refitted(storage: Version, obj: Custom) -> Custom:
-    """A stored object as it reads under the storage version of now.
+def refitted(versions: Mapping[str, Version], storage: Version, obj: Custom) -> Custom:
+    """A stored object as it reads now, given all versions there are.
 
-    differs: an object stored in another version is read by the schema of that version first upstream.
+    differs: where the version it was stored in is no more, it is read in the one objects are stored in now;
+    upstream could not read it any more.
     """
-    return replace(obj, content=storage.fit(obj.stored)[0])
+    return replace(obj, content=versions.get(obj.stored_in, storage).fit(obj.stored)[0])

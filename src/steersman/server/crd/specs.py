@@ -7,7 +7,7 @@ What all versions have in common is complained of once, where earlier versions o
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from steersman.api.generated.apiextensions_v1 import (
@@ -25,13 +25,12 @@ from steersman.server.crd.paths import BadPath, field_at, simple_path_error
 from steersman.server.crd.schemas import schema_problems
 from steersman.server.crd.structure import every_schema
 from steersman.server.names import service_errors
-from steersman.server.validation.found import Found, Verbatim
+from steersman.server.validation.found import Found, Verbatim, fields
 
 _COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
 _COLUMN_FORMATS = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")
 _MOST_SELECTABLE = 8
-_UNPRINTED = Verbatim("[…]")
-# differs: upstream prints all versions, in the form they have in memory.
+_PER_VERSION = ("schema", "subresources", "additionalPrinterColumns", "selectableFields")
 
 
 def _same(values: Sequence[Any]) -> bool:
@@ -80,10 +79,7 @@ def _group(group: str, found: Found) -> None:
 
 
 def _versions(versions: tuple[CustomResourceDefinitionVersion, ...], found: Found) -> None:
-    apart = {
-        name: not _same([getattr(version, name) for version in versions])
-        for name in ("schema", "subresources", "additionalPrinterColumns", "selectableFields")
-    }
+    apart = {name: not _same([getattr(version, name) for version in versions]) for name in _PER_VERSION}
     for index, version in enumerate(versions):
         path = f"spec.versions[{index}]"
         if wrong := service_errors(version.name):
@@ -98,10 +94,34 @@ def _versions(versions: tuple[CustomResourceDefinitionVersion, ...], found: Foun
         if apart["selectableFields"]:
             _selectable(version, f"{path}.selectableFields", found)
     if len({version.name: 0 for version in versions}) != len(versions):
-        found.invalid("spec.versions", _UNPRINTED, "must contain unique version names")
+        found.invalid("spec.versions", _shown(versions, apart), "must contain unique version names")
     if sum(version.storage for version in versions) != 1:
         says = "must have exactly one version marked as storage version"
-        found.invalid("spec.versions", _UNPRINTED if versions else Verbatim("null"), says)
+        found.invalid("spec.versions", _shown(versions, apart), says)
+    if versions and (wrong := service_errors(versions[0].name)):
+        found.invalid("spec.version", versions[0].name, ",".join(wrong))
+
+
+def _shown(versions: tuple[CustomResourceDefinitionVersion, ...], apart: Mapping[str, bool]) -> Verbatim:
+    """Versions as upstream prints them: in the form they have in its memory.
+
+    differs: what they do not have in common is printed in the form it has on the wire.
+    """
+    printed = [
+        fields(
+            Name=version.name,
+            Served=version.served,
+            Storage=version.storage,
+            Deprecated=version.deprecated,
+            DeprecationWarning=version.deprecationWarning,
+            **{
+                name[0].upper() + name[1:]: (getattr(version, name) or None) if apart[name] else None
+                for name in _PER_VERSION
+            },
+        )
+        for version in versions
+    ]
+    return Verbatim(f"[{','.join(printed)}]")
 
 
 def _shared(versions: tuple[CustomResourceDefinitionVersion, ...], found: Found) -> None:
