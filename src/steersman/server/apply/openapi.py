@@ -11,10 +11,11 @@ from steersman.server.apply.shapes import DEDUCED, UNTYPED, List, Map, Scalar, S
 from steersman.server.apply.structs import part_of
 
 _NOTHING: Mapping[str, Any] = {}
-_HARD: Mapping[str, Shape] = {
-    "io.k8s.apimachinery.pkg.api.resource.Quantity": Shape("untyped"),
-    "io.k8s.apimachinery.pkg.runtime.RawExtension": UNTYPED,
+_HARD = {
+    ("io.k8s.apimachinery.pkg.api.resource.Quantity", ""): Shape("untyped"),
+    ("io.k8s.apimachinery.pkg.runtime.RawExtension", ""): UNTYPED,
 }
+"""What is owned as a whole, whatever its schema says."""
 
 
 def custom(schema: Mapping[str, Any], *, preserve: bool = False) -> Shape:
@@ -22,26 +23,38 @@ def custom(schema: Mapping[str, Any], *, preserve: bool = False) -> Shape:
 
     ``preserve`` is the definition's ``preserveUnknownFields``.
     """
-    return _shape(schema, _NOTHING, preserve, root=True)
+    return _shape(schema, _Definitions({}), preserve, root=True)
 
 
-def shape(
-    schema: Mapping[str, Any], definitions: Mapping[str, Any] = _NOTHING, *, preserve: bool = False
-) -> Shape:
-    """The shape a schema describes. ``definitions`` are what its references name."""
-    return _shape(schema, definitions, preserve)
+def shapes(schemas: Mapping[str, Any]) -> Callable[[str], Shape]:
+    """The shapes of schemas that refer to each other, by their names."""
+    definitions = _Definitions(schemas)
+    return definitions.at
+
+
+class _Definitions:
+    """What references name, each made into a shape once: some contain themselves."""
+
+    def __init__(self, schemas: Mapping[str, Any]) -> None:
+        self.schemas = schemas
+        self._known: dict[tuple[str, str], Shape] = dict(_HARD)
+
+    def at(self, name: str, map_type: str = "") -> Shape:
+        """A shape by its name; whoever refers to it may have a say about how it is owned."""
+        shape = self._known.get((name, map_type))
+        if shape is None:
+            said = {"x-kubernetes-map-type": map_type} if map_type else {}
+            # Preserving is not handed on: what is referred to stands for itself.
+            shape = self._known[name, map_type] = _shape({**self.schemas[name], **said}, self, False)
+        return shape
 
 
 def _shape(
-    schema: Mapping[str, Any], definitions: Mapping[str, Any], preserve: bool, *, root: bool = False
+    schema: Mapping[str, Any], definitions: _Definitions, preserve: bool, *, root: bool = False
 ) -> Shape:
     reference = _reference(schema)
     if reference:
-        if reference in _HARD:
-            return _HARD[reference]
-        said = {name: schema[name] for name in ("x-kubernetes-map-type",) if name in schema}
-        # Preserving is not handed on: what is referred to stands for itself.
-        return _shape({**definitions[reference], **said}, definitions, False)
+        return definitions.at(reference, schema.get("x-kubernetes-map-type", ""))
     preserve = preserve or schema.get("x-kubernetes-preserve-unknown-fields") is True
     sort = schema.get("type") or ""
     if sort == "object":
@@ -69,7 +82,7 @@ def _scalar(sort: str, format_: str) -> Scalar:
     return "string" if sort == "string" and format_ in ("", "byte") else "untyped"
 
 
-def _map(schema: Mapping[str, Any], definitions: Mapping[str, Any], preserve: bool, root: bool) -> Map:
+def _map(schema: Mapping[str, Any], definitions: _Definitions, preserve: bool, root: bool) -> Map:
     properties = schema.get("properties") or {}
     fields: dict[str, Callable[[], Shape]] = {
         name: partial(_shape, part, definitions, preserve) for name, part in properties.items()
@@ -88,7 +101,7 @@ def _map(schema: Mapping[str, Any], definitions: Mapping[str, Any], preserve: bo
     return Map(fields, others=others, atomic=schema.get("x-kubernetes-map-type") == "atomic")
 
 
-def _list(schema: Mapping[str, Any], definitions: Mapping[str, Any], preserve: bool) -> List:
+def _list(schema: Mapping[str, Any], definitions: _Definitions, preserve: bool) -> List:
     keys: tuple[str, ...] = ()
     granular = False
     if "x-kubernetes-list-type" in schema:
@@ -106,11 +119,9 @@ def _list(schema: Mapping[str, Any], definitions: Mapping[str, Any], preserve: b
     return List(item, keys=keys, defaults=defaults, atomic=not granular)
 
 
-def _defaults(
-    items: Mapping[str, Any], definitions: Mapping[str, Any], keys: tuple[str, ...]
-) -> dict[str, Any]:
+def _defaults(items: Mapping[str, Any], definitions: _Definitions, keys: tuple[str, ...]) -> dict[str, Any]:
     reference = _reference(items)
-    properties = (definitions[reference] if reference else items).get("properties") or {}
+    properties = (definitions.schemas[reference] if reference else items).get("properties") or {}
     found = {name: properties.get(name, _NOTHING).get("default") for name in keys}
     return {name: default for name, default in found.items() if default is not None}
 

@@ -20,9 +20,7 @@ _SCALARS = {
     frozenset({int}): Shape("numeric"),
     frozenset({int, float}): Shape("numeric"),
     frozenset({datetime}): Shape("untyped"),
-    # A port's number or name; a quantity.
-    frozenset({int, str}): Shape("untyped"),
-    frozenset({int, str, float}): Shape("untyped"),
+    frozenset({int, str, float}): Shape("untyped"),  # a quantity
 }
 
 _RAW = frozenset(
@@ -38,14 +36,23 @@ _TEXT_KEYS = frozenset({"LocalObjectReference"})
 """Structs whose name counts as empty where it is left out, although servers leave it out too."""
 
 
-@cache
-def shape_of(type_: type[Struct]) -> Shape:
+_known: dict[type, Shape] = {}
+
+
+def shape_of(type_: type[Any]) -> Shape:
     """The shape of a kind's documents, with ``apiVersion`` and ``kind``."""
-    return Shape(map=Map({"apiVersion": _text, "kind": _text, **_fields(type_)}))
+    shape = _known.get(type_)
+    if shape is None:
+        shape = _known[type_] = Shape(map=Map({"apiVersion": _text, "kind": _text, **_fields(type_)}))
+    return shape
 
 
 def _text() -> Shape:
     return _SCALARS[frozenset({str})]
+
+
+def _deduced() -> Shape:
+    return DEDUCED
 
 
 def _fields(type_: type[Struct]) -> dict[str, Callable[[], Shape]]:
@@ -55,7 +62,9 @@ def _fields(type_: type[Struct]) -> dict[str, Callable[[], Shape]]:
 @cache
 def part_of(struct: type[Struct], atomic: bool = False) -> Shape:
     """The shape of what stands inside documents, such as their metadata."""
-    return Shape(map=Map(_fields(struct), atomic=atomic))
+    fields = _fields(struct)
+    # An object of which nothing is said takes anything.
+    return Shape(map=Map(fields, others=None if fields else _deduced, atomic=atomic))
 
 
 def _field(owner: type[Struct], field: Field) -> Shape:

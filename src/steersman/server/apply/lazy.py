@@ -1,0 +1,206 @@
+"""Owners of fields, worked out when somebody looks.
+
+Most writes are those of our own control loops, and nobody ever asks who owns a pod's conditions. So a write
+leaves behind a `Deferred`: the owners before, and what was written over what. It stands in an object's
+``managedFields`` and works itself out when it is read, encoded or applied to; then it forgets what it
+came from. Objects are frozen and share their parts, so what it holds meanwhile is little.
+
+See ``docs/adr/0003-managed-fields.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple, TypeAlias, overload
+
+from msgspec.structs import replace
+
+from steersman.api.generated.meta_v1 import ManagedFieldsEntry
+from steersman.server import apply as ssa
+from steersman.server.apply import entries
+from steersman.server.apply.entries import Managed
+from steersman.server.apply.updates import Document, Terms
+
+DEEPEST = 32
+"""How many writes are put off at most: each keeps what it wrote over alive."""
+
+
+class Write(NamedTuple):
+    """One write that nobody has looked at."""
+
+    owning: Owning
+    old: Any
+    """None for a creation."""
+    new: Any
+    """As it was asked for, before the resource had its say."""
+    manager: str
+    now: datetime
+
+
+class Deferred(Sequence[ManagedFieldsEntry]):
+    """The ``managedFields`` of an object: the entries, once somebody wants to see them."""
+
+    __slots__ = ("_base", "_depth", "_entries", "_managed", "_write")
+
+    def __init__(self, base: Owners, write: Write | None = None, managed: Managed | None = None) -> None:
+        self._base: Owners = base
+        self._write = write
+        self._managed = managed
+        self._entries: tuple[ManagedFieldsEntry, ...] | None = None
+        self._depth: int = base._depth + 1 if isinstance(base, Deferred) else 1
+        if self._depth > DEEPEST:
+            self.managed()
+
+    def managed(self) -> Managed:
+        """The owners."""
+        if self._managed is None:
+            chain: list[Deferred] = []
+            at: Owners = self
+            while isinstance(at, Deferred) and at._managed is None:
+                chain.append(at)
+                at = at._base
+            managed = at._managed if isinstance(at, Deferred) else entries.readable(at)
+            for each in reversed(chain):
+                managed = each._work_out(managed or {})
+        assert self._managed is not None
+        return self._managed
+
+    def _work_out(self, managed: Managed) -> Managed:
+        write = self._write
+        assert write is not None
+        owning = write.owning
+        old = None if write.old is None else owning.document(write.old)
+        self._managed = ssa.track(
+            old,
+            owning.document(write.new),
+            write.manager,
+            managed,
+            terms=owning.terms,
+            now=write.now,
+            empty=owning.empty,
+        )
+        self._base, self._write, self._depth = (), None, 0
+        return self._managed
+
+    def entries(self) -> tuple[ManagedFieldsEntry, ...]:
+        """The entries, in order."""
+        if self._entries is None:
+            self._entries = entries.write(self.managed())
+        return self._entries
+
+    # -- as the tuple it stands for -----------------------------------------------------------
+
+    def __bool__(self) -> bool:
+        """Whether there may be owners; not looked at until it matters."""
+        return self._managed is None or bool(self._managed)
+
+    def __len__(self) -> int:
+        return len(self.entries())
+
+    def __iter__(self) -> Iterator[ManagedFieldsEntry]:
+        return iter(self.entries())
+
+    @overload
+    def __getitem__(self, index: int) -> ManagedFieldsEntry: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[ManagedFieldsEntry, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> ManagedFieldsEntry | tuple[ManagedFieldsEntry, ...]:
+        return self.entries()[index]
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return isinstance(other, (Deferred, tuple)) and self.entries() == tuple(other)
+
+    __hash__ = None  # type: ignore[assignment]  # what it stands for has none either
+
+    def __repr__(self) -> str:
+        return f"<managedFields, {'put off' if self._managed is None else repr(self.entries())}>"
+
+
+Owners: TypeAlias = "Deferred | tuple[ManagedFieldsEntry, ...]"
+"""What ``managedFields`` holds in a stored object."""
+
+
+def known(managed: Managed) -> Owners:
+    """Owners that have been worked out already."""
+    return Deferred((), managed=managed) if managed else ()
+
+
+def owners_of(owners: Owners) -> Managed:
+    """The owners in an object's ``managedFields``; none where those make no sense."""
+    return owners.managed() if isinstance(owners, Deferred) else entries.readable(owners) or {}
+
+
+def same(one: Owners, other: Owners) -> bool:
+    """Whether the same managers own the same fields; since when does not matter."""
+    if one is other:
+        return True
+    mine, theirs = owners_of(one), owners_of(other)
+    return mine.keys() == theirs.keys() and all(owned[:2] == theirs[who][:2] for who, owned in mine.items())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Owning:
+    """How owning is followed for one resource, or for one of its subresources."""
+
+    terms: Terms
+    document: Callable[[Any], Document]
+    """A stored object as a plain document, without ``managedFields``."""
+    empty: Document
+    """What an object looks like of which nothing is said."""
+    blank: Any = None
+    """The same as an object, if there is one."""
+
+    def created(self, new: Any, manager: str, now: datetime) -> Owners:
+        """The owners of a new object; nobody's where nothing is said of it."""
+        if self.blank is not None and self._says_nothing(new):
+            return ()
+        given: Owners = new.metadata.managedFields
+        if given and (entries.is_reset(tuple(given)) or not owners_of(given)):
+            given = ()
+        return Deferred(given, Write(self, None, new, manager, now))
+
+    def _says_nothing(self, new: Any) -> bool:
+        meta = new.metadata
+        if meta.labels or meta.annotations or meta.finalizers or meta.ownerReferences or meta.generateName:
+            return False
+        return bool(replace(new, metadata=self.blank.metadata) == self.blank)
+
+    def changed(self, old: Any, new: Any, manager: str, now: datetime) -> Owners:
+        """The owners of an object that is written over; nobody's where nobody kept track."""
+        base: Owners = old.metadata.managedFields
+        given: Owners = new.metadata.managedFields
+        # Whoever writes the object itself may say who owns it; on subresources that is not listened to.
+        if given is not base and given and not self.terms.subresource:
+            if isinstance(given, Deferred):
+                base = given
+            elif entries.is_reset(tuple(given)):
+                base = ()
+            elif managed := entries.readable(given):
+                base = known(managed)
+        return Deferred(base, Write(self, old, new, manager, now)) if base else ()
+
+    def applied(
+        self, old: Any, patch: Document, manager: str, now: datetime, *, force: bool
+    ) -> tuple[Document | None, Owners]:
+        """What becomes of an object (None: a new one) when a patch is applied, and who owns it then.
+
+        The document is None where nothing changes. Raises what `apply` does.
+        """
+        live = self.empty if old is None else self.document(old)
+        made = ssa.apply(
+            live,
+            patch,
+            manager,
+            {} if old is None else owners_of(old.metadata.managedFields),
+            terms=self.terms,
+            now=now,
+            force=force,
+            empty=self.empty,
+        )
+        return None if made.document is live else made.document, known(made.managed)

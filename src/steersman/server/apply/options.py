@@ -1,0 +1,38 @@
+"""The options of a patch, and what is refused of them."""
+
+from __future__ import annotations
+
+from steersman.server import problems
+from steersman.server.apply.entries import LONGEST_NAME
+from steersman.server.problems import FieldProblem
+
+APPLY_YAML = "application/apply-patch+yaml"
+"""The content type of an apply; JSON is YAML too."""
+
+
+def check_patch(content_type: str, field_manager: str, force: bool | None) -> None:
+    """Raises `Invalid` for options a patch of this type cannot have. ``force`` is None if nobody said so."""
+    wrong: list[FieldProblem] = []
+    if content_type == APPLY_YAML:
+        if not field_manager:
+            wrong.append(problems.required("fieldManager", "is required for apply patch"))
+    elif force is not None:
+        wrong.append(problems.banned("force", "may not be specified for non-apply patch"))
+    wrong += manager_problems(field_manager)
+    if wrong:
+        raise problems.invalid("meta.k8s.io", "PatchOptions", "", wrong)
+
+
+def manager_problems(name: str) -> list[FieldProblem]:
+    """What is wrong with the name of a field manager, in the options of any write."""
+    wrong: list[FieldProblem] = []
+    if len(name.encode()) > LONGEST_NAME:
+        too_long = f"Too long: may not be more than {LONGEST_NAME} bytes"
+        wrong.append(FieldProblem("FieldValueTooLong", "fieldManager", too_long))
+    at = 0
+    for letter in name:
+        if not letter.isprintable():
+            says = f"invalid character U+{ord(letter):04X} (at position {at})"
+            wrong.append(problems.wrong("fieldManager", name, says))
+        at += len(letter.encode())
+    return wrong
