@@ -1,0 +1,7 @@
+"""Simulated kubelets: any number of nodes in one object, over any `Api`. Nothing is ever started."""
+
+from steersman.sim.kubelet.kubelets import Kubelets
+from steersman.sim.kubelet.node import Shape
+from steersman.sim.kubelet.plan import Settings
+
+__all__ = ["Kubelets", "Settings", "Shape"]

@@ -1,0 +1,134 @@
+"""What a container will do, since nothing is ever started: read off its command and the pod's annotations.
+
+Commands that a shell could not make more of are taken at their word (``true``, ``false``, ``sleep 5``,
+``exit 2``, and a ``sh -c`` of those); every other program runs for ever. Annotations of the pod, all below
+``sim.steersman.dev/``, say it outright and win:
+
+=================  =====================================================================================
+``runs``           how long its containers run, such as ``5``, ``90s`` or ``1h30m``; ``forever``
+``exit-code``      what they exit with then
+``never-ready``    its images cannot be pulled
+``ready``          ``false``: it runs, and is not ready; may be changed while it runs
+``start-delay``    how long its sandbox and images take
+``ready-delay``    how long a container takes from running to ready
+``shutdown``       how long a container takes to stop when asked to
+=================  =====================================================================================
+
+``runs`` and ``exit-code`` may name one container: ``sim.steersman.dev/runs.main``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import NamedTuple
+
+PREFIX = "sim.steersman.dev/"
+NEVER_READY = PREFIX + "never-ready"
+
+_SHELLS = ("sh", "bash", "ash", "dash")
+_SPAN = re.compile(r"(?:(\d+(?:\.\d+)?)(ms|s|m|h|d)?)")
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_ENDS = re.compile(r"\s*(;|&&|\|\||\n)\s*")
+
+
+class Behaviour(NamedTuple):
+    """How long a container runs, and what it exits with."""
+
+    lasts: float | None = None
+    """Seconds; None is for ever."""
+    code: int = 0
+
+
+FOREVER = Behaviour()
+
+
+def seconds(text: str) -> float | None:
+    """A span of time such as ``5``, ``250ms`` or ``1m30s``; None for what is none."""
+    text = text.strip()
+    total, at = 0.0, 0
+    for part in _SPAN.finditer(text):
+        if part.start() != at:
+            return None
+        total += float(part[1]) * _SECONDS[part[2] or "s"]
+        at = part.end()
+    return total if at == len(text) and text else None
+
+
+def span(annotations: Mapping[str, str], name: str, default: float) -> float:
+    """A span an annotation may set."""
+    said = seconds(annotations[PREFIX + name]) if PREFIX + name in annotations else None
+    return default if said is None else said
+
+
+def behaviour(
+    name: str,
+    command: tuple[str, ...],
+    annotations: Mapping[str, str],
+    unknown: Behaviour = FOREVER,
+) -> Behaviour:
+    """What the container of this name does; ``unknown`` is what a program does that we know nothing of."""
+    found = parse(command) or unknown
+    if not annotations:
+        return found
+    runs = annotations.get(f"{PREFIX}runs.{name}", annotations.get(PREFIX + "runs"))
+    code = annotations.get(f"{PREFIX}exit-code.{name}", annotations.get(PREFIX + "exit-code"))
+    if runs is not None:
+        found = found._replace(lasts=seconds(runs))
+    if code is not None and code.strip().isdigit():
+        # One that says how it ends does end.
+        lasts = found.lasts if runs is not None or found.lasts is not None else 0.0
+        found = Behaviour(lasts, int(code) & 255)
+    return found
+
+
+@lru_cache(maxsize=4096)
+def parse(command: tuple[str, ...]) -> Behaviour | None:
+    """What a command does; None where that cannot be told."""
+    if not command:
+        return None
+    program = command[0].rsplit("/", 1)[-1]
+    if program in _SHELLS and len(command) >= 3 and command[1].startswith("-") and command[1].endswith("c"):
+        return script(command[2])
+    return _statement((program, *command[1:]))
+
+
+def script(text: str) -> Behaviour | None:
+    """What a list of commands does, one after the other; None where one of them cannot be told."""
+    parts = _ENDS.split(text.strip())
+    lasted, code = 0.0, 0
+    for i in range(0, len(parts), 2):
+        link = parts[i - 1] if i else ";"
+        if (link == "&&" and code) or (link == "||" and not code):
+            continue
+        words = parts[i].split()
+        if not words:
+            continue
+        ended = _statement(tuple(words[1:] if words[0] == "exec" else words))
+        if ended is None:
+            return None
+        if ended.lasts is None:
+            return FOREVER
+        lasted, code = lasted + ended.lasts, ended.code
+        if words[0] in ("exit", "exec"):
+            break
+    return Behaviour(lasted, code)
+
+
+def _statement(words: tuple[str, ...]) -> Behaviour | None:
+    match words:
+        case ("true" | ":",) | ("echo" | "printf", *_):
+            return Behaviour(0.0, 0)
+        case ("false",):
+            return Behaviour(0.0, 1)
+        case ("sleep", "infinity" | "inf"):
+            return FOREVER
+        case ("sleep", *spans) if spans:
+            parts = [seconds(text) for text in spans]
+            return None if None in parts else Behaviour(sum(part or 0.0 for part in parts), 0)
+        case ("exit",):
+            return Behaviour(0.0, 0)
+        case ("exit", code) if code.isdigit():
+            return Behaviour(0.0, int(code) & 255)
+    return None

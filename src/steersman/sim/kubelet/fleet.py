@@ -1,0 +1,133 @@
+"""The nodes of a fleet of kubelets: who is up, and the heartbeats of them all."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+from msgspec.structs import replace
+
+from steersman.api.errors import AlreadyExists, ApiError, NotFound
+from steersman.api.generated import coordination_v1, load
+from steersman.api.generated import core_v1 as v1
+from steersman.api.scheme import Kind
+from steersman.client.api import Api
+from steersman.runtime.clock import Clock
+from steersman.sim.kubelet import node as nodes
+from steersman.sim.kubelet.plan import Settings
+
+NODES: Kind[v1.Node] = load("", "v1", "Node")
+LEASES: Kind[coordination_v1.Lease] = load("coordination.k8s.io", "v1", "Lease")
+STRIPE = 250
+"""How many nodes' leases are renewed one after the other."""
+
+
+class Machine:
+    """One node."""
+
+    __slots__ = ("address", "boots", "down", "lease", "name", "node", "number", "report", "timer", "wish")
+
+    def __init__(self, name: str, number: int) -> None:
+        self.name = name
+        self.number = number
+        self.address = nodes.address(number)
+        self.node: v1.Node | None = None
+        """As last seen; None where it is not there."""
+        self.lease: coordination_v1.Lease | None = None
+        self.down = False
+        self.boots = 0
+        self.report = False
+        """Whether its status should be written though nothing in it seems wrong."""
+        self.wish = ""
+        """What its annotation asked for last."""
+        self.timer: asyncio.TimerHandle | None = None
+
+    def cancel(self) -> None:
+        """Forget what was to happen to it."""
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
+
+
+class Heartbeats:
+    """Registers nodes, renews their leases and reports their status."""
+
+    def __init__(
+        self,
+        api: Api,
+        clock: Clock,
+        machines: Mapping[str, Machine],
+        settings: Settings,
+        shape: nodes.Shape,
+        registers: bool,
+    ) -> None:
+        self._api = api
+        self._clock = clock
+        self._machines = machines
+        self._settings = settings
+        self._shape = shape
+        self._registers = registers
+
+    async def register(self) -> None:
+        """Create the Node objects that are not there."""
+        if not self._registers:
+            return
+        for machine in self._machines.values():
+            now = self._clock.now().replace(microsecond=0)
+            body = nodes.node(machine.name, machine.number, self._shape, now)
+            try:
+                machine.node = await self._api.create(NODES, "", body)
+            except AlreadyExists:
+                continue
+
+    def start(self, group: asyncio.TaskGroup) -> None:
+        """Let hearts beat: a few tasks for all of them."""
+        machines = list(self._machines.values())
+        stripes = -(-len(machines) // STRIPE)
+        for i in range(stripes):
+            group.create_task(self._beat(machines[i::stripes]), name=f"heartbeats-{i}")
+
+    async def report(self, machine: Machine) -> None:
+        """Write a node's status."""
+        found = machine.node
+        if found is None:
+            return
+        now = self._clock.now().replace(microsecond=0)
+        body = nodes.reported(found, now, machine.boots)
+        machine.node = await self._api.update_status(NODES, "", machine.name, body)
+        machine.report = False
+
+    async def _beat(self, machines: list[Machine]) -> None:
+        interval = self._settings.lease_interval
+        every = max(1, round(self._settings.status_interval / interval))
+        beats = 0
+        while True:
+            for machine in machines:
+                if machine.down or machine.node is None:
+                    continue
+                try:
+                    await self._renew(machine)
+                    if beats and beats % every == 0:
+                        await self.report(machine)
+                except ApiError:
+                    continue  # the next beat comes soon
+            beats += 1
+            await asyncio.sleep(interval)
+
+    async def _renew(self, machine: Machine) -> None:
+        now, name = self._clock.now(), machine.name
+        # A MicroTime without a fraction is written without one, which a real server refuses.
+        now = now if now.microsecond else now.replace(microsecond=1)
+        known, machine.lease = machine.lease, None
+        if known is None:
+            uid = machine.node.metadata.uid if machine.node is not None else ""
+            try:
+                machine.lease = await self._api.create(LEASES, nodes.LEASES, nodes.lease(name, uid, now))
+                return
+            except AlreadyExists:
+                known = await self._api.get(LEASES, nodes.LEASES, name)
+        body = replace(known, spec=replace(known.spec, holderIdentity=name, renewTime=now))
+        try:
+            machine.lease = await self._api.update(LEASES, nodes.LEASES, name, body)
+        except NotFound:
+            return

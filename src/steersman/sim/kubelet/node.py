@@ -1,0 +1,131 @@
+"""What a kubelet says of its node: the Node object, its conditions, its lease. Pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from types import MappingProxyType
+
+from msgspec.structs import replace
+
+from steersman.api.generated import core_v1 as v1
+from steersman.api.generated.coordination_v1 import Lease, LeaseSpec
+from steersman.api.generated.meta_v1 import ObjectMeta, OwnerReference
+
+STATE = "sim.steersman.dev/state"
+"""An annotation of a Node: ``failed`` makes its kubelet fall silent, ``rebooting`` lets it reboot once."""
+LEASES = "kube-node-lease"
+LEASE_SECONDS = 40
+VERSION = "v1.36.0-sim"
+
+_ROOM: Mapping[str, str] = MappingProxyType(
+    {"cpu": "64", "memory": "256Gi", "ephemeral-storage": "1Ti", "pods": "1000"}
+)
+_PRESSURES = (
+    ("MemoryPressure", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+    ("DiskPressure", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+    ("PIDPressure", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What nodes are like."""
+
+    room: Mapping[str, str] = field(default_factory=lambda: _ROOM)
+    """Capacity, all of it allocatable."""
+    zones: tuple[str, ...] = ()
+    """Nodes are dealt to these in turn."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[v1.Taint, ...] = ()
+
+
+def address(number: int) -> str:
+    """The address of the n-th node."""
+    return f"172.{16 + (number >> 16 & 15)}.{number >> 8 & 255}.{number & 255}"
+
+
+def node(name: str, number: int, shape: Shape, now: datetime) -> v1.Node:
+    """The Node object as a kubelet registers it, ready at once."""
+    labels = {
+        "beta.kubernetes.io/arch": "amd64",
+        "beta.kubernetes.io/os": "linux",
+        "kubernetes.io/arch": "amd64",
+        "kubernetes.io/hostname": name,
+        "kubernetes.io/os": "linux",
+    }
+    if shape.zones:
+        labels["topology.kubernetes.io/zone"] = shape.zones[(number - 1) % len(shape.zones)]
+    room = dict(shape.room)
+    return v1.Node(
+        metadata=ObjectMeta(name=name, labels={**labels, **shape.labels}),
+        spec=v1.NodeSpec(taints=shape.taints, providerID=f"sim://{name}"),
+        status=v1.NodeStatus(
+            capacity=room,
+            allocatable=room,
+            addresses=(
+                v1.NodeAddress(type="InternalIP", address=address(number)),
+                v1.NodeAddress(type="Hostname", address=name),
+            ),
+            conditions=conditions((), now),
+            daemonEndpoints=v1.NodeDaemonEndpoints(kubeletEndpoint=v1.DaemonEndpoint(Port=10250)),
+            nodeInfo=v1.NodeSystemInfo(
+                architecture="amd64",
+                operatingSystem="linux",
+                kernelVersion="simulated",
+                osImage="simulated",
+                containerRuntimeVersion="sim://1",
+                kubeletVersion=VERSION,
+                machineID=name,
+                systemUUID=name,
+                bootID=f"{name}-0",
+            ),
+        ),
+    )
+
+
+def conditions(old: tuple[v1.NodeCondition, ...], now: datetime) -> tuple[v1.NodeCondition, ...]:
+    """A healthy node's conditions; those others keep stay."""
+    known = {condition.type: condition for condition in old}
+
+    def made(type_: str, status: str, reason: str, message: str) -> v1.NodeCondition:
+        was = known.pop(type_, None)
+        since = was.lastTransitionTime if was is not None and was.status == status else now
+        return v1.NodeCondition(
+            type=type_,
+            status=status,
+            reason=reason,
+            message=message,
+            lastHeartbeatTime=now,
+            lastTransitionTime=since,
+        )
+
+    ours = [made(type_, "False", reason, message) for type_, reason, message in _PRESSURES]
+    ours.append(made("Ready", "True", "KubeletReady", "kubelet is posting ready status"))
+    return (*ours, *known.values())
+
+
+def is_ready(found: v1.Node) -> bool:
+    """Whether the API says of the node that it is ready."""
+    return any(each.type == "Ready" and each.status == "True" for each in found.status.conditions)
+
+
+def reported(found: v1.Node, now: datetime, boots: int) -> v1.Node:
+    """The Node with its status as the kubelet reports it now."""
+    status = found.status
+    info = status.nodeInfo
+    if boots:
+        info = replace(info, bootID=f"{found.metadata.name}-{boots}")
+    return replace(
+        found, status=replace(status, conditions=conditions(status.conditions, now), nodeInfo=info)
+    )
+
+
+def lease(name: str, uid: str, now: datetime) -> Lease:
+    """A node's lease, new."""
+    owner = OwnerReference(apiVersion="v1", kind="Node", name=name, uid=uid)
+    return Lease(
+        metadata=ObjectMeta(name=name, namespace=LEASES, ownerReferences=(owner,)),
+        spec=LeaseSpec(holderIdentity=name, leaseDurationSeconds=LEASE_SECONDS, renewTime=now),
+    )
