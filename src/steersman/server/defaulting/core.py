@@ -2,15 +2,43 @@
 
 from __future__ import annotations
 
+import re
+from base64 import b64encode
+from collections.abc import Mapping
+
 from steersman.api.generated import core_v1 as v1
-from steersman.server.defaulting.filling import each, put, unset, zero
+from steersman.api.kinds import EMPTY
+from steersman.server.defaulting.filling import Malformed, amounts, each, put, unset, zero
 
 NAME_LABEL = "kubernetes.io/metadata.name"
 """Every namespace is labelled with its own name, so that selectors can name it."""
 
+_is_base64 = re.compile("[A-Za-z0-9+/]*={0,2}").fullmatch
+_not_base64 = re.compile("[^A-Za-z0-9+/]").search
+
 
 def secret(obj: v1.Secret) -> v1.Secret:
+    """What was written as plain text is kept like everything else."""
+    _readable(obj.data)
+    if obj.stringData:
+        plain = {key: b64encode(value.encode()).decode() for key, value in obj.stringData.items()}
+        obj = put(obj, data={**obj.data, **plain}, stringData=EMPTY)
     return zero(obj, type="Opaque")
+
+
+def config_map(obj: v1.ConfigMap) -> v1.ConfigMap:
+    _readable(obj.binaryData)
+    return obj
+
+
+def _readable(data: Mapping[str, str]) -> None:
+    """Raises `Malformed` for data that is not base64."""
+    for value in data.values():
+        text = value.replace("\n", "").replace("\r", "") if "\n" in value else value
+        if len(text) % 4 or not _is_base64(text):
+            wrong = _not_base64(text)
+            where = wrong.start() if wrong is not None and text[wrong.start()] != "=" else len(text) // 4 * 4
+            raise Malformed(f"illegal base64 data at input byte {where}")
 
 
 def namespace(obj: v1.Namespace) -> v1.Namespace:
@@ -21,8 +49,19 @@ def namespace(obj: v1.Namespace) -> v1.Namespace:
 
 
 def node(obj: v1.Node) -> v1.Node:
-    status = obj.status
-    return put(obj, status=zero(status, allocatable=status.capacity)) if status.capacity else obj
+    status = put(
+        obj.status,
+        capacity=amounts(obj.status.capacity),
+        allocatable=amounts(obj.status.allocatable),
+    )
+    status = zero(status, allocatable=status.capacity) if status.capacity else status
+    spec = obj.spec
+    # The two say the same, the first of several in either.
+    if spec.podCIDR and not spec.podCIDRs:
+        spec = put(spec, podCIDRs=(spec.podCIDR,))
+    elif spec.podCIDRs and spec.podCIDR != spec.podCIDRs[0]:
+        spec = put(spec, podCIDR=spec.podCIDRs[0])
+    return put(obj, spec=spec, status=status)
 
 
 def service(obj: v1.Service) -> v1.Service:
@@ -42,8 +81,48 @@ def service(obj: v1.Service) -> v1.Service:
         spec = unset(spec, internalTrafficPolicy="Cluster")
     if spec.type == "LoadBalancer":
         spec = unset(spec, allocateLoadBalancerNodePorts=True)
+    if spec.clusterIP and not spec.clusterIPs:
+        # Clients from before there were several know only the first.
+        spec = put(spec, clusterIPs=(spec.clusterIP,))
     return put(obj, spec=spec)
 
 
 def _service_port(port: v1.ServicePort) -> v1.ServicePort:
     return zero(port, protocol="TCP", targetPort=port.port)
+
+
+def endpoints(obj: v1.Endpoints) -> v1.Endpoints:
+    return put(obj, subsets=each(obj.subsets, _subset))
+
+
+def _subset(subset: v1.EndpointSubset) -> v1.EndpointSubset:
+    return put(subset, ports=each(subset.ports, lambda port: zero(port, protocol="TCP")))
+
+
+def quota(obj: v1.ResourceQuota) -> v1.ResourceQuota:
+    return put(obj, spec=put(obj.spec, hard=amounts(obj.spec.hard)))
+
+
+def limit_range(obj: v1.LimitRange) -> v1.LimitRange:
+    limits = obj.spec.limits
+    return obj if limits is None else put(obj, spec=put(obj.spec, limits=each(limits, _limit)))
+
+
+def _limit(item: v1.LimitRangeItem) -> v1.LimitRangeItem:
+    """Where a container's limits are bounded, the bounds are what it has where it does not say."""
+    item = put(
+        item,
+        **{
+            name: amounts(getattr(item, name))
+            for name in ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio")
+        },
+    )
+    if item.type != "Container":
+        return item
+    default = {**item.max, **item.default}
+    request = {**item.min, **default, **item.defaultRequest}
+    return put(
+        item,
+        default=item.default if default == item.default else default,
+        defaultRequest=item.defaultRequest if request == item.defaultRequest else request,
+    )

@@ -1,15 +1,25 @@
-"""The two ways a field can be missing, and how to fill it without copying what is whole."""
+"""The ways a field can be missing, and how to fill it without copying what is whole."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import lru_cache
 from operator import is_
 from typing import Any, TypeVar
 
 import msgspec
 
+from steersman.api.generated.base import Quantity as Amount
+from steersman.api.quantity import Quantity
+
 S = TypeVar("S", bound=msgspec.Struct)
 T = TypeVar("T")
+
+_MILLI = 10**6
+
+
+class Malformed(ValueError):
+    """A value that cannot be read at all, so that the object is none of its kind."""
 
 
 def unset(obj: S, **defaults: Any) -> S:
@@ -41,3 +51,31 @@ def each(items: tuple[T, ...], turn: Callable[[T], T]) -> tuple[T, ...]:
 def maybe(value: T | None, turn: Callable[[T], T]) -> T | None:
     """What is there, filled."""
     return None if value is None else turn(value)
+
+
+# -- amounts ----------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=4096)
+def amount(value: Amount) -> str:
+    """An amount as the server writes it. Raises `Malformed` for what is none."""
+    try:
+        return str(Quantity.parse(value))
+    except ValueError as error:
+        raise Malformed(str(error).partition(": ")[2]) from None
+
+
+@lru_cache(maxsize=4096)
+def _rounded(value: Amount) -> str:
+    """The same in whole thousandths, which is the finest that resources are counted in."""
+    text = amount(value)
+    exact = Quantity.parse(text)
+    if exact.nanos % _MILLI:
+        return str(Quantity(exact.milli() * _MILLI, exact.format))
+    return text
+
+
+def amounts(given: Mapping[str, Amount]) -> Mapping[str, Amount]:
+    """Amounts of resources as the server writes them; the same map where they are written so already."""
+    changes = {name: text for name, value in given.items() if (text := _rounded(value)) != value}
+    return {**given, **changes} if changes else given

@@ -8,12 +8,19 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from steersman.api.generated import core_v1 as v1
-from steersman.server.defaulting.filling import each, maybe, put, unset, zero
+from steersman.server.defaulting.filling import amounts, each, maybe, put, unset, zero
+from steersman.server.defaulting.levels import pod_level
+from steersman.server.defaulting.volumes import pull_policy, volume
 
 _RECENT = 256
 _recent: dict[int, tuple[v1.PodSpec, v1.PodSpec]] = {}
 """By the identity of a spec as given: that spec (so the identity stays taken) and what was made of it."""
+
+_NO_CONTEXT = v1.PodSecurityContext()
+_NO_RESOURCES = v1.ResourceRequirements()
 
 
 def pod(obj: v1.Pod) -> v1.Pod:
@@ -25,7 +32,7 @@ def pod(obj: v1.Pod) -> v1.Pod:
         if len(_recent) >= _RECENT:
             del _recent[next(iter(_recent))]
         _recent[id(given)] = known = (given, spec)
-    return put(obj, spec=known[1])
+    return obj if known[1] is given else replace(obj, spec=known[1])
 
 
 def template(obj: v1.PodTemplate) -> v1.PodTemplate:
@@ -39,39 +46,55 @@ def template_spec(obj: v1.PodTemplateSpec) -> v1.PodTemplateSpec:
 
 def pod_spec(spec: v1.PodSpec) -> v1.PodSpec:
     """What pods and templates have in common."""
-    spec = zero(spec, dnsPolicy="ClusterFirst", restartPolicy="Always", schedulerName="default-scheduler")
-    spec = unset(spec, securityContext=v1.PodSecurityContext(), terminationGracePeriodSeconds=30)
-    return put(
-        spec,
-        containers=each(spec.containers, _container),
-        initContainers=each(spec.initContainers, _container),
-        ephemeralContainers=each(spec.ephemeralContainers, _container),
-        volumes=each(spec.volumes, _volume),
+    changes: dict[str, Any] = {}
+    if not spec.dnsPolicy:
+        changes["dnsPolicy"] = "ClusterFirst"
+    if not spec.restartPolicy:
+        changes["restartPolicy"] = "Always"
+    if not spec.schedulerName:
+        changes["schedulerName"] = "default-scheduler"
+    if spec.securityContext is None:
+        changes["securityContext"] = _NO_CONTEXT
+    if spec.terminationGracePeriodSeconds is None:
+        changes["terminationGracePeriodSeconds"] = 30
+    containers = each(spec.containers, _container)
+    if containers is not spec.containers:
+        changes["containers"] = containers
+    if spec.initContainers:
+        changes["initContainers"] = each(spec.initContainers, _container)
+    if spec.ephemeralContainers:
+        changes["ephemeralContainers"] = each(spec.ephemeralContainers, _container)
+    if spec.volumes:
+        changes["volumes"] = each(spec.volumes, volume)
+    if spec.overhead:
+        changes["overhead"] = amounts(spec.overhead)
+    if spec.resources is not None:
+        changes["resources"] = requirements(spec.resources)
+    if spec.serviceAccountName != spec.serviceAccount:
         # Set with either name, read with both.
-        serviceAccountName=spec.serviceAccountName or spec.serviceAccount,
-        serviceAccount=spec.serviceAccountName or spec.serviceAccount,
-    )
+        account = spec.serviceAccountName or spec.serviceAccount
+        changes["serviceAccountName"] = changes["serviceAccount"] = account
+    return put(spec, **changes) if changes else spec
 
 
 def _pod_only(spec: v1.PodSpec) -> v1.PodSpec:
-    spec = unset(spec, enableServiceLinks=True)
-    spec = put(
-        spec,
-        containers=each(spec.containers, _requested),
-        initContainers=each(spec.initContainers, _requested),
-    )
-    if spec.hostNetwork:
-        spec = put(
-            spec,
-            containers=each(spec.containers, _on_host),
-            initContainers=each(spec.initContainers, _on_host),
-        )
-    return spec
+    if spec.enableServiceLinks is None:
+        spec = replace(spec, enableServiceLinks=True)
+    for name in ("containers", "initContainers"):
+        members: tuple[v1.Container, ...] = getattr(spec, name)
+        filled = each(members, _requested)
+        if spec.hostNetwork:
+            filled = each(filled, _on_host)
+        if filled is not members:
+            spec = replace(spec, **{name: filled})
+    return spec if spec.resources is None else pod_level(spec, spec.resources)
 
 
 def _requested(container: v1.Container) -> v1.Container:
     """Where only a limit is given, it is the request too."""
     resources = container.resources
+    if not resources.limits:
+        return container
     missing = {name: limit for name, limit in resources.limits.items() if name not in resources.requests}
     if not missing:
         return container
@@ -82,36 +105,57 @@ def _on_host(container: v1.Container) -> v1.Container:
     return put(container, ports=each(container.ports, lambda port: zero(port, hostPort=port.containerPort)))
 
 
+def requirements(resources: v1.ResourceRequirements) -> v1.ResourceRequirements:
+    """Requests and limits, written the server's way."""
+    return put(resources, limits=amounts(resources.limits), requests=amounts(resources.requests))
+
+
 def _container(container: Any) -> Any:
-    container = zero(
-        container,
-        imagePullPolicy=pull_policy(container.image),
-        terminationMessagePath="/dev/termination-log",
-        terminationMessagePolicy="File",
-    )
-    return put(
-        container,
-        ports=each(container.ports, lambda port: zero(port, protocol="TCP")),
-        env=each(container.env, _env),
-        livenessProbe=maybe(container.livenessProbe, _probe),
-        readinessProbe=maybe(container.readinessProbe, _probe),
-        startupProbe=maybe(container.startupProbe, _probe),
-        lifecycle=maybe(container.lifecycle, _lifecycle),
-    )
+    changes: dict[str, Any] = {}
+    if not container.imagePullPolicy:
+        changes["imagePullPolicy"] = pull_policy(container.image)
+    if not container.terminationMessagePath:
+        changes["terminationMessagePath"] = "/dev/termination-log"
+    if not container.terminationMessagePolicy:
+        changes["terminationMessagePolicy"] = "File"
+    if container.ports:
+        changes["ports"] = each(container.ports, _port)
+    if container.env:
+        changes["env"] = each(container.env, _env)
+    resources = container.resources
+    if resources.limits or resources.requests:
+        changes["resources"] = requirements(resources)
+    for name in _PROBES:
+        probe = getattr(container, name)
+        if probe is not None:
+            changes[name] = _probe(probe)
+    if container.lifecycle is not None:
+        changes["lifecycle"] = _lifecycle(container.lifecycle)
+    return put(container, **changes) if changes else container
 
 
-def pull_policy(image: str) -> str:
-    """Always for ``latest``, said or implied; otherwise once is enough."""
-    rest, _, digest = image.partition("@")
-    tag = rest.rpartition("/")[2].partition(":")[2]
-    return "Always" if tag == "latest" or not (tag or digest) else "IfNotPresent"
+_PROBES = ("livenessProbe", "readinessProbe", "startupProbe")
+
+
+def _port(port: v1.ContainerPort) -> v1.ContainerPort:
+    return port if port.protocol else replace(port, protocol="TCP")
 
 
 def _env(variable: v1.EnvVar) -> v1.EnvVar:
     source = variable.valueFrom
-    if source is None or source.fieldRef is None:
+    if source is None:
         return variable
-    return put(variable, valueFrom=put(source, fieldRef=zero(source.fieldRef, apiVersion="v1")))
+    source = put(
+        source,
+        fieldRef=maybe(source.fieldRef, lambda ref: zero(ref, apiVersion="v1")),
+        fileKeyRef=maybe(source.fileKeyRef, lambda ref: unset(ref, optional=False)),
+        resourceFieldRef=maybe(source.resourceFieldRef, _resource_field),
+    )
+    return put(variable, valueFrom=source)
+
+
+def _resource_field(ref: v1.ResourceFieldSelector) -> v1.ResourceFieldSelector:
+    return put(ref, divisor=amounts({"divisor": ref.divisor})["divisor"])
 
 
 def _probe(probe: v1.Probe) -> v1.Probe:
@@ -134,58 +178,3 @@ def _lifecycle(lifecycle: v1.Lifecycle) -> v1.Lifecycle:
 
 def _handler(handler: v1.LifecycleHandler) -> v1.LifecycleHandler:
     return put(handler, httpGet=maybe(handler.httpGet, _http))
-
-
-# -- volumes ----------------------------------------------------------------------------------
-
-_READABLE = 0o644
-
-
-def _volume(volume: v1.Volume) -> v1.Volume:
-    if all(getattr(volume, name) is None for name in _SOURCES):
-        return put(volume, emptyDir=v1.EmptyDirVolumeSource())
-    return put(
-        volume,
-        secret=maybe(volume.secret, lambda source: unset(source, defaultMode=_READABLE)),
-        configMap=maybe(volume.configMap, lambda source: unset(source, defaultMode=_READABLE)),
-        downwardAPI=maybe(volume.downwardAPI, _downward),
-        projected=maybe(volume.projected, _projected),
-        hostPath=maybe(volume.hostPath, lambda source: unset(source, type="")),
-        image=maybe(volume.image, lambda source: zero(source, pullPolicy=pull_policy(source.reference))),
-        ephemeral=maybe(volume.ephemeral, _ephemeral),
-    )
-
-
-_SOURCES = tuple(name for name in v1.Volume.__struct_fields__ if name != "name")
-
-
-def _downward(source: v1.DownwardAPIVolumeSource) -> v1.DownwardAPIVolumeSource:
-    return put(unset(source, defaultMode=_READABLE), items=each(source.items, _file))
-
-
-def _file(file: v1.DownwardAPIVolumeFile) -> v1.DownwardAPIVolumeFile:
-    return put(file, fieldRef=maybe(file.fieldRef, lambda ref: zero(ref, apiVersion="v1")))
-
-
-def _projected(source: v1.ProjectedVolumeSource) -> v1.ProjectedVolumeSource:
-    return put(
-        unset(source, defaultMode=_READABLE),
-        sources=maybe(source.sources, lambda sources: each(sources, _projection)),
-    )
-
-
-def _projection(source: v1.VolumeProjection) -> v1.VolumeProjection:
-    return put(
-        source,
-        serviceAccountToken=maybe(
-            source.serviceAccountToken, lambda token: unset(token, expirationSeconds=3600)
-        ),
-        downwardAPI=maybe(source.downwardAPI, lambda api: put(api, items=each(api.items, _file))),
-    )
-
-
-def _ephemeral(source: v1.EphemeralVolumeSource) -> v1.EphemeralVolumeSource:
-    claim = source.volumeClaimTemplate
-    if claim is None:
-        return source
-    return put(source, volumeClaimTemplate=put(claim, spec=unset(claim.spec, volumeMode="Filesystem")))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from steersman.api.generated import apps_v1, batch_v1
 from steersman.api.generated import core_v1 as v1
-from steersman.server.defaulting.filling import maybe, put, unset, zero
+from steersman.server.defaulting.filling import each, maybe, put, unset, zero
 from steersman.server.defaulting.pods import template_spec
+from steersman.server.defaulting.volumes import claim_spec
 
 _NO_LIMIT = 2**31 - 1
 
@@ -62,8 +63,15 @@ def stateful_set(obj: apps_v1.StatefulSet) -> apps_v1.StatefulSet:
             updateStrategy=strategy,
             persistentVolumeClaimRetentionPolicy=zero(kept, whenDeleted="Retain", whenScaled="Retain"),
             template=template_spec(spec.template),
+            volumeClaimTemplates=each(spec.volumeClaimTemplates, _claim_template),
         ),
     )
+
+
+def _claim_template(template: v1.NestedPersistentVolumeClaim) -> v1.NestedPersistentVolumeClaim:
+    """A claim like any other, which says what it is since it is not where claims are."""
+    filled: v1.NestedPersistentVolumeClaim = zero(template, apiVersion="v1", kind="PersistentVolumeClaim")
+    return put(filled, spec=claim_spec(filled.spec), status=zero(filled.status, phase="Pending"))
 
 
 def job(obj: batch_v1.Job) -> batch_v1.Job:
@@ -85,7 +93,22 @@ def job_spec(spec: batch_v1.JobSpec) -> batch_v1.JobSpec:
         podReplacementPolicy="TerminatingOrFailed" if spec.podFailurePolicy is None else "Failed",
         manualSelector=False,
     )
-    return put(spec, template=template_spec(spec.template))
+    return put(_failure_policy(spec), template=template_spec(spec.template))
+
+
+def _failure_policy(spec: batch_v1.JobSpec) -> batch_v1.JobSpec:
+    """A rule about a condition means that it is true, where it does not say."""
+    policy = spec.podFailurePolicy
+    if policy is None or not policy.rules:
+        return spec
+    return put(spec, podFailurePolicy=put(policy, rules=each(policy.rules, _failure_rule)))
+
+
+def _failure_rule(rule: batch_v1.PodFailurePolicyRule) -> batch_v1.PodFailurePolicyRule:
+    patterns = maybe(
+        rule.onPodConditions, lambda given: each(given, lambda pattern: zero(pattern, status="True"))
+    )
+    return put(rule, onPodConditions=patterns)
 
 
 def cron_job(obj: batch_v1.CronJob) -> batch_v1.CronJob:
@@ -93,5 +116,6 @@ def cron_job(obj: batch_v1.CronJob) -> batch_v1.CronJob:
     spec = unset(spec, suspend=False, successfulJobsHistoryLimit=3, failedJobsHistoryLimit=1)
     made = spec.jobTemplate
     # A template of a Job is no Job: only its pod template is filled in.
-    made = put(made, spec=put(made.spec, template=template_spec(made.spec.template)))
+    filled = put(_failure_policy(made.spec), template=template_spec(made.spec.template))
+    made = put(made, spec=filled)
     return put(obj, spec=put(spec, jobTemplate=made))

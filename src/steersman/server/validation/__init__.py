@@ -11,48 +11,52 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
 from steersman.server.problems import FieldProblem
 from steersman.server.validation import metadata, text
 from steersman.server.validation.found import Found
 
-__all__ = ["Rules", "rules_for", "validate_create", "validate_update"]
+__all__ = ["PLAIN", "Rules", "rules_for", "validate_create", "validate_update"]
 
 Check: TypeAlias = Callable[[Found, Any], None]
 Change: TypeAlias = Callable[[Found, Any, Any], None]
+
+NONE: Mapping[str, Change] = MappingProxyType({})
 
 
 class Rules:
     """The rules of one kind. Each answers with what is wrong; nothing is the usual answer."""
 
-    __slots__ = ("_bare", "_changes", "_create", "_namespaced")
+    __slots__ = ("_bare", "_changes", "_create")
 
     def __init__(
-        self, namespaced: bool, create: Check | None, changes: Mapping[str, Change], *, bare: bool = False
+        self, create: Check | None = None, changes: Mapping[str, Change] = NONE, *, bare: bool = False
     ) -> None:
         """``changes`` are by subresource; ``""`` is the object itself.
 
         ``bare`` is a kind whose check of new objects leaves their metadata to the server.
         """
-        self._namespaced = namespaced
         self._create = create
         self._changes = changes
-        self._bare = bare or create is None
+        self._bare = bare
 
-    def create(self, obj: Any) -> list[FieldProblem]:
+    def create(self, obj: Any, *, namespaced: bool) -> list[FieldProblem]:
         """A new object."""
         found = Found()
-        if self._create is not None:
+        if self._create is None:
+            metadata.check(found, obj.metadata, namespaced=namespaced, kube=False)
+        else:
             self._create(found, obj)
-        if self._bare and not found:
-            metadata.check(found, obj.metadata, text.segment, namespaced=self._namespaced, kube=False)
+            if self._bare and not found:
+                metadata.check(found, obj.metadata, text.segment, namespaced=namespaced, kube=False)
         return found
 
-    def update(self, new: Any, old: Any, subresource: str = "") -> list[FieldProblem]:
+    def update(self, new: Any, old: Any, subresource: str = "", *, namespaced: bool) -> list[FieldProblem]:
         """An object in another's place."""
         found = Found()
-        metadata.common(found, new.metadata, old.metadata, namespaced=self._namespaced)
+        metadata.common(found, new.metadata, old.metadata, namespaced=namespaced)
         change = self._changes.get(subresource)
         if change is not None:
             change(found, new, old)
@@ -103,7 +107,6 @@ _ROWS: Mapping[tuple[str, str], _Row] = {
         "admission", "binding", "binding_update"
     ),
     ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"): _Row("webhooks"),
-    ("apiextensions.k8s.io", "CustomResourceDefinition"): _Row("definitions", status="status"),
     ("apps", "ControllerRevision"): _Row("stateful", "revision", "revision_update"),
     ("apps", "DaemonSet"): _Row("apps", "daemon_set", "daemon_set_update", "counts.daemon_set"),
     ("apps", "Deployment"): _Row("apps", "deployment", "deployment_update", "counts.deployment"),
@@ -153,16 +156,19 @@ _OLDER = {
 _BARE = frozenset({("", "Event"), ("policy", "PodDisruptionBudget")})
 
 
+PLAIN = Rules()
+"""For kinds that have no rules of their own."""
+
+
 @cache
-def rules_for(group: str, kind: str, *, version: str = "", namespaced: bool = True) -> Rules:
+def rules_for(group: str, kind: str, version: str = "v1") -> Rules:
     """The rules of a kind."""
     row = _OLDER.get((group, version, kind)) or _ROWS.get((group, kind))
     if row is None:
-        return Rules(namespaced, None, {})
+        return PLAIN
     names = (("", row.update), ("status", row.status), *row.others)
     changes = {subresource: _function(row.module, name) for subresource, name in names if name}
-    create = _function(row.module, row.create)
-    return Rules(namespaced, create, changes, bare=(group, kind) in _BARE)
+    return Rules(_function(row.module, row.create), changes, bare=(group, kind) in _BARE)
 
 
 def _function(module: str, name: str) -> Any:
@@ -172,11 +178,11 @@ def _function(module: str, name: str) -> Any:
 
 def validate_create(group: str, kind: str, obj: Any, *, namespaced: bool = True) -> list[FieldProblem]:
     """What is wrong with a new object of a kind."""
-    return rules_for(group, kind, namespaced=namespaced).create(obj)
+    return rules_for(group, kind).create(obj, namespaced=namespaced)
 
 
 def validate_update(
     group: str, kind: str, new: Any, old: Any, *, subresource: str = "", namespaced: bool = True
 ) -> list[FieldProblem]:
     """What is wrong with putting one object in another's place."""
-    return rules_for(group, kind, namespaced=namespaced).update(new, old, subresource)
+    return rules_for(group, kind).update(new, old, subresource, namespaced=namespaced)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from steersman.api.generated import core_v1 as v1
-from steersman.api.generated.base import Quantity as Amount
 from steersman.api.generated.meta_v1 import ObjectMeta
-from steersman.api.quantity import Quantity
+from steersman.server.defaulting.levels import aggregated
 from steersman.server.validation import addresses, amounts, text
 from steersman.server.validation import metadata as meta
 from steersman.server.validation.found import Found, fields
@@ -227,8 +226,7 @@ def _resources(found: Found, path: str, spec: v1.PodSpec, given: v1.ResourceRequ
     if given.claims:
         found.forbidden(f"{path}.claims", "claims may not be set for Resources at pod-level")
     amounts.requirements(found, path, given.limits, given.requests, amounts.pod_resource)
-    asked = requested(spec)
-    for name, total in asked.items():
+    for name, total in aggregated(spec, lambda container: container.requests).items():
         if name in given.requests and total > amounts.quantity(given.requests[name]):
             whole = str(amounts.quantity(given.requests[name]))
             least = f"must be greater than or equal to aggregate container requests of {total}"
@@ -239,34 +237,3 @@ def _resources(found: Found, path: str, spec: v1.PodSpec, given: v1.ResourceRequ
                 most = f"must be less than or equal to pod limits of {amounts.quantity(given.limits[name])}"
                 at = f"{path}.containers[{i}][{name}].limits"
                 found.invalid(at, str(amounts.quantity(limit)), most)
-
-
-def requested(spec: v1.PodSpec) -> dict[str, Quantity]:
-    """What a pod's containers ask for at most at any time: sidecars stay, other init containers go."""
-    total: dict[str, Quantity] = {}
-    for container in spec.containers:
-        _add(total, container.resources.requests)
-    most: dict[str, Quantity] = {}
-    sidecars: dict[str, Quantity] = {}
-    for container in spec.initContainers:
-        requests = container.resources.requests
-        if container.restartPolicy == "Always":
-            _add(total, requests)
-            _add(sidecars, requests)
-            now = dict(sidecars)
-        else:
-            now = dict(sidecars)
-            _add(now, requests)
-        for name, amount in now.items():
-            if name not in most or amount > most[name]:
-                most[name] = amount
-    for name, amount in most.items():
-        if name not in total or amount > total[name]:
-            total[name] = amount
-    return total
-
-
-def _add(total: dict[str, Quantity], more: Mapping[str, Amount]) -> None:
-    for name, amount in more.items():
-        exact = amounts.quantity(amount)
-        total[name] = total[name] + exact if name in total else exact
