@@ -31,6 +31,7 @@ RUN = Verb("run", "manage a cluster: a drop-in for kube-controller-manager")
 VERBS = (
     RUN,
     Verb("demo", "watch a Deployment live through ten minutes, in a blink, with no cluster"),
+    Verb("snapshot", "save the data directory of an embedded server to a file, and restore it"),
     Verb("version", "show the version"),
 )
 

@@ -32,11 +32,15 @@ def path(namespace: str, name: str) -> str:
 class Store:
     """All objects of one server, and the counter that orders their changes."""
 
-    def __init__(self, *, history: int = HISTORY, revision: int = 1) -> None:
-        """``revision`` is what the store starts at: a fresh one at 1, since 0 means "any" on the wire."""
+    def __init__(self, *, history: int = HISTORY, revision: int = 1, floor: int = 0) -> None:
+        """``revision`` is what the store starts at: a fresh one at 1, since 0 means "any" on the wire.
+
+        A store that goes on from a disk knows no changes up to ``floor``.
+        """
         self.revision = revision
         """Of the last write."""
         self.history = history
+        self.floor = floor
         self.taps: list[Tap] = []
         self._tables: dict[str, Table] = {}
 
@@ -58,7 +62,7 @@ class Store:
 
     def fork(self) -> Store:
         """The same state to go on from separately: objects are shared, watchers and taps stay behind."""
-        fork = Store(history=self.history, revision=self.revision)
+        fork = Store(history=self.history, revision=self.revision, floor=self.floor)
         for name, table in self._tables.items():
             fork._tables[name] = table._fork(fork)
         return fork
@@ -73,7 +77,7 @@ class Table:
         self._store = store
         self._objects: dict[str, Any] = {}
         self._log: list[Commit] = []
-        self._floor = 0
+        self._floor = store.floor
         """Every change after this revision is in the log."""
         self._order: list[str] = []
         """Keys in order; may hold dead ones, and lacks those in `_fresh`."""
@@ -100,6 +104,11 @@ class Table:
         last = with_version(old, self._store.version)
         self._commit(EventType.DELETED, key, last, old)
         return last
+
+    def load(self, objects: Mapping[str, Any]) -> None:
+        """Fill an empty table with what is not news: objects as they were written before."""
+        self._objects = dict(objects)
+        self._order = sorted(self._objects)
 
     def recast(self, make: Callable[[Any], Any]) -> None:
         """Put others in place of all objects: not they have changed, but what they are read as."""
