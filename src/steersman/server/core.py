@@ -170,6 +170,16 @@ class Server:
 
     # -- objects that go by themselves --------------------------------------------------------
 
+    def renew(self, resource: Resource) -> None:
+        """Let the objects of a resource live their whole time from now, as etcd does when it starts again."""
+        ttl, table = resource.strategy.ttl, self.table(resource)
+        if ttl is not None:
+            until = self.clock.now() + timedelta(seconds=ttl)
+            found = ((key, table.get(key)) for key in table.keys())
+            self._mortal[resource.id] = deque(
+                (until, key, obj.metadata.resourceVersion) for key, obj in found if obj is not None
+            )
+
     def reap(self, resource: Resource) -> None:
         """Remove the objects of a resource whose time has come.
 
