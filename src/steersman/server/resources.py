@@ -26,6 +26,7 @@ from steersman.server.strategy import (
     only_status,
     without_status,
 )
+from steersman.server.validation import rules_for
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,7 +121,8 @@ def _resource(row: Row) -> Resource:
 def _strategy(row: Row, id_: str, type_: type[Any]) -> Strategy:
     has_status = any(subresource.name == "status" for subresource in row.subresources)
     strategy = Strategy(
-        default=default_for(row.group, row.kind),
+        default=default_for(row.group, row.kind, row.version),
+        rules=rules_for(row.group, row.kind, row.version),
         created=without_status(type_) if has_status else as_given,
         updated=old_status if has_status else as_new,
         status_updated=only_status(_STATUS_KEEPS.get(id_, ())) if has_status else None,

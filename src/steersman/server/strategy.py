@@ -16,6 +16,7 @@ import msgspec
 
 from steersman.api.labels import subdomain_errors
 from steersman.server.defaulting import Default, untouched
+from steersman.server.validation import PLAIN, Rules
 
 Dependents: TypeAlias = Literal["delete", "orphan", "unsupported"]
 """What happens to dependents when a deletion does not say."""
@@ -55,6 +56,8 @@ class Strategy:
     """How one resource is created, updated and deleted."""
 
     default: Default = untouched
+    rules: Rules = PLAIN
+    """What is refused."""
     created: Prepare = as_given
     updated: Merge = as_new
     status_updated: Merge | None = None
