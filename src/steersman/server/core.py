@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from random import Random
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from msgspec.structs import replace
 
@@ -29,8 +28,7 @@ class Clock(Protocol):
 Operation: TypeAlias = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
 
 
-@dataclass(frozen=True, slots=True)
-class Attributes:
+class Attributes(NamedTuple):
     """A request as admission sees it."""
 
     operation: Operation
@@ -45,13 +43,26 @@ class Attributes:
     user: str
 
 
+Settle: TypeAlias = Callable[[], None]
+"""Takes note of a request that is about to be carried out."""
+
+
+class Admission(Protocol):
+    """Who may change a request or refuse it. `steersman.server.admission` is a real server's."""
+
+    def mutate(self, request: Attributes) -> Any:
+        """Answers with the object as it may be stored, or refuses."""
+        ...
+
+    def validate(self, request: Attributes) -> Settle | None:
+        """Refuses, or answers with what is to happen right before the object is written."""
+        ...
+
+
 Reaction: TypeAlias = Callable[[Any], None]
 """Told of an object that was written or removed, once everybody who watches has been."""
 
 Extension: TypeAlias = Callable[["Server"], object]
-
-Admit: TypeAlias = Callable[["Server", Attributes], Any]
-"""Answers with the object as it may be stored, or refuses."""
 
 
 class Server:
@@ -62,8 +73,8 @@ class Server:
         self.clock = clock
         self.store = store or Store()
         self.registry = Registry()
-        self.admission: tuple[Admit, ...] = ()
-        """In the order they are asked, after the namespace's life cycle was seen to."""
+        self.admission: Admission | None = None
+        """Asked after the namespace's life cycle was seen to. An extension brings it."""
         self.reactions: dict[str, Reaction] = {}
         """By resource: what the server does of its own accord when something happened."""
         self._extensions: tuple[Extension, ...] = ()
@@ -92,7 +103,6 @@ class Server:
         """A server with the same state, to go on separately."""
         fork = Server(clock or self.clock, store=self.store.fork(), names=self._names)
         fork.registry = self.registry.fork()
-        fork.admission = self.admission
         fork._mortal = {name: deque(due) for name, due in self._mortal.items()}
         for extension in self._extensions:
             fork.extend(extension)
@@ -162,11 +172,30 @@ class Server:
         old: Any,
         user: str,
     ) -> Any:
-        """Ask everybody who may change or refuse a request."""
-        for admit in self.admission:
-            request = Attributes(operation, resource, subresource, namespace, name, obj, old, user)
-            obj = admit(self, request)
-        return obj
+        """Ask who may change or refuse a request."""
+        if self.admission is None:
+            return obj
+        return self.admission.mutate(
+            Attributes(operation, resource, subresource, namespace, name, obj, old, user)
+        )
+
+    def validate(
+        self,
+        operation: Operation,
+        resource: Resource,
+        subresource: str,
+        namespace: str,
+        name: str,
+        obj: Any,
+        old: Any,
+        user: str,
+    ) -> Settle | None:
+        """Ask who may refuse what has become of a request."""
+        if self.admission is None:
+            return None
+        return self.admission.validate(
+            Attributes(operation, resource, subresource, namespace, name, obj, old, user)
+        )
 
     # -- objects that go by themselves --------------------------------------------------------
 

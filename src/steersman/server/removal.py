@@ -29,8 +29,7 @@ def delete(
     lifecycle.deleting(resource, name)
     obj = server.get(resource, namespace, name)
     intended(resource, obj, options)
-    if server.admission:
-        server.admit("DELETE", resource, "", namespace, name, None, obj, user)
+    server.validate("DELETE", resource, "", namespace, name, None, obj, user)
     key, now = path(namespace, name), server.now()
     if resource.id == "namespaces":
         if obj.metadata.deletionTimestamp is None:

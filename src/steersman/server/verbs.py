@@ -62,9 +62,12 @@ def create(server: Server, resource: Resource, namespace: str, obj: Any, *, user
         raise problems.invalid(resource.group, resource.kind, name, wrong)
     if given.resourceVersion:
         raise ServerError("resourceVersion should not be set on objects to be created")
+    settle = server.validate("CREATE", resource, "", namespace, name, obj, None, user)
     existing = server.table(resource).get(key)
     if existing is not None:
         raise _exists(resource, name, bool(given.generateName and not given.name), existing)
+    if settle is not None:
+        settle()
     return server.write(resource, key, obj)
 
 
@@ -246,12 +249,17 @@ def change(
     wrong += metadata.check_update(new.metadata, was)
     if wrong:
         raise problems.invalid(resource.group, resource.kind, name, wrong)
+    settle = server.validate("UPDATE", resource, subresource, namespace, name, new, old, user)
     key = path(namespace, name)
     if deletion.ended(new, old, strategy):
         server.remove(resource, key)
         return new
     same = replace(new, metadata=replace(new.metadata, resourceVersion=was.resourceVersion))
-    return old if same == old else server.write(resource, key, new)
+    if same == old:
+        return old
+    if settle is not None:
+        settle()
+    return server.write(resource, key, new)
 
 
 def _addressed(resource: Resource, namespace: str, name: str, meta: Any) -> None:

@@ -1,0 +1,86 @@
+"""Admission: the built-in plugins of kube-apiserver 1.36 that users and controllers rely on.
+
+Each plugin is a small frozen value: it changes a request, then (once names are generated and the object is
+valid) refuses it or lets it pass. They decide by what they look up and nothing else. A server is given
+them as an extension, so that its forks have them, too::
+
+    server.extend(admission.default())
+    admission.bootstrap(server)
+
+The namespace's life cycle (`steersman.server.lifecycle`) comes before all of them. Webhooks and admission
+policies are not evaluated; whoever creates one is told so by `Chain.warnings`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from steersman.server.admission.accounts import ServiceAccount
+from steersman.server.admission.bootstrap import bootstrap
+from steersman.server.admission.certificates import (
+    Allows,
+    CertificateApproval,
+    CertificateSigning,
+    CertificateSubjectRestriction,
+    everybody,
+)
+from steersman.server.admission.chain import Chain
+from steersman.server.admission.ingress import DefaultIngressClass
+from steersman.server.admission.limits import LimitRanger
+from steersman.server.admission.nodes import TaintNodesByCondition
+from steersman.server.admission.plugin import Plugin
+from steersman.server.admission.priority import DefaultPreemption, Priority
+from steersman.server.admission.quota import ResourceQuota
+from steersman.server.admission.runtimes import RuntimeClass
+from steersman.server.admission.security import PodSecurity
+from steersman.server.admission.services import CIDR, Services, holds
+from steersman.server.admission.storage import (
+    DefaultStorageClass,
+    PersistentVolumeClaimResize,
+    StorageObjectInUseProtection,
+)
+from steersman.server.admission.tolerations import DefaultTolerationSeconds
+from steersman.server.admission.webhooks import Unasked
+from steersman.server.core import Server
+
+__all__ = ["CIDR", "Chain", "Plugin", "Plugins", "bootstrap", "default"]
+
+
+@dataclass(frozen=True, slots=True)
+class Plugins:
+    """A choice of plugins, in the order they are asked. Extends a server."""
+
+    plugins: tuple[Plugin, ...]
+
+    def __call__(self, server: Server) -> None:
+        server.admission = Chain(server, self.plugins, holds)
+
+    def without(self, *names: str) -> Plugins:
+        """The same but for some, by their names."""
+        return Plugins(tuple(plugin for plugin in self.plugins if plugin.name not in names))
+
+
+def default(*, cidr: str = CIDR, allows: Allows = everybody) -> Plugins:
+    """All plugins, in the order of a real server. ``allows`` says who may act for a signer."""
+    return Plugins(
+        (
+            LimitRanger(),
+            ServiceAccount(),
+            TaintNodesByCondition(),
+            PodSecurity(),
+            Priority(),
+            DefaultPreemption(),
+            DefaultTolerationSeconds(),
+            DefaultStorageClass(),
+            StorageObjectInUseProtection(),
+            PersistentVolumeClaimResize(),
+            RuntimeClass(),
+            CertificateApproval(allows),
+            CertificateSigning(allows),
+            CertificateSubjectRestriction(),
+            DefaultIngressClass(),
+            Services(cidr),
+            Unasked(),
+            ResourceQuota(),
+        )
+    )

@@ -1,0 +1,90 @@
+"""Certificate signing requests: nobody becomes a member of ``system:masters`` by one.
+
+CertificateApproval and CertificateSigning ask the authorizer whether a user may act for a signer. That is
+asked through a function, since who may do what is known elsewhere; without one, everybody may.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeAlias
+
+from steersman.server.admission.plugin import Lookups, Plugin, Refused
+from steersman.server.core import Attributes, Settle
+
+REQUESTS = "certificatesigningrequests.certificates.k8s.io"
+CLIENT_SIGNER = "kubernetes.io/kube-apiserver-client"
+
+Allows: TypeAlias = Callable[[str, str, str], bool]
+"""Whether a user (first) may do what a verb says (second) with a signer (third)."""
+
+
+def everybody(user: str, verb: str, signer: str) -> bool:
+    """Where nothing is known of permissions."""
+    return True
+
+
+class CertificateSubjectRestriction(Plugin):
+    """Refuses requests for client certificates of cluster administrators."""
+
+    name: ClassVar[str] = "CertificateSubjectRestriction"
+    validates: ClassVar[tuple[str, ...]] = (REQUESTS,)
+
+    def validate(self, request: Attributes, look: Lookups) -> Settle | None:
+        spec = request.obj.spec
+        if request.operation != "CREATE" or spec.signerName != CLIENT_SIGNER:
+            return None
+        try:
+            organizations = _organizations(spec.request)
+        except ValueError as error:
+            raise Refused(f"failed to parse CSR: {error}") from None
+        if "system:masters" in organizations:
+            raise Refused(f"use of {CLIENT_SIGNER} signer with system:masters group is not allowed")
+        return None
+
+
+def _organizations(request: Any) -> list[str]:
+    # Costly to import, and seldom needed.
+    from cryptography import x509
+
+    pem = base64.b64decode(request) if isinstance(request, str) else bytes(request)
+    subject = x509.load_pem_x509_csr(pem).subject
+    return [str(each.value) for each in subject.get_attributes_for_oid(x509.NameOID.ORGANIZATION_NAME)]
+
+
+@dataclass(frozen=True, slots=True)
+class CertificateApproval(Plugin):
+    """Only who may ``approve`` for a signer approves or denies its requests."""
+
+    allows: Allows = everybody
+
+    name: ClassVar[str] = "CertificateApproval"
+    validates: ClassVar[tuple[str, ...]] = (REQUESTS,)
+    subresources: ClassVar[tuple[str, ...]] = ("approval",)
+
+    def validate(self, request: Attributes, look: Lookups) -> Settle | None:
+        signer = request.old.spec.signerName if request.old is not None else ""
+        if not self.allows(request.user, "approve", signer):
+            raise Refused(f'user not permitted to approve requests with signerName "{signer}"')
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class CertificateSigning(Plugin):
+    """Only who may ``sign`` for a signer issues its certificates."""
+
+    allows: Allows = everybody
+
+    name: ClassVar[str] = "CertificateSigning"
+    validates: ClassVar[tuple[str, ...]] = (REQUESTS,)
+    subresources: ClassVar[tuple[str, ...]] = ("status",)
+
+    def validate(self, request: Attributes, look: Lookups) -> Settle | None:
+        new, old = request.obj, request.old
+        if old is None or new.status.certificate == old.status.certificate:
+            return None
+        if not self.allows(request.user, "sign", old.spec.signerName):
+            raise Refused(f'user not permitted to sign requests with signerName "{old.spec.signerName}"')
+        return None

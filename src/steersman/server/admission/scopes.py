@@ -1,0 +1,85 @@
+"""Scopes: which pods, and which claims, a quota is about."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from steersman.api.generated.core_v1 import (
+    PersistentVolumeClaim,
+    Pod,
+    ResourceQuota,
+    ScopedResourceSelectorRequirement,
+)
+from steersman.server.pods import quality_of
+
+Scope = ScopedResourceSelectorRequirement
+
+
+def scopes_of(quota: ResourceQuota) -> tuple[Scope, ...]:
+    """All scopes of a quota: an object must be within each of them."""
+    plain = tuple(Scope(scopeName=name, operator="Exists") for name in quota.spec.scopes)
+    chosen = quota.spec.scopeSelector
+    return plain + (chosen.matchExpressions if chosen is not None else ())
+
+
+def nothing_in(obj: Any, scope: Scope) -> bool:
+    """Of most kinds nothing is within any scope."""
+    return False
+
+
+def pod_in(pod: Pod, scope: Scope) -> bool:
+    """Whether a pod is within a scope."""
+    spec = pod.spec
+    match scope.scopeName:
+        case "Terminating":
+            return spec.activeDeadlineSeconds is not None and spec.activeDeadlineSeconds >= 0
+        case "NotTerminating":
+            return spec.activeDeadlineSeconds is None or spec.activeDeadlineSeconds < 0
+        case "BestEffort":
+            return quality_of(spec) == "BestEffort"
+        case "NotBestEffort":
+            return quality_of(spec) != "BestEffort"
+        case "PriorityClass":
+            return _selected(scope, (spec.priorityClassName,) if spec.priorityClassName else ())
+        case "CrossNamespacePodAffinity":
+            return _looks_elsewhere(pod)
+    return False
+
+
+def claim_in(claim: PersistentVolumeClaim, scope: Scope) -> bool:
+    """Whether a claim is within a scope."""
+    if scope.scopeName != "VolumeAttributesClass":
+        return False
+    status = claim.status
+    wanted = status.modifyVolumeStatus.targetVolumeAttributesClassName if status.modifyVolumeStatus else ""
+    names = (claim.spec.volumeAttributesClassName, status.currentVolumeAttributesClassName, wanted)
+    return _selected(scope, tuple(name for name in names if name))
+
+
+def _selected(scope: Scope, names: tuple[str, ...]) -> bool:
+    match scope.operator:
+        case "Exists":
+            return bool(names)
+        case "DoesNotExist":
+            return not names
+        case "In":
+            return any(name in scope.values for name in names)
+        case "NotIn":
+            return not names or any(name not in scope.values for name in names)
+    return False
+
+
+def _looks_elsewhere(pod: Pod) -> bool:
+    affinity = pod.spec.affinity
+    if affinity is None:
+        return False
+    for side in (affinity.podAffinity, affinity.podAntiAffinity):
+        if side is None:
+            continue
+        terms = [
+            *side.requiredDuringSchedulingIgnoredDuringExecution,
+            *(each.podAffinityTerm for each in side.preferredDuringSchedulingIgnoredDuringExecution),
+        ]
+        if any(term.namespaces or term.namespaceSelector is not None for term in terms):
+            return True
+    return False

@@ -1,0 +1,205 @@
+"""What objects use of quotas: how much of what, and which names in a quota are about them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from steersman.api.generated.core_v1 import Pod, PodSpec
+from steersman.api.quantity import NANO, ZERO, Quantity
+from steersman.server.admission.amounts import Amounts, total, with_overhead
+from steersman.server.admission.scopes import claim_in, nothing_in, pod_in
+
+ONE = Quantity.parse("1")
+BY_CLASS = ".storageclass.storage.k8s.io/"
+
+_COMPUTE = ("cpu", "memory", "ephemeral-storage")
+_POD_NAMES = (
+    "count/pods",
+    "pods",
+    *_COMPUTE,
+    *(f"requests.{name}" for name in _COMPUTE),
+    *(f"limits.{name}" for name in _COMPUTE),
+)
+_REQUIRED = tuple(f"{prefix}{name}" for name in ("cpu", "memory") for prefix in ("", "requests.", "limits."))
+"""What every container must say where a quota limits it. A mistake of old, upstream says; not to be made again."""
+
+Used: TypeAlias = Callable[[Any], Amounts]
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluator:
+    """How one resource is counted."""
+
+    usage: Used
+    matching: Callable[[str], bool]
+    """Whether a name in a quota is about this resource."""
+    scoped: Callable[[Any, Any], bool] = nothing_in
+    """Whether an object is within a scope."""
+    missing: Callable[[Any, Iterable[str]], str] = lambda obj, names: ""
+    """What an object must say, where a quota has these names, and does not."""
+    updates: Callable[[Any, Any, str], bool] = lambda new, old, subresource: False
+    """Whether an update can change usage."""
+
+
+# -- pods -------------------------------------------------------------------------------------
+
+_recent: dict[int, tuple[PodSpec, Amounts]] = {}
+_RECENT = 256
+
+
+def pod_usage(pod: Pod) -> Amounts:
+    """A pod counts as long as it has not ended; as an object it always counts."""
+    if pod.status.phase in ("Succeeded", "Failed"):
+        return {"count/pods": ONE}
+    spec = pod.spec
+    known = _recent.get(id(spec))
+    if known is None:
+        requests = with_overhead(spec, total(spec, "requests"), "requests")
+        limits = with_overhead(spec, total(spec, "limits"), "limits")
+        known = (spec, {"count/pods": ONE, **_compute(requests, limits)})
+        if len(_recent) >= _RECENT:
+            del _recent[next(iter(_recent))]
+        _recent[id(spec)] = known
+    return known[1]
+
+
+def _compute(requests: Amounts, limits: Amounts) -> Amounts:
+    used: Amounts = {"pods": ONE}
+    for name in _COMPUTE:
+        if name in requests:
+            used[name] = used[f"requests.{name}"] = requests[name]
+        if name in limits:
+            used[f"limits.{name}"] = limits[name]
+    for name in requests:
+        if name.startswith("hugepages-"):
+            used[name] = requests[name]
+            used[f"requests.{name}"] = requests[name]
+        elif "/" in name and "kubernetes.io/" not in name:
+            used[f"requests.{name}"] = requests[name]
+    return used
+
+
+def _about_pods(name: str) -> bool:
+    if name in _POD_NAMES or name.startswith(("hugepages-", "requests.hugepages-")):
+        return True
+    extended = name.removeprefix("requests.")
+    return extended != name and "/" in extended and "kubernetes.io/" not in extended
+
+
+def _unsaid(pod: Pod, names: Iterable[str]) -> str:
+    if pod.spec.resources is not None and (pod.spec.resources.requests or pod.spec.resources.limits):
+        return ""
+    required = [name for name in names if name in _REQUIRED]
+    lacking: dict[str, list[str]] = {}
+    for container in (*pod.spec.containers, *pod.spec.initContainers):
+        for name in required:
+            side, _, what = name.rpartition(".")
+            amounts = container.resources.limits if side == "limits" else container.resources.requests
+            if what not in amounts:
+                lacking.setdefault(name, []).append(container.name)
+    if not lacking:
+        return ""
+    told = (f"{name} for: {','.join(sorted(dict.fromkeys(lacking[name])))}" for name in sorted(lacking))
+    return f"must specify {'; '.join(told)}"
+
+
+def _pod_updates(new: Pod, old: Pod, subresource: str) -> bool:
+    if subresource == "resize":
+        return True
+    return not subresource and _bounded(new) != _bounded(old)
+
+
+def _bounded(pod: Pod) -> bool:
+    deadline = pod.spec.activeDeadlineSeconds
+    return deadline is not None and deadline >= 0
+
+
+# -- services ---------------------------------------------------------------------------------
+
+
+def service_usage(service: Any) -> Amounts:
+    """Services, and of them those with node ports and load balancers."""
+    spec = service.spec
+    ports = balancers = 0
+    if spec.type in ("NodePort", "LoadBalancer"):
+        ports = len(spec.ports)
+        if spec.type == "LoadBalancer":
+            balancers = 1
+            if spec.allocateLoadBalancerNodePorts is False:
+                ports = sum(1 for port in spec.ports if port.nodePort)
+    return {
+        "count/services": ONE,
+        "services": ONE,
+        "services.loadbalancers": Quantity.of(balancers),
+        "services.nodeports": Quantity.of(ports),
+    }
+
+
+# -- claims -----------------------------------------------------------------------------------
+
+
+def claim_usage(claim: Any) -> Amounts:
+    """Claims and their storage: in all, and of each class."""
+    used: Amounts = {"persistentvolumeclaims": ONE, "count/persistentvolumeclaims": ONE}
+    name = claim.metadata.annotations.get("volume.beta.kubernetes.io/storage-class")
+    name = name or claim.spec.storageClassName or ""
+    asked = claim.spec.resources.requests.get("storage")
+    if name:
+        used[f"{name}{BY_CLASS}persistentvolumeclaims"] = ONE
+    if asked is not None:
+        amount = Quantity.parse(asked)
+        granted = claim.status.allocatedResources.get("storage")
+        if granted is not None and Quantity.parse(granted) > amount:
+            amount = Quantity.parse(granted)
+        if amount.nanos % NANO:
+            amount = Quantity.of(amount.value(), amount.format)
+        used["requests.storage"] = amount
+        if name:
+            used[f"{name}{BY_CLASS}requests.storage"] = amount
+    return used
+
+
+def _about_claims(name: str) -> bool:
+    return name in ("count/persistentvolumeclaims", "persistentvolumeclaims", "requests.storage") or (
+        name.endswith((f"{BY_CLASS}persistentvolumeclaims", f"{BY_CLASS}requests.storage"))
+    )
+
+
+def _claim_updates(new: Any, old: Any, subresource: str) -> bool:
+    if subresource == "status":
+        return bool(new.status.allocatedResources != old.status.allocatedResources)
+    return not subresource
+
+
+# -- all --------------------------------------------------------------------------------------
+
+_OLD_NAMES = ("configmaps", "replicationcontrollers", "resourcequotas", "secrets")
+"""Counted under their bare names, too, since before there was ``count/``."""
+
+_EVALUATORS = {
+    "pods": Evaluator(pod_usage, _about_pods, pod_in, _unsaid, _pod_updates),
+    "services": Evaluator(
+        service_usage,
+        lambda name: name in ("count/services", "services", "services.nodeports", "services.loadbalancers"),
+        updates=lambda new, old, subresource: not subresource,
+    ),
+    "persistentvolumeclaims": Evaluator(claim_usage, _about_claims, claim_in, updates=_claim_updates),
+}
+
+
+def evaluator(resource: str) -> Evaluator:
+    """How a resource is counted; by default, as so many objects."""
+    found = _EVALUATORS.get(resource)
+    if found is None:
+        names = (f"count/{resource}", resource) if resource in _OLD_NAMES else (f"count/{resource}",)
+        used = dict.fromkeys(names, ONE)
+        found = _EVALUATORS[resource] = Evaluator(lambda obj: used, lambda name: name in names)
+    return found
+
+
+def difference(new: Amounts, old: Amounts) -> Amounts:
+    """What is used more than before; never less than nothing."""
+    more = {name: amount - old.get(name, ZERO) for name, amount in new.items()}
+    return {name: amount if amount.sign > 0 else ZERO for name, amount in more.items()}
