@@ -1,0 +1,101 @@
+"""Deployment -> ReplicaSet -> Pod -> Ready in one process: the embedded server, the controllers, a scheduler
+and kubelets on one loop, nothing serialised.
+
+    python benchmarks/world.py --deployments 500 --replicas 20 --nodes 10
+    python benchmarks/world.py --profile 25
+"""
+
+from __future__ import annotations
+
+import argparse
+import cProfile
+import gc
+import pstats
+import time
+from typing import Any
+
+from steersman.api.kinds import DEPLOYMENTS
+from steersman.controllers import CONTROLLERS
+from steersman.runtime.fleet import Fleet
+from steersman.sim.kubelet import Kubelets, Settings
+from steersman.sim.kubelet.node import Shape
+from steersman.sim.scheduler import Scheduler
+from steersman.sim.world import World
+
+WANTED = ("deployment-controller", "replicaset-controller")
+
+
+def deployment(name: str, replicas: int) -> dict[str, Any]:
+    labels = {"app": name}
+    main = {
+        "name": "main",
+        "image": "app:1",
+        "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}},
+    }
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [main]}}
+    spec = {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template}
+    return {"metadata": {"name": name}, "spec": spec}
+
+
+def build(world: World, nodes: int, controllers: str) -> None:
+    chosen = [each for each in CONTROLLERS if controllers == "all" or each.name in WANTED]
+    room = {"cpu": "10000", "memory": "16Ti", "pods": "100000"}
+    names = [f"node-{i}" for i in range(nodes)]
+    kubelets = Kubelets(world.api("kubelets"), world, names, settings=Settings(), shape=Shape(room=room))
+    world.spawn(Fleet(chosen, world.api("manager"), world).run(), name="manager")
+    world.spawn(Scheduler(world.api("scheduler"), world).run(), name="scheduler")
+    world.spawn(kubelets.run(), name="kubelets")
+    world.run(world.settle())
+
+
+def converge(world: World, deployments: int, replicas: int) -> None:
+    api = world.api()
+
+    async def create() -> None:
+        for i in range(deployments):
+            await api.create(DEPLOYMENTS, "default", deployment(f"web-{i}", replicas))
+
+    world.run(create())
+    world.run(world.settle())
+
+
+def check(world: World, deployments: int, replicas: int) -> None:
+    found: list[Any] = list(world.run(world.api().list(DEPLOYMENTS, "default")).items)
+    ready = sum(each.status.readyReplicas for each in found)
+    if ready != deployments * replicas:
+        raise SystemExit(f"{ready} of {deployments * replicas} pods are ready")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--deployments", type=int, default=500)
+    parser.add_argument("--replicas", type=int, default=20)
+    parser.add_argument("--nodes", type=int, default=10)
+    parser.add_argument("--controllers", choices=("two", "all"), default="two")
+    parser.add_argument("--profile", type=int, default=0, metavar="LINES", help="show the busiest functions")
+    options = parser.parse_args()
+    with World(seed=1) as world:
+        build(world, options.nodes, options.controllers)
+        before = world.server.store.revision
+        gc.collect()
+        gc.freeze()
+        profile = cProfile.Profile() if options.profile else None
+        began, cpu = time.perf_counter(), time.process_time()
+        if profile is not None:
+            profile.enable()
+        converge(world, options.deployments, options.replicas)
+        if profile is not None:
+            profile.disable()
+        took, used = time.perf_counter() - began, time.process_time() - cpu
+        check(world, options.deployments, options.replicas)
+        pods, writes = options.deployments * options.replicas, world.server.store.revision - before
+        print(f"{pods} pods on {options.nodes} nodes: {took:.2f} s, {pods / took:.0f} pods/s")
+        print(f"CPU {used:.2f} s, {used / pods * 1e6:.0f} us a pod, {writes / pods:.2f} writes a pod")
+        if profile is not None:
+            statistics = pstats.Stats(profile)
+            statistics.sort_stats("tottime").print_stats(options.profile)
+            statistics.sort_stats("cumtime").print_stats("steersman", options.profile)
+
+
+if __name__ == "__main__":
+    main()

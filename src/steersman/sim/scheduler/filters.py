@@ -1,0 +1,135 @@
+"""Whether one node will do for a pod, whatever the others are like, and how well. Pure functions.
+
+Words of refusal are those of kube-scheduler 1.36, as people search for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from steersman.api.generated import core_v1 as v1
+from steersman.sim.scheduler.demand import Demand
+from steersman.sim.scheduler.hosts import Host
+
+UNSCHEDULABLE = "node(s) were unschedulable"
+TAINTED = "node(s) had untolerated taint(s)"
+MISMATCHED = "node(s) didn't match Pod's node affinity/selector"
+PORTS = "node(s) didn't have free ports for the requested pod ports"
+FULL = "Too many pods"
+
+_CORDON = v1.Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+SCALE = 10_000
+"""Scores are whole numbers, in parts of upstream's points."""
+
+
+def refusals(wants: Demand, host: Host) -> tuple[str, ...]:
+    """Why a node will not do; nothing where it will."""
+    spec = host.node.spec
+    if spec.unschedulable and not tolerates(wants.tolerations, _CORDON):
+        return (UNSCHEDULABLE,)
+    for taint in spec.taints:
+        if taint.effect != "PreferNoSchedule" and not tolerates(wants.tolerations, taint):
+            return (TAINTED,)
+    if not selected(wants, host):
+        return (MISMATCHED,)
+    if wants.ports and any(_taken(port, host.ports) for port in wants.ports):
+        return (PORTS,)
+    return _shortages(wants, host)
+
+
+def is_helpless(reasons: tuple[str, ...]) -> bool:
+    """Whether the node would not do even if it were empty."""
+    return any(reason in (UNSCHEDULABLE, TAINTED, MISMATCHED) for reason in reasons)
+
+
+def _shortages(wants: Demand, host: Host) -> tuple[str, ...]:
+    room, used = host.room, host.used
+    short = [FULL] if len(host.tenants) >= room.get("pods", 0) else []
+    for name, amount in wants.requests:
+        if used.get(name, 0) + amount > room.get(name, 0):
+            short.append(f"Insufficient {name}")
+    return tuple(short)
+
+
+def _taken(port: tuple[str, str, int], ports: Mapping[tuple[str, str, int], int]) -> bool:
+    """An address of all zeros stands for every address."""
+    ip, protocol, number = port
+    for (other, spoken, taken), count in ports.items():
+        if count and (spoken, taken) == (protocol, number) and (ip == other or "0.0.0.0" in (ip, other)):
+            return True
+    return False
+
+
+def tolerates(tolerations: tuple[v1.Toleration, ...], taint: v1.Taint) -> bool:
+    """Whether one of the tolerations is for this taint."""
+    for each in tolerations:
+        if each.effect and each.effect != taint.effect:
+            continue
+        if each.key and each.key != taint.key:
+            continue
+        if each.operator == "Exists" or (each.key and each.value == taint.value):
+            return True
+    return False
+
+
+def selected(wants: Demand, host: Host) -> bool:
+    """Whether a node is one of those the pod may go to."""
+    labels = host.labels
+    for key, value in wants.selector:
+        if labels.get(key) != value:
+            return False
+    required = wants.affinity and wants.affinity.requiredDuringSchedulingIgnoredDuringExecution
+    return not required or any(matches(term, host) for term in required.nodeSelectorTerms)
+
+
+def matches(term: v1.NodeSelectorTerm, host: Host) -> bool:
+    """Whether a term holds of a node; an empty one never does."""
+    if not term.matchExpressions and not term.matchFields:
+        return False
+    fields = {"metadata.name": host.name}
+    return all(_holds(each, host.labels) for each in term.matchExpressions) and all(
+        _holds(each, fields) for each in term.matchFields
+    )
+
+
+def _holds(need: v1.NodeSelectorRequirement, labels: Mapping[str, str]) -> bool:
+    value = labels.get(need.key)
+    match need.operator:
+        case "In":
+            return value in need.values
+        case "NotIn":
+            return value not in need.values
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+        case "Gt" | "Lt":
+            try:
+                number, bound = int(value or ""), int(need.values[0])
+            except (ValueError, IndexError):
+                return False
+            return number > bound if need.operator == "Gt" else number < bound
+    return False
+
+
+def score(wants: Demand, host: Host) -> int:
+    """How well a node would do: room left, evenly used, and what the pod prefers.
+
+    differs: what a pod prefers counts by its weight, not relative to the best of all nodes, so that a
+    node's score changes only when the node does.
+    """
+    room = host.room
+    cpu_room, memory_room = room.get("cpu", 0), room.get("memory", 0)
+    cpu = (host.cpu + wants.cpu) / cpu_room if cpu_room else 1.0
+    memory = (host.memory + wants.memory) / memory_room if memory_room else 1.0
+    least = 50.0 * (max(0.0, 1.0 - cpu) + max(0.0, 1.0 - memory))
+    balanced = 100.0 * (1.0 - abs(min(cpu, 1.0) - min(memory, 1.0)) / 2.0)
+    total = least + balanced
+    if wants.affinity is not None:
+        for each in wants.affinity.preferredDuringSchedulingIgnoredDuringExecution:
+            if matches(each.preference, host):
+                total += 2.0 * each.weight
+    for taint in host.node.spec.taints:
+        if taint.effect == "PreferNoSchedule" and not tolerates(wants.tolerations, taint):
+            total -= 300.0
+    return round(total * SCALE)
