@@ -91,8 +91,11 @@ def create(directory: Path, revision: int) -> None:
 class Contents:
     """A database to read. Everything about it is checked before anything is believed."""
 
-    def __init__(self, path: Path, *, shown: Path | None = None) -> None:
-        """``shown`` is what messages call it. Raises `Foreign`, `Newer` or `Corrupt`."""
+    def __init__(self, path: Path, *, shown: Path | None = None, deep: bool = True) -> None:
+        """``shown`` is what messages call it; not ``deep``, only its marker is looked at.
+
+        Raises `Foreign`, `Newer` or `Corrupt`.
+        """
         self._shown = shown or path
         try:
             self._connection = connect(path, readonly=True)
@@ -101,7 +104,7 @@ class Contents:
                 self._shown, f"cannot be opened: {error}", "check its permissions and its disk"
             ) from None
         try:
-            self._check()
+            self._check(deep)
         except BaseException:
             self._connection.close()
             raise
@@ -110,13 +113,16 @@ class Contents:
         return self
 
     def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
         self._connection.close()
 
     @property
     def connection(self) -> sqlite3.Connection:
         return self._connection
 
-    def _check(self) -> None:
+    def _check(self, deep: bool) -> None:
         try:
             application, version = (
                 self._one(f"PRAGMA {name}") for name in ("application_id", "user_version")
@@ -129,7 +135,7 @@ class Contents:
                     f"it has format {version} and this steersman knows formats up to {FORMAT}",
                     "use the newer steersman that made it",
                 )
-            verdict = self._one("PRAGMA quick_check(1)")
+            verdict = self._one("PRAGMA quick_check(1)") if deep else "ok"
         except sqlite3.Error as error:
             raise self.corrupt(str(error)) from None
         if verdict != "ok":

@@ -95,6 +95,9 @@ def open_disk(
     a thread writes reach the disk when somebody waits for them.
     """
     occupied = files.occupied(path)
+    if occupied:
+        # Not even a lock is put beside what is not ours.
+        Contents(path / files.DATABASE, shown=path, deep=False).close()
     files.prepare(path)
     lock = files.Lock(path)
     try:

@@ -1,0 +1,134 @@
+"""``steersman snapshot``: save while a server runs, restore elsewhere, refuse what is damaged."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from steersman.api.generated.core_v1 import ConfigMap
+from steersman.api.generated.meta_v1 import ObjectMeta
+from steersman.manager import cli
+from steersman.server.durable.disk import open_disk
+from steersman.server.store import Store
+
+
+def put(store: Store, name: str) -> None:
+    meta = ObjectMeta(name=name, resourceVersion=store.version)
+    store.table("configmaps").put(name, ConfigMap(metadata=meta))
+
+
+def filled(path: Path) -> Path:
+    with open_disk(path) as disk:
+        for n in range(10):
+            put(disk.store, f"x{n}")
+        disk.keep("ca.key", b"secret")
+    return path
+
+
+def snapshot(*words: object) -> int:
+    return cli.main(["snapshot", *map(str, words)])
+
+
+def saved(tmp_path: Path) -> Path:
+    file = tmp_path / "one.snapshot"
+    assert snapshot("save", "--data-dir", filled(tmp_path / "data"), file) == 0
+    return file
+
+
+def test_what_was_saved_is_restored_at_the_same_revision_with_the_keys(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = saved(tmp_path)
+    assert "Saved 10 objects at revision 11" in capsys.readouterr().out
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["data", "one.snapshot"]
+    assert snapshot("restore", file, "--data-dir", tmp_path / "new") == 0
+    with open_disk(tmp_path / "new") as disk:
+        assert disk.store.revision == 11
+        assert disk.store.table("configmaps").keys() == [f"x{n}" for n in range(10)]
+        assert disk.meta("ca.key") == b"secret"
+
+
+def test_a_running_server_is_saved_as_it_is_at_one_moment(tmp_path: Path) -> None:
+    file = tmp_path / "live.snapshot"
+    with open_disk(filled(tmp_path / "data")) as disk:
+        put(disk.store, "new")
+        disk.log.wait()
+        assert snapshot("save", "--data-dir", disk.path, file) == 0
+        put(disk.store, "too late")
+        disk.log.wait()
+        seen = disk.store.revision
+    assert snapshot("restore", file, "--data-dir", tmp_path / "new") == 0
+    with open_disk(tmp_path / "new") as disk:
+        assert disk.store.table("configmaps").keys() == ["new", *(f"x{n}" for n in range(10))]
+        # It was written on meanwhile: those revisions are in somebody's hands.
+        assert disk.store.revision > seen
+
+
+def test_the_revision_can_be_raised_for_clients_that_saw_more(tmp_path: Path) -> None:
+    words = ("restore", saved(tmp_path), "--data-dir", tmp_path / "new", "--bump-revision", 1000)
+    assert snapshot(*words) == 0
+    with open_disk(tmp_path / "new") as disk:
+        assert disk.store.revision == 1011
+
+
+def test_a_directory_with_anything_in_it_is_not_restored_into(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = saved(tmp_path)
+    assert snapshot("restore", file, "--data-dir", tmp_path / "data") == 1
+    assert f"{tmp_path / 'data'}: the directory is not empty; restore into" in capsys.readouterr().err
+    with open_disk(tmp_path / "data") as disk:
+        assert len(disk.store.table("configmaps")) == 10
+
+
+def test_a_snapshot_takes_the_place_of_an_older_one_and_of_nothing_else(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = saved(tmp_path)
+    assert snapshot("save", "--data-dir", tmp_path / "data", file) == 0
+    file.write_text("my thesis")
+    assert snapshot("save", "--data-dir", tmp_path / "data", file) == 1
+    assert "this is no steersman snapshot" in capsys.readouterr().err
+    assert file.read_text() == "my thesis"
+
+
+def _changed(data: bytes) -> bytes:
+    return data[:-5000] + bytes([data[-5000] ^ 1]) + data[-4999:]
+
+
+@pytest.mark.parametrize(
+    ("damage", "says"),
+    [
+        (lambda data: data[:-1], "bytes of data instead of"),
+        (lambda data: data + b"x", "bytes of data instead of"),
+        (_changed, "its checksum differs"),
+        (lambda data: data[:20], "this is no steersman snapshot"),
+        (lambda data: b"", "this is no steersman snapshot"),
+        (lambda data: data.replace(b'"format":1', b'"format":9', 1), "use the newer steersman"),
+    ],
+)
+def test_a_damaged_snapshot_is_refused_and_leaves_nothing_behind(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], damage: Callable[[bytes], bytes], says: str
+) -> None:
+    file = saved(tmp_path)
+    file.write_bytes(damage(file.read_bytes()))
+    new = tmp_path / "new"
+    assert snapshot("restore", file, "--data-dir", new) == 1
+    told = capsys.readouterr().err
+    assert told.startswith(f"Error: {file}: ")
+    assert says in told
+    assert told.count("\n") == 1
+    assert not new.exists() or not list(new.iterdir())
+
+
+def test_what_is_no_data_directory_cannot_be_saved(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert snapshot("save", "--data-dir", tmp_path / "none", tmp_path / "file") == 1
+    assert "there is no steersman data in it" in capsys.readouterr().err
+    assert snapshot("restore", tmp_path / "none", "--data-dir", tmp_path / "new") == 1
+    assert not (tmp_path / "new").exists()
