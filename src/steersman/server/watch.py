@@ -100,6 +100,11 @@ class Subscription:
         self._open = True
         self._waiter: asyncio.Future[None] | None = None
 
+    @property
+    def unread(self) -> int:
+        """How many events wait to be read."""
+        return len(self._backlog)
+
     def offer(self, commit: Commit) -> None:
         """Take note of a commit whose namespace and name are of the selection."""
         if commit.revision <= self._floor:

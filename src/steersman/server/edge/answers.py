@@ -1,0 +1,202 @@
+"""What is sent back: objects, lists, tables of them, metadata alone, and refusals."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+import yaml
+
+from steersman.api.errors import ApiError
+from steersman.api.generated.meta_v1 import ListMeta
+from steersman.server import tables
+from steersman.server.convert import FORMS, document
+from steersman.server.edge.context import Context
+from steersman.server.edge.encoding import dump, items, joined, listed
+from steersman.server.edge.requests import first
+from steersman.server.negotiation import JSON, YAML, Choice
+from steersman.server.resources import Resource
+
+if TYPE_CHECKING:
+    from steersman.server.listing import Listing
+
+_META = "meta.k8s.io"
+_LARGE = 128 * 1024
+"""From here on an answer is compressed for who takes that."""
+
+
+class Answer(NamedTuple):
+    """An answer, but for the socket."""
+
+    body: bytes
+    status: int = 200
+    content_type: str = JSON
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+# -- objects ----------------------------------------------------------------------------------
+
+
+def one(ctx: Context, resource: Resource, obj: Any, status: int = 200) -> Answer:
+    """A stored object, in whichever form the client asks for."""
+    choice = ctx.choice()
+    if choice.target is None:
+        body = ctx.plant.encoded.get(resource.api_version, resource.kind, obj)
+        return finished(ctx, choice, body, status)
+    if choice.target.kind == "Table":
+        metadata = ListMeta(resourceVersion=obj.metadata.resourceVersion)
+        return finished(ctx, choice, _table(ctx, choice, resource, (obj,), metadata), status)
+    return finished(ctx, choice, dump(tables.partial(obj, choice.target.version)), status)
+
+
+def many(ctx: Context, resource: Resource, found: Listing) -> Answer:
+    """A list of stored objects, in whichever form the client asks for."""
+    objects = found.items if resource.serve is None else [resource.serve(obj) for obj in found.items]
+    metadata = ListMeta(
+        resourceVersion=str(found.revision), continue_=found.continue_, remainingItemCount=found.remaining
+    )
+    choice = ctx.choice()
+    if choice.target is None:
+        body = listed(
+            resource.api_version,
+            ctx.plant.catalogue.list_kind(resource),
+            metadata,
+            items(resource.api_version, resource.kind, objects),
+        )
+    elif choice.target.kind == "Table":
+        body = _table(ctx, choice, resource, objects, metadata)
+    else:
+        version = choice.target.version
+        partials = joined([dump(tables.partial(obj, version)) for obj in objects])
+        body = listed(f"{_META}/{version}", "PartialObjectMetadataList", metadata, partials)
+    return finished(ctx, choice, body)
+
+
+def _table(
+    ctx: Context, choice: Choice, resource: Resource, objects: Sequence[Any], metadata: ListMeta
+) -> bytes:
+    assert choice.target is not None
+    include = tables.include_of(first(ctx.query, "includeObject"))
+    return table(ctx, choice.target.version, resource, objects, metadata, include=include)
+
+
+def table(
+    ctx: Context,
+    version: str,
+    resource: Resource,
+    objects: Sequence[Any],
+    metadata: ListMeta,
+    *,
+    include: tables.Include,
+    headers: bool = True,
+) -> bytes:
+    """Some objects as a table."""
+    if resource.type in FORMS:
+        objects = [document(resource.api_version, resource.kind, obj) for obj in objects]
+    made = tables.lay_out(
+        ctx.plant.catalogue.printer(resource),
+        objects,
+        ctx.server.clock.now(),
+        api_version=resource.api_version,
+        kind=resource.kind,
+        include=include,
+        headers=headers,
+        metadata=metadata,
+        version=version,
+    )
+    return dump(made)
+
+
+def plain(ctx: Context, made: Mapping[str, Any] | Sequence[Any], status: int = 200) -> Answer:
+    """A document that has no other forms."""
+    return finished(ctx, ctx.choice(meta=False), dump(made), status)
+
+
+def deleted(ctx: Context, resource: Resource, obj: Any) -> Answer:
+    """What a deletion is answered with whose object is not shown any more."""
+    details = {"name": obj.metadata.name, "group": resource.group, "kind": resource.plural}
+    return _success(ctx, {key: value for key, value in details.items() if value} | {"uid": obj.metadata.uid})
+
+
+def _success(ctx: Context, details: Mapping[str, Any]) -> Answer:
+    return finished(
+        ctx,
+        ctx.choice(),
+        dump({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}),
+    )
+
+
+# -- refusals ---------------------------------------------------------------------------------
+
+
+def status(error: ApiError) -> dict[str, Any]:
+    """The Status of a refusal, in upstream's order."""
+    made: dict[str, Any] = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": error.message,
+    }
+    if error.reason:
+        made["reason"] = error.reason
+    details: dict[str, Any] = {
+        key: value
+        for key, value in error.details.items()
+        if key not in ("causes", "retryAfterSeconds", "continue")
+    }
+    if "continue" in error.details:
+        made["metadata"] = {"continue": error.details["continue"]}
+    causes = [
+        {
+            name: text
+            for name, text in (("reason", c.reason), ("message", c.message), ("field", c.field))
+            if text
+        }
+        for c in error.causes
+    ]
+    if causes:
+        details["causes"] = causes
+    if error.retry_after:
+        details["retryAfterSeconds"] = int(error.retry_after)
+    if details:
+        made["details"] = details
+    made["code"] = error.code
+    return made
+
+
+def refused(error: ApiError) -> Answer:
+    """A refusal as an answer."""
+    headers: tuple[tuple[str, str], ...] = ()
+    if error.retry_after:
+        headers = (("Retry-After", str(int(error.retry_after))),)
+    return Answer(dump(status(error)), error.code, JSON, headers)
+
+
+# -- forms ------------------------------------------------------------------------------------
+
+
+def finished(ctx: Context, choice: Choice, body: bytes, status: int = 200) -> Answer:
+    """JSON as the client wants to have it."""
+    if choice.media_type == YAML:
+        text = yaml.dump(msgspec.json.decode(body), Dumper=_Dumper, default_flow_style=False, sort_keys=False)
+        return Answer(text.encode(), status, YAML)
+    if choice.pretty or ctx.pretty:
+        body = msgspec.json.format(body, indent=2)
+    return Answer(body, status)
+
+
+_Dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+
+
+def compressed(answer: Answer, accepted: str) -> Answer:
+    """A large answer, compressed for who takes that."""
+    if len(answer.body) <= _LARGE or "gzip" not in accepted:
+        return answer
+    squeeze = zlib.compressobj(1, zlib.DEFLATED, 16 + zlib.MAX_WBITS)
+    body = squeeze.compress(answer.body) + squeeze.flush()
+    return answer._replace(
+        body=body, headers=(*answer.headers, ("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding"))
+    )

@@ -1,0 +1,292 @@
+"""The socket: who asks, may they, and which handler answers."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from collections.abc import Mapping
+
+from aiohttp import web
+from aiohttp.web_request import BaseRequest
+
+from steersman.api.errors import ApiError, MethodNotAllowed, NotFound, ServerError
+from steersman.server.auth.attributes import Attributes, forbidden
+from steersman.server.auth.authentication import Authenticator, Credentials
+from steersman.server.auth.impersonation import impersonate, wanted
+from steersman.server.auth.objects import Lookup, Objects
+from steersman.server.auth.openid import Document
+from steersman.server.auth.rbac import Authorizer
+from steersman.server.auth.requester import REQUESTER
+from steersman.server.auth.tokens import Mint
+from steersman.server.auth.users import User
+from steersman.server.core import Server
+from steersman.server.edge import below, bodies, documents, reading, streams, writing
+from steersman.server.edge.answers import Answer, compressed, refused
+from steersman.server.edge.catalogue import Catalogue
+from steersman.server.edge.context import Context
+from steersman.server.edge.metrics import Served
+from steersman.server.edge.plant import Plant, served_verbs
+from steersman.server.edge.requests import Asked, ask, split
+from steersman.server.edge.watching import Watches
+from steersman.server.resources import Resource
+from steersman.server.store import path as key_of
+
+_log = logging.getLogger(__name__)
+
+_WRITES = ("create", "update", "patch", "delete", "deletecollection")
+_CACHE = "no-cache, private"
+_GRACE = 5.0
+"""Seconds requests under way are given when the edge closes."""
+_CUSTOM_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+_CUSTOM_BELOW = ("get", "patch", "update")
+
+
+async def serve(
+    server: Server,
+    *,
+    authenticator: Authenticator,
+    authorizer: Authorizer | None = None,
+    mint: Mint | None = None,
+    openid: Mapping[str, Document] | None = None,
+    tls: ssl.SSLContext | None = None,
+    host: str = "127.0.0.1",
+    port: int = 0,
+) -> Edge:
+    """Listen, and answer until closed. Port 0 is any that is free.
+
+    Without an authorizer everybody may do anything; without a mint nobody is given tokens.
+    """
+    plant = Plant(
+        server,
+        authenticator,
+        authorizer,
+        Catalogue(server),
+        Watches(server.store),
+        objects_of(server),
+        mint,
+        openid or {},
+    )
+    edge = Edge(plant, host, secure=tls is not None)
+    try:
+        await edge.open(port, tls)
+    except BaseException:
+        plant.catalogue.close()
+        raise
+    return edge
+
+
+def objects_of(server: Server) -> Objects:
+    """What authentication looks up, in a server's store."""
+    return Lookup(lambda resource, namespace, name: server.store.table(resource).get(key_of(namespace, name)))
+
+
+class Edge:
+    """A server at a socket."""
+
+    def __init__(self, plant: Plant, host: str, *, secure: bool) -> None:
+        self.plant = plant
+        self.host = host
+        self.port = 0
+        self._secure = secure
+        # Requests of clients that are gone are ended at once: it is how a watch learns of it.
+        self._http = web.Server(
+            self._handle, access_log=None, handler_cancellation=True, auto_decompress=False
+        )
+        self._listener: asyncio.Server | None = None
+
+    @property
+    def url(self) -> str:
+        """Where clients reach it."""
+        return f"{'https' if self._secure else 'http'}://{self.plant.address}"
+
+    async def open(self, port: int, tls: ssl.SSLContext | None) -> None:
+        """Begin to listen."""
+        loop = asyncio.get_running_loop()
+        self._listener = await loop.create_server(
+            self._http, self.host, port, ssl=tls, backlog=1024, reuse_address=True
+        )
+        self.port = self._listener.sockets[0].getsockname()[1]
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        self.plant.address = f"{host}:{self.port}"
+
+    async def close(self) -> None:
+        """Listen no more, end all watches, and let the requests under way come to their end."""
+        if self._listener is None:
+            return
+        self._listener.close()
+        self._listener = None
+        self.plant.watches.close()
+        await self._http.shutdown(_GRACE)
+        self.plant.catalogue.close()
+
+    async def __aenter__(self) -> Edge:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.close()
+
+    # -- one request --------------------------------------------------------------------------
+
+    async def _handle(self, request: BaseRequest) -> web.StreamResponse:
+        path, query = split(request.message.path)
+        asked = ask(request.method, path, query)
+        ctx: Context | None = None
+        try:
+            user, warnings = self._who(request)
+            user = self._may(request, asked, user)
+            ctx = Context(self.plant, self.plant.server, request, asked, query, user, warnings)
+            REQUESTER.set(user)
+            answer = await self._answer(ctx)
+        except ApiError as error:
+            answer = refused(error)
+        except asyncio.CancelledError:
+            raise
+        except Exception:
+            _log.exception("%s %s failed", request.method, path)
+            answer = refused(
+                ServerError("Internal error occurred: see the server's log", reason="InternalError")
+            )
+        code = answer.status
+        self._count(asked, code)
+        if isinstance(answer, web.StreamResponse):
+            return answer
+        return self._respond(request, answer, ctx.warnings if ctx is not None else [])
+
+    def _respond(self, request: BaseRequest, answer: Answer, warnings: list[str]) -> web.Response:
+        if len(answer.body) > 1024:
+            answer = compressed(answer, request.headers.get("Accept-Encoding", ""))
+        response = web.Response(body=answer.body, status=answer.status)
+        headers = response.headers
+        headers["Content-Type"] = answer.content_type
+        headers["Cache-Control"] = _CACHE
+        for name, value in answer.headers:
+            headers[name] = value
+        for text in dict.fromkeys(warnings):
+            headers.add("Warning", f'299 - "{_quoted(text)}"')
+        if answer.status == 413:
+            # What was not read cannot be told from the next request.
+            response.force_close()
+        return response
+
+    def _count(self, asked: Asked, code: int) -> None:
+        scope = "resource" if asked.name else "namespace" if asked.namespace else "cluster"
+        self.plant.metrics.count(
+            Served(
+                asked.verb,
+                asked.group,
+                asked.version,
+                asked.plural,
+                asked.subresource,
+                scope if asked.resource else "",
+                code,
+            )
+            if code != 404
+            # Anybody can ask for anything that is not there: that must not grow without bounds.
+            else Served(asked.verb, "", "", "", "", "", code)
+        )
+
+    # -- who, and may they --------------------------------------------------------------------
+
+    def _who(self, request: BaseRequest) -> tuple[User, list[str]]:
+        """Who sent a request, and what to warn them of. Raises `Unauthorized`."""
+        certificate = None
+        transport = request.transport
+        if self._secure and transport is not None:
+            secured = transport.get_extra_info("ssl_object")
+            certificate = secured.getpeercert(True) if secured is not None else None
+        headers = request.headers
+        shown = Credentials(
+            headers.get("Authorization", ""),
+            certificate,
+            tuple(headers.getall("Sec-WebSocket-Protocol", ())),
+        )
+        found = self.plant.authenticator.authenticate(shown, self.plant.server.clock.now())
+        return found.user, list(found.warnings)
+
+    def _may(self, request: BaseRequest, asked: Asked, user: User) -> User:
+        """Whom a request goes on as. Raises `Forbidden`."""
+        authorizer = self.plant.authorizer
+        if authorizer is None:
+            return user
+        attributes = _attributes(user, asked)
+        if any(name[:12].lower() == "impersonate-" for name in request.headers):
+            whom = wanted(request.headers.items())
+            if whom is not None:
+                user = impersonate(authorizer, attributes, whom).user
+                attributes = _attributes(user, asked)
+        decision = authorizer.authorize(attributes)
+        if not decision.allowed:
+            raise forbidden(attributes, decision.reason)
+        return user
+
+    # -- which handler ------------------------------------------------------------------------
+
+    async def _answer(self, ctx: Context) -> Answer | web.StreamResponse:
+        asked = ctx.asked
+        if not asked.resource:
+            return documents.serve(ctx)
+        resource = self._find(ctx)
+        if isinstance(resource, Answer):
+            return resource
+        if asked.verb == "get" and not asked.subresource:
+            return reading.get(ctx, resource)
+        if asked.verb == "list":
+            return reading.list_(ctx, resource)
+        if asked.verb == "watch":
+            return await streams.watch(ctx, resource, asked.name if ctx.asked.path.count("/watch/") else "")
+        body = await bodies.read(ctx.request) if asked.verb in _WRITES else b""
+        if asked.subresource:
+            return below.serve(ctx, resource, body)
+        match asked.verb:
+            case "create":
+                return below.create_only(ctx, resource, body) or writing.create(ctx, resource, body)
+            case "update":
+                return writing.update(ctx, resource, body)
+            case "patch":
+                return writing.patch(ctx, resource, body)
+            case "delete":
+                return writing.delete(ctx, resource, body)
+            case "deletecollection":
+                return writing.delete_collection(ctx, resource, body)
+        raise _method_not_allowed()
+
+    def _find(self, ctx: Context) -> Resource | Answer:
+        """The resource of a request that can be asked this of. Raises `NotFound` or `MethodNotAllowed`."""
+        asked = ctx.asked
+        try:
+            resource = self.plant.server.registry.find(asked.group, asked.version, asked.plural)
+        except NotFound:
+            if not self.plant.catalogue.serves(asked.group, asked.version):
+                return documents.nothing()
+            raise
+        verbs = served_verbs().get((asked.group, asked.version, asked.plural, asked.subresource))
+        if verbs is None:
+            below = asked.subresource
+            verbs = _CUSTOM_VERBS if not below else _CUSTOM_BELOW if below in resource.subresources else ()
+        named = asked.verb not in ("list", "watch")
+        misplaced = asked.scoped if not resource.namespaced else named and not asked.scoped and asked.name
+        if not verbs or misplaced or (asked.rest and asked.subresource != "proxy"):
+            raise NotFound("the server could not find the requested resource", reason="NotFound")
+        if asked.verb not in verbs or (resource.namespaced and named and not asked.scoped):
+            raise _method_not_allowed()
+        return resource
+
+
+def _attributes(user: User, asked: Asked) -> Attributes:
+    if not asked.resource:
+        return Attributes(user, asked.verb, path=asked.path)
+    return Attributes(
+        user, asked.verb, asked.group, asked.plural, asked.subresource, asked.namespace, asked.name
+    )
+
+
+def _method_not_allowed() -> MethodNotAllowed:
+    return MethodNotAllowed(
+        "the server does not allow this method on the requested resource", reason="MethodNotAllowed"
+    )
+
+
+def _quoted(text: str) -> str:
+    """Text as it may stand between quotes in a header."""
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ").replace("\r", " ")

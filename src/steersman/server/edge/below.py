@@ -1,0 +1,197 @@
+"""What is below objects, and what is no object at all: subresources, reviews, bindings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from steersman.api.errors import ApiError, NotFound, ServerError
+from steersman.api.generated.authentication_v1 import TokenRequest
+from steersman.api.generated.autoscaling_v1 import Scale
+from steersman.api.generated.core_v1 import Binding
+from steersman.api.generated.policy_v1 import Eviction
+from steersman.server import parts, patching, problems, subresources, verbs
+from steersman.server.auth import access, identity
+from steersman.server.auth.rbac import Authorizer
+from steersman.server.convert import plain as builtins
+from steersman.server.core import Server
+from steersman.server.edge import bodies, options
+from steersman.server.edge.answers import Answer, finished, one, plain
+from steersman.server.edge.context import Context
+from steersman.server.edge.encoding import whole
+from steersman.server.edge.writing import parsed, patch, scope
+from steersman.server.resources import Resource
+
+_NEED_KUBELETS = ("attach", "exec", "log", "portforward", "proxy")
+
+
+def serve(ctx: Context, resource: Resource, body: bytes) -> Answer:
+    """A request for a subresource."""
+    asked = ctx.asked
+    name = asked.subresource
+    if name in _NEED_KUBELETS:
+        raise _no_kubelets(f"{resource.plural}/{name}")
+    match name, asked.verb:
+        case "scale", _:
+            return _scale(ctx, resource, body)
+        case _, "get":
+            found = ctx.server.get(resource, scope(ctx, resource), asked.name)
+            return one(ctx, resource, found)
+        case (("status" | "finalize"), "update"):
+            return _update(ctx, resource, body)
+        case (("status" | "finalize"), "patch"):
+            return patch(ctx, resource, body, name)
+        case "binding", "create":
+            return _bind(ctx, resource, asked.name, body)
+        case "eviction", "create":
+            return _evict(ctx, resource, body)
+        case "token", "create":
+            return _token(ctx, body)
+        case _, ("update" | "patch") if (resource.id, name) in parts.PARTS:
+            return _part(ctx, resource, body)
+    raise NotFound("the server could not find the requested resource", reason="NotFound")
+
+
+def _no_kubelets(what: str) -> ApiError:
+    return ServerError(
+        f"{what} is not available: the nodes of this control plane are simulated, there is no kubelet to ask",
+        code=501,
+        reason="NotImplemented",
+    )
+
+
+def _server(ctx: Context, how: options.Writing) -> Server:
+    return ctx.plant.rehearsal() if how.dry else ctx.server
+
+
+def _update(ctx: Context, resource: Resource, body: bytes) -> Answer:
+    server = _server(ctx, options.writing(ctx.query, "UpdateOptions"))
+    obj = bodies.obj(resource, body, ctx.content_type)
+    name, user = ctx.asked.name, ctx.user.name
+    if ctx.asked.subresource == "finalize":
+        return one(ctx, resource, verbs.finalize(server, resource, name, obj, user=user))
+    made = verbs.update_status(server, resource, scope(ctx, resource), name, obj, user=user)
+    return one(ctx, resource, made)
+
+
+def _part(ctx: Context, resource: Resource, body: bytes) -> Answer:
+    update = ctx.asked.verb == "update"
+    how = options.writing(ctx.query, "UpdateOptions" if update else "PatchOptions")
+    make: Callable[[Any], Any]
+    if update:
+        obj = bodies.obj(resource, body, ctx.content_type)
+        make = lambda old: obj  # noqa: E731
+    else:
+        form, change = parsed(ctx, body, how)
+        make = lambda old: patching.patched(resource, old, change, form)  # noqa: E731
+    made = parts.write(
+        _server(ctx, how),
+        resource,
+        scope(ctx, resource),
+        ctx.asked.name,
+        ctx.asked.subresource,
+        make,
+        user=ctx.user.name,
+    )
+    return one(ctx, resource, made)
+
+
+def _scale(ctx: Context, resource: Resource, body: bytes) -> Answer:
+    namespace, name, user = scope(ctx, resource), ctx.asked.name, ctx.user.name
+    match ctx.asked.verb:
+        case "get":
+            return plain(ctx, subresources.scale(ctx.server, resource, namespace, name, None, user))
+        case "update":
+            how = options.writing(ctx.query, "UpdateOptions")
+            wanted = bodies.made(Scale, "autoscaling", "v1", "Scale", body, ctx.content_type)
+            change: Callable[[Scale], object] = lambda old: wanted  # noqa: E731
+        case _:
+            how = options.writing(ctx.query, "PatchOptions")
+            form, said = parsed(ctx, body, how)
+            change = lambda old: patching.applied(old, said, form)  # noqa: E731
+    return plain(ctx, subresources.scale(_server(ctx, how), resource, namespace, name, change, user))
+
+
+def _bind(ctx: Context, pods: Resource, name: str, body: bytes) -> Answer:
+    server = _server(ctx, options.writing(ctx.query, "CreateOptions"))
+    binding = bodies.made(Binding, "", "v1", "Binding", body, ctx.content_type)
+    made = subresources.bind(server, pods, ctx.asked.namespace, name or binding.metadata.name, binding)
+    return plain(ctx, made, 201)
+
+
+def _evict(ctx: Context, pods: Resource, body: bytes) -> Answer:
+    eviction = bodies.made(Eviction, "policy", "v1", "Eviction", body, ctx.content_type)
+    wish = eviction.deleteOptions
+    how = options.writing(ctx.query, "CreateOptions")
+    dry = how.dry or bool(wish is not None and wish.dryRun)
+    server = ctx.plant.rehearsal() if dry else ctx.server
+    made = subresources.call(
+        server,
+        pods,
+        ctx.asked.namespace,
+        ctx.asked.name,
+        "eviction",
+        "create",
+        builtins(eviction),
+        ctx.user.name,
+    )
+    return plain(ctx, made, 201)
+
+
+def _token(ctx: Context, body: bytes) -> Answer:
+    mint = ctx.plant.mint
+    if mint is None:
+        raise NotFound("the server could not find the requested resource", reason="NotFound")
+    asked, clock = ctx.asked, ctx.server.clock
+    request = bodies.made(TokenRequest, "authentication.k8s.io", "v1", "TokenRequest", body, ctx.content_type)
+    minted = mint.request(request, asked.namespace, asked.name, ctx.plant.objects, clock.now(), clock.random)
+    ctx.warnings += minted.warnings
+    made = whole("authentication.k8s.io/v1", "TokenRequest", minted.answer)
+    return finished(ctx, ctx.choice(meta=False), made, 201)
+
+
+# -- what is only ever created ----------------------------------------------------------------
+
+
+def create_only(ctx: Context, resource: Resource, body: bytes) -> Answer | None:
+    """A request for what is not stored; None where it is."""
+    handler = _REVIEWS.get(resource.id)
+    if handler is None:
+        return None
+    if resource.id == "bindings":
+        return _bind(ctx, ctx.server.registry.find("", "v1", "pods"), "", body)
+    made = handler(ctx, bodies.obj(resource, body, ctx.content_type))
+    answer = whole(resource.api_version, resource.kind, made)
+    return finished(ctx, ctx.choice(meta=False), answer, 201)
+
+
+def _authorizer(ctx: Context) -> Authorizer:
+    authorizer = ctx.plant.authorizer
+    if authorizer is None:
+        raise problems.internal("this server lets everybody do anything")
+    return authorizer
+
+
+def _local(ctx: Context, body: Any) -> Any:
+    return access.local_subject_access_review(body, ctx.asked.namespace, _authorizer(ctx))
+
+
+_REVIEWS: Mapping[str, Callable[[Context, Any], Any]] = {
+    "bindings": lambda ctx, body: None,
+    "localsubjectaccessreviews.authorization.k8s.io": _local,
+    "selfsubjectaccessreviews.authorization.k8s.io": lambda ctx, body: access.self_subject_access_review(
+        body, ctx.user, _authorizer(ctx)
+    ),
+    "selfsubjectreviews.authentication.k8s.io": lambda ctx, body: identity.self_subject_review(
+        ctx.user, ctx.server.clock.now()
+    ),
+    "selfsubjectrulesreviews.authorization.k8s.io": lambda ctx, body: access.self_subject_rules_review(
+        body, ctx.user, _authorizer(ctx)
+    ),
+    "subjectaccessreviews.authorization.k8s.io": lambda ctx, body: access.subject_access_review(
+        body, _authorizer(ctx)
+    ),
+    "tokenreviews.authentication.k8s.io": lambda ctx, body: identity.token_review(
+        body, ctx.plant.authenticator, ctx.server.clock.now()
+    ),
+}

@@ -1,0 +1,60 @@
+"""One request on its way: what was asked, by whom, and what to say along with the answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from aiohttp.web import BaseRequest
+
+from steersman.server.auth.users import User
+from steersman.server.core import Server
+from steersman.server.edge.requests import Asked, Query, first, flag
+from steersman.server.negotiation import JSON, Choice, as_is, as_meta, negotiate
+
+if TYPE_CHECKING:
+    from steersman.server.edge.plant import Plant
+
+USER_AGENT = "User-Agent"
+
+
+@dataclass(slots=True)
+class Context:
+    """What handlers are given."""
+
+    plant: Plant
+    server: Server
+    """What to work on: the server itself, or its rehearsal."""
+    request: BaseRequest
+    asked: Asked
+    query: Query
+    user: User
+    warnings: list[str] = field(default_factory=list)
+
+    def choice(self, *, meta: bool = True, stream: bool = False) -> Choice:
+        """What the answer shall look like. Raises `NotAcceptable`."""
+        return choose(self.request.headers.get("Accept", ""), meta, stream)
+
+    @property
+    def pretty(self) -> bool:
+        """Whether a person is to read the answer."""
+        if "pretty" in self.query:
+            return flag(self.query, "pretty") and first(self.query, "pretty") != ""
+        return False
+
+    @property
+    def content_type(self) -> str:
+        return self.request.headers.get("Content-Type", "")
+
+    @property
+    def manager(self) -> str:
+        """Who writes, where the request does not say: the first word of the client's name for itself."""
+        return self.request.headers.get(USER_AGENT, "")
+
+
+@lru_cache(maxsize=256)
+def choose(accept: str, meta: bool, stream: bool) -> Choice:
+    """The same for the same header, again and again: clients send few."""
+    allows = as_meta if meta else as_is
+    return negotiate(accept, allows, (JSON,)) if stream else negotiate(accept, allows)

@@ -1,0 +1,143 @@
+"""Create, update, patch and delete."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from steersman.api.generated.certificates_v1 import CertificateSigningRequest
+from steersman.server import patching, verbs
+from steersman.server.apply.options import APPLY_YAML, check_patch
+from steersman.server.apply.verb import apply
+from steersman.server.edge import bodies, options
+from steersman.server.edge.answers import Answer, deleted, many, one
+from steersman.server.edge.context import Context
+from steersman.server.listing import Listing
+from steersman.server.negotiation import YAML
+from steersman.server.resources import Resource
+from steersman.server.selection import select
+
+_SHOWN = frozenset(
+    {
+        "csidrivers.storage.k8s.io",
+        "csinodes.storage.k8s.io",
+        "deviceclasses.resource.k8s.io",
+        "namespaces",
+        "persistentvolumeclaims",
+        "persistentvolumes",
+        "pods",
+        "podtemplates",
+        "resourceclaims.resource.k8s.io",
+        "resourceclaimtemplates.resource.k8s.io",
+        "resourcequotas",
+        "resourceslices.resource.k8s.io",
+        "serviceaccounts",
+        "services",
+        "storageclasses.storage.k8s.io",
+        "volumeattachments.storage.k8s.io",
+        "volumeattributesclasses.storage.k8s.io",
+    }
+)
+"""What is shown a last time when it is gone; of the others only a Status says so."""
+
+
+def scope(ctx: Context, resource: Resource) -> str:
+    """The namespace of a request."""
+    return ctx.asked.namespace if resource.namespaced else ""
+
+
+def create(ctx: Context, resource: Resource, body: bytes) -> Answer:
+    """Store a new object."""
+    how = options.writing(ctx.query, "CreateOptions")
+    obj = bodies.obj(resource, body, ctx.content_type)
+    if resource.type is CertificateSigningRequest:
+        obj = _signed(ctx, obj)
+    made = verbs.create(_server(ctx, how), resource, ctx.asked.namespace, obj, user=ctx.user.name)
+    return one(ctx, resource, made, 201)
+
+
+def _signed(ctx: Context, csr: CertificateSigningRequest) -> CertificateSigningRequest:
+    """A request for a certificate says who made it, and only the server can know."""
+    user = ctx.user
+    spec = replace(csr.spec, username=user.name, uid=user.uid, groups=user.groups, extra=user.extra)
+    return replace(csr, spec=spec)
+
+
+def update(ctx: Context, resource: Resource, body: bytes) -> Answer:
+    """Replace an object."""
+    how = options.writing(ctx.query, "UpdateOptions")
+    obj = bodies.obj(resource, body, ctx.content_type)
+    namespace, name = scope(ctx, resource), ctx.asked.name
+    server = _server(ctx, how)
+    new = server.table(resource).get(f"{namespace}/{name}" if namespace else name) is None
+    made = verbs.update(server, resource, namespace, name, obj, user=ctx.user.name)
+    return one(ctx, resource, made, 201 if new else 200)
+
+
+def patch(ctx: Context, resource: Resource, body: bytes, subresource: str = "") -> Answer:
+    """Change an object, or its status."""
+    how = options.writing(ctx.query, "PatchOptions")
+    form, change = parsed(ctx, body, how)
+    server, namespace, name = _server(ctx, how), scope(ctx, resource), ctx.asked.name
+    if form == APPLY_YAML:
+        answer = apply(
+            server,
+            resource,
+            namespace,
+            name,
+            change,
+            manager=how.manager,
+            force=bool(how.force),
+            subresource=subresource,
+            user=ctx.user.name,
+        )
+        return one(ctx, resource, answer.obj, 201 if answer.created else 200)
+    made = verbs.patch(
+        server,
+        resource,
+        namespace,
+        name,
+        lambda old: patching.patched(resource, old, change, form),
+        subresource=subresource,
+        user=ctx.user.name,
+    )
+    return one(ctx, resource, made)
+
+
+def parsed(ctx: Context, body: bytes, how: options.Writing) -> tuple[str, Any]:
+    """The media type of a patch, and the patch as plain data. Raises `BadRequest` or `Invalid`."""
+    form = bodies.media_type(ctx.content_type)
+    if form not in _PATCHES:
+        raise bodies.unknown_format(*_PATCHES)
+    check_patch(form, how.manager, how.force)
+    return form, bodies.patch(body, YAML if form == APPLY_YAML else form)
+
+
+_PATCHES = (patching.JSON, patching.MERGE, patching.STRATEGIC, APPLY_YAML)
+
+
+def delete(ctx: Context, resource: Resource, body: bytes) -> Answer:
+    """Delete an object, or begin to."""
+    how = options.deleting(ctx.query, body)
+    server = ctx.plant.rehearsal() if how.dry else ctx.server
+    obj, gone = verbs.delete(
+        server, resource, scope(ctx, resource), ctx.asked.name, how.options, user=ctx.user.name
+    )
+    if gone and resource.id not in _SHOWN:
+        return deleted(ctx, resource, obj)
+    return one(ctx, resource, obj, 202 if how.waits and not gone else 200)
+
+
+def delete_collection(ctx: Context, resource: Resource, body: bytes) -> Answer:
+    """Delete all objects of a selection."""
+    how = options.deleting(ctx.query, body)
+    asked = options.listing(ctx.query)
+    server = ctx.plant.rehearsal() if how.dry else ctx.server
+    selection = select(resource, scope(ctx, resource), asked.labels, asked.fields)
+    found = verbs.delete_collection(server, resource, selection, how.options, user=ctx.user.name)
+    return many(ctx, resource, Listing(found, server.store.revision))
+
+
+def _server(ctx: Context, how: options.Writing) -> Any:
+    return ctx.plant.rehearsal() if how.dry else ctx.server
