@@ -1,0 +1,279 @@
+"""JSON and YAML as the real server reads them: what comes out, and what it says of what it cannot read.
+
+YAML is read by the rules of the library upstream uses: version 1.1 (``yes`` is true) without dates and base-60
+numbers, keys of any scalar, merge keys, aliases up to a limit. Of several documents the first counts.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import Any, ClassVar
+
+import msgspec
+import yaml
+
+DEEPEST = 128
+"""How far documents may be nested.
+
+differs: upstream takes 10,000 levels, and no object needs more than a few dozen.
+"""
+
+_TOO_DEEP = "exceeded max depth"
+
+
+class Unreadable(ValueError):
+    """A body that is no document."""
+
+
+# -- JSON -------------------------------------------------------------------------------------
+
+
+def json_document(raw: bytes) -> Any:
+    """A JSON document. Raises `Unreadable`."""
+    try:
+        document = msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise Unreadable(_json_problem(raw)) from None
+    except RecursionError:
+        raise Unreadable(f"invalid character '{{' {_TOO_DEEP}") from None
+    # Every level has a bracket, so most documents need not be looked at.
+    if raw.count(b"{") + raw.count(b"[") > DEEPEST and _depth(document) > DEEPEST:
+        raise Unreadable(f"invalid character '{{' {_TOO_DEEP}")
+    return document
+
+
+_AFTER = {
+    "Expecting property name enclosed in double quotes": "looking for beginning of object key string",
+    "Expecting ':' delimiter": "after object key",
+    "Expecting ',' delimiter": "after object key:value pair",
+    "Extra data": "after top-level value",
+    "Invalid control character at": "in string literal",
+    "Invalid \\escape": "in string escape code",
+}
+
+
+def _json_problem(raw: bytes) -> str:
+    """What is wrong with a document, as Go says it."""
+    text = raw.decode("utf-8", "replace")
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        at = error.pos
+        if at >= len(text) or error.msg.startswith("Unterminated string"):
+            return "unexpected end of JSON input"
+        where = _AFTER.get(error.msg, "looking for beginning of value")
+        return f"invalid character {_quoted(text[at])} {where}"
+    except RecursionError:
+        return f"invalid character '{{' {_TOO_DEEP}"
+    return "invalid UTF-8 in JSON input"
+
+
+def _quoted(letter: str) -> str:
+    return {"'": "'\\''", '"': "'\"'", "\n": "'\\n'", "\t": "'\\t'"}.get(letter, f"'{letter}'")
+
+
+def _depth(document: Any) -> int:
+    """How far a document is nested. Not by recursion: that is what deep ones are kept from."""
+    deepest, level = 0, [document]
+    while level:
+        level = [
+            inner
+            for value in level
+            for inner in (value.values() if isinstance(value, dict) else value)
+            if isinstance(inner, (dict, list))
+        ]
+        deepest += 1
+    return deepest if isinstance(document, (dict, list)) else 0
+
+
+# -- YAML -------------------------------------------------------------------------------------
+
+
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """Leaves plain scalars as they are, to be resolved by Go's rules."""
+
+    yaml_implicit_resolvers: ClassVar[dict[Any, Any]] = {None: [("plain", re.compile(""))]}
+
+
+def yaml_document(raw: bytes) -> tuple[Any, tuple[str, ...]]:
+    """A YAML document, and which keys it has twice. Raises `Unreadable`."""
+    loader = None
+    try:
+        loader = _Loader(raw)
+        # Composing recurses, so too deep a document is told by its events first.
+        _check_depth(raw)
+        node = loader.get_node() if loader.check_node() else None
+        if node is None:
+            return None, ()
+        reading = _Reading(raw)
+        return reading.value(node), tuple(reading.doubled)
+    except yaml.reader.ReaderError as error:
+        raise Unreadable(f"yaml: {error.reason}") from None
+    except yaml.MarkedYAMLError as error:
+        raise Unreadable(_yaml_problem(error, raw)) from None
+    finally:
+        if loader is not None:
+            loader.dispose()
+
+
+def _check_depth(raw: bytes) -> None:
+    depth = 0
+    for event in yaml.parse(raw, _Loader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > DEEPEST:
+                raise Unreadable(f"yaml: {_TOO_DEEP} of {DEEPEST}")
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        elif isinstance(event, yaml.DocumentEndEvent):
+            break
+
+
+def _yaml_problem(error: yaml.MarkedYAMLError, raw: bytes) -> str:
+    line = 0
+    if error.problem_mark is not None and error.problem_mark.line:
+        line = error.problem_mark.line + isinstance(error, yaml.scanner.ScannerError)
+    elif error.context_mark is not None:
+        line = error.context_mark.line
+    problem = error.problem or "could not be read"
+    if problem.startswith("found undefined alias") and error.problem_mark is not None:
+        return f"yaml: unknown anchor '{_reference(raw, error.problem_mark.index)}' referenced"
+    return f"yaml: line {line}: {problem}" if line else f"yaml: {problem}"
+
+
+_WORDS: dict[str, Any] = {
+    **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"), True),
+    **dict.fromkeys(("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"), False),
+    **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
+    **dict.fromkeys((".nan", ".NaN", ".NAN"), math.nan),
+    **dict.fromkeys((".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF"), math.inf),
+    **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), -math.inf),
+}
+_INTEGER = re.compile(r"[-+]?(0[xX][0-9a-fA-F]+|0[oO]?[0-7]+|0[bB][01]+|[1-9][0-9]*|0)")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_TAG = "tag:yaml.org,2002:"
+
+
+def _resolved(text: str) -> Any:
+    """What a plain scalar means."""
+    if text in _WORDS:
+        return _WORDS[text]
+    if text[0] not in "+-.0123456789":
+        return text
+    digits = text.replace("_", "")
+    if _INTEGER.fullmatch(digits):
+        sign, body = (-1 if digits[0] == "-" else 1), digits.lstrip("+-").lower()
+        octal = len(body) > 1 and body[0] == "0" and body[1].isdigit()
+        number = sign * int(body, 8 if octal else 0)
+        if -(2**63) <= number < 2**64:
+            return number
+    if _FLOAT.fullmatch(digits):
+        return float(digits)
+    return text
+
+
+class _Reading:
+    """Makes a document of a tree of nodes, in which aliases are nodes that come again."""
+
+    def __init__(self, raw: bytes) -> None:
+        self.doubled: list[str] = []
+        self._raw = raw
+        self._met: set[int] = set()
+        self._open: set[int] = set()
+        self._read = self._again = 0
+        self._within = 0
+        """How many aliases lead to where we are."""
+
+    def value(self, node: yaml.Node) -> Any:
+        alias = id(node) in self._met
+        if id(node) in self._open:
+            raise Unreadable(f"yaml: anchor '{self._anchor(node)}' value contains itself")
+        self._met.add(id(node))
+        self._within += alias
+        self._count()
+        self._open.add(id(node))
+        try:
+            if isinstance(node, yaml.ScalarNode):
+                return self._scalar(node)
+            if isinstance(node, yaml.SequenceNode):
+                return [self.value(item) for item in node.value]
+            assert isinstance(node, yaml.MappingNode)
+            return self._mapping(node, {})
+        finally:
+            self._open.discard(id(node))
+            self._within -= alias
+
+    def _count(self) -> None:
+        """A few lines of aliases can stand for more than any memory holds."""
+        self._read += 1
+        self._again += self._within > 0
+        if self._again > 100 and self._read > 1000 and self._again / self._read > _allowed(self._read):
+            raise Unreadable("yaml: document contains excessive aliasing")
+
+    def _scalar(self, node: yaml.ScalarNode) -> Any:
+        text, tag = node.value, node.tag
+        if tag in (f"{_TAG}str", f"{_TAG}binary"):
+            return text
+        if tag != "plain" and not tag.startswith(_TAG):
+            return text
+        found = _resolved(text)
+        if isinstance(found, float) and not math.isfinite(found):
+            shown = "NaN" if math.isnan(found) else "+Inf" if found > 0 else "-Inf"
+            raise Unreadable(f"json: unsupported value: {shown}")
+        return float(found) if tag == f"{_TAG}float" and type(found) is int else found
+
+    def _mapping(self, node: yaml.MappingNode, made: dict[str, Any]) -> dict[str, Any]:
+        for key, part in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.tag == "plain" and key.value == "<<":
+                self._merge(part, made)
+                continue
+            found = self.value(key)
+            if isinstance(found, (dict, list)):
+                raise Unreadable("yaml: invalid map key")
+            value = self.value(part)
+            name = _name(found)
+            if name in made:
+                shown = json.dumps(found, ensure_ascii=False)
+                self.doubled.append(f"line {part.start_mark.line + 1}: key {shown} already set in map")
+            made[name] = value
+        return made
+
+    def _merge(self, node: yaml.Node, made: dict[str, Any]) -> None:
+        # Those that come last are merged first, so that the first win.
+        parts = reversed(node.value) if isinstance(node, yaml.SequenceNode) else (node,)
+        for part in parts:
+            if not isinstance(part, yaml.MappingNode):
+                raise Unreadable("yaml: map merge requires map or sequence of maps as the value")
+            if id(part) in self._open:
+                raise Unreadable(f"yaml: anchor '{self._anchor(part)}' value contains itself")
+            self._within += 1
+            self._count()
+            self._mapping(part, made)
+            self._within -= 1
+
+    def _anchor(self, node: yaml.Node) -> str:
+        return _reference(self._raw, node.start_mark.index)
+
+
+def _reference(raw: bytes, at: int) -> str:
+    """The name of the anchor or alias at a place."""
+    found = re.match(r"\s*[&*]([^\s,\[\]{}]+)", raw.decode("utf-8", "replace")[at:])
+    return found[1] if found else ""
+
+
+def _allowed(read: int) -> float:
+    """Which share of a document may come from aliases: nearly all of a small one, little of a large one."""
+    few, many = 400_000, 4_000_000
+    return 0.99 - 0.89 * (min(max(read, few), many) - few) / (many - few)
+
+
+def _name(key: Any) -> str:
+    if isinstance(key, str):
+        return key
+    if isinstance(key, bool):
+        return "true" if key else "false"
+    if key is None:
+        raise Unreadable("unsupported map key of type: %!s(<nil>), key: <nil>")
+    return f"{key:g}" if isinstance(key, float) else str(key)
