@@ -15,7 +15,7 @@ from steersman.api.errors import AlreadyExists, Forbidden, MethodNotAllowed
 from steersman.api.generated.core_v1 import ConfigMap, Namespace, Pod, PodSpec, PodStatus
 from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.server import verbs
-from steersman.server.core import Attributes, Server
+from steersman.server.core import Attributes, Server, Settle
 from steersman.server.deletion import Options, plan
 from steersman.server.metadata import FOREGROUND, ORPHAN
 from steersman.server.resources import Registry
@@ -95,30 +95,40 @@ def test_a_fork_goes_its_own_way(server: Server) -> None:
     assert fork.table(resource).keys() == ["default/both", "default/only-there"]
 
 
-def test_admission_is_asked_in_order_and_may_change_or_refuse(server: Server) -> None:
+def test_admission_may_change_then_refuse_and_takes_note_only_of_what_is_done(server: Server) -> None:
     asked: list[tuple[str, str, str]] = []
+    done: list[str] = []
 
-    def label(server: Server, request: Attributes) -> Any:
-        asked.append((request.operation, request.name, request.user))
-        if request.obj is None:
-            return None
-        meta = request.obj.metadata
-        return ConfigMap(metadata=ObjectMeta(name=meta.name, labels={"seen": "yes"}), data=request.obj.data)
+    class Labelling:
+        def mutate(self, request: Attributes) -> Any:
+            meta = request.obj.metadata
+            return ConfigMap(
+                metadata=ObjectMeta(name=meta.name, labels={"seen": "yes"}), data=request.obj.data
+            )
 
-    def refuse(server: Server, request: Attributes) -> Any:
-        if request.obj is not None and request.obj.data.get("refuse"):
-            raise Forbidden("no")
-        return request.obj
+        def validate(self, request: Attributes) -> Settle | None:
+            asked.append((request.operation, request.name, request.user))
+            if request.obj is not None and request.obj.data.get("refuse"):
+                raise Forbidden("no")
+            return lambda: done.append(request.operation)
 
-    server.admission = (label, refuse)
+    server.admission = Labelling()
     resource = server.registry.find("", "v1", "configmaps")
     body = ConfigMap(metadata=ObjectMeta(name="x"))
     assert dict(verbs.create(server, resource, "default", body, user="me").metadata.labels) == {"seen": "yes"}
+    with pytest.raises(AlreadyExists):
+        verbs.create(server, resource, "default", body, user="me")
     refused = ConfigMap(metadata=ObjectMeta(name="x"), data={"refuse": "1"})
     with pytest.raises(Forbidden):
         verbs.update(server, resource, "default", "x", refused, user="you")
     verbs.delete(server, resource, "default", "x", user="you")
-    assert asked == [("CREATE", "x", "me"), ("UPDATE", "x", "you"), ("DELETE", "x", "you")]
+    assert asked == [
+        ("CREATE", "x", "me"),
+        ("CREATE", "x", "me"),
+        ("UPDATE", "x", "you"),
+        ("DELETE", "x", "you"),
+    ]
+    assert done == ["CREATE"]
 
 
 # -- deletions --------------------------------------------------------------------------------

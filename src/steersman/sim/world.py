@@ -26,7 +26,8 @@ import msgspec
 
 from steersman.api.generated.core_v1 import Namespace
 from steersman.api.generated.meta_v1 import ObjectMeta
-from steersman.server import verbs
+from steersman.server import admission, verbs
+from steersman.server.admission import Plugins
 from steersman.server.core import Server
 from steersman.server.local import LocalApi
 from steersman.server.store import Store
@@ -60,8 +61,12 @@ class World:
         shuffle: bool = False,
         journal: bool = False,
         store: Store | None = None,
+        plugins: Plugins | None = None,
     ) -> None:
-        """``shuffle`` runs ready tasks in an order drawn from the seed. ``journal`` keeps a line for each write."""
+        """``shuffle`` runs ready tasks in an order drawn from the seed. ``journal`` keeps a line for each write.
+        ``plugins`` are those of admission: by default those that need no controller, while
+        ``admission.default()`` is all a real server has.
+        """
         self.seed = seed
         self.random = random.Random(f"{seed}/chance")
         self.loop = VirtualLoop(shuffle=random.Random(f"{seed}/order") if shuffle else None)
@@ -76,6 +81,7 @@ class World:
         self._tasks: dict[asyncio.Task[Any], None] = {}
         self._keep = journal
         self.server.store.taps.append(self._note)
+        self.server.extend(plugins or admission.standalone())
         if store is None:
             self._found()
 
@@ -83,6 +89,7 @@ class World:
         resource = self.server.registry.find("", "v1", "namespaces")
         for name in NAMESPACES:
             verbs.create(self.server, resource, "", Namespace(metadata=ObjectMeta(name=name)))
+        admission.bootstrap(self.server)
 
     # -- time and chance ----------------------------------------------------------------------
 

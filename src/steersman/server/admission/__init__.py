@@ -43,7 +43,7 @@ from steersman.server.admission.tolerations import DefaultTolerationSeconds
 from steersman.server.admission.webhooks import Unasked
 from steersman.server.core import Server
 
-__all__ = ["CIDR", "Chain", "Plugin", "Plugins", "bootstrap", "default"]
+__all__ = ["CIDR", "Chain", "Plugin", "Plugins", "bootstrap", "default", "standalone"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,3 +84,11 @@ def default(*, cidr: str = CIDR, allows: Allows = everybody) -> Plugins:
             ResourceQuota(),
         )
     )
+
+
+def standalone(*, cidr: str = CIDR) -> Plugins:
+    """Those that need no controller beside the server.
+
+    A pod needs an account, which is made by a controller, and a new node is tainted until one takes that away.
+    """
+    return default(cidr=cidr).without("ServiceAccount", "TaintNodesByCondition")
