@@ -254,7 +254,7 @@ def _body(resource: Resource, body: object) -> Any:
         _meant(resource, body)
     try:
         return adopt(resource.type, body)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise problems.bad_request(
             f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {error}'
         ) from None

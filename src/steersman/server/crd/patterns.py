@@ -12,28 +12,11 @@ differs: RE2 takes linear time; ``re`` may take exponential time on patterns mad
 from __future__ import annotations
 
 import re
-import sys
-import unicodedata
 from functools import lru_cache
-from itertools import groupby
+
+from steersman.server.crd.characters import POSIX, category, inverted, others, safe, written
 
 _MOST_REPEATS = 1000
-_POSIX = {
-    "alnum": "0-9A-Za-z",
-    "alpha": "A-Za-z",
-    "ascii": "\\x00-\\x7f",
-    "blank": "\\t ",
-    "cntrl": "\\x00-\\x1f\\x7f",
-    "digit": "0-9",
-    "graph": "!-~",
-    "lower": "a-z",
-    "print": " -~",
-    "punct": "!-/:-@\\[-`{-~",
-    "space": "\\t\\n\\v\\f\\r ",
-    "upper": "A-Z",
-    "word": "0-9A-Za-z_",
-    "xdigit": "0-9A-Fa-f",
-}
 _SPACE = "\\t\\n\\f\\r "
 _REPEAT = re.compile(r"\{([0-9]+)(,([0-9]*))?\}")
 _FLAGS = re.compile(r"\(\?([imsU]*)(-[imsU]+)?([:)])")
@@ -222,8 +205,7 @@ class _Translation:
             case "d" | "D" | "w" | "W":
                 self._put(text[at - 1 : at + 1], 2)
             case "p" | "P":
-                inner, negated = self._unicode()
-                self._put(f"[{'^' if negated else ''}{inner}]")
+                self._put(f"[{self._unicode()}]")
             case _:
                 self._put(re.escape(self._char()))
 
@@ -248,14 +230,17 @@ class _Translation:
         self._at += length
         return made
 
-    def _unicode(self) -> tuple[str, bool]:
-        """A class of characters by their category, and whether it is meant the other way round."""
+    def _unicode(self) -> str:
+        """The members of a class of characters by their category."""
         found = _UNICODE.match(self._text, self._at + 1)
         if found is None:
             raise BadPattern("invalid character class range", self._text[self._at : self._at + 3])
         negated = (found[0][0] == "P") != bool(found[1])
         self._at += 1 + len(found[0])
-        return _category(found[2] or found[3], self._text), negated
+        ranges = category(found[2] or found[3])
+        if ranges is None:
+            raise Unsupported(f"{self._text}: \\{found[0]}")
+        return written(inverted(ranges) if negated else ranges)
 
     # -- classes ------------------------------------------------------------------------------
 
@@ -282,19 +267,18 @@ class _Translation:
         if text[at] == "\\" and text[at + 1 : at + 2] in "dDwWsSpP" and at + 1 < len(text):
             kind = text[at + 1]
             if kind in "pP":
-                inner, negated = self._unicode()
-                return _others(inner) if negated else inner
+                return self._unicode()
             self._at += 2
-            return {"s": _SPACE, "S": _others(_SPACE)}.get(kind, f"\\{kind}")
+            return {"s": _SPACE, "S": others(_SPACE)}.get(kind, f"\\{kind}")
         low = self._one(start)
         following = text[self._at : self._at + 2]
         if not following.startswith("-") or following == "-]":
-            return _safe(low)
+            return safe(low)
         self._at += 1
         high = self._one(start)
         if high < low:
             raise BadPattern("invalid character class range", text[at : self._at])
-        return f"{_safe(low)}-{_safe(high)}"
+        return f"{safe(low)}-{safe(high)}"
 
     def _one(self, start: int) -> str:
         if self._at >= len(self._text):
@@ -306,39 +290,8 @@ class _Translation:
         return char
 
     def _posix(self, name: str, end: int) -> str:
-        known = _POSIX.get(name.removeprefix("^"))
+        known = POSIX.get(name.removeprefix("^"))
         if known is None:
             raise BadPattern("invalid character class range", f"[:{name}:]")
         self._at = end
-        return _others(known) if name.startswith("^") else known
-
-
-def _safe(char: str) -> str:
-    return char if char.isascii() and char.isalnum() else f"\\U{ord(char):08x}"
-
-
-def _others(members: str) -> str:
-    """All characters but those, as members of a class: classes do not nest in Python."""
-    return _ranges([code for code, char in enumerate(_all()) if not re.match(f"[{members}]", char)])
-
-
-@lru_cache(maxsize=64)
-def _category(name: str, pattern: str) -> str:
-    if name == "Any":
-        return "\\x00-\\U0010ffff"
-    if not re.fullmatch("(L|M|N|P|S|Z|C)|(L[ultmo]|M[cen]|N[dlo]|P[cdefios]|S[ckmo]|Z[lps]|C[cfos])", name):
-        raise Unsupported(f"{pattern}: \\p{{{name}}}")
-    codes = [code for code, char in enumerate(_all()) if unicodedata.category(char).startswith(name)]
-    return _ranges(codes)
-
-
-def _all() -> map[str]:
-    return map(chr, range(sys.maxunicode + 1))
-
-
-def _ranges(codes: list[int]) -> str:
-    out = []
-    for _, run in groupby(enumerate(codes), lambda pair: pair[1] - pair[0]):
-        members = [code for _, code in run]
-        out.append(f"\\U{members[0]:08x}-\\U{members[-1]:08x}")
-    return "".join(out)
+        return others(known) if name.startswith("^") else known

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from steersman.api.generated.apiextensions_v1 import JSONSchemaProps
 from steersman.server.crd.defaults import default_problems
 from steersman.server.crd.paths import BadPath, field_at
-from steersman.server.crd.structure import structural_problems, unreadable
+from steersman.server.crd.structure import depth, structural_problems, unreadable
 from steersman.server.problems import FieldProblem
 from steersman.server.validation.found import Found, Verbatim
 
@@ -22,6 +22,8 @@ _NOT_SUPPORTED = (
     ("dependencies", "dependencies"),
     ("ref", "$ref"),
 )
+_DEEPEST = 100
+"""differs: upstream sets no limit; beyond this, Python does."""
 _AT_ROOT = (
     "Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum MaxLength MinLength "
     "Pattern MaxItems MinItems UniqueItems MultipleOf Required Items Properties ExternalDocs Example "
@@ -46,6 +48,9 @@ def schema_problems(schema: JSONSchemaProps, path: str, *, status: bool) -> list
     """All that is wrong with the schema of a version; ``status`` is whether that is a subresource."""
     found = Found()
     where = f"{path}.openAPIV3Schema"
+    if depth(schema) > _DEEPEST:
+        found.invalid(where, "", f"may not be nested deeper than {_DEEPEST} levels")
+        return found
     if status:
         _status(schema, path, found)
     if schema.nullable:

@@ -85,6 +85,15 @@ def inner_schemas(schema: JSONSchemaProps) -> list[JSONSchemaProps]:
     return inner
 
 
+def depth(schema: JSONSchemaProps) -> int:
+    """How many levels of schemas there are inside of each other."""
+    level, levels = [schema], 0
+    while level:
+        levels += 1
+        level = [inner for each in level for inner in inner_schemas(each)]
+    return levels
+
+
 def every_schema(schema: JSONSchemaProps) -> list[JSONSchemaProps]:
     """A schema and all it is made of."""
     found = [schema]

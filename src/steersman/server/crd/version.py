@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from steersman.api.errors import BadRequest
 from steersman.api.generated.apiextensions_v1 import (
     CustomResourceColumnDefinition,
     CustomResourceDefinition,
@@ -16,7 +17,7 @@ from steersman.api.generated.apiextensions_v1 import (
 from steersman.server import problems as refusals
 from steersman.server.convert import plain
 from steersman.server.crd.checks import compiled
-from steersman.server.crd.custom import Custom
+from steersman.server.crd.custom import Custom, copied
 from steersman.server.crd.embedded import coercion, embedded_check
 from steersman.server.crd.faults import MISSING, NOWHERE, Check, Fault, problems
 from steersman.server.crd.filling import Fill, filler
@@ -77,21 +78,27 @@ class Version:
         Shares nothing with what was given. Answers, if asked, with the paths of the fields that went.
         Raises `BadRequest` for embedded objects that are none.
         """
-        made = plain(content)
-        gone = prune(self._prune, made, tell=tell)
+        try:
+            made = copied(content)
+            gone = prune(self._prune, made, tell=tell)
+        except RecursionError:
+            raise self._not_one("it is nested too deeply") from None
         if self._coerce is not None:
             found = Found()
             self._coerce(made, "", found)
             if found:
-                raise refusals.bad_request(
-                    f'{self.kind} in version "{self.name}" cannot be handled as a {self.kind}: {found[0]}'
-                )
+                raise self._not_one(str(found[0]))
         self._fill(made)
         return made, gone
 
+    def _not_one(self, why: str) -> BadRequest:
+        return refusals.bad_request(
+            f'{self.kind} in version "{self.name}" cannot be handled as a {self.kind}: {why}'
+        )
+
     def pruned(self, content: Mapping[str, Any]) -> dict[str, Any]:
         """A content without the fields this version does not know, and nothing filled in."""
-        made: dict[str, Any] = plain(content)
+        made = copied(content)
         prune(self._prune, made)
         return made
 
