@@ -307,7 +307,8 @@ class Log:
 
     def _finish(self) -> None:
         self._sweep(self.revision)
-        self._mark(CEILING, self.revision)
+        # Not less than what somebody may have seen who was served to the last.
+        self._mark(CEILING, max(self.revision, self._store.revision))
 
 
 def _wake(waiter: asyncio.Future[None]) -> None:
