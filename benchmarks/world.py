@@ -22,7 +22,7 @@ from steersman.sim.kubelet.node import Shape
 from steersman.sim.scheduler import Scheduler
 from steersman.sim.world import World
 
-WANTED = ("deployment-controller", "replicaset-controller")
+WANTED = ("deployment-controller", "replicaset-controller", "serviceaccount-controller")
 
 
 def deployment(name: str, replicas: int) -> dict[str, Any]:

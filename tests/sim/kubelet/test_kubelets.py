@@ -310,7 +310,7 @@ def test_nodes_register_with_all_a_scheduler_wants_to_know(world: World) -> None
         "PIDPressure": "False",
         "Ready": "True",
     }
-    assert node.status.allocatable["pods"] == "1000"
+    assert node.status.allocatable["pods"] == "500"
     assert node.status.addresses[0].address == "172.16.0.1"
 
 

@@ -15,6 +15,8 @@ from typing import Any
 from steersman.api.errors import ApiError, Conflict, NotFound
 from steersman.api.generated import core_v1 as v1
 from steersman.api.generated import load
+from steersman.api.generated.meta_v1 import ObjectMeta
+from steersman.api.kinds import Struct
 from steersman.api.scheme import Key, Kind
 from steersman.client.api import Api
 from steersman.intent.controller import Change
@@ -33,6 +35,13 @@ NODES: Kind[v1.Node] = load("", "v1", "Node")
 
 RETRY = 1.0
 """Seconds before a request that failed is made again."""
+
+
+class _Report(Struct, frozen=True):
+    """A pod with a new status. The server keeps the spec, so it need not be sent."""
+
+    metadata: ObjectMeta
+    status: v1.PodStatus
 
 
 class _Guest:
@@ -339,7 +348,7 @@ class Kubelets:
         status = render(pod, intended, run, now, self.wall, host)
         if status == pod.status:
             return
-        body = v1.Pod(metadata=pod.metadata, spec=pod.spec, status=status)
+        body = _Report(metadata=pod.metadata, status=status)
         written = await self._api.update_status(PODS, pod.metadata.namespace, pod.metadata.name, body)
         guest.planned = (
             written.metadata.resourceVersion if guest.planned == pod.metadata.resourceVersion else ""

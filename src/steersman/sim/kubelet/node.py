@@ -20,7 +20,7 @@ LEASE_SECONDS = 40
 VERSION = "v1.36.0-sim"
 
 _ROOM: Mapping[str, str] = MappingProxyType(
-    {"cpu": "64", "memory": "256Gi", "ephemeral-storage": "1Ti", "pods": "1000"}
+    {"cpu": "64", "memory": "256Gi", "ephemeral-storage": "1Ti", "pods": "500"}
 )
 _PRESSURES = (
     ("MemoryPressure", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
