@@ -26,7 +26,7 @@ import msgspec
 
 from steersman.api.generated.core_v1 import Namespace
 from steersman.api.generated.meta_v1 import ObjectMeta
-from steersman.server import admission, verbs
+from steersman.server import admission, crd, verbs
 from steersman.server.admission import Plugins
 from steersman.server.core import Server
 from steersman.server.local import LocalApi
@@ -82,6 +82,7 @@ class World:
         self._keep = journal
         self.server.store.taps.append(self._note)
         self.server.extend(plugins or admission.standalone())
+        self.server.extend(crd.install)
         if store is None:
             self._found()
 

@@ -17,7 +17,7 @@ from steersman.api.kinds import Object
 from steersman.api.scheme import Kind
 from steersman.client.api import EventType, Unreadable
 from steersman.server.crd.custom import Custom
-from steersman.server.crd.life import CLEANUP, Definitions, install
+from steersman.server.crd.life import CLEANUP, Definitions
 from steersman.server.local import LocalApi
 from steersman.sim.world import World
 
@@ -57,7 +57,6 @@ def definition(plural: str = "widgets", kind: str = "Widget", **version: Any) ->
 @pytest.fixture
 def world() -> Iterator[World]:
     with World(seed=1) as world:
-        world.server.extend(install)
         yield world
 
 
@@ -285,11 +284,11 @@ def test_definitions_that_are_there_are_served_from_the_start(world: World, api:
     world.run(api.create(WIDGETS, "default", {"metadata": {"name": "w"}, "spec": {"size": 1}}))
     store = world.server.store.fork()
     with World(seed=2, store=store) as later:
+        assert later.run(later.api().get(WIDGETS, "default", "w"))["spec"]["size"] == 1
         definitions = Definitions(later.server)
         assert [version.plural for version in definitions.served()] == ["widgets"]
         assert definitions.find("x.test", "v1", "widgets") is not None
         assert definitions.find("x.test", "v2", "widgets") is None
-        assert later.run(later.api().get(WIDGETS, "default", "w"))["spec"]["size"] == 1
 
 
 def test_what_is_not_done_for_a_definition_is_logged(
@@ -331,6 +330,17 @@ def test_no_depth_of_an_object_or_a_schema_stops_the_server(world: World, api: L
     if depth == 500:
         world.run(api.patch(WIDGETS, "default", "w", {"spec": {"y": True}}))
     assert world.run(api.list(CRDS)).items
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"), [(1.0, 1), (-0.0, 0), (1e20, 1e20), (1e300, 1e300), (2**63 - 1, 2**63 - 1)]
+)
+def test_numbers_are_kept_as_go_keeps_them(world: World, api: LocalApi, given: float, kept: float) -> None:
+    open_ = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    world.run(api.create(CRDS, "", definition(schema={"openAPIV3Schema": open_})))
+    made = world.run(api.create(WIDGETS, "default", {"metadata": {"name": "w"}, "spec": {"n": given}}))
+    assert made["spec"]["n"] == kept
+    assert type(made["spec"]["n"]) is type(kept)
 
 
 def test_a_refused_definition_leaves_nothing_behind(world: World, api: LocalApi) -> None:

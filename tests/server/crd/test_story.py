@@ -6,7 +6,6 @@ import importlib.util
 from pathlib import Path
 from types import ModuleType
 
-from steersman.server.crd.life import install
 from steersman.sim.world import World
 
 
@@ -25,11 +24,9 @@ EXPECTED = story.GOLDEN.read_text().splitlines()
 
 def test_the_embedded_server_tells_the_story_as_a_real_one_did() -> None:
     with World(seed=1) as world:
-        world.server.extend(install)
         assert world.run(story.told(world.api())) == EXPECTED
 
 
 def test_the_order_of_tasks_does_not_change_the_story() -> None:
     with World(seed=2, shuffle=True) as world:
-        world.server.extend(install)
         assert world.run(story.told(world.api())) == EXPECTED

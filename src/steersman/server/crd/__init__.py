@@ -2,9 +2,49 @@
 
 ::
 
-    life        install(server): names, establishing, serving, the end
-    definitions what is refused of a definition      schemas, structure   what is refused of its schemas
-    version     one served version: prune, fill in, check      resource   how the server treats its objects
-    custom      the object itself
+    life        names, establishing, serving, the end      naming       who may be called what
+    definitions what is refused of a definition            specs, webhooks, approvals
+    schemas     what is refused of its schemas             structure, defaults
+    version     one version: prune, fill in, check         pruning, filling, checks, lists, embedded
+    resource    how the server treats its objects          custom, scale
     warnings    what a definition asks for that is not done here
 """
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from steersman.server.core import Server
+    from steersman.server.strategy import Moment
+
+GROUP, VERSION, PLURAL = "apiextensions.k8s.io", "v1", "customresourcedefinitions"
+
+
+def install(server: Server) -> None:
+    """Let a server have custom resources.
+
+    Most servers never see a definition, so what it takes is loaded when the first one comes. Those there are
+    already are served at once.
+    """
+    resource = server.registry.find(GROUP, VERSION, PLURAL)
+    if len(server.table(resource)):
+        _load(server)
+        return
+
+    def default(definition: Any) -> Any:
+        _load(server)
+        return server.registry.find(GROUP, VERSION, PLURAL).strategy.default(definition)
+
+    def created(definition: Any, moment: Moment) -> Any:
+        return server.registry.find(GROUP, VERSION, PLURAL).strategy.created(definition, moment)
+
+    first = replace(resource.strategy, default=default, created=created)
+    server.registry.add(replace(resource, strategy=first))
+
+
+def _load(server: Server) -> None:
+    from steersman.server.crd.life import Definitions
+
+    Definitions(server)

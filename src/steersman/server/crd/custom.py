@@ -87,7 +87,10 @@ def read(body: object) -> Custom:
 
 
 def copied(content: Mapping[str, Any]) -> dict[str, Any]:
-    """A content that shares nothing with the one given. Whole numbers are integers, however they were written."""
+    """A content that shares nothing with the one given. Whole numbers are integers, however they were written.
+
+    differs: integers of more than 64 bits stay integers; upstream keeps the nearest float.
+    """
     return _decoder.decode(_encoder.encode(content))  # type: ignore[no-any-return]
 
 

@@ -83,6 +83,8 @@ class Version:
             gone = prune(self._prune, made, tell=tell)
         except RecursionError:
             raise self._not_one("it is nested too deeply") from None
+        except TypeError as error:
+            raise self._not_one(str(error)) from None
         if self._coerce is not None:
             found = Found()
             self._coerce(made, "", found)
