@@ -59,6 +59,8 @@ class Services(Plugin):
         spec = new.spec
         if old is not None:
             spec = _wiped(_kept(spec, old.spec), old.spec)
+        if spec.type == "ExternalName":
+            spec = put(spec, internalTrafficPolicy=None)
         desk = _Desk(self, look, request, spec)
         spec = desk.families(spec, old.spec if old is not None else None)
         if (
@@ -211,7 +213,7 @@ class _Desk:
         except ValueError:
             return ""  # no address at all is for validation to refuse
         if address not in network or address in (network.network_address, network.broadcast_address):
-            return f"the provided IP ({asked}) is not in the valid range. The range of valid IPs is {network}"
+            return "the provided network does not match the current range"
         return "provided IP is already allocated" if self._foreign("ips", asked) else ""
 
     def ports(self, spec: ServiceSpec, old: ServiceSpec | None) -> ServiceSpec:
