@@ -13,7 +13,7 @@ from __future__ import annotations
 import ssl
 import tempfile
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from ipaddress import ip_network
@@ -154,18 +154,24 @@ class Boot:
         host: str = "127.0.0.1",
         port: int = 0,
         tokens: dict[str, User] | None = None,
+        durable: Callable[[], Awaitable[None]] | None = None,
     ) -> Edge:
-        """Serve a server that was equipped, with RBAC and over TLS."""
-        return await serve(
+        """Serve a server that was equipped, with RBAC and over TLS.
+
+        ``durable`` is waited for before a write is acknowledged.
+        """
+        edge = await serve(
             server,
             authenticator=self.authenticator(server, tokens),
             authorizer=authorizer,
             mint=Mint(self.keys, self.issuer, (self.issuer,)),
-            openid=openid.documents(self.keys, self.issuer, f"{self.issuer}{openid.KEYSET}"),
             tls=self.tls(dict.fromkeys((host, "127.0.0.1", "::1", SERVICE_ADDRESS))),
             host=host,
             port=port,
+            durable=durable,
         )
+        edge.plant.openid = openid.documents(self.keys, self.issuer, f"{edge.url}{openid.KEYSET}")
+        return edge
 
     def kubeconfig(
         self,

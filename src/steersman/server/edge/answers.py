@@ -175,13 +175,28 @@ def refused(error: ApiError) -> Answer:
     return Answer(dump(status(error)), error.code, JSON, headers)
 
 
+_UNROUTED = {
+    404: ("NotFound", "the server could not find the requested resource"),
+    405: ("MethodNotAllowed", "the server does not allow this method on the requested resource"),
+    415: ("UnsupportedMediaType", "415: Unsupported Media Type"),
+}
+
+
+def unrouted(code: int) -> Answer:
+    """What is said of a path or method nobody serves; unlike any other refusal it has empty details."""
+    reason, message = _UNROUTED[code]
+    made = status(ApiError(message, code=code, reason=reason))
+    del made["code"]
+    return Answer(dump({**made, "details": {}, "code": code}), code)
+
+
 # -- forms ------------------------------------------------------------------------------------
 
 
 def finished(ctx: Context, choice: Choice, body: bytes, status: int = 200) -> Answer:
     """JSON as the client wants to have it."""
     if choice.media_type == YAML:
-        text = yaml.dump(msgspec.json.decode(body), Dumper=_Dumper, default_flow_style=False, sort_keys=False)
+        text = yaml.dump(msgspec.json.decode(body), Dumper=_Dumper, default_flow_style=False)
         return Answer(text.encode(), status, YAML)
     if choice.pretty or ctx.pretty:
         body = msgspec.json.format(body, indent=2)

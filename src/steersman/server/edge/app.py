@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import ssl
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
 from aiohttp import web
 from aiohttp.web_request import BaseRequest
 
-from steersman.api.errors import ApiError, MethodNotAllowed, NotFound, ServerError
+from steersman.api.errors import ApiError, NotFound, ServerError
 from steersman.server.auth.attributes import Attributes, forbidden
 from steersman.server.auth.authentication import Authenticator, Credentials
 from steersman.server.auth.impersonation import impersonate, wanted
@@ -22,7 +22,7 @@ from steersman.server.auth.tokens import Mint
 from steersman.server.auth.users import User
 from steersman.server.core import Server
 from steersman.server.edge import below, bodies, documents, reading, streams, writing
-from steersman.server.edge.answers import Answer, compressed, refused
+from steersman.server.edge.answers import Answer, compressed, refused, unrouted
 from steersman.server.edge.catalogue import Catalogue
 from steersman.server.edge.context import Context
 from steersman.server.edge.metrics import Served
@@ -34,6 +34,7 @@ from steersman.server.store import path as key_of
 
 _log = logging.getLogger(__name__)
 
+_OF_MANY = ("list", "watch", "deletecollection")
 _WRITES = ("create", "update", "patch", "delete", "deletecollection")
 _CACHE = "no-cache, private"
 _GRACE = 5.0
@@ -52,10 +53,12 @@ async def serve(
     tls: ssl.SSLContext | None = None,
     host: str = "127.0.0.1",
     port: int = 0,
+    durable: Callable[[], Awaitable[None]] | None = None,
 ) -> Edge:
     """Listen, and answer until closed. Port 0 is any that is free.
 
-    Without an authorizer everybody may do anything; without a mint nobody is given tokens.
+    Without an authorizer everybody may do anything; without a mint nobody is given tokens. ``durable``
+    is waited for before a write is acknowledged.
     """
     plant = Plant(
         server,
@@ -66,6 +69,7 @@ async def serve(
         objects_of(server),
         mint,
         openid or {},
+        durable=durable,
     )
     edge = Edge(plant, host, secure=tls is not None)
     try:
@@ -138,6 +142,8 @@ class Edge:
             ctx = Context(self.plant, self.plant.server, request, asked, query, user, warnings)
             REQUESTER.set(user)
             answer = await self._answer(ctx)
+            if self.plant.durable is not None and asked.verb in _WRITES:
+                await self.plant.durable()
         except ApiError as error:
             answer = refused(error)
         except asyncio.CancelledError:
@@ -229,12 +235,14 @@ class Edge:
         resource = self._find(ctx)
         if isinstance(resource, Answer):
             return resource
+        if deprecated := self.plant.catalogue.deprecation(resource):
+            ctx.warnings.append(deprecated)
         if asked.verb == "get" and not asked.subresource:
             return reading.get(ctx, resource)
         if asked.verb == "list":
             return reading.list_(ctx, resource)
         if asked.verb == "watch":
-            return await streams.watch(ctx, resource, asked.name if ctx.asked.path.count("/watch/") else "")
+            return await streams.watch(ctx, resource)
         body = await bodies.read(ctx.request) if asked.verb in _WRITES else b""
         if asked.subresource:
             return below.serve(ctx, resource, body)
@@ -249,27 +257,29 @@ class Edge:
                 return writing.delete(ctx, resource, body)
             case "deletecollection":
                 return writing.delete_collection(ctx, resource, body)
-        raise _method_not_allowed()
+        return unrouted(405)
 
     def _find(self, ctx: Context) -> Resource | Answer:
-        """The resource of a request that can be asked this of. Raises `NotFound` or `MethodNotAllowed`."""
+        """The resource of a request that can be asked this of; or the answer that there is none."""
         asked = ctx.asked
         try:
             resource = self.plant.server.registry.find(asked.group, asked.version, asked.plural)
         except NotFound:
-            if not self.plant.catalogue.serves(asked.group, asked.version):
-                return documents.nothing()
-            raise
+            return unrouted(404) if self.plant.catalogue.serves(asked.group) else documents.nothing()
         verbs = served_verbs().get((asked.group, asked.version, asked.plural, asked.subresource))
         if verbs is None:
             below = asked.subresource
             verbs = _CUSTOM_VERBS if not below else _CUSTOM_BELOW if below in resource.subresources else ()
-        named = asked.verb not in ("list", "watch")
-        misplaced = asked.scoped if not resource.namespaced else named and not asked.scoped and asked.name
+        one = asked.verb not in _OF_MANY
+        named = one and asked.name != ""
+        misplaced = asked.scoped if not resource.namespaced else named and not asked.scoped
         if not verbs or misplaced or (asked.rest and asked.subresource != "proxy"):
-            raise NotFound("the server could not find the requested resource", reason="NotFound")
-        if asked.verb not in verbs or (resource.namespaced and named and not asked.scoped):
-            raise _method_not_allowed()
+            return unrouted(404)
+        homeless = resource.namespaced and not asked.scoped and asked.verb in _WRITES
+        # Objects are created without a name in the path, and nothing else is done without one.
+        unfit = one and not asked.subresource and named == (asked.verb == "create")
+        if asked.verb not in verbs or homeless or unfit:
+            return unrouted(405)
         return resource
 
 
@@ -278,12 +288,6 @@ def _attributes(user: User, asked: Asked) -> Attributes:
         return Attributes(user, asked.verb, path=asked.path)
     return Attributes(
         user, asked.verb, asked.group, asked.plural, asked.subresource, asked.namespace, asked.name
-    )
-
-
-def _method_not_allowed() -> MethodNotAllowed:
-    return MethodNotAllowed(
-        "the server does not allow this method on the requested resource", reason="MethodNotAllowed"
     )
 
 

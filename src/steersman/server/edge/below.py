@@ -16,10 +16,10 @@ from steersman.server.auth.rbac import Authorizer
 from steersman.server.convert import plain as builtins
 from steersman.server.core import Server
 from steersman.server.edge import bodies, options
-from steersman.server.edge.answers import Answer, finished, one, plain
+from steersman.server.edge.answers import Answer, finished, one, plain, unrouted
 from steersman.server.edge.context import Context
 from steersman.server.edge.encoding import whole
-from steersman.server.edge.writing import parsed, patch, scope
+from steersman.server.edge.writing import PATCHES, parsed, patch, scope
 from steersman.server.resources import Resource
 
 _NEED_KUBELETS = ("attach", "exec", "log", "portforward", "proxy")
@@ -30,7 +30,10 @@ def serve(ctx: Context, resource: Resource, body: bytes) -> Answer:
     asked = ctx.asked
     name = asked.subresource
     if name in _NEED_KUBELETS:
+        ctx.server.get(resource, scope(ctx, resource), asked.name)
         raise _no_kubelets(f"{resource.plural}/{name}")
+    if asked.verb == "patch" and bodies.media_type(ctx.content_type) not in PATCHES:
+        return unrouted(415)
     match name, asked.verb:
         case "scale", _:
             return _scale(ctx, resource, body)
@@ -49,7 +52,7 @@ def serve(ctx: Context, resource: Resource, body: bytes) -> Answer:
             return _token(ctx, body)
         case _, ("update" | "patch") if (resource.id, name) in parts.PARTS:
             return _part(ctx, resource, body)
-    raise NotFound("the server could not find the requested resource", reason="NotFound")
+    return unrouted(404)
 
 
 def _no_kubelets(what: str) -> ApiError:
@@ -65,8 +68,9 @@ def _server(ctx: Context, how: options.Writing) -> Server:
 
 
 def _update(ctx: Context, resource: Resource, body: bytes) -> Answer:
-    server = _server(ctx, options.writing(ctx.query, "UpdateOptions"))
-    obj = bodies.obj(resource, body, ctx.content_type)
+    how = options.writing(ctx.query, "UpdateOptions")
+    server = _server(ctx, how)
+    obj = bodies.obj(resource, body, ctx.content_type, ctx.reading(how.validation))
     name, user = ctx.asked.name, ctx.user.name
     if ctx.asked.subresource == "finalize":
         return one(ctx, resource, verbs.finalize(server, resource, name, obj, user=user))
@@ -79,10 +83,10 @@ def _part(ctx: Context, resource: Resource, body: bytes) -> Answer:
     how = options.writing(ctx.query, "UpdateOptions" if update else "PatchOptions")
     make: Callable[[Any], Any]
     if update:
-        obj = bodies.obj(resource, body, ctx.content_type)
+        obj = bodies.obj(resource, body, ctx.content_type, ctx.reading(how.validation))
         make = lambda old: obj  # noqa: E731
     else:
-        form, change = parsed(ctx, body, how)
+        form, change = parsed(ctx, resource.type, body, how)
         make = lambda old: patching.patched(resource, old, change, form)  # noqa: E731
     made = parts.write(
         _server(ctx, how),
@@ -107,7 +111,7 @@ def _scale(ctx: Context, resource: Resource, body: bytes) -> Answer:
             change: Callable[[Scale], object] = lambda old: wanted  # noqa: E731
         case _:
             how = options.writing(ctx.query, "PatchOptions")
-            form, said = parsed(ctx, body, how)
+            form, said = parsed(ctx, Scale, body, how)
             change = lambda old: patching.applied(old, said, form)  # noqa: E731
     return plain(ctx, subresources.scale(_server(ctx, how), resource, namespace, name, change, user))
 

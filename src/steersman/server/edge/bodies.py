@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
-import yaml
 from aiohttp.web import BaseRequest
 
 from steersman.api.errors import ApiError, TooLarge, UnsupportedMediaType
-from steersman.server import problems
+from steersman.api.generated import load
+from steersman.server import problems, strict
+from steersman.server.apply.shapes import DEDUCED, Shape
+from steersman.server.apply.structs import shape_of
 from steersman.server.convert import FORMS, adopt
+from steersman.server.loading import Unreadable, json_document, yaml_document
+from steersman.server.mistyped import mistake
 from steersman.server.negotiation import JSON, YAML
 from steersman.server.resources import Resource
 
@@ -56,122 +60,164 @@ def unknown_format(*accepted: str) -> UnsupportedMediaType:
 # -- objects ----------------------------------------------------------------------------------
 
 
-class _Head(msgspec.Struct):
-    """What a document says it is."""
+class Reading(NamedTuple):
+    """How closely to look at a body, and where to put what is found."""
 
-    apiVersion: Any = None
-    kind: Any = None
+    directive: strict.Directive = "Ignore"
+    warnings: list[str] = []  # noqa: RUF012  (never added to where nothing is looked for)
+
+    def note(self, found: Sequence[str], refusal: Callable[[Sequence[str]], ApiError]) -> None:
+        """Warn of faults, or refuse because of them."""
+        if found:
+            if self.directive == "Strict":
+                raise refusal(found)
+            self.warnings.extend(strict.warnings(found))
 
 
-_head = msgspec.json.Decoder(_Head)
-
-
-def obj(resource: Resource, raw: bytes, content_type: str) -> Any:
+def obj(resource: Resource, raw: bytes, content_type: str, reading: Reading = Reading()) -> Any:
     """A body as a full struct. Raises `BadRequest`, `Invalid` or `UnsupportedMediaType`."""
-    return made(resource.type, resource.group, resource.version, resource.kind, raw, content_type)
+    return made(resource.type, resource.group, resource.version, resource.kind, raw, content_type, reading)
 
 
-def made(type_: type[Any], group: str, version: str, kind: str, raw: bytes, content_type: str) -> Any:
+def made(
+    type_: type[Any],
+    group: str,
+    version: str,
+    kind: str,
+    raw: bytes,
+    content_type: str,
+    reading: Reading = Reading(),
+) -> Any:
     """A body as a struct of a type, given what it must say it is."""
     form = media_type(content_type)
-    body: Any
+    if form not in (JSON, YAML):
+        raise unknown_format(JSON, YAML)
+    doubled: tuple[str, ...] = ()
     try:
         if form == JSON:
-            head = _head.decode(raw)
-            said, named, body = head.apiVersion, head.kind, raw
-        elif form == YAML:
-            body = document(raw, YAML)
-            if not isinstance(body, Mapping):
-                raise ValueError("Expected `object`")
-            said, named = body.get("apiVersion"), body.get("kind")
+            document = json_document(raw)
         else:
-            raise unknown_format(JSON, YAML)
-        _meant(group, version, kind, said, named, raw, strict=type_ in FORMS)
-        return adopt(type_, body)
-    except msgspec.ValidationError as error:
-        raise _unfit(kind, version, error) from None
-    except (msgspec.DecodeError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise _unreadable(kind, raw, error) from None
-    except RecursionError:
-        raise problems.bad_request(f"{kind}: exceeded max depth") from None
+            document, doubled = yaml_document(raw)
+    except Unreadable as error:
+        why = f"couldn't get version/kind; json parse error: {error}"
+        raise strict.unrecognized(kind, raw, why) from None
+    if not isinstance(document, dict):
+        raise strict.unrecognized(
+            kind, raw, f"couldn't get version/kind; json parse error: {no_object(document)}"
+        )
+    _meant(type_, group, version, kind, document, raw)
+    try:
+        made = adopt(type_, raw if form == JSON else document)
     except ValueError as error:
-        raise _unfit(kind, version, error) from None
+        raise strict.unfit(kind, version, _mistake(type_, document) or str(error)) from None
+    if reading.directive != "Ignore":
+        shape = shape_for(type_)
+        if form == JSON:
+            found = strict.faults(raw, document, shape)
+        else:
+            found = (*strict.yaml_fault(doubled), *strict.unknown(document, shape))
+        reading.note(found, lambda found: strict.refused_body(kind, version, found))
+    return made
 
 
-def _meant(group: str, version: str, kind: str, said: Any, named: Any, raw: bytes, *, strict: bool) -> None:
+def shape_for(type_: type[Any]) -> Shape:
+    """The fields a type has; any at all for what is no struct all through."""
+    return DEDUCED if type_ in FORMS else shape_of(type_)
+
+
+def _mistake(type_: type[Any], document: Any) -> str:
+    return "" if type_ in FORMS else mistake(type_, document)
+
+
+def _meant(
+    type_: type[Any], group: str, version: str, kind: str, document: Mapping[str, Any], raw: bytes
+) -> None:
     """A document that says what it is must be what the path says."""
+    said, named = document.get("apiVersion"), document.get("kind")
     expected = f"{group}/{version}" if group else version
-    if strict and not (said and named):
+    if type_ in FORMS and not (said and named):
         missing = "apiVersion" if named else "Kind"
         text = raw.decode("utf-8", "replace")
         raise problems.bad_request(f"Object '{missing}' is missing in '{text}'")
-    if said and said != expected:
-        raise problems.bad_request(
-            f"the API version in the data ({said}) does not match the expected API version ({expected})"
-        )
-    if named and named != kind:
-        raise problems.bad_request(
-            f'{named} in version "{version}" cannot be handled as a {kind}: '
-            f"converting ({group}.{named}) to ({group}.{kind}): unknown conversion"
-        )
+    said, named = said or expected, named or kind
+    if (said, named) == (expected, kind):
+        return
+    if type_ in FORMS:
+        # Any kind can be read as such a resource; it is the object that is wrong.
+        if said != expected:
+            raise _other_version(said, expected)
+        name = (document.get("metadata") or {}).get("name") or ""
+        wrong = [problems.wrong("kind", named, f"must be {kind}")]
+        raise problems.invalid(group, str(named), name, wrong)
+    told = str(said).rpartition("/")[2]
+    if not _known(str(said), str(named)):
+        why = f'no kind "{named}" is registered for version "{said}" in scheme "pkg/api/legacyscheme/scheme.go:30"'
+    elif named != kind:
+        own = (group or "core").partition(".")[0]
+        why = f"converting ({told}.{named}) to ({own}.{kind}): unknown conversion"
+    else:
+        raise _other_version(said, expected)
+    raise problems.bad_request(f'{named} in version "{told}" cannot be handled as a {kind}: {why}')
 
 
-def _unfit(kind: str, version: str, error: Exception) -> ApiError:
-    return problems.bad_request(f'{kind} in version "{version}" cannot be handled as a {kind}: {error}')
-
-
-def _unreadable(kind: str, raw: bytes, error: Exception) -> ApiError:
-    shown = raw[:30].hex() + (" ..." if len(raw) > 30 else "")
+def _other_version(said: object, expected: str) -> ApiError:
     return problems.bad_request(
-        f"the object provided is unrecognized (must be of type {kind}): "
-        f"couldn't get version/kind; json parse error: {error} ({shown})"
+        f"the API version in the data ({said}) does not match the expected API version ({expected})"
     )
 
 
-# -- documents --------------------------------------------------------------------------------
+def _known(api_version: str, kind: str) -> bool:
+    group, _, version = api_version.rpartition("/")
+    try:
+        load(group, version, kind)
+    except LookupError:
+        return False
+    return True
 
 
-class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """YAML as JSON has it: dates are text."""
-
-    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {
-        first: [(tag, pattern) for tag, pattern in rules if tag != "tag:yaml.org,2002:timestamp"]
-        for first, rules in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
+_GO = {list: "array", str: "string", bool: "bool", int: "number", float: "number"}
 
 
-def _load(raw: bytes) -> Any:
-    depth = 0
-    for event in yaml.parse(raw, _Loader):
-        match event:
-            case yaml.AliasEvent():
-                # differs: upstream follows references, up to a limit.
-                raise yaml.YAMLError("references are not accepted")
-            case yaml.CollectionStartEvent():
-                depth += 1
-                if depth > _DEEPEST:
-                    raise RecursionError
-            case yaml.CollectionEndEvent():
-                depth -= 1
-    return yaml.load(raw, _Loader)
+def no_object(document: Any) -> str:
+    """What Go says of a document that is none."""
+    if document is None:
+        return "unexpected end of JSON input"
+    return (
+        f"json: cannot unmarshal {_GO.get(type(document), 'value')} into Go value of type "
+        'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; '
+        'Kind string "json:\\"kind,omitempty\\"" }'
+    )
 
 
-_DEEPEST = 200
-"""How far YAML may be nested."""
+# -- patches ----------------------------------------------------------------------------------
 
 
-def document(raw: bytes, form: str) -> Any:
-    """A body as plain data. Raises what reading it raises."""
-    if form == YAML and not raw.lstrip().startswith(b"{"):
-        return _load(raw)
-    return msgspec.json.decode(raw)
-
-
-def patch(raw: bytes, form: str) -> Any:
+def patch(raw: bytes, type_: type[Any], reading: Reading, *, applied: bool = False) -> Any:
     """The body of a patch as plain data; those that are applied may be YAML. Raises `BadRequest`."""
     try:
-        return document(raw, form)
-    except (msgspec.DecodeError, UnicodeDecodeError, yaml.YAMLError, ValueError) as error:
-        raise problems.bad_request(f"error decoding patch: {error}") from None
-    except RecursionError:
-        raise problems.bad_request("error decoding patch: exceeded max depth") from None
+        if applied:
+            document, doubled = yaml_document(raw)
+            if doubled and reading.directive == "Strict":
+                raise strict.refused_apply(doubled)
+            if reading.directive == "Warn":
+                reading.warnings.extend(strict.warnings(strict.apply_fault(doubled)))
+            return document
+        document = json_document(raw)
+    except Unreadable as error:
+        raise problems.bad_request(
+            f"error decoding YAML: {error}" if applied else f"error decoding patch: {error}"
+        ) from None
+    if reading.directive != "Ignore":
+        if isinstance(document, list):
+            found = strict.operation_faults(raw, document)
+        else:
+            found = strict.faults(raw, document, shape_for(type_))
+            # What only directs the merge is no field.
+            found = tuple(each for each in found if '"$' not in each and ".$" not in each)
+        reading.note(found, lambda found: _refused(document, found))
+    return document
+
+
+def _refused(document: Any, found: Sequence[str]) -> ApiError:
+    # differs: upstream shows the whole object that the patch would have made, in Go's notation.
+    return strict.refused_patch(msgspec.json.encode(document).decode(), strict.said(found))

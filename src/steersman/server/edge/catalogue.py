@@ -7,14 +7,18 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from steersman.api.errors import NotFound
 from steersman.server.core import Server
+from steersman.server.crd.warnings import deprecation
 from steersman.server.discovery import CustomResource, Discovery, custom_resources
 from steersman.server.openapi import OpenAPI
 from steersman.server.resources import Resource
 from steersman.server.tables import Printer, custom_printer, printer_for
 from steersman.server.watch import Commit, Selection
 
+_DEPRECATED = {
+    ("componentstatuses", "v1"): "v1 ComponentStatus is deprecated in v1.19+",
+    ("endpoints", "v1"): "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+}
 DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 
 
@@ -42,13 +46,15 @@ class Catalogue:
     def openapi(self) -> OpenAPI:
         return self._page.openapi
 
-    def serves(self, group: str, version: str) -> bool:
-        """Whether there is anything in a version of a group."""
-        try:
-            self.discovery.resources(group, version)
-        except NotFound:
-            return False
-        return True
+    def serves(self, group: str) -> bool:
+        """Whether there is anything in a group."""
+        return not group or group in self._page.groups
+
+    def deprecation(self, resource: Resource) -> str:
+        """What to tell who uses a resource that they should not; empty for most."""
+        return _DEPRECATED.get((resource.id, resource.version)) or self._page.deprecations.get(
+            (resource.group, resource.version, resource.plural), ""
+        )
 
     def list_kind(self, resource: Resource) -> str:
         """The kind of a list of a resource's objects."""
@@ -72,6 +78,21 @@ class _Page:
         definitions = self._server.store.table(DEFINITIONS).select(Selection())
         found = [each for definition in definitions for each in custom_resources(definition)]
         return {(each.group, each.version, each.plural): each for each in found}
+
+    @cached_property
+    def groups(self) -> frozenset[str]:
+        return frozenset(group["name"] for group in self.discovery.apis()["groups"])
+
+    @cached_property
+    def deprecations(self) -> dict[tuple[str, str, str], str]:
+        definitions = {
+            f"{definition.spec.names.plural}.{definition.spec.group}": definition
+            for definition in self._server.store.table(DEFINITIONS).select(Selection())
+        }
+        return {
+            key: deprecation(definitions[f"{each.plural}.{each.group}"], each.version)
+            for key, each in self.custom.items()
+        }
 
     @cached_property
     def discovery(self) -> Discovery:

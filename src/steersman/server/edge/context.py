@@ -10,13 +10,17 @@ from aiohttp.web import BaseRequest
 
 from steersman.server.auth.users import User
 from steersman.server.core import Server
+from steersman.server.edge.bodies import Reading
 from steersman.server.edge.requests import Asked, Query, first, flag
 from steersman.server.negotiation import JSON, Choice, as_is, as_meta, negotiate
+from steersman.server.strict import directive
 
 if TYPE_CHECKING:
     from steersman.server.edge.plant import Plant
 
 USER_AGENT = "User-Agent"
+_PEOPLE = ("curl", "Wget", "Mozilla/5.0")
+"""What people use who do not say that they want to read the answer."""
 
 
 @dataclass(slots=True)
@@ -41,7 +45,11 @@ class Context:
         """Whether a person is to read the answer."""
         if "pretty" in self.query:
             return flag(self.query, "pretty") and first(self.query, "pretty") != ""
-        return False
+        return self.request.headers.get(USER_AGENT, "").startswith(_PEOPLE)
+
+    def reading(self, validation: str) -> Reading:
+        """How closely to look at the body."""
+        return Reading(directive(validation), self.warnings)
 
     @property
     def content_type(self) -> str:

@@ -6,11 +6,13 @@ import platform
 import sys
 from typing import Any
 
+import msgspec
+
 from steersman.api.errors import NotAcceptable, NotFound
 from steersman.server import discovery
 from steersman.server.discovery import AGGREGATED, Tagged
 from steersman.server.edge import health
-from steersman.server.edge.answers import Answer, finished, plain
+from steersman.server.edge.answers import Answer, finished, plain, unrouted
 from steersman.server.edge.context import Context
 from steersman.server.edge.encoding import dump
 from steersman.server.edge.requests import first
@@ -41,12 +43,12 @@ _PATHS = (
 def serve(ctx: Context) -> Answer:
     """A request that is for no resource."""
     path = ctx.asked.path
-    if ctx.asked.verb not in ("get", "head"):
-        return nothing() if ctx.asked.verb != "options" else Answer(b"", 405)
     parts = path.strip("/").split("/")
+    if ctx.asked.verb not in ("get", "head"):
+        return unrouted(405) if parts[0] in ("api", "apis", "version") else nothing()
     match parts:
         case [""]:
-            return plain(ctx, {"paths": _paths(ctx)})
+            return _for_people({"paths": _paths(ctx)})
         case ["api" | "apis"]:
             return _root(ctx, parts[0])
         case ["api", version]:
@@ -56,7 +58,7 @@ def serve(ctx: Context) -> Answer:
         case ["apis", group, version]:
             return _discovered(ctx, group, version)
         case ["version"]:
-            return Answer(dump(version_info()))
+            return _for_people(version_info())
         case [("healthz" | "livez" | "readyz") as name, *check] if len(check) < 2:
             return health.serve(ctx, name, "".join(check)) or nothing()
         case ["metrics"]:
@@ -76,6 +78,10 @@ def nothing() -> Answer:
     """What there is where there is nothing."""
     headers = (("X-Content-Type-Options", "nosniff"),)
     return Answer(b"404 page not found\n", 404, "text/plain; charset=utf-8", headers)
+
+
+def _for_people(made: Any) -> Answer:
+    return Answer(msgspec.json.format(dump(made), indent=2))
 
 
 def _paths(ctx: Context) -> list[str]:
@@ -165,7 +171,7 @@ def _v3(ctx: Context, name: str) -> Answer:
         return Answer(dump(openapi.index()))
     found = openapi.v3(name)
     if found is None:
-        return nothing()
+        return Answer(b"", 404, "")
     _takes_json(ctx)
     asked, current = first(ctx.query, "hash"), found.etag.strip('"')
     if not asked:

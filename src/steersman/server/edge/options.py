@@ -7,12 +7,13 @@ from typing import NamedTuple
 
 import msgspec
 
-from steersman.api.errors import BadRequest
 from steersman.api.generated.meta_v1 import DeleteOptions
 from steersman.server import problems
 from steersman.server.apply.options import manager_problems
 from steersman.server.deletion import Options
 from steersman.server.edge.requests import Query, first, flag
+from steersman.server.loading import Unreadable, json_document
+from steersman.server.mistyped import mistake
 from steersman.server.problems import FieldProblem
 
 _META = "meta.k8s.io"
@@ -162,11 +163,13 @@ def deleting(query: Query, body: bytes) -> Deleting:
 
 def _body(body: bytes) -> DeleteOptions:
     try:
-        return _decoder.decode(body)
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise BadRequest(
-            f"the options of the deletion cannot be read: {error}", reason="BadRequest"
-        ) from None
+        document = json_document(body)
+    except Unreadable as error:
+        raise problems.bad_request(f"couldn't get version/kind; json parse error: {error}") from None
+    try:
+        return msgspec.convert(document, DeleteOptions)
+    except msgspec.ValidationError as error:
+        raise problems.bad_request(mistake(DeleteOptions, document) or str(error)) from None
 
 
 def _query(query: Query) -> DeleteOptions:
@@ -181,4 +184,3 @@ def _query(query: Query) -> DeleteOptions:
 
 
 _NOTHING = DeleteOptions()
-_decoder = msgspec.json.Decoder(DeleteOptions)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -36,6 +36,8 @@ class Plant:
     openid: Mapping[str, Document] = field(default_factory=dict)
     address: str = ""
     """Where clients reach this server: ``127.0.0.1:6443``."""
+    durable: Callable[[], Awaitable[None]] | None = None
+    """Waited for before a write is acknowledged: it is safe on the disk then."""
     encoded: Encoded = field(default_factory=Encoded)
     metrics: Metrics = field(default_factory=Metrics)
 

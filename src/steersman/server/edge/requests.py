@@ -10,7 +10,6 @@ Query: TypeAlias = Mapping[str, list[str]]
 
 _VERBS = {
     "GET": "get",
-    "HEAD": "get",
     "POST": "create",
     "PUT": "update",
     "PATCH": "patch",
@@ -67,7 +66,7 @@ def first(query: Query, name: str) -> str:
 
 def ask(method: str, path: str, query: Query) -> Asked:
     """What a request is for."""
-    parts = path.strip("/").split("/")
+    parts = path.strip("/").split("/") if not path.startswith("//") else [""]
     least = 3 if parts[0] == "api" else 4 if parts[0] == "apis" else 0
     if not least or len(parts) < least:
         return Asked(method.lower(), path, False)

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from aiohttp.web import StreamResponse
 
-from steersman.api.errors import Expired
+from steersman.api.errors import BadRequest, Expired, ServerError
 from steersman.api.generated.meta_v1 import ListMeta
 from steersman.client.api import EventType, WatchEvent
 from steersman.server import problems, tables
@@ -32,15 +32,16 @@ _INITIAL_END = {"k8s.io/initial-events-end": "true"}
 Line: TypeAlias = Callable[[WatchEvent[Any]], bytes]
 
 
-async def watch(ctx: Context, resource: Resource, name: str = "") -> StreamResponse:
+async def watch(ctx: Context, resource: Resource) -> StreamResponse:
     """Serve a watch to its end. Raises what is refused before it begins."""
     asked = options.listing(ctx.query, watch=True)
     choice = ctx.choice(stream=True)
     line = _line(ctx, choice, resource)
     namespace = ctx.asked.namespace if resource.namespaced else ""
     selection = select(resource, namespace, asked.labels, asked.fields)
-    if name:
-        selection = Selection(namespace, name, selection.test)
+    if ctx.asked.name and not selection.name:
+        # The old way to ask for a watch of one object has its name in the path.
+        selection = Selection(namespace, ctx.asked.name, selection.test)
     end = b""
     try:
         subscription = _begin(ctx, resource, selection, asked)
@@ -74,7 +75,11 @@ async def watch(ctx: Context, resource: Resource, name: str = "") -> StreamRespo
 def _begin(ctx: Context, resource: Resource, selection: Selection, asked: options.Listing) -> Subscription:
     server = ctx.server
     server.reap(resource)
-    version = parse_version(asked.version)
+    try:
+        version = parse_version(asked.version)
+    except BadRequest as error:
+        # As upstream, which minds it in lists and is at a loss here.
+        raise ServerError(error.message.removeprefix("invalid resource version: ")) from None
     if asked.initial and version > server.store.revision:
         raise problems.too_new(version, server.store.revision)
     from_now = asked.initial is False and not version

@@ -11,12 +11,13 @@ from steersman.server import patching, verbs
 from steersman.server.apply.options import APPLY_YAML, check_patch
 from steersman.server.apply.verb import apply
 from steersman.server.edge import bodies, options
-from steersman.server.edge.answers import Answer, deleted, many, one
+from steersman.server.edge.answers import Answer, deleted, many, one, unrouted
 from steersman.server.edge.context import Context
+from steersman.server.edge.remarks import remark
 from steersman.server.listing import Listing
-from steersman.server.negotiation import YAML
 from steersman.server.resources import Resource
 from steersman.server.selection import select
+from steersman.server.store import path
 
 _SHOWN = frozenset(
     {
@@ -50,10 +51,11 @@ def scope(ctx: Context, resource: Resource) -> str:
 def create(ctx: Context, resource: Resource, body: bytes) -> Answer:
     """Store a new object."""
     how = options.writing(ctx.query, "CreateOptions")
-    obj = bodies.obj(resource, body, ctx.content_type)
+    obj = bodies.obj(resource, body, ctx.content_type, ctx.reading(how.validation))
     if resource.type is CertificateSigningRequest:
         obj = _signed(ctx, obj)
     made = verbs.create(_server(ctx, how), resource, ctx.asked.namespace, obj, user=ctx.user.name)
+    remark(ctx, "CREATE", resource, made, None)
     return one(ctx, resource, made, 201)
 
 
@@ -67,19 +69,23 @@ def _signed(ctx: Context, csr: CertificateSigningRequest) -> CertificateSigningR
 def update(ctx: Context, resource: Resource, body: bytes) -> Answer:
     """Replace an object."""
     how = options.writing(ctx.query, "UpdateOptions")
-    obj = bodies.obj(resource, body, ctx.content_type)
+    obj = bodies.obj(resource, body, ctx.content_type, ctx.reading(how.validation))
     namespace, name = scope(ctx, resource), ctx.asked.name
     server = _server(ctx, how)
-    new = server.table(resource).get(f"{namespace}/{name}" if namespace else name) is None
+    old = server.table(resource).get(path(namespace, name))
     made = verbs.update(server, resource, namespace, name, obj, user=ctx.user.name)
-    return one(ctx, resource, made, 201 if new else 200)
+    remark(ctx, "UPDATE", resource, made, old)
+    return one(ctx, resource, made, 201 if old is None else 200)
 
 
 def patch(ctx: Context, resource: Resource, body: bytes, subresource: str = "") -> Answer:
     """Change an object, or its status."""
+    if bodies.media_type(ctx.content_type) not in PATCHES:
+        return unrouted(415)
     how = options.writing(ctx.query, "PatchOptions")
-    form, change = parsed(ctx, body, how)
+    form, change = parsed(ctx, resource.type, body, how)
     server, namespace, name = _server(ctx, how), scope(ctx, resource), ctx.asked.name
+    old = server.table(resource).get(path(namespace, name))
     if form == APPLY_YAML:
         answer = apply(
             server,
@@ -92,6 +98,7 @@ def patch(ctx: Context, resource: Resource, body: bytes, subresource: str = "") 
             subresource=subresource,
             user=ctx.user.name,
         )
+        remark(ctx, "CREATE" if answer.created else "UPDATE", resource, answer.obj, old)
         return one(ctx, resource, answer.obj, 201 if answer.created else 200)
     made = verbs.patch(
         server,
@@ -102,19 +109,18 @@ def patch(ctx: Context, resource: Resource, body: bytes, subresource: str = "") 
         subresource=subresource,
         user=ctx.user.name,
     )
+    remark(ctx, "UPDATE", resource, made, old)
     return one(ctx, resource, made)
 
 
-def parsed(ctx: Context, body: bytes, how: options.Writing) -> tuple[str, Any]:
+def parsed(ctx: Context, type_: type[Any], body: bytes, how: options.Writing) -> tuple[str, Any]:
     """The media type of a patch, and the patch as plain data. Raises `BadRequest` or `Invalid`."""
     form = bodies.media_type(ctx.content_type)
-    if form not in _PATCHES:
-        raise bodies.unknown_format(*_PATCHES)
     check_patch(form, how.manager, how.force)
-    return form, bodies.patch(body, YAML if form == APPLY_YAML else form)
+    return form, bodies.patch(body, type_, ctx.reading(how.validation), applied=form == APPLY_YAML)
 
 
-_PATCHES = (patching.JSON, patching.MERGE, patching.STRATEGIC, APPLY_YAML)
+PATCHES = (patching.JSON, patching.MERGE, patching.STRATEGIC, APPLY_YAML)
 
 
 def delete(ctx: Context, resource: Resource, body: bytes) -> Answer:

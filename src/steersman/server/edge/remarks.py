@@ -1,0 +1,27 @@
+"""What to tell whoever wrote something that was not refused, but may not do what they expect."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from steersman.api.generated.apiextensions_v1 import CustomResourceDefinition
+from steersman.server.admission import Chain
+from steersman.server.core import Attributes, Operation
+from steersman.server.crd import warnings
+from steersman.server.crd.custom import Custom
+from steersman.server.edge.context import Context
+from steersman.server.resources import Resource
+
+
+def remark(ctx: Context, operation: Operation, resource: Resource, obj: Any, old: Any) -> None:
+    """Add to a request's warnings what is to be said of what it wrote."""
+    asked, admission = ctx.asked, ctx.server.admission
+    if isinstance(admission, Chain):
+        request = Attributes(
+            operation, resource, asked.subresource, asked.namespace, asked.name, obj, old, ctx.user.name
+        )
+        ctx.warnings += admission.warnings(request)
+    if isinstance(obj, CustomResourceDefinition):
+        ctx.warnings += warnings.warnings(obj, old)
+    elif isinstance(obj, Custom) and obj.metadata.finalizers:
+        ctx.warnings += warnings.finalizers(obj.metadata, None if old is None else old.metadata)
