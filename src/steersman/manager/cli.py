@@ -30,6 +30,7 @@ class Verb:
 RUN = Verb("run", "manage a cluster: a drop-in for kube-controller-manager")
 VERBS = (
     RUN,
+    Verb("up", "a control plane on this machine, for kubectl and every client"),
     Verb("demo", "watch a Deployment live through ten minutes, in a blink, with no cluster"),
     Verb("snapshot", "save the data directory of an embedded server to a file, and restore it"),
     Verb("version", "show the version"),

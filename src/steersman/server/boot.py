@@ -56,15 +56,15 @@ _HOSTS = (
 # -- what every cluster has -------------------------------------------------------------------
 
 
-def equip(server: Server, *, authority: bytes = b"") -> Authorizer:
+def equip(server: Server, *, authority: bytes = b"", without: Sequence[str] = ()) -> Authorizer:
     """Give a server all that a real one has: custom resources, admission, and what it creates for itself.
 
-    ``authority`` is the certificate clients are recognised by, told to those who serve APIs of their own.
+    ``without`` names admission plugins to leave out. ``authority`` is the certificate clients are recognised by, told to those who serve APIs of their own.
     Answers with who decides what clients may do.
     """
     server.extend(life.install)
     authorizer = roles.follow(server)
-    plugins = admission.default(allows=roles.signers(authorizer)).plugins
+    plugins = admission.default(allows=roles.signers(authorizer)).without(*without).plugins
     server.extend(admission.Plugins((*plugins, roles.Escalation(authorizer))))
     for name in NAMESPACES:
         _create(server, "namespaces", "", Namespace(metadata=ObjectMeta(name=name)))

@@ -1,0 +1,105 @@
+"""``steersman up``: a control plane for every client, on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import stat
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from steersman.api.kinds import DEPLOYMENTS, SERVICEACCOUNTS
+from steersman.client import kubeconfig
+from steersman.client.http import HttpApi
+from steersman.manager import cli
+from steersman.manager.flags import UsageError
+from steersman.manager.up import plane, read
+from steersman.runtime.clock import LiveClock
+from steersman.testing.follow import until
+
+
+def workload() -> dict[str, Any]:
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web"},
+        "spec": {
+            "replicas": 2,
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": {
+                "metadata": {"labels": {"app": "web"}},
+                "spec": {"containers": [{"name": "main", "image": "app:1"}]},
+            },
+        },
+    }
+
+
+async def test_a_deployment_becomes_ready_over_http(tmp_path: Path) -> None:
+    options = read(["--port=0", f"--kubeconfig={tmp_path / 'config'}"])
+    async with asyncio.timeout(60), plane(options, LiveClock()) as running:
+        assert stat.S_IMODE(running.kubeconfig.stat().st_mode) == 0o600
+        async with HttpApi(kubeconfig.load(str(running.kubeconfig)), qps=0) as api:
+            await until(api, SERVICEACCOUNTS, "default", "default", lambda found: True)
+            await api.create(DEPLOYMENTS.untyped, "default", workload())
+            await until(api, DEPLOYMENTS, "default", "web", lambda found: found.status.readyReplicas == 2)
+
+
+async def test_a_data_directory_keeps_what_was_acknowledged_and_who_is_trusted(tmp_path: Path) -> None:
+    argv = ["--port=0", "--nodes=0", f"--kubeconfig={tmp_path / 'config'}", f"--data-dir={tmp_path / 'data'}"]
+    async with asyncio.timeout(60):
+        async with plane(read(argv), LiveClock()) as running:
+            connection = kubeconfig.load(str(running.kubeconfig))
+            async with HttpApi(connection, qps=0) as api:
+                await until(api, SERVICEACCOUNTS, "default", "default", lambda found: True)
+                made = await api.create(DEPLOYMENTS, "default", workload())
+        async with (
+            plane(read(argv), LiveClock()) as running,
+            HttpApi(kubeconfig.load(str(running.kubeconfig)), qps=0) as api,
+        ):
+            found = await api.get(DEPLOYMENTS, "default", "web")
+            assert found.metadata.uid == made.metadata.uid
+            assert int(found.metadata.resourceVersion) >= int(made.metadata.resourceVersion)
+            old = kubeconfig.load(str(running.kubeconfig)).tls.ca
+            assert old == connection.tls.ca, "the same authority as before"
+
+
+def test_a_command_runs_with_the_kubeconfig_and_its_exit_code_is_ours() -> None:
+    program = "import os, sys; sys.exit(7 if os.path.exists(os.environ['KUBECONFIG']) else 1)"
+    assert cli.main(["up", "--port=0", "--nodes=0", "--", sys.executable, "-c", program]) == 7
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["--nodes=-1"], "--nodes must be at least 0, but got -1"),
+        (["--speed=0"], "--speed must be more than 0, but got 0"),
+        (["--port=70000"], "--port must be from 0 to 65535, but got 70000"),
+        (["--"], "there is no command behind --"),
+        (["--frob"], "unknown flag: --frob"),
+    ],
+)
+def test_a_bad_option_is_one_line(argv: list[str], message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        read(argv)
+    assert str(caught.value).startswith(message)
+
+
+def test_a_port_that_is_taken_and_a_foreign_directory_are_one_line(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    config = f"--kubeconfig={tmp_path / 'config'}"
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        assert cli.main(["up", config, f"--port={taken.getsockname()[1]}"]) == 1
+    assert "pass another --port" in capfd.readouterr().err
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "thesis.txt").write_text("do not touch")
+    assert cli.main(["up", config, "--port=0", f"--data-dir={tmp_path / 'data'}"]) == 1
+    said = capfd.readouterr().err
+    assert said.startswith("Error: ")
+    assert str(tmp_path / "data") in said
+    assert sorted(path.name for path in (tmp_path / "data").iterdir()) == ["thesis.txt"]
