@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
@@ -25,9 +26,16 @@ _MOST_DISRUPTED = 2000
 
 
 def evict(
-    server: Server, pods: Resource, namespace: str, name: str, body: object, user: str
+    server: Server,
+    pods: Resource,
+    namespace: str,
+    name: str,
+    body: object,
+    user: str,
+    *,
+    dry_run: bool = False,
 ) -> dict[str, Any]:
-    """Delete a pod if its disruption budget allows it."""
+    """Delete a pod if its disruption budget allows it; or, in a dry run, only say whether it does."""
     eviction = adopt(Eviction, body)
     if eviction.metadata.name and eviction.metadata.name != name:
         raise problems.bad_request("name in URL does not match name in Eviction object")
@@ -41,10 +49,15 @@ def evict(
             propagation=wish.propagationPolicy,
             grace=wish.gracePeriodSeconds,
         )
+        dry_run = dry_run or "All" in (wish.dryRun or ())
     pod: Pod = server.get(pods, namespace, name)
     intended(pods, pod, options)
     if pod.status.phase not in ("Succeeded", "Failed", "Pending") and pod.metadata.deletionTimestamp is None:
-        _spend(server, pod)
+        spend = _spending(server, pod)
+        if spend is not None and not dry_run:
+            spend()
+    if dry_run:
+        return problems.success()
     doomed = PodCondition(
         type="DisruptionTarget",
         status="True",
@@ -64,15 +77,15 @@ def evict(
     return problems.success()
 
 
-def _spend(server: Server, pod: Pod) -> None:
-    """Take one disruption from the pod's budget, if it has one; refuse where none is left."""
+def _spending(server: Server, pod: Pod) -> Callable[[], Any] | None:
+    """How to take one disruption from the pod's budget, if it must be; refuses where none is left."""
     resource = server.registry.find("policy", "v1", "poddisruptionbudgets")
     meta = pod.metadata
     budgets: list[PodDisruptionBudget] = [
         budget for budget in server.table(resource).select(Selection(meta.namespace)) if _covers(budget, pod)
     ]
     if not budgets:
-        return
+        return None
     if len(budgets) > 1:
         raise ServerError(
             "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
@@ -81,9 +94,9 @@ def _spend(server: Server, pod: Pod) -> None:
     status = budget.status
     if not any(c.type == "Ready" and c.status == "True" for c in pod.status.conditions):
         if budget.spec.unhealthyPodEvictionPolicy == "AlwaysAllow":
-            return
+            return None
         if status.currentHealthy >= status.desiredHealthy > 0:
-            return
+            return None
     _allowed(budget)
     now = server.now()
     spent = replace(
@@ -93,7 +106,9 @@ def _spend(server: Server, pod: Pod) -> None:
     )
     if not spent.disruptionsAllowed:
         spent = replace(spent, conditions=_insufficient(spent, now))
-    server.rewrite(resource, meta.namespace, budget.metadata.name, lambda old: replace(old, status=spent))
+    return lambda: server.rewrite(
+        resource, meta.namespace, budget.metadata.name, lambda old: replace(old, status=spent)
+    )
 
 
 def _insufficient(status: PodDisruptionBudgetStatus, now: datetime) -> tuple[Condition, ...]:

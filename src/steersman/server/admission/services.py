@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 from steersman.api.generated.core_v1 import Service, ServicePort, ServiceSpec
 from steersman.server import problems
 from steersman.server.admission.plugin import Lookups, Plugin
+from steersman.server.admission.retype import kept, wants_health, wants_ports, wiped
 from steersman.server.core import Attributes
 from steersman.server.defaulting.filling import put
 from steersman.server.store import path
@@ -58,7 +59,7 @@ class Services(Plugin):
         old: Service | None = request.old
         spec = new.spec
         if old is not None:
-            spec = _wiped(_kept(spec, old.spec), old.spec)
+            spec = wiped(kept(spec, old.spec), old.spec)
         if spec.type == "ExternalName":
             spec = put(spec, internalTrafficPolicy=None)
         desk = _Desk(self, look, request, spec)
@@ -74,67 +75,6 @@ class Services(Plugin):
         if old is not None and spec.type != "LoadBalancer" and new.status.loadBalancer.ingress:
             new = put(new, status=put(new.status, loadBalancer=type(new.status.loadBalancer)()))
         return new
-
-
-# -- what an update leaves alone --------------------------------------------------------------
-
-
-def _wants_ports(spec: ServiceSpec) -> bool:
-    return spec.type in ("NodePort", "LoadBalancer")
-
-
-def _wants_health(spec: ServiceSpec) -> bool:
-    return spec.type == "LoadBalancer" and spec.externalTrafficPolicy == "Local"
-
-
-def _kept(new: ServiceSpec, old: ServiceSpec) -> ServiceSpec:
-    """An update that leaves out what was allocated keeps it."""
-    if old.type != "ExternalName" and new.type != "ExternalName":
-        if not new.clusterIP:
-            new = put(new, clusterIP=old.clusterIP)
-        if not new.clusterIPs and new.clusterIP == old.clusterIP:
-            new = put(new, clusterIPs=old.clusterIPs)
-        elif new.clusterIP != old.clusterIP and new.clusterIPs == old.clusterIPs:
-            new = put(new, clusterIPs=(new.clusterIP,))
-    if _wants_ports(old) and _wants_ports(new):
-        said = [port.nodePort for port in new.ports]
-        known = {port.name: port.nodePort for port in old.ports if port.nodePort not in said}
-        ports = tuple(
-            port if port.nodePort or port.name not in known else put(port, nodePort=known[port.name])
-            for port in new.ports
-        )
-        new = put(new, ports=ports)
-    if _wants_health(old) and _wants_health(new) and not new.healthCheckNodePort:
-        new = put(new, healthCheckNodePort=old.healthCheckNodePort)
-    return new
-
-
-def _wiped(new: ServiceSpec, old: ServiceSpec) -> ServiceSpec:
-    """A change of type takes away what the new type has no use for, unless it was changed as well."""
-    if old.type != "ExternalName" and new.type == "ExternalName":
-        if new.clusterIP == old.clusterIP and new.clusterIPs == old.clusterIPs:
-            new = put(new, clusterIP="", clusterIPs=())
-        if new.ipFamilies == old.ipFamilies:
-            new = put(new, ipFamilies=())
-        if new.ipFamilyPolicy == old.ipFamilyPolicy:
-            new = put(new, ipFamilyPolicy=None)
-    known = [port.nodePort for port in old.ports]
-    if _wants_ports(old) and not _wants_ports(new) and all(p.nodePort in (0, *known) for p in new.ports):
-        new = put(new, ports=tuple(put(port, nodePort=0) for port in new.ports))
-    if _wants_health(old) and not _wants_health(new) and new.healthCheckNodePort == old.healthCheckNodePort:
-        new = put(new, healthCheckNodePort=0)
-    if old.type == "LoadBalancer" and new.type != "LoadBalancer":
-        if new.allocateLoadBalancerNodePorts == old.allocateLoadBalancerNodePorts:
-            new = put(new, allocateLoadBalancerNodePorts=None)
-        if new.loadBalancerClass == old.loadBalancerClass:
-            new = put(new, loadBalancerClass=None)
-    if _outside(old) and not _outside(new) and new.externalTrafficPolicy == old.externalTrafficPolicy:
-        new = put(new, externalTrafficPolicy="")
-    return new
-
-
-def _outside(spec: ServiceSpec) -> bool:
-    return _wants_ports(spec) or (spec.type == "ClusterIP" and bool(spec.externalIPs))
 
 
 # -- allocation -------------------------------------------------------------------------------
@@ -219,7 +159,7 @@ class _Desk:
     def ports(self, spec: ServiceSpec, old: ServiceSpec | None) -> ServiceSpec:
         """Node ports where the type has them, each as asked for or any; and one to ask for health."""
         new: dict[int, None] = {}
-        if _wants_ports(spec):
+        if wants_ports(spec):
             by_port: dict[int, int] = {}
             always = spec.type == "NodePort" or spec.allocateLoadBalancerNodePorts is not False
             ports: list[ServicePort] = []
@@ -243,7 +183,7 @@ class _Desk:
                 by_port[port.port] = wanted
                 ports.append(put(port, nodePort=wanted))
             spec = put(spec, ports=tuple(ports))
-        if _wants_health(spec):
+        if wants_health(spec):
             wanted = spec.healthCheckNodePort
             if not wanted:
                 spec = put(spec, healthCheckNodePort=self._any_port(new))
