@@ -268,8 +268,13 @@ def test_a_finished_job_goes_after_its_ttl_and_not_before(world: World) -> None:
     pod = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i:1"}]}}
     body = {"metadata": {"name": "job"}, "spec": {"ttlSecondsAfterFinished": 100, "template": pod}}
     world.run(api.create(JOBS, "default", body))
-    done = {"type": "Complete", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}
-    finished = {"metadata": {"name": "job"}, "status": {"conditions": [done]}}
+    now = "2026-01-01T00:00:00Z"
+    ends = [
+        {"type": type_, "status": "True", "lastTransitionTime": now}
+        for type_ in ("SuccessCriteriaMet", "Complete")
+    ]
+    status = {"startTime": now, "completionTime": now, "conditions": ends}
+    finished = {"metadata": {"name": "job"}, "status": status}
     world.run(api.update_status(JOBS, "default", "job", finished))
     world.run(world.advance(90))
     assert world.run(api.get(JOBS, "default", "job")).metadata.deletionTimestamp is None

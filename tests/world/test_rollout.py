@@ -223,7 +223,11 @@ def test_a_finished_job_expires_when_its_time_has_come(plane: Plane) -> None:
     }
     plane.create(JOBS, job)
     now = plane.world.now().strftime("%Y-%m-%dT%H:%M:%SZ")
-    done = {"status": {"conditions": [{"type": "Complete", "status": "True", "lastTransitionTime": now}]}}
+    ends = [
+        {"type": type_, "status": "True", "lastTransitionTime": now}
+        for type_ in ("SuccessCriteriaMet", "Complete")
+    ]
+    done = {"status": {"startTime": now, "completionTime": now, "conditions": ends}}
     plane.world.run(plane.api.patch(JOBS, "default", "once", done, subresource="status"))
     plane.world.run(plane.world.advance(3599))
     assert plane.get(JOBS, "once").metadata.deletionTimestamp is None

@@ -28,24 +28,23 @@ def created(pod: Pod, moment: Moment) -> Pod:
         except ValueError as error:
             why = f'Pod in version "v1" cannot be handled as a Pod: {error}'
             raise problems.bad_request(why) from None
-        status = PodStatus(phase="Pending", qosClass=quality, conditions=_gated(spec))
+        status = PodStatus(phase="Pending", qosClass=quality)
         if len(_recent) >= _RECENT:
             del _recent[next(iter(_recent))]
         _recent[id(spec)] = known = (spec, status)
-    return replace(pod, status=known[1])
+    status = known[1]
+    return replace(pod, status=_gated(status, moment.now) if spec.schedulingGates else status)
 
 
-def _gated(spec: PodSpec) -> tuple[PodCondition, ...]:
-    if not spec.schedulingGates:
-        return ()
-    return (
-        PodCondition(
-            type="PodScheduled",
-            status="False",
-            reason="SchedulingGated",
-            message="Scheduling is blocked due to non-empty scheduling gates",
-        ),
+def _gated(status: PodStatus, now: datetime) -> PodStatus:
+    condition = PodCondition(
+        type="PodScheduled",
+        status="False",
+        reason="SchedulingGated",
+        message="Scheduling is blocked due to non-empty scheduling gates",
+        lastTransitionTime=now,
     )
+    return replace(status, conditions=(condition,))
 
 
 def status_updated(new: Pod, old: Pod, moment: Moment) -> Pod:

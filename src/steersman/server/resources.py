@@ -13,7 +13,7 @@ from steersman.api.generated import Resource as Row
 from steersman.api.generated import load, resources
 from steersman.api.labels import subdomain_errors
 from steersman.api.scheme import Kind
-from steersman.server import jobs, names, namespaces, pods, volumes
+from steersman.server import daemonsets, jobs, names, namespaces, pods, volumes
 from steersman.server.defaulting import default_for
 from steersman.server.strategy import (
     Counts,
@@ -319,6 +319,7 @@ _FIELDS: Mapping[str, Mapping[str, Callable[[Any], str]]] = {
 EVENT_TTL = 3600.0
 
 _PECULIAR: Mapping[str, Mapping[str, Any]] = {
+    "daemonsets.apps": {"created": daemonsets.created, "updated": daemonsets.updated},
     "events": {"ttl": EVENT_TTL},
     "jobs.batch": {"created": jobs.created},
     "namespaces": {

@@ -57,7 +57,7 @@ def create(server: Server, resource: Resource, namespace: str, obj: Any, *, user
         generation=1 if strategy.counts is not None else given.generation,
     )
     obj = strategy.created(replace(obj, metadata=meta), Moment(now))
-    wrong = metadata.check(obj.metadata, namespaced=resource.namespaced, rule=strategy.names)
+    wrong = strategy.rules.create(obj, namespaced=resource.namespaced)
     if wrong:
         raise problems.invalid(resource.group, resource.kind, name, wrong)
     if given.resourceVersion:
@@ -245,8 +245,7 @@ def change(
     new = merge(replace(new, metadata=meta), old, Moment(server.now()))
     if strategy.counts is not None and subresource != "status" and strategy.counts(new, old):
         new = replace(new, metadata=replace(new.metadata, generation=was.generation + 1))
-    wrong = metadata.check(new.metadata, namespaced=resource.namespaced, rule=strategy.names, old=was)
-    wrong += metadata.check_update(new.metadata, was)
+    wrong = strategy.rules.update(new, old, subresource, namespaced=resource.namespaced)
     if wrong:
         raise problems.invalid(resource.group, resource.kind, name, wrong)
     settle = server.validate("UPDATE", resource, subresource, namespace, name, new, old, user)

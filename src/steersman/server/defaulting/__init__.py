@@ -42,6 +42,7 @@ DEFAULTS: Mapping[tuple[str, str], str] = {
     ("autoscaling", "HorizontalPodAutoscaler"): "autoscaling.autoscaler",
     ("batch", "CronJob"): "workloads.cron_job",
     ("batch", "Job"): "workloads.job",
+    ("coordination.k8s.io", "Lease"): "cluster.lease",
     ("discovery.k8s.io", "EndpointSlice"): "network.endpoint_slice",
     ("flowcontrol.apiserver.k8s.io", "FlowSchema"): "cluster.flow_schema",
     ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration"): "cluster.priority_level",

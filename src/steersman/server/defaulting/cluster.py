@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from steersman.api.generated import flowcontrol_v1, node_v1, rbac_v1, scheduling_v1, storage_v1
+from steersman.api.generated import (
+    coordination_v1,
+    flowcontrol_v1,
+    node_v1,
+    rbac_v1,
+    scheduling_v1,
+    storage_v1,
+)
 from steersman.server.defaulting.filling import amount, amounts, each, maybe, put, unset, zero
 
 _RBAC = "rbac.authorization.k8s.io"
@@ -56,6 +63,11 @@ def csi_storage_capacity(obj: storage_v1.CSIStorageCapacity) -> storage_v1.CSISt
         capacity=maybe(obj.capacity, amount),
         maximumVolumeSize=maybe(obj.maximumVolumeSize, amount),
     )
+
+
+def lease(obj: coordination_v1.Lease) -> coordination_v1.Lease:
+    """Who should hold a lease is a question of coordinated elections, which are off."""
+    return put(obj, spec=put(obj.spec, strategy=None, preferredHolder=None))
 
 
 # -- flow control -----------------------------------------------------------------------------

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from functools import lru_cache
 from typing import Any
 
 from steersman.api.generated import core_v1 as v1
@@ -10,11 +12,22 @@ from steersman.server.defaulting.filling import amount, amounts, each, maybe, pu
 _READABLE = 0o644
 
 
+_COMPONENT = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
+_DOMAIN = r"(?:[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?(?:\.[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?)*|\[[a-fA-F0-9:]+\])"
+_reference = re.compile(
+    rf"(?:{_DOMAIN}(?::[0-9]+)?/)?{_COMPONENT}(?:/{_COMPONENT})*"
+    r"(?P<tag>:[\w][\w.-]{0,127})?(?P<digest>@[A-Za-z][A-Za-z0-9+._-]*:[0-9a-fA-F]{32,})?"
+).fullmatch
+
+
+@lru_cache(maxsize=1024)
 def pull_policy(image: str) -> str:
-    """Always for ``latest``, said or implied; otherwise once is enough."""
-    rest, _, digest = image.partition("@")
-    tag = rest.rpartition("/")[2].partition(":")[2]
-    return "Always" if tag == "latest" or not (tag or digest) else "IfNotPresent"
+    """Always for ``latest``, said or implied; otherwise once is enough, as for what nobody can read."""
+    found = _reference(image)
+    if found is None:
+        return "IfNotPresent"
+    tag = found["tag"] or ("" if found["digest"] else ":latest")
+    return "Always" if tag == ":latest" else "IfNotPresent"
 
 
 def volume(given: v1.Volume) -> v1.Volume:
@@ -131,7 +144,7 @@ def persistent_volume(obj: v1.PersistentVolume) -> v1.PersistentVolume:
 
 
 def claim(obj: v1.PersistentVolumeClaim) -> v1.PersistentVolumeClaim:
-    return put(obj, spec=claim_spec(obj.spec), status=zero(obj.status, phase="Pending"))
+    return put(obj, spec=_content(claim_spec(obj.spec)), status=zero(obj.status, phase="Pending"))
 
 
 def claim_spec(spec: v1.PersistentVolumeClaimSpec) -> v1.PersistentVolumeClaimSpec:
@@ -139,3 +152,24 @@ def claim_spec(spec: v1.PersistentVolumeClaimSpec) -> v1.PersistentVolumeClaimSp
     resources = spec.resources
     resources = put(resources, limits=amounts(resources.limits), requests=amounts(resources.requests))
     return put(unset(spec, volumeMode="Filesystem"), resources=resources)
+
+
+_SNAPSHOTS = "snapshot.storage.k8s.io"
+
+
+def _content(spec: v1.PersistentVolumeClaimSpec) -> v1.PersistentVolumeClaimSpec:
+    """Where a claim's content comes from, by both of its names; the older knows only claims and snapshots."""
+    source, reference = spec.dataSource, spec.dataSourceRef
+    if source is not None:
+        claims = source.kind == "PersistentVolumeClaim" and not source.apiGroup
+        if not claims and (source.kind, source.apiGroup) != ("VolumeSnapshot", _SNAPSHOTS):
+            source = None
+    if source is not None and reference is None:
+        reference = v1.TypedObjectReference(apiGroup=source.apiGroup, kind=source.kind, name=source.name)
+    elif source is None and reference is not None and not reference.namespace:
+        older = reference.kind == "PersistentVolumeClaim" and not reference.apiGroup
+        if older or (reference.kind, reference.apiGroup) == ("VolumeSnapshot", _SNAPSHOTS):
+            source = v1.TypedLocalObjectReference(
+                apiGroup=reference.apiGroup, kind=reference.kind, name=reference.name
+            )
+    return put(spec, dataSource=source, dataSourceRef=reference)

@@ -63,6 +63,9 @@ def _spec(
     _scale(found, spec, old)
     for i, metric in enumerate(spec.metrics):
         _metric(found, f"spec.metrics[{i}]", metric)
+    if spec.minReplicas == 0 and not any(metric.type in ("Object", "External") for metric in spec.metrics):
+        needs = "must specify at least one Object or External metric to support scaling to zero replicas"
+        found.forbidden("spec.metrics", needs)
     behavior = spec.behavior
     if behavior is not None:
         for name in ("scaleUp", "scaleDown"):

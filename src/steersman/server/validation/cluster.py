@@ -86,8 +86,6 @@ def runtime_class_update(found: Found, new: node_v1.RuntimeClass, old: node_v1.R
 
 # -- Leases -----------------------------------------------------------------------------------
 
-_STRATEGIES = ("OldestEmulationVersion",)
-
 
 def lease(found: Found, obj: coordination_v1.Lease) -> None:
     meta.check(found, obj.metadata, kube=False)
@@ -105,15 +103,6 @@ def _lease(found: Found, spec: coordination_v1.LeaseSpec) -> None:
         found.invalid("spec.leaseDurationSeconds", seconds, "must be greater than 0")
     if changes is not None and changes < 0:
         found.invalid("spec.leaseTransitions", changes, "must be greater than or equal to 0")
-    if spec.strategy is not None:
-        at = "spec.strategy.strategy"
-        if "/" in spec.strategy:
-            found.each(at, spec.strategy, text.qualified(spec.strategy))
-        elif spec.strategy not in _STRATEGIES:
-            found.unsupported(at, spec.strategy, _STRATEGIES)
-    if spec.preferredHolder and not spec.strategy:
-        says = "may only be specified if `strategy` is defined"
-        found.forbidden("spec.preferredHolder", says)
 
 
 # -- Events -----------------------------------------------------------------------------------

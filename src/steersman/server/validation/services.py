@@ -49,6 +49,10 @@ def update(found: Found, new: v1.Service, old: v1.Service) -> None:
 
 def _allocation(found: Found, service: v1.Service, old: v1.Service | None) -> None:
     """What would be refused while addresses and ports are given out, before anything else is seen to."""
+    policy = service.spec.ipFamilyPolicy
+    if policy is not None and policy not in _FAMILY_POLICIES and service.spec.type != "ExternalName":
+        found.unsupported("spec.ipFamilyPolicy", policy, _FAMILY_POLICIES)
+        return
     known = [] if old is None else [port.nodePort for port in old.spec.ports]
     if service.spec.type not in ("NodePort", "LoadBalancer"):
         return
@@ -192,8 +196,6 @@ def _cluster_ips(found: Found, spec: v1.ServiceSpec, known: tuple[str, ...]) -> 
             found.unsupported(f"spec.ipFamilies[{i}]", family, _FAMILIES)
         if family in spec.ipFamilies[:i]:
             found.duplicate(f"spec.ipFamilies[{i}]", family)
-    if spec.ipFamilyPolicy is not None and spec.ipFamilyPolicy not in _FAMILY_POLICIES:
-        found.unsupported("spec.ipFamilyPolicy", spec.ipFamilyPolicy, _FAMILY_POLICIES)
     sound = True
     for i, ip in enumerate(ips):
         if i == 0 and ip == "None":

@@ -1,0 +1,87 @@
+"""The embedded server refuses and fills in as kube-apiserver does: each document of the table, word for word."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from random import Random
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from steersman.api.errors import ApiError
+from steersman.api.patch import merge
+from steersman.server import verbs
+from steersman.server.convert import adopt, document
+from steersman.server.core import Server
+
+
+def _documents() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("documents", Path(__file__).with_name("documents.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+documents = _documents()
+ANSWERS = json.loads(documents.ANSWERS.read_text())
+ROWS = documents.rows()
+
+
+class Still:
+    """A clock that stands."""
+
+    def __init__(self) -> None:
+        self.random = Random(1)
+
+    def now(self) -> datetime:
+        return datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def server() -> Server:
+    server = Server(Still())
+    namespaces = server.registry.find("", "v1", "namespaces")
+    verbs.create(server, namespaces, "", adopt(namespaces.type, {"metadata": {"name": "default"}}))
+    return server
+
+
+def answer(server: Server, row: Any) -> dict[str, Any]:
+    """What the embedded server answers to a row."""
+    group, version, kind = row.kind
+    resource = server.registry.find(group, version, documents.resource(group, version, kind).plural)
+    namespace = "default" if resource.namespaced else ""
+
+    def post() -> Any:
+        return verbs.create(server, resource, namespace, adopt(resource.type, row.document))
+
+    def put(old: Any) -> Any:
+        new = adopt(resource.type, merge.apply(document(resource.api_version, kind, old), row.change))
+        change = verbs.update_status if row.subresource == "status" else verbs.update
+        return change(server, resource, namespace, old.metadata.name, new)
+
+    try:
+        made = post() if row.change is None else put(post())
+    except ApiError as error:
+        return {"refusal": documents.refusal(row, error)}
+    return {"object": documents.stored(row, document(resource.api_version, kind, made))}
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[row.says for row in ROWS])
+def test_the_embedded_server_answers_as_a_real_one_did(server: Server, row: Any) -> None:
+    assert answer(server, row) == ANSWERS[row.says]
+
+
+def test_every_row_has_an_answer_and_every_answer_a_row() -> None:
+    assert sorted(row.says for row in ROWS) == sorted(ANSWERS)
+
+
+def test_the_table_has_both_what_is_taken_and_what_is_refused() -> None:
+    refused = sum("refusal" in answer for answer in ANSWERS.values())
+    assert refused >= 120
+    assert len(ANSWERS) - refused >= 40
