@@ -52,7 +52,7 @@ class Surroundings:
     spread: tuple[Evenness, ...]
     together: tuple[Rule, ...]
     apart: tuple[Rule, ...]
-    guarded: frozenset[tuple[str, str]]
+    guarded: tuple[tuple[str, str], ...]
     """Topology keys and values no pod like this may go to."""
     preferred: tuple[tuple[int, Rule], ...]
     loose: tuple[Evenness, ...]
@@ -181,7 +181,7 @@ def _even(constraint: v1.TopologySpreadConstraint, new: Tenant, hosts: Iterable[
     return Evenness(key, counts, least, constraint.maxSkew, int(_matches(selector, keys, new, new)))
 
 
-def _guarded(new: Tenant, hosts: Hosts) -> frozenset[tuple[str, str]]:
+def _guarded(new: Tenant, hosts: Hosts) -> tuple[tuple[str, str], ...]:
     found = []
     for key, other in hosts.guarded.items():
         host = hosts.get(hosts.home(key) or "")
@@ -191,4 +191,4 @@ def _guarded(new: Tenant, hosts: Hosts) -> frozenset[tuple[str, str]]:
             domain = host.labels.get(term.topologyKey)
             if domain is not None and _meets(term, other, new):
                 found.append((term.topologyKey, domain))
-    return frozenset(found)
+    return tuple(dict.fromkeys(found))
