@@ -82,6 +82,8 @@ class Strategy:
     fields: Mapping[str, Callable[[Any], str]] = field(default_factory=dict)
     """What field selectors may ask for, besides name and namespace."""
     scale: Scaling | None = None
+    unknown: Callable[[Mapping[str, Any]], tuple[str, ...]] | None = None
+    """The paths of the fields of a document that nobody would keep; None where the struct says."""
 
 
 # -- status -----------------------------------------------------------------------------------

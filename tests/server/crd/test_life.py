@@ -349,3 +349,30 @@ def test_a_refused_definition_leaves_nothing_behind(world: World, api: LocalApi)
     assert world.run(api.list(CRDS)).items == []
     with pytest.raises(NotFound):
         world.run(api.list(WIDGETS))
+
+
+def test_the_fields_nobody_would_keep_are_told(world: World, api: LocalApi) -> None:
+    given = definition()
+    given["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["pod"] = {
+        "type": "object",
+        "x-kubernetes-embedded-resource": True,
+        "x-kubernetes-preserve-unknown-fields": True,
+    }
+    world.run(api.create(CRDS, "", given))
+    unknown = world.server.registry.of(WIDGETS).strategy.unknown
+    assert unknown is not None
+    pod = {"metadata": {"name": "p", "odd": 1}, "anything": 1}
+    document = {
+        "kind": "Widget",
+        "metadata": {"odd": 1, "ownerReferences": [{"name": "o", "odd": 1}]},
+        "spec": {"size": 1, "odd": {"deep": 1}, "pod": pod},
+        "odd": 1,
+    }
+    # In the order the real server tells them.
+    assert unknown(document) == (
+        "metadata.odd",
+        "metadata.ownerReferences[0].odd",
+        "odd",
+        "spec.odd",
+        "spec.pod.metadata.odd",
+    )

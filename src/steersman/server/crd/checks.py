@@ -10,7 +10,7 @@ is let pass ("ratcheting"). `MISSING` stands for a value that replaces none.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from steersman.api.generated.apiextensions_v1 import JSONSchemaProps
 from steersman.api.patch.values import alike
@@ -31,8 +31,22 @@ _NAMES: Mapping[type, tuple[str, str]] = {
 """What a value's type is called, and the format it has by nature."""
 
 
+class Node(NamedTuple):
+    """A schema, compiled: with what lets most values pass without a closer look."""
+
+    check: Check
+    sound: Mapping[type, int]
+    """The types of which any value is right, and how much of it then is."""
+    bits: int
+    """As far as integers go, if they have no more than these."""
+
+
 def compiled(schema: JSONSchemaProps) -> Check:
     """The check of a schema."""
+    return _node(schema).check
+
+
+def _node(schema: JSONSchemaProps) -> Node:
     types = _types(schema)
     one = types[0] if len(types) == 1 else ""
     format_ = schema.format if schema.format and formats.recognised(schema.format, one) else ""
@@ -86,7 +100,20 @@ def compiled(schema: JSONSchemaProps) -> Check:
             del out[start:]
         return count
 
-    return check
+    sound: dict[type, int] = {}
+    bits = 1 << 62
+    if joined is None and choices is None:
+        if str in accepted and of_string is None:
+            sound[str] = 6 + string_count
+        if bool in accepted:
+            sound[bool] = 6
+        bounded = (schema.minimum, schema.maximum, schema.multipleOf) != (None, None, None)
+        if int in accepted and not bounded:
+            sound[int] = 8
+            bits = 31 if format_ == "int32" else 63
+        if float in accepted and of_number is None:
+            sound[float] = 8
+    return Node(check, sound, bits)
 
 
 # -- types ------------------------------------------------------------------------------------
@@ -169,15 +196,20 @@ def _chosen(value: Any, choice: Any) -> bool:
 
 
 def _of_array(schema: JSONSchemaProps) -> Check:
-    item = compiled(schema.items) if isinstance(schema.items, JSONSchemaProps) else None
+    node = _node(schema.items) if isinstance(schema.items, JSONSchemaProps) else None
     least, most, unique = schema.minItems, schema.maxItems, schema.uniqueItems
     keys = schema.xKubernetesListMapKeys if schema.xKubernetesListType == "map" else ()
 
     def check(value: list[Any], path: str, out: list[Fault], old: Any) -> int:
         count = 0
-        if item is not None:
+        if node is not None:
+            item, sound, bits = node
             before = _by_keys(old, keys) if keys and type(old) is list else {}
             for index, each in enumerate(value):
+                right = sound.get(type(each))
+                if right is not None and (type(each) is not int or each.bit_length() <= bits):
+                    count += right
+                    continue
                 replaced = before.get(_key(each, keys), MISSING) if before else MISSING
                 count += item(each, f"{path}[{index}]", out, replaced)
         size = len(value)
@@ -204,9 +236,9 @@ def _key(item: Any, keys: tuple[str, ...]) -> tuple[Any, ...]:
 
 
 def _of_object(schema: JSONSchemaProps) -> Check:
-    properties = {name: compiled(each) for name, each in schema.properties.items()}
+    properties = {name: _node(each) for name, each in schema.properties.items()}
     additional = schema.additionalProperties
-    other = compiled(additional) if isinstance(additional, JSONSchemaProps) else None
+    other = _node(additional) if isinstance(additional, JSONSchemaProps) else None
     closed = additional is False
     least, most, required = schema.minProperties, schema.maxProperties, schema.required
 
@@ -224,14 +256,23 @@ def _of_object(schema: JSONSchemaProps) -> Check:
         before = old if type(old) is dict else {}
         prefix = f"{path}." if path else ""
         for name, each in value.items():
-            known = properties.get(name)
-            if known is not None:
-                count += known(each, prefix + name, out, before.get(name, MISSING))
+            node = properties.get(name)
+            if node is not None:
+                inside, sound, bits = node
             elif other is not None:
-                count += other(each, f"{path}.{name}", out, before.get(name, MISSING))
-            elif closed:
-                says = f"{path}.{name} in body is a forbidden property"
-                out.append(Fault("invalid", path, says, name))
+                inside, sound, bits = other
+            else:
+                if closed:
+                    says = f"{path}.{name} in body is a forbidden property"
+                    out.append(Fault("invalid", path, says, name))
+                continue
+            right = sound.get(type(each))
+            if right is not None and (type(each) is not int or each.bit_length() <= bits):
+                count += right
+            else:
+                # What has a name in the schema is told without the dot at the root.
+                where = prefix + name if node is not None else f"{path}.{name}"
+                count += inside(each, where, out, before.get(name, MISSING))
         for name in required:
             if name not in value:
                 out.append(Fault("required", f"{path}.{name}", f"{path}.{name} in body is required"))

@@ -11,10 +11,10 @@ from steersman.api.generated import meta_v1
 from steersman.api.kinds import EMPTY
 from steersman.api.patch.values import alike
 from steersman.server.convert import FORMS, Form, adopt, plain
+from steersman.server.crd.pruning import META
 
 T = TypeVar("T")
 
-_META = ("apiVersion", "kind", "metadata")
 _encoder = msgspec.json.Encoder(enc_hook=dict)
 
 _sorted = msgspec.json.Encoder(enc_hook=dict, order="deterministic")
@@ -82,7 +82,7 @@ def read(body: object) -> Custom:
     meta = body.get("metadata")
     return Custom(
         metadata=adopt(meta_v1.ObjectMeta, {} if meta is None else meta),
-        content={name: value for name, value in body.items() if name not in _META},
+        content={name: value for name, value in body.items() if name not in META},
     )
 
 

@@ -7,10 +7,8 @@ from steersman.api.patch.values import alike, copied
 from steersman.server.crd.checks import compiled
 from steersman.server.crd.embedded import coercion, embedded_check
 from steersman.server.crd.faults import MISSING, Fault, problems
-from steersman.server.crd.pruning import pruner
+from steersman.server.crd.pruning import META, pruner
 from steersman.server.validation.found import Found
-
-_META = ("apiVersion", "kind", "metadata")
 
 
 def default_problems(
@@ -24,7 +22,7 @@ def default_problems(
         found += default_problems(schema.items, f"{path}.items", root=False, inside_metadata=inside_metadata)
     whole = root or schema.xKubernetesEmbeddedResource
     for name, each in schema.properties.items():
-        inside = (whole and name in _META) or (inside_metadata and not schema.xKubernetesEmbeddedResource)
+        inside = (whole and name in META) or (inside_metadata and not schema.xKubernetesEmbeddedResource)
         found += default_problems(each, f"{path}.properties[{name}]", root=False, inside_metadata=inside)
     return found
 

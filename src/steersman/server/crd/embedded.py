@@ -7,6 +7,7 @@ from typing import Any
 from steersman.api.generated.apiextensions_v1 import JSONSchemaProps
 from steersman.api.generated.merge import fields_of
 from steersman.api.generated.meta_v1 import ObjectMeta
+from steersman.api.kinds import Struct
 from steersman.server import metadata
 from steersman.server.convert import adopt, plain
 from steersman.server.crd.visits import Visit, visitor
@@ -27,10 +28,35 @@ def embedded_check(schema: JSONSchemaProps) -> Visit | None:
     return visitor(schema, _is_embedded, _check)
 
 
+def metadata_search(schema: JSONSchemaProps) -> Visit | None:
+    """What looks for fields metadata does not have, in embedded objects; None where nothing is embedded."""
+
+    def search(schema: JSONSchemaProps, value: Any, path: str, found: Found) -> None:
+        if type(value) is dict:
+            for each in unknown_metadata(value.get("metadata"), _child(path, "metadata")):
+                found.forbidden(each, "unknown field")
+
+    return visitor(schema, _is_embedded, search)
+
+
 def unknown_metadata(given: Any, path: str = "metadata") -> list[str]:
     """The paths of fields metadata does not have."""
-    known = fields_of(ObjectMeta)
-    return [f"{path}.{name}" for name in given if name not in known] if type(given) is dict else []
+    return _unknown(ObjectMeta, given, path)
+
+
+def _unknown(type_: type[Struct], given: Any, path: str) -> list[str]:
+    if type(given) is not dict:
+        return []
+    found = []
+    known = fields_of(type_)
+    for name, value in given.items():
+        field = known.get(name)
+        if field is None:
+            found.append(f"{path}.{name}")
+        elif field.struct is not None and field.shape == "list" and type(value) is list:
+            for index, item in enumerate(value):
+                found += _unknown(field.struct, item, f"{path}.{name}[{index}]")
+    return found
 
 
 def _is_embedded(schema: JSONSchemaProps) -> bool:

@@ -15,11 +15,17 @@ from steersman.api.patch.values import copied
 Fill: TypeAlias = Callable[[Any], None]
 """Fills in an object or a list."""
 
+_CONTAINERS = frozenset({dict, list})
+
 
 def filler(schema: JSONSchemaProps) -> Fill:
     """What fills in values of a schema."""
     properties = {name: filler(each) for name, each in schema.properties.items()}
-    defaults = [(name, each.default) for name, each in schema.properties.items() if each.default is not None]
+    defaults = {
+        name: _filled(each.default, properties[name])
+        for name, each in schema.properties.items()
+        if each.default is not None
+    }
     nullable = frozenset(name for name, each in schema.properties.items() if each.nullable)
     additional = schema.additionalProperties
     others = additional if isinstance(additional, JSONSchemaProps) else None
@@ -29,32 +35,46 @@ def filler(schema: JSONSchemaProps) -> Fill:
 
     def fill(value: Any) -> None:
         if type(value) is dict:
-            _fill_fields(value)
+            fill_fields(value)
         elif items is not None and fill_items is not None:
             for index, item in enumerate(value):
                 if item is None and not items.nullable:
                     item = value[index] = copied(items.default)
-                if type(item) in (dict, list):
+                if type(item) in _CONTAINERS:
                     fill_items(item)
 
-    def _fill_fields(value: dict[str, Any]) -> None:
-        null = [name for name, field in value.items() if field is None]
+    def fill_fields(value: dict[str, Any]) -> None:
+        null = None
+        for name, field in value.items():
+            if field is None:
+                null = [*null, name] if null else [name]
+            elif type(field) in _CONTAINERS:
+                inner = properties.get(name, fill_others)
+                if inner is not None:
+                    inner(field)
+        if null:
+            drop(value, null)
+        for name, default in defaults.items():
+            if name not in value:
+                value[name] = copied(default) if type(default) in _CONTAINERS else default
+
+    def drop(value: dict[str, Any], null: list[str]) -> None:
         for name in null:
             if name in properties:
                 if name not in nullable:
                     del value[name]
-            elif others is not None and not others.nullable:
+            elif others is not None and fill_others is not None and not others.nullable:
                 if others.default is None:
                     del value[name]
                 else:
-                    value[name] = copied(others.default)
-        for name, default in defaults:
-            if name not in value:
-                value[name] = copied(default)
-        for name, field in value.items():
-            if type(field) in (dict, list):
-                inner = properties.get(name, fill_others)
-                if inner is not None:
-                    inner(field)
+                    value[name] = _filled(others.default, fill_others)
 
     return fill
+
+
+def _filled(default: Any, fill: Fill) -> Any:
+    """A default, with what it leaves out filled in, too."""
+    made = copied(default)
+    if type(made) in _CONTAINERS:
+        fill(made)
+    return made

@@ -8,6 +8,8 @@ from steersman.api.generated.apiextensions_v1 import JSONSchemaProps
 from steersman.server.crd.visits import Visit, visitor
 from steersman.server.validation.found import Found, json
 
+_ABSENT = object()
+
 
 def lists_check(schema: JSONSchemaProps) -> Visit | None:
     """What looks for duplicates; None where the schema has no sets or maps."""
@@ -18,28 +20,30 @@ def _check(schema: JSONSchemaProps, value: Any, path: str, found: Found) -> None
     if type(value) is not list:
         return
     if schema.xKubernetesListType == "set":
-        for index in _repeated(value):
+        for index in _repeated([_token(item) for item in value]):
             found.duplicate(f"{path}[{index}]", value[index])
         return
     for index, item in enumerate(value):
         if item is not None and type(item) is not dict:
             found.invalid(f"{path}[{index}]", item, "must be an object for an array of list-type map")
             return
-    keys = [
-        {name: item[name] for name in schema.xKubernetesListMapKeys if name in item} if item else {}
-        for item in value
-    ]
-    for index in _repeated(keys):
-        found.duplicate(f"{path}[{index}]", keys[index])
+    keys = schema.xKubernetesListMapKeys
+    for index in _repeated([tuple(_token((item or {}).get(key, _ABSENT)) for key in keys) for item in value]):
+        item = value[index] or {}
+        found.duplicate(f"{path}[{index}]", {key: item[key] for key in keys if key in item})
 
 
-def _repeated(values: list[Any]) -> list[int]:
-    """Where values are for the second time; a third time is not told again."""
-    times: dict[tuple[type, str], int] = {}
+def _token(value: Any) -> Any:
+    """What two values have in common only if they are the same JSON: true is not 1."""
+    return type(value), json(value) if type(value) in (dict, list) else value
+
+
+def _repeated(tokens: list[Any]) -> list[int]:
+    """Where something is for the second time; a third time is not told again."""
+    times: dict[Any, int] = {}
     second = []
-    for index, value in enumerate(values):
-        key = type(value), json(value)
-        times[key] = times.get(key, 0) + 1
-        if times[key] == 2:
+    for index, token in enumerate(tokens):
+        times[token] = times.get(token, 0) + 1
+        if times[token] == 2:
             second.append(index)
     return second

@@ -15,6 +15,7 @@ Prune: TypeAlias = Callable[[Any, str, list[str] | None], None]
 """An object or list, its path, and where to tell what went: the path may be left empty if nowhere."""
 
 META = ("apiVersion", "kind", "metadata")
+_CONTAINERS = frozenset({dict, list})
 
 
 def prune(pruner: Prune, document: dict[str, Any], *, tell: bool = False) -> tuple[str, ...]:
@@ -52,18 +53,18 @@ def _pruning(schema: JSONSchemaProps, root: bool) -> Prune:
         if type(value) is list:
             _each(items, value, path, gone)
             return
-        unknown = []
+        unknown = None
         for name, field in value.items():
             if name in known:
                 inner = known[name]
             elif others is not None:
                 inner = others
             else:
-                unknown.append(name)
+                unknown = [*unknown, name] if unknown else [name]
                 continue
-            if inner is not None and type(field) in (dict, list):
-                inner(field, _child(path, name, gone), gone)
-        for name in unknown:
+            if type(field) in _CONTAINERS and inner is not None:
+                inner(field, "" if gone is None else _child(path, name, gone), gone)
+        for name in unknown or ():
             del value[name]
             if gone is not None and (path or name not in META):
                 gone.append(_child(path, name, gone))
@@ -84,7 +85,7 @@ def _preserving(schema: JSONSchemaProps, root: bool) -> Prune:
             return
         for name, field in value.items():
             inner = known.get(name) if name in known else others
-            if inner is not None and type(field) in (dict, list):
+            if inner is not None and type(field) in _CONTAINERS:
                 inner(field, _child(path, name, gone), gone)
 
     return go
@@ -101,7 +102,7 @@ def _empty(value: Any, path: str, gone: list[str] | None) -> None:
 
 def _each(inner: Prune, items: list[Any], path: str, gone: list[str] | None) -> None:
     for index, item in enumerate(items):
-        if type(item) in (dict, list):
+        if type(item) in _CONTAINERS:
             inner(item, "" if gone is None else f"{path}[{index}]", gone)
 
 

@@ -34,6 +34,7 @@ def resource_of(
         unconditional=False,
         fields=_fields(version),
         scale=scaling(version.scale) if version.scale is not None else None,
+        unknown=version.unknown,
     )
     below = (("status",) if version.has_status else ()) + (("scale",) if version.scale is not None else ())
     return Resource(
@@ -70,7 +71,7 @@ class _Behaviour:
         self._terminating = terminating
 
     def default(self, obj: Custom) -> Custom:
-        return replace(obj, content=self._version.fit(obj.content)[0])
+        return replace(obj, content=self._version.fit(obj.content))
 
     def created(self, obj: Custom, moment: Moment) -> Custom:
         version = self._version
@@ -105,7 +106,7 @@ class _Behaviour:
     def status_updated(self, new: Custom, old: Custom, moment: Moment) -> Custom:
         """Only the status is new; of the metadata, who manages which field."""
         version = self._version
-        status = version.fit(new.content)[0].get("status")
+        status = version.fit(new.content).get("status")
         content = {name: value for name, value in old.content.items() if name != "status"}
         if status is not None or "status" in new.content:
             content["status"] = status
@@ -129,7 +130,7 @@ class _Behaviour:
         return replace(obj, stored=content, stored_in=storage.name)
 
     def in_table(self, obj: Custom) -> Custom:
-        return replace(obj, content=self._storage.fit(obj.stored)[0])
+        return replace(obj, content=self._storage.fit(obj.stored))
 
     def served(self, obj: Custom) -> Custom:
         if obj.stored_in == self._version.name:
@@ -143,4 +144,4 @@ def refitted(versions: Mapping[str, Version], storage: Version, obj: Custom) -> 
     differs: where the version it was stored in is no more, it is read in the one objects are stored in now;
     upstream could not read it any more.
     """
-    return replace(obj, content=versions.get(obj.stored_in, storage).fit(obj.stored)[0])
+    return replace(obj, content=versions.get(obj.stored_in, storage).fit(obj.stored))

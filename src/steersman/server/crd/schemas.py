@@ -7,12 +7,12 @@ from typing import NamedTuple
 from steersman.api.generated.apiextensions_v1 import JSONSchemaProps
 from steersman.server.crd.defaults import default_problems
 from steersman.server.crd.paths import BadPath, field_at
+from steersman.server.crd.pruning import META
 from steersman.server.crd.structure import depth, structural_problems, unreadable
 from steersman.server.problems import FieldProblem
 from steersman.server.validation.found import Found, Verbatim
 
 _TYPES = ("array", "boolean", "integer", "number", "object", "string")
-_META = ("metadata", "kind", "apiVersion")
 _REASONS = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")
 _NOT_SUPPORTED = (
     ("id", "id"),
@@ -97,7 +97,7 @@ def _node(schema: JSONSchemaProps, path: str, here: _Context, root: bool, found:
         _node(additional, f"{path}.additionalProperties", inner, False, found)
     for name, each in schema.properties.items():
         inner = here
-        if name in _META and (root or schema.xKubernetesEmbeddedResource):
+        if name in META and (root or schema.xKubernetesEmbeddedResource):
             inner = inner._replace(metadata=True)
             if root:
                 inner = inner._replace(defaults=f"in top-level {name}")

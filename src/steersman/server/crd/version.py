@@ -18,12 +18,12 @@ from steersman.server import problems as refusals
 from steersman.server.convert import plain
 from steersman.server.crd.checks import compiled
 from steersman.server.crd.custom import Custom, copied
-from steersman.server.crd.embedded import coercion, embedded_check
+from steersman.server.crd.embedded import coercion, embedded_check, metadata_search, unknown_metadata
 from steersman.server.crd.faults import MISSING, NOWHERE, Check, Fault, problems
 from steersman.server.crd.filling import Fill, filler
 from steersman.server.crd.lists import lists_check
 from steersman.server.crd.paths import BadPath, split, value_at
-from steersman.server.crd.pruning import Prune, prune, pruner
+from steersman.server.crd.pruning import META, Prune, prune, pruner
 from steersman.server.crd.structure import every_schema
 from steersman.server.crd.visits import Visit
 from steersman.server.problems import FieldProblem
@@ -57,6 +57,7 @@ class Version:
     _prune: Prune
     _fill: Fill
     _coerce: Visit | None
+    _search: Visit | None
     _check: Check
     _check_status: Check | None
     _check_embedded: Visit | None
@@ -70,17 +71,14 @@ class Version:
 
     # -- giving objects their form ------------------------------------------------------------
 
-    def fit(
-        self, content: Mapping[str, Any], *, tell: bool = False
-    ) -> tuple[dict[str, Any], tuple[str, ...]]:
+    def fit(self, content: Mapping[str, Any]) -> dict[str, Any]:
         """A content as this version has it: unknown fields gone, defaults filled in.
 
-        Shares nothing with what was given. Answers, if asked, with the paths of the fields that went.
-        Raises `BadRequest` for embedded objects that are none.
+        Shares nothing with what was given. Raises `BadRequest` for embedded objects that are none.
         """
         try:
             made = copied(content)
-            gone = prune(self._prune, made, tell=tell)
+            prune(self._prune, made)
         except RecursionError:
             raise self._not_one("it is nested too deeply") from None
         except TypeError as error:
@@ -91,12 +89,23 @@ class Version:
             if found:
                 raise self._not_one(str(found[0]))
         self._fill(made)
-        return made, gone
+        return made
 
     def _not_one(self, why: str) -> BadRequest:
         return refusals.bad_request(
             f'{self.kind} in version "{self.name}" cannot be handled as a {self.kind}: {why}'
         )
+
+    def unknown(self, document: Mapping[str, Any]) -> tuple[str, ...]:
+        """The paths of the fields of a document that this version does not have."""
+        content = {name: value for name, value in document.items() if name not in META}
+        made = copied(content)
+        gone = [*unknown_metadata(document.get("metadata")), *prune(self._prune, made, tell=True)]
+        if self._search is not None:
+            found = Found()
+            self._search(made, "", found)
+            gone += sorted(problem.field for problem in found)
+        return tuple(gone)
 
     def pruned(self, content: Mapping[str, Any]) -> dict[str, Any]:
         """A content without the fields this version does not know, and nothing filled in."""
@@ -198,6 +207,7 @@ def version_of(definition: CustomResourceDefinition, said: CustomResourceDefinit
         _prune=pruner(schema, root=True),
         _fill=filler(schema),
         _coerce=coercion(schema),
+        _search=metadata_search(schema),
         _check=compiled(schema),
         _check_status=compiled(status) if has_status and status is not None else None,
         _check_embedded=embedded_check(schema),
