@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ipaddress import ip_address, ip_network
+from ipaddress import IPv4Address, IPv4Network
 from typing import Any
 
 import pytest
@@ -24,8 +24,8 @@ def test_the_servers_own_service_has_the_first_address(ask: Any) -> None:
 def test_every_service_has_an_address_of_its_own_above_the_reserved_band(ask: Any) -> None:
     made = [ask.create("services", service(f"s{i}")).spec.clusterIP for i in range(60)]
     assert len(dict.fromkeys(made)) == 60
-    low = ip_network(CIDR).network_address + 256
-    assert all(low < ip_address(ip) < ip_network(CIDR).broadcast_address for ip in made)
+    low = IPv4Network(CIDR).network_address + 256
+    assert all(low < IPv4Address(ip) < IPv4Network(CIDR).broadcast_address for ip in made)
 
 
 def test_an_address_is_free_again_once_its_service_is_gone(ask: Any) -> None:
