@@ -8,7 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from steersman.api.generated.meta_v1 import DeleteOptions
-from steersman.server import problems
+from steersman.server import problems, protobuf
 from steersman.server.apply.options import manager_problems
 from steersman.server.deletion import Options
 from steersman.server.edge.requests import Query, first, flag
@@ -163,7 +163,8 @@ def deleting(query: Query, body: bytes) -> Deleting:
 
 def _body(body: bytes) -> DeleteOptions:
     try:
-        document = json_document(body)
+        # Told by how it begins: no JSON begins so.
+        document = protobuf.decode(body) if body.startswith(protobuf.MAGIC) else json_document(body)
     except Unreadable as error:
         raise problems.bad_request(f"couldn't get version/kind; json parse error: {error}") from None
     try:
