@@ -10,13 +10,13 @@ from aiohttp.web import BaseRequest
 
 from steersman.api.errors import ApiError, TooLarge, UnsupportedMediaType
 from steersman.api.generated import load
-from steersman.server import problems, strict
+from steersman.server import problems, protobuf, strict
 from steersman.server.apply.shapes import DEDUCED, Shape
 from steersman.server.apply.structs import shape_of
 from steersman.server.convert import FORMS, adopt
 from steersman.server.loading import Unreadable, json_document, yaml_document
 from steersman.server.mistyped import mistake
-from steersman.server.negotiation import JSON, YAML
+from steersman.server.negotiation import JSON, PROTOBUF, YAML
 from steersman.server.resources import Resource
 
 LIMIT = 3 * 1024 * 1024
@@ -90,8 +90,12 @@ def made(
 ) -> Any:
     """A body as a struct of a type, given what it must say it is."""
     form = media_type(content_type)
-    if form not in (JSON, YAML):
-        raise unknown_format(JSON, YAML)
+    # There are no messages for custom resources.
+    accepted = (JSON, YAML) if type_ in FORMS else (JSON, YAML, PROTOBUF)
+    if form not in accepted:
+        raise unknown_format(*accepted)
+    if form == PROTOBUF:
+        return _from_protobuf(type_, group, version, kind, raw)
     doubled: tuple[str, ...] = ()
     try:
         if form == JSON:
@@ -118,6 +122,16 @@ def made(
             found = (*strict.yaml_fault(doubled), *strict.unknown(document, shape))
         reading.note(found, lambda found: strict.refused_body(kind, version, found))
     return made
+
+
+def _from_protobuf(type_: type[Any], group: str, version: str, kind: str, raw: bytes) -> Any:
+    # Nobody looks for faults: an unknown field has no name to tell, and one may come twice.
+    document = protobuf.decode(raw, f"{group}/{version}" if group else version, kind)
+    _meant(type_, group, version, kind, document, raw)
+    try:
+        return adopt(type_, document)
+    except ValueError as error:
+        raise strict.unfit(kind, version, _mistake(type_, document) or str(error)) from None
 
 
 def shape_for(type_: type[Any]) -> Shape:
