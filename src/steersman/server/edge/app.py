@@ -133,7 +133,7 @@ class Edge:
     # -- one request --------------------------------------------------------------------------
 
     async def _handle(self, request: BaseRequest) -> web.StreamResponse:
-        path, query = split(request.message.path)
+        path, query = split(request.raw_path)
         asked = ask(request.method, path, query)
         ctx: Context | None = None
         try:

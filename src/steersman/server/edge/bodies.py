@@ -10,10 +10,12 @@ from aiohttp.web import BaseRequest
 
 from steersman.api.errors import ApiError, TooLarge, UnsupportedMediaType
 from steersman.api.generated import load
+from steersman.api.generated.core_v1 import Pod
 from steersman.server import problems, protobuf, strict
 from steersman.server.apply.shapes import DEDUCED, Shape
 from steersman.server.apply.structs import shape_of
 from steersman.server.convert import FORMS, adopt
+from steersman.server.edge.memory import LONGEST, Memory, shared
 from steersman.server.loading import Unreadable, json_document, yaml_document
 from steersman.server.mistyped import mistake
 from steersman.server.negotiation import JSON, PROTOBUF, YAML
@@ -96,6 +98,25 @@ def made(
         raise unknown_format(*accepted)
     if form == PROTOBUF:
         return _from_protobuf(type_, group, version, kind, raw)
+    looks = reading.directive != "Ignore"
+    key = (type_, version, form, looks, raw)
+    known = _bodies.get(key)
+    if known is None:
+        known = _read(type_, group, version, kind, raw, form, looks)
+        if len(raw) <= LONGEST:
+            _bodies.put(key, known)
+    made, found = known
+    reading.note(found, lambda found: strict.refused_body(kind, version, found))
+    return made
+
+
+_bodies: Memory[tuple[type[Any], str, str, bool, bytes], tuple[Any, tuple[str, ...]]] = Memory(256)
+
+
+def _read(
+    type_: type[Any], group: str, version: str, kind: str, raw: bytes, form: str, looks: bool
+) -> tuple[Any, tuple[str, ...]]:
+    """The struct, and what is wrong with the fields it was read from."""
     doubled: tuple[str, ...] = ()
     try:
         if form == JSON:
@@ -106,22 +127,21 @@ def made(
         why = f"couldn't get version/kind; json parse error: {error}"
         raise strict.unrecognized(kind, raw, why) from None
     if not isinstance(document, dict):
-        raise strict.unrecognized(
-            kind, raw, f"couldn't get version/kind; json parse error: {no_object(document)}"
-        )
+        why = f"couldn't get version/kind; json parse error: {no_object(document)}"
+        raise strict.unrecognized(kind, raw, why)
     _meant(type_, group, version, kind, document, raw)
     try:
         made = adopt(type_, raw if form == JSON else document)
     except ValueError as error:
         raise strict.unfit(kind, version, _mistake(type_, document) or str(error)) from None
-    if reading.directive != "Ignore":
-        shape = shape_for(type_)
-        if form == JSON:
-            found = strict.faults(raw, document, shape)
-        else:
-            found = (*strict.yaml_fault(doubled), *strict.unknown(document, shape))
-        reading.note(found, lambda found: strict.refused_body(kind, version, found))
-    return made
+    if type_ is Pod and form == JSON:
+        made = shared(made, raw)
+    if not looks:
+        return made, ()
+    shape = shape_for(type_)
+    if form == JSON:
+        return made, strict.faults(raw, document, shape)
+    return made, (*strict.yaml_fault(doubled), *strict.unknown(document, shape))
 
 
 def _from_protobuf(type_: type[Any], group: str, version: str, kind: str, raw: bytes) -> Any:
