@@ -20,7 +20,7 @@ _recent: dict[int, tuple[v1.PodSpec, v1.PodSpec]] = {}
 """By the identity of a spec as given: that spec (so the identity stays taken) and what was made of it."""
 
 _NO_CONTEXT = v1.PodSecurityContext()
-_NO_RESOURCES = v1.ResourceRequirements()
+_MEMBERS = ("containers", "initContainers", "ephemeralContainers")
 
 
 def pod(obj: v1.Pod) -> v1.Pod:
@@ -57,24 +57,21 @@ def pod_spec(spec: v1.PodSpec) -> v1.PodSpec:
         changes["securityContext"] = _NO_CONTEXT
     if spec.terminationGracePeriodSeconds is None:
         changes["terminationGracePeriodSeconds"] = 30
-    containers = each(spec.containers, _container)
-    if containers is not spec.containers:
-        changes["containers"] = containers
-    if spec.initContainers:
-        changes["initContainers"] = each(spec.initContainers, _container)
-    if spec.ephemeralContainers:
-        changes["ephemeralContainers"] = each(spec.ephemeralContainers, _container)
+    for name in _MEMBERS:
+        members = getattr(spec, name)
+        if members:
+            _turn(changes, spec, name, each(members, _container))
     if spec.volumes:
-        changes["volumes"] = each(spec.volumes, volume)
+        _turn(changes, spec, "volumes", each(spec.volumes, volume))
     if spec.overhead:
-        changes["overhead"] = amounts(spec.overhead)
+        _turn(changes, spec, "overhead", amounts(spec.overhead))
     if spec.resources is not None:
-        changes["resources"] = requirements(spec.resources)
+        _turn(changes, spec, "resources", requirements(spec.resources))
     if spec.serviceAccountName != spec.serviceAccount:
         # Set with either name, read with both.
         account = spec.serviceAccountName or spec.serviceAccount
         changes["serviceAccountName"] = changes["serviceAccount"] = account
-    return put(spec, **changes) if changes else spec
+    return replace(spec, **changes) if changes else spec
 
 
 def _pod_only(spec: v1.PodSpec) -> v1.PodSpec:
@@ -107,7 +104,10 @@ def _on_host(container: v1.Container) -> v1.Container:
 
 def requirements(resources: v1.ResourceRequirements) -> v1.ResourceRequirements:
     """Requests and limits, written the server's way."""
-    return put(resources, limits=amounts(resources.limits), requests=amounts(resources.requests))
+    limits, requests = amounts(resources.limits), amounts(resources.requests)
+    if limits is resources.limits and requests is resources.requests:
+        return resources
+    return replace(resources, limits=limits, requests=requests)
 
 
 def _container(container: Any) -> Any:
@@ -119,19 +119,25 @@ def _container(container: Any) -> Any:
     if not container.terminationMessagePolicy:
         changes["terminationMessagePolicy"] = "File"
     if container.ports:
-        changes["ports"] = each(container.ports, _port)
+        _turn(changes, container, "ports", each(container.ports, _port))
     if container.env:
-        changes["env"] = each(container.env, _env)
+        _turn(changes, container, "env", each(container.env, _env))
     resources = container.resources
     if resources.limits or resources.requests:
-        changes["resources"] = requirements(resources)
+        _turn(changes, container, "resources", requirements(resources))
     for name in _PROBES:
         probe = getattr(container, name)
         if probe is not None:
-            changes[name] = _probe(probe)
+            _turn(changes, container, name, _probe(probe))
     if container.lifecycle is not None:
-        changes["lifecycle"] = _lifecycle(container.lifecycle)
-    return put(container, **changes) if changes else container
+        _turn(changes, container, "lifecycle", _lifecycle(container.lifecycle))
+    return replace(container, **changes) if changes else container
+
+
+def _turn(changes: dict[str, Any], obj: Any, name: str, value: Any) -> None:
+    """Note a field that is filled in, if anything was missing in it."""
+    if value is not getattr(obj, name):
+        changes[name] = value
 
 
 _PROBES = ("livenessProbe", "readinessProbe", "startupProbe")

@@ -41,6 +41,7 @@ _STANDARD = _QUOTA | {"storage"}
 _POD_LEVEL = ("cpu", "hugepages-", "memory")
 
 
+@lru_cache(maxsize=4096)
 def quantity(amount: Amount) -> Quantity:
     """An amount as a number. Defaulting has refused what is none."""
     try:
@@ -156,18 +157,22 @@ def requirements(
     name_check: NameCheck = container_resource,
 ) -> None:
     """Limits and requests: each a good amount of a good resource, no request above its limit."""
+    huge = False
     for name, amount in limits.items():
-        _amount(found, f"{path}.limits[{name}]", name, amount, name_check)
+        if name not in _COMPUTE or quantity(amount).nanos < 0:
+            _amount(found, f"{path}.limits[{name}]", name, amount, name_check)
+            huge = huge or name.startswith(HUGE_PAGES)
     for name, amount in requests.items():
-        _amount(found, f"{path}.requests[{name}]", name, amount, name_check)
-        if name in limits:
-            limit = limits[name]
-            if amount != limit:
-                _within(found, f"{path}.requests", name, quantity(amount), quantity(limit))
-        elif not overcommits(name):
-            found.required(f"{path}.limits", "Limit must be set for non overcommitable resources")
-    names = (*limits, *requests)
-    if any(name.startswith(HUGE_PAGES) for name in names) and not any(name in _COMPUTE for name in names):
+        if name not in _COMPUTE or quantity(amount).nanos < 0:
+            _amount(found, f"{path}.requests[{name}]", name, amount, name_check)
+            huge = huge or name.startswith(HUGE_PAGES)
+        limit = limits.get(name)
+        if limit is None:
+            if not overcommits(name):
+                found.required(f"{path}.limits", "Limit must be set for non overcommitable resources")
+        elif amount != limit:
+            _within(found, f"{path}.requests", name, quantity(amount), quantity(limit))
+    if huge and not any(name in limits or name in requests for name in _COMPUTE):
         found.forbidden(path, "HugePages require cpu or memory")
 
 

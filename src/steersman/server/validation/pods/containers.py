@@ -151,7 +151,9 @@ def _container(found: Found, path: str, container: Any, around: Around) -> None:
             found.invalid(f"{path}.name", name, why)
     if not container.image:
         found.required(f"{path}.image")
-    found.choose(f"{path}.terminationMessagePolicy", container.terminationMessagePolicy, _MESSAGE_POLICIES)
+    policy = container.terminationMessagePolicy
+    if policy not in _MESSAGE_POLICIES:
+        found.choose(f"{path}.terminationMessagePolicy", policy, _MESSAGE_POLICIES)
     if container.ports:
         _ports(found, f"{path}.ports", container.ports)
     if container.env:
@@ -162,7 +164,8 @@ def _container(found: Found, path: str, container: Any, around: Around) -> None:
         _mounts(found, f"{path}.volumeMounts", container, around.volumes)
     if container.volumeDevices:
         _devices(found, f"{path}.volumeDevices", container, around.volumes)
-    found.choose(f"{path}.imagePullPolicy", container.imagePullPolicy, PULL_POLICIES)
+    if container.imagePullPolicy not in PULL_POLICIES:
+        found.choose(f"{path}.imagePullPolicy", container.imagePullPolicy, PULL_POLICIES)
     resources = container.resources
     if resources.limits or resources.requests:
         amounts.requirements(found, f"{path}.resources", resources.limits, resources.requests)

@@ -76,9 +76,10 @@ def _only_pods(found: Found, spec: v1.PodSpec) -> None:
                         f"spec.volumes[{i}].projected.sources[{j}].serviceAccountToken",
                         "must not be specified when serviceAccountName is not set",
                     )
-    for name in ("containers", "initContainers"):
-        for i, container in enumerate(getattr(spec, name)):
-            containers.padded(found, f"spec.{name}[{i}]", container.image)
+    for i, container in enumerate(spec.containers):
+        containers.padded(found, f"spec.containers[{i}]", container.image)
+    for i, container in enumerate(spec.initContainers):
+        containers.padded(found, f"spec.initContainers[{i}]", container.image)
 
 
 # -- updates ----------------------------------------------------------------------------------

@@ -201,11 +201,8 @@ _CONTAINER_LINUX_ONLY = (
 )
 
 
-def system(found: Found, path: str, spec: v1.PodSpec) -> None:
+def system(found: Found, path: str, spec: v1.PodSpec, os: v1.PodOS) -> None:
     """What an operating system rules out."""
-    os = spec.os
-    if os is None:
-        return
     if not os.name:
         found.required(f"{path}.os.name")
     elif os.name not in ("linux", "windows"):
@@ -247,8 +244,6 @@ def _contexts(path: str, spec: v1.PodSpec) -> Iterator[tuple[str, v1.SecurityCon
 
 def host_users(found: Found, path: str, spec: v1.PodSpec) -> None:
     """A pod with users of its own shares nothing else with its host."""
-    if spec.hostUsers is not False:
-        return
     says = "when `hostUsers` is false"
     if spec.hostNetwork:
         found.forbidden(f"{path}.hostNetwork", says)

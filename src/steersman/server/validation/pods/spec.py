@@ -61,19 +61,24 @@ def spec(found: Found, path: str, given: v1.PodSpec, metadata: ObjectMeta | None
         _resources(found, f"{path}.resources", given, given.resources)
     if given.hostNetwork:
         _host_network(found, f"{path}.containers", given, is_pod=metadata is not None)
-    found.choose(f"{path}.restartPolicy", given.restartPolicy, _RESTART_POLICIES)
-    found.choose(f"{path}.dnsPolicy", given.dnsPolicy, _DNS_POLICIES)
+    if given.restartPolicy not in _RESTART_POLICIES:
+        found.choose(f"{path}.restartPolicy", given.restartPolicy, _RESTART_POLICIES)
+    if given.dnsPolicy not in _DNS_POLICIES:
+        found.choose(f"{path}.dnsPolicy", given.dnsPolicy, _DNS_POLICIES)
     if given.nodeSelector:
         meta.labels(found, f"{path}.nodeSelector", given.nodeSelector)
     if given.securityContext is not None and given.securityContext != _NO_CONTEXT:
         security.pod(found, f"{path}.securityContext", given.securityContext, given)
     if given.affinity is not None:
         scheduling.affinity(found, f"{path}.affinity", given.affinity)
-    _dns(found, f"{path}.dnsConfig", given.dnsConfig, given.dnsPolicy)
-    _gates(found, path, given)
+    if given.dnsConfig is not None or given.dnsPolicy == "None":
+        _dns(found, f"{path}.dnsConfig", given.dnsConfig, given.dnsPolicy)
+    if given.readinessGates or given.schedulingGates:
+        _gates(found, path, given)
     if given.topologySpreadConstraints:
         scheduling.spread(found, f"{path}.topologySpreadConstraints", given.topologySpreadConstraints)
-    security.host_users(found, path, given)
+    if given.hostUsers is False:
+        security.host_users(found, path, given)
     if given.hostnameOverride is not None:
         _hostname(found, path, given, given.hostnameOverride)
     _names(found, path, given)
@@ -117,9 +122,10 @@ def _rest(found: Found, path: str, given: v1.PodSpec) -> None:
         found.choose(f"{path}.preemptionPolicy", given.preemptionPolicy, PREEMPTION)
     if given.overhead:
         amounts.requirements(found, f"{path}.overhead", given.overhead, {})
-    security.system(found, path, given)
-    for name in ("initContainers", "containers"):
-        environment.file_volumes(found, f"{path}.{name}", getattr(given, name), given.volumes)
+    if given.os is not None:
+        security.system(found, path, given, given.os)
+    environment.file_volumes(found, f"{path}.initContainers", given.initContainers, given.volumes)
+    environment.file_volumes(found, f"{path}.containers", given.containers, given.volumes)
 
 
 def _gates(found: Found, path: str, given: v1.PodSpec) -> None:
