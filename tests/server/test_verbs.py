@@ -112,6 +112,9 @@ def test_admission_may_change_then_refuse_and_takes_note_only_of_what_is_done(se
                 raise Forbidden("no")
             return lambda: done.append(request.operation)
 
+        def warnings(self, request: Attributes) -> tuple[str, ...]:
+            return ()
+
     server.admission = Labelling()
     resource = server.registry.find("", "v1", "configmaps")
     body = ConfigMap(metadata=ObjectMeta(name="x"))

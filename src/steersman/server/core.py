@@ -58,6 +58,10 @@ class Admission(Protocol):
         """Refuses, or answers with what is to happen right before the object is written."""
         ...
 
+    def warnings(self, request: Attributes) -> tuple[str, ...]:
+        """What to tell whoever made a request that was carried out."""
+        ...
+
 
 Reaction: TypeAlias = Callable[[Any], None]
 """Told of an object that was written or removed, once everybody who watches has been."""

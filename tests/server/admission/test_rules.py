@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from steersman.api.errors import Forbidden, Invalid
 from steersman.server.admission.security import Policy, Standard, policy_of
-from steersman.server.core import Attributes
+from steersman.server.core import Attributes, Operation
 
 PSS = "pod-security.kubernetes.io/"
 
@@ -30,7 +30,7 @@ def sized(requests: dict[str, str], limits: dict[str, str]) -> dict[str, Any]:
 def warned(ask: Any, plural: str, obj: Any, old: Any = None) -> tuple[str, ...]:
     resource = ask.resource(plural)
     namespace = "default" if resource.namespaced else ""
-    operation = "CREATE" if old is None else "UPDATE"
+    operation: Operation = "CREATE" if old is None else "UPDATE"
     told: tuple[str, ...] = ask.server.admission.warnings(
         Attributes(operation, resource, "", namespace, obj.metadata.name, obj, old, "")
     )

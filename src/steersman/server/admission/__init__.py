@@ -29,7 +29,7 @@ from steersman.server.admission.ingress import DefaultIngressClass
 from steersman.server.admission.limits import LimitRanger
 from steersman.server.admission.nodes import TaintNodesByCondition
 from steersman.server.admission.plugin import Plugin
-from steersman.server.admission.priority import DefaultPreemption, Priority
+from steersman.server.admission.priority import Priority
 from steersman.server.admission.quota import ResourceQuota
 from steersman.server.admission.runtimes import RuntimeClass
 from steersman.server.admission.security import PodSecurity
@@ -69,7 +69,6 @@ def default(*, cidr: str = CIDR, allows: Allows = everybody) -> Plugins:
             TaintNodesByCondition(),
             PodSecurity(),
             Priority(),
-            DefaultPreemption(),
             DefaultTolerationSeconds(),
             DefaultStorageClass(),
             StorageObjectInUseProtection(),

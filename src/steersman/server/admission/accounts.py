@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
+import msgspec
+
 from steersman.api.generated import core_v1 as v1
-from steersman.api.names import generate
+from steersman.api.names import ALPHANUMS, SUFFIX_LENGTH
 from steersman.server.admission.plugin import Draft, Lookups, PodPlugin, Refused
 from steersman.server.defaulting.filling import each, put
+
+_encoder = msgspec.json.Encoder(enc_hook=dict)  # the shared empty map is no dict
 
 DEFAULT = "default"
 ENFORCE = "kubernetes.io/enforce-mountable-secrets"
@@ -47,7 +52,7 @@ SOURCE = v1.ProjectedVolumeSource(
 class ServiceAccount(PodPlugin):
     """Names the account where the pod does not, insists that it exists, mounts its token.
 
-    differs: all pods of a template share the name of the token's volume; upstream draws one for each.
+    differs: equal pods share the name of the token's volume; upstream draws one for each.
     differs: a default account that is missing is not waited for.
     """
 
@@ -64,7 +69,7 @@ class ServiceAccount(PodPlugin):
             )
         spec = put(spec, serviceAccountName=name, serviceAccount=name)
         if mounts(account, spec):
-            spec = mounted(spec, look)
+            spec = mounted(spec, account)
         if not spec.imagePullSecrets and account.imagePullSecrets:
             spec = put(spec, imagePullSecrets=account.imagePullSecrets)
         return Draft(spec, draft.notes)
@@ -90,10 +95,23 @@ def mounts(account: v1.ServiceAccount, spec: v1.PodSpec) -> bool:
     return account.automountServiceAccountToken is not False
 
 
-def mounted(spec: v1.PodSpec, look: Lookups) -> v1.PodSpec:
+def volume_name(spec: v1.PodSpec, account: v1.ServiceAccount) -> str:
+    """The name of the token's volume. It looks drawn, but equal pods have equal names.
+
+    A name that was drawn would depend on what is still remembered, and so on what else the process did.
+    """
+    number = zlib.crc32(_encoder.encode(spec), zlib.crc32(account.metadata.uid.encode()))
+    letters = []
+    for _ in range(SUFFIX_LENGTH):
+        number, at = divmod(number, len(ALPHANUMS))
+        letters.append(ALPHANUMS[at])
+    return VOLUME + "".join(letters)
+
+
+def mounted(spec: v1.PodSpec, account: v1.ServiceAccount) -> v1.PodSpec:
     """The spec with the token in every container that has nothing else in its place."""
     volume = next((volume.name for volume in spec.volumes if volume.name.startswith(VOLUME)), "")
-    name = volume or generate(VOLUME, look.names)
+    name = volume or volume_name(spec, account)
     mount = v1.VolumeMount(name=name, readOnly=True, mountPath=MOUNT_PATH)
 
     def with_token(container: v1.Container) -> v1.Container:

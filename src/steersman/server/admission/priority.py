@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from steersman.api.generated.scheduling_v1 import PriorityClass
-from steersman.server.admission.plugin import Draft, Lookups, Plugin, PodPlugin, Refused
+from steersman.server.admission.plugin import Draft, Lookups, PodPlugin, Refused
 from steersman.server.core import Attributes, Settle
 from steersman.server.defaulting.filling import put
 
@@ -74,14 +74,3 @@ def default_class(look: Lookups) -> PriorityClass | None:
     """The class of pods that name none: of several the lowest."""
     marked = [each for each in look.all(CLASSES) if each.globalDefault]
     return min(marked, key=lambda each: each.value) if marked else None
-
-
-class DefaultPreemption(Plugin):
-    """Fills in the preemption policy of classes, as upstream's defaulting does."""
-
-    name: ClassVar[str] = "Priority"
-    mutates: ClassVar[tuple[str, ...]] = (CLASSES,)
-
-    def mutate(self, request: Attributes, look: Lookups) -> Any:
-        obj = request.obj
-        return put(obj, preemptionPolicy=PREEMPT) if obj.preemptionPolicy is None else obj
