@@ -376,3 +376,66 @@ def test_the_fields_nobody_would_keep_are_told(world: World, api: LocalApi) -> N
         "spec.odd",
         "spec.pod.metadata.odd",
     )
+
+
+def test_a_null_status_is_no_status(world: World, api: LocalApi) -> None:
+    async def story() -> dict[str, Any]:
+        given = definition(subresources={"status": {}})
+        schema = given["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+        schema["properties"]["status"] = {"type": "object", "properties": {"x": {"type": "string"}}}
+        await api.create(CRDS, "", given)
+        await api.create(WIDGETS, "default", {"metadata": {"name": "w"}})
+        await api.patch(WIDGETS, "default", "w", {"status": {"x": "y"}}, subresource="status")
+        live = await api.get(WIDGETS, "default", "w")
+        assert live["status"] == {"x": "y"}
+        return await api.update_status(WIDGETS, "default", "w", {**live, "status": None})
+
+    assert "status" not in world.run(story())
+
+
+def test_objects_stored_before_a_schema_asked_for_more_can_still_be_read(world: World, api: LocalApi) -> None:
+    async def story() -> dict[str, Any]:
+        open_: dict[str, Any] = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+        given = definition(schema={"openAPIV3Schema": {"type": "object", "properties": {"spec": open_}}})
+        await api.create(CRDS, "", given)
+        body = {"metadata": {"name": "w"}, "spec": {"kind": 1, "metadata": "odd"}}
+        await api.create(WIDGETS, "default", body)
+        live = await api.get(CRDS, "", "widgets.x.test")
+        schema = live["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+        schema["properties"]["spec"]["x-kubernetes-embedded-resource"] = True
+        await api.update(CRDS, "", "widgets.x.test", live)
+        return await api.get(WIDGETS, "default", "w")
+
+    assert world.run(story())["spec"] == {"kind": 1, "metadata": "odd"}
+
+
+def test_a_definition_no_server_would_accept_does_not_keep_one_from_starting(
+    world: World, api: LocalApi, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.run(api.create(CRDS, "", definition()))
+    store = world.server.store.fork()
+    table = store.table("customresourcedefinitions.apiextensions.k8s.io")
+    odd = msgspec.structs.replace
+    table.recast(
+        lambda each: odd(
+            each,
+            spec=odd(
+                each.spec,
+                versions=tuple(
+                    odd(
+                        version,
+                        schema=odd(
+                            version.schema, openAPIV3Schema=odd(version.schema.openAPIV3Schema, pattern="(")
+                        ),
+                    )
+                    for version in each.spec.versions
+                ),
+            ),
+        )
+    )
+    with World(seed=2, store=store) as later:
+        with pytest.raises(NotFound):
+            later.run(later.api().list(WIDGETS))
+        conditions = later.run(later.api().get(CRDS, "", "widgets.x.test"))["status"]["conditions"]
+    assert "cannot be served" in caplog.text
+    assert [each["reason"] for each in conditions if each["type"] == "NonStructuralSchema"] == ["Violations"]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from steersman.api.generated.apiextensions_v1 import JSONSchemaProps
 from steersman.api.generated.merge import fields_of
 from steersman.api.generated.meta_v1 import ObjectMeta
@@ -12,6 +14,7 @@ from steersman.server import metadata
 from steersman.server.convert import adopt, plain
 from steersman.server.crd.visits import Visit, visitor
 from steersman.server.names import segment_errors, service_errors
+from steersman.server.problems import FieldProblem
 from steersman.server.validation.found import Found
 
 
@@ -83,24 +86,38 @@ def _coerce(schema: JSONSchemaProps, value: Any, path: str, found: Found) -> Non
 def _check(schema: JSONSchemaProps, value: Any, path: str, found: Found) -> None:
     if type(value) is not dict:
         return
-    for name in ("apiVersion", "kind"):
+    for name, rule in (("apiVersion", _version_errors), ("kind", _kind_errors)):
+        where = _child(path, name)
+        said = value.get(name)
         if name not in value:
-            found.required(_child(path, name))
-        elif not value[name]:
-            found.invalid(_child(path, name), value[name], "must not be empty")
-    version, kind = value.get("apiVersion") or "", value.get("kind") or ""
-    if version.count("/") > 1:
-        found.invalid(_child(path, "apiVersion"), version, f"unexpected GroupVersion string: {version}")
-    wrong = service_errors(kind.lower()) if kind else ()
-    if wrong:
-        says = f"may have mixed case, but should otherwise match: {','.join(wrong)}"
-        found.invalid(_child(path, "kind"), kind, says)
+            found.required(where)
+        elif type(said) is not str:
+            found.invalid(where, said, "must be a string")
+        else:
+            found.each(where, said, rule(said) if said else ("must not be empty",))
     if "metadata" in value:
-        meta = adopt(ObjectMeta, value["metadata"])
-        # A name may be missing here: a template gives it to no one.
-        named = meta if meta.name else adopt(ObjectMeta, {**value["metadata"], "name": "fakename"})
-        prefix = path and f"{path}."
-        found += [
-            type(problem)(problem.reason, prefix + problem.field, problem.says)
-            for problem in metadata.check(named, namespaced=bool(meta.namespace), rule=segment_errors)
-        ]
+        _check_metadata(value["metadata"], path, found)
+
+
+def _version_errors(version: str) -> tuple[str, ...]:
+    return (f"unexpected GroupVersion string: {version}",) if version.count("/") > 1 else ()
+
+
+def _kind_errors(kind: str) -> tuple[str, ...]:
+    wrong = service_errors(kind.lower())
+    return (f"may have mixed case, but should otherwise match: {','.join(wrong)}",) if wrong else ()
+
+
+def _check_metadata(given: Any, path: str, found: Found) -> None:
+    try:
+        meta = adopt(ObjectMeta, given)
+    except ValueError as error:
+        found.invalid(_child(path, "metadata"), given, str(error))
+        return
+    # A name may be missing here: a template gives it to no one.
+    named = meta if meta.name else replace(meta, name="fakename")
+    prefix = path and f"{path}."
+    found += [
+        FieldProblem(problem.reason, prefix + problem.field, problem.says)
+        for problem in metadata.check(named, namespaced=bool(meta.namespace), rule=segment_errors)
+    ]

@@ -7,6 +7,7 @@ what they see of a real server, and who waits for a definition to be established
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 from dataclasses import dataclass
 from dataclasses import replace as changed
 from typing import Any
@@ -46,6 +47,7 @@ def install(server: Server) -> Definitions:
 
 
 def created(definition: CustomResourceDefinition, moment: Moment) -> CustomResourceDefinition:
+    """A new definition, which nobody knows yet. Raises `Invalid`."""
     empty = CustomResourceDefinition().status
     definition = with_stored_version(replace(definition, status=empty))
     wrong = definition_problems(definition)
@@ -59,6 +61,7 @@ def created(definition: CustomResourceDefinition, moment: Moment) -> CustomResou
 def updated(
     new: CustomResourceDefinition, old: CustomResourceDefinition, moment: Moment
 ) -> CustomResourceDefinition:
+    """A definition in place of another, whose status it keeps. Raises `Invalid`."""
     new = with_stored_version(replace(new, status=old.status))
     wrong = definition_problems(new, old)
     if wrong:
@@ -71,6 +74,7 @@ def updated(
 def status_updated(
     new: CustomResourceDefinition, old: CustomResourceDefinition, moment: Moment
 ) -> CustomResourceDefinition:
+    """A definition with another status. Raises `Invalid`."""
     new = replace(new, spec=old.spec)
     wrong = status_problems(new, old)
     if wrong:
@@ -123,6 +127,7 @@ class Definitions:
         )
         self._resource = changed(row, strategy=strategy)
         self._served: dict[str, Served] = {}
+        self._judged: dict[str, CustomResourceDefinitionSpec] = {}
         self._due: dict[str, None] = {}
         self._busy = False
         server.registry.add(self._resource)
@@ -165,11 +170,10 @@ class Definitions:
         definition = self._server.table(self._resource).get(name)
         if definition is None:
             self._unserve(name)
+            self._judged.pop(name, None)
             self._reconsider(name)
             return
-        now = self._server.now()
-        peers = [each for each in self._all() if each.spec.group == definition.spec.group]
-        for step in (named(definition, peers, now), judged(definition, now), established(definition, now)):
+        for step in self._steps(name, definition):
             if step is not definition:
                 self._server.write(self._resource, name, step)
                 if step.status.acceptedNames != definition.status.acceptedNames:
@@ -178,6 +182,18 @@ class Definitions:
         self._serve(name, definition)
         if definition.metadata.deletionTimestamp is not None and CLEANUP in definition.metadata.finalizers:
             self._clean_up(name, definition)
+
+    def _steps(self, name: str, definition: CustomResourceDefinition) -> Iterator[CustomResourceDefinition]:
+        """What may have to be said of a definition; itself where that is said already."""
+        now = self._server.now()
+        yield named(
+            definition, [each for each in self._all() if each.spec.group == definition.spec.group], now
+        )
+        if self._judged.get(name) is not definition.spec:
+            yield judged(definition, now)
+            # Schemas are large, and change less often than what is said of them.
+            self._judged[name] = definition.spec
+        yield established(definition, now)
 
     def _all(self) -> list[CustomResourceDefinition]:
         return list(self._server.table(self._resource).select(Selection()))
@@ -203,7 +219,13 @@ class Definitions:
             if old.terminating != terminating:
                 self._register(name, changed(old, terminating=terminating))
             return
-        compiled = {said.name: version_of(definition, said) for said in spec.versions}
+        try:
+            compiled = {said.name: version_of(definition, said) for said in spec.versions}
+        except (ValueError, RecursionError) as error:
+            # Nobody could create such a definition here; another program may have stored it.
+            _log.error("%s cannot be served: %s", name, error)
+            self._unserve(name)
+            return
         storage = next(compiled[said.name] for said in spec.versions if said.storage)
         versions = tuple(compiled[said.name] for said in spec.versions if said.served)
         table = self._server.store.table(name)

@@ -20,6 +20,7 @@ from steersman.server.validation.found import quote
 def condition(
     type_: str, status: Literal["True", "False", "Unknown"], reason: str, message: str
 ) -> CustomResourceDefinitionCondition:
+    """A condition, of no time yet."""
     return CustomResourceDefinitionCondition(type=type_, status=status, reason=reason, message=message)
 
 
@@ -47,6 +48,7 @@ def with_condition(
 
 
 def without_condition(definition: CustomResourceDefinition, type_: str) -> CustomResourceDefinition:
+    """The definition without a condition."""
     kept = tuple(each for each in definition.status.conditions or () if each.type != type_)
     return replace(definition, status=replace(definition.status, conditions=kept))
 

@@ -106,10 +106,10 @@ class _Behaviour:
     def status_updated(self, new: Custom, old: Custom, moment: Moment) -> Custom:
         """Only the status is new; of the metadata, who manages which field."""
         version = self._version
-        status = version.fit(new.content).get("status")
+        fit = version.fit(new.content)
         content = {name: value for name, value in old.content.items() if name != "status"}
-        if status is not None or "status" in new.content:
-            content["status"] = status
+        if "status" in fit:
+            content["status"] = fit["status"]
         meta = replace(old.metadata, managedFields=new.metadata.managedFields)
         new = replace(old, metadata=meta, content=content)
         wrong = version.status_problems(new, old)
@@ -130,7 +130,7 @@ class _Behaviour:
         return replace(obj, stored=content, stored_in=storage.name)
 
     def in_table(self, obj: Custom) -> Custom:
-        return replace(obj, content=self._storage.fit(obj.stored))
+        return replace(obj, content=self._storage.fit(obj.stored, stored=True))
 
     def served(self, obj: Custom) -> Custom:
         if obj.stored_in == self._version.name:
@@ -144,4 +144,4 @@ def refitted(versions: Mapping[str, Version], storage: Version, obj: Custom) -> 
     differs: where the version it was stored in is no more, it is read in the one objects are stored in now;
     upstream could not read it any more.
     """
-    return replace(obj, content=versions.get(obj.stored_in, storage).fit(obj.stored))
+    return replace(obj, content=versions.get(obj.stored_in, storage).fit(obj.stored, stored=True))

@@ -67,14 +67,16 @@ class Version:
 
     @property
     def api_version(self) -> str:
+        """As objects say it: ``example.com/v1``."""
         return f"{self.group}/{self.name}"
 
     # -- giving objects their form ------------------------------------------------------------
 
-    def fit(self, content: Mapping[str, Any]) -> dict[str, Any]:
+    def fit(self, content: Mapping[str, Any], *, stored: bool = False) -> dict[str, Any]:
         """A content as this version has it: unknown fields gone, defaults filled in.
 
-        Shares nothing with what was given. Raises `BadRequest` for embedded objects that are none.
+        Shares nothing with what was given. Raises `BadRequest` for embedded objects that are none, unless
+        they are stored as such already.
         """
         try:
             made = copied(content)
@@ -86,7 +88,7 @@ class Version:
         if self._coerce is not None:
             found = Found()
             self._coerce(made, "", found)
-            if found:
+            if found and not stored:
                 raise self._not_one(str(found[0]))
         self._fill(made)
         return made
