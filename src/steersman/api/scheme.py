@@ -8,7 +8,7 @@ writes them and `kind_of` knows them. Several types may stand for one kind: the 
 from __future__ import annotations
 
 import builtins
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
@@ -94,7 +94,16 @@ def kind_of(obj: object) -> Kind[Any]:
         raise LookupError(f"{type(obj).__qualname__} is not a registered Kubernetes type") from None
 
 
-_encoder = msgspec.json.Encoder()
+def unusual(value: object) -> object:
+    """What msgspec cannot write by itself, as something it can: maps and lists of other makes."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, Sequence):
+        return list(value)
+    raise NotImplementedError(f"{type(value).__qualname__} cannot be written as JSON")
+
+
+_encoder = msgspec.json.Encoder(enc_hook=unusual)
 
 
 def encode(kind: Kind[Any], body: object) -> bytes:

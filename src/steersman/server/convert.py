@@ -20,6 +20,7 @@ import msgspec
 from steersman.api.generated.core_v1 import PodSpec
 from steersman.api.generated.merge import Field, fields_of
 from steersman.api.kinds import EMPTY, Struct
+from steersman.api.scheme import unusual
 
 Turn: TypeAlias = Callable[[Any], Any]
 
@@ -37,7 +38,8 @@ class Form(NamedTuple):
 FORMS: dict[type, Form] = {}
 """By type. The others are structs all through."""
 
-_encoder = msgspec.json.Encoder(enc_hook=dict)  # the shared empty map is no dict
+# The shared empty map is no dict, and what stands for managedFields is no tuple.
+_encoder = msgspec.json.Encoder(enc_hook=unusual)
 _decoders: dict[type, msgspec.json.Decoder[Any]] = {}
 _turns: dict[type, tuple[tuple[str, Turn, Any], ...]] = {}
 _views: dict[tuple[type, type], tuple[_Part, ...]] = {}
@@ -206,10 +208,12 @@ def _map(value: Mapping[str, Any]) -> Mapping[str, Any]:
     return value or EMPTY
 
 
-def _each(turn: Turn, items: Sequence[Any]) -> tuple[Any, ...]:
+def _each(turn: Turn, items: Sequence[Any]) -> Sequence[Any]:
+    if not isinstance(items, (tuple, list)):
+        return items  # managedFields that nobody has worked out yet
     turned = tuple([turn(item) for item in items])
     same = type(items) is tuple and all(map(is_, turned, items))
-    return items if same else turned  # type: ignore[return-value]
+    return items if same else turned
 
 
 # -- time -------------------------------------------------------------------------------------

@@ -128,9 +128,16 @@ class Server:
             raise problems.not_found(resource.group, resource.plural, name)
         return obj if resource.serve is None else resource.serve(obj)
 
-    def write(self, resource: Resource, key: str, obj: Any) -> Any:
-        """Store an object; answers with what it is now, at its new version."""
-        obj = replace(obj, metadata=replace(obj.metadata, resourceVersion=self.store.version))
+    def write(self, resource: Resource, key: str, obj: Any, owners: Any = None) -> Any:
+        """Store an object; answers with what it is now, at its new version.
+
+        ``owners`` are its ``managedFields`` from now on; by default those it has.
+        """
+        meta = obj.metadata
+        if owners is None:
+            owners = meta.managedFields
+        meta = replace(meta, resourceVersion=self.store.version, managedFields=owners)
+        obj = replace(obj, metadata=meta)
         if resource.store is not None:
             obj = resource.store(obj)
         self.store.table(resource.id).put(key, obj)

@@ -16,6 +16,8 @@ from steersman.api.errors import NotFound
 from steersman.api.scheme import Kind
 from steersman.client.api import Page, Unreadable, WatchEvent
 from steersman.server import listing, patching, problems, subresources, verbs
+from steersman.server.apply import verb as applying
+from steersman.server.apply.options import APPLY_YAML, check_patch
 from steersman.server.convert import FORMS, adopt, document
 from steersman.server.core import Server
 from steersman.server.deletion import Options
@@ -30,9 +32,11 @@ T = TypeVar("T")
 class LocalApi:
     """A client of a server in the same process."""
 
-    def __init__(self, server: Server, user: str = "system:admin") -> None:
+    def __init__(self, server: Server, user: str = "system:admin", manager: str = "steersman") -> None:
+        """``manager`` is who owns the fields that are written here, unless a request says otherwise."""
         self.server = server
         self.user = user
+        self.manager = manager
 
     # -- reading ------------------------------------------------------------------------------
 
@@ -104,14 +108,17 @@ class LocalApi:
         await turn()
         resource = self.server.registry.of(kind)
         obj = _body(resource, body)
-        return _answer(kind, resource, verbs.create(self.server, resource, namespace, obj, user=self.user))
+        made = verbs.create(self.server, resource, namespace, obj, user=self.user, manager=self.manager)
+        return _answer(kind, resource, made)
 
     async def update(self, kind: Kind[T], namespace: str, name: str, body: object) -> T:
         await turn()
         resource = self.server.registry.of(kind)
         obj = _body(resource, body)
         namespace = _scope(resource, namespace)
-        updated = verbs.update(self.server, resource, namespace, name, obj, user=self.user)
+        updated = verbs.update(
+            self.server, resource, namespace, name, obj, user=self.user, manager=self.manager
+        )
         return _answer(kind, resource, updated)
 
     async def update_status(self, kind: Kind[T], namespace: str, name: str, body: object) -> T:
@@ -119,7 +126,9 @@ class LocalApi:
         resource = self.server.registry.of(kind)
         obj = _body(resource, body)
         namespace = _scope(resource, namespace)
-        updated = verbs.update_status(self.server, resource, namespace, name, obj, user=self.user)
+        updated = verbs.update_status(
+            self.server, resource, namespace, name, obj, user=self.user, manager=self.manager
+        )
         return _answer(kind, resource, updated)
 
     async def patch(
@@ -139,6 +148,8 @@ class LocalApi:
         namespace = _scope(resource, namespace)
         if subresource:
             _has(resource, subresource, name)
+        check_patch(content_type, field_manager, force or None)
+        manager = field_manager or self.manager
         if subresource == "scale":
             answer: Any = subresources.scale(
                 self.server,
@@ -147,8 +158,22 @@ class LocalApi:
                 name,
                 lambda scale: patching.applied(scale, body, content_type),
                 self.user,
+                manager,
             )
             return answer  # type: ignore[no-any-return]
+        if content_type == APPLY_YAML:
+            applied = applying.apply(
+                self.server,
+                resource,
+                namespace,
+                name,
+                body if isinstance(body, Mapping) else {},
+                manager=manager,
+                force=force,
+                subresource=subresource,
+                user=self.user,
+            )
+            return _answer(kind, resource, applied.obj)
         patched = verbs.patch(
             self.server,
             resource,
@@ -157,6 +182,7 @@ class LocalApi:
             lambda old: patching.patched(resource, old, body, content_type),
             subresource=subresource,
             user=self.user,
+            manager=manager,
         )
         return _answer(kind, resource, patched)
 
@@ -208,7 +234,7 @@ class LocalApi:
         _has(resource, subresource, name)
         namespace = _scope(resource, namespace)
         return subresources.call(
-            self.server, resource, namespace, name, subresource, verb, body or {}, self.user
+            self.server, resource, namespace, name, subresource, verb, body or {}, self.user, self.manager
         )
 
 

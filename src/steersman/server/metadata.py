@@ -58,8 +58,8 @@ def continued(meta: ObjectMeta, old: ObjectMeta, *, namespace: str) -> ObjectMet
         deletionGracePeriodSeconds=old.deletionGracePeriodSeconds if grace is None else grace,
         generation=old.generation,
         selfLink="",
-        # Absent from a request means unchanged: clients that strip them must not disown everybody.
-        managedFields=meta.managedFields or old.managedFields,
+        # Who owns what from now on is decided when it is written.
+        managedFields=old.managedFields,
         ownerReferences=deduplicated(meta.ownerReferences),
     )
 

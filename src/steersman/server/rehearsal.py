@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from steersman.server.core import Server, Settle
 from steersman.server.resources import Resource
 
@@ -19,8 +21,10 @@ class Rehearsal(Server):
         # It is the same server in everything, also in what extensions have added to it.
         vars(self).update(vars(server))
 
-    def write(self, resource: Resource, key: str, obj: Any) -> Any:
-        return obj
+    def write(self, resource: Resource, key: str, obj: Any, owners: Any = None) -> Any:
+        if owners is None:
+            return obj
+        return replace(obj, metadata=replace(obj.metadata, managedFields=owners))
 
     def remove(self, resource: Resource, key: str) -> Any:
         last = self.table(resource).get(key)

@@ -28,6 +28,7 @@ def call(
     verb: str,
     body: Mapping[str, Any],
     user: str,
+    manager: str = "",
 ) -> dict[str, Any]:
     """A subresource by its name, in documents."""
     match subresource, verb:
@@ -38,14 +39,15 @@ def call(
         case "scale", "get":
             return scale(server, resource, namespace, name, None, user)
         case "scale", "update":
-            return scale(server, resource, namespace, name, lambda old: body, user)
+            return scale(server, resource, namespace, name, lambda old: body, user, manager)
         case "status", "get":
             obj = server.get(resource, namespace, name)
         case "status", "update":
             obj = adopt(resource.type, body)
-            obj = verbs.update_status(server, resource, namespace, name, obj, user=user)
+            obj = verbs.update_status(server, resource, namespace, name, obj, user=user, manager=manager)
         case "finalize", "update":
-            obj = verbs.finalize(server, resource, name, adopt(resource.type, body), user=user)
+            obj = adopt(resource.type, body)
+            obj = verbs.finalize(server, resource, name, obj, user=user, manager=manager)
         case _:
             raise problems.unsupported(resource.group, f"{resource.plural}/{subresource}", verb)
     return document(resource.api_version, resource.kind, obj)
@@ -141,10 +143,11 @@ def scale(
     name: str,
     change: Callable[[Scale], object] | None,
     user: str,
+    manager: str = "",
 ) -> dict[str, Any]:
     """Read a workload's scale, or set it."""
     if resource.strategy.scale is not None:
-        return resource.strategy.scale(server, resource, namespace, name, change, user)
+        return resource.strategy.scale(server, resource, namespace, name, change, user, manager)
     if change is None:
         obj = server.get(resource, namespace, name)
     else:
@@ -172,6 +175,14 @@ def scale(
             )
 
         obj = verbs.change(
-            server, resource, namespace, name, scaled, merge=as_new, subresource="scale", user=user
+            server,
+            resource,
+            namespace,
+            name,
+            scaled,
+            merge=as_new,
+            subresource="scale",
+            user=user,
+            manager=manager,
         )
     return document("autoscaling/v1", "Scale", scale_of(obj))

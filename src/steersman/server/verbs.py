@@ -15,13 +15,25 @@ from msgspec.structs import replace
 from steersman.api.errors import ApiError, NotFound, ServerError
 from steersman.api.names import generate
 from steersman.server import deletion, lifecycle, metadata, problems
+from steersman.server.apply.builtin import owning
+from steersman.server.apply.lazy import Owners, same
 from steersman.server.core import Server
 from steersman.server.removal import delete, delete_collection
 from steersman.server.resources import Resource
 from steersman.server.store import path
 from steersman.server.strategy import Merge, Moment
 
-__all__ = ["change", "create", "delete", "delete_collection", "finalize", "patch", "update", "update_status"]
+__all__ = [
+    "change",
+    "create",
+    "delete",
+    "delete_collection",
+    "finalize",
+    "merge_of",
+    "patch",
+    "update",
+    "update_status",
+]
 
 _NAME_TRIES = 8
 
@@ -32,21 +44,35 @@ Change: TypeAlias = Callable[[Any], Any]
 # -- creating ---------------------------------------------------------------------------------
 
 
-def create(server: Server, resource: Resource, namespace: str, obj: Any, *, user: str = "") -> Any:
-    """Store a new object; answers with what became of it."""
+def create(
+    server: Server,
+    resource: Resource,
+    namespace: str,
+    obj: Any,
+    *,
+    user: str = "",
+    manager: str = "",
+    owners: Owners | None = None,
+) -> Any:
+    """Store a new object; answers with what became of it.
+
+    Its fields are owned by the manager that makes it, or by those who are named as owners.
+    """
     strategy = resource.strategy
     given = obj.metadata
     namespace = _namespace(resource, namespace, given.namespace)
     if resource.namespaced:
         lifecycle.creating(server, resource, namespace, obj)
     obj = strategy.default(obj)
+    now = server.now()
+    if owners is None:
+        owners = owning(resource).created(obj, manager, now)
     if server.admission:
         obj = server.admit("CREATE", resource, "", namespace, given.name, obj, None, user)
     given = obj.metadata
     if strategy.ttl is not None:
         server.reap(resource)
     name, key = _name(server, resource, namespace, given.name, given.generateName)
-    now = server.now()
     meta = metadata.begun(
         given,
         name=name,
@@ -68,7 +94,7 @@ def create(server: Server, resource: Resource, namespace: str, obj: Any, *, user
         raise _exists(resource, name, bool(given.generateName and not given.name), existing)
     if settle is not None:
         settle()
-    return server.write(resource, key, obj)
+    return server.write(resource, key, obj, owners)
 
 
 def _namespace(resource: Resource, asked: str, given: str) -> str:
@@ -108,7 +134,16 @@ def _exists(resource: Resource, name: str, generated: bool, existing: Any) -> Ap
 # -- updating ---------------------------------------------------------------------------------
 
 
-def update(server: Server, resource: Resource, namespace: str, name: str, obj: Any, *, user: str = "") -> Any:
+def update(
+    server: Server,
+    resource: Resource,
+    namespace: str,
+    name: str,
+    obj: Any,
+    *,
+    user: str = "",
+    manager: str = "",
+) -> Any:
     """Replace an object, all but its status."""
     _addressed(resource, namespace, name, obj.metadata)
     given = obj.metadata
@@ -117,7 +152,7 @@ def update(server: Server, resource: Resource, namespace: str, name: str, obj: A
         if given.uid:
             raise problems.other_uid(resource.group, resource.plural, namespace, name, given.uid, "")
         fresh = replace(obj, metadata=replace(given, resourceVersion=""))
-        return create(server, resource, namespace, fresh, user=user)
+        return create(server, resource, namespace, fresh, user=user, manager=manager)
     return change(
         server,
         resource,
@@ -127,14 +162,22 @@ def update(server: Server, resource: Resource, namespace: str, name: str, obj: A
         merge=resource.strategy.updated,
         uid=given.uid,
         user=user,
+        manager=manager,
     )
 
 
 def update_status(
-    server: Server, resource: Resource, namespace: str, name: str, obj: Any, *, user: str = ""
+    server: Server,
+    resource: Resource,
+    namespace: str,
+    name: str,
+    obj: Any,
+    *,
+    user: str = "",
+    manager: str = "",
 ) -> Any:
     """Replace an object's status, and what of its metadata goes along with it."""
-    merge = _subresource(resource, "status")
+    merge = merge_of(resource, "status")
     _addressed(resource, namespace, name, obj.metadata)
     return change(
         server,
@@ -146,6 +189,7 @@ def update_status(
         subresource="status",
         uid=obj.metadata.uid,
         user=user,
+        manager=manager,
     )
 
 
@@ -158,6 +202,7 @@ def patch(
     *,
     subresource: str = "",
     user: str = "",
+    manager: str = "",
 ) -> Any:
     """Change an object, or its status, into what ``make`` makes of it."""
 
@@ -172,13 +217,16 @@ def patch(
         namespace,
         name,
         made,
-        merge=_subresource(resource, subresource),
+        merge=merge_of(resource, subresource),
         subresource=subresource,
         user=user,
+        manager=manager,
     )
 
 
-def finalize(server: Server, resource: Resource, name: str, obj: Any, *, user: str = "") -> Any:
+def finalize(
+    server: Server, resource: Resource, name: str, obj: Any, *, user: str = "", manager: str = ""
+) -> Any:
     """Replace the finalizers in a namespace's spec; without any, one that is going is gone."""
     _addressed(resource, "", name, obj.metadata)
     return change(
@@ -187,14 +235,16 @@ def finalize(server: Server, resource: Resource, name: str, obj: Any, *, user: s
         "",
         name,
         lambda old: obj,
-        merge=_subresource(resource, "finalize"),
+        merge=merge_of(resource, "finalize"),
         subresource="finalize",
         uid=obj.metadata.uid,
         user=user,
+        manager=manager,
     )
 
 
-def _subresource(resource: Resource, name: str) -> Merge:
+def merge_of(resource: Resource, name: str) -> Merge:
+    """How a request to an object or to a subresource changes it. Raises `NotFound` where there is none."""
     strategy = resource.strategy
     merge = {"": strategy.updated, "status": strategy.status_updated, "finalize": strategy.finalized}.get(
         name
@@ -215,11 +265,14 @@ def change(
     subresource: str = "",
     uid: str = "",
     user: str = "",
+    manager: str = "",
+    owners: Callable[[Any, Any], Owners] | None = None,
 ) -> Any:
     """Replace an object by what ``make`` makes of it; the heart of every update and patch.
 
     The new object may say which version it is a change of; ``uid`` says of which object. What comes out
-    equal to what is there is not written.
+    equal to what is there is not written. What changes is owned by the manager, unless ``owners`` says
+    otherwise of the old and the new object.
     """
     strategy = resource.strategy
     old = server.get(resource, namespace, name)
@@ -229,6 +282,8 @@ def change(
     new = make(old)
     if subresource != "status":
         new = strategy.default(new)
+    now = server.now()
+    owned = owners(old, new) if owners else owning(resource, subresource).changed(old, new, manager, now)
     if resource.namespaced:
         lifecycle.updating(server, namespace)
     if server.admission:
@@ -242,7 +297,7 @@ def change(
     elif version != was.resourceVersion:
         raise problems.conflict(resource.group, resource.plural, name, problems.LOCK)
     meta = metadata.continued(new.metadata, was, namespace=namespace)
-    new = merge(replace(new, metadata=meta), old, Moment(server.now()))
+    new = merge(replace(new, metadata=meta), old, Moment(now))
     if strategy.counts is not None and subresource != "status" and strategy.counts(new, old):
         new = replace(new, metadata=replace(new.metadata, generation=was.generation + 1))
     wrong = strategy.rules.update(new, old, subresource, namespaced=resource.namespaced)
@@ -253,12 +308,12 @@ def change(
     if deletion.ended(new, old, strategy):
         server.remove(resource, key)
         return new
-    same = replace(new, metadata=replace(new.metadata, resourceVersion=was.resourceVersion))
-    if same == old:
+    unchanged = replace(new, metadata=replace(new.metadata, resourceVersion=was.resourceVersion)) == old
+    if unchanged and same(owned, was.managedFields):
         return old
     if settle is not None:
         settle()
-    return server.write(resource, key, new)
+    return server.write(resource, key, new, owned)
 
 
 def _addressed(resource: Resource, namespace: str, name: str, meta: Any) -> None:

@@ -26,6 +26,7 @@ import msgspec
 
 from steersman.api.generated.core_v1 import Namespace
 from steersman.api.generated.meta_v1 import ObjectMeta
+from steersman.api.scheme import unusual
 from steersman.server import admission, crd, verbs
 from steersman.server.admission import Plugins
 from steersman.server.core import Server
@@ -173,7 +174,7 @@ class World:
             self._changed = self.loop.time()
             self._recent.append(f"{commit.resource} {commit.key}")
         if self._keep:
-            body = msgspec.json.encode(commit.obj).decode()
+            body = msgspec.json.encode(commit.obj, enc_hook=unusual).decode()
             what = f"{commit.event.type.value} {commit.resource} {commit.key}"
             self.journal.append(f"{self.loop.time():.6f} {commit.revision} {what} {body}")
 

@@ -60,6 +60,8 @@ def apply(
         raise conflicts.refusal(found) from None
     except ShapeError as error:
         raise ServerError(f"failed to create typed live object ({_named(live, terms)}): {error}") from None
+    except RecursionError:
+        raise problems.bad_request("error decoding YAML: exceeded max depth") from None
     if manager == annotation.KUBECTL:
         document = annotation.refreshed(document, patch)
     return Applied(document, managed)
@@ -99,6 +101,8 @@ def _check(patch: Document, terms: Terms) -> None:
     except ShapeError as error:
         # A mistake of the client's, but upstream answers with an error of its own.
         raise ServerError(f"failed to create typed patch object ({_named(patch, terms)}): {error}") from None
+    except RecursionError:
+        raise problems.bad_request("error decoding YAML: exceeded max depth") from None
 
 
 def _kind(version: object, kind: object) -> str:
@@ -127,7 +131,8 @@ def track(
     """The owners after a write that is no apply: whoever changed a field owns it.
 
     ``old`` is None for a creation, and then ``empty`` what a new object of the kind looks like. An object
-    of which nobody kept track stays so. One that cannot be read as what it should be has no owners.
+    of which nobody kept track stays so. One that cannot be read as what it should be, or is nested too far
+    to be followed, has no owners.
     """
     if old is None:
         old = {"apiVersion": terms.api_version, "kind": terms.kind} if empty is None else empty
@@ -136,5 +141,5 @@ def track(
     who = entries.manager(manager, UPDATE, terms.api_version, terms.subresource)
     try:
         return updated(managed, old, new, who, terms, now)
-    except ShapeError:
+    except (ShapeError, RecursionError):
         return {}

@@ -13,8 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple, TypeAlias, overload
+from typing import Any, TypeAlias, overload
 
+import msgspec
 from msgspec.structs import replace
 
 from steersman.api.generated.meta_v1 import ManagedFieldsEntry
@@ -27,7 +28,7 @@ DEEPEST = 32
 """How many writes are put off at most: each keeps what it wrote over alive."""
 
 
-class Write(NamedTuple):
+class Write(msgspec.Struct, frozen=True, gc=False):
     """One write that nobody has looked at."""
 
     owning: Owning
@@ -37,6 +38,19 @@ class Write(NamedTuple):
     """As it was asked for, before the resource had its say."""
     manager: str
     now: datetime
+
+    def worked_out(self, managed: Managed) -> Managed:
+        """The owners afterwards, given those before."""
+        owning = self.owning
+        return ssa.track(
+            None if self.old is None else owning.document(self.old),
+            owning.document(self.new),
+            self.manager,
+            managed,
+            terms=owning.terms,
+            now=self.now,
+            empty=owning.empty,
+        )
 
 
 class Deferred(Sequence[ManagedFieldsEntry]):
@@ -55,39 +69,34 @@ class Deferred(Sequence[ManagedFieldsEntry]):
 
     def managed(self) -> Managed:
         """The owners."""
-        if self._managed is None:
-            chain: list[Deferred] = []
-            at: Owners = self
-            while isinstance(at, Deferred) and at._managed is None:
-                chain.append(at)
-                at = at._base
-            managed = at._managed if isinstance(at, Deferred) else entries.readable(at)
-            for each in reversed(chain):
-                managed = each._work_out(managed or {})
-        assert self._managed is not None
-        return self._managed
-
-    def _work_out(self, managed: Managed) -> Managed:
-        write = self._write
-        assert write is not None
-        owning = write.owning
-        old = None if write.old is None else owning.document(write.old)
-        self._managed = ssa.track(
-            old,
-            owning.document(write.new),
-            write.manager,
-            managed,
-            terms=owning.terms,
-            now=write.now,
-            empty=owning.empty,
-        )
-        self._base, self._write, self._depth = (), None, 0
-        return self._managed
+        chain: list[tuple[Deferred, Write]] = []
+        at: Owners = self
+        managed: Managed | None = None
+        while isinstance(at, Deferred):
+            base, write = at._base, at._write
+            # In this order: a thread that writes to disk may be working out the same.
+            managed = at._managed
+            if managed is not None:
+                break
+            assert write is not None
+            chain.append((at, write))
+            at = base
+        else:
+            managed = entries.readable(at)
+        managed = managed or {}
+        for each, write in reversed(chain):
+            managed = each._managed = write.worked_out(managed)
+            each._base, each._write, each._depth = (), None, 0
+        return managed
 
     def entries(self) -> tuple[ManagedFieldsEntry, ...]:
         """The entries, in order."""
         if self._entries is None:
-            self._entries = entries.write(self.managed())
+            try:
+                self._entries = entries.write(self.managed())
+            except RecursionError:
+                # What is nested too far to be followed has no owners.
+                self._entries, self._managed = (), {}
         return self._entries
 
     # -- as the tuple it stands for -----------------------------------------------------------

@@ -12,6 +12,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from steersman.server import metadata, problems
+from steersman.server.apply.custom import following
+from steersman.server.convert import plain
 from steersman.server.crd.custom import Custom, same
 from steersman.server.crd.paths import split, text_at
 from steersman.server.crd.scale import scaling
@@ -34,6 +36,15 @@ def resource_of(
         unconditional=False,
         fields=_fields(version),
         scale=scaling(version.scale) if version.scale is not None else None,
+        owning=following(
+            version.api_version,
+            version.kind,
+            lambda: plain(version.schema),
+            Custom(),
+            has_status=version.has_status,
+            replicas=version.scale.specReplicasPath if version.scale is not None else "",
+            alone=alone,
+        ),
         unknown=version.unknown,
     )
     below = (("status",) if version.has_status else ()) + (("scale",) if version.scale is not None else ())

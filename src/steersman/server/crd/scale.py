@@ -32,6 +32,7 @@ def scaling(said: CustomResourceSubresourceScale) -> Scaling:
         name: str,
         change: Callable[[Scale], object] | None,
         user: str,
+        manager: str = "",
     ) -> dict[str, Any]:
         if change is None:
             obj = server.get(resource, namespace, name)
@@ -49,6 +50,7 @@ def scaling(said: CustomResourceSubresourceScale) -> Scaling:
                 merge=resource.strategy.updated,
                 subresource="scale",
                 user=user,
+                manager=manager,
             )
             found = scale_of(said, obj)
         return document("autoscaling/v1", "Scale", found)
