@@ -18,6 +18,7 @@ def decode(body: bytes, api_version: str = "", kind: str = "") -> dict[str, Any]
     """The JSON document a body stands for, with its ``apiVersion`` and ``kind``.
 
     A body need not say what it is where that is given. Raises `BadRequest` for whatever cannot be read.
+    differs: upstream words that in several ways, depending on how far it got.
     """
     try:
         return _decoded(body, api_version, kind)
