@@ -24,6 +24,7 @@ def write(
     make: Callable[[Any], Any],
     *,
     user: str = "",
+    manager: str = "",
 ) -> Any:
     """Replace a part of an object by what ``make`` makes of the object."""
 
@@ -37,7 +38,15 @@ def write(
 
     merge = PARTS[resource.id, subresource]
     return verbs.change(
-        server, resource, namespace, name, made, merge=merge, subresource=subresource, user=user
+        server,
+        resource,
+        namespace,
+        name,
+        made,
+        merge=merge,
+        subresource=subresource,
+        user=user,
+        manager=manager,
     )
 
 

@@ -11,6 +11,8 @@ from steersman.api.generated.autoscaling_v1 import Scale
 from steersman.api.generated.core_v1 import Binding
 from steersman.api.generated.policy_v1 import Eviction
 from steersman.server import parts, patching, problems, subresources, verbs
+from steersman.server.apply.builtin import owning
+from steersman.server.apply.structs import shape_of
 from steersman.server.auth import access, identity
 from steersman.server.auth.rbac import Authorizer
 from steersman.server.convert import plain as builtins
@@ -71,10 +73,11 @@ def _update(ctx: Context, resource: Resource, body: bytes) -> Answer:
     how = options.writing(ctx.query, "UpdateOptions")
     server = _server(ctx, how)
     obj = bodies.obj(resource, body, ctx.content_type, ctx.reading(how.validation))
-    name, user = ctx.asked.name, ctx.user.name
+    name, user, manager = ctx.asked.name, ctx.user.name, ctx.manager(how.manager)
     if ctx.asked.subresource == "finalize":
-        return one(ctx, resource, verbs.finalize(server, resource, name, obj, user=user))
-    made = verbs.update_status(server, resource, scope(ctx, resource), name, obj, user=user)
+        return one(ctx, resource, verbs.finalize(server, resource, name, obj, user=user, manager=manager))
+    namespace = scope(ctx, resource)
+    made = verbs.update_status(server, resource, namespace, name, obj, user=user, manager=manager)
     return one(ctx, resource, made)
 
 
@@ -86,7 +89,7 @@ def _part(ctx: Context, resource: Resource, body: bytes) -> Answer:
         obj = bodies.obj(resource, body, ctx.content_type, ctx.reading(how.validation))
         make = lambda old: obj  # noqa: E731
     else:
-        form, change = parsed(ctx, resource.type, body, how)
+        form, change = parsed(ctx, owning(resource).terms.shape, body, how)
         make = lambda old: patching.patched(resource, old, change, form)  # noqa: E731
     made = parts.write(
         _server(ctx, how),
@@ -96,6 +99,7 @@ def _part(ctx: Context, resource: Resource, body: bytes) -> Answer:
         ctx.asked.subresource,
         make,
         user=ctx.user.name,
+        manager=ctx.manager(how.manager),
     )
     return one(ctx, resource, made)
 
@@ -111,9 +115,10 @@ def _scale(ctx: Context, resource: Resource, body: bytes) -> Answer:
             change: Callable[[Scale], object] = lambda old: wanted  # noqa: E731
         case _:
             how = options.writing(ctx.query, "PatchOptions")
-            form, said = parsed(ctx, Scale, body, how)
+            form, said = parsed(ctx, shape_of(Scale), body, how)
             change = lambda old: patching.applied(old, said, form)  # noqa: E731
-    return plain(ctx, subresources.scale(_server(ctx, how), resource, namespace, name, change, user))
+    server, manager = _server(ctx, how), ctx.manager(how.manager)
+    return plain(ctx, subresources.scale(server, resource, namespace, name, change, user, manager))
 
 
 def _bind(ctx: Context, pods: Resource, name: str, body: bytes) -> Answer:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from aiohttp.web import BaseRequest
 
+from steersman.server.apply.entries import manager_name
 from steersman.server.auth.users import User
 from steersman.server.core import Server
 from steersman.server.edge.bodies import Reading
@@ -55,10 +56,9 @@ class Context:
     def content_type(self) -> str:
         return self.request.headers.get("Content-Type", "")
 
-    @property
-    def manager(self) -> str:
-        """Who writes, where the request does not say: the first word of the client's name for itself."""
-        return self.request.headers.get(USER_AGENT, "")
+    def manager(self, said: str) -> str:
+        """Who owns what is written: whom the request names, or the first word of the client's name for itself."""
+        return manager_name(said, self.request.headers.get(USER_AGENT, ""))
 
 
 @lru_cache(maxsize=256)

@@ -8,7 +8,9 @@ from msgspec.structs import replace
 
 from steersman.api.generated.certificates_v1 import CertificateSigningRequest
 from steersman.server import patching, verbs
+from steersman.server.apply.builtin import owning
 from steersman.server.apply.options import APPLY_YAML, check_patch
+from steersman.server.apply.shapes import Shape
 from steersman.server.apply.verb import apply
 from steersman.server.edge import bodies, options
 from steersman.server.edge.answers import Answer, deleted, many, one, unrouted
@@ -54,7 +56,10 @@ def create(ctx: Context, resource: Resource, body: bytes) -> Answer:
     obj = bodies.obj(resource, body, ctx.content_type, ctx.reading(how.validation))
     if resource.type is CertificateSigningRequest:
         obj = _signed(ctx, obj)
-    made = verbs.create(_server(ctx, how), resource, ctx.asked.namespace, obj, user=ctx.user.name)
+    manager = ctx.manager(how.manager)
+    made = verbs.create(
+        _server(ctx, how), resource, ctx.asked.namespace, obj, user=ctx.user.name, manager=manager
+    )
     remark(ctx, "CREATE", resource, made, None)
     return one(ctx, resource, made, 201)
 
@@ -73,7 +78,8 @@ def update(ctx: Context, resource: Resource, body: bytes) -> Answer:
     namespace, name = scope(ctx, resource), ctx.asked.name
     server = _server(ctx, how)
     old = server.table(resource).get(path(namespace, name))
-    made = verbs.update(server, resource, namespace, name, obj, user=ctx.user.name)
+    manager = ctx.manager(how.manager)
+    made = verbs.update(server, resource, namespace, name, obj, user=ctx.user.name, manager=manager)
     remark(ctx, "UPDATE", resource, made, old)
     return one(ctx, resource, made, 201 if old is None else 200)
 
@@ -83,7 +89,7 @@ def patch(ctx: Context, resource: Resource, body: bytes, subresource: str = "") 
     if bodies.media_type(ctx.content_type) not in PATCHES:
         return unrouted(415)
     how = options.writing(ctx.query, "PatchOptions")
-    form, change = parsed(ctx, resource.type, body, how)
+    form, change = parsed(ctx, owning(resource).terms.shape, body, how)
     server, namespace, name = _server(ctx, how), scope(ctx, resource), ctx.asked.name
     old = server.table(resource).get(path(namespace, name))
     if form == APPLY_YAML:
@@ -108,16 +114,17 @@ def patch(ctx: Context, resource: Resource, body: bytes, subresource: str = "") 
         lambda old: patching.patched(resource, old, change, form),
         subresource=subresource,
         user=ctx.user.name,
+        manager=ctx.manager(how.manager),
     )
     remark(ctx, "UPDATE", resource, made, old)
     return one(ctx, resource, made)
 
 
-def parsed(ctx: Context, type_: type[Any], body: bytes, how: options.Writing) -> tuple[str, Any]:
+def parsed(ctx: Context, shape: Shape, body: bytes, how: options.Writing) -> tuple[str, Any]:
     """The media type of a patch, and the patch as plain data. Raises `BadRequest` or `Invalid`."""
     form = bodies.media_type(ctx.content_type)
     check_patch(form, how.manager, how.force)
-    return form, bodies.patch(body, type_, ctx.reading(how.validation), applied=form == APPLY_YAML)
+    return form, bodies.patch(body, shape, ctx.reading(how.validation), applied=form == APPLY_YAML)
 
 
 PATCHES = (patching.JSON, patching.MERGE, patching.STRATEGIC, APPLY_YAML)
