@@ -12,7 +12,8 @@ from steersman.api.errors import ApiError, TooLarge, UnsupportedMediaType
 from steersman.api.generated import load
 from steersman.api.generated.core_v1 import Pod
 from steersman.server import problems, protobuf, strict
-from steersman.server.apply.shapes import DEDUCED, Shape
+from steersman.server.apply.builtin import owning
+from steersman.server.apply.shapes import Shape
 from steersman.server.apply.structs import shape_of
 from steersman.server.convert import FORMS, adopt
 from steersman.server.edge.memory import LONGEST, Memory, shared
@@ -30,6 +31,8 @@ async def read(request: BaseRequest) -> bytes:
     if not request.body_exists:
         return b""
     length = request.content_length
+    if length is None or length <= LIMIT:
+        await _go_on(request)
     if length is not None and length <= LIMIT:
         return await request.content.read()
     if length is None:
@@ -43,6 +46,15 @@ async def read(request: BaseRequest) -> bytes:
         else:
             return b"".join(parts)
     raise TooLarge(f"Request entity too large: limit is {LIMIT}", reason="RequestEntityTooLarge")
+
+
+async def _go_on(request: BaseRequest) -> None:
+    """Tell a client that waits to be told that it may send its body."""
+    if request.headers.get("Expect", "").lower() == "100-continue":
+        writer = request.writer
+        await writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        # What was sent so far is no part of the answer.
+        writer.output_size = 0
 
 
 def media_type(header: str) -> str:
@@ -78,7 +90,10 @@ class Reading(NamedTuple):
 
 def obj(resource: Resource, raw: bytes, content_type: str, reading: Reading = Reading()) -> Any:
     """A body as a full struct. Raises `BadRequest`, `Invalid` or `UnsupportedMediaType`."""
-    return made(resource.type, resource.group, resource.version, resource.kind, raw, content_type, reading)
+    shape = owning(resource).terms.shape if resource.type in FORMS else None
+    return made(
+        resource.type, resource.group, resource.version, resource.kind, raw, content_type, reading, shape
+    )
 
 
 def made(
@@ -89,8 +104,12 @@ def made(
     raw: bytes,
     content_type: str,
     reading: Reading = Reading(),
+    shape: Shape | None = None,
 ) -> Any:
-    """A body as a struct of a type, given what it must say it is."""
+    """A body as a struct of a type, given what it must say it is.
+
+    ``shape`` are the fields it may have, where the type does not tell.
+    """
     form = media_type(content_type)
     # There are no messages for custom resources.
     accepted = (JSON, YAML) if type_ in FORMS else (JSON, YAML, PROTOBUF)
@@ -102,8 +121,10 @@ def made(
     key = (type_, version, form, looks, raw)
     known = _bodies.get(key)
     if known is None:
-        known = _read(type_, group, version, kind, raw, form, looks)
-        if len(raw) <= LONGEST:
+        shape = shape_of(type_) if shape is None else shape
+        known = _read(type_, group, version, kind, raw, form, shape if looks else None)
+        # What custom resources may have can change.
+        if len(raw) <= LONGEST and type_ not in FORMS:
             _bodies.put(key, known)
     made, found = known
     reading.note(found, lambda found: strict.refused_body(kind, version, found))
@@ -114,7 +135,7 @@ _bodies: Memory[tuple[type[Any], str, str, bool, bytes], tuple[Any, tuple[str, .
 
 
 def _read(
-    type_: type[Any], group: str, version: str, kind: str, raw: bytes, form: str, looks: bool
+    type_: type[Any], group: str, version: str, kind: str, raw: bytes, form: str, shape: Shape | None
 ) -> tuple[Any, tuple[str, ...]]:
     """The struct, and what is wrong with the fields it was read from."""
     doubled: tuple[str, ...] = ()
@@ -136,9 +157,8 @@ def _read(
         raise strict.unfit(kind, version, _mistake(type_, document) or str(error)) from None
     if type_ is Pod and form == JSON:
         made = shared(made, raw)
-    if not looks:
+    if shape is None:
         return made, ()
-    shape = shape_for(type_)
     if form == JSON:
         return made, strict.faults(raw, document, shape)
     return made, (*strict.yaml_fault(doubled), *strict.unknown(document, shape))
@@ -152,11 +172,6 @@ def _from_protobuf(type_: type[Any], group: str, version: str, kind: str, raw: b
         return adopt(type_, document)
     except ValueError as error:
         raise strict.unfit(kind, version, _mistake(type_, document) or str(error)) from None
-
-
-def shape_for(type_: type[Any]) -> Shape:
-    """The fields a type has; any at all for what is no struct all through."""
-    return DEDUCED if type_ in FORMS else shape_of(type_)
 
 
 def _mistake(type_: type[Any], document: Any) -> str:
@@ -226,7 +241,7 @@ def no_object(document: Any) -> str:
 # -- patches ----------------------------------------------------------------------------------
 
 
-def patch(raw: bytes, type_: type[Any], reading: Reading, *, applied: bool = False) -> Any:
+def patch(raw: bytes, shape: Shape, reading: Reading, *, applied: bool = False) -> Any:
     """The body of a patch as plain data; those that are applied may be YAML. Raises `BadRequest`."""
     try:
         if applied:
@@ -245,7 +260,7 @@ def patch(raw: bytes, type_: type[Any], reading: Reading, *, applied: bool = Fal
         if isinstance(document, list):
             found = strict.operation_faults(raw, document)
         else:
-            found = strict.faults(raw, document, shape_for(type_))
+            found = strict.faults(raw, document, shape)
             # What only directs the merge is no field.
             found = tuple(each for each in found if '"$' not in each and ".$" not in each)
         reading.note(found, lambda found: _refused(document, found))
