@@ -215,7 +215,7 @@ class Server:
         ttl, table = resource.strategy.ttl, self.table(resource)
         if ttl is not None:
             until = self.clock.now() + timedelta(seconds=ttl)
-            found = ((key, table.get(key)) for key in table.keys())
+            found = ((key, table.get(key)) for key in table.keys())  # noqa: SIM118  (a table is no dict)
             self._mortal[resource.id] = deque(
                 (until, key, obj.metadata.resourceVersion) for key, obj in found if obj is not None
             )
