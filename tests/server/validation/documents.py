@@ -25,10 +25,10 @@ HERE = Path(__file__).parent
 ANSWERS = HERE / "answers.json"
 
 PLUGINS = (
-    "DefaultIngressClass,DefaultStorageClass,DefaultTolerationSeconds,PodTopologyLabels,Priority,RuntimeClass,"
-    "ServiceAccount,StorageObjectInUseProtection,TaintNodesByCondition"
+    "DefaultIngressClass,DefaultStorageClass,DefaultTolerationSeconds,PersistentVolumeClaimResize,"
+    "PodTopologyLabels,Priority,RuntimeClass,ServiceAccount,StorageObjectInUseProtection,TaintNodesByCondition"
 )
-"""Admission plugins that fill in more than defaults; off where answers are compared."""
+"""Admission plugins that fill in more than defaults or want more to be there; off where answers are compared."""
 
 Document: TypeAlias = dict[str, Any]
 
@@ -41,6 +41,10 @@ class Row(NamedTuple):
     """What is created, or what is there before an update."""
     change: Document | None = None
     """For an update, what is merged into what is there."""
+    told: Document | None = None
+    """For an update, what is merged into the status before."""
+    deleted: bool = False
+    """Whether it is being deleted when it is updated."""
     subresource: str = ""
     unordered: bool = False
     """Whether the real server lists the complaints in no particular order."""
@@ -73,11 +77,23 @@ def rows() -> list[Row]:
         flags = {name: row.get(name, False) for name in ("unordered", "loose", "wet", "generated")}
         if "create" in row:
             document = merge.apply(deepcopy(data["bases"][row["create"]]), row.get("with", {}))
+            if "long" in row:
+                _lengthen(document, row["long"])
             found.append(Row(row["says"], document, **flags))
         else:
             document = merge.apply(deepcopy(data["bases"][row["update"]]), row.get("from", {}))
-            found.append(Row(row["says"], document, row["with"], row.get("subresource", ""), **flags))
+            told, deleted = row.get("told"), row.get("deleted", False)
+            rest = (row["with"], told, deleted, row.get("subresource", ""))
+            found.append(Row(row["says"], document, *rest, **flags))
     return found
+
+
+def _lengthen(document: Document, path: str) -> None:
+    """Put more into a field than any server takes."""
+    *parents, last = path.split(".")
+    for name in parents:
+        document = document.setdefault(name, {})
+    document[last] = "a" * (2 << 20)
 
 
 # -- what is compared -------------------------------------------------------------------------
@@ -154,12 +170,22 @@ def answer(row: Row, send: Send) -> Document:
         return _answered(row, lambda: send("POST", f"{row.path()}{dry}", row.document))
     old = send("POST", row.path(), row.document)
     name = old["metadata"]["name"]
+    if row.told is not None:
+        old = send("PUT", row.path(name, "status"), merge.apply(old, row.told))
+    if row.deleted:
+        old = send("DELETE", row.path(name), {})
     new = merge.apply(old, row.change)
     try:
         return _answered(row, lambda: send("PUT", f"{row.path(name, row.subresource)}?dryRun=All", new))
     finally:
-        if row.kind[2] != "Namespace":
-            send("DELETE", row.path(name), {"gracePeriodSeconds": 0, "propagationPolicy": "Background"})
+        if row.deleted:
+            send("PUT", row.path(name), {**old, "metadata": {**old["metadata"], "finalizers": []}})
+        else:
+            gone = send(
+                "DELETE", row.path(name), {"gracePeriodSeconds": 0, "propagationPolicy": "Background"}
+            )
+            if row.kind[2] == "Namespace":
+                send("PUT", row.path(name, "finalize"), {**gone, "spec": {}})
 
 
 def _answered(row: Row, request: Callable[[], Document]) -> Document:
@@ -179,7 +205,11 @@ def main() -> None:
     with start() as plane:
         send = sender(plane)
         found = {row.says: answer(row, send) for row in rows()}
-    ANSWERS.write_text(json.dumps(found, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
+    lines = [
+        f"{json.dumps(says)}: {json.dumps(answer, sort_keys=True, ensure_ascii=False)}"
+        for says, answer in sorted(found.items())
+    ]
+    ANSWERS.write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 
 if __name__ == "__main__":

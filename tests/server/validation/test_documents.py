@@ -17,6 +17,7 @@ from steersman.api.patch import merge
 from steersman.server import verbs
 from steersman.server.convert import adopt, document
 from steersman.server.core import Server
+from steersman.server.deletion import Options
 
 
 def _documents() -> ModuleType:
@@ -60,10 +61,18 @@ def answer(server: Server, row: Any) -> dict[str, Any]:
     def post() -> Any:
         return verbs.create(server, resource, namespace, adopt(resource.type, row.document))
 
+    def merged(old: Any, change: Any) -> Any:
+        return adopt(resource.type, merge.apply(document(resource.api_version, kind, old), change))
+
     def put(old: Any) -> Any:
-        new = adopt(resource.type, merge.apply(document(resource.api_version, kind, old), row.change))
+        name = old.metadata.name
+        if row.told is not None:
+            old = verbs.update_status(server, resource, namespace, name, merged(old, row.told))
+        if row.deleted:
+            verbs.delete(server, resource, namespace, name, Options())
+            old = server.get(resource, namespace, name)
         change = verbs.update_status if row.subresource == "status" else verbs.update
-        return change(server, resource, namespace, old.metadata.name, new)
+        return change(server, resource, namespace, name, merged(old, row.change))
 
     try:
         made = post() if row.change is None else put(post())

@@ -24,6 +24,7 @@ _CPU = autoscaling_v2.MetricSpec(
         name="cpu", target=autoscaling_v2.MetricTarget(type="Utilization", averageUtilization=80)
     ),
 )
+_METRICS = "autoscaling.alpha.kubernetes.io/metrics"
 _SOURCES = ("object", "pods", "resource", "containerResource", "external")
 
 
@@ -45,7 +46,10 @@ def autoscaler(obj: autoscaling_v2.HorizontalPodAutoscaler) -> autoscaling_v2.Ho
 
 
 def autoscaler_v1(obj: autoscaling_v1.HorizontalPodAutoscaler) -> autoscaling_v1.HorizontalPodAutoscaler:
-    return put(obj, spec=unset(obj.spec, minReplicas=1))
+    spec = unset(obj.spec, minReplicas=1)
+    if _METRICS not in obj.metadata.annotations:
+        spec = unset(spec, targetCPUUtilizationPercentage=80)
+    return put(obj, spec=spec)
 
 
 def _rules(

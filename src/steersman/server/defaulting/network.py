@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from steersman.api.generated import discovery_v1, networking_v1
+from steersman.api.kinds import EMPTY
 from steersman.server.defaulting.filling import each, maybe, put, unset
 
 
@@ -29,7 +30,10 @@ def ingress_class(obj: networking_v1.IngressClass) -> networking_v1.IngressClass
 
 
 def endpoint_slice(obj: discovery_v1.EndpointSlice) -> discovery_v1.EndpointSlice:
-    return put(obj, ports=maybe(obj.ports, lambda ports: each(ports, _endpoint_port)))
+    endpoints = maybe(
+        obj.endpoints, lambda given: each(given, lambda endpoint: put(endpoint, deprecatedTopology=EMPTY))
+    )
+    return put(obj, endpoints=endpoints, ports=maybe(obj.ports, lambda ports: each(ports, _endpoint_port)))
 
 
 def _endpoint_port(port: discovery_v1.EndpointPort) -> discovery_v1.EndpointPort:

@@ -175,8 +175,10 @@ def _http(action: v1.HTTPGetAction) -> v1.HTTPGetAction:
 
 
 def _lifecycle(lifecycle: v1.Lifecycle) -> v1.Lifecycle:
+    # No runtime is told of signals yet.
     return put(
         lifecycle,
+        stopSignal=None,
         postStart=maybe(lifecycle.postStart, _handler),
         preStop=maybe(lifecycle.preStop, _handler),
     )

@@ -84,6 +84,9 @@ def _projection(source: v1.VolumeProjection) -> v1.VolumeProjection:
             source.serviceAccountToken, lambda token: unset(token, expirationSeconds=3600)
         ),
         downwardAPI=maybe(source.downwardAPI, lambda api: put(api, items=each(api.items, _file))),
+        # Not yet for everybody, so they are dropped.
+        clusterTrustBundle=None,
+        podCertificate=None,
     )
 
 
@@ -158,18 +161,19 @@ _SNAPSHOTS = "snapshot.storage.k8s.io"
 
 
 def _content(spec: v1.PersistentVolumeClaimSpec) -> v1.PersistentVolumeClaimSpec:
-    """Where a claim's content comes from, by both of its names; the older knows only claims and snapshots."""
+    """Where a claim's content comes from, said in both ways; in the older only claims and snapshots could be."""
     source, reference = spec.dataSource, spec.dataSourceRef
+    if reference is not None and reference.namespace:
+        # What is in other namespaces cannot be referred to yet.
+        reference = None
     if source is not None:
         claims = source.kind == "PersistentVolumeClaim" and not source.apiGroup
         if not claims and (source.kind, source.apiGroup) != ("VolumeSnapshot", _SNAPSHOTS):
             source = None
     if source is not None and reference is None:
         reference = v1.TypedObjectReference(apiGroup=source.apiGroup, kind=source.kind, name=source.name)
-    elif source is None and reference is not None and not reference.namespace:
-        older = reference.kind == "PersistentVolumeClaim" and not reference.apiGroup
-        if older or (reference.kind, reference.apiGroup) == ("VolumeSnapshot", _SNAPSHOTS):
-            source = v1.TypedLocalObjectReference(
-                apiGroup=reference.apiGroup, kind=reference.kind, name=reference.name
-            )
+    elif source is None and reference is not None:
+        source = v1.TypedLocalObjectReference(
+            apiGroup=reference.apiGroup, kind=reference.kind, name=reference.name
+        )
     return put(spec, dataSource=source, dataSourceRef=reference)

@@ -53,7 +53,9 @@ def stateful_set(obj: apps_v1.StatefulSet) -> apps_v1.StatefulSet:
         rolling = strategy.rollingUpdate or apps_v1.RollingUpdateStatefulSetStrategy()
         strategy = put(strategy, type="RollingUpdate", rollingUpdate=rolling)
     if strategy.type == "RollingUpdate" and strategy.rollingUpdate is not None:
-        strategy = put(strategy, rollingUpdate=unset(strategy.rollingUpdate, partition=0))
+        # More than one at a time is not for everybody yet.
+        rolling = put(unset(strategy.rollingUpdate, partition=0), maxUnavailable=None)
+        strategy = put(strategy, rollingUpdate=rolling)
     kept = spec.persistentVolumeClaimRetentionPolicy
     kept = kept or apps_v1.StatefulSetPersistentVolumeClaimRetentionPolicy()
     return put(

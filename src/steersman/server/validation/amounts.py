@@ -197,7 +197,7 @@ def claims(
     found: Found, path: str, given: Sequence[v1.ResourceClaim], of_pod: Sequence[v1.PodResourceClaim]
 ) -> None:
     """The pod's claims a container uses."""
-    known = [claim.name for claim in of_pod if claim.name]
+    known = sorted({claim.name for claim in of_pod if claim.name})
     seen: list[str] = []
     for i, claim in enumerate(given):
         at = f"{path}[{i}]"
@@ -220,5 +220,5 @@ def claims(
                         found.duplicate(at, name)
             seen.append(key)
         if name not in known:
-            listed = f": {', '.join(sorted(known))}" if known else " which is empty"
+            listed = f": {', '.join(known)}" if known else " which is empty"
             found.missing(at, name, f"must be one of the names in pod.spec.resourceClaims{listed}")

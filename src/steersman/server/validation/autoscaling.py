@@ -23,6 +23,8 @@ _TARGETS = ("Utilization", "Value", "AverageValue")
 _SELECTS = ("Disabled", "Max", "Min")
 _POLICIES = ("Percent", "Pods")
 _AnySpec: TypeAlias = autoscaling_v1.HorizontalPodAutoscalerSpec | autoscaling_v2.HorizontalPodAutoscalerSpec
+_SpecV1: TypeAlias = autoscaling_v1.HorizontalPodAutoscalerSpec
+_ZERO = "must specify at least one Object or External metric to support scaling to zero replicas"
 _POPULATE = "must populate information for the given metric source"
 
 
@@ -43,7 +45,7 @@ def update(
 
 def create_v1(found: Found, obj: autoscaling_v1.HorizontalPodAutoscaler) -> None:
     meta.check(found, obj.metadata)
-    _scale(found, obj.spec, None)
+    _spec_v1(found, obj.spec, None)
 
 
 def update_v1(
@@ -52,7 +54,14 @@ def update_v1(
     old: autoscaling_v1.HorizontalPodAutoscaler,
 ) -> None:
     meta.check_update(found, new.metadata, old.metadata)
-    _scale(found, new.spec, old.spec)
+    _spec_v1(found, new.spec, old.spec)
+
+
+def _spec_v1(found: Found, spec: _SpecV1, old: _SpecV1 | None) -> None:
+    """The older form, which knows no metrics but the load of CPUs."""
+    _scale(found, spec, old)
+    if spec.minReplicas == 0:
+        found.forbidden("spec.metrics", _ZERO)
 
 
 def _spec(
@@ -64,8 +73,7 @@ def _spec(
     for i, metric in enumerate(spec.metrics):
         _metric(found, f"spec.metrics[{i}]", metric)
     if spec.minReplicas == 0 and not any(metric.type in ("Object", "External") for metric in spec.metrics):
-        needs = "must specify at least one Object or External metric to support scaling to zero replicas"
-        found.forbidden("spec.metrics", needs)
+        found.forbidden("spec.metrics", _ZERO)
     behavior = spec.behavior
     if behavior is not None:
         for name in ("scaleUp", "scaleDown"):

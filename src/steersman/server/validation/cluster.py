@@ -188,6 +188,12 @@ def new_event_update(found: Found, new: Any, old: Any) -> None:
         ("regarding", "involvedObject"),
         ("reason", "reason"),
         ("note", "message"),
+        ("deprecatedSource", "source"),
+        ("deprecatedFirstTimestamp", "firstTimestamp"),
+        ("deprecatedLastTimestamp", "lastTimestamp"),
+        ("deprecatedCount", "count"),
+        # The real server looks at it twice.
+        ("reason", "reason"),
         ("type", "type"),
         ("eventTime", "eventTime"),
         ("action", "action"),

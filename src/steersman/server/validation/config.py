@@ -43,7 +43,8 @@ def _content(found: Found, obj: v1.ConfigMap) -> None:
         found.each(f"binaryData[{key}]", key, text.config_key(key))
         size += decoded_size(value)
     if size > _MAX_SIZE:
-        found.too_long("", _MAX_SIZE)
+        # The root of an object, as the real server writes it.
+        found.too_long("[]", _MAX_SIZE)
 
 
 def decoded_size(value: str) -> int:

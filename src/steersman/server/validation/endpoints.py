@@ -101,11 +101,6 @@ def _endpoint(found: Found, path: str, endpoint: discovery_v1.Endpoint, type_: s
         _slice_address(found, at, i, address, type_)
     if endpoint.nodeName is not None:
         found.each(f"{path}.nodeName", endpoint.nodeName, text.subdomain(endpoint.nodeName))
-    topology = endpoint.deprecatedTopology
-    if topology:
-        if len(topology) > 16:
-            found.too_many(f"{path}.deprecatedTopology", len(topology), 16)
-        meta.labels(found, f"{path}.deprecatedTopology", topology)
     if endpoint.hostname is not None:
         found.each(f"{path}.hostname", endpoint.hostname, text.label(endpoint.hostname))
     if endpoint.hints is not None:

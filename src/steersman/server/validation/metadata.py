@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from steersman.api.generated.meta_v1 import ManagedFieldsEntry, ObjectMeta, OwnerReference
+from steersman.api.generated.meta_v1 import ObjectMeta, OwnerReference
 from steersman.api.labels import key_errors, value_errors
 from steersman.server.problems import quote as json_quote
 from steersman.server.validation import text
@@ -19,8 +19,6 @@ ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
 _STANDARD_FINALIZERS = ("kubernetes", ORPHAN, FOREGROUND)
 _ANNOTATIONS_SIZE = 256 * 1024
-_MANAGER_LENGTH = 128
-_SUBRESOURCE_LENGTH = 256
 
 
 def check(
@@ -60,8 +58,6 @@ def check_update(found: Found, meta: ObjectMeta, old: ObjectMeta, *, kube: bool 
         notes(found, "metadata.annotations", meta.annotations)
     if meta.ownerReferences is not old.ownerReferences:
         _owners(found, meta.ownerReferences)
-    if meta.managedFields is not old.managedFields:
-        _managers(found, meta.managedFields)
     if kube and meta.finalizers is not old.finalizers:
         _qualified_finalizers(found, meta.finalizers)
 
@@ -85,7 +81,6 @@ def _same(meta: ObjectMeta, old: ObjectMeta) -> bool:
         and meta.annotations is old.annotations
         and meta.ownerReferences is old.ownerReferences
         and meta.finalizers is old.finalizers
-        and meta.managedFields is old.managedFields
         and meta.generateName == old.generateName
         and meta.name == old.name
         and meta.namespace == old.namespace
@@ -110,8 +105,6 @@ def _common(found: Found, meta: ObjectMeta, namespaced: bool) -> None:
         _owners(found, meta.ownerReferences)
     if meta.finalizers:
         _finalizers(found, meta.finalizers)
-    if meta.managedFields:
-        _managers(found, meta.managedFields)
 
 
 _sound: dict[str, bool] = {}
@@ -223,16 +216,3 @@ def _no_new_finalizers(found: Found, new: tuple[str, ...], old: tuple[str, ...])
             "no new finalizers can be added if the object is being deleted, "
             f"found new finalizers []string{{{names}}}",
         )
-
-
-def _managers(found: Found, entries: tuple[ManagedFieldsEntry, ...]) -> None:
-    for i, entry in enumerate(entries):
-        path = f"metadata.managedFields[{i}]"
-        if entry.operation not in ("Apply", "Update"):
-            found.invalid(f"{path}.operation", entry.operation, "must be `Apply` or `Update`")
-        if entry.fieldsType not in ("", "FieldsV1"):
-            found.invalid(f"{path}.fieldsType", entry.fieldsType, "must be `FieldsV1`")
-        if len(entry.manager) > _MANAGER_LENGTH:
-            found.too_long(f"{path}.manager", _MANAGER_LENGTH)
-        if len(entry.subresource) > _SUBRESOURCE_LENGTH:
-            found.too_long(f"{path}.subresource", _SUBRESOURCE_LENGTH)

@@ -1,4 +1,4 @@
-"""Names of signers of certificates, and of what they publish."""
+"""Names of signers of certificates."""
 
 from __future__ import annotations
 
@@ -36,27 +36,3 @@ def _labels(found: Found, path: str, whole: str, parts: list[str], rule: text.Ru
             for why in errors:
                 found.invalid(path, whole, f'validating label "{part}": {why}')
             return
-
-
-def is_kubernetes(name: str) -> bool:
-    """Whether a signer is one of Kubernetes' own."""
-    host = name.partition("/")[0]
-    return host == "kubernetes.io" or host.endswith(".kubernetes.io")
-
-
-def bundle_name(name: str, signer: str | None = None) -> tuple[str, ...]:
-    """The name of a trust bundle: that of a signer's bundles begins with the signer's.
-
-    Without ``signer`` the name itself says whose it is.
-    """
-    if signer is None:
-        before, colon, _ = name.rpartition(":")
-        signer = before.replace(":", "/") if colon else ""
-    if not signer:
-        if ":" in name:
-            return ('ClusterTrustBundle without signer name must not have ":" in its name',)
-        return text.subdomain(name)
-    prefix = f"{signer.replace('/', ':')}:"
-    if not name.startswith(prefix):
-        return (f"ClusterTrustBundle for signerName {signer} must be named with prefix {prefix}",)
-    return text.subdomain(name.removeprefix(prefix))

@@ -8,16 +8,12 @@ from msgspec.structs import replace
 
 from steersman.api.generated import apps_v1
 from steersman.api.generated import core_v1 as v1
-from steersman.api.generated.base import IntOrString
 from steersman.server.validation import claims, text
 from steersman.server.validation import metadata as meta
 from steersman.server.validation.found import Found, fields, selector
 from steersman.server.validation.pods.spec import template as check_template
 from steersman.server.validation.templates import (
-    at_most_all,
-    int_or_percent,
     lasting,
-    number,
     selected,
     selects,
 )
@@ -123,22 +119,12 @@ def _stateful_strategy(found: Found, path: str, strategy: apps_v1.StatefulSetUpd
     elif strategy.type == "RollingUpdate":
         if rolling is not None:
             found.negative(f"{path}.rollingUpdate.partition", rolling.partition)
-            _stateful_unavailable(found, f"{path}.rollingUpdate.maxUnavailable", rolling.maxUnavailable)
     else:
         shown = None
         if rolling is not None:
             shown = fields(Partition=rolling.partition or 0, MaxUnavailable=rolling.maxUnavailable)
         either = "must be 'RollingUpdate' or 'OnDelete'"
         found.invalid(path, fields(Type=strategy.type, RollingUpdate=shown), either)
-
-
-def _stateful_unavailable(found: Found, path: str, value: IntOrString | None) -> None:
-    if value is None:
-        return
-    int_or_percent(found, path, value)
-    if number(value) == 0:
-        found.invalid(path, value, "cannot be 0")
-    at_most_all(found, path, value)
 
 
 # -- history ----------------------------------------------------------------------------------

@@ -67,7 +67,7 @@ def regular(found: Found, path: str, around: Around) -> None:
             found.duplicate(f"{at}.name", container.name)
         names.add(container.name)
         if container.lifecycle is not None:
-            probes.lifecycle(found, f"{at}.lifecycle", container.lifecycle, around.grace, around.spec.os)
+            probes.lifecycle(found, f"{at}.lifecycle", container.lifecycle, around.grace)
         _probes(found, at, container, around.grace)
         if container.restartPolicy is not None or container.restartPolicyRules:
             _restart(found, at, container)
@@ -91,7 +91,7 @@ def initial(found: Found, path: str, around: Around) -> None:
         _host_ports(found, path, (container,))
         if container.restartPolicy == "Always":
             if container.lifecycle is not None:
-                probes.lifecycle(found, f"{at}.lifecycle", container.lifecycle, around.grace, around.spec.os)
+                probes.lifecycle(found, f"{at}.lifecycle", container.lifecycle, around.grace)
             _probes(found, at, container, around.grace)
         else:
             for name in ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe"):

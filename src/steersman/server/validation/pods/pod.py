@@ -36,8 +36,10 @@ _UPDATABLE = ",".join(
 
 def create(found: Found, pod: v1.Pod) -> None:
     meta.check(found, pod.metadata)
-    _spec(found, pod)
     spec = pod.spec
+    if pod.metadata.annotations:
+        notes.specific(found, "metadata.annotations", pod.metadata.annotations, spec)
+    _spec(found, pod)
     if spec.ephemeralContainers:
         found.forbidden("spec.ephemeralContainers", "cannot be set on create")
     if spec.nodeName and spec.schedulingGates:
@@ -49,8 +51,6 @@ def create(found: Found, pod: v1.Pod) -> None:
 def _spec(found: Found, pod: v1.Pod) -> None:
     """The spec, with what only a pod's must be."""
     spec, metadata = pod.spec, pod.metadata
-    if metadata.annotations:
-        notes.specific(found, "metadata.annotations", metadata.annotations, spec)
     known = _recent.get(id(spec))
     if known is None:
         problems = Found()
@@ -90,10 +90,16 @@ def update(found: Found, new: v1.Pod, old: v1.Pod) -> None:
     meta.check_update(found, new.metadata, old.metadata)
     meta.again(found, new.metadata, old.metadata, text.subdomain)
     if new.metadata.annotations is not old.metadata.annotations:
-        notes.updated(found, new.metadata.annotations, old.metadata.annotations)
+        said = new.metadata.annotations
+        notes.specific(found, "metadata.annotations", said, new.spec)
+        if new.spec is not old.spec:
+            _spec(found, new)
+        notes.updated(found, said, old.metadata.annotations)
+        notes.specific(found, "metadata.annotations", said, new.spec)
+    elif new.spec is not old.spec:
+        _spec(found, new)
     if new.spec is old.spec:
         return
-    _spec(found, new)
     if _changes(found, new.spec, old.spec):
         munged = _munged(found, new.spec, old.spec)
         if munged != old.spec:

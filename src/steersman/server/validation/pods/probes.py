@@ -8,17 +8,6 @@ from steersman.server.validation import text
 from steersman.server.validation.found import NEGATIVE, Found
 
 _SCHEMES = ("HTTP", "HTTPS")
-_WINDOWS_SIGNALS = ("SIGKILL", "SIGTERM")
-_SIGNALS = frozenset(
-    f"SIG{name}"
-    for name in (
-        "ABRT ALRM BUS CHLD CLD CONT FPE HUP ILL INT IO IOT KILL PIPE POLL PROF PWR QUIT RTMAX RTMIN SEGV "
-        "STKFLT STOP SYS TERM TRAP TSTP TTIN TTOU URG USR1 USR2 VTALRM WINCH XCPU XFSZ "
-        + " ".join(f"RTMIN+{n}" for n in range(1, 16))
-        + " "
-        + " ".join(f"RTMAX-{n}" for n in range(1, 15))
-    ).split()
-)
 
 
 def liveness(found: Found, path: str, probe: v1.Probe, grace: int | None) -> None:
@@ -52,23 +41,12 @@ def _probe(found: Found, path: str, probe: v1.Probe, grace: int | None) -> None:
         found.invalid(f"{path}.terminationGracePeriodSeconds", own, "must be greater than 0")
 
 
-def lifecycle(found: Found, path: str, hooks: v1.Lifecycle, grace: int | None, os: v1.PodOS | None) -> None:
+def lifecycle(found: Found, path: str, hooks: v1.Lifecycle, grace: int | None) -> None:
     for name in ("postStart", "preStop"):
         hook: v1.LifecycleHandler | None = getattr(hooks, name)
         if hook is not None:
             at = f"{path}.{name}"
             _handler(found, at, grace, hook.exec, hook.httpGet, hook.tcpSocket, None, hook.sleep)
-    if hooks.stopSignal is not None:
-        _signal(found, f"{path}.stopSignal", hooks.stopSignal, os)
-
-
-def _signal(found: Found, path: str, signal: str, os: v1.PodOS | None) -> None:
-    if os is None:
-        found.forbidden(path, "may not be set for containers with empty `spec.os.name`")
-    elif os.name == "windows" and signal not in _WINDOWS_SIGNALS:
-        found.unsupported(path, signal, _WINDOWS_SIGNALS)
-    elif os.name == "linux" and signal not in _SIGNALS:
-        found.unsupported(path, signal, sorted(_SIGNALS))
 
 
 def _handler(

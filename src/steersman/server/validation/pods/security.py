@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from steersman.api.generated import core_v1 as v1
 from steersman.server.validation import text
-from steersman.server.validation.found import Found, fields
+from steersman.server.validation.found import Found, Verbatim, fields
 
 _MAX_ID = 2**31 - 1
 _IDS = text.between(0, _MAX_ID)
@@ -18,7 +19,7 @@ _is_sysctl = re.compile(_SYSCTL).match
 _IPC = ("kernel.sem", "kernel.shm", "kernel.msg", "fs.mqueue.")
 _GROUP_POLICIES = ("Always", "OnRootMismatch")
 _SUPPLEMENTAL = ("Merge", "Strict")
-_SELINUX = ("MountOption", "Recursive")
+_SELINUX = ("Recursive",)
 _NOT_WINDOWS = "cannot be set for a windows pod"
 
 
@@ -67,17 +68,35 @@ def _shown(context: v1.SecurityContext) -> object:
     return fields(
         Capabilities=shown,
         Privileged=context.privileged,
-        SELinuxOptions=context.seLinuxOptions,
-        WindowsOptions=context.windowsOptions,
+        SELinuxOptions=_named(context.seLinuxOptions, "user", "role", "type", "level"),
+        WindowsOptions=_named(
+            context.windowsOptions,
+            "gmsaCredentialSpecName",
+            "gmsaCredentialSpec",
+            "runAsUserName",
+            "hostProcess",
+        ),
         RunAsUser=context.runAsUser,
         RunAsGroup=context.runAsGroup,
         RunAsNonRoot=context.runAsNonRoot,
         ReadOnlyRootFilesystem=context.readOnlyRootFilesystem,
         AllowPrivilegeEscalation=context.allowPrivilegeEscalation,
         ProcMount=context.procMount,
-        SeccompProfile=context.seccompProfile,
-        AppArmorProfile=context.appArmorProfile,
+        SeccompProfile=_named(context.seccompProfile, "type", "localhostProfile"),
+        AppArmorProfile=_named(context.appArmorProfile, "type", "localhostProfile"),
     )
+
+
+def _named(part: Any, *names: str) -> Verbatim | None:
+    """A part under the names it has in the real server's memory."""
+    if part is None:
+        return None
+    return fields(**{_initial(name): getattr(part, name) for name in names})
+
+
+def _initial(name: str) -> str:
+    name = name.replace("gmsa", "GMSA", 1)
+    return name[0].upper() + name[1:]
 
 
 def _id(found: Found, path: str, number: int | None) -> None:

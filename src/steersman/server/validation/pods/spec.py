@@ -198,7 +198,7 @@ def _claims(
 ) -> None:
     """Claims of devices."""
     if metadata is not None and notes.MIRROR in metadata.annotations:
-        found.forbidden("", "static pods do not support resource claims")
+        found.forbidden("[]", "static pods do not support resource claims")
         return
     seen: list[str] = []
     for i, claim in enumerate(given):
@@ -232,6 +232,7 @@ def _resources(found: Found, path: str, spec: v1.PodSpec, given: v1.ResourceRequ
     if given.claims:
         found.forbidden(f"{path}.claims", "claims may not be set for Resources at pod-level")
     amounts.requirements(found, path, given.limits, given.requests, amounts.pod_resource)
+    amounts.claims(found, f"{path}.claims", given.claims, spec.resourceClaims)
     for name, total in aggregated(spec, lambda container: container.requests).items():
         if name in given.requests and total > amounts.quantity(given.requests[name]):
             whole = str(amounts.quantity(given.requests[name]))

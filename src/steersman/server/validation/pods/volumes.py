@@ -50,8 +50,10 @@ def _source(found: Found, path: str, volume: v1.Volume, meta: ObjectMeta | None)
         claim = f"{meta.name}-{name}"
         for why in text.subdomain(claim):
             found.invalid(f"{path}.name", name, f'PVC name "{claim}": {why}')
-    if first == "image" and meta is not None and volume.image is not None and not volume.image.reference:
-        found.required(f"{path}.image.reference")
+    if first == "image" and volume.image is not None:
+        if meta is not None and not volume.image.reference:
+            found.required(f"{path}.image.reference")
+        found.choose(f"{path}.image.pullPolicy", volume.image.pullPolicy, PULL_POLICIES)
     iscsi = volume.iscsi
     if iscsi is not None and iscsi.initiatorName is not None and len(name) + len(iscsi.targetPortal) > 63:
         found.invalid(
@@ -121,7 +123,7 @@ def _ephemeral(found: Found, path: str, source: v1.EphemeralVolumeSource) -> Non
 
 
 def _image(found: Found, path: str, source: v1.ImageVolumeSource) -> None:
-    found.choose(f"{path}.pullPolicy", source.pullPolicy, PULL_POLICIES)
+    """Looked at by whoever knows whether it is a pod's."""
 
 
 _CHECKS: Mapping[str, Check] = {
