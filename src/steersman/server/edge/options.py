@@ -17,7 +17,7 @@ from steersman.server.mistyped import mistake
 from steersman.server.problems import FieldProblem
 
 _META = "meta.k8s.io"
-_VALIDATIONS = ("", "Ignore", "Warn", "Strict")
+_VALIDATIONS = ("", "Ignore", "Strict", "Warn")
 _POLICIES = ("Foreground", "Background", "Orphan")
 
 
