@@ -199,7 +199,7 @@ class Owning:
     ) -> tuple[Document | None, Owners]:
         """What becomes of an object (None: a new one) when a patch is applied, and who owns it then.
 
-        The document is None where nothing changes. Raises what `apply` does.
+        The document is None where nothing changes about one that is there. Raises what `apply` does.
         """
         live = self.empty if old is None else self.document(old)
         made = ssa.apply(
@@ -212,4 +212,5 @@ class Owning:
             force=force,
             empty=self.empty,
         )
-        return None if made.document is live else made.document, known(made.managed)
+        unchanged = old is not None and made.document is live
+        return None if unchanged else made.document, known(made.managed)

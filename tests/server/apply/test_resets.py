@@ -1,0 +1,46 @@
+"""What a request cannot change is owned by nobody who tries."""
+
+from __future__ import annotations
+
+import pytest
+
+from steersman.server.apply import sets
+from steersman.server.apply.resets import allowed
+
+EVERYTHING = sets.of(
+    "metadata.labels.a",
+    "metadata.ownerReferences.o",
+    "spec.replicas",
+    "spec.ephemeralContainers.e.image",
+    "spec.containers.c.image",
+    "spec.containers.c.resources.limits",
+    "status.phase",
+    "status.conditions.c",
+    "status.certificate",
+)
+
+
+@pytest.mark.parametrize(
+    ("resource", "subresource", "kept"),
+    [
+        ("pods", "", ["metadata", "spec"]),
+        ("pods", "status", ["labels", "status"]),
+        ("deployments.apps", "status", ["ownerReferences", "status"]),
+        ("replicasets.apps", "status", ["metadata", "status"]),
+        ("volumeattachments.storage.k8s.io", "status", ["status"]),
+        ("certificatesigningrequests.certificates.k8s.io", "", ["metadata"]),
+        ("certificatesigningrequests.certificates.k8s.io", "status", ["metadata", "phase", "certificate"]),
+        ("certificatesigningrequests.certificates.k8s.io", "approval", ["metadata", "phase", "conditions"]),
+        ("namespaces", "finalize", ["metadata", "spec"]),
+        ("pods", "ephemeralcontainers", ["ephemeralContainers"]),
+        ("pods", "resize", ["resources"]),
+    ],
+)
+def test_each_resource_resets_what_upstreams_does(resource: str, subresource: str, kept: list[str]) -> None:
+    left = list(sets.paths(allowed(resource, subresource, has_status=True)(EVERYTHING)))
+    everything = list(sets.paths(EVERYTHING))
+    assert left == [path for path in everything if any(f".{name}" in path for name in kept)]
+
+
+def test_a_resource_without_a_status_resets_nothing() -> None:
+    assert allowed("configmaps", "", has_status=False)(EVERYTHING) == EVERYTHING
