@@ -23,8 +23,8 @@ def status(found: Found, new: v1.Pod, old: v1.Pod) -> None:
         if condition.observedGeneration < 0:
             at = f"status.conditions[{i}].observedGeneration"
             found.invalid(at, condition.observedGeneration, "must be a non-negative integer")
-        if condition.type not in _SYSTEM_CONDITIONS:
-            found.each(f"status.conditions[{i}].Type", condition.type, text.qualified(condition.type))
+        for why in text.qualified(condition.type) if condition.type not in _SYSTEM_CONDITIONS else ():
+            found.invalid(f"status.conditions[{i}].Type", condition.type, why)
     if now.nominatedNodeName != was.nominatedNodeName and now.nominatedNodeName:
         at = "status.nominatedNodeName"
         found.each(at, now.nominatedNodeName, text.subdomain(now.nominatedNodeName))
@@ -45,8 +45,9 @@ def _transitions(found: Found, new: v1.Pod, old: v1.Pod) -> None:
         ("initContainerStatuses", spec.initContainers),
         ("ephemeralContainerStatuses", spec.ephemeralContainers),
     ):
-        now = {status.name: status for status in getattr(new.status, name)}
-        for i, before in enumerate(getattr(old.status, name)):
+        was = getattr(old.status, name)
+        now = {status.name: status for status in getattr(new.status, name)} if was else {}
+        for i, before in enumerate(was):
             ended = before.state.terminated
             after = now.get(before.name)
             if ended is None or after is None or after.state.terminated is not None:
@@ -83,10 +84,8 @@ def _everything_restarts(spec: v1.PodSpec) -> bool:
 
 
 def _addresses(found: Found, now: v1.PodStatus, was: v1.PodStatus) -> None:
-    ips = [one.ip for one in now.podIPs]
-    known = [one.ip for one in was.podIPs]
-    if ips != known:
-        _each_address(found, "status.podIPs", ips, known)
+    if now.podIPs != was.podIPs:
+        _each_address(found, "status.podIPs", [one.ip for one in now.podIPs], [one.ip for one in was.podIPs])
     hosts = [one.ip for one in now.hostIPs]
     if hosts:
         if now.hostIP != hosts[0]:
