@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from steersman.api.generated import core_v1 as v1
-from steersman.server.validation import addresses, text
+from steersman.server.validation import addresses, addressing, text
 from steersman.server.validation import metadata as meta
 from steersman.server.validation.found import Found, fields
 from steersman.server.validation.pods.containers import PROTOCOLS
@@ -15,7 +15,6 @@ NODE_PORTS = range(30000, 32768)
 _TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _AFFINITIES = ("ClientIP", "None")
 _TRAFFIC = ("Cluster", "Local")
-_FAMILIES = ("IPv4", "IPv6")
 _FAMILY_POLICIES = ("PreferDualStack", "RequireDualStack", "SingleStack")
 _DISTRIBUTIONS = ("PreferClose", "PreferSameZone", "PreferSameNode")
 _IP_MODES = ("Proxy", "VIP")
@@ -38,8 +37,8 @@ def update(found: Found, new: v1.Service, old: v1.Service) -> None:
     if new.spec is old.spec and new.metadata.annotations is old.metadata.annotations:
         return
     _allocation(found, new, old)
-    _cluster_ips_kept(found, new.spec, old.spec)
-    _families_kept(found, new.spec, old.spec)
+    addressing.ips_kept(found, new.spec, old.spec)
+    addressing.families_kept(found, new.spec, old.spec)
     _class_kept(found, new.spec, old.spec)
     checked = _needs_health_check(new.spec) and _needs_health_check(old.spec)
     if checked and new.spec.healthCheckNodePort != old.spec.healthCheckNodePort:
@@ -79,7 +78,7 @@ def _service(found: Found, service: v1.Service, old: v1.Service | None) -> None:
     if _MODE in annotations and annotations.get(_HINTS, annotations[_MODE]) != annotations[_MODE]:
         same = f"must match annotations[{_HINTS}] when both are specified"
         found.invalid(f"metadata.annotations[{_MODE}]", annotations[_MODE], same)
-    if not spec.ports and not is_headless(spec) and spec.type != "ExternalName":
+    if not spec.ports and not addressing.is_headless(spec) and spec.type != "ExternalName":
         found.required("spec.ports")
     _type_rules(found, spec)
     _ports(found, spec)
@@ -88,7 +87,7 @@ def _service(found: Found, service: v1.Service, old: v1.Service | None) -> None:
     found.choose("spec.sessionAffinity", spec.sessionAffinity, _AFFINITIES)
     _affinity(found, "spec.sessionAffinityConfig", spec)
     if spec.type != "ExternalName":
-        _cluster_ips(found, spec, () if old is None else old.spec.clusterIPs)
+        addressing.ips(found, spec, () if old is None else old.spec.clusterIPs)
     known = () if old is None else old.spec.externalIPs
     for i, address in enumerate(spec.externalIPs):
         if addresses.valid(found, f"spec.externalIPs[{i}]", address, known):
@@ -100,14 +99,9 @@ def _service(found: Found, service: v1.Service, old: v1.Service | None) -> None:
     _traffic(found, spec)
 
 
-def is_headless(spec: v1.ServiceSpec) -> bool:
-    """Whether a service has no address of its own on purpose."""
-    return spec.clusterIPs == ("None",)
-
-
 def _type_rules(found: Found, spec: v1.ServiceSpec) -> None:
     if spec.type in ("LoadBalancer", "NodePort"):
-        if is_headless(spec):
+        if addressing.is_headless(spec):
             says = f"may not be set to 'None' for {spec.type} services"
             found.invalid("spec.clusterIPs[0]", "None", says)
     elif spec.type == "ExternalName":
@@ -188,40 +182,6 @@ def _affinity(found: Found, path: str, spec: v1.ServiceSpec) -> None:
         found.invalid(f"{path}.clientIP.timeoutSeconds", config.clientIP.timeoutSeconds, least)
 
 
-def _cluster_ips(found: Found, spec: v1.ServiceSpec, known: tuple[str, ...]) -> None:
-    ips, path = spec.clusterIPs, "spec.clusterIPs"
-    if spec.clusterIP:
-        if not ips:
-            found.required(path)
-        elif ips[0] != spec.clusterIP:
-            found.invalid(path, ips, "first value must match `clusterIP`")
-    elif ips:
-        found.invalid(path, ips, "must be empty when `clusterIP` is not specified")
-    for i, family in enumerate(spec.ipFamilies):
-        if family not in _FAMILIES:
-            found.unsupported(f"spec.ipFamilies[{i}]", family, _FAMILIES)
-        if family in spec.ipFamilies[:i]:
-            found.duplicate(f"spec.ipFamilies[{i}]", family)
-    sound = True
-    for i, ip in enumerate(ips):
-        if i == 0 and ip == "None":
-            if len(ips) > 1:
-                sound = False
-                found.invalid(path, ips, "'None' must be the first and only value")
-            continue
-        sound &= addresses.valid(found, f"{path}[{i}]", ip, known)
-    if len(ips) > 2:
-        found.invalid(path, ips, "may only hold up to 2 values")
-    if not sound or is_headless(spec):
-        return
-    if len(ips) > 1 and not addresses.one_of_each_family(ips):
-        found.invalid(path, ips, "may specify no more than one IP for each IP family")
-    for i, (ip, family) in enumerate(zip(ips, spec.ipFamilies, strict=False)):
-        if family in _FAMILIES and addresses.is_ipv6(ip) != (family == "IPv6"):
-            expected = f"expected an {family} value as indicated by `ipFamilies[{i}]`"
-            found.invalid(f"{path}[{i}]", ip, expected)
-
-
 def _source_ranges(found: Found, service: v1.Service, old: v1.Service | None) -> None:
     """Who may reach a load balancer: a field, and an annotation from before it."""
     spec = service.spec
@@ -285,57 +245,9 @@ def _traffic(found: Found, spec: v1.ServiceSpec) -> None:
         found.unsupported("spec.trafficDistribution", spec.trafficDistribution, _DISTRIBUTIONS)
 
 
-# -- updates ----------------------------------------------------------------------------------
-
-_ONCE = "may not change once set"
-
-
-def _cluster_ips_kept(found: Found, new: v1.ServiceSpec, old: v1.ServiceSpec) -> None:
-    """A service keeps its first address; a second one comes and goes."""
-    if "ExternalName" in (new.type, old.type) or (is_headless(new) and is_headless(old)):
-        return
-    now, was = new.clusterIPs, old.clusterIPs
-    first = "spec.clusterIPs[0]"
-    if len(now) == len(was):
-        for i, (after, before) in enumerate(zip(now, was, strict=True)):
-            if after != before:
-                found.invalid(f"spec.clusterIPs[{i}]", now, _ONCE)
-    elif len(now) < len(was):
-        if not now:
-            found.invalid(first, now or None, "primary clusterIP can not be unset")
-        elif now[0] != was[0]:
-            found.invalid(first, now, _ONCE)
-        if len(now) == 1 and new.ipFamilyPolicy != "SingleStack":
-            needs = "must be set to 'SingleStack' when releasing the secondary clusterIP"
-            found.invalid("spec.ipFamilyPolicy", new.ipFamilyPolicy, needs)
-    elif was and now[0] != was[0]:
-        found.invalid(first, now, _ONCE)
-
-
-def _families_kept(found: Found, new: v1.ServiceSpec, old: v1.ServiceSpec) -> None:
-    if "ExternalName" in (new.type, old.type) or is_headless(new) or is_headless(old):
-        return
-    now, was = new.ipFamilies, old.ipFamilies
-    first = "spec.ipFamilies[0]"
-    if len(now) == len(was):
-        for after, before in zip(now, was, strict=True):
-            if after != before:
-                found.invalid(first, now, _ONCE)
-    elif len(now) < len(was):
-        if not new.clusterIPs:
-            found.invalid(first, now or None, "primary ipFamily can not be unset")
-        if now and now[0] != was[0]:
-            found.invalid(first, new.clusterIPs, _ONCE)
-        if len(now) == 1 and new.ipFamilyPolicy != "SingleStack":
-            needs = "must be set to 'SingleStack' when releasing the secondary ipFamily"
-            found.invalid("spec.ipFamilyPolicy", new.ipFamilyPolicy, needs)
-    elif was and now[0] != was[0]:
-        found.invalid(first, new.clusterIPs, _ONCE)
-
-
 def _class_kept(found: Found, new: v1.ServiceSpec, old: v1.ServiceSpec) -> None:
     if new.type == old.type == "LoadBalancer" and new.loadBalancerClass != old.loadBalancerClass:
-        found.invalid("spec.loadBalancerClass", new.loadBalancerClass, _ONCE)
+        found.invalid("spec.loadBalancerClass", new.loadBalancerClass, addressing.ONCE)
 
 
 # -- status -----------------------------------------------------------------------------------

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from steersman.api.generated import core_v1 as v1
 from steersman.server.validation import amounts, text
 from steersman.server.validation.found import Found
-from steersman.server.validation.pods import environment, probes, security
-
-Volumes: TypeAlias = Mapping[str, v1.Volume]
+from steersman.server.validation.pods import environment, mounts, probes, security
 
 PROTOCOLS = ("SCTP", "TCP", "UDP")
 PULL_POLICIES = ("Always", "IfNotPresent", "Never")
@@ -18,8 +16,6 @@ _MESSAGE_POLICIES = ("File", "FallbackToLogsOnError")
 _RESTART_POLICIES = ("Always", "Never", "OnFailure")
 _RESTART_ACTIONS = ("Restart", "RestartAllContainers")
 _RESTART_OPERATORS = ("In", "NotIn")
-_PROPAGATIONS = ("Bidirectional", "HostToContainer", "None")
-_RECURSIONS = ("Disabled", "Enabled", "IfPossible")
 _RESIZED = ("cpu", "memory")
 _RESIZES = ("NotRequired", "RestartContainer")
 _NO_PROBES = "may not be set for init containers without restartPolicy=Always"
@@ -41,7 +37,7 @@ class Around(NamedTuple):
     """What a container's fields depend on outside of it."""
 
     spec: v1.PodSpec
-    volumes: Volumes
+    volumes: mounts.Volumes
     """The sound ones."""
 
     @property
@@ -161,9 +157,9 @@ def _container(found: Found, path: str, container: Any, around: Around) -> None:
     if container.envFrom:
         environment.sources(found, f"{path}.envFrom", container.envFrom)
     if container.volumeMounts:
-        _mounts(found, f"{path}.volumeMounts", container, around.volumes)
+        mounts.mounts(found, f"{path}.volumeMounts", container, around.volumes)
     if container.volumeDevices:
-        _devices(found, f"{path}.volumeDevices", container, around.volumes)
+        mounts.devices(found, f"{path}.volumeDevices", container, around.volumes)
     if container.imagePullPolicy not in PULL_POLICIES:
         found.choose(f"{path}.imagePullPolicy", container.imagePullPolicy, PULL_POLICIES)
     resources = container.resources
@@ -209,93 +205,6 @@ def _host_ports(found: Found, path: str, containers: Sequence[v1.Container]) -> 
             if key in taken:
                 found.duplicate(f"{path}[{i}].ports[{j}].hostPort", key)
             taken.add(key)
-
-
-def _mounts(found: Found, path: str, container: Any, volumes: Volumes) -> None:
-    devices = {device.name: device.devicePath for device in container.volumeDevices}
-    points: set[str] = set()
-    for i, mount in enumerate(container.volumeMounts):
-        at = f"{path}[{i}]"
-        if not mount.name:
-            found.required(f"{at}.name")
-        if mount.name not in volumes:
-            found.missing(f"{at}.name", mount.name)
-        if not mount.mountPath:
-            found.required(f"{at}.mountPath")
-        if mount.mountPath in points:
-            found.invalid(f"{at}.mountPath", mount.mountPath, "must be unique")
-        points.add(mount.mountPath)
-        if mount.name in devices:
-            found.invalid(f"{at}.name", mount.name, "must not already exist in volumeDevices")
-        if mount.mountPath in devices.values():
-            taken = "must not already exist as a path in volumeDevices"
-            found.invalid(f"{at}.mountPath", mount.mountPath, taken)
-        # Here the real server leaves out which mount it means.
-        if mount.subPath:
-            text.descending(found, f"{path}.subPath", mount.subPath)
-        if mount.subPathExpr:
-            if mount.subPath:
-                both = "subPathExpr and subPath are mutually exclusive"
-                found.invalid(f"{at}.subPathExpr", mount.subPathExpr, both)
-            text.descending(found, f"{path}.subPathExpr", mount.subPathExpr)
-        if mount.mountPropagation is not None:
-            _propagation(found, f"{path}.mountPropagation", mount.mountPropagation, container)
-        if mount.recursiveReadOnly is not None:
-            _recursive(found, f"{path}.recursiveReadOnly", mount)
-
-
-def _propagation(found: Found, path: str, propagation: str, container: Any) -> None:
-    if propagation not in _PROPAGATIONS:
-        found.unsupported(path, propagation, _PROPAGATIONS)
-    context = container.securityContext
-    if propagation == "Bidirectional" and not (context is not None and context.privileged):
-        found.forbidden(path, "Bidirectional mount propagation is available only to privileged containers")
-
-
-def _recursive(found: Found, path: str, mount: v1.VolumeMount) -> None:
-    if mount.recursiveReadOnly not in _RECURSIONS:
-        found.unsupported(path, mount.recursiveReadOnly, _RECURSIONS)
-    elif mount.recursiveReadOnly != "Disabled":
-        if not mount.readOnly:
-            found.forbidden(path, "may only be specified when readOnly is true")
-        if mount.mountPropagation not in (None, "None"):
-            found.forbidden(path, "may only be specified when mountPropagation is None or not specified")
-
-
-def _devices(found: Found, path: str, container: Any, volumes: Volumes) -> None:
-    mounts = {mount.name: mount.mountPath for mount in container.volumeMounts}
-    paths: set[str] = set()
-    names: set[str] = set()
-    for i, device in enumerate(container.volumeDevices):
-        at = f"{path}[{i}]"
-        name, where = device.name, device.devicePath
-        volume = volumes.get(name)
-        if not name:
-            found.required(f"{at}.name")
-        if name in names:
-            found.invalid(f"{at}.name", name, "must be unique")
-        if volume is None:
-            found.missing(f"{at}.name", name)
-        elif volume.persistentVolumeClaim is None and volume.ephemeral is None:
-            found.invalid(
-                f"{at}.name",
-                name,
-                "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode",
-            )
-        if not where:
-            found.required(f"{at}.devicePath")
-        if where in paths:
-            found.invalid(f"{at}.devicePath", where, "must be unique")
-        if ".." in where.split("/"):
-            found.invalid(f"{at}.devicePath", where, "can not contain backsteps ('..')")
-        else:
-            paths.add(where)
-        if name in mounts:
-            found.invalid(f"{at}.name", name, "must not already exist in volumeMounts")
-        if where in mounts.values():
-            found.invalid(f"{at}.devicePath", where, "must not already exist as a path in volumeMounts")
-        if name:
-            names.add(name)
 
 
 def _probes(found: Found, path: str, container: v1.Container, grace: int | None) -> None:
