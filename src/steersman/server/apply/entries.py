@@ -11,6 +11,7 @@ import msgspec
 from steersman.api.generated.meta_v1 import ManagedFieldsEntry
 from steersman.server.apply import sets
 from steersman.server.apply.sets import FieldSet
+from steersman.server.apply.shapes import Shape
 
 APPLY, UPDATE = "Apply", "Update"
 
@@ -42,6 +43,8 @@ class Owned(NamedTuple):
     fields: FieldSet
     version: str
     time: datetime | None = None
+    shape: Shape | None = None
+    """What the fields are known to follow, so that nobody need look again."""
 
 
 Managed: TypeAlias = dict[Manager, Owned]
@@ -144,7 +147,7 @@ def capped(managed: Managed) -> Managed:
         if who != bucket:
             del managed[who]
         # The later of the two times, since the oldest come first.
-        managed[bucket] = Owned(together, owned.version, owned.time)
+        managed[bucket] = owned._replace(fields=together)
         excess -= 1
     return managed
 

@@ -42,9 +42,10 @@ class Write(msgspec.Struct, frozen=True, gc=False):
     def worked_out(self, managed: Managed) -> Managed:
         """The owners afterwards, given those before."""
         owning = self.owning
+        old, new = owning.pair(self.old, self.new)
         return ssa.track(
-            None if self.old is None else owning.document(self.old),
-            owning.document(self.new),
+            old,
+            new,
             self.manager,
             managed,
             terms=owning.terms,
@@ -162,12 +163,22 @@ class Owning:
     """A stored object as a plain document, without ``managedFields``."""
     empty: Document
     """What an object looks like of which nothing is said."""
-    blank: Any = None
-    """The same as an object, if there is one."""
+    blank: Any
+    """The same as an object."""
+
+    def pair(self, old: Any, new: Any) -> tuple[Document | None, Document]:
+        """Two objects to be compared as documents; without the parts they share, which are equal."""
+        if old is None:
+            return None, self.document(new)
+        parts = [name for name in new.__struct_fields__ if getattr(old, name) is not getattr(new, name)]
+        before = {name: getattr(old, name) for name in parts}
+        after = {name: getattr(new, name) for name in parts}
+        blank = self.blank
+        return self.document(replace(blank, **before)), self.document(replace(blank, **after))
 
     def created(self, new: Any, manager: str, now: datetime) -> Owners:
         """The owners of a new object; nobody's where nothing is said of it."""
-        if self.blank is not None and self._says_nothing(new):
+        if self._says_nothing(new):
             return ()
         given: Owners = new.metadata.managedFields
         if given and (entries.is_reset(tuple(given)) or not owners_of(given)):

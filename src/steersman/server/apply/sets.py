@@ -36,6 +36,8 @@ def union(one: FieldSet, other: FieldSet) -> FieldSet:
 
 def intersection(one: FieldSet, other: FieldSet) -> FieldSet:
     """The paths that are in both."""
+    if len(other) < len(one):
+        one, other = other, one
     made: FieldSet = {}
     for element, node in one.items():
         theirs = other.get(element)
@@ -145,14 +147,34 @@ def _node(wire: Mapping[str, Any]) -> FieldSet:
 
 
 def write(fields: FieldSet) -> dict[str, Any]:
-    """The ``fieldsV1`` of a set, in order."""
-    return {
-        element: {} if node is LEAF or len(node) == (1 if "." in node else 0) else write(node)
-        for element, node in ((element, fields[element]) for element in _sorted(fields))
-    }
+    """The ``fieldsV1`` of a set, in order. Not to be changed: the same set is written once."""
+    known = _written.get(id(fields))
+    # It holds the set, so nothing else can have come to live at its address.
+    if known is not None:
+        return known[1]
+    made = _wire(fields)
+    if len(_written) >= _MOST:
+        _written.pop(next(iter(_written)), None)
+    _written[id(fields)] = fields, made
+    return made
+
+
+_MOST = 2048
+_written: dict[int, tuple[FieldSet, dict[str, Any]]] = {}
+"""Of most objects one manager's fields change, and the others' are written again as they were."""
+
+
+def _wire(fields: FieldSet) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    for element in _sorted(fields):
+        node = fields[element]
+        made[element] = {} if node is LEAF or len(node) == ("." in node) else _wire(node)
+    return made
 
 
 def _sorted(fields: FieldSet) -> list[str]:
-    if all(element[0] in "f." for element in fields):
-        return sorted(fields)
+    ordered = sorted(fields)
+    # Fields are in the order of their texts and come before all others; of items there is often one.
+    if not ordered or ordered[-1] < "g" or len(ordered) == 1 + ("." in fields):
+        return ordered
     return sorted(fields, key=elements.order)

@@ -94,8 +94,12 @@ def _reconciled(managed: Managed, live: Document, terms: Terms) -> Managed:
     made: Managed = {}
     for who, owned in managed.items():
         at = _at(live, owned.version, terms)
-        if at is not None:
-            made[who] = owned._replace(fields=follow(owned.fields, at[1].shape))
+        if at is None:
+            continue
+        shape = at[1].shape
+        if owned.shape is not shape:
+            owned = owned._replace(fields=follow(owned.fields, shape), shape=shape)
+        made[who] = owned
     return made
 
 
@@ -115,7 +119,7 @@ def updated(
     if taken:
         before = managed.get(who)
         fields = taken if before is None else sets.union(taken, before.fields)
-        managed[who] = Owned(fields, terms.api_version, now)
+        managed[who] = Owned(fields, terms.api_version, now, terms.shape)
     return capped(managed)
 
 
@@ -170,7 +174,8 @@ def applied(
     last = managed.get(who)
     merged: Document = merge(live, patch, terms.shape)
     mine = terms.allowed(fields_in(patch, terms.shape))
-    managed = {**managed, who: Owned(mine, terms.api_version, None if last is None else last.time)}
+    since = None if last is None else last.time
+    managed = {**managed, who: Owned(mine, terms.api_version, since, terms.shape)}
     merged = _pruned(merged, managed, last, terms)
     managed = _disowned(managed, live, merged, terms, {}, besides=who, force=force)
     mine = sets.difference(mine, _STRIPPED)
