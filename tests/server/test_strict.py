@@ -386,6 +386,12 @@ def test_maps_are_merged_in_the_order_of_the_document() -> None:
     assert doubled == ('line 2: key "w" already set in map', 'line 3: key "z" already set in map')
 
 
+def test_json_that_has_keys_twice_is_told_by_its_lines() -> None:
+    text = b'{"a": {"b": 1},\n "a": {"c": "x: y"}}'
+    assert yaml_document(text) == ({"a": {"c": "x: y"}}, ('line 2: key "a" already set in map',))
+    assert yaml_document(b"{a: 1, b: yes}") == ({"a": 1, "b": True}, ())
+
+
 def test_of_several_documents_the_first_counts() -> None:
     assert yaml_document(b"a: 1\n---\nb: 2\n")[0] == {"a": 1}
     assert yaml_document(b"") == (None, ())

@@ -74,6 +74,21 @@ def _quoted(letter: str) -> str:
     return {"'": "'\\''", '"': "'\"'", "\n": "'\\n'", "\t": "'\\t'"}.get(letter, f"'{letter}'")
 
 
+_TEXTS = re.compile(rb'"(?:[^"\\]|\\.)*"')
+
+
+def keys_written(raw: bytes) -> int:
+    """How many keys a JSON document was written with; more than it has, where some come twice."""
+    # A colon outside of texts is a key.
+    return _TEXTS.sub(b"", raw).count(b":")
+
+
+def _keys(document: Any) -> int:
+    if isinstance(document, dict):
+        return len(document) + sum(map(_keys, document.values()))
+    return sum(map(_keys, document)) if isinstance(document, list) else 0
+
+
 def _depth(document: Any) -> int:
     """How far a document is nested. Not by recursion: that is what deep ones are kept from."""
     deepest, level = 0, [document]
@@ -99,6 +114,14 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
 
 def yaml_document(raw: bytes) -> tuple[Any, tuple[str, ...]]:
     """A YAML document, and which keys it has twice. Raises `Unreadable`."""
+    if raw[:1] == b"{":
+        # Most of what is sent as YAML is JSON, which is read many times faster.
+        try:
+            document = json_document(raw)
+        except Unreadable:
+            document = None
+        if document is not None and _keys(document) == keys_written(raw):
+            return document, ()
     loader = None
     try:
         loader = _Loader(raw)

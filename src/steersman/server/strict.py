@@ -7,13 +7,13 @@ with ``Ignore`` nobody looks. Texts are the real server's.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 
 from steersman.api.errors import ApiError
 from steersman.server import problems
 from steersman.server.apply.shapes import DEDUCED, List, Map, Shape, facet
+from steersman.server.loading import keys_written
 
 Directive: TypeAlias = Literal["Ignore", "Warn", "Strict"]
 
@@ -28,8 +28,6 @@ def directive(said: str) -> Directive:
 
 # -- faults -----------------------------------------------------------------------------------
 
-_TEXTS = re.compile(rb'"(?:[^"\\]|\\.)*"')
-
 
 def faults(raw: bytes, document: Any, shape: Shape = DEDUCED) -> tuple[str, ...]:
     """What is wrong with the fields of a JSON body, in order: unknown ones, and those that come twice.
@@ -38,9 +36,8 @@ def faults(raw: bytes, document: Any, shape: Shape = DEDUCED) -> tuple[str, ...]
     """
     unknown: list[str] = []
     count = _unknown(document, shape, "", unknown)
-    # A colon outside of texts is a key. Few bodies have a key twice, so only those are read again.
-    doubled = raw.count(b":") != count and _TEXTS.sub(b"", raw).count(b":") != count
-    if doubled:
+    # Few bodies have a key twice, so only those are read again.
+    if raw.count(b":") != count and keys_written(raw) != count:
         return _exactly(raw, shape)
     return tuple(unknown[:MOST])
 
