@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from steersman.api.generated.certificates_v1 import CertificateSigningRequest
-from steersman.api.generated.core_v1 import Pod
+from steersman.api.generated.core_v1 import Container, Pod
 from steersman.server import problems, verbs
 from steersman.server.core import Server
 from steersman.server.resources import Resource
@@ -67,26 +67,29 @@ def approved(
 
 
 def joined(new: Pod, old: Pod, moment: Moment) -> Pod:
-    """Ephemeral containers come, and never go."""
-    wanted = new.spec.ephemeralContainers
-    known = {each.name: each for each in old.spec.ephemeralContainers}
-    kept = {each.name: each for each in wanted if each.name in known}
-    if kept != known:
-        wrong = [
-            problems.banned("spec.ephemeralContainers", "existing ephemeral containers may not be changed")
-        ]
-        raise problems.invalid("", "Pod", old.metadata.name, wrong)
-    return replace(old, spec=replace(old.spec, ephemeralContainers=wanted))
+    """Ephemeral containers, and nothing else."""
+    return replace(old, spec=replace(old.spec, ephemeralContainers=new.spec.ephemeralContainers))
 
 
 def resized(new: Pod, old: Pod, moment: Moment) -> Pod:
     """What containers ask for, and nothing else."""
-    sizes = {each.name: each.resources for each in new.spec.containers}
-    containers = tuple(
-        replace(each, resources=sizes[each.name]) if each.name in sizes else each
-        for each in old.spec.containers
+    spec = replace(
+        old.spec,
+        containers=_sized(new.spec.containers, old.spec.containers),
+        initContainers=_sized(new.spec.initContainers, old.spec.initContainers),
+        resources=new.spec.resources,
     )
-    return replace(old, spec=replace(old.spec, containers=containers, resources=new.spec.resources))
+    return replace(old, spec=spec)
+
+
+def _sized(new: tuple[Container, ...], old: tuple[Container, ...]) -> tuple[Container, ...]:
+    """Containers with other sizes; other containers are left for the rules to refuse."""
+    if [each.name for each in new] != [each.name for each in old]:
+        return new
+    return tuple(
+        replace(was, resources=now.resources, resizePolicy=now.resizePolicy)
+        for now, was in zip(new, old, strict=True)
+    )
 
 
 PARTS: Mapping[tuple[str, str], Merge] = {

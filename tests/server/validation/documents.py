@@ -43,6 +43,8 @@ class Row(NamedTuple):
     """For an update, what is merged into what is there."""
     told: Document | None = None
     """For an update, what is merged into the status before."""
+    first: Document | None = None
+    """For an update of a part, what is merged into the part before."""
     deleted: bool = False
     """Whether it is being deleted when it is updated."""
     subresource: str = ""
@@ -82,8 +84,8 @@ def rows() -> list[Row]:
             found.append(Row(row["says"], document, **flags))
         else:
             document = merge.apply(deepcopy(data["bases"][row["update"]]), row.get("from", {}))
-            told, deleted = row.get("told"), row.get("deleted", False)
-            rest = (row["with"], told, deleted, row.get("subresource", ""))
+            before = (row.get("told"), row.get("first"), row.get("deleted", False))
+            rest = (row["with"], *before, row.get("subresource", ""))
             found.append(Row(row["says"], document, *rest, **flags))
     return found
 
@@ -100,6 +102,7 @@ def _lengthen(document: Document, path: str) -> None:
 
 _SERVERS_OWN = ("creationTimestamp", "managedFields", "resourceVersion", "selfLink", "uid", "generation")
 _ALLOCATED = ("clusterIP", "clusterIPs", "healthCheckNodePort", "ipFamilies", "ipFamilyPolicy")
+_ASKER = ("extra", "groups", "uid", "username")
 _UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _GENERATED = re.compile(r"Bad_[bcdfghjklmnpqrstvwxz2456789]{5}")
 _VALUE = re.compile(r"(Invalid|Duplicate) value: \{.*\}")
@@ -134,6 +137,9 @@ def stored(row: Row, document: Mapping[str, Any]) -> Document:
     result: Document = json.loads(text)
     for name in _SERVERS_OWN:
         result["metadata"].pop(name, None)
+    if row.kind[2] == "CertificateSigningRequest":
+        for name in _ASKER:
+            result["spec"].pop(name, None)
     if row.kind == ("", "v1", "Service"):
         for name in _ALLOCATED:
             result["spec"].pop(name, None)
@@ -172,6 +178,8 @@ def answer(row: Row, send: Send) -> Document:
     name = old["metadata"]["name"]
     if row.told is not None:
         old = send("PUT", row.path(name, "status"), merge.apply(old, row.told))
+    if row.first is not None:
+        old = send("PUT", row.path(name, row.subresource), merge.apply(old, row.first))
     if row.deleted:
         old = send("DELETE", row.path(name), {})
     new = merge.apply(old, row.change)

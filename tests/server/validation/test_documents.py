@@ -14,7 +14,7 @@ import pytest
 
 from steersman.api.errors import ApiError
 from steersman.api.patch import merge
-from steersman.server import verbs
+from steersman.server import parts, verbs
 from steersman.server.convert import adopt, document
 from steersman.server.core import Server
 from steersman.server.deletion import Options
@@ -68,11 +68,19 @@ def answer(server: Server, row: Any) -> dict[str, Any]:
         name = old.metadata.name
         if row.told is not None:
             old = verbs.update_status(server, resource, namespace, name, merged(old, row.told))
+        if row.first is not None:
+            old = write(old, row.first)
         if row.deleted:
             verbs.delete(server, resource, namespace, name, Options())
             old = server.get(resource, namespace, name)
+        return write(old, row.change)
+
+    def write(old: Any, change: Any) -> Any:
+        name, new = old.metadata.name, merged(old, change)
+        if (resource.id, row.subresource) in parts.PARTS:
+            return parts.write(server, resource, namespace, name, row.subresource, lambda old: new)
         change = verbs.update_status if row.subresource == "status" else verbs.update
-        return change(server, resource, namespace, name, merged(old, row.change))
+        return change(server, resource, namespace, name, new)
 
     try:
         made = post() if row.change is None else put(post())

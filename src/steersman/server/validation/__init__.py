@@ -86,7 +86,11 @@ _ROWS: Mapping[tuple[str, str], _Row] = {
     ("", "Node"): _Row("nodes", status="status"),
     ("", "PersistentVolume"): _Row("storage", "volume", "volume_update", "volume_status"),
     ("", "PersistentVolumeClaim"): _Row("claims", status="status"),
-    ("", "Pod"): _Row("pods.pod", status="pods.status.status"),
+    ("", "Pod"): _Row(
+        "pods.pod",
+        status="pods.status.status",
+        others=(("ephemeralcontainers", "pods.parts.ephemeral"), ("resize", "pods.parts.resize")),
+    ),
     ("", "PodTemplate"): _Row("pods.pod", "template", "template_update"),
     ("", "ReplicationController"): _Row(
         "apps", "replication_controller", "replication_controller_update", "counts.replication_controller"

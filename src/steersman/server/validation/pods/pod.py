@@ -87,6 +87,18 @@ def _only_pods(found: Found, spec: v1.PodSpec) -> None:
 
 def update(found: Found, new: v1.Pod, old: v1.Pod) -> None:
     """Little of a pod can change: images, deadlines, tolerations, and gates while it has any."""
+    whole(found, new, old)
+    if new.spec is old.spec:
+        return
+    if _changes(found, new.spec, old.spec):
+        munged = _munged(found, new.spec, old.spec)
+        if munged != old.spec:
+            changed = difference(old.spec, munged)
+            found.forbidden("spec", f"pod updates may not change fields other than {_UPDATABLE}\n{changed}")
+
+
+def whole(found: Found, new: v1.Pod, old: v1.Pod) -> None:
+    """A pod in another's place, each of its parts by itself; what is the same is not looked at."""
     meta.check_update(found, new.metadata, old.metadata)
     meta.again(found, new.metadata, old.metadata, text.subdomain)
     if new.metadata.annotations is not old.metadata.annotations:
@@ -98,13 +110,6 @@ def update(found: Found, new: v1.Pod, old: v1.Pod) -> None:
         notes.specific(found, "metadata.annotations", said, new.spec)
     elif new.spec is not old.spec:
         _spec(found, new)
-    if new.spec is old.spec:
-        return
-    if _changes(found, new.spec, old.spec):
-        munged = _munged(found, new.spec, old.spec)
-        if munged != old.spec:
-            changed = difference(old.spec, munged)
-            found.forbidden("spec", f"pod updates may not change fields other than {_UPDATABLE}\n{changed}")
 
 
 def _changes(found: Found, new: v1.PodSpec, old: v1.PodSpec) -> bool:
