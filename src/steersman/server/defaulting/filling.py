@@ -24,7 +24,9 @@ class Malformed(ValueError):
 
 def unset(obj: S, **defaults: Any) -> S:
     """Fill the fields nobody chose a value for: None is missing, zero is a choice."""
-    changes = {name: value for name, value in defaults.items() if getattr(obj, name) is None}
+    changes = {
+        name: value for name, value in defaults.items() if value is not None and getattr(obj, name) is None
+    }
     return msgspec.structs.replace(obj, **changes) if changes else obj
 
 
@@ -35,8 +37,12 @@ def zero(obj: S, **defaults: Any) -> S:
 
 
 def put(obj: S, **values: Any) -> S:
-    """Set fields, where they differ from what is there by more than their looks."""
-    changes = {name: value for name, value in values.items() if getattr(obj, name) is not value}
+    """Set fields, where another thing is there, or another text."""
+    changes = {
+        name: value
+        for name, value in values.items()
+        if (there := getattr(obj, name)) is not value and not (type(there) is str and there == value)
+    }
     return msgspec.structs.replace(obj, **changes) if changes else obj
 
 

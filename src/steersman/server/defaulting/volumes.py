@@ -176,4 +176,6 @@ def _content(spec: v1.PersistentVolumeClaimSpec) -> v1.PersistentVolumeClaimSpec
         source = v1.TypedLocalObjectReference(
             apiGroup=reference.apiGroup, kind=reference.kind, name=reference.name
         )
+    if (source, reference) == (spec.dataSource, spec.dataSourceRef):
+        return spec
     return put(spec, dataSource=source, dataSourceRef=reference)
