@@ -43,8 +43,9 @@ def service(*ips: str, families: tuple[str, ...] | None = None, **spec: Any) -> 
         (service(V4, "10.0.0.8"), ["spec.ipFamilies[1]", "spec.clusterIPs"]),
         (service(V4, families=("IPv6",)), ["spec.clusterIPs[0]"]),
         (service(V4, families=("IPv5",)), ["spec.ipFamilies[0]"]),
-        (service(V4, V6, "fd00::8", families=("IPv4", "IPv6")), ["spec.clusterIPs", "spec.clusterIPs"]),
+        (service(V4, V6, "fd00::8", families=("IPv4", "IPv6")), ["spec.clusterIPs"]),
         (service("None", V6, families=()), ["spec.clusterIPs"]),
+        (service(V4, V6, policy="SingleStack"), ["spec.ipFamilyPolicy", "spec.ipFamilyPolicy"]),
         (service("None", families=()), []),
         (service("1.2.3", families=()), ["spec.clusterIPs[0]"]),
     ],
@@ -90,6 +91,14 @@ def test_the_first_address_stays_and_the_second_comes_and_goes(
     if new.spec.type == "ExternalName":
         new = replace(new, spec=replace(new.spec, internalTrafficPolicy=None))
     assert [problem.field for problem in validate_update("", "Service", new, old)] == wrong
+
+
+def test_the_second_address_goes_only_where_one_is_enough() -> None:
+    wrong = validate_update("", "Service", service(V4, policy="RequireDualStack"), service(V4, V6))
+    assert [problem.says for problem in wrong] == [
+        "Invalid value: \"RequireDualStack\": must be 'SingleStack' to release the secondary cluster IP",
+        "Invalid value: \"RequireDualStack\": must be 'SingleStack' to release the secondary IP family",
+    ]
 
 
 def test_the_class_of_a_balancer_stays_while_it_is_one() -> None:

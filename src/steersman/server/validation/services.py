@@ -15,7 +15,6 @@ NODE_PORTS = range(30000, 32768)
 _TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _AFFINITIES = ("ClientIP", "None")
 _TRAFFIC = ("Cluster", "Local")
-_FAMILY_POLICIES = ("PreferDualStack", "RequireDualStack", "SingleStack")
 _DISTRIBUTIONS = ("PreferClose", "PreferSameZone", "PreferSameNode")
 _IP_MODES = ("Proxy", "VIP")
 _HINTS = "service.kubernetes.io/topology-aware-hints"
@@ -33,10 +32,14 @@ def create(found: Found, service: v1.Service) -> None:
 
 
 def update(found: Found, new: v1.Service, old: v1.Service) -> None:
-    meta.check_update(found, new.metadata, old.metadata)
     if new.spec is old.spec and new.metadata.annotations is old.metadata.annotations:
+        meta.check_update(found, new.metadata, old.metadata)
         return
+    before = len(found)
     _allocation(found, new, old)
+    if len(found) > before:
+        return
+    meta.check_update(found, new.metadata, old.metadata)
     addressing.ips_kept(found, new.spec, old.spec)
     addressing.families_kept(found, new.spec, old.spec)
     _class_kept(found, new.spec, old.spec)
@@ -48,9 +51,10 @@ def update(found: Found, new: v1.Service, old: v1.Service) -> None:
 
 def _allocation(found: Found, service: v1.Service, old: v1.Service | None) -> None:
     """What would be refused while addresses and ports are given out, before anything else is seen to."""
-    policy = service.spec.ipFamilyPolicy
-    if policy is not None and policy not in _FAMILY_POLICIES and service.spec.type != "ExternalName":
-        found.unsupported("spec.ipFamilyPolicy", policy, _FAMILY_POLICIES)
+    before = len(found)
+    if service.spec.type != "ExternalName":
+        addressing.asked(found, service.spec, None if old is None else old.spec)
+    if len(found) > before:
         return
     known = [] if old is None else [port.nodePort for port in old.spec.ports]
     if service.spec.type not in ("NodePort", "LoadBalancer"):
@@ -86,8 +90,6 @@ def _service(found: Found, service: v1.Service, old: v1.Service | None) -> None:
         meta.labels(found, "spec.selector", spec.selector)
     found.choose("spec.sessionAffinity", spec.sessionAffinity, _AFFINITIES)
     _affinity(found, "spec.sessionAffinityConfig", spec)
-    if spec.type != "ExternalName":
-        addressing.ips(found, spec, () if old is None else old.spec.clusterIPs)
     known = () if old is None else old.spec.externalIPs
     for i, address in enumerate(spec.externalIPs):
         if addresses.valid(found, f"spec.externalIPs[{i}]", address, known):
