@@ -93,6 +93,13 @@ class Asked:
 
 
 @pytest.fixture(scope="module")
+def plane() -> Iterator[RealPlane]:
+    """One of its own: custom resources of other tests would show in what is compared here."""
+    with RealPlane.start() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
 def asked(plane: RealPlane) -> Iterator[Asked]:
     asked = Asked(plane)
     yield asked

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +70,13 @@ def without_kinds(definition: dict[str, Any]) -> dict[str, Any]:
 
 COMMON = tuple(f"io.k8s.apimachinery.pkg.apis.meta.v1.{kind}" for kind in ("DeleteOptions", "WatchEvent"))
 """A real server says of these that they are of groups that nobody serves any more, too."""
+
+
+@pytest.fixture(scope="module")
+def plane() -> Iterator[RealPlane]:
+    """One of its own: custom resources of other tests would show in what is compared here."""
+    with RealPlane.start() as running:
+        yield running
 
 
 def test_the_definitions_are_those_of_a_real_server(plane: RealPlane) -> None:
