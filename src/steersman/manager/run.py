@@ -17,7 +17,7 @@ from steersman.client import kubeconfig
 from steersman.client.connection import ConfigError, Connection
 from steersman.client.exchange import RequestDone
 from steersman.client.http import HttpApi
-from steersman.manager import logs
+from steersman.manager import logs, loops
 from steersman.manager.accounts import Accounts
 from steersman.manager.flags import UsageError, usage
 from steersman.manager.options import ALL, Options, read
@@ -58,19 +58,11 @@ def main(argv: Sequence[str]) -> int:
         options = read(argv)
         logs.configure(options.verbosity, as_json=options.json_logs)
         connection = kubeconfig.from_flags(options.kubeconfig, options.master)
-        _loop_runner()(_until_told(manage(options, connection)))
+        loops.run(_until_told(manage(options, connection)))
     except (UsageError, ConfigError, Refused, LostLease) as error:
         print(f"Error: {error}", file=sys.stderr)
         return 1
     return 0
-
-
-def _loop_runner() -> Callable[[Coroutine[Any, Any, None]], None]:
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.run
-    return uvloop.run
 
 
 async def _until_told(work: Coroutine[Any, Any, None]) -> None:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from steersman.controllers import CONTROLLERS
-from steersman.manager import logs
+from steersman.manager import logs, loops
 from steersman.manager.flags import BOOL, FLOAT, INT, STRING, Option, UsageError, parse, usage
 from steersman.runtime.clock import Clock, LiveClock
 from steersman.runtime.fleet import Fleet
@@ -128,11 +128,7 @@ def main(argv: Sequence[str]) -> int:
 
 def _run(options: Options) -> int:
     if options.speed == 1.0:
-        try:
-            import uvloop
-        except ImportError:
-            return asyncio.run(_stay(options, LiveClock))
-        return uvloop.run(_stay(options, LiveClock))
+        return loops.run(_stay(options, LiveClock))
     with asyncio.Runner(loop_factory=lambda: HurriedLoop(options.speed)) as runner:
         loop = runner.get_loop()
         return runner.run(_stay(options, lambda: HurriedClock(loop)))
