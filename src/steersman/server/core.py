@@ -103,9 +103,9 @@ class Server:
         """Where a resource's objects are."""
         return self.store.table(resource.id)
 
-    def fork(self, clock: Clock | None = None) -> Server:
+    def fork(self, clock: Clock | None = None, names: Random | None = None) -> Server:
         """A server with the same state, to go on separately."""
-        fork = Server(clock or self.clock, store=self.store.fork(), names=self._names)
+        fork = Server(clock or self.clock, store=self.store.fork(), names=names or self._names)
         fork.registry = self.registry.fork()
         fork._mortal = {name: deque(due) for name, due in self._mortal.items()}
         for extension in self._extensions:

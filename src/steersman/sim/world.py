@@ -19,8 +19,9 @@ import random
 from collections import Counter, deque
 from collections.abc import Coroutine
 from contextlib import AbstractContextManager
+from copy import copy
 from datetime import UTC, datetime, timedelta
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -51,6 +52,22 @@ class Restless(AssertionError):
     """The world did not settle: something keeps being written."""
 
 
+class _Chance(NamedTuple):
+    """Where a world's chance comes from: a stream for each thing, so that none depends on the others' use."""
+
+    own: random.Random
+    names: random.Random
+    order: random.Random
+
+    @classmethod
+    def of(cls, seed: int) -> _Chance:
+        return cls(*(random.Random(f"{seed}/{stream}") for stream in ("chance", "names", "order")))
+
+    def copy(self) -> _Chance:
+        """The same chance, to be drawn from separately."""
+        return _Chance(*(copy(stream) for stream in self))
+
+
 class World:
     """Is the `Clock` of everything in it."""
 
@@ -68,24 +85,47 @@ class World:
         ``plugins`` are those of admission: by default those that need no controller, while
         ``admission.default()`` is all a real server has.
         """
-        self.seed = seed
-        self.random = random.Random(f"{seed}/chance")
-        self.loop = VirtualLoop(shuffle=random.Random(f"{seed}/order") if shuffle else None)
-        self.loop.set_exception_handler(self._unhandled)
-        self.server = Server(self, store=store, names=random.Random(f"{seed}/names"))
-        self.journal: list[str] = []
-        """One line for each write: when, which revision, what happened to what, and what it is now."""
-        self._start = start
-        self._at = (-1.0, start)
-        self._changed = 0.0
-        self._recent: deque[str] = deque(maxlen=200)
-        self._tasks: dict[asyncio.Task[Any], None] = {}
-        self._keep = journal
+        self._begin(seed, _Chance.of(seed), start, shuffle, journal)
+        self.server = Server(self, store=store, names=self._chance.names)
         self.server.store.taps.append(self._note)
         self.server.extend(plugins or admission.standalone())
         self.server.extend(crd.install)
         if store is None:
             self._found()
+
+    def _begin(
+        self, seed: int, chance: _Chance, start: datetime, shuffle: bool, journal: bool, elapsed: float = 0.0
+    ) -> None:
+        self.seed = seed
+        self.random = chance.own
+        self.loop = VirtualLoop(start=elapsed, shuffle=chance.order if shuffle else None)
+        self.loop.set_exception_handler(self._unhandled)
+        self.journal: list[str] = []
+        """One line for each write: when, which revision, what happened to what, and what it is now."""
+        self._chance = chance
+        self._shuffle = shuffle
+        self._start = start
+        self._at = (-1.0, start)
+        self._changed = elapsed
+        self._recent: deque[str] = deque(maxlen=200)
+        self._tasks: dict[asyncio.Task[Any], None] = {}
+        self._keep = journal
+
+    def fork(self, seed: int | None = None) -> World:
+        """Another world that begins where this one is: same objects, same time; neither sees the other again.
+
+        Takes well under a millisecond, since objects are shared. Nobody lives in it yet: watches, queues and
+        timers stay behind, and whoever shall go on there is spawned anew, as after a restart. The same goes
+        for the journal, which begins with the fork. Chance goes on where it is, so two forks of one world go
+        the same way; with a ``seed`` of their own they go different ways.
+        """
+        fork = World.__new__(World)
+        chance = self._chance.copy() if seed is None else _Chance.of(seed)
+        seed = self.seed if seed is None else seed
+        fork._begin(seed, chance, self._start, self._shuffle, self._keep, self.loop.time())
+        fork.server = self.server.fork(fork, chance.names)
+        fork.server.store.taps.append(fork._note)
+        return fork
 
     def _found(self) -> None:
         resource = self.server.registry.find("", "v1", "namespaces")
