@@ -76,6 +76,10 @@ class Patch(Write[O]):
     body: Mapping[str, Any]
     type: PatchType = PatchType.MERGE
     subresource: str = ""
+    manager: str = ""
+    """The field manager; an applied patch needs one."""
+    force: bool = False
+    """Take fields over from other managers (applied patches only)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +117,29 @@ class ReadLive(Action[O]):
     """Read the object from the server, past the cache. Raises `NotFound` when it is gone."""
 
     obj: O
+
+
+@dataclass(frozen=True, slots=True)
+class Ask(Action[T]):
+    """Post a question (a SubjectAccessReview, say) and get it back answered. Nothing is kept of it."""
+
+    kind: Kind[T]
+    namespace: str
+    body: object
+
+
+@dataclass(frozen=True, slots=True)
+class Load(Action[bytes]):
+    """The content of a file the settings name (a key, a certificate), as it is now.
+
+    Raises `Unreadable` where it cannot be read: controllers never open files themselves.
+    """
+
+    path: str
+
+
+class Unreadable(Exception):
+    """A file that the settings name cannot be read. The message names it, never what is in it."""
 
 
 @dataclass(frozen=True, slots=True)

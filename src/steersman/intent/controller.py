@@ -9,7 +9,10 @@ from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from steersman.api.kinds import Object
 from steersman.api.scheme import Key, Kind
+from steersman.intent.settings import Flag, Settings
 from steersman.intent.verdict import Verdict
+
+__all__ = ("Cache", "Caches", "Change", "Controller", "Flag", "Index", "Settings", "Watch", "itself")
 
 O = TypeVar("O", bound=Object)
 O_co = TypeVar("O_co", bound=Object, covariant=True)
@@ -71,14 +74,6 @@ class Watch(Generic[O]):
     indexes: Mapping[str, Index] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Flag:
-    """A number the command line may set."""
-
-    name: str
-    default: int
-
-
 def first(controller: Controller[Any], caches: Caches, key: Key) -> Any:
     """The plain `observe`: the object of the first watch."""
     return caches[controller.watches[0].kind].get(key)
@@ -95,7 +90,7 @@ class Controller(Generic[S]):
     name: str
     watches: tuple[Watch[Any], ...]
     decide: Callable[[S, datetime], Awaitable[Verdict]]
-    workers: Flag | int
+    workers: Flag[int] | int
     observe: Callable[[Caches, Key], S | None] | None = None
     """Reads all caches in one synchronous step; None: the key's object is gone, nothing to decide.
     Left out, a decision sees the object of the first watch."""
@@ -105,6 +100,25 @@ class Controller(Generic[S]):
     pace: float = 0.0
     """The longest a key waits between two rounds, in seconds, so that a burst of changes on a busy
     server is answered by one status write instead of many. The first change is never delayed."""
+    start: tuple[Key, ...] = ()
+    """Keys that are due from the start and need no object: the one key of a loop that looks around
+    every so often, say. Its rounds end in a `Wake`."""
+    flags: tuple[Flag[Any], ...] = ()
+    """The flags, beyond its workers, that `configure` reads."""
+    configure: Callable[[Settings], Controller[S] | None] | None = None
+    """This controller under other settings; None where they leave it nothing to do."""
+    gates: tuple[str, ...] = ()
+    """Runs only while these feature gates are on."""
+    off: bool = False
+    """Runs only where ``--controllers`` names it."""
+    needs: tuple[Kind[Any], ...] = ()
+    """Runs only where the server serves these, beyond what every server serves."""
+
+    def configured(self, settings: Settings) -> Controller[S] | None:
+        """The controller as these settings want it; None when it is not to run."""
+        if not all(map(settings.enabled, self.gates)):
+            return None
+        return self.configure(settings) if self.configure is not None else self
 
     def see(self, caches: Caches, key: Key) -> S | None:
         if self.observe is not None:

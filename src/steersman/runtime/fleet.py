@@ -19,7 +19,7 @@ from steersman.runtime.host import Host
 from steersman.runtime.informer import Informers
 from steersman.runtime.metrics import Metrics
 from steersman.runtime.recorder import Recorder
-from steersman.runtime.shell import Shell
+from steersman.runtime.shell import Shell, read_file
 from steersman.runtime.trace import Trace
 from steersman.runtime.workqueue import WorkQueue
 
@@ -42,8 +42,10 @@ class Fleet:
         metrics: Metrics | None = None,
         trace: Trace | None = None,
         resync: float = 0.0,
+        files: Callable[[str], bytes] = read_file,
     ) -> None:
         """``api`` feeds the informers; ``api_of`` gives each controller the one it writes with.
+        ``files`` reads what the settings name: keys and certificates.
 
         ``workers`` sets the number of workers by flag name, where it is not the default.
         """
@@ -53,6 +55,7 @@ class Fleet:
         self.hosts: list[Host[Any]] = []
         self._clock = clock
         self._workers = workers or {}
+        self._files = files
         self._recorders: list[Recorder] = []
         for controller in controllers:
             self.hosts.append(self._host(controller, api_of(controller) if api_of else api, fence))
@@ -64,7 +67,7 @@ class Fleet:
         queue: WorkQueue[Key] = WorkQueue(
             self._clock, name=controller.name, metrics=self.metrics, pace=controller.pace
         )
-        shell = Shell(api, recorder, ledger, self._clock, self.metrics, fence)
+        shell = Shell(api, recorder, ledger, self._clock, self.metrics, fence, self._files)
         self._recorders.append(recorder)
         return Host(controller, self.informers, queue, ledger, shell, self._clock, self.metrics, self.trace)
 

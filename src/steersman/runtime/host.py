@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+from collections.abc import Mapping
 from typing import Any, Generic, TypeVar
 
 from steersman.api.errors import ApiError, Conflict
@@ -57,7 +58,9 @@ class Host(Generic[S]):
         self._metrics = metrics
         self._trace = trace
         queue.hold = 0.0
-        self._primary = informers.informer(controller.watches[0].kind).store
+        self._unreadable: Mapping[Key, str] = {}
+        if controller.watches:
+            self._unreadable = informers.informer(controller.watches[0].kind).store.unreadable
         for watch in controller.watches:
             self._follow(watch)
 
@@ -91,6 +94,8 @@ class Host(Generic[S]):
 
     async def run(self, workers: int) -> None:
         """Work until cancelled. Ends with `Deposed` when this process no longer leads."""
+        for key in self.controller.start:
+            self.queue.add(key, "start")
         async with asyncio.TaskGroup() as group:
             for number in range(workers):
                 group.create_task(self._work(), name=f"{self.controller.name}#{number}")
@@ -140,7 +145,7 @@ class Host(Generic[S]):
         )
 
     async def _decide(self, key: Key, steps: list[Step]) -> Verdict:
-        broken = self._primary.unreadable.get(key)
+        broken = self._unreadable.get(key)
         if broken is not None:
             raise Nonsense(f"cannot be read: {broken}")
         seen = self.controller.see(self._informers, key)

@@ -20,6 +20,7 @@ from steersman.client.api import Api
 from steersman.intent.actions import (
     Action,
     Amend,
+    Ask,
     Batch,
     Create,
     Delete,
@@ -27,11 +28,13 @@ from steersman.intent.actions import (
     Emit,
     Evict,
     Failed,
+    Load,
     Measure,
     Outcome,
     Patch,
     ReadLive,
     Skipped,
+    Unreadable,
     UpdateStatus,
     Write,
 )
@@ -61,6 +64,15 @@ class StatusDocument(Struct, frozen=True):
     status: object
 
 
+def read_file(path: str) -> bytes:
+    """A small file, read anew each time, so that a key that is replaced is used from then on."""
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError as error:
+        raise Unreadable(f"cannot read {path}: {error.strerror}") from None
+
+
 class Shell:
     """Performs one controller's actions with that controller's credentials."""
 
@@ -72,6 +84,7 @@ class Shell:
         clock: Clock,
         metrics: Metrics,
         fence: Callable[[], bool] = lambda: True,
+        files: Callable[[str], bytes] = read_file,
     ) -> None:
         self._api = api
         self._recorder = recorder
@@ -79,6 +92,7 @@ class Shell:
         self._clock = clock
         self._metrics = metrics
         self._fence = fence
+        self._files = files
         self.latency = 0.0
         """Seconds a write takes, lately: how busy the server is."""
 
@@ -91,7 +105,7 @@ class Shell:
                 started = self._clock.monotonic()
                 try:
                     answer = await self._perform(key, action)
-                except ApiError as error:
+                except (ApiError, Unreadable) as error:
                     steps.append(self._step(action, error, started))
                     action = script.throw(error)
                 else:
@@ -160,6 +174,8 @@ class Shell:
             action.body,
             content_type=action.type.value,
             subresource=action.subresource,
+            field_manager=action.manager,
+            force=action.force,
         )
         self._wrote(key, kind, patched)
         return patched
@@ -213,6 +229,12 @@ class Shell:
         kind: Kind[Object] = kind_of(action.obj)
         return await self._api.get(kind, meta.namespace, meta.name)
 
+    async def _ask(self, key: Key, action: Ask[T]) -> T:
+        return await self._api.create(action.kind, action.namespace, action.body)
+
+    async def _load(self, key: Key, action: Load) -> bytes:
+        return self._files(action.path)
+
     async def _emit(self, key: Key, action: Emit) -> None:
         self._recorder.emit(action.about, action.type, action.reason, action.message)
 
@@ -256,6 +278,8 @@ _PERFORM: dict[type[Action[Any]], Perform] = {
     Delete: Shell._delete,
     Evict: Shell._evict,
     ReadLive: Shell._read_live,
+    Ask: Shell._ask,
+    Load: Shell._load,
     Emit: Shell._emit,
     Measure: Shell._measure,
     Batch: Shell._batch,

@@ -22,6 +22,7 @@ from steersman.api.scheme import Key, kind_of
 from steersman.intent.actions import (
     Action,
     Amend,
+    Ask,
     Batch,
     Create,
     Delete,
@@ -29,9 +30,11 @@ from steersman.intent.actions import (
     Emit,
     Evict,
     Failed,
+    Load,
     Measure,
     Patch,
     ReadLive,
+    Unreadable,
     UpdateStatus,
 )
 from steersman.intent.verdict import Rest, Wake
@@ -183,6 +186,8 @@ def outcome(answer: object) -> str:
     """How an action went: empty when it went through, else what was refused and why."""
     if isinstance(answer, ApiError):
         return refusal(answer)
+    if isinstance(answer, Unreadable):
+        return str(answer)
     if not isinstance(answer, list):
         return ""
     # Only a batch is answered with a list.
@@ -256,6 +261,8 @@ _WORDS: dict[type, Callable[[Any], str]] = {
     Delete: _delete,
     Evict: lambda action: f"evict {_what(action.obj)}",
     ReadLive: lambda action: f"read {_what(action.obj)}",
+    Ask: lambda action: f"ask {action.kind.name.lower()}",
+    Load: lambda action: f"load {action.path}",
     Emit: _emit,
     Measure: lambda action: f"measure {action.metric} {action.value:g}",
     Batch: _batch,
@@ -269,6 +276,8 @@ _VERBS: dict[type, str] = {
     Delete: "delete",
     Evict: "evict",
     ReadLive: "read",
+    Ask: "ask",
+    Load: "load",
     Emit: "emit",
     Measure: "measure",
     Batch: "do",
