@@ -22,6 +22,7 @@ class Flag(Generic[T]):
 
     name: str
     default: T
+    help: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from steersman.controllers import CONTROLLERS
-from steersman.intent.controller import Controller, Flag
+from steersman.intent.controller import Controller, Flag, Settings
 from steersman.manager.flags import (
     BOOL,
     DURATION,
@@ -17,6 +17,7 @@ from steersman.manager.flags import (
     STRING,
     STRINGS,
     Option,
+    Type,
     UsageError,
     parse,
 )
@@ -67,16 +68,26 @@ GLOBAL = (
 )
 
 
-def workers() -> Iterable[Option]:
-    """The flags that the controllers themselves declare."""
+WORKERS = "How many objects are looked at concurrently: more is quicker, and more load."
+TYPES: Mapping[type, Type] = {bool: BOOL, int: INT, float: DURATION, str: STRING, tuple: STRINGS}
+"""How the value of a controller's flag is read, by the type of its default."""
+
+
+def declared() -> Iterable[Option]:
+    """The flags that the controllers themselves declare. One may be read by several of them."""
+    found: dict[str, Option] = {}
     for controller in CONTROLLERS:
-        flag = controller.workers
-        if isinstance(flag, Flag):
-            text = "How many objects are looked at concurrently: more is quicker, and more load."
-            yield Option(flag.name, INT, flag.default, text, controller.name.capitalize())
+        section = controller.name.capitalize()
+        if isinstance(controller.workers, Flag):
+            flag = controller.workers
+            found.setdefault(flag.name, Option(flag.name, INT, flag.default, WORKERS, section))
+        for flag in controller.flags:
+            option = Option(flag.name, TYPES[type(flag.default)], flag.default, flag.help, section)
+            found.setdefault(flag.name, option)
+    return found.values()
 
 
-ALL: tuple[Option, ...] = (*GENERAL, *workers(), *LOGS, *MISC, *GLOBAL)
+ALL: tuple[Option, ...] = (*GENERAL, *declared(), *LOGS, *MISC, *GLOBAL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +139,7 @@ def select(wanted: Sequence[str]) -> tuple[Controller[Any], ...]:
                 return True
             if word.startswith("-") and word[1:] in (controller.name, *controller.aliases):
                 return False
-        return "*" in wanted
+        return "*" in wanted and not controller.off
 
     return tuple(filter(runs, CONTROLLERS))
 
@@ -136,8 +147,8 @@ def select(wanted: Sequence[str]) -> tuple[Controller[Any], ...]:
 def read(argv: Sequence[str]) -> Options:
     """Options from a command line. Raises `UsageError`."""
     values = parse(ALL, argv)
-    flags = [c.workers.name for c in CONTROLLERS if isinstance(c.workers, Flag)]
-    for name in flags:
+    workers = [c.workers.name for c in CONTROLLERS if isinstance(c.workers, Flag)]
+    for name in workers:
         if values[name] < 1:
             raise UsageError(f"--{name} must be at least 1, but got {values[name]}")
     lock = values["leader-elect-resource-lock"]
@@ -155,9 +166,11 @@ def read(argv: Sequence[str]) -> Options:
         renew_deadline=values["leader-elect-renew-deadline"],
         retry_period=values["leader-elect-retry-period"],
     )
+    settings = Settings(flags={flag.name: values[flag.name] for c in CONTROLLERS for flag in c.flags})
+    controllers = (one.configured(settings) for one in select(values["controllers"]))
     return Options(
-        controllers=select(values["controllers"]),
-        workers={name: values[name] for name in flags},
+        controllers=tuple(one for one in controllers if one is not None),
+        workers={name: values[name] for name in workers},
         kubeconfig=values["kubeconfig"],
         master=values["master"],
         qps=values["kube-api-qps"],
