@@ -41,6 +41,8 @@ class Kind(Generic[T]):
     namespaced: bool
     type: builtins.type[T]
     """What a document of this kind decodes to. ``dict`` keeps every field as it came."""
+    fields: str = ""
+    """A field selector: what is followed of this kind. See `where`."""
 
     @property
     def api_version(self) -> str:
@@ -59,6 +61,10 @@ class Kind(Generic[T]):
     def as_(self, type_: builtins.type[U]) -> Kind[U]:
         """The same resource read as another type."""
         return cast("Kind[U]", replace(cast("Kind[Any]", self), type=type_))
+
+    def where(self, fields: str) -> Kind[T]:
+        """Just the objects a field selector picks. Followed, they have a cache of their own."""
+        return replace(self, fields=fields)
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
         """The URL path. An empty namespace on a namespaced kind means all namespaces."""

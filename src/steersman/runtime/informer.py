@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 from steersman.api.kinds import Object, ObjectMeta
 from steersman.api.scheme import Key, Kind
@@ -222,6 +222,14 @@ class Informer(Generic[O]):
         log.warning("%s %s: only its metadata can be read: %s", self.kind, key, error)
 
 
+Place: TypeAlias = tuple[str, str, str]
+"""Group, resource and which of its objects: what one informer follows."""
+
+
+def _place(kind: Kind[Any]) -> Place:
+    return (kind.group, kind.plural, kind.fields)
+
+
 class Informers:
     """One informer for each resource; the `Caches` of all controllers."""
 
@@ -232,14 +240,14 @@ class Informers:
         self._clock = clock
         self._resync = resync
         self._metrics = metrics
-        self._informers: dict[tuple[str, str], Informer[Any]] = {}
-        self._tasks: dict[tuple[str, str], asyncio.Task[None]] = {}
+        self._informers: dict[Place, Informer[Any]] = {}
+        self._tasks: dict[Place, asyncio.Task[None]] = {}
         self._group: asyncio.TaskGroup | None = None
         self._runner: asyncio.Task[None] | None = None
 
     def __getitem__(self, kind: Kind[O]) -> Store[O]:
         """The cache of a kind. One nobody asked for before the start would be empty, and lie."""
-        if self._group is not None and (kind.group, kind.plural) not in self._informers:
+        if self._group is not None and _place(kind) not in self._informers:
             raise LookupError(f"nobody follows {kind.resource}")
         return self.informer(kind).store
 
@@ -252,7 +260,7 @@ class Informers:
         Raises `TypeError` for a resource that is already read as something else: there is one copy of each
         object, so there is one type. A base of that type will do, such as `Object` for the metadata.
         """
-        place = (kind.group, kind.plural)
+        place = _place(kind)
         known = self._informers.get(place)
         if known is not None:
             if known.kind.version != kind.version or not issubclass(known.kind.type, kind.type):
@@ -270,13 +278,13 @@ class Informers:
 
     def drop(self, kind: Kind[Any]) -> None:
         """Follow a kind no longer: for resources that come and go."""
-        place = (kind.group, kind.plural)
+        place = _place(kind)
         self._informers.pop(place, None)
         task = self._tasks.pop(place, None)
         if task is not None:
             task.cancel()
 
-    def _launch(self, place: tuple[str, str], informer: Informer[Any]) -> None:
+    def _launch(self, place: Place, informer: Informer[Any]) -> None:
         assert self._group is not None
         self._tasks[place] = self._group.create_task(
             informer.run(), name=f"informer {informer.kind.resource}"

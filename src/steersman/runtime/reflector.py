@@ -192,7 +192,12 @@ class Reflector(Generic[O]):
             self._forget()
         # differs: client-go's first list asks for "0", any version the server has at hand. This always
         # asks for the newest, so that a restart never goes back in time.
-        page = await self._api.list(self.kind, limit=0 if state.whole else PAGE, continue_=state.token)
+        page = await self._api.list(
+            self.kind,
+            field_selector=self.kind.fields,
+            limit=0 if state.whole else PAGE,
+            continue_=state.token,
+        )
         for item in page.items:
             self._find(item)
         if not state.token:
@@ -213,6 +218,7 @@ class Reflector(Generic[O]):
         end = started + lasts + LATE
         stream = self._api.watch(
             self.kind,
+            field_selector=self.kind.fields,
             resource_version=since,
             send_initial_events=initial,
             timeout_seconds=int(lasts),
