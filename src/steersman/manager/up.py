@@ -29,6 +29,7 @@ from steersman.server.auth.keys import Keys
 from steersman.server.boot import Boot, equip
 from steersman.server.core import Server
 from steersman.server.local import LocalApi
+from steersman.sim import metrics
 from steersman.sim.hurry import HurriedClock, HurriedLoop
 from steersman.sim.kubelet import Kubelets, Settings
 from steersman.sim.scheduler import Scheduler
@@ -187,6 +188,8 @@ async def plane(options: Options, clock: Clock) -> AsyncIterator[Running]:
     async with AsyncExitStack() as stack:
         server, boot, durable = _server(options, clock, stack)
         authorizer = equip(server, authority=boot.authority.pair.cert, without=WITHOUT)
+        if options.nodes:
+            server.extend(metrics.install)
         try:
             edge = await boot.serve(server, authorizer, host=options.host, port=options.port, durable=durable)
         except OSError as error:

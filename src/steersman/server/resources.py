@@ -45,6 +45,8 @@ class Resource:
     """What clients see of a stored object; None where that is the object itself."""
     store: Callable[[Any], Any] | None = None
     """What is stored of an object that clients see; None likewise."""
+    verbs: tuple[str, ...] | None = None
+    """All that can be asked of it; None where the table of resources says, or its definition."""
     id: str = field(init=False)
     """The name of its table, and how RBAC and messages call it: ``deployments.apps``."""
 
@@ -81,6 +83,10 @@ class Registry:
                 raise NotFound("the server could not find the requested resource", reason="NotFound")
             resource = self._resources[key] = _resource(row)
         return resource
+
+    def serves(self, group: str, version: str, plural: str) -> bool:
+        """Whether there is a resource at a path."""
+        return (group, version, plural) in self._resources or (group, version, plural) in self._rows
 
     def add(self, resource: Resource) -> None:
         """Serve one more resource, or one in place of another."""

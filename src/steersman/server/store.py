@@ -56,6 +56,10 @@ class Store:
             table = self._tables[resource] = Table(self, resource)
         return table
 
+    def place(self, table: Table) -> None:
+        """Put a table of another make where a resource's is looked for."""
+        self._tables[table.resource] = table
+
     def tables(self) -> Iterator[Table]:
         """Every table that was ever asked for, in that order."""
         return iter(tuple(self._tables.values()))

@@ -267,7 +267,9 @@ class Edge:
         except NotFound:
             return unrouted(404) if self.plant.catalogue.serves(asked.group) else documents.nothing()
         verbs = served_verbs().get((asked.group, asked.version, asked.plural, asked.subresource))
-        if verbs is None:
+        if resource.verbs is not None:
+            verbs = () if asked.subresource else resource.verbs
+        elif verbs is None:
             below = asked.subresource
             verbs = _CUSTOM_VERBS if not below else _CUSTOM_BELOW if below in resource.subresources else ()
         one = asked.verb not in _OF_MANY

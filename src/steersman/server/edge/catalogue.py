@@ -9,7 +9,7 @@ from functools import cached_property
 
 from steersman.server.core import Server
 from steersman.server.crd.warnings import deprecation
-from steersman.server.discovery import CustomResource, Discovery, custom_resources
+from steersman.server.discovery import METRICS, CustomResource, Discovery, custom_resources
 from steersman.server.openapi import OpenAPI
 from steersman.server.resources import Resource
 from steersman.server.tables import Printer, custom_printer, printer_for
@@ -96,7 +96,8 @@ class _Page:
 
     @cached_property
     def discovery(self) -> Discovery:
-        return Discovery(self.custom.values())
+        metrics = self._server.registry.serves(METRICS[0].group, METRICS[0].version, METRICS[0].plural)
+        return Discovery(self.custom.values(), metrics=metrics)
 
     @cached_property
     def openapi(self) -> OpenAPI:

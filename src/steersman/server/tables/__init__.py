@@ -17,6 +17,7 @@ from steersman.server.tables import (
     config,
     devices,
     events,
+    metrics,
     network,
     pods,
     scaling,
@@ -54,6 +55,7 @@ _PRINTERS: Printers = {
     **scaling.PRINTERS,
     **admission.PRINTERS,
     **devices.PRINTERS,
+    **metrics.PRINTERS,
 }
 
 

@@ -1,0 +1,109 @@
+"""metrics.k8s.io: what metrics-server says of real nodes, said of simulated ones.
+
+What pods use is in `steersman.sim.kubelet.usage`. Nodes that are silent are not measured, nor are the pods on
+them, as nobody could ask their kubelets.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from steersman.api.generated import core_v1 as v1
+from steersman.api.generated import load
+from steersman.api.generated.meta_v1 import ObjectMeta
+from steersman.api.generated.rbac_v1 import ClusterRole, PolicyRule
+from steersman.server import verbs, virtual
+from steersman.server.core import Server
+from steersman.server.crd.custom import Custom, read
+from steersman.server.discovery import METRICS
+from steersman.server.resources import Resource
+from steersman.server.strategy import Strategy
+from steersman.sim.kubelet.node import STATE, is_ready
+from steersman.sim.kubelet.usage import containers, node_metrics, pod_metrics
+
+READER = "system:aggregated-metrics-reader"
+"""The role that lets everybody who may view a namespace see what it uses; metrics-server's own name for it."""
+
+
+def install(server: Server) -> None:
+    """Serve what the pods and nodes of a server use; an extension of it."""
+    sources: tuple[virtual.Source, ...] = (_Nodes(server), _Pods(server))
+    for row, source in zip(METRICS, sources, strict=True):
+        resource = Resource(
+            row.group,
+            row.version,
+            row.kind,
+            row.plural,
+            row.namespaced,
+            Custom,
+            Strategy(),
+            verbs=virtual.VERBS,
+        )
+        virtual.install(server, resource, source)
+    load("rbac.authorization.k8s.io", "v1", "ClusterRole")
+    roles = server.registry.find("rbac.authorization.k8s.io", "v1", "clusterroles")
+    if server.table(roles).get(READER) is None:
+        verbs.create(server, roles, "", _reader())
+
+
+def _reader() -> ClusterRole:
+    labels = {f"rbac.authorization.k8s.io/aggregate-to-{role}": "true" for role in ("admin", "edit", "view")}
+    rule = PolicyRule(
+        apiGroups=("metrics.k8s.io",), resources=("pods", "nodes"), verbs=("get", "list", "watch")
+    )
+    return ClusterRole(metadata=ObjectMeta(name=READER, labels=labels), rules=(rule,))
+
+
+class _Measured:
+    """What both sources share: the pods and nodes there are."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._pods = server.store.table("pods")
+        self._nodes = server.store.table("nodes")
+
+    def _heard(self, name: str) -> bool:
+        node: v1.Node | None = self._nodes.get(name)
+        return node is not None and is_ready(node) and node.metadata.annotations.get(STATE) != "failed"
+
+
+class _Pods(_Measured):
+    def keys(self) -> list[str]:
+        return [key for key in self._pods.keys() if self._running(key) is not None]  # noqa: SIM118
+
+    def get(self, key: str) -> Custom | None:
+        pod = self._running(key)
+        found = pod_metrics(pod, self._server.clock.now()) if pod is not None else None
+        return read(found) if found is not None else None
+
+    def _running(self, key: str) -> v1.Pod | None:
+        pod: v1.Pod | None = self._pods.get(key)
+        if pod is None or not self._heard(pod.spec.nodeName) or not containers(pod):
+            return None
+        return pod
+
+
+class _Nodes(_Measured):
+    def __init__(self, server: Server) -> None:
+        super().__init__(server)
+        self._grouped: tuple[int, dict[str, list[v1.Pod]]] = (-1, {})
+
+    def keys(self) -> list[str]:
+        return [name for name in self._nodes.keys() if self._heard(name)]  # noqa: SIM118
+
+    def get(self, key: str) -> Custom | None:
+        if not self._heard(key):
+            return None
+        node: Any = self._nodes.get(key)
+        return read(node_metrics(node, self._by_node().get(key, ()), self._server.clock.now()))
+
+    def _by_node(self) -> dict[str, list[v1.Pod]]:
+        """All pods by where they run, worked out once for each state of the store."""
+        revision = self._server.store.revision
+        if self._grouped[0] != revision:
+            found: dict[str, list[v1.Pod]] = {}
+            for key in self._pods.keys():  # noqa: SIM118  (a table is no dict)
+                pod: Any = self._pods.get(key)
+                found.setdefault(pod.spec.nodeName, []).append(pod)
+            self._grouped = revision, found
+        return self._grouped[1]
