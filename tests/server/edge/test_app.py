@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from steersman.server.edge import app
 from steersman.server.edge.bodies import LIMIT
 
 CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
@@ -429,3 +431,12 @@ async def test_health_tells_each_check(plane: Any) -> None:
         for path, code in (("/livez/ping", 200), ("/livez/nope", 404)):
             async with session.get(path) as answer:
                 assert answer.status == code
+
+
+async def test_an_edge_that_closes_does_not_wait_for_connections_nobody_uses(plane: Any) -> None:
+    async with plane.session() as session:
+        async with session.get("/version") as answer:
+            await answer.read()
+        assert plane.edge._http.connections, "the client keeps its connection for the next request"
+        async with asyncio.timeout(app._GRACE / 2):
+            await plane.edge.close()

@@ -121,6 +121,8 @@ class Edge:
         self._listener.close()
         self._listener = None
         self.plant.watches.close()
+        # Connections that clients keep for their next request would be waited for in vain.
+        self._http.pre_shutdown()
         await self._http.shutdown(_GRACE)
         self.plant.catalogue.close()
 
