@@ -6,7 +6,7 @@ from steersman.controllers import CONTROLLERS
 from steersman.manager.flags import UsageError
 from steersman.manager.options import read, select
 
-ALL = tuple(controller.name for controller in CONTROLLERS)
+ALL = tuple(controller.name for controller in CONTROLLERS if not controller.off)
 
 
 @pytest.mark.parametrize(
@@ -19,6 +19,7 @@ ALL = tuple(controller.name for controller in CONTROLLERS)
         (["*", "-deployment"], tuple(name for name in ALL if name != "deployment-controller")),
         (["-deployment", "deployment"], ()),
         (["deployment", "-deployment"], ("deployment-controller",)),
+        (["tokencleaner"], ("token-cleaner-controller",)),
     ],
 )
 def test_controllers_are_chosen_by_name_alias_and_star(words: list[str], names: tuple[str, ...]) -> None:

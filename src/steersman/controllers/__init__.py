@@ -4,11 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
-from steersman.controllers import deployment, replicaset, serviceaccount, ttlafterfinished
+from steersman.controllers import (
+    bootstrap,
+    clusterroleaggregation,
+    deployment,
+    replicaset,
+    rootca,
+    serviceaccount,
+    ttlafterfinished,
+)
 from steersman.intent.controller import Controller
 
 CONTROLLERS: tuple[Controller[Any], ...] = (
     serviceaccount.controller,
+    rootca.controller,
+    clusterroleaggregation.controller,
+    bootstrap.signer,
+    bootstrap.cleaner,
     deployment.controller,
     replicaset.replicaset,
     replicaset.replicationcontroller,

@@ -83,6 +83,16 @@ class Patch(Write[O]):
 
 
 @dataclass(frozen=True, slots=True)
+class Update(Write[O]):
+    """Put the object back as given: only for kinds whose view has all their fields.
+
+    Elsewhere a field this program does not know would be lost: `Patch` or `Amend` keep it.
+    """
+
+    obj: O
+
+
+@dataclass(frozen=True, slots=True)
 class Amend(Write[O]):
     """Change the live document and put it back, for where only ``update`` is granted.
 

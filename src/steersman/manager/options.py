@@ -107,6 +107,7 @@ class Options:
     """What the command line asked for, checked."""
 
     controllers: tuple[Controller[Any], ...]
+    settings: Settings
     workers: Mapping[str, int]
     kubeconfig: str
     master: str
@@ -167,9 +168,9 @@ def read(argv: Sequence[str]) -> Options:
         retry_period=values["leader-elect-retry-period"],
     )
     settings = Settings(flags={flag.name: values[flag.name] for c in CONTROLLERS for flag in c.flags})
-    controllers = (one.configured(settings) for one in select(values["controllers"]))
     return Options(
-        controllers=tuple(one for one in controllers if one is not None),
+        controllers=select(values["controllers"]),
+        settings=settings,
         workers={name: values[name] for name in workers},
         kubeconfig=values["kubeconfig"],
         master=values["master"],

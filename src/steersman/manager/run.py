@@ -17,7 +17,7 @@ from steersman.client import kubeconfig
 from steersman.client.connection import ConfigError, Connection
 from steersman.client.exchange import RequestDone
 from steersman.client.http import HttpApi
-from steersman.manager import logs, loops
+from steersman.manager import files, logs, loops
 from steersman.manager.accounts import Accounts
 from steersman.manager.flags import UsageError, usage
 from steersman.manager.options import ALL, Options, read
@@ -93,6 +93,7 @@ async def manage(options: Options, connection: Connection) -> None:
         await reach(root)
         names = ", ".join(controller.name for controller in options.controllers)
         log.info("%s at %s: %s", VERSION, connection.server, names or "no controllers")
+        settings, named = files.settle(options.settings, connection.tls.ca)
 
         async def lead(fence: Callable[[], bool] = lambda: True) -> None:
             fleet = Fleet(
@@ -104,6 +105,8 @@ async def manage(options: Options, connection: Connection) -> None:
                 fence=fence,
                 metrics=metrics,
                 resync=options.resync,
+                settings=settings,
+                files=named,
             )
             await accounts.warm()
             await fleet.run(_synced)

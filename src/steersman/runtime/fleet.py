@@ -13,6 +13,7 @@ from typing import Any
 from steersman.api.scheme import Key
 from steersman.client.api import Api
 from steersman.intent.controller import Controller
+from steersman.intent.settings import DEFAULTS, Settings
 from steersman.runtime.clock import Clock
 from steersman.runtime.freshness import Ledger, stores_of
 from steersman.runtime.host import Host
@@ -42,10 +43,12 @@ class Fleet:
         metrics: Metrics | None = None,
         trace: Trace | None = None,
         resync: float = 0.0,
+        settings: Settings = DEFAULTS,
         files: Callable[[str], bytes] = read_file,
     ) -> None:
         """``api`` feeds the informers; ``api_of`` gives each controller the one it writes with.
-        ``files`` reads what the settings name: keys and certificates.
+        Controllers that the ``settings`` leave nothing to do are left out; ``files`` reads what those
+        name: keys and certificates.
 
         ``workers`` sets the number of workers by flag name, where it is not the default.
         """
@@ -57,7 +60,8 @@ class Fleet:
         self._workers = workers or {}
         self._files = files
         self._recorders: list[Recorder] = []
-        for controller in controllers:
+        configured = (controller.configured(settings) for controller in controllers)
+        for controller in (one for one in configured if one is not None):
             self.hosts.append(self._host(controller, api_of(controller) if api_of else api, fence))
 
     def _host(self, controller: Controller[Any], api: Api, fence: Callable[[], bool]) -> Host[Any]:

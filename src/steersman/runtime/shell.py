@@ -35,6 +35,7 @@ from steersman.intent.actions import (
     ReadLive,
     Skipped,
     Unreadable,
+    Update,
     UpdateStatus,
     Write,
 )
@@ -180,6 +181,13 @@ class Shell:
         self._wrote(key, kind, patched)
         return patched
 
+    async def _update(self, key: Key, action: Update[Any]) -> Object:
+        meta = action.obj.metadata
+        kind: Kind[Object] = kind_of(action.obj)
+        updated = await self._api.update(kind, meta.namespace, meta.name, action.obj)
+        self._wrote(key, kind, updated)
+        return updated
+
     async def _amend(self, key: Key, action: Amend[Any]) -> Object:
         meta = action.obj.metadata
         kind: Kind[Object] = kind_of(action.obj)
@@ -272,6 +280,7 @@ def _kind_of_write(action: Write[Any]) -> Kind[Any]:
 
 _PERFORM: dict[type[Action[Any]], Perform] = {
     Create: Shell._create,
+    Update: Shell._update,
     UpdateStatus: Shell._update_status,
     Patch: Shell._patch,
     Amend: Shell._amend,

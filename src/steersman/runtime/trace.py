@@ -35,6 +35,7 @@ from steersman.intent.actions import (
     Patch,
     ReadLive,
     Unreadable,
+    Update,
     UpdateStatus,
 )
 from steersman.intent.verdict import Rest, Wake
@@ -255,6 +256,7 @@ def _batch(action: Batch[Any]) -> str:
 
 _WORDS: dict[type, Callable[[Any], str]] = {
     Create: _create,
+    Update: lambda action: f"update {_what(action.obj)}",
     UpdateStatus: _update_status,
     Patch: _patch,
     Amend: lambda action: f"amend {_what(action.obj)}",
@@ -270,6 +272,7 @@ _WORDS: dict[type, Callable[[Any], str]] = {
 
 _VERBS: dict[type, str] = {
     Create: "create",
+    Update: "update",
     UpdateStatus: "update",
     Patch: "patch",
     Amend: "amend",

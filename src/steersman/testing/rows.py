@@ -46,6 +46,7 @@ from steersman.intent.actions import (
     PatchType,
     ReadLive,
     Skipped,
+    Update,
     UpdateStatus,
 )
 from steersman.intent.controller import Controller
@@ -196,6 +197,8 @@ class _Server:
                 document = msgspec.json.decode(encode(kind, obj))
                 change = msgspec.json.decode(msgspec.json.encode(body))
                 return self._bumped(_read(kind, _patched(kind, document, change, type_)))
+            case Update(obj):
+                return self._bumped(obj)
             case Amend(obj, change):
                 kind = kind_of(obj)
                 document = msgspec.json.decode(encode(kind, obj))
@@ -237,11 +240,11 @@ def _read(kind: Kind[Any], document: object) -> Any:
 
 def _patched(kind: Kind[Any], document: dict[str, Any], change: Any, type_: PatchType) -> Any:
     match type_:
-        case PatchType.MERGE:
+        case PatchType.MERGE | PatchType.APPLY:
+            # What is applied by the only manager of its fields is merged.
             return patch.merge.apply(document, change)
         case PatchType.JSON:
             return patch.json.apply(document, change)
         case PatchType.STRATEGIC:
             struct: type[Struct] = load(kind.group, kind.version, kind.name).type
             return patch.strategic.apply(document, change, patch.schema_of(struct))
-    raise NotImplementedError(f"no usual answer to a patch of type {type_.name}: give one")

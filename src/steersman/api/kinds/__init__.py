@@ -5,6 +5,8 @@ allocated, and mypy refuses a controller that reads a field the cache does not k
 more field, add it here. `steersman.api.generated` has every field of every kind; an object of
 those types has all the fields of the view and can stand in for it (the in-process server does so).
 
+The kinds most controllers know are here, the others in a module for each family.
+
 Pod templates pass through controllers untouched, so their spec is `Opaque`: raw JSON when it came
 over the wire, a full struct when it came from the in-process server; never looked into here.
 """

@@ -1,0 +1,125 @@
+"""bootstrap-signer and token-cleaner, row by row."""
+
+from __future__ import annotations
+
+import base64
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from steersman.api.errors import Conflict, NotFound
+from steersman.api.kinds import ObjectMeta
+from steersman.api.kinds.config import ConfigMap, Secret
+from steersman.controllers.bootstrap import INFO, clean, signature, signer
+from steersman.intent.actions import Delete, Update
+from steersman.intent.verdict import Rest, Wake
+from steersman.testing.rows import Shelves, walk
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+ABC = "eyJhbGciOiJIUzI1NiIsImtpZCI6ImFiY2RlZiJ9"  # {"alg":"HS256","kid":"abcdef"}
+
+
+def token(name: str = "bootstrap-token-abcdef", **data: str) -> Secret:
+    values = {
+        "token-id": "abcdef",
+        "token-secret": "0123456789abcdef",
+        "usage-bootstrap-signing": "true",
+        **{key.replace("_", "-"): value for key, value in data.items()},
+    }
+    return Secret(
+        metadata=ObjectMeta(name=name, namespace="kube-system", uid="t", resourceVersion="3"),
+        type="bootstrap.kubernetes.io/token",
+        data={key: base64.b64encode(value.encode()).decode() for key, value in values.items()},
+    )
+
+
+def info(**data: str) -> ConfigMap:
+    meta = ObjectMeta(name=INFO.name, namespace=INFO.namespace, uid="i", resourceVersion="2")
+    return ConfigMap(metadata=meta, data={key.replace("_", "-"): value for key, value in data.items()})
+
+
+def sign(*objects: ConfigMap | Secret):  # type: ignore[no-untyped-def]
+    seen = signer.see(Shelves(signer, *objects), INFO)
+    assert seen is not None
+    return walk(signer.decide(seen, NOW))  # type: ignore[arg-type]
+
+
+def test_the_signature_is_the_one_that_kubeadm_checks() -> None:
+    # Made with k8s.io/cluster-bootstrap/token/jws, as its own test has it.
+    assert (
+        signature(
+            "Hello from the other side. I must have called a thousand times.",
+            "joshua",
+            b"my voice is my passcode",
+        )
+        == "eyJhbGciOiJIUzI1NiIsImtpZCI6Impvc2h1YSJ9..VShe2taLd-YTrmWuRkcL_8QTNDHYxQIEBsAYYiIj1_8"
+    )
+
+
+def test_every_token_that_may_signs_and_what_others_signed_goes() -> None:
+    actions, verdict = sign(info(kubeconfig="x", jws_kubeconfig_gone00="old", other="stays"), token())
+    (update,) = actions
+    assert isinstance(update, Update)
+    data = update.obj.data
+    assert set(data) == {"kubeconfig", "other", "jws-kubeconfig-abcdef"}
+    assert data["jws-kubeconfig-abcdef"].startswith(f"{ABC}..")
+    assert update.obj.metadata.resourceVersion == "2"
+    assert verdict == Rest("signed by every token that may")
+
+
+def test_what_is_signed_is_left_alone() -> None:
+    right = signature("x", "abcdef", b"0123456789abcdef")
+    assert sign(info(kubeconfig="x", jws_kubeconfig_abcdef=right), token())[0] == []
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        token("bootstrap-token-ABCDEF"),
+        token("bootstrap-token-fedcba"),
+        token("other"),
+        token(token_id=""),
+        token(token_secret=""),
+        token(usage_bootstrap_signing="yes"),
+        token(expiration="2025-12-31T23:59:59Z"),
+        token(expiration="2026-01-01T00:00:00Z"),
+        token(expiration="tomorrow"),
+    ],
+    ids=["name", "other id", "no token", "no id", "no secret", "not for signing", "past", "now", "unclear"],
+)
+def test_a_token_that_may_not_sign_does_not(secret: Secret) -> None:
+    assert sign(info(kubeconfig="x"), secret)[0] == []
+
+
+def test_a_signature_ends_with_its_token() -> None:
+    _, verdict = sign(info(kubeconfig="x"), token(expiration="2026-01-01T01:00:00+00:00"))
+    assert verdict == Wake(timedelta(hours=1), "a token that signs expires")
+
+
+def test_without_a_kubeconfig_there_is_nothing_to_sign() -> None:
+    assert sign(info(other="x"), token()) == ([], Rest("there is no kubeconfig to sign"))
+
+
+@pytest.mark.parametrize(
+    ("expiration", "verdict", "deleted"),
+    [
+        ("", Rest("does not expire"), False),
+        ("2026-01-01T00:30:00Z", Wake(timedelta(minutes=30), "has not expired"), False),
+        ("2026-01-01T00:00:00Z", Rest("expired"), True),
+        ("2025-01-01T00:00:00.5Z", Rest("expired"), True),
+        ("someday", Rest("expired"), True),
+    ],
+)
+def test_a_token_lives_until_it_expires(expiration: str, verdict: object, deleted: bool) -> None:
+    secret = token(expiration=expiration)
+    assert walk(clean(secret, NOW)) == ([Delete(secret)] if deleted else [], verdict)
+
+
+@pytest.mark.parametrize("error", [NotFound("gone"), Conflict("another")])
+def test_a_token_that_somebody_else_removed_is_no_error(error: Exception) -> None:
+    _, verdict = walk(clean(token(expiration="2025-01-01T00:00:00Z"), NOW), {Delete: error})
+    assert verdict == Rest("already gone")
+
+
+def test_a_secret_never_shows_what_is_in_it() -> None:
+    assert "MDEy" not in repr(token())
