@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from steersman.api.errors import ApiError
+from steersman.api.generated import load
 from steersman.api.kinds import DEPLOYMENTS, SERVICEACCOUNTS
 from steersman.client import kubeconfig
 from steersman.client.http import HttpApi
@@ -18,6 +20,7 @@ from steersman.manager import cli
 from steersman.manager.flags import UsageError
 from steersman.manager.up import plane, read
 from steersman.runtime.clock import LiveClock
+from steersman.server.local import LocalApi
 from steersman.testing.follow import until
 
 
@@ -64,6 +67,98 @@ async def test_a_data_directory_keeps_what_was_acknowledged_and_who_is_trusted(t
             assert int(found.metadata.resourceVersion) >= int(made.metadata.resourceVersion)
             old = kubeconfig.load(str(running.kubeconfig)).tls.ca
             assert old == connection.tls.ca, "the same authority as before"
+
+
+async def test_every_loop_writes_under_the_name_of_its_component(tmp_path: Path) -> None:
+    options = read(["--port=0", f"--kubeconfig={tmp_path / 'config'}"])
+    async with asyncio.timeout(60), plane(options, LiveClock()) as running:
+        async with HttpApi(kubeconfig.load(str(running.kubeconfig)), qps=0) as api:
+            await until(api, SERVICEACCOUNTS, "default", "default", lambda found: True)
+            await api.create(DEPLOYMENTS.untyped, "default", workload())
+            await until(api, DEPLOYMENTS, "default", "web", lambda found: found.status.readyReplicas == 2)
+        admin = LocalApi(running.server)
+        found = await admin.get(load("apps", "v1", "Deployment"), "default", "web")
+        assert {each.manager for each in found.metadata.managedFields} >= {"kube-controller-manager"}
+        pods = (await admin.list(load("", "v1", "Pod"), "default")).items
+        for pod in pods:
+            assert [(each.manager, each.subresource or "") for each in pod.metadata.managedFields] == [
+                ("kube-controller-manager", ""),
+                ("kubelet", "status"),
+            ]
+
+
+async def test_a_controller_that_lost_a_right_is_refused_like_anybody(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    options = read(["--port=0", f"--kubeconfig={tmp_path / 'config'}"])
+    async with asyncio.timeout(60), plane(options, LiveClock()) as running:
+        admin = LocalApi(running.server)
+        bindings = load("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding")
+        await admin.delete(bindings, "", "system:controller:deployment-controller")
+        await admin.create(DEPLOYMENTS.untyped, "default", workload())
+        events = load("", "v1", "Event")
+        refused = (
+            'replicasets.apps is forbidden: User "system:serviceaccount:kube-system:deployment-controller" '
+            'cannot create resource "replicasets" in API group "apps" in the namespace "default"'
+        )
+        while refused not in caplog.text:
+            await asyncio.sleep(0)
+        assert not (await admin.list(events, "default")).items, "its events are refused, too"
+
+
+async def test_a_plane_that_loses_a_part_says_which(tmp_path: Path) -> None:
+    options = read(["--port=0", f"--kubeconfig={tmp_path / 'config'}"])
+    async with asyncio.timeout(60), plane(options, LiveClock()) as running:
+        scheduler = next(task for task in asyncio.all_tasks() if task.get_name() == "the scheduler")
+        scheduler.cancel()
+        lost = await running.lost()
+    assert str(lost) == "the scheduler ended, so the control plane stops: nobody said why"
+
+
+CRAMPED = """
+import resource, sys
+from steersman.manager import cli
+# No file may grow beyond this: the disk is full, as far as this process can tell.
+resource.setrlimit(resource.RLIMIT_FSIZE, (2 << 20, 2 << 20))
+sys.exit(cli.main(sys.argv[1:]))
+"""
+
+
+async def test_a_full_disk_ends_the_plane_with_one_line_and_loses_nothing_acknowledged(
+    tmp_path: Path,
+) -> None:
+    config, data = tmp_path / "config", tmp_path / "data"
+    argv = ["up", "--port=0", "--nodes=0", f"--kubeconfig={config}", f"--data-dir={data}"]
+    child = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", CRAMPED, *argv, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+    )
+    assert child.stdout is not None
+    assert child.stderr is not None
+    maps = load("", "v1", "ConfigMap").untyped
+    acknowledged: list[str] = []
+    async with asyncio.timeout(60):
+        assert b"steersman is up" in await child.stdout.readline()
+        async with HttpApi(kubeconfig.load(str(config)), qps=0) as api:
+            for number in range(1000):
+                body = {"metadata": {"name": f"big-{number}"}, "data": {"text": "x" * 50_000}}
+                try:
+                    await api.create(maps, "default", body)
+                except ApiError:
+                    break
+                acknowledged.append(f"big-{number}")
+        said = (await child.stderr.read()).decode()
+        assert await child.wait() == 1
+    assert said.splitlines() == [
+        next(
+            line for line in said.splitlines() if line.startswith(f"Error: nothing can be written to {data}")
+        )
+    ]
+    async with plane(read(argv[1:]), LiveClock()) as running:
+        kept = await LocalApi(running.server).list(
+            maps, "default", field_selector="metadata.name!=kube-root-ca.crt"
+        )
+    assert {each["metadata"]["name"] for each in kept.items} >= set(acknowledged)
+    assert len(acknowledged) > 5
 
 
 def test_a_command_runs_with_the_kubeconfig_and_its_exit_code_is_ours() -> None:

@@ -102,7 +102,7 @@ def test_pods_that_run_on_nodes_that_are_heard_of_are_measured(world: World) -> 
     one = world.run(api.get(USED, "default", "web-1"))
     assert one == chosen[0]
     assert one["timestamp"] == "2026-01-01T00:00:00Z"
-    with pytest.raises(NotFound, match='pods.metrics.k8s.io "web-new" not found'):
+    with pytest.raises(NotFound, match=r'pods\.metrics\.k8s\.io "web-new" not found'):
         world.run(api.get(USED, "default", "web-new"))
 
 

@@ -11,28 +11,16 @@ import logging
 import os
 import signal
 import sys
-import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
-from steersman.controllers import CONTROLLERS
 from steersman.manager import logs, loops
+from steersman.manager.crew import Lost
 from steersman.manager.flags import BOOL, FLOAT, INT, STRING, Option, UsageError, parse, usage
+from steersman.manager.plane import Options, Running, plane
 from steersman.runtime.clock import Clock, LiveClock
-from steersman.runtime.fleet import Fleet
-from steersman.server.auth.authority import Authority, Pair, self_signed, write_private
-from steersman.server.auth.keys import Keys
-from steersman.server.boot import Boot, equip
-from steersman.server.core import Server
-from steersman.server.local import LocalApi
-from steersman.sim import metrics
 from steersman.sim.hurry import HurriedClock, HurriedLoop
-from steersman.sim.kubelet import Kubelets, Settings
-from steersman.sim.scheduler import Scheduler
 
 OPTIONS = (
     Option(
@@ -61,23 +49,6 @@ Run a Kubernetes control plane on this machine: API server, controllers, schedul
 Usage: steersman up [flags]
        steersman up [flags] -- COMMAND...     run a command with KUBECONFIG set, and end with its exit code
 """
-WITHOUT = ("TaintNodesByCondition",)
-"""A new node would be tainted until the node lifecycle controller takes that away, which is not there yet."""
-START_DELAY = 1.0
-"""Seconds until a simulated container has started."""
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    kubeconfig: Path
-    host: str
-    port: int
-    data_dir: Path | None
-    nodes: int
-    controllers: bool
-    speed: float
-    verbosity: int
-    command: tuple[str, ...] = ()
 
 
 def read(argv: Sequence[str]) -> Options:
@@ -122,7 +93,7 @@ def main(argv: Sequence[str]) -> int:
             # What a newcomer needs is printed; what controllers do is asked for with -v.
             logging.getLogger().setLevel(logging.WARNING)
         return _run(options)
-    except UsageError as error:
+    except (UsageError, Lost) as error:
         print(f"Error: {error}", file=sys.stderr)
         return 1
 
@@ -145,140 +116,39 @@ async def _stay(options: Options, clock: Callable[[], Clock]) -> int:
     async with plane(options, clock()) as running:
         took = time.perf_counter() - began
         if options.command:
-            return await _command(options.command, str(running.kubeconfig), stop)
+            return await _command(options.command, running, stop)
         who = f"{options.nodes} nodes" if options.nodes else "no nodes"
-        loops = f"{len(CONTROLLERS)} controllers" if options.controllers else "no controllers"
-        print(f"steersman is up at {running.url} with {who} and {loops} ({took:.1f} s)")
+        many = f"{running.controllers} controllers" if running.controllers else "no controllers"
+        print(f"steersman is up at {running.url} with {who} and {many} ({took:.1f} s)")
         print(f"  export KUBECONFIG={running.kubeconfig}")
         print("  kubectl get nodes            (Ctrl-C here stops everything)", flush=True)
-        await stop.wait()
+        told = asyncio.create_task(stop.wait())
+        lost = asyncio.create_task(running.lost())
+        await asyncio.wait((told, lost), return_when=asyncio.FIRST_COMPLETED)
+        told.cancel()
+        if lost.done():
+            raise lost.result()
+        lost.cancel()
         print("stopping")
     return 0
 
 
-async def _command(command: tuple[str, ...], kubeconfig: str, stop: asyncio.Event) -> int:
-    """Run a command beside the plane; a signal to us is one to it."""
-    env = {**os.environ, "KUBECONFIG": kubeconfig}
+async def _command(command: tuple[str, ...], running: Running, stop: asyncio.Event) -> int:
+    """Run a command beside the plane; a signal to us is one to it. Raises `Lost` where the plane ends first."""
+    env = {**os.environ, "KUBECONFIG": str(running.kubeconfig)}
     try:
         child = await asyncio.create_subprocess_exec(*command, env=env)
     except OSError as error:
         raise UsageError(f"cannot run {command[0]}: {error.strerror}") from None
     ended = asyncio.create_task(child.wait())
     told = asyncio.create_task(stop.wait())
-    await asyncio.wait((ended, told), return_when=asyncio.FIRST_COMPLETED)
+    lost = asyncio.create_task(running.lost())
+    await asyncio.wait((ended, told, lost), return_when=asyncio.FIRST_COMPLETED)
     told.cancel()
     if not ended.done():
         child.terminate()
     code = await ended
+    if lost.done():
+        raise lost.result()
+    lost.cancel()
     return code if code >= 0 else 128 - code
-
-
-@dataclass(frozen=True, slots=True)
-class Running:
-    """A plane that is up."""
-
-    url: str
-    kubeconfig: Path
-    server: Server
-
-
-@asynccontextmanager
-async def plane(options: Options, clock: Clock) -> AsyncIterator[Running]:
-    """A whole control plane. Ready, with the default account in place, when it is entered."""
-    async with AsyncExitStack() as stack:
-        server, boot, durable = _server(options, clock, stack)
-        authorizer = equip(server, authority=boot.authority.pair.cert, without=WITHOUT)
-        if options.nodes:
-            server.extend(metrics.install)
-        try:
-            edge = await boot.serve(server, authorizer, host=options.host, port=options.port, durable=durable)
-        except OSError as error:
-            where = f"{options.host}:{options.port}"
-            raise UsageError(
-                f"cannot listen on {where}: {error.strerror or error}; pass another --port, or --port=0"
-            ) from None
-        stack.push_async_callback(edge.close)
-        path = options.kubeconfig
-        if options.command:
-            path = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="steersman-")), "kubeconfig")
-        try:
-            write_private(path, boot.kubeconfig(edge.url))
-        except OSError as error:
-            raise UsageError(f"cannot write {path}: {error.strerror}; pass another --kubeconfig") from None
-        crew = stack.enter_context(_Crew())
-        stack.push_async_callback(crew.leave)
-        ready = asyncio.Event()
-        if options.controllers:
-            fleet = Fleet(CONTROLLERS, LocalApi(server, "system:kube-controller-manager"), clock)
-            crew.take(fleet.run(ready.set), "controllers")
-        else:
-            ready.set()
-        if options.nodes:
-            names = [f"node-{number}" for number in range(1, options.nodes + 1)]
-            settings = Settings(start_delay=START_DELAY)
-            kubelets = Kubelets(LocalApi(server, "system:nodes"), clock, names, settings=settings)
-            crew.take(kubelets.run(), "kubelets")
-            crew.take(Scheduler(LocalApi(server, "system:kube-scheduler"), clock).run(), "scheduler")
-        await crew.until(ready)
-        yield Running(edge.url, path, server)
-
-
-class _Crew:
-    """Tasks that stay for as long as the plane is up. One that fails is logged, and the others stay."""
-
-    def __init__(self) -> None:
-        self._tasks: list[asyncio.Task[None]] = []
-
-    def __enter__(self) -> _Crew:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        for task in self._tasks:
-            task.cancel()
-
-    def take(self, work: Coroutine[Any, Any, None], name: str) -> None:
-        task = asyncio.create_task(work, name=name)
-        task.add_done_callback(_report)
-        self._tasks.append(task)
-
-    async def until(self, ready: asyncio.Event) -> None:
-        """Wait for somebody to be ready, unless somebody has failed."""
-        waiter = asyncio.create_task(ready.wait())
-        await asyncio.wait((waiter, *self._tasks), return_when=asyncio.FIRST_COMPLETED)
-        waiter.cancel()
-
-    async def leave(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-
-
-def _report(task: asyncio.Task[None]) -> None:
-    if not task.cancelled() and (error := task.exception()) is not None:
-        logging.getLogger(__name__).error("%s ended", task.get_name(), exc_info=error)
-
-
-Durable = Callable[[], Coroutine[Any, Any, None]]
-
-
-def _server(options: Options, clock: Clock, stack: AsyncExitStack) -> tuple[Server, Boot, Durable | None]:
-    """The server, what it is trusted by, and how to wait until its writes are safe."""
-    if options.data_dir is None:
-        return Server(clock), Boot.fresh(clock.now), None
-    from steersman.server.durable.disk import open_disk
-    from steersman.server.durable.refusals import Refused
-
-    try:
-        disk = stack.enter_context(open_disk(options.data_dir))
-    except Refused as error:
-        raise UsageError(str(error)) from None
-    cert, key, signing = (disk.meta(name) for name in ("ca.crt", "ca.key", "sa.key"))
-    if cert is None or key is None or signing is None:
-        pair, keys = self_signed("steersman", clock.now()), Keys.generate()
-        cert, key, signing = pair.cert, pair.key, keys.pem
-        for name, value in (("ca.crt", cert), ("ca.key", key), ("sa.key", signing)):
-            disk.keep(name, value)
-    boot = Boot(Authority(Pair(cert, key), clock.now), Keys.load(signing), clock.now)
-    server = Server(clock, store=disk.store)
-    disk.renew(server)
-    return server, boot, disk.log.durable

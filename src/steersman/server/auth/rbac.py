@@ -95,6 +95,8 @@ class Authorizer:
         self._subjects: dict[str, dict[tuple[str, str], dict[str, int]]] = {}
         """By namespace and subject: the bindings, and which of their subjects it is."""
         self._holdings: dict[tuple[str, tuple[str, ...], str], Holdings] = {}
+        self.epoch = 0
+        """Counts changes: what was decided in an earlier epoch may not hold any more."""
         for obj in policy:
             self.put(obj)
 
@@ -137,6 +139,7 @@ class Authorizer:
             del self._subjects[key.namespace]
 
     def _forget(self) -> None:
+        self.epoch += 1
         if self._holdings:
             self._holdings.clear()
 

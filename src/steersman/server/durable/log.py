@@ -84,6 +84,8 @@ class Log:
         """The last that is safe."""
         self.failure: Exception | None = None
         """Why nothing is written any more; None while all is well."""
+        self.failed: Callable[[Exception], None] | None = None
+        """Told of the failure when it happens, in the thread that writes."""
         self.groups = 0
         """How many were written."""
         self._store = store
@@ -228,13 +230,14 @@ class Log:
             if not group:
                 return
             self._filling, self._writing = Group(), group
+        fresh: Exception | None = None
         if self.failure is None:
             try:
                 self._write(group)
                 if group.last:
                     self._witness.note(group.last)
             except Exception as error:  # whatever it is: not to have written must not go unsaid
-                self.failure = error
+                self.failure = fresh = error
         with self._news:
             if self.failure is None:
                 self.revision = max(group.last, self.revision)
@@ -242,12 +245,14 @@ class Log:
             self._writing = None
         group.done.set()
         waiter = group.waiter
-        if waiter is not None:
-            try:
+        try:
+            if waiter is not None:
                 waiter.get_loop().call_soon_threadsafe(_wake, waiter)
-            except RuntimeError:
-                # The loop has ended, and with it everybody who waited.
-                pass
+            if fresh is not None and self.failed is not None:
+                self.failed(fresh)
+        except RuntimeError:
+            # The loop has ended, and with it everybody who waited.
+            pass
 
     def _write(self, group: Group) -> None:
         rows: list[Any] = []

@@ -88,13 +88,13 @@ def ask(method: str, path: str, query: Query) -> Asked:
         elif verb == "delete":
             verb = "deletecollection"
         if verb in ("list", "watch", "deletecollection"):
-            name = _selected(first(query, "fieldSelector"))
+            name = selected(first(query, "fieldSelector"))
     return Asked(
         verb, path, True, group, version, namespace, plural, name, subresource, scoped, tuple(parts[3:])
     )
 
 
-def _selected(selector: str) -> str:
+def selected(selector: str) -> str:
     """The one name a field selector allows: roles may be for that alone."""
     for term in selector.split(",") if "metadata.name=" in selector else ():
         field, _, value = term.partition("=")
