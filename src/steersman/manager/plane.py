@@ -122,7 +122,7 @@ async def plane(options: Options, clock: Clock) -> AsyncIterator[Running]:
             kubelets = Kubelets(api, clock, names, settings=Pace(start_delay=START_DELAY))
             crew.take(kubelets.run(), "the kubelets")
             api = _api(server, authorizer, User("system:kube-scheduler"), "kube-scheduler")
-            crew.take(Scheduler(api, clock).run(), "the scheduler")
+            crew.take(Scheduler(api, clock, talkative=True).run(), "the scheduler")
         await crew.until(ready)
         yield Running(edge.url, path, server, len(loops), crew.lost)
 

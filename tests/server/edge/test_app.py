@@ -264,6 +264,18 @@ async def test_objects_come_as_tables_and_as_metadata_alone(plane: Any) -> None:
             assert answer.status == 406
 
 
+async def test_the_rows_of_a_table_carry_whole_objects_for_who_asks(plane: Any) -> None:
+    async with plane.session() as session:
+        body = {"metadata": {"name": "whole"}, "spec": {"renewTime": "2026-01-01T00:00:00.000000Z"}}
+        leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+        async with session.post(leases, json=body) as made:
+            stored = await made.json()
+        async with session.get(f"{leases}?includeObject=Object", headers={"Accept": TABLE}) as shown:
+            table = await shown.json()
+        assert [row["object"] for row in table["rows"]] == [stored]
+        assert stored["metadata"]["managedFields"]
+
+
 async def test_large_answers_are_compressed_for_who_takes_that(plane: Any) -> None:
     async with plane.session() as session:
         async with session.post(CONFIGMAPS, json=configmap("a", k="x" * 200_000)) as answer:

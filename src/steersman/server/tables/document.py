@@ -11,6 +11,7 @@ import msgspec
 from steersman.api.errors import BadRequest
 from steersman.api.generated.meta_v1 import ListMeta
 from steersman.api.kinds import Struct
+from steersman.server.edge.encoding import whole
 from steersman.server.tables.printer import NAME, Cell, Column, Condition, Printer
 
 Include: TypeAlias = Literal["None", "Metadata", "Object"]
@@ -99,7 +100,7 @@ def lay_out(
             return partial(obj, version)
         if include == "None":
             return None
-        return obj if isinstance(obj, Mapping) else _whole(obj, api_version, kind)
+        return obj if isinstance(obj, Mapping) else msgspec.Raw(whole(api_version, kind, obj))
 
     ordered = objects if printer.order is None else sorted(objects, key=printer.order)
     return Table(
@@ -121,13 +122,6 @@ def _headers(printer: Printer) -> tuple[ColumnDefinition, ...]:
 def _conditions(printer: Printer, obj: Any) -> tuple[RowCondition, ...]:
     found: tuple[Condition, ...] = () if printer.conditions is None else printer.conditions(obj)
     return tuple(RowCondition(**condition._asdict()) for condition in found)
-
-
-def _whole(obj: Any, api_version: str, kind: str) -> msgspec.Raw:
-    """A struct with its apiVersion and kind, which structs do not carry."""
-    head = f'{{"kind":"{kind}","apiVersion":"{api_version}"'.encode()
-    body = msgspec.json.encode(obj)
-    return msgspec.Raw(head + (b"}" if body == b"{}" else b"," + body[1:]))
 
 
 # -- what has no columns of its own -----------------------------------------------------------
