@@ -115,8 +115,13 @@ class Table:
         self._order = sorted(self._objects)
 
     def recast(self, make: Callable[[Any], Any]) -> None:
-        """Put others in place of all objects: not they have changed, but what they are read as."""
+        """Put others in place of all objects: not they have changed, but what they are read as.
+
+        What happened before cannot be told any more, since it is still in the old form.
+        """
         self._objects = {key: make(obj) for key, obj in self._objects.items()}
+        self._log.clear()
+        self._floor = self._store.revision
 
     def _commit(self, type_: EventType, key: str, obj: Any, old: Any | None) -> None:
         store = self._store

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from steersman.api.errors import BadRequest, Forbidden, Invalid, NotFound, UnsupportedMediaType
+from steersman.api.errors import BadRequest, Expired, Forbidden, Invalid, NotFound, UnsupportedMediaType
 from steersman.api.generated import load
 from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.api.kinds import Object
@@ -22,6 +22,7 @@ from steersman.server.local import LocalApi
 from steersman.sim.world import World
 
 CRDS = load("apiextensions.k8s.io", "v1", "CustomResourceDefinition").untyped
+COLUMNS = [{"name": "Size", "type": "integer", "jsonPath": ".spec.size"}]
 WIDGETS = Kind("x.test", "v1", "Widget", "widgets", True, dict)
 
 
@@ -118,6 +119,25 @@ async def _collected(api: LocalApi) -> list[str]:
         async for event in api.watch(WIDGETS, "default", send_initial_events=True)
         if event.type is not EventType.BOOKMARK
     ]
+
+
+def test_no_watch_is_resumed_from_before_a_definition_or_a_change_of_it(world: World, api: LocalApi) -> None:
+    """What was told before is in a form that does not count any more; a real server begins anew, too."""
+
+    async def story() -> None:
+        before = (await api.create(CRDS, "", definition()))["metadata"]["resourceVersion"]
+        with pytest.raises(Expired):
+            await anext(api.watch(WIDGETS, "default", resource_version=before))
+        made = await api.create(WIDGETS, "default", {"metadata": {"name": "w"}, "spec": {"size": 1}})
+        version = made["metadata"]["resourceVersion"]
+        await api.update(WIDGETS, "default", "w", {**made, "spec": {"size": 2}})
+        assert (await anext(api.watch(WIDGETS, "default", resource_version=version))).obj["spec"]["size"] == 2
+        wider = {"spec": {"versions": definition(additionalPrinterColumns=COLUMNS)["spec"]["versions"]}}
+        await api.patch(CRDS, "", "widgets.x.test", wider)
+        with pytest.raises(Expired):
+            await anext(api.watch(WIDGETS, "default", resource_version=version))
+
+    world.run(story())
 
 
 def test_a_definition_waits_for_objects_that_wait_for_their_finalizers(world: World, api: LocalApi) -> None:
