@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
+from steersman.api.discovery import Discovered
 from steersman.api.kinds import ObjectMeta
 from steersman.api.scheme import Kind
 
@@ -59,7 +60,7 @@ class Unreadable:
 
 
 class Api(Protocol):
-    """Ten verbs. ``namespace=""`` is all namespaces, or a cluster-scoped kind."""
+    """Ten verbs, and what there is to use them on. ``namespace=""`` is all namespaces, or a cluster-scoped kind."""
 
     async def get(self, kind: Kind[T], namespace: str, name: str) -> T: ...
 
@@ -148,4 +149,8 @@ class Api(Protocol):
         verb: Literal["get", "create", "update"] = "create",
     ) -> dict[str, Any]:
         """A subresource as plain documents: ``token``, ``scale``, ``eviction``, ``binding`` …"""
+        ...
+
+    async def discover(self) -> Discovered:
+        """What the server serves. Raises where it does not say: no answer is not "nothing"."""
         ...

@@ -47,6 +47,9 @@ class _Envelope(msgspec.Struct):
 _envelope = msgspec.json.Decoder(_Envelope)
 _anything = msgspec.json.Decoder()
 _metadata = msgspec.json.Decoder(Object)
+_bare: msgspec.json.Decoder[Any] = msgspec.json.Decoder(
+    msgspec.defstruct("Bare", [("type", EventType), ("object", Object)])
+)
 _encode = msgspec.json.Encoder().encode
 
 
@@ -120,7 +123,8 @@ class Reader(Generic[T]):
         type_, obj = decoded.type, decoded.object
         metadata = _metadata_of(obj) if self._plain else obj.metadata
         if type_ is EventType.BOOKMARK:
-            return _bookmark(metadata)
+            # A view that keeps no annotations cannot tell the end of the initial events.
+            return _bookmark(metadata if type(metadata) is ObjectMeta else _bare.decode(line).object.metadata)
         return WatchEvent(type_, self._compact(obj), metadata.resourceVersion)
 
     # -- the slow paths -----------------------------------------------------------------------

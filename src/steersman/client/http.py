@@ -23,8 +23,10 @@ import aiohttp
 import msgspec
 from multidict import CIMultiDict
 
+from steersman.api.discovery import Discovered
 from steersman.api.errors import Unreachable
 from steersman.api.scheme import Kind, encode
+from steersman.client import discovery
 from steersman.client.api import Page, Unreadable, WatchEvent
 from steersman.client.auth import Authenticator, authenticator
 from steersman.client.connection import Connection
@@ -287,6 +289,9 @@ class HttpApi:
         request = Request(verb, method, f"{kind.resource}/{subresource}", at, body=content)
         answer = await self._exchange.ask(request)
         return self._common.decoder.reader(kind.untyped).one(answer, wrote=request.write)
+
+    async def discover(self) -> Discovered:
+        return await discovery.discover(self.document)
 
     async def document(self, path: str, *, accept: str = "application/json") -> dict[str, Any]:
         """What is no resource: discovery (``/apis``), ``/version``, ``/openapi/v3`` …"""

@@ -8,6 +8,7 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from steersman.api.errors import BadRequest
+from steersman.api.partial import metadata_only
 from steersman.api.scheme import Kind
 
 _METADATA = "application/json;as=PartialObjectMetadata{list};g=meta.k8s.io;v=v1,application/json"
@@ -15,7 +16,7 @@ _METADATA = "application/json;as=PartialObjectMetadata{list};g=meta.k8s.io;v=v1,
 
 def accept(kind: Kind[Any], *, many: bool = False) -> str:
     """A type that has nothing but metadata is asked for as such: the server sends no more."""
-    if getattr(kind.type, "__struct_fields__", None) == ("metadata",):
+    if metadata_only(kind):
         return _METADATA.format(list="List" if many else "")
     return "application/json"
 

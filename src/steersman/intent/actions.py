@@ -148,6 +148,13 @@ class Load(Action[bytes]):
     path: str
 
 
+@dataclass(frozen=True, slots=True)
+class Draw(Action[int]):
+    """Random bits, for what nobody may foresee: a serial number."""
+
+    bits: int
+
+
 class Unreadable(Exception):
     """A file that the settings name cannot be read. The message names it, never what is in it."""
 
@@ -160,6 +167,8 @@ class Emit(Action[None]):
     type: Literal["Normal", "Warning"]
     reason: str
     message: str
+    kind: Kind[Any] | None = None
+    """What it is, where its type does not say."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
 from steersman.api.kinds import Object
 from steersman.api.scheme import Key, Kind
 from steersman.intent.settings import Flag, Settings
 from steersman.intent.verdict import Verdict
+
+if TYPE_CHECKING:
+    from steersman.intent.roam import Roam
 
 __all__ = ("Cache", "Caches", "Change", "Controller", "Flag", "Index", "Settings", "Watch", "itself")
 
@@ -72,6 +75,8 @@ class Watch(Generic[O]):
     when: Callable[[O], bool] | None = None
     """Only changes whose new (or last) state satisfies this count."""
     indexes: Mapping[str, Index] = field(default_factory=dict)
+    after: float = 0.0
+    """Seconds until a change is looked at: for where others must have time to see it, too."""
 
 
 def first(controller: Controller[Any], caches: Caches, key: Key) -> Any:
@@ -111,6 +116,15 @@ class Controller(Generic[S]):
     """Runs only while these feature gates are on."""
     off: bool = False
     """Runs only where ``--controllers`` names it."""
+    roams: Roam | None = None
+    """Follows every resource there is, beyond its watches."""
+    resync: float = 0.0
+    """Seconds after which the objects of the first watch are looked at again, whatever happens; 0: never."""
+    patience: float = 1000.0
+    """The longest a key whose rounds keep failing waits for the next, in seconds."""
+    qps: float = 1.0
+    burst: float = 1.0
+    """How many times as fast its client may be as others are."""
     needs: tuple[Kind[Any], ...] = ()
     """Runs only where the server serves these, beyond what every server serves."""
 

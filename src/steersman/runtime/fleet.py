@@ -14,18 +14,22 @@ from steersman.api.scheme import Key
 from steersman.client.api import Api
 from steersman.intent.controller import Controller
 from steersman.intent.settings import DEFAULTS, Settings
+from steersman.runtime.backoff import ItemBackoff
 from steersman.runtime.clock import Clock
 from steersman.runtime.freshness import Ledger, stores_of
 from steersman.runtime.host import Host
 from steersman.runtime.informer import Informers
 from steersman.runtime.metrics import Metrics
 from steersman.runtime.recorder import Recorder
+from steersman.runtime.roaming import Roaming
 from steersman.runtime.shell import Shell, read_file
 from steersman.runtime.trace import Trace
 from steersman.runtime.workqueue import WorkQueue
 
 CLOSING = 5.0
 """Seconds that recorders have at the end to send what they hold."""
+FILLING = 30.0
+"""Seconds that a controller that roams waits for everything to be read; upstream's number."""
 
 
 class Fleet:
@@ -55,6 +59,7 @@ class Fleet:
         self.metrics = metrics or Metrics()
         self.trace = trace or Trace()
         self.informers = Informers(api, clock, resync=resync, metrics=self.metrics)
+        self.roaming = Roaming(self.informers, api, clock, metrics=self.metrics)
         self.hosts: list[Host[Any]] = []
         self._clock = clock
         self._workers = workers or {}
@@ -69,11 +74,30 @@ class Fleet:
         recorder = Recorder(api, self._clock, component=controller.account or controller.name, fence=fence)
         ledger = Ledger(stores_of(self.informers, kinds), self._clock)
         queue: WorkQueue[Key] = WorkQueue(
-            self._clock, name=controller.name, metrics=self.metrics, pace=controller.pace
+            self._clock,
+            name=controller.name,
+            metrics=self.metrics,
+            backoff=ItemBackoff(cap=controller.patience),
+            pace=controller.pace,
         )
         shell = Shell(api, recorder, ledger, self._clock, self.metrics, fence, self._files)
         self._recorders.append(recorder)
-        return Host(controller, self.informers, queue, ledger, shell, self._clock, self.metrics, self.trace)
+        return Host(
+            controller,
+            self.informers,
+            queue,
+            ledger,
+            shell,
+            self._clock,
+            self.metrics,
+            self.trace,
+            self.roaming,
+        )
+
+    async def _work(self, host: Host[Any]) -> None:
+        if host.controller.roams is not None:
+            await self.roaming.wait_filled(FILLING)
+        await host.run(self._workers_of(host.controller))
 
     def _workers_of(self, controller: Controller[Any]) -> int:
         if isinstance(controller.workers, int):
@@ -89,8 +113,9 @@ class Fleet:
                     group.create_task(recorder.run(), name="events")
                 await self.informers.wait_synced()
                 synced()
+                if any(host.controller.roams is not None for host in self.hosts):
+                    group.create_task(self.roaming.run(), name="roaming")
                 for host in self.hosts:
-                    name = host.controller.name
-                    group.create_task(host.run(self._workers_of(host.controller)), name=name)
+                    group.create_task(self._work(host), name=host.controller.name)
         finally:
             await asyncio.gather(*(recorder.close(CLOSING) for recorder in self._recorders))

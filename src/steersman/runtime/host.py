@@ -16,12 +16,13 @@ from typing import Any, Generic, TypeVar
 from steersman.api.errors import ApiError, Conflict
 from steersman.api.kinds import Object
 from steersman.api.scheme import Key
-from steersman.intent.controller import Change, Controller, Watch
+from steersman.intent.controller import Caches, Change, Controller, Watch
 from steersman.intent.verdict import Nonsense, Rest, Verdict, Wake
 from steersman.runtime.clock import Clock
 from steersman.runtime.freshness import Ledger
 from steersman.runtime.informer import Informers
 from steersman.runtime.metrics import Metrics
+from steersman.runtime.roaming import Roaming
 from steersman.runtime.shell import Deposed, Shell
 from steersman.runtime.trace import Failure, Round, Step, Trace
 from steersman.runtime.workqueue import Taken, WorkQueue
@@ -48,6 +49,7 @@ class Host(Generic[S]):
         clock: Clock,
         metrics: Metrics,
         trace: Trace,
+        roaming: Roaming | None = None,
     ) -> None:
         self.controller = controller
         self.queue = queue
@@ -61,6 +63,10 @@ class Host(Generic[S]):
         self._unreadable: Mapping[Key, str] = {}
         if controller.watches:
             self._unreadable = informers.informer(controller.watches[0].kind).store.unreadable
+        self._caches: Caches = informers
+        if controller.roams is not None:
+            assert roaming is not None
+            self._caches = roaming.join(controller.roams, queue.add)
         for watch in controller.watches:
             self._follow(watch)
 
@@ -82,8 +88,11 @@ class Host(Generic[S]):
                 return
             what = "deleted" if change.new is None else "added" if change.old is None else "changed"
             cause = f"{word} {obj.key} {what}"
-            for key in watch.to(self._informers, change):
-                self.queue.add(key, cause)
+            for key in watch.to(self._caches, change):
+                if watch.after:
+                    self.queue.add_after(key, watch.after, cause)
+                else:
+                    self.queue.add(key, cause)
 
         def progressed(revision: int) -> None:
             for key in self._ledger.caught_up(resource, revision):
@@ -97,8 +106,21 @@ class Host(Generic[S]):
         for key in self.controller.start:
             self.queue.add(key, "start")
         async with asyncio.TaskGroup() as group:
+            if self.controller.resync > 0.0:
+                group.create_task(self._look_again(), name=f"{self.controller.name} again")
             for number in range(workers):
                 group.create_task(self._work(), name=f"{self.controller.name}#{number}")
+
+    async def _look_again(self) -> None:
+        """Every so often, have another look at what there is to look at."""
+        watch = self.controller.watches[0]
+        store = self._informers.informer(watch.kind).store
+        while True:
+            await asyncio.sleep(self.controller.resync)
+            for obj in tuple(store.list()):
+                if watch.when is None or watch.when(obj):
+                    for key in watch.to(self._caches, Change(obj, obj)):
+                        self.queue.add(key, "it is time to look again")
 
     async def _work(self) -> None:
         for number in itertools.count():
@@ -148,7 +170,7 @@ class Host(Generic[S]):
         broken = self._unreadable.get(key)
         if broken is not None:
             raise Nonsense(f"cannot be read: {broken}")
-        seen = self.controller.see(self._informers, key)
+        seen = self.controller.see(self._caches, key)
         if seen is None:
             self._ledger.forget(key)
             return Rest("gone")

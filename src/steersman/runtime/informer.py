@@ -276,6 +276,10 @@ class Informers:
             self._launch(place, informer)
         return informer
 
+    def known(self, kind: Kind[Any]) -> Informer[Any] | None:
+        """The informer of a resource, in whichever version and as whatever it is read; None where none is."""
+        return self._informers.get(_place(kind))
+
     def drop(self, kind: Kind[Any]) -> None:
         """Follow a kind no longer: for resources that come and go."""
         place = _place(kind)

@@ -280,6 +280,14 @@ class Metrics:
         plural, _, group = resource.partition(".")
         family.of(group, plural).inc()
 
+    def sync_error(self) -> None:
+        """What there is to follow could not be learned, or not all of it."""
+        name = "garbagecollector_controller_resources_sync_error_total"
+        family = self._families.get(name)
+        if family is None:
+            family = self.counter(name, "Number of garbage collector resources sync errors")
+        family.of().inc()
+
     def observe(self, metric: str, value: float) -> None:
         """Fill a histogram without labels. Raises `LookupError` for a name nobody declared."""
         family = self._families.get(metric)

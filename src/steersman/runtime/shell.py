@@ -13,6 +13,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 
 import msgspec
 
+from steersman.api.discovery import Discovered
 from steersman.api.errors import ApiError, Conflict
 from steersman.api.kinds import Object, ObjectMeta, Struct
 from steersman.api.scheme import Key, Kind, kind_of
@@ -25,6 +26,7 @@ from steersman.intent.actions import (
     Create,
     Delete,
     Done,
+    Draw,
     Emit,
     Evict,
     Failed,
@@ -39,9 +41,12 @@ from steersman.intent.actions import (
     UpdateStatus,
     Write,
 )
+from steersman.intent.live import Alter, Discover, Read, Remove, RemoveAll, Replace, Survey
 from steersman.intent.verdict import Verdict
 from steersman.runtime.clock import Clock
+from steersman.runtime.events import ObjectReference
 from steersman.runtime.freshness import Ledger
+from steersman.runtime.live import survey
 from steersman.runtime.metrics import Metrics
 from steersman.runtime.recorder import Recorder
 from steersman.runtime.trace import Step, describe, outcome
@@ -243,8 +248,66 @@ class Shell:
     async def _load(self, key: Key, action: Load) -> bytes:
         return self._files(action.path)
 
+    async def _draw(self, key: Key, action: Draw) -> int:
+        return self._clock.random.getrandbits(action.bits)
+
     async def _emit(self, key: Key, action: Emit) -> None:
-        self._recorder.emit(action.about, action.type, action.reason, action.message)
+        about: Object | ObjectReference = action.about
+        if action.kind is not None:
+            meta, kind = action.about.metadata, action.kind
+            about = ObjectReference(
+                kind=kind.name,
+                apiVersion=kind.api_version,
+                namespace=meta.namespace,
+                name=meta.name,
+                uid=meta.uid,
+            )
+        self._recorder.emit(about, action.type, action.reason, action.message)
+
+    # -- by where they are --------------------------------------------------------------------
+
+    async def _discover(self, key: Key, action: Discover) -> Discovered:
+        return await self._api.discover()
+
+    async def _read(self, key: Key, action: Read[T]) -> T:
+        return await self._api.get(action.kind, action.namespace, action.name)
+
+    async def _survey(self, key: Key, action: Survey[T]) -> list[T]:
+        return await survey(self._api, action)
+
+    async def _remove(self, key: Key, action: Remove) -> None:
+        await self._api.delete(
+            action.kind,
+            action.namespace,
+            action.name,
+            uid=action.uid,
+            resource_version=action.version,
+            propagation=action.propagation,
+        )
+        if action.uid:
+            target = Key(action.namespace, action.name)
+            self._ledger.deleted(key, action.kind.resource, target, action.uid)
+
+    async def _remove_all(self, key: Key, action: RemoveAll) -> None:
+        await self._api.delete_collection(action.kind, action.namespace, propagation=action.propagation)
+
+    async def _alter(self, key: Key, action: Alter[T]) -> T:
+        altered = await self._api.patch(
+            action.kind, action.namespace, action.name, action.body, content_type=action.type.value
+        )
+        self._wrote(key, action.kind, altered)
+        return altered
+
+    async def _replace(self, key: Key, action: Replace) -> dict[str, Any]:
+        kind, namespace, name = action.kind, action.namespace, action.name
+        if action.subresource:
+            replaced = await self._api.subresource(
+                kind, namespace, name, action.subresource, action.body, verb="update"
+            )
+        else:
+            replaced = await self._api.update(kind.untyped, namespace, name, action.body)
+        self._wrote(key, kind, replaced)
+        return replaced
 
     async def _measure(self, key: Key, action: Measure) -> None:
         self._metrics.observe(action.metric, action.value)
@@ -273,8 +336,9 @@ class Shell:
 
 
 def _kind_of_write(action: Write[Any]) -> Kind[Any]:
-    if isinstance(action, Create):
-        return action.kind
+    kind: Kind[Any] | None = getattr(action, "kind", None)
+    if kind is not None:
+        return kind
     return kind_of(action.obj)  # type: ignore[attr-defined]  # every other write is about an object
 
 
@@ -289,7 +353,15 @@ _PERFORM: dict[type[Action[Any]], Perform] = {
     ReadLive: Shell._read_live,
     Ask: Shell._ask,
     Load: Shell._load,
+    Draw: Shell._draw,
     Emit: Shell._emit,
     Measure: Shell._measure,
     Batch: Shell._batch,
+    Discover: Shell._discover,
+    Read: Shell._read,
+    Survey: Shell._survey,
+    Remove: Shell._remove,
+    RemoveAll: Shell._remove_all,
+    Alter: Shell._alter,
+    Replace: Shell._replace,
 }

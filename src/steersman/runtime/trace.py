@@ -27,6 +27,7 @@ from steersman.intent.actions import (
     Create,
     Delete,
     Done,
+    Draw,
     Emit,
     Evict,
     Failed,
@@ -38,6 +39,7 @@ from steersman.intent.actions import (
     Update,
     UpdateStatus,
 )
+from steersman.intent.live import Alter, Discover, Read, Remove, RemoveAll, Replace, Survey
 from steersman.intent.verdict import Rest, Wake
 
 LONGEST = 160
@@ -191,7 +193,7 @@ def outcome(answer: object) -> str:
         return str(answer)
     if not isinstance(answer, list):
         return ""
-    # Only a batch is answered with a list.
+    # A batch is answered with a list of outcomes.
     refused = [one.error for one in answer if isinstance(one, Failed)]
     if not refused:
         return ""
@@ -238,7 +240,19 @@ def _delete(action: Delete) -> str:
 
 
 def _emit(action: Emit) -> str:
-    return f"emit {action.type} {action.reason} about {_what(action.about)}: {_short(action.message)}"
+    what = _what(action.about) if action.kind is None else f"{action.kind.name.lower()} {action.about.key}"
+    return f"emit {action.type} {action.reason} about {what}: {_short(action.message)}"
+
+
+def _place(action: Any) -> str:
+    return f"{action.kind.name.lower()} {Key(action.namespace, action.name)}"
+
+
+def _remove(action: Remove) -> str:
+    how: list[str] = [action.propagation] if action.propagation else []
+    if action.version:
+        how.append("exact")
+    return f"delete {_place(action)}{_detail(tuple(how))}"
 
 
 def _batch(action: Batch[Any]) -> str:
@@ -246,7 +260,7 @@ def _batch(action: Batch[Any]) -> str:
         return describe(action.actions[0])
     tally: dict[tuple[str, str, str], int] = {}
     for one in action.actions:
-        kind = one.kind if isinstance(one, Create) else _kind(getattr(one, "obj", None))
+        kind = getattr(one, "kind", None) or _kind(getattr(one, "obj", None))
         verb = _VERBS.get(type(one), "do")
         group = (verb, kind.name.lower(), kind.plural) if kind is not None else (verb, "action", "actions")
         tally[group] = tally.get(group, 0) + 1
@@ -265,9 +279,17 @@ _WORDS: dict[type, Callable[[Any], str]] = {
     ReadLive: lambda action: f"read {_what(action.obj)}",
     Ask: lambda action: f"ask {action.kind.name.lower()}",
     Load: lambda action: f"load {action.path}",
+    Draw: lambda action: f"draw {action.bits} bits",
     Emit: _emit,
     Measure: lambda action: f"measure {action.metric} {action.value:g}",
     Batch: _batch,
+    Discover: lambda action: "discover",
+    Read: lambda action: f"read {_place(action)}",
+    Survey: lambda action: f"list {action.kind.resource} in {action.namespace}",
+    Remove: _remove,
+    RemoveAll: lambda action: f"delete all {action.kind.resource} in {action.namespace}",
+    Alter: lambda action: f"patch {_place(action)}{_detail(tuple(_paths(action.body)))}",
+    Replace: lambda action: f"update {_place(action)}{action.subresource and ' ' + action.subresource}",
 }
 
 _VERBS: dict[type, str] = {
@@ -281,9 +303,17 @@ _VERBS: dict[type, str] = {
     ReadLive: "read",
     Ask: "ask",
     Load: "load",
+    Draw: "draw",
     Emit: "emit",
     Measure: "measure",
     Batch: "do",
+    Discover: "discover",
+    Read: "read",
+    Survey: "list",
+    Remove: "delete",
+    RemoveAll: "delete all",
+    Alter: "patch",
+    Replace: "update",
 }
 
 _JOIN = " + "

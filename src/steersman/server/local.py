@@ -12,7 +12,9 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
+from steersman.api.discovery import Discovered
 from steersman.api.errors import NotFound
+from steersman.api.partial import metadata_only
 from steersman.api.scheme import Kind
 from steersman.client.api import Page, Unreadable, WatchEvent
 from steersman.server import listing, patching, problems, subresources, verbs
@@ -21,6 +23,7 @@ from steersman.server.apply.options import APPLY_YAML, check_patch
 from steersman.server.convert import FORMS, adopt, document
 from steersman.server.core import Server
 from steersman.server.deletion import Options
+from steersman.server.discovered import discovered
 from steersman.server.resources import Resource
 from steersman.server.selection import select
 from steersman.server.stream import Stream, turn
@@ -32,11 +35,14 @@ T = TypeVar("T")
 class LocalApi:
     """A client of a server in the same process."""
 
+    steady = True
+
     def __init__(self, server: Server, user: str = "system:admin", manager: str = "steersman") -> None:
         """``manager`` is who owns the fields that are written here, unless a request says otherwise."""
         self.server = server
         self.user = user
         self.manager = manager
+        self._discovered = (-1, Discovered())
 
     # -- reading ------------------------------------------------------------------------------
 
@@ -101,6 +107,13 @@ class LocalApi:
         return Stream(
             server.store, begin, shape=lambda: _shape(kind, server.registry.of(kind)), timeout=timeout_seconds
         )
+
+    async def discover(self) -> Discovered:
+        await turn()
+        generation = self.server.registry.generation
+        if self._discovered[0] != generation:
+            self._discovered = generation, discovered(self.server.registry)
+        return self._discovered[1]
 
     # -- writing ------------------------------------------------------------------------------
 
@@ -254,7 +267,7 @@ def _answer(kind: Kind[T], resource: Resource, obj: Any) -> T:
     if kind.type is dict:
         return document(resource.api_version, resource.kind, obj)  # type: ignore[return-value]
     form = FORMS.get(resource.type)
-    if form is not None:
+    if form is not None and not metadata_only(kind):
         return form.view(kind.type, resource.api_version, resource.kind, obj)  # type: ignore[no-any-return]
     return obj  # type: ignore[no-any-return]
 
@@ -262,7 +275,7 @@ def _answer(kind: Kind[T], resource: Resource, obj: Any) -> T:
 def _shape(kind: Kind[Any], resource: Resource) -> Callable[[Any], Any] | None:
     """What makes a stored object into what a client asks for; None where it is that already."""
     serve = resource.serve
-    if kind.type is not dict and resource.type not in FORMS:
+    if kind.type is not dict and (resource.type not in FORMS or metadata_only(kind)):
         return serve
 
     def shape(obj: Any) -> Any:

@@ -65,6 +65,8 @@ class Registry:
         self._rows = {(row.group, row.version, row.plural): row for row in resources()}
         self._resources: dict[tuple[str, str, str], Resource] = {}
         self._kinds: dict[Kind[Any], Resource] = {}
+        self.generation = 0
+        """Counts what was added and removed, so that nobody need compare what is served."""
 
     def of(self, kind: Kind[Any]) -> Resource:
         """The resource a client means by a kind. Raises `NotFound` where none is served."""
@@ -92,11 +94,17 @@ class Registry:
         """Serve one more resource, or one in place of another."""
         self._resources[resource.group, resource.version, resource.plural] = resource
         self._kinds.clear()
+        self.generation += 1
 
     def remove(self, resource: Resource) -> None:
         """Serve a resource no more that was added."""
         self._resources.pop((resource.group, resource.version, resource.plural), None)
         self._kinds.clear()
+        self.generation += 1
+
+    def added(self) -> tuple[Resource, ...]:
+        """What is served beyond what was there from the beginning."""
+        return tuple(resource for key, resource in self._resources.items() if key not in self._rows)
 
     def built_in(self, group: str, plural: str) -> bool:
         """Whether a resource is there from the beginning, in whichever version."""

@@ -30,6 +30,7 @@ import msgspec
 from msgspec.structs import replace
 
 from steersman.api import patch
+from steersman.api.discovery import Discovered
 from steersman.api.errors import ApiError
 from steersman.api.generated import load
 from steersman.api.kinds import Object, ObjectMeta, Struct
@@ -40,6 +41,7 @@ from steersman.intent.actions import (
     Batch,
     Create,
     Done,
+    Draw,
     Failed,
     Outcome,
     Patch,
@@ -50,6 +52,7 @@ from steersman.intent.actions import (
     UpdateStatus,
 )
 from steersman.intent.controller import Controller
+from steersman.intent.live import Discover, Replace, Survey
 from steersman.intent.verdict import Verdict
 from steersman.runtime.store import Store
 
@@ -199,6 +202,8 @@ class _Server:
                 return self._bumped(_read(kind, _patched(kind, document, change, type_)))
             case Update(obj):
                 return self._bumped(obj)
+            case Draw(bits):
+                return self._version % (1 << bits)
             case Amend(obj, change):
                 kind = kind_of(obj)
                 document = msgspec.json.decode(encode(kind, obj))
@@ -206,6 +211,12 @@ class _Server:
                 return self._bumped(_read(kind, document))
             case ReadLive(obj):
                 return obj
+            case Discover():
+                return Discovered()
+            case Survey():
+                return []
+            case Replace(body=body):
+                return dict(body)
         return None
 
     def _created(self, action: Create[Any]) -> Any:

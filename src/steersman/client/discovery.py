@@ -1,0 +1,116 @@
+"""Discovery over a socket: the aggregated document where a server has it, the many small ones where not.
+
+A failure of the whole is raised; of a part (an aggregated API whose server is away) it is part of the
+answer. Neither ever looks like "not there".
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Protocol, TypeAlias
+
+from steersman.api.discovery import Discovered, Missing, Resource, joined
+from steersman.api.errors import ApiError, ServerError
+
+Document: TypeAlias = Mapping[str, Any]
+
+LIST = "APIGroupDiscoveryList"
+ACCEPT = ",".join(
+    (
+        f"application/json;g=apidiscovery.k8s.io;v=v2;as={LIST}",
+        f"application/json;g=apidiscovery.k8s.io;v=v2beta1;as={LIST}",
+        "application/json",
+    )
+)
+
+
+class Documents(Protocol):
+    """Reads what is no resource."""
+
+    async def __call__(self, path: str, *, accept: str = ...) -> dict[str, Any]: ...
+
+
+async def discover(document: Documents) -> Discovered:
+    """What the server serves. Raises `ApiError` where it does not say."""
+    roots = await asyncio.gather(*(document(path, accept=ACCEPT) for path in ("/api", "/apis")))
+    parts = [
+        aggregated(root) if root.get("kind") == LIST else await _legacy(document, root) for root in roots
+    ]
+    return joined(parts)
+
+
+# -- one document ---------------------------------------------------------------------------------
+
+
+def aggregated(document: Document) -> Discovered:
+    """What an aggregated document says. A version it calls stale counts as not learned."""
+    found: list[Resource] = []
+    failed: list[Missing] = []
+    for group in _each(document, "items"):
+        name = str((group.get("metadata") or {}).get("name") or "")
+        for version in _each(group, "versions"):
+            label = str(version.get("version") or "")
+            if version.get("freshness") == "Stale":
+                missing = f"{name}/{label}" if name else label
+                failed.append(Missing(missing, f"stale GroupVersion discovery: {missing}"))
+                continue
+            found.extend(_aggregated_resources(name, label, version))
+    return Discovered(tuple(found), tuple(failed))
+
+
+def _aggregated_resources(group: str, version: str, document: Document) -> Iterator[Resource]:
+    for entry in _each(document, "resources"):
+        kind = str((entry.get("responseKind") or {}).get("kind") or "")
+        # Without a kind it is but the parent of a subresource.
+        if kind:
+            name, verbs = str(entry.get("resource") or ""), tuple(entry.get("verbs") or ())
+            yield Resource(group, version, kind, name, entry.get("scope") == "Namespaced", verbs)
+
+
+# -- many documents -------------------------------------------------------------------------------
+
+
+async def _legacy(document: Documents, root: Document) -> Discovered:
+    versions = list(group_versions(root))
+    known = [name for name in versions if name.count("/") <= 1]
+    malformed = tuple(name for name in versions if name.count("/") > 1)
+    answers = await asyncio.gather(*(_resources(document, name) for name in known))
+    return joined((*answers, Discovered(malformed=malformed)))
+
+
+def group_versions(root: Document) -> Iterator[str]:
+    """The group-versions of ``/api`` or ``/apis``; of each group the preferred one first."""
+    if root.get("kind") == "APIVersions":
+        yield from map(str, root.get("versions") or ())
+        return
+    if root.get("kind") != "APIGroupList":
+        raise ServerError(f"this is no discovery document: {str(root.get('kind'))[:40]!r}")
+    for group in _each(root, "groups"):
+        best = str((group.get("preferredVersion") or {}).get("groupVersion") or "")
+        names = [str(version.get("groupVersion") or "") for version in _each(group, "versions")]
+        yield from sorted(names, key=lambda name: name != best)
+
+
+async def _resources(document: Documents, group_version: str) -> Discovered:
+    path = f"/apis/{group_version}" if "/" in group_version else f"/api/{group_version}"
+    try:
+        answer = await document(path, accept="application/json")
+    except ApiError as error:
+        return Discovered(failed=(Missing(group_version, error.message),))
+    return Discovered(tuple(legacy_resources(group_version, answer)))
+
+
+def legacy_resources(group_version: str, document: Document) -> Iterator[Resource]:
+    """The resources of one group-version, without what is below them."""
+    group, _, version = group_version.rpartition("/")
+    for entry in _each(document, "resources"):
+        name = str(entry.get("name") or "")
+        if name and "/" not in name:
+            verbs = tuple(entry.get("verbs") or ())
+            kind = str(entry.get("kind") or "")
+            yield Resource(group, version, kind, name, bool(entry.get("namespaced")), verbs)
+
+
+def _each(document: Document, field: str) -> Iterable[Document]:
+    return [item for item in document.get(field) or () if isinstance(item, Mapping)]

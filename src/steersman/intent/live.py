@@ -1,0 +1,84 @@
+"""Actions on objects by where they are, and not by a copy of them: for resources without a type of their own.
+
+All of them go to the server itself, past any cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from steersman.api.discovery import Discovered
+from steersman.api.scheme import Kind
+from steersman.intent.actions import Action, PatchType, Propagation, Write
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Discover(Action[Discovered]):
+    """What the server serves now. Raises where it does not say; says which parts it could not learn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Read(Action[T]):
+    """One object as it is now. Raises `NotFound` when there is none of that name."""
+
+    kind: Kind[T]
+    namespace: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Survey(Action[list[T]]):
+    """All objects of a kind in a namespace as they are now; at most ``limit`` of them, where there is one."""
+
+    kind: Kind[T]
+    namespace: str
+    limit: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Remove(Write[None]):
+    """Delete the object of that name, where it is the one that is meant."""
+
+    kind: Kind[Any]
+    namespace: str
+    name: str
+    uid: str = ""
+    """Only where this is its uid."""
+    version: str = ""
+    """Only where this is its resourceVersion, so that a change nobody looked at is never deleted."""
+    propagation: Propagation | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveAll(Write[None]):
+    """Delete all objects of a kind in a namespace, in one request."""
+
+    kind: Kind[Any]
+    namespace: str
+    propagation: Propagation | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Alter(Write[T]):
+    """Change some fields of the object of that name; answers with what it is then."""
+
+    kind: Kind[T]
+    namespace: str
+    name: str
+    body: Mapping[str, Any]
+    type: PatchType = PatchType.MERGE
+
+
+@dataclass(frozen=True, slots=True)
+class Replace(Write[dict[str, Any]]):
+    """Put a whole document in the place of the object of that name, or of a subresource of it."""
+
+    kind: Kind[Any]
+    namespace: str
+    name: str
+    body: Mapping[str, Any]
+    subresource: str = ""
