@@ -13,6 +13,7 @@ from steersman.controllers import (
     serviceaccount,
     ttlafterfinished,
 )
+from steersman.controllers.certificates import approving, cleaning, signing
 from steersman.intent.controller import Controller
 
 CONTROLLERS: tuple[Controller[Any], ...] = (
@@ -21,6 +22,10 @@ CONTROLLERS: tuple[Controller[Any], ...] = (
     clusterroleaggregation.controller,
     bootstrap.signer,
     bootstrap.cleaner,
+    approving.controller,
+    signing.controller,
+    cleaning.controller,
+    cleaning.pods,
     deployment.controller,
     replicaset.replicaset,
     replicaset.replicationcontroller,

@@ -16,6 +16,10 @@ from steersman.intent.gates import GATES
 T = TypeVar("T")
 
 
+class Misconfigured(Exception):
+    """Settings that cannot be, or contradict each other. The message is one line and names the flags."""
+
+
 @dataclass(frozen=True, slots=True)
 class Flag(Generic[T]):
     """A value the command line may set. Durations are seconds."""

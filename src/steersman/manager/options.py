@@ -9,6 +9,7 @@ from typing import Any
 
 from steersman.controllers import CONTROLLERS
 from steersman.intent.controller import Controller, Flag, Settings
+from steersman.intent.settings import Misconfigured
 from steersman.manager.flags import (
     BOOL,
     DURATION,
@@ -168,8 +169,14 @@ def read(argv: Sequence[str]) -> Options:
         retry_period=values["leader-elect-retry-period"],
     )
     settings = Settings(flags={flag.name: values[flag.name] for c in CONTROLLERS for flag in c.flags})
+    controllers = select(values["controllers"])
+    try:
+        for controller in controllers:
+            controller.configured(settings)
+    except Misconfigured as error:
+        raise UsageError(str(error)) from None
     return Options(
-        controllers=select(values["controllers"]),
+        controllers=controllers,
         settings=settings,
         workers={name: values[name] for name in workers},
         kubeconfig=values["kubeconfig"],

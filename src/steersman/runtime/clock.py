@@ -30,7 +30,7 @@ class LiveClock:
     """The machine's time; monotonic is the running loop's, so it agrees with its timers."""
 
     def __init__(self) -> None:
-        self.random = random.Random()
+        self.random: random.Random = random.SystemRandom()  # serial numbers are drawn from it
 
     def now(self) -> datetime:
         return datetime.now(UTC)

@@ -1,0 +1,52 @@
+"""Certificate requests and trust bundles, as the controllers read them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from steersman.api.kinds import EMPTY, Condition, Object, Struct
+from steersman.api.scheme import Kind, register
+
+GROUP = "certificates.k8s.io"
+
+
+class CertificateSigningRequestSpec(Struct, frozen=True):
+    request: str = ""
+    """PEM in base64, as on the wire."""
+    signerName: str = ""
+    expirationSeconds: int | None = None
+    usages: tuple[str, ...] = ()
+    username: str = ""
+    uid: str = ""
+    groups: tuple[str, ...] = ()
+    extra: Mapping[str, tuple[str, ...]] = EMPTY
+
+
+class CertificateSigningRequestStatus(Struct, frozen=True):
+    conditions: tuple[Condition, ...] = ()
+    certificate: str = ""
+    """PEM in base64; empty until it is issued."""
+
+
+class CertificateSigningRequest(Object, frozen=True):
+    spec: CertificateSigningRequestSpec = CertificateSigningRequestSpec()
+    status: CertificateSigningRequestStatus = CertificateSigningRequestStatus()
+
+
+class PodCertificateRequest(Object, frozen=True):
+    pass
+
+
+CERTIFICATESIGNINGREQUESTS = register(
+    Kind(
+        GROUP,
+        "v1",
+        "CertificateSigningRequest",
+        "certificatesigningrequests",
+        False,
+        CertificateSigningRequest,
+    )
+)
+PODCERTIFICATEREQUESTS = register(
+    Kind(GROUP, "v1beta1", "PodCertificateRequest", "podcertificaterequests", True, PodCertificateRequest)
+)

@@ -1,0 +1,214 @@
+"""A certificate authority: turns a request into a certificate, and gives nothing away that was not asked about.
+
+Extensions of a request are not taken over, only its names and its key: a request cannot ask to become an
+authority. The usages come from the API object, where they were checked and approved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes
+    from cryptography.hazmat.primitives.asymmetric.types import CertificateIssuerPrivateKeyTypes
+
+BACKDATE = timedelta(minutes=5)
+"""So that a certificate is valid on a machine whose clock is a little behind."""
+SHORT = timedelta(hours=8)
+"""A certificate that lives less than this gets all of its life despite the backdating."""
+SHORTEST = timedelta(minutes=10)
+
+KEY_USAGES = {
+    "signing": "digital_signature",
+    "digital signature": "digital_signature",
+    "content commitment": "content_commitment",
+    "key encipherment": "key_encipherment",
+    "key agreement": "key_agreement",
+    "data encipherment": "data_encipherment",
+    "cert sign": "key_cert_sign",
+    "crl sign": "crl_sign",
+    "encipher only": "encipher_only",
+    "decipher only": "decipher_only",
+}
+EXTENDED_USAGES = {
+    "any": "2.5.29.37.0",
+    "server auth": "1.3.6.1.5.5.7.3.1",
+    "client auth": "1.3.6.1.5.5.7.3.2",
+    "code signing": "1.3.6.1.5.5.7.3.3",
+    "email protection": "1.3.6.1.5.5.7.3.4",
+    "s/mime": "1.3.6.1.5.5.7.3.4",
+    "ipsec end system": "1.3.6.1.5.5.7.3.5",
+    "ipsec tunnel": "1.3.6.1.5.5.7.3.6",
+    "ipsec user": "1.3.6.1.5.5.7.3.7",
+    "timestamping": "1.3.6.1.5.5.7.3.8",
+    "ocsp signing": "1.3.6.1.5.5.7.3.9",
+    "microsoft sgc": "1.3.6.1.4.1.311.10.3.3",
+    "netscape sgc": "2.16.840.1.113730.4.1",
+}
+
+
+class Refusal(Exception):
+    """This authority does not sign this. The message never quotes a key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Authority:
+    """A certificate and its key."""
+
+    certificate: x509.Certificate
+    key: CertificateIssuerPrivateKeyTypes
+
+
+def load(cert: bytes, key: bytes) -> Authority:
+    """An authority from PEM. Raises `Refusal` where that is not one certificate and its key."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    try:
+        found = x509.load_pem_x509_certificates(cert)
+    except ValueError:
+        raise Refusal("the CA certificate cannot be read") from None
+    if len(found) != 1:
+        raise Refusal(f"expected 1 CA certificate, found {len(found)}")
+    try:
+        private = load_pem_private_key(key, None)
+    except (ValueError, TypeError):
+        raise Refusal("the CA key cannot be read") from None
+    if not isinstance(private, rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey):
+        raise Refusal("the CA key is of a kind that cannot sign certificates")
+    if private.public_key() != found[0].public_key():
+        raise Refusal("the CA key does not belong to the CA certificate")
+    return Authority(found[0], private)
+
+
+def lifetime(most: timedelta, wanted: int | None) -> timedelta:
+    """How long a certificate lives: what was asked for, within bounds."""
+    if wanted is None:
+        return most
+    asked = timedelta(seconds=wanted)
+    return most if asked > most else max(asked, SHORTEST)
+
+
+def span(now: datetime, ttl: timedelta, end: datetime) -> tuple[datetime, datetime]:
+    """From when until when. Never longer than the authority itself, which ends at ``end``."""
+    begin = now - BACKDATE
+    until = min(now + ttl if ttl < SHORT else now + ttl - BACKDATE, end)
+    if begin >= end:
+        raise Refusal(f"the signer has expired: NotAfter={end}")
+    if now >= end:
+        raise Refusal(f"refusing to sign a certificate that expired in the past: NotAfter={end}")
+    return begin, until
+
+
+def sign(
+    authority: Authority,
+    request: x509.CertificateSigningRequest,
+    usages: Collection[str],
+    *,
+    serial: int,
+    now: datetime,
+    ttl: timedelta,
+) -> bytes:
+    """The certificate in PEM. Raises `Refusal`."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives.serialization import Encoding
+
+    unknown = [usage for usage in usages if usage not in KEY_USAGES and usage not in EXTENDED_USAGES]
+    if unknown:
+        raise Refusal(f"unrecognized usage values: {unknown}")
+    if not request.is_signature_valid:
+        raise Refusal("unable to verify certificate request signature")
+    begin, until = span(now, ttl, authority.certificate.not_valid_after_utc)
+    builder = (
+        x509.CertificateBuilder()
+        .serial_number(serial)
+        .subject_name(_subject(request))
+        .issuer_name(authority.certificate.subject)
+        .public_key(request.public_key())
+        .not_valid_before(begin.replace(microsecond=0))
+        .not_valid_after(until.replace(microsecond=0))
+    )
+    for extension, critical in _extensions(authority, request, usages):
+        builder = builder.add_extension(extension, critical)
+    certificate = builder.sign(authority.key, _hash(authority.key))
+    return certificate.public_bytes(Encoding.PEM)
+
+
+def _subject(request: x509.CertificateSigningRequest) -> x509.Name:
+    """The parts of a name that Go knows, in its order: whatever else a request put in is left out."""
+    from cryptography import x509
+    from cryptography.x509.oid import NameOID
+
+    several = (
+        NameOID.COUNTRY_NAME,
+        NameOID.ORGANIZATION_NAME,
+        NameOID.ORGANIZATIONAL_UNIT_NAME,
+        NameOID.LOCALITY_NAME,
+        NameOID.STATE_OR_PROVINCE_NAME,
+        NameOID.STREET_ADDRESS,
+        NameOID.POSTAL_CODE,
+    )
+    rdns = []
+    for oid in several:
+        if found := dict.fromkeys(request.subject.get_attributes_for_oid(oid)):
+            rdns.append(x509.RelativeDistinguishedName(list(found)))
+    for oid in (NameOID.COMMON_NAME, NameOID.SERIAL_NUMBER):
+        if last := request.subject.get_attributes_for_oid(oid)[-1:]:
+            rdns.append(x509.RelativeDistinguishedName(last))
+    return x509.Name(rdns)
+
+
+def _extensions(
+    authority: Authority, request: x509.CertificateSigningRequest, usages: Collection[str]
+) -> Iterator[tuple[x509.ExtensionType, bool]]:
+    from cryptography import x509
+
+    flags = dict.fromkeys(dict.fromkeys(KEY_USAGES.values()), False)
+    flags |= {KEY_USAGES[usage]: True for usage in usages if usage in KEY_USAGES}
+    if not flags["key_agreement"]:
+        # Only with key agreement do these two mean anything, and only then can they be said.
+        flags["encipher_only"] = flags["decipher_only"] = False
+    if any(flags.values()):
+        yield x509.KeyUsage(**flags), True
+    extended = sorted({EXTENDED_USAGES[usage] for usage in usages if usage in EXTENDED_USAGES})
+    if extended:
+        yield x509.ExtendedKeyUsage(map(x509.ObjectIdentifier, extended)), False
+    yield x509.BasicConstraints(ca=False, path_length=None), True
+    try:
+        parent = authority.certificate.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
+        yield x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(parent), False
+    except x509.ExtensionNotFound:
+        pass
+    names = _names(request)
+    if names:
+        yield x509.SubjectAlternativeName(names), not list(_subject(request))
+
+
+def _names(request: x509.CertificateSigningRequest) -> list[Any]:
+    from cryptography import x509
+
+    try:
+        asked = request.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return []
+    forwarded = (x509.DNSName, x509.RFC822Name, x509.IPAddress, x509.UniformResourceIdentifier)
+    return [name for kind in forwarded for name in asked if isinstance(name, kind)]
+
+
+def _hash(key: object) -> hashes.SHA256 | hashes.SHA384 | hashes.SHA512 | None:
+    """What to sign with, by the strength of the key."""
+    from cryptography.hazmat.primitives import hashes
+    from cryptography.hazmat.primitives.asymmetric import ec, ed25519
+
+    if isinstance(key, ed25519.Ed25519PrivateKey):
+        return None
+    if isinstance(key, ec.EllipticCurvePrivateKey) and key.curve.key_size > 384:
+        return hashes.SHA512()
+    if isinstance(key, ec.EllipticCurvePrivateKey) and key.curve.key_size > 256:
+        return hashes.SHA384()
+    return hashes.SHA256()
