@@ -1,0 +1,21 @@
+"""A whole cluster in a test: ``from steersman.testing import Cluster``, or the fixture ``cluster`` of the plugin.
+
+What is named here is loaded when it is first used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from steersman.testing.cluster import Cluster, Entry, Manager, Node, Unmet
+
+__all__ = ["Cluster", "Entry", "Manager", "Node", "Unmet"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        from steersman.testing import cluster
+
+        return getattr(cluster, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

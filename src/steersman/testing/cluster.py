@@ -17,72 +17,48 @@ from __future__ import annotations
 
 import asyncio
 import builtins
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, TypeVar, overload
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
-from steersman.api.errors import NotFound, TooManyRequests
+from steersman.api.errors import NotFound
 from steersman.api.scheme import Key, Kind
 from steersman.client.api import Api
 from steersman.controllers import CONTROLLERS
 from steersman.intent.controller import Controller
-from steersman.server import admission
 from steersman.server.apply.options import APPLY_YAML
 from steersman.server.local import LocalApi
-from steersman.sim.kubelet import Kubelets, Settings, Shape
-from steersman.sim.scheduler import Scheduler
+from steersman.sim.kubelet import Settings, Shape
 from steersman.sim.world import START, World
-from steersman.testing import nouns
+from steersman.testing import credentials, nouns
 from steersman.testing.chronicle import Chronicle, Entry
-from steersman.testing.process import Fault, Manager
-from steersman.testing.wording import unmet
+from steersman.testing.fate import Node
+from steersman.testing.live import LiveWorld
+from steersman.testing.plan import Plan, plan, template
+from steersman.testing.process import Manager
+from steersman.testing.waiting import Unmet, Wait
+
+if TYPE_CHECKING:
+    from steersman.sim.faults.fault import Fault
+    from steersman.sim.faults.stage import Stage
+    from steersman.testing.serving import Serving
+
+__all__ = ["AioCluster", "Cluster", "Entry", "Manager", "Node", "Unmet"]
 
 T = TypeVar("T")
 
 YOU = "you"
 """Who a test is to the server."""
 PATIENCE = 3600.0
-"""How long `Cluster.wait_until` waits, in seconds."""
+"""How long `Cluster.wait_until` waits, in seconds of the cluster."""
+LIVE_PATIENCE = 60.0
+"""The same where real time passes, in seconds of the wall."""
+GLANCE = 0.05
+"""Seconds of the wall after which a predicate is asked again, since it may be about things outside."""
 STRATEGIC = "application/strategic-merge-patch+json"
 MERGE = "application/merge-patch+json"
 JSON = "application/json-patch+json"
-NEEDED_BY = {
-    "ServiceAccount": "serviceaccount-controller",
-    "TaintNodesByCondition": "node-lifecycle-controller",
-}
-"""Admission plugins that need a controller beside them."""
-UNWATCHED = 0.0
-WATCHED = 40.0
-"""Seconds between heartbeats, when somebody looks at them: as many as change nothing."""
-
-
-class Unmet(AssertionError):
-    """What was waited for did not come about."""
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What a cluster is made of."""
-
-    nodes: tuple[str, ...]
-    controllers: tuple[Controller[Any], ...]
-    shuffle: bool
-    journal: bool
-    start: datetime
-    settings: Settings
-    shape: Shape
-
-    @property
-    def key(self) -> tuple[object, ...]:
-        """Clusters with the same key begin the same way. Controllers are told apart by identity."""
-        ids = tuple(id(each) for each in self.controllers)
-        return self.nodes, ids, self.shuffle, self.journal, self.start, self.settings, repr(self.shape)
-
-    @property
-    def plugins(self) -> admission.Plugins:
-        there = {controller.name for controller in self.controllers}
-        return admission.default().without(*(name for name, by in NEEDED_BY.items() if by not in there))
 
 
 class Cluster:
@@ -92,58 +68,82 @@ class Cluster:
         self,
         seed: int = 0,
         *,
-        nodes: int | Sequence[str] = 3,
-        controllers: Iterable[Controller[Any]] = CONTROLLERS,
-        faults: Iterable[Fault] = (),
+        nodes: int | Iterable[str] = 3,
+        controllers: Iterable[Controller[Any] | str] = CONTROLLERS,
+        faults: Sequence[Fault] = (),
         shuffle: bool = False,
         journal: bool = False,
         start: datetime = START,
+        flags: Mapping[str, Any] | None = None,
+        gates: Mapping[str, bool] | None = None,
         settings: Settings | None = None,
         shape: Shape = Shape(),
     ) -> None:
-        """``nodes`` is how many there are, or their names. ``faults`` stand between the controllers and the
-        server. ``shuffle`` runs what is ready in an order drawn from the seed. ``journal`` has
-        ``world.journal`` keep a line for each write. ``settings`` is how kubelets take their time, ``shape``
-        what nodes are like.
+        """``nodes`` is how many there are, or their names; ``controllers`` those that run, or their names.
+        ``faults`` stand between them and the server. ``shuffle`` runs what is ready in an order drawn from
+        the seed. ``journal`` has ``world.journal`` keep a line for each write. ``flags`` and ``gates`` are
+        those of kube-controller-manager. ``settings`` is how kubelets take their time, ``shape`` what nodes
+        are like.
         """
-        names = tuple(f"node-{n}" for n in range(1, nodes + 1)) if isinstance(nodes, int) else tuple(nodes)
-        chosen = tuple(controllers)
-        if settings is None:
-            watched = any(each.name == "node-lifecycle-controller" for each in chosen)
-            settings = Settings(start_delay=1.0, lease_interval=WATCHED if watched else UNWATCHED)
-        plan = Plan(names, chosen, shuffle, journal, start, settings, shape)
-        self._begin(plan, _template(plan).fork(seed), tuple(faults), None)
+        made = plan(
+            nodes,
+            controllers,
+            flags=flags,
+            gates=gates,
+            shuffle=shuffle,
+            journal=journal,
+            start=start,
+            settings=settings,
+            shape=shape,
+        )
+        self._begin(made, template(made).fork(seed), tuple(faults), None)
 
-    def _begin(self, plan: Plan, world: World, faults: tuple[Fault, ...], before: Chronicle | None) -> None:
-        self.world = world
-        self.plan = plan
+    def _begin(self, made: Plan, world: World, faults: tuple[Fault, ...], before: Chronicle | None) -> None:
+        self.plan = made
         self.aio = AioCluster(self)
-        self._faults = faults
+        self._place: World | LiveWorld = world
+        self._serving: Serving | None = None
+        self._stage = self._arm(world, faults)
         self._chronicle = Chronicle(world.server, before)
         self._others: builtins.list[Manager] = []
         self._forks: builtins.list[Cluster] = []
         self._reads: dict[tuple[str, Key], Any] = {}
         self._api = LocalApi(world.server, YOU, manager="kubectl")
-        self._manager = self._start(plan.controllers, "manager")
-        _people(world, plan)
-        world.run(_instant(world))
+        self._manager = self._start(made.configured(world.server), "manager")
+        made.people(world, world)
+        # All that takes no time: caches are filled.
+        world.run(world.loop.idle())
+
+    def _arm(self, world: World, faults: tuple[Fault, ...]) -> Stage | None:
+        if not faults:
+            return None
+        from steersman.sim.faults.stage import Stage
+
+        return Stage(world, faults, _Managers(self))
 
     # -- who is there -------------------------------------------------------------------------
 
     @property
+    def world(self) -> World:
+        """The world under virtual time. There is none any more once the cluster is served."""
+        if isinstance(self._place, World):
+            return self._place
+        raise RuntimeError("this cluster is served to clients outside, and so in real time: it has no world")
+
+    @property
     def seed(self) -> int:
         """What all chance comes from."""
-        return self.world.seed
+        return self._place.seed
 
     @property
     def now(self) -> datetime:
         """The cluster's time."""
-        return self.world.now()
+        return self._place.now()
 
     @property
     def client(self) -> Api:
-        """The ten verbs, for coroutines of one's own in the same time."""
-        return LocalApi(self.world.server, YOU)
+        """The ten verbs, for coroutines of one's own that run in the cluster."""
+        return LocalApi(self._place.server, YOU)
 
     @property
     def manager(self) -> Manager:
@@ -151,17 +151,28 @@ class Cluster:
         return self._manager
 
     def _start(self, controllers: Sequence[Controller[Any]], name: str) -> Manager:
-        return Manager(controllers, self.world, self.world, self._chronicle, faults=self._faults, name=name)
+        place, stage = self._place, self._stage
+        return Manager(
+            controllers,
+            place,
+            place if stage is None else stage.clock(place),
+            self._chronicle,
+            through=(lambda api: api) if stage is None else stage.api,
+            files=credentials.read if self._serving is None else self._serving.read,
+            name=name,
+        )
 
     def crash_manager(self) -> None:
         """The manager dies at once: what it has not written yet, it never will."""
         self._manager.crash()
+        if self._stage is not None:
+            self._stage.died()
 
     def start_manager(self) -> None:
         """A new manager, which has to read all it knows. The old one is gone, if there was one."""
         if self._manager.alive:
             raise RuntimeError("there is a manager already: crash_manager() first, or restart_manager()")
-        self._manager = self._start(self.plan.controllers, "manager")
+        self._manager = self._start(self.plan.configured(self._place.server), "manager")
 
     def restart_manager(self) -> None:
         """The manager dies, and the next one takes over."""
@@ -176,7 +187,7 @@ class Cluster:
 
     def spawn(self, coroutine: Coroutine[Any, Any, T], *, name: str | None = None) -> asyncio.Task[T]:
         """Start something that goes on whenever time passes. If it fails, so does the test."""
-        return self.world.spawn(coroutine, name=name)
+        return self._place.spawn(coroutine, name=name)
 
     def node(self, name: str) -> Node:
         """One of the nodes, to play fate with."""
@@ -188,7 +199,8 @@ class Cluster:
         All processes start anew there, as after a restart. What was spawned is not there.
         """
         fork = Cluster.__new__(Cluster)
-        fork._begin(self.plan, self.world.fork(seed), self._faults, self._chronicle)
+        faults = () if self._stage is None else tuple(self._stage.faults)
+        fork._begin(self.plan, self.world.fork(seed), faults, self._chronicle)
         if not self._manager.alive:
             fork.crash_manager()
         for other in self._others:
@@ -196,6 +208,44 @@ class Cluster:
                 fork.run_controller(*other.controllers)
         self._forks.append(fork)
         return fork
+
+    # -- for clients outside ------------------------------------------------------------------
+
+    @property
+    def url(self) -> str:
+        """Where clients reach the API server over HTTPS. See `serve`."""
+        return self.serve()
+
+    @property
+    def kubeconfig(self) -> Path:
+        """A kubeconfig of an administrator, for clients in other processes. See `serve`."""
+        self.serve()
+        assert self._serving is not None
+        return self._serving.kubeconfig
+
+    def serve(self, speed: float = 1.0) -> str:
+        """Listen on loopback, and answer with the URL. From now on real time passes, or ``speed`` times that.
+
+        Time moves on to the wall's, and all processes start anew; what was spawned is gone. `advance` and
+        `wait_until` go on to work. Clients outside live in their own time.
+        """
+        from steersman.testing.serving import Serving
+
+        if self._serving is None:
+            self._serving = serving = Serving(self.world, speed, self.plan)
+            self.world.close()
+            place = self._place = serving.place
+            self._stage = None
+            self._chronicle = serving.call(lambda: Chronicle(place.server, self._chronicle))
+            self._api = LocalApi(place.server, YOU, manager="kubectl")
+            alive = self._manager.alive
+            self._manager = self._start(self.plan.configured(place.server) if alive else (), "manager")
+            self._manager.alive = alive
+            self._others = [
+                self._start(other.controllers, other.name) for other in self._others if other.alive
+            ]
+            self.plan.people(place, place)
+        return self._serving.url
 
     # -- reading ------------------------------------------------------------------------------
 
@@ -205,8 +255,8 @@ class Cluster:
     def get(self, kind: str, name: str, namespace: str = "default") -> Any: ...
     def get(self, kind: object, name: str, namespace: str = "default") -> Any:
         """One object: ``get("deploy", "web")``. Raises `NotFound`."""
-        found = self._kind(kind)
-        obj = _now(self._api.get(found, namespace, name))
+        found = self.kind(kind)
+        obj = self._ask(self._api.get(found, namespace, name))
         self._reads[found.resource, _key(obj)] = obj
         return obj
 
@@ -218,8 +268,8 @@ class Cluster:
     def list(self, kind: str, namespace: str | None = None, selector: str = "") -> builtins.list[Any]: ...
     def list(self, kind: object, namespace: str | None = None, selector: str = "") -> builtins.list[Any]:
         """Objects of a namespace, or of all: ``list("pods", selector="app=web")``."""
-        found = self._kind(kind)
-        items = _now(self._api.list(found, namespace or "", label_selector=selector)).items
+        found = self.kind(kind)
+        items = self._ask(self._api.list(found, namespace or "", label_selector=selector)).items
         self._reads.update({(found.resource, _key(obj)): obj for obj in items})
         return items
 
@@ -232,7 +282,7 @@ class Cluster:
 
     def events(self, of: object = None, name: str = "", namespace: str = "default") -> builtins.list[Any]:
         """The events about an object, or of the whole cluster, oldest first. They last an hour."""
-        found: builtins.list[Any] = _now(self._api.list(self._kind("events"), "")).items
+        found: builtins.list[Any] = self._ask(self._api.list(self.kind("events"), "")).items
         found.sort(key=lambda event: int(event.metadata.resourceVersion))
         if of is None:
             return found
@@ -244,14 +294,15 @@ class Cluster:
             if (event.involvedObject.kind, event.involvedObject.namespace, event.involvedObject.name) == names
         ]
 
-    def _kind(self, said: object) -> Kind[Any]:
-        return nouns.kind(self.world.server, said)
+    def kind(self, said: object) -> Kind[Any]:
+        """The kind somebody means by ``deploy``, ``deployments.apps``, a struct type … Raises `LookupError`."""
+        return nouns.kind(self._place.server, said)
 
     def _about(self, of: object, name: str, namespace: str) -> tuple[Kind[Any], Key]:
         if name:
-            kind = self._kind(of)
+            kind = self.kind(of)
             return kind, Key(namespace if kind.namespaced else "", name)
-        kind = nouns.kind_of_object(self.world.server, of)
+        kind = nouns.kind_of_object(self._place.server, of)
         return kind, _key(of)
 
     # -- writing ------------------------------------------------------------------------------
@@ -281,10 +332,10 @@ class Cluster:
     ) -> Any:
         """Change an object as kubectl would: a strategic merge for built-in kinds, a JSON merge for custom
         ones, a JSON patch where the body is a list."""
-        found = self._kind(kind)
+        found = self.kind(kind)
         content = JSON if isinstance(body, list | tuple) else MERGE if found.type is dict else STRATEGIC
         change = self._api.patch(found, namespace, name, body, content_type=content, subresource=subresource)
-        return _now(change)
+        return self._ask(change)
 
     def scale(self, kind: object, name: str, replicas: int, namespace: str = "default") -> None:
         """Set how many replicas there shall be."""
@@ -301,14 +352,14 @@ class Cluster:
     ) -> None:
         """Delete an object, or ``delete("Deployment", "web")``."""
         kind, key = self._about(of, name, namespace)
-        _now(self._api.delete(kind, key.namespace, key.name, propagation=propagation, grace=grace))
+        self._ask(self._api.delete(kind, key.namespace, key.name, propagation=propagation, grace=grace))
 
     def _each(self, what: object, do: Callable[[nouns.Document], Any]) -> Any:
-        made = [do(document) for document in nouns.documents(self.world.server, what)]
+        made = [do(document) for document in nouns.documents(self._place.server, what)]
         return made[0] if len(made) == 1 else made
 
     def _apply(self, document: nouns.Document, namespace: str, server_side: bool, manager: str) -> Any:
-        kind = nouns.kind_of_object(self.world.server, document)
+        kind = nouns.kind_of_object(self._place.server, document)
         where, name = nouns.address(kind, document, namespace)
         if not name:
             return self._create(document, namespace)
@@ -316,22 +367,27 @@ class Cluster:
             change = self._api.patch(
                 kind, where, name, document, content_type=APPLY_YAML, field_manager=manager, force=True
             )
-            return _now(change)
+            return self._ask(change)
         try:
-            return _now(self._api.update(kind, where, name, document))
+            return self._ask(self._api.update(kind, where, name, document))
         except NotFound:
             return self._create(document, namespace)
 
     def _create(self, document: nouns.Document, namespace: str) -> Any:
-        kind = nouns.kind_of_object(self.world.server, document)
+        kind = nouns.kind_of_object(self._place.server, document)
         where, _ = nouns.address(kind, document, namespace)
-        return _now(self._api.create(kind, where, document))
+        return self._ask(self._api.create(kind, where, document))
 
     # -- letting time pass --------------------------------------------------------------------
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine in the cluster to its end; time passes as it needs to."""
-        return self.world.run(coroutine)
+        if isinstance(self._place, World) and self._place.loop.is_running():
+            coroutine.close()
+            raise RuntimeError(
+                "in a coroutine time passes where it is awaited: await cluster.aio.advance(...)"
+            )
+        return self._place.run(coroutine)
 
     def advance(self, *, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0) -> None:
         """Let time pass, and everything happen that is due by then."""
@@ -339,59 +395,53 @@ class Cluster:
 
     def settle(self, horizon: float = 10.0, *, limit: float = 86_400.0) -> float:
         """Let time pass until nothing was written for ``horizon`` seconds; answers how much passed."""
-        return self.run(self.world.settle(horizon, limit=limit))
+        return self.run(self.aio.settle(horizon, limit=limit))
 
     def wait_until(self, predicate: Callable[[], T], timeout: float | None = None) -> T:
         """Let time pass until the predicate is true; answers what it said.
 
         It is asked after every write. What it raises counts as "not yet". Raises `Unmet`, with what it saw
-        last and who waits for what, once ``timeout`` seconds (an hour) have passed.
+        last and who waits for what, once ``timeout`` seconds have passed: by default an hour, or a minute
+        of the wall where real time passes.
         """
-        patience = PATIENCE if timeout is None else timeout
-        deadline = self.world.monotonic() + patience
+        wait = self._wait(predicate, timeout)
         while True:
-            asked = self._ask(predicate)
+            over, asked = wait.over, wait.ask()
             if asked.met:
-                return asked.said  # type: ignore[return-value]
-            if self.world.monotonic() >= deadline:
-                raise self._unmet(predicate, asked, patience) from asked.error
-            self.run(self._pulse(deadline, asked.writes))
+                return asked.said  # type: ignore[no-any-return]
+            if over:
+                raise wait.in_vain(asked)
+            self.run(wait.pulse(asked, self._due()))
+            if wait.over:
+                self.run(self._idle())
 
-    def _ask(self, predicate: Callable[[], object]) -> _Asked:
-        self._reads.clear()
-        writes = self._chronicle.writes
+    def _wait(self, predicate: Callable[[], object], timeout: float | None) -> Wait:
+        place = self._place
+        if timeout is None:
+            timeout = PATIENCE if isinstance(place, World) else LIVE_PATIENCE * place.speed
+        return Wait(predicate, place.loop, self._chronicle, timeout, self._reads)
+
+    def _due(self) -> float | None:
+        """When a predicate is asked again, even if nothing is written."""
+        place = self._place
+        if isinstance(place, World):
+            return place.loop.due()
+        return place.loop.time() + GLANCE * place.speed
+
+    async def _idle(self) -> None:
+        if isinstance(self._place, World):
+            await self._place.loop.idle()
+
+    def _ask(self, request: Coroutine[Any, Any, T]) -> T:
+        """What a request is answered with, at once: it waits for nothing but its turn."""
+        if self._serving is not None:
+            return self._place.run(request)
         try:
-            said = predicate()
-        except Exception as error:
-            return _Asked(None, writes, error)
-        return _Asked(said, writes)
-
-    def _unmet(self, predicate: Callable[[], object], asked: _Asked, patience: float) -> Unmet:
-        return Unmet(unmet(predicate, asked.said, asked.error, patience, self._reads, self._chronicle))
-
-    async def _pulse(self, deadline: float, writes: int) -> None:
-        """Let the world go on until there are more writes than these, or a timer goes off."""
-        loop = self.world.loop
-        if self._chronicle.writes != writes:
-            return  # somebody was faster than this coroutine
-        due = loop.due()
-        if due is None or due >= deadline:
-            due = deadline
-        waiter: asyncio.Future[None] = loop.create_future()
-
-        def wake() -> None:
-            if not waiter.done():
-                waiter.set_result(None)
-
-        self._chronicle.changed.append(wake)
-        timer = loop.call_at(due, wake)
-        try:
-            await waiter
-        finally:
-            timer.cancel()
-            self._chronicle.changed.remove(wake)
-        if loop.time() >= deadline:
-            await loop.idle()
+            while True:
+                request.send(None)
+        except StopIteration as done:
+            answer: T = done.value
+            return answer
 
     # -- the end ------------------------------------------------------------------------------
 
@@ -399,7 +449,9 @@ class Cluster:
         """End everything, here and in all forks."""
         for fork in self._forks:
             fork.close()
-        self.world.close()
+        if self._serving is not None:
+            self._serving.close()
+        self._place.close()
 
     def __enter__(self) -> Cluster:
         return self
@@ -418,153 +470,48 @@ class AioCluster:
         self, *, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0
     ) -> None:
         """Like `Cluster.advance`."""
-        await self._cluster.world.advance(((days * 24 + hours) * 60 + minutes) * 60 + seconds)
+        await self._cluster._place.advance(((days * 24 + hours) * 60 + minutes) * 60 + seconds)
 
     async def settle(self, horizon: float = 10.0, *, limit: float = 86_400.0) -> float:
         """Like `Cluster.settle`."""
-        return await self._cluster.world.settle(horizon, limit=limit)
+        return await self._cluster._place.settle(horizon, limit=limit)
 
     async def wait_until(self, predicate: Callable[[], T | Awaitable[T]], timeout: float | None = None) -> T:
         """Like `Cluster.wait_until`; the predicate may be a coroutine function."""
         cluster = self._cluster
-        patience = PATIENCE if timeout is None else timeout
-        deadline = cluster.world.monotonic() + patience
+        wait = cluster._wait(predicate, timeout)
         while True:
-            asked = cluster._ask(predicate)
-            if isinstance(asked.said, Awaitable):
-                try:
-                    asked = replace(asked, said=await asked.said)
-                except Exception as error:
-                    asked = replace(asked, said=None, error=error)
+            over, asked = wait.over, await wait.ask().awaited()
             if asked.met:
-                return asked.said  # type: ignore[return-value]
-            if cluster.world.monotonic() >= deadline:
-                raise cluster._unmet(predicate, asked, patience) from asked.error
-            await cluster._pulse(deadline, asked.writes)
+                return asked.said  # type: ignore[no-any-return]
+            if over:
+                raise wait.in_vain(asked)
+            await wait.pulse(asked, cluster._due())
+            if wait.over:
+                await cluster._idle()
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """What a predicate answered."""
+class _Managers:
+    """What faults do to the managers of a cluster."""
 
-    said: object
-    writes: int
-    """How many there had been when it was asked."""
-    error: Exception | None = None
-
-    @property
-    def met(self) -> bool:
-        return self.error is None and bool(self.said)
-
-
-class Node:
-    """A node of a cluster, to play fate with."""
-
-    def __init__(self, cluster: Cluster, name: str) -> None:
-        self.name = name
+    def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
 
-    def fail(self) -> None:
-        """It falls silent: no heartbeats, no news of its pods."""
-        self._note("failed")
+    def crash(self, down: float) -> None:
+        """The manager dies, and the next one starts after so many seconds."""
+        cluster = self._cluster
+        cluster._manager.crash()
+        cluster.world.loop.call_later(down, self._next)
 
-    def recover(self) -> None:
-        """It is heard of again."""
-        self._note(None)
+    def _next(self) -> None:
+        if not self._cluster._manager.alive:
+            self._cluster.start_manager()
 
-    def reboot(self) -> None:
-        """It goes down with all that runs on it, and comes back half a minute later."""
-        self._note("rebooting")
-
-    def cordon(self) -> None:
-        """No pod is placed on it from now on."""
-        self._cluster.patch("Node", self.name, {"spec": {"unschedulable": True}})
-
-    def uncordon(self) -> None:
-        """Pods are placed on it again."""
-        self._cluster.patch("Node", self.name, {"spec": {"unschedulable": None}})
-
-    def drain(self) -> None:
-        """Cordon it, and evict its pods as time passes: refused evictions are asked for again every 5 s."""
-        self.cordon()
-        self._cluster.spawn(self._drain(), name=f"drain {self.name}")
-
-    @property
-    def pods(self) -> list[Any]:
-        """What runs on it."""
-        return [pod for pod in self._cluster.list("pods") if pod.spec.nodeName == self.name]
-
-    def _note(self, state: str | None) -> None:
-        body = {"metadata": {"annotations": {"sim.steersman.dev/state": state}}}
-        self._cluster.patch("Node", self.name, body)
-
-    async def _drain(self) -> None:
-        client = self._cluster.client
-        kind = self._cluster._kind("pods")
-        while True:
-            left = [
-                pod
-                for pod in self.pods
-                if not any(owner.kind == "DaemonSet" for owner in pod.metadata.ownerReferences)
-                and pod.metadata.deletionTimestamp is None
-            ]
-            if not left:
-                return
-            for pod in left:
-                meta = pod.metadata
-                try:
-                    await client.subresource(kind, meta.namespace, meta.name, "eviction", {})
-                except (NotFound, TooManyRequests):
-                    pass  # gone already, or its budget says later
-            await asyncio.sleep(5)
-
-
-# -- how a cluster begins ---------------------------------------------------------------------
-
-_templates: dict[tuple[object, ...], tuple[Plan, World]] = {}
-
-
-def _template(plan: Plan) -> World:
-    """A world that is ready, to be forked: the same for all seeds, so a test depends on its own alone."""
-    known = _templates.get(plan.key)
-    if known is None:
-        known = _templates[plan.key] = plan, _ready(plan)
-    return known[1]
-
-
-def _ready(plan: Plan) -> World:
-    world = World(0, start=plan.start, shuffle=plan.shuffle, journal=plan.journal, plugins=plan.plugins)
-    Manager(plan.controllers, world, world, Chronicle(world.server))
-    _people(world, plan)
-    world.run(world.settle())
-    world.close()
-    return world
-
-
-def _people(world: World, plan: Plan) -> None:
-    """Kubelets and a scheduler."""
-    if plan.nodes:
-        kubelets = Kubelets(
-            world.api("system:nodes"), world, plan.nodes, settings=plan.settings, shape=plan.shape
-        )
-        world.spawn(kubelets.run(), name="kubelets")
-        world.spawn(Scheduler(world.api("system:kube-scheduler"), world).run(), name="scheduler")
-
-
-async def _instant(world: World) -> None:
-    """Let everything happen that takes no time: caches are filled."""
-    await world.loop.idle()
-
-
-def _now(coroutine: Coroutine[Any, Any, T]) -> T:
-    """What a request is answered with, at once: it waits for nothing but its turn."""
-    try:
-        while True:
-            if coroutine.send(None) is not None:
-                raise RuntimeError("this takes time")
-    except StopIteration as done:
-        answer: T = done.value
-        return answer
+    def double(self, seconds: float) -> None:
+        """A second manager works beside the first for so many seconds."""
+        cluster = self._cluster
+        second = cluster._start(cluster.plan.configured(cluster.world.server), "second manager")
+        cluster.world.loop.call_later(seconds, second.crash)
 
 
 def _key(obj: Any) -> Key:

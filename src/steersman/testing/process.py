@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Protocol, TypeAlias, cast
 
 from steersman.api.errors import Unreachable
@@ -11,18 +11,22 @@ from steersman.client.api import Api
 from steersman.intent.controller import Controller
 from steersman.runtime.clock import Clock
 from steersman.runtime.fleet import Fleet
+from steersman.runtime.shell import read_file
 from steersman.server.core import Server
 from steersman.server.local import LocalApi
 from steersman.testing.chronicle import Chronicle
 
-Fault: TypeAlias = Callable[[Api], Api]
-"""Stands between a manager and the server."""
+Through: TypeAlias = Callable[[Api], Api]
+"""What stands between a manager and the server."""
 
 
 class Place(Protocol):
     """Where processes live: a world, under virtual time or not."""
 
     server: Server
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop: ...
 
     def spawn(self, coroutine: Coroutine[Any, Any, Any], *, name: str | None = None) -> Any: ...
 
@@ -50,17 +54,17 @@ class Manager:
         clock: Clock,
         chronicle: Chronicle,
         *,
-        faults: Iterable[Fault] = (),
+        through: Through = lambda api: api,
+        files: Callable[[str], bytes] = read_file,
         name: str = "manager",
-        synced: Callable[[], None] = lambda: None,
     ) -> None:
-        """Starts at once, with empty caches. ``synced`` is called when they are filled."""
+        """Starts at once, with empty caches. ``files`` reads what flags name."""
         self.controllers = tuple(controllers)
         self.name = name
         self.alive = True
         self._wires: list[Wire] = []
         self._place = place
-        self._faults = tuple(faults)
+        self._through = through
         for controller in self.controllers:
             chronicle.resources[controller.name] = controller.watches[0].kind.resource
         self.fleet = Fleet(
@@ -70,21 +74,18 @@ class Manager:
             api_of=lambda each: self._api(f"system:serviceaccount:kube-system:{each.account or each.name}"),
             fence=lambda: self.alive,
             trace=chronicle.trace,
+            files=files,
         )
-        self._synced = synced
         self._task: asyncio.Task[None] = place.spawn(self._run(), name=name)
 
     def _api(self, user: str) -> Api:
         wire = Wire(self._place.server, user, manager="kube-controller-manager")
         self._wires.append(wire)
-        api: Api = wire
-        for fault in self._faults:
-            api = fault(api)
-        return api
+        return self._through(wire)
 
     async def _run(self) -> None:
         try:
-            await self.fleet.run(self._synced)
+            await self.fleet.run()
         except BaseException:
             # Whatever the dying do is nobody's concern.
             if self.alive:
@@ -95,4 +96,5 @@ class Manager:
         self.alive = False
         for wire in self._wires:
             wire.cut()
-        self._task.cancel()
+        if not self._place.loop.is_closed():
+            self._place.loop.call_soon_threadsafe(self._task.cancel)

@@ -1,0 +1,180 @@
+"""The pytest plugin: a fixture ``cluster``, a whole control plane for each test, ready in milliseconds.
+
+::
+
+    def test_it_rolls_out(cluster):
+        cluster.apply(Path("deployment.yaml"))
+        cluster.wait_until(lambda: cluster.get("Deployment", "web").status.readyReplicas == 3)
+
+    @pytest.mark.cluster(nodes=5, seed=3)
+    async def test_my_operator(cluster):
+        cluster.spawn(my_operator(cluster.client))
+        await cluster.aio.advance(hours=1)
+
+A test that is a coroutine runs in its cluster, under virtual time. Nothing is imported before a test asks for
+a cluster.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import random
+from collections.abc import Callable, Coroutine, Generator, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from steersman.testing.cluster import Cluster
+
+SEED = "steersman_seed"
+"""The fixture that everything with a cluster depends on: how tests with one are told from others."""
+CLUSTER: pytest.StashKey[Cluster] = pytest.StashKey()
+MARKER = (
+    "cluster(seed=0, nodes=3, controllers=..., faults=(), shuffle=False, serve=False, speed=1.0, ...): what the "
+    "fixture `cluster` is made of; the arguments are those of steersman.testing.Cluster. With serve=True it is "
+    "served over HTTPS from the start, in real time or `speed` times that."
+)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("steersman", "simulated clusters")
+    group.addoption(
+        "--steersman-seed",
+        metavar="N",
+        help="the seed of clusters whose test names none: a number, or 'random' (default: 0)",
+    )
+    group.addoption(
+        "--steersman-seeds",
+        metavar="N",
+        type=int,
+        default=1,
+        help="run each test with a cluster under N seeds",
+    )
+    group.addoption(
+        "--steersman-history",
+        metavar="N",
+        type=int,
+        default=20,
+        help="how much of what happened in a cluster is shown when its test fails (default: 20 lines)",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", MARKER)
+    given = config.getoption("--steersman-seed")
+    if given not in (None, "random") and not given.lstrip("-").isdigit():
+        raise pytest.UsageError(f"--steersman-seed must be a number or 'random', not {given!r}")
+
+
+# -- seeds ------------------------------------------------------------------------------------
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if SEED not in metafunc.fixturenames:
+        return
+    many: int = metafunc.config.getoption("--steersman-seeds")
+    first = _seed(metafunc.config, metafunc.definition.get_closest_marker("cluster"))
+    if many > 1:
+        metafunc.parametrize(SEED, range(first, first + many), indirect=True, ids=lambda seed: f"seed={seed}")
+
+
+def _seed(config: pytest.Config, marker: pytest.Mark | None) -> int:
+    """What the command line says, else what the test says."""
+    given: str | None = config.getoption("--steersman-seed")
+    if given == "random":
+        return random.SystemRandom().randrange(1 << 32)
+    if given is not None:
+        return int(given)
+    said: int = marker.kwargs.get("seed", 0) if marker is not None else 0
+    return said
+
+
+@pytest.fixture
+def steersman_seed(request: pytest.FixtureRequest) -> int:
+    """The seed of this test's cluster."""
+    chosen: int | None = getattr(request, "param", None)
+    if chosen is None:
+        return _seed(request.config, request.node.get_closest_marker("cluster"))
+    return chosen
+
+
+# -- the cluster ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def cluster(request: pytest.FixtureRequest, steersman_seed: int) -> Iterator[Cluster]:
+    """A whole control plane with nodes, under virtual time. See steersman.testing.Cluster."""
+    from steersman.testing.cluster import Cluster
+
+    marker = request.node.get_closest_marker("cluster")
+    wants = dict(marker.kwargs) if marker is not None else {}
+    wants["seed"] = steersman_seed
+    serve, speed = wants.pop("serve", False), wants.pop("speed", 1.0)
+    with Cluster(**wants) as made:
+        request.node.stash[CLUSTER] = made
+        if serve:
+            made.serve(speed)
+        yield made
+
+
+# -- tests that are coroutines ----------------------------------------------------------------
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_pycollect_makeitem(collector: Any, name: str, obj: object) -> Generator[None, Any, Any]:
+    """Take coroutines with a cluster before other plugins do: they run in it, and on no other loop."""
+    made = yield
+    for item in made if isinstance(made, list) else (made,):
+        if isinstance(item, pytest.Function) and _is_ours(item):
+            item.obj = _in_cluster(item, item.obj)
+    return made
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """The same for an item that was made anew, as plugins do that run a test again."""
+    if not _is_ours(pyfuncitem):
+        return None
+    arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
+    _in_cluster(pyfuncitem, pyfuncitem.obj)(**arguments)
+    return True
+
+
+def _is_ours(item: pytest.Function) -> bool:
+    if SEED not in item.fixturenames or not inspect.iscoroutinefunction(item.obj):
+        return False
+    marker = item.get_closest_marker("cluster")
+    return marker is None or not marker.kwargs.get("serve")
+
+
+def _in_cluster(item: pytest.Item, test: Callable[..., Coroutine[Any, Any, Any]]) -> Callable[..., None]:
+    @functools.wraps(test)
+    def run(*args: Any, **kwargs: Any) -> None:
+        item.stash[CLUSTER].run(test(*args, **kwargs))
+
+    return run
+
+
+# -- what a failure tells ---------------------------------------------------------------------
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    made = item.stash.get(CLUSTER, None)
+    if made is not None and report.when == "call" and report.failed:
+        report.sections.append(("steersman", _told(made, item.config.getoption("--steersman-history"))))
+    return report
+
+
+def _told(made: Cluster, most: int) -> str:
+    lines = [
+        f"seed {made.seed} (again: --steersman-seed={made.seed}), {made.now:%Y-%m-%d %H:%M:%S} in the cluster"
+    ]
+    if most > 0:
+        lines += [str(entry) for entry in made.history()[-most:]]
+    return "\n".join(lines)

@@ -1,0 +1,99 @@
+"""Waiting for something to become true, and saying why it did not."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from steersman.api.scheme import Key
+from steersman.testing.chronicle import Chronicle
+from steersman.testing.wording import unmet
+
+
+class Unmet(AssertionError):
+    """What was waited for did not come about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a predicate answered."""
+
+    said: Any
+    writes: int
+    """How many there had been when it was asked."""
+    error: Exception | None = None
+
+    @property
+    def met(self) -> bool:
+        return self.error is None and bool(self.said)
+
+    async def awaited(self) -> Asked:
+        """The same where the answer is there; else once it is."""
+        if not isinstance(self.said, Awaitable):
+            return self
+        try:
+            return replace(self, said=await self.said)
+        except Exception as error:
+            return replace(self, said=None, error=error)
+
+
+class Wait:
+    """One wait in one cluster."""
+
+    def __init__(
+        self,
+        predicate: Callable[[], object],
+        loop: asyncio.AbstractEventLoop,
+        chronicle: Chronicle,
+        patience: float,
+        reads: dict[tuple[str, Key], Any],
+    ) -> None:
+        """``reads`` is where the cluster notes what was read: it is emptied before the predicate is asked."""
+        self._predicate = predicate
+        self._loop = loop
+        self._chronicle = chronicle
+        self._patience = patience
+        self._deadline = loop.time() + patience
+        self._reads = reads
+
+    @property
+    def over(self) -> bool:
+        return self._loop.time() >= self._deadline
+
+    def ask(self) -> Asked:
+        """Whether it is so now. What the predicate raises is an answer, too."""
+        self._reads.clear()
+        writes = self._chronicle.writes
+        try:
+            return Asked(self._predicate(), writes)
+        except Exception as error:
+            return Asked(None, writes, error)
+
+    def in_vain(self, asked: Asked) -> Unmet:
+        """What to raise."""
+        seen: Mapping[tuple[str, Key], Any] = self._reads
+        words = unmet(self._predicate, asked.said, asked.error, self._patience, seen, self._chronicle)
+        error = Unmet(words)
+        error.__cause__ = asked.error
+        return error
+
+    async def pulse(self, asked: Asked, due: float | None) -> None:
+        """Let time pass until something is written since the predicate was asked, or until ``due``."""
+        chronicle, loop = self._chronicle, self._loop
+        if chronicle.writes != asked.writes:
+            return  # somebody was faster than this coroutine
+        waiter: asyncio.Future[None] = loop.create_future()
+
+        def wake() -> None:
+            if not waiter.done():
+                waiter.set_result(None)
+
+        chronicle.changed.append(wake)
+        timer = loop.call_at(self._deadline if due is None else min(due, self._deadline), wake)
+        try:
+            await waiter
+        finally:
+            timer.cancel()
+            chronicle.changed.remove(wake)
