@@ -15,8 +15,8 @@ import pytest
 from steersman.api.errors import ApiError
 from steersman.api.generated.authentication_v1 import TokenRequest
 from steersman.api.generated.core_v1 import Node, Pod, Secret, ServiceAccount
+from steersman.api.keys import Keys, from_unpadded
 from steersman.server.auth.authentication import Authenticator, Credentials
-from steersman.server.auth.keys import Keys, from_unpadded
 from steersman.server.auth.objects import Lookup
 from steersman.server.auth.openid import documents
 from steersman.server.auth.tokens import Mint

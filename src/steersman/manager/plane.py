@@ -13,6 +13,7 @@ from typing import Any
 from steersman.api.generated import load
 from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.api.generated.rbac_v1 import ClusterRoleBinding, RoleRef, Subject
+from steersman.api.keys import Keys
 from steersman.client.api import Api
 from steersman.intent.controller import Controller, Settings
 from steersman.manager.crew import Crew, Lost
@@ -23,7 +24,6 @@ from steersman.runtime.fleet import Fleet
 from steersman.server import verbs
 from steersman.server.acting import Acting
 from steersman.server.auth.authority import Authority, Pair, self_signed, write_private
-from steersman.server.auth.keys import Keys
 from steersman.server.auth.rbac import GROUP, Authorizer
 from steersman.server.auth.users import User, account, authenticated
 from steersman.server.boot import Boot, equip

@@ -25,12 +25,12 @@ from msgspec.structs import replace
 
 from steersman.api.generated.core_v1 import ConfigMap, Namespace
 from steersman.api.generated.meta_v1 import ObjectMeta
+from steersman.api.keys import Keys
 from steersman.server import admission, roles, verbs
 from steersman.server.auth import openid
 from steersman.server.auth.accounts import LAST_USED, LegacyUse
 from steersman.server.auth.authentication import Authenticator
 from steersman.server.auth.authority import Authority, Pair, self_signed, write_private
-from steersman.server.auth.keys import Keys
 from steersman.server.auth.rbac import Authorizer
 from steersman.server.auth.tokens import Mint
 from steersman.server.auth.users import MASTERS, User

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+from steersman.api.keys import Keys
 from steersman.server.auth import authority
 from steersman.server.auth.authority import Pair, write_private
-from steersman.server.auth.keys import Keys
 
 __all__ = ["Authority", "Pair", "key_pair", "write_private"]
 

@@ -11,8 +11,8 @@ import pytest
 
 from steersman.api.generated.core_v1 import Node, ObjectReference, Pod, Secret, ServiceAccount
 from steersman.api.generated.meta_v1 import ObjectMeta
+from steersman.api.jwt import Bound, Claims, Ref, Untrusted
 from steersman.server.auth.accounts import INVALID_SINCE, LAST_USED, LegacyUse, bearer, legacy_bearer
-from steersman.server.auth.jwt import Bound, Claims, Ref, Untrusted
 from steersman.server.auth.objects import Lookup
 
 NOW = datetime(2026, 11, 15, 20, 50, 38, tzinfo=UTC)

@@ -13,8 +13,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
+from steersman.api.keys import Keys
 from steersman.server.auth.authority import YEAR, Authority, Pair, self_signed, write_private
-from steersman.server.auth.keys import Keys
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 CA = self_signed("test-ca", NOW)

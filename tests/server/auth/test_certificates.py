@@ -12,8 +12,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID, ObjectIdentifier
 
+from steersman.api.jwt import Untrusted
 from steersman.server.auth.certificates import holder
-from steersman.server.auth.jwt import Untrusted
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 KEY = ec.generate_private_key(ec.SECP256R1())

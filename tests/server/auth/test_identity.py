@@ -13,9 +13,9 @@ from steersman.api.errors import BadRequest
 from steersman.api.generated.authentication_v1 import TokenRequest, TokenReview, TokenReviewSpec
 from steersman.api.generated.core_v1 import ServiceAccount
 from steersman.api.generated.meta_v1 import ObjectMeta
+from steersman.api.keys import Keys
 from steersman.server.auth.authentication import Authenticator
 from steersman.server.auth.identity import self_subject_review, token_review
-from steersman.server.auth.keys import Keys
 from steersman.server.auth.objects import Lookup
 from steersman.server.auth.tokens import Mint
 from steersman.server.auth.users import User

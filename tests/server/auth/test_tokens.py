@@ -13,9 +13,9 @@ from steersman.api.errors import ApiError
 from steersman.api.generated.authentication_v1 import BoundObjectReference, TokenRequest, TokenRequestSpec
 from steersman.api.generated.core_v1 import Node, Pod, PodSpec, Secret, ServiceAccount
 from steersman.api.generated.meta_v1 import ObjectMeta
+from steersman.api.jwt import Claims, Verifier
+from steersman.api.keys import Keys, from_unpadded
 from steersman.server.auth.accounts import bearer
-from steersman.server.auth.jwt import Claims, Verifier
-from steersman.server.auth.keys import Keys, from_unpadded
 from steersman.server.auth.objects import Lookup
 from steersman.server.auth.tokens import Mint, Minted
 

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
+from steersman.api.jwt import Bound, Claims, Ref, Untrusted
 from steersman.server import problems
-from steersman.server.auth.jwt import Bound, Claims, Ref, Untrusted
 from steersman.server.auth.objects import Objects, secret_data
 from steersman.server.auth.users import (
     CREDENTIAL_ID,

@@ -12,12 +12,12 @@ from datetime import datetime
 from typing import TypeAlias
 
 from steersman.api.errors import Unauthorized
+from steersman.api.jwt import Untrusted, Verifier, digest
+from steersman.api.keys import Keys, from_unpadded
 from steersman.server.auth.accounts import LEGACY_ISSUER, LegacyUse, bearer, legacy_bearer
 from steersman.server.auth.attributes import quoted
 from steersman.server.auth.bootstrap import joiner
 from steersman.server.auth.certificates import holder
-from steersman.server.auth.jwt import Untrusted, Verifier, digest
-from steersman.server.auth.keys import Keys, from_unpadded
 from steersman.server.auth.objects import Objects
 from steersman.server.auth.users import ANONYMOUS, User, authenticated
 

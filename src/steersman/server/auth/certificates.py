@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from functools import lru_cache
 
-from steersman.server.auth.jwt import Untrusted
+from steersman.api.jwt import Untrusted
 from steersman.server.auth.users import CREDENTIAL_ID, User
 
 _UID = "1.3.6.1.4.1.57683.2"

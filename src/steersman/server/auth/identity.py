@@ -14,9 +14,9 @@ from steersman.api.generated.authentication_v1 import (
     UserInfo,
 )
 from steersman.api.generated.meta_v1 import ObjectMeta
+from steersman.api.jwt import Untrusted
 from steersman.server.auth.attributes import aggregate
 from steersman.server.auth.authentication import Authenticator, Credentials
-from steersman.server.auth.jwt import Untrusted
 from steersman.server.auth.users import User
 from steersman.server.problems import bad_request
 

@@ -16,9 +16,9 @@ from steersman.api.generated.authentication_v1 import (
     TokenRequestSpec,
     TokenRequestStatus,
 )
+from steersman.api.jwt import Bound, Claims, Ref, encode
+from steersman.api.keys import Keys
 from steersman.server import problems
-from steersman.server.auth.jwt import Bound, Claims, Ref, encode
-from steersman.server.auth.keys import Keys
 from steersman.server.auth.objects import Objects
 from steersman.server.auth.users import account_name
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from steersman.server.auth.jwt import Bound, Claims, Ref, Untrusted, Verifier, encode
-from steersman.server.auth.keys import Keys, SigningKey, from_unpadded, unpadded
+from steersman.api.jwt import Bound, Claims, Ref, Untrusted, Verifier, encode
+from steersman.api.keys import Keys, SigningKey, from_unpadded, unpadded
 
 ISSUER = "https://kubernetes.default.svc"
 KEYS = Keys.generate()

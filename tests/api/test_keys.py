@@ -8,8 +8,8 @@ from random import Random
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from steersman.api.keys import Algorithm, Keys, SigningKey, from_unpadded, unpadded
 from steersman.server.auth.authority import self_signed
-from steersman.server.auth.keys import Algorithm, Keys, SigningKey, from_unpadded, unpadded
 
 RSA = Keys.generate("RS256")
 ALGORITHMS: tuple[Algorithm, ...] = ("RS256", "ES256", "ES384", "ES512")

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from steersman.server.auth.keys import Keys, SigningKey, from_unpadded, unpadded
+from steersman.api.keys import Keys, SigningKey, from_unpadded, unpadded
 
 _MOST = 4096
 
