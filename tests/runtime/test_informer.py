@@ -82,6 +82,7 @@ class Server:
     history: list[Event] = field(default_factory=list)
     compacted: int = 0
     streams: bool = True
+    steady: bool = False
     page: int = 500
     pages: dict[str, tuple[int, list[Any]]] = field(default_factory=dict)
     faults: list[Exception] = field(default_factory=list)

@@ -8,7 +8,7 @@ import random
 from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import pytest
 
@@ -111,6 +111,7 @@ class Script:
     pages: list[Page[Item] | Exception] = field(default_factory=list)
     requests: list[Request] = field(default_factory=list)
     open: int = 0
+    steady: ClassVar[bool] = False
 
     async def list(
         self,

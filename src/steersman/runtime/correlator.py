@@ -204,6 +204,10 @@ class SeriesCorrelator:
         """The event object of this key is not ours after all: start another one."""
         self._series.drop(key)
 
+    def __len__(self) -> int:
+        """How many events may become series, or are."""
+        return len(self._series)
+
     def sweep(self, now: float, refresh: bool) -> list[Correlated]:
         """What to write because time has passed: series that are over, and on a refresh all others."""
         due: list[Correlated] = []
@@ -246,6 +250,9 @@ class Recent(Generic[V]):
         self._entries[key] = value
         if len(self._entries) > self._size:
             del self._entries[next(iter(self._entries))]
+
+    def __len__(self) -> int:
+        return len(self._entries)
 
     def drop(self, key: Identity) -> None:
         self._entries.pop(key, None)

@@ -106,6 +106,8 @@ class Recorder:
         self._pending: dict[Identity, _Entry] = {}
         self._resting: dict[Identity, _Entry] = {}
         self._queue: asyncio.Queue[_Entry] = asyncio.Queue()
+        self._taken = asyncio.Event()
+        """Whether there may be series."""
         self._closing = asyncio.Event()
         self._closed = asyncio.Event()
         self._working = False
@@ -141,6 +143,7 @@ class Recorder:
         else:
             series = self._scribe.series_event(ref, type, reason, message, wall, action)
             found = self._correlator.take(series, now)
+            self._taken.set()
         if found is None:
             self.filtered += 1
         else:
@@ -218,8 +221,9 @@ class Recorder:
             asyncio.create_task(self._work(), name=f"events of {self._component}#{number}")
             for number in range(self._parallel)
         ]
-        if self._kind is SERIES_EVENTS:
-            workers.append(asyncio.create_task(self._sweep(), name=f"event series of {self._component}"))
+        if isinstance(self._correlator, SeriesCorrelator):
+            sweep = self._sweep(self._correlator)
+            workers.append(asyncio.create_task(sweep, name=f"event series of {self._component}"))
         return workers
 
     async def _stop(self, workers: list[asyncio.Task[None]]) -> None:
@@ -229,13 +233,17 @@ class Recorder:
         if workers:
             self._working = False
 
-    async def _sweep(self) -> None:
-        sweeps = 0
+    async def _sweep(self, correlator: SeriesCorrelator) -> None:
+        begin = self._clock.monotonic()
         while True:
-            await asyncio.sleep(SERIES_ENDS)
-            sweeps += 1
+            if not len(correlator):
+                # Who has said nothing for a while has nothing to sweep, and is not woken for it.
+                self._taken.clear()
+                await self._taken.wait()
+            sweeps = (self._clock.monotonic() - begin) // SERIES_ENDS + 1
+            await asyncio.sleep(begin + sweeps * SERIES_ENDS - self._clock.monotonic())
             now = self._clock.monotonic()
-            for found in self._correlator.sweep(now, refresh=sweeps % REFRESH == 0):
+            for found in correlator.sweep(now, refresh=sweeps % REFRESH == 0):
                 self._hold(found, now)
 
     async def _work(self) -> None:

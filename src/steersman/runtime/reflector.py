@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Generic, Protocol, TypeVar
@@ -16,6 +17,7 @@ from steersman.api.errors import ApiError, Unreachable
 from steersman.api.kinds import Object
 from steersman.api.scheme import Key, Kind
 from steersman.client.api import Api, EventType, Unreadable, WatchEvent
+from steersman.client.steady import LEVEL, is_steady
 from steersman.runtime.backoff import Backoff, jittered
 from steersman.runtime.clock import Clock
 from steersman.runtime.phases import (
@@ -105,6 +107,7 @@ class Reflector(Generic[O]):
 
     async def run(self) -> None:
         """Feed the sink. Never ends, and never fails, by itself."""
+        LEVEL.set(True)
         while True:
             happening = await self._do(self.state)
             # Not the state it began with: a stream moves on by itself when its initial events end.
@@ -214,14 +217,15 @@ class Reflector(Generic[O]):
         """Read a stream to its end. With ``initial`` it begins with all there is."""
         loop = asyncio.get_running_loop()
         started = loop.time()
-        lasts = jittered(self._clock.random, WATCH, 1.0)
-        end = started + lasts + LATE
+        # In the server's own process no connection can die, so that a watch need not be made anew.
+        lasts = math.inf if is_steady(self._api) else jittered(self._clock.random, WATCH, 1.0)
+        end = started + lasts + LATE if lasts < math.inf else None
         stream = self._api.watch(
             self.kind,
             field_selector=self.kind.fields,
             resource_version=since,
             send_initial_events=initial,
-            timeout_seconds=int(lasts),
+            timeout_seconds=int(lasts) if lasts < math.inf else None,
         )
         events = 0
         try:

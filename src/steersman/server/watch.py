@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 
 from steersman.client.api import EventType, WatchEvent
+from steersman.client.steady import LEVEL
 
 BACKLOG = 4096
 """How many unread events a watcher may have before it is cut off."""
@@ -78,7 +79,7 @@ def with_version(obj: Any, version: str) -> Any:
 class Subscription:
     """One watcher's side of a table: an async iterator over what it selects."""
 
-    __slots__ = ("_backlog", "_floor", "_limit", "_open", "_waiter", "_watchers", "seen", "selection")
+    __slots__ = ("_backlog", "_floor", "_limit", "_open", "_waiter", "_watchers", "level", "seen", "selection")
 
     def __init__(
         self,
@@ -93,6 +94,8 @@ class Subscription:
         self.selection = selection
         self.seen = seen
         """The revision this watcher could resume from, having read its backlog."""
+        self.level = LEVEL.get()
+        """Whether it need not see each single change."""
         self._watchers = watchers
         self._backlog = deque(backlog)
         self._floor = floor
@@ -167,6 +170,11 @@ class Watchers:
 
     def __len__(self) -> int:
         return sum(len(group) for group in self._scopes.values())
+
+    @property
+    def eager(self) -> bool:
+        """Whether somebody wants to see each single change."""
+        return any(not each.level for group in self._scopes.values() for each in group)
 
     def add(
         self,

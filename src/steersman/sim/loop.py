@@ -12,13 +12,19 @@ from __future__ import annotations
 
 import asyncio
 import heapq
+import math
 import random
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import Context, ContextVar
-from types import CodeType
 from typing import Any, NoReturn, TypeVarTuple, Unpack
+
+from steersman.runtime.rhythm import Rhythm
+from steersman.sim.beats import Beats
+from steersman.sim.jam import Jam, Spin, who
+
+__all__ = ["Jam", "Spin", "VirtualLoop", "background", "in_background"]
 
 Ts = TypeVarTuple("Ts")
 
@@ -43,14 +49,6 @@ def in_background() -> bool:
     return _background.get()
 
 
-class Jam(RuntimeError):
-    """Nothing is ready, no timer is set, and still the program has not finished."""
-
-
-class Spin(RuntimeError):
-    """The program goes in circles: very many turns, and no time has passed."""
-
-
 class VirtualLoop(asyncio.BaseEventLoop):
     """An asyncio loop whose time is its own."""
 
@@ -72,6 +70,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._upkeep: list[_Timer] = []
         self._cancelled = 0
         self._idlers: list[asyncio.Future[None]] = []
+        self.beats = Beats()
+        self._beating = False
+        """Whether what happens now are beats, which come before all else of their instant."""
         self._failure: BaseException | None = None
 
     # -- time ---------------------------------------------------------------------------------
@@ -98,7 +99,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def due(self) -> float | None:
         """When the next timer that is not upkeep goes off."""
-        return self._head(self._timers)
+        due = self._head(self._timers)
+        silent = self.beats.silent(due) if self.beats else math.inf
+        return None if (first := min(due, silent)) == math.inf else first
 
     async def idle(self) -> None:
         """Wait until everything that can happen at this instant has happened."""
@@ -117,6 +120,19 @@ class VirtualLoop(asyncio.BaseEventLoop):
                 handle.cancel()
         await self.idle()
 
+    async def until_beat(self, rhythm: Rhythm) -> None:
+        """Wait for a beat of the rhythm: the next, or where nobody could tell them apart a later one."""
+        await self.beats.wait(rhythm, self.create_future())
+
+    def call_in_silence(
+        self, when: float, voice: str, callback: Callable[[Unpack[Ts]], object], *args: *Ts
+    ) -> asyncio.TimerHandle:
+        """Like `call_at`, but the timer does not count while a rhythm feeds the voice in time."""
+        self._check_closed()
+        handle = asyncio.TimerHandle(when, callback, args, self, None)
+        self.beats.listen(handle, voice)
+        return handle
+
     def fail(self, error: BaseException) -> None:
         """Stop whoever runs the loop with this error; the first one counts."""
         if self._failure is None:
@@ -134,10 +150,12 @@ class VirtualLoop(asyncio.BaseEventLoop):
         """Run what is ready; when nothing is, let time pass."""
         if self._failure is not None:
             self.check()
-        now, timers, upkeep = self._now, self._timers, self._upkeep
-        if (timers and timers[0][0] <= now) or (upkeep and upkeep[0][0] <= now):
-            self._collect()
         ready = self._ready
+        if self._beating and not ready:
+            self._beating = False
+        now, timers, upkeep = self._now, self._timers, self._upkeep
+        if not self._beating and ((timers and timers[0][0] <= now) or (upkeep and upkeep[0][0] <= now)):
+            self._collect()
         if not ready and not self._stopping:
             if self._idlers:
                 idlers, self._idlers = self._idlers, []
@@ -148,7 +166,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._turns += 1
         if self._turns > self._patience:
             self._turns = 0
-            raise Spin(f"{self._patience} turns and no time has passed at {self._now}\n{_who(self)}")
+            raise Spin(f"{self._patience} turns and no time has passed at {self._now}\n{who(self)}")
         # What these callbacks make ready belongs to the next turn, as in asyncio's own loop.
         if self._shuffle is not None and len(ready) > 1:
             dealt = _deal(list(ready), self._shuffle)
@@ -176,20 +194,34 @@ class VirtualLoop(asyncio.BaseEventLoop):
                 self._ready.append(handle)
 
     def _jump(self) -> None:
-        """Let time pass until the next timer."""
-        instants = [when for when in (self._head(self._timers), self._head(self._upkeep)) if when is not None]
-        if not instants:
-            raise Jam(f"nothing is ready and no timer is set at {self._now}\n{_who(self)}")
-        self._now = max(self._now, min(instants))
-        self._turns = 0
+        """Let time pass until the next timer, or to a beat that comes before it."""
+        target = min(self._head(self._timers), self._head(self._upkeep))
+        beats = self.beats
+        if beats:
+            target = min(target, beats.silent(target))
+            instant, rhythms = beats.next(target)
+            if instant < math.inf:
+                self._pass(instant)
+                self._beating = True
+                beats.release(rhythms, instant)
+                return
+        if target == math.inf:
+            left = "only heartbeats go on" if beats.beating else "no timer is set"
+            raise Jam(f"nothing is ready and {left} at {self._now}\n{who(self)}")
+        self._pass(target)
         self._collect()
+        self._ready.extend(beats.due(target))
 
-    def _head(self, heap: list[_Timer]) -> float | None:
+    def _pass(self, instant: float) -> None:
+        self._now = max(self._now, instant)
+        self._turns = 0
+
+    def _head(self, heap: list[_Timer]) -> float:
         """When the first live timer of a heap goes off; dead ones in front of it are dropped."""
         while heap and heap[0][2].cancelled():
             heapq.heappop(heap)
             self._cancelled -= 1
-        return heap[0][0] if heap else None
+        return heap[0][0] if heap else math.inf
 
     def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
         """Told by a handle: sweep the heaps once most of them is dead."""
@@ -242,47 +274,3 @@ def _deal(batch: list[asyncio.Handle], chance: random.Random) -> list[asyncio.Ha
 
 def _is_step(handle: asyncio.Handle) -> bool:
     return isinstance(getattr(handle._callback, "__self__", None), asyncio.Task)  # type: ignore[attr-defined]
-
-
-# -- who waits for what -----------------------------------------------------------------------
-
-
-def _who(loop: asyncio.AbstractEventLoop) -> str:
-    """One line per unfinished task: its name, where it waits, for what."""
-    tasks = sorted(asyncio.all_tasks(loop), key=lambda task: (len(task.get_name()), task.get_name()))
-    return "\n".join(f"  {waiting(task)}" for task in tasks) or "  (no task is left)"
-
-
-def waiting(task: asyncio.Task[Any]) -> str:
-    """Where a task waits and for what, innermost frame first."""
-    frames: list[str] = []
-    awaited: object = task.get_coro()
-    while True:
-        frame = _attribute(awaited, "cr_frame", "gi_frame", "ag_frame")
-        inner = _attribute(awaited, "cr_await", "gi_yieldfrom", "ag_await")
-        if frame is not None:
-            code: CodeType = frame.f_code
-            frames.append(f"{code.co_qualname} ({_short(code.co_filename)}:{frame.f_lineno})")
-        if inner is None:
-            break
-        awaited = inner
-    if not frames:
-        return f"{task.get_name()}: not started"
-    where = " < ".join(reversed(frames[-3:]))
-    waiter = getattr(task, "_fut_waiter", None)
-    what = (
-        f"task {waiter.get_name()}" if isinstance(waiter, asyncio.Task) else type(waiter or awaited).__name__
-    )
-    return f"{task.get_name()}: {where}, for {what}"
-
-
-def _attribute(thing: object, *names: str) -> Any:
-    for name in names:
-        value = getattr(thing, name, None)
-        if value is not None:
-            return value
-    return None
-
-
-def _short(path: str) -> str:
-    return "/".join(path.rsplit("/", 2)[-2:])

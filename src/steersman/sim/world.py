@@ -87,7 +87,7 @@ class World:
         """
         self._begin(seed, _Chance.of(seed), start, shuffle, journal)
         self.server = Server(self, store=store, names=self._chance.names)
-        self.server.store.taps.append(self._note)
+        self._settle_in()
         self.server.extend(plugins or admission.standalone())
         self.server.extend(crd.install)
         if store is None:
@@ -124,8 +124,13 @@ class World:
         seed = self.seed if seed is None else seed
         fork._begin(seed, chance, self._start, self._shuffle, self._keep, self.loop.time())
         fork.server = self.server.fork(fork, chance.names)
-        fork.server.store.taps.append(fork._note)
+        fork._settle_in()
         return fork
+
+    def _settle_in(self) -> None:
+        store = self.server.store
+        store.taps.append(self._note)
+        self.loop.beats.followed = lambda resource: store.table(resource).watchers.eager
 
     def _found(self) -> None:
         resource = self.server.registry.find("", "v1", "namespaces")

@@ -420,12 +420,18 @@ class Counted(LocalApi):
         return await super().update_status(kind, namespace, name, body)
 
 
-def test_an_idle_day_costs_leases_and_a_status_every_five_minutes(world: World) -> None:
+def test_an_idle_day_costs_a_lease_and_a_status_for_each_node(world: World) -> None:
     api = Counted(world)
-    kubelets = Kubelets(api, world, ("n1", "n2"), settings=Settings(lease_interval=60.0))
+    kubelets = Kubelets(api, world, ("n1", "n2"))
     world.spawn(kubelets.run())
     make(world, pod())
     pass_(world, 86400)
-    assert api.asked["leases"] == 2 * 1440
-    assert api.asked["nodes/status"] == 2 * 288
-    assert api.asked["pods/status"] == 1
+    assert api.asked == {"leases": 2, "nodes/status": 2, "pods/status": 1}
+
+
+def test_where_requests_may_fail_every_beat_is_tried(world: World) -> None:
+    api = Counted(world)
+    api.steady = False
+    world.spawn(Kubelets(api, world, ("n1", "n2"), settings=Settings(lease_interval=60.0)).run())
+    pass_(world, 86400)
+    assert api.asked == {"leases": 2 * 1440, "nodes/status": 2 * 288}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
 from msgspec.structs import replace
 
@@ -12,12 +12,16 @@ from steersman.api.generated import coordination_v1, load
 from steersman.api.generated import core_v1 as v1
 from steersman.api.scheme import Kind
 from steersman.client.api import Api
+from steersman.client.steady import is_steady
 from steersman.runtime.clock import Clock
+from steersman.runtime.rhythm import Rhythm
 from steersman.sim.kubelet import node as nodes
 from steersman.sim.kubelet.plan import Settings
 
 NODES: Kind[v1.Node] = load("", "v1", "Node")
 LEASES: Kind[coordination_v1.Lease] = load("coordination.k8s.io", "v1", "Lease")
+VOICE = f"{LEASES.resource} {nodes.LEASES}/"
+"""Before the name of a node: how its lease is called by who listens for it."""
 STRIPE = 250
 """How many nodes' leases are renewed one after the other."""
 
@@ -41,6 +45,11 @@ class Machine:
         self.wish = ""
         """What its annotation asked for last."""
         self.timer: asyncio.TimerHandle | None = None
+
+    @property
+    def beats(self) -> bool:
+        """Whether its lease is renewed."""
+        return not self.down and self.node is not None and self.lease is not None
 
     def cancel(self) -> None:
         """Forget what was to happen to it."""
@@ -85,7 +94,9 @@ class Heartbeats:
         machines = list(self._machines.values())
         stripes = -(-len(machines) // STRIPE)
         for i in range(stripes):
-            group.create_task(self._beat(machines[i::stripes]), name=f"heartbeats-{i}")
+            stripe = {machine.name: machine for machine in machines[i::stripes]}
+            group.create_task(self._beat(stripe), name=f"heartbeats-{i}")
+            group.create_task(self._report(stripe), name=f"statuses-{i}")
 
     async def report(self, machine: Machine) -> None:
         """Write a node's status."""
@@ -97,22 +108,41 @@ class Heartbeats:
         machine.node = await self._api.update_status(NODES, "", machine.name, body)
         machine.report = False
 
-    async def _beat(self, machines: list[Machine]) -> None:
-        interval = self._settings.lease_interval
-        every = max(1, round(self._settings.status_interval / interval))
-        beats = 0
+    async def _beat(self, machines: Mapping[str, Machine]) -> None:
+        """Renew leases, first at once and then at every beat."""
+
+        def alive(voice: str) -> bool:
+            machine = machines.get(voice.removeprefix(VOICE))
+            return machine is not None and machine.beats
+
+        rhythm = self._rhythm(self._settings.lease_interval, LEASES.resource, alive)
         while True:
-            for machine in machines:
-                if machine.down or machine.node is None:
-                    continue
-                try:
-                    await self._renew(machine)
-                    if beats and beats % every == 0:
-                        await self.report(machine)
-                except ApiError:
-                    continue  # the next beat comes soon
-            beats += 1
-            await asyncio.sleep(interval)
+            await self._each(machines, self._renew)
+            await rhythm.beat()
+
+    async def _report(self, machines: Mapping[str, Machine]) -> None:
+        """Report the status of nodes though nothing changed."""
+        rhythm = self._rhythm(self._settings.status_interval, NODES.resource)
+        while True:
+            await rhythm.beat()
+            await self._each(machines, self.report)
+
+    def _rhythm(
+        self, period: float, stirs: str, feeds: Callable[[str], bool] = lambda voice: False
+    ) -> Rhythm:
+        begin = self._clock.monotonic() + period
+        return Rhythm(period, begin, stirs=stirs, steady=is_steady(self._api), feeds=feeds)
+
+    async def _each(
+        self, machines: Mapping[str, Machine], see_to: Callable[[Machine], Awaitable[None]]
+    ) -> None:
+        for machine in machines.values():
+            if machine.down or machine.node is None:
+                continue
+            try:
+                await see_to(machine)
+            except ApiError:
+                continue  # the next beat comes soon
 
     async def _renew(self, machine: Machine) -> None:
         now, name = self._clock.now(), machine.name
