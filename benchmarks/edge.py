@@ -3,9 +3,14 @@
 The server runs in this process and the clients in another, over TLS on loopback, as they would on a machine of
 two cores. Everything is bounded: a run takes about half a minute.
 
+Rates belong to the machine and to what else it does (``other CPU s``). What a request costs the server in
+processor time hardly does: a core can serve a million of them divided by that many a second, where clients have the other.
+
 ::
 
     python -m benchmarks.edge --clients 16 --requests 6000 --watches 1000
+    python -m benchmarks.edge --specs own     # no two pods are alike
+    python -m benchmarks.edge --rest 30       # how long to look at watches that nothing happens to
 """
 
 from __future__ import annotations
@@ -15,16 +20,16 @@ import asyncio
 import json
 import multiprocessing
 import resource
-import ssl
 import tempfile
 import time
+from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
-import aiohttp
-
-from steersman.client.connection import Connection
+from benchmarks.measure import busy
+from benchmarks.wire import Wire, context
 from steersman.client.kubeconfig import load
+from steersman.manager import loops
 from steersman.runtime.clock import LiveClock
 from steersman.server.auth.authority import write_private
 from steersman.server.boot import Boot, equip
@@ -34,19 +39,21 @@ PODS = "/api/v1/namespaces/default/pods"
 POD: dict[str, Any] = {
     "apiVersion": "v1",
     "kind": "Pod",
-    "metadata": {"generateName": "load-", "labels": {"app": "load"}},
+    "metadata": {"name": "@name", "labels": {"app": "load"}},
     "spec": {
         "containers": [
             {
                 "name": "main",
                 "image": "registry.test/app:1",
-                "env": [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}],
+                "env": [{"name": "A", "value": "1"}, {"name": "B", "value": "@value"}],
                 "ports": [{"containerPort": 8080}],
                 "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}},
             }
         ]
     },
 }
+EVENTS = 20
+"""How many objects are created with everybody watching."""
 
 
 def cpu() -> float:
@@ -58,90 +65,90 @@ def cpu() -> float:
 # -- the clients' process ---------------------------------------------------------------------
 
 
-def clients(config: str, clients: int, requests: int, watches: int, pipe: Any) -> None:
+class Load:
+    """Clients that each wait for an answer before they ask again."""
+
+    def __init__(self, config: str, clients: int, requests: int, watches: int, own: bool) -> None:
+        self.connection = load(config)
+        self.tls = context(self.connection)
+        self.clients, self.requests, self.watches = clients, requests, watches
+        self.own = own
+        self.template = json.dumps(POD).encode()
+        self.made = 0
+        self.wires: list[Wire] = []
+        self.watching: list[Wire] = []
+
+    async def open(self) -> Wire:
+        return await Wire.open(self.connection.server, self.tls)
+
+    async def create(self, wire: Wire, count: int) -> None:
+        for _ in range(count):
+            number = self.made
+            self.made += 1
+            body = self.template.replace(b"@name", b"load-%d" % number)
+            body = body.replace(b"@value", b"%d" % (number if self.own else 0))
+            code, answer = await wire.ask("POST", PODS, body)
+            assert code == 201, answer
+
+    async def get(self, wire: Wire, count: int, first: int) -> None:
+        for n in range(first, first + count):
+            code, answer = await wire.ask("GET", f"{PODS}/load-{n % self.made}")
+            assert code == 200, answer
+
+    async def phase(self, name: str) -> float:
+        """Carry one out; the seconds its requests took, or 0 where all of it counts."""
+        each = self.requests // self.clients
+        work: list[Coroutine[Any, Any, None]] = []
+        match name:
+            case "warm":
+                self.wires = [await self.open() for _ in range(self.clients)]
+                await self.create(self.wires[0], 100)
+                await self.get(self.wires[0], 100, 0)
+            case "create":
+                work = [self.create(wire, each) for wire in self.wires]
+            case "get":
+                work = [self.get(wire, each, n * each) for n, wire in enumerate(self.wires)]
+            case "watch":
+                _, answer = await self.wires[0].ask("GET", f"{PODS}?limit=1")
+                version = json.loads(answer)["metadata"]["resourceVersion"]
+                where = f"{PODS}?watch=1&allowWatchBookmarks=1&timeoutSeconds=600&resourceVersion={version}"
+                for _ in range(self.watches):
+                    wire = await self.open()
+                    code, answer = await wire.follow(where)
+                    assert code == 200, answer
+                    self.watching.append(wire)
+            case "events":
+                before = self._lines()
+                await self.create(self.wires[0], EVENTS)
+                while self._lines() < before + EVENTS * self.watches:
+                    await asyncio.sleep(0.01)
+        began = time.perf_counter()
+        await asyncio.gather(*work)
+        return time.perf_counter() - began if work else 0.0
+
+    def _lines(self) -> int:
+        return sum(wire.lines or 0 for wire in self.watching)
+
+
+def clients(config: str, clients: int, requests: int, watches: int, own: bool, pipe: Any) -> None:
     """Run the load, phase by phase, as the other side says."""
-    asyncio.run(_clients(config, clients, requests, watches, pipe))
 
+    async def run() -> None:
+        load = Load(config, clients, requests, watches, own)
+        loop = asyncio.get_running_loop()
+        while (name := await loop.run_in_executor(None, pipe.recv)) != "end":
+            began, used = time.perf_counter(), cpu()
+            took = await load.phase(name)
+            pipe.send((took or time.perf_counter() - began, cpu() - used))
 
-def _context(connection: Connection) -> ssl.SSLContext:
-    context = ssl.create_default_context(cadata=connection.tls.ca.data.decode())
-    with tempfile.TemporaryDirectory() as where:
-        cert, key = Path(where, "cert"), Path(where, "key")
-        cert.write_bytes(connection.tls.cert.data)
-        key.write_bytes(connection.tls.key.data)
-        context.load_cert_chain(cert, key)
-    return context
-
-
-async def _clients(config: str, clients: int, requests: int, watches: int, pipe: Any) -> None:
-    connection = load(config)
-    loop = asyncio.get_running_loop()
-
-    async def told() -> Any:
-        return await loop.run_in_executor(None, pipe.recv)
-
-    connector = aiohttp.TCPConnector(ssl=_context(connection), limit=0)
-    base = connection.server
-    async with aiohttp.ClientSession(base, connector=connector) as session:
-        names: list[str] = []
-
-        async def create(count: int) -> None:
-            body = json.dumps(POD).encode()
-            for _ in range(count):
-                async with session.post(
-                    PODS, data=body, headers={"Content-Type": "application/json"}
-                ) as answer:
-                    assert answer.status == 201, await answer.text()
-                    names.append((await answer.json())["metadata"]["name"])
-
-        async def get(count: int) -> None:
-            for i in range(count):
-                async with session.get(f"{PODS}/{names[i % len(names)]}") as answer:
-                    assert answer.status == 200
-                    await answer.read()
-
-        async def follow(count: list[int], ready: asyncio.Semaphore) -> None:
-            async with session.get(f"{PODS}?watch=1&timeoutSeconds=600&resourceVersion={version}") as answer:
-                ready.release()
-                async for _ in answer.content:
-                    count[0] += 1
-
-        version = "0"
-        while True:
-            phase = await told()
-            began = time.perf_counter()
-            match phase:
-                case "warm":
-                    await create(100)
-                    await get(100)
-                    pipe.send(0.0)
-                case "create" | "get":
-                    work = create if phase == "create" else get
-                    await asyncio.gather(*(work(requests // clients) for _ in range(clients)))
-                    pipe.send(requests // clients * clients / (time.perf_counter() - began))
-                case "watch":
-                    async with session.get(f"{PODS}?limit=1") as answer:
-                        version = (await answer.json())["metadata"]["resourceVersion"]
-                    seen, ready = [0], asyncio.Semaphore(0)
-                    tasks = [asyncio.create_task(follow(seen, ready)) for _ in range(watches)]
-                    for _ in tasks:
-                        await ready.acquire()
-                    pipe.send(time.perf_counter() - began)
-                case "events":
-                    before = seen[0]
-                    await create(20)
-                    while seen[0] < before + 20 * watches:
-                        await asyncio.sleep(0.01)
-                    pipe.send(20 * watches / (time.perf_counter() - began))
-                case _:
-                    return
+    loops.run(run())
 
 
 # -- the server's process ---------------------------------------------------------------------
 
 
 async def measure(options: argparse.Namespace) -> dict[str, float]:
-    """All phases; requests a second, and microseconds of the server's processor time for each."""
+    """All phases; requests a second, and microseconds of processor time for each."""
     clock = LiveClock()
     server = Server(clock)
     boot = Boot.fresh(clock.now)
@@ -155,33 +162,54 @@ async def measure(options: argparse.Namespace) -> dict[str, float]:
         ours, theirs = multiprocessing.Pipe()
         process = multiprocessing.get_context("spawn").Process(
             target=clients,
-            args=(str(config), options.clients, options.requests, options.watches, theirs),
+            args=(
+                str(config),
+                options.clients,
+                options.requests,
+                options.watches,
+                options.specs == "own",
+                theirs,
+            ),
             daemon=True,
         )
         process.start()
+        theirs.close()  # so that the pipe ends with the process
         loop = asyncio.get_running_loop()
 
-        async def phase(name: str) -> float:
+        async def phase(name: str) -> tuple[float, float, float, float]:
+            """Seconds by the wall, of the server, of the clients and of everybody else."""
+            mine, all_ = cpu(), busy()
             ours.send(name)
-            return float(await loop.run_in_executor(None, ours.recv))
+            took, theirs = await loop.run_in_executor(None, ours.recv)
+            mine = cpu() - mine
+            return took, mine, theirs, max(0.0, busy() - all_ - mine - theirs)
 
         try:
             await phase("warm")
+            requests = options.requests // options.clients * options.clients
             for name in ("create", "get"):
-                before = cpu()
-                found[f"{name}s/s"] = await phase(name)
-                found[f"{name} us"] = (cpu() - before) / options.requests * 1e6
-            found["watches begun in s"] = await phase("watch")
+                took, mine, theirs, others = await phase(name)
+                found[f"{name}s/s"] = requests / took
+                found[f"{name}: server's CPU us"] = mine / requests * 1e6
+                found[f"{name}: clients' CPU us"] = theirs / requests * 1e6
+                found[f"{name}: other CPU s"] = others
             before = cpu()
-            await asyncio.sleep(5)
-            found["idle watches' share of a core"] = (cpu() - before) / 5
+            await asyncio.sleep(options.rest)
+            found[f"CPU s in {options.rest:g} s of rest, no watches"] = cpu() - before
+            took, mine, _, _ = await phase("watch")
+            found[f"{options.watches} watches begun in s"] = took
+            await asyncio.sleep(1)
             before = cpu()
-            found["events/s"] = await phase("events")
-            found["event us"] = (cpu() - before) / (20 * options.watches) * 1e6
+            await asyncio.sleep(options.rest)
+            found[f"CPU s in {options.rest:g} s of rest, {options.watches} watches"] = cpu() - before
+            took, mine, _, _ = await phase("events")
+            found["events/s"] = EVENTS * options.watches / took
+            found["event: server's CPU us"] = mine / (EVENTS * options.watches) * 1e6
             found["peak MB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         finally:
-            ours.send("end")
-            await loop.run_in_executor(None, process.join, 10)
+            if process.is_alive():
+                ours.send("end")
+                await loop.run_in_executor(None, process.join, 10)
             process.kill()
             await edge.close()
     return found
@@ -198,30 +226,27 @@ def server_account(server: Server) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--clients", type=int, default=16)
     parser.add_argument("--requests", type=int, default=6000)
     parser.add_argument("--watches", type=int, default=1000)
-    parser.add_argument("--uvloop", action="store_true")
+    parser.add_argument("--specs", choices=("same", "own"), default="same", help="of the pods")
+    parser.add_argument("--rest", type=float, default=5.0, help="seconds to look at what rests")
     parser.add_argument("--profile", action="store_true")
     options = parser.parse_args()
-    if options.uvloop:
-        import uvloop
-
-        run: Any = uvloop.run
-    else:
-        run = asyncio.run
     if options.profile:
         import cProfile
         import pstats
 
         profile = cProfile.Profile()
-        found = profile.runcall(run, measure(options))
-        pstats.Stats(profile).sort_stats("tottime").print_stats(35)
+        found = profile.runcall(loops.run, measure(options))
+        pstats.Stats(profile).sort_stats("tottime").print_stats(45)
     else:
-        found = run(measure(options))
+        found = loops.run(measure(options))
     for name, value in found.items():
-        print(f"{name:32} {value:12.2f}")
+        print(f"{name:44} {value:12.2f}")
 
 
 if __name__ == "__main__":

@@ -22,7 +22,10 @@ from steersman.api.generated.meta_v1 import ManagedFieldsEntry
 from steersman.server import apply as ssa
 from steersman.server.apply import entries
 from steersman.server.apply.entries import Managed
+from steersman.server.apply.likeness import likeness
+from steersman.server.apply.sets import FieldSet
 from steersman.server.apply.updates import Document, Terms
+from steersman.server.recent import Recent
 
 DEEPEST = 32
 """How many writes are put off at most: each keeps what it wrote over alive."""
@@ -42,6 +45,8 @@ class Write(msgspec.Struct, frozen=True, gc=False):
     def worked_out(self, managed: Managed) -> Managed:
         """The owners afterwards, given those before."""
         owning = self.owning
+        if self.old is None and not managed:
+            return owning.begun(self.new, self.manager, self.now)
         old, new = owning.pair(self.old, self.new)
         return ssa.track(
             old,
@@ -154,6 +159,14 @@ def same(one: Owners, other: Owners) -> bool:
     return mine.keys() == theirs.keys() and all(owned[:2] == theirs[who][:2] for who, owned in mine.items())
 
 
+_begun: Recent[tuple[Owning, tuple[Any, ...]], tuple[FieldSet, tuple[Any, ...]]] = Recent(1024)
+"""The fields of new objects by what they are like, and the parts that were told apart by their addresses.
+
+Many objects are alike: a controller makes pods of one template, a client events of one form. Those that are
+share one set, so it is written and kept once.
+"""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Owning:
     """How owning is followed for one resource, or for one of its subresources."""
@@ -184,6 +197,23 @@ class Owning:
         if given and (entries.is_reset(tuple(given)) or not owners_of(given)):
             given = ()
         return Deferred(given, Write(self, None, new, manager, now))
+
+    def begun(self, new: Any, manager: str, now: datetime) -> Managed:
+        """The owners of a new object that had none: the manager, of all that is said of it."""
+        terms = self.terms
+        like = likeness(new, self.blank)
+        known = _begun.get((self, like.key)) if like is not None else None
+        if known is not None:
+            fields = known[0]
+        else:
+            made = ssa.track(None, self.document(new), manager, {}, terms=terms, now=now, empty=self.empty)
+            fields = next(iter(made.values())).fields if made else {}
+            if like is not None:
+                _begun.put((self, like.key), (fields, like.parts))
+        if not fields:
+            return {}
+        who = entries.manager(manager, entries.UPDATE, terms.api_version, terms.subresource)
+        return {who: entries.Owned(fields, terms.api_version, now, terms.shape)}
 
     def _says_nothing(self, new: Any) -> bool:
         meta = new.metadata

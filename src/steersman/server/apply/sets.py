@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
 from steersman.server.apply import elements
+from steersman.server.recent import Recent
 
 FieldSet: TypeAlias = "dict[str, FieldSet]"
 
@@ -153,14 +154,11 @@ def write(fields: FieldSet) -> dict[str, Any]:
     if known is not None:
         return known[1]
     made = _wire(fields)
-    if len(_written) >= _MOST:
-        _written.pop(next(iter(_written)), None)
-    _written[id(fields)] = fields, made
+    _written.put(id(fields), (fields, made))
     return made
 
 
-_MOST = 2048
-_written: dict[int, tuple[FieldSet, dict[str, Any]]] = {}
+_written: Recent[int, tuple[FieldSet, dict[str, Any]]] = Recent(1024)
 """Of most objects one manager's fields change, and the others' are written again as they were."""
 
 
