@@ -101,7 +101,7 @@ def _real() -> Iterator[Path]:
     # As `up` has it: nodes begin without a taint that nobody takes away.
     without = "--disable-admission-plugins=TaintNodesByCondition"
     with RealPlane.start(apiserver=[without]) as plane, ExitStack() as stack:
-        plane.manager("--leader-elect=false", "--kube-api-qps=1000", "--kube-api-burst=1000")
+        plane.manager("--leader-elect=false", "--use-service-account-credentials", "--kube-api-qps=1000")
         stack.enter_context(_nodes(plane.admin))
         yield plane.admin
 

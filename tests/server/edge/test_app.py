@@ -376,12 +376,27 @@ async def test_what_needs_a_kubelet_is_refused_politely(plane: Any) -> None:
             "/api/v1/namespaces/default/serviceaccounts", json={"metadata": {"name": "default"}}
         ) as answer:
             assert answer.status == 201
-        body = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
-        async with session.post(pods, json=body) as answer:
-            assert answer.status == 201, await answer.text()
-        async with session.get(f"{pods}/p/log") as answer:
-            assert answer.status == 501
-            assert "there is no kubelet to ask" in (await answer.json())["message"]
+        two = [{"name": "c", "image": "i"}, {"name": "d", "image": "i"}]
+        for name, spec in (
+            ("homeless", {"containers": two[:1]}),
+            ("placed", {"containers": two[:1], "nodeName": "n"}),
+            ("two", {"containers": two, "nodeName": "n"}),
+        ):
+            async with session.post(pods, json={"metadata": {"name": name}, "spec": spec}) as answer:
+                assert answer.status == 201, await answer.text()
+        async with session.get(f"{pods}/homeless/log") as answer:
+            assert (answer.status, await answer.text()) == (204, "")
+        for path, code, said in (
+            ("homeless/exec?command=ls", 400, "pod homeless does not have a host assigned"),
+            ("two/log", 400, "a container name must be specified for pod two, choose one of: [c d]"),
+            ("two/log?container=e", 400, "container e is not valid for pod two"),
+            ("nobody/log", 404, 'pods "nobody" not found'),
+            ("placed/log", 501, "there is no kubelet to ask"),
+            ("two/log?container=d", 501, "there is no kubelet to ask"),
+        ):
+            async with session.get(f"{pods}/{path}") as answer:
+                assert answer.status == code, path
+                assert said in (await answer.json())["message"]
 
 
 async def test_a_certificate_request_says_who_made_it_and_is_approved(plane: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from steersman.api.errors import ApiError, NotFound, ServerError
+from steersman.api.errors import NotFound
 from steersman.api.generated.authentication_v1 import TokenRequest
 from steersman.api.generated.autoscaling_v1 import Scale
 from steersman.api.generated.core_v1 import Binding
@@ -17,23 +17,20 @@ from steersman.server.auth import access, identity
 from steersman.server.auth.rbac import Authorizer
 from steersman.server.convert import plain as builtins
 from steersman.server.core import Server
-from steersman.server.edge import bodies, options
+from steersman.server.edge import bodies, kubelets, options
 from steersman.server.edge.answers import Answer, finished, one, plain, unrouted
 from steersman.server.edge.context import Context
 from steersman.server.edge.encoding import whole
 from steersman.server.edge.writing import PATCHES, parsed, patch, scope
 from steersman.server.resources import Resource
 
-_NEED_KUBELETS = ("attach", "exec", "log", "portforward", "proxy")
-
 
 def serve(ctx: Context, resource: Resource, body: bytes) -> Answer:
     """A request for a subresource."""
     asked = ctx.asked
     name = asked.subresource
-    if name in _NEED_KUBELETS:
-        ctx.server.get(resource, scope(ctx, resource), asked.name)
-        raise _no_kubelets(f"{resource.plural}/{name}")
+    if name in kubelets.SUBRESOURCES:
+        return kubelets.answer(ctx, resource, scope(ctx, resource))
     if asked.verb == "patch" and bodies.media_type(ctx.content_type) not in PATCHES:
         return unrouted(415)
     match name, asked.verb:
@@ -55,14 +52,6 @@ def serve(ctx: Context, resource: Resource, body: bytes) -> Answer:
         case _, ("update" | "patch") if (resource.id, name) in parts.PARTS:
             return _part(ctx, resource, body)
     return unrouted(404)
-
-
-def _no_kubelets(what: str) -> ApiError:
-    return ServerError(
-        f"{what} is not available: the nodes of this control plane are simulated, there is no kubelet to ask",
-        code=501,
-        reason="NotImplemented",
-    )
 
 
 def _server(ctx: Context, how: options.Writing) -> Server:
