@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from steersman.controllers import CONTROLLERS
+from steersman.controllers.serviceaccount import controller as plain
 from steersman.intent.controller import Controller
 from steersman.intent.gates import GATES
 from steersman.intent.settings import DEFAULTS, Flag, Settings
@@ -35,16 +35,16 @@ def test_alpha_gates_are_off() -> None:
 
 
 def test_a_controller_whose_gate_is_off_does_not_run() -> None:
-    gated = replace(CONTROLLERS[0], gates=("HPAScaleToZero",))
+    gated = replace(plain, gates=("HPAScaleToZero",))
     assert gated.configured(DEFAULTS) is None
     assert gated.configured(Settings(gates={"HPAScaleToZero": True})) is gated
 
 
 def test_a_controller_is_made_anew_for_its_settings() -> None:
     def configure(settings: Settings) -> Controller[object]:
-        return replace(CONTROLLERS[0], pace=settings[PERIOD])
+        return replace(plain, pace=settings[PERIOD])
 
-    declared = replace(CONTROLLERS[0], flags=(PERIOD,), configure=configure)
+    declared = replace(plain, flags=(PERIOD,), configure=configure)
     made = declared.configured(Settings(flags={"some-period": 7.0}))
     assert made is not None
     assert made.pace == 7.0

@@ -8,16 +8,20 @@ from steersman.controllers import (
     bootstrap,
     clusterroleaggregation,
     deployment,
+    legacytokens,
     replicaset,
     rootca,
     serviceaccount,
+    tokens,
     ttlafterfinished,
 )
 from steersman.controllers.certificates import approving, cleaning, signing
 from steersman.intent.controller import Controller
 
 CONTROLLERS: tuple[Controller[Any], ...] = (
+    tokens.controller,
     serviceaccount.controller,
+    legacytokens.controller,
     rootca.controller,
     clusterroleaggregation.controller,
     bootstrap.signer,

@@ -12,8 +12,9 @@ from steersman.api.errors import AlreadyExists, ApiError, NotFound
 from steersman.api.kinds import NAMESPACES, Namespace, ObjectMeta
 from steersman.api.kinds.config import CONFIGMAPS, ConfigMap
 from steersman.api.scheme import Key
+from steersman.controllers.shared.flags import ROOT_CA_FILE
 from steersman.intent.actions import Create, Load, Update
-from steersman.intent.controller import Caches, Change, Controller, Flag, Settings, Watch
+from steersman.intent.controller import Caches, Change, Controller, Settings, Watch
 from steersman.intent.verdict import Rest, Verdict
 
 NAME = "kube-root-ca.crt"
@@ -23,7 +24,6 @@ WORDS = (
     "the internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of "
     "Kubernetes clusters."
 )
-ROOT_CA_FILE = Flag("root-ca-file", "", "The CA bundle for service account tokens and every namespace.")
 MAPS = CONFIGMAPS.where(f"metadata.name={NAME}")
 
 

@@ -101,7 +101,11 @@ class Controller(Generic[S]):
     Left out, a decision sees the object of the first watch."""
     account: str = ""
     """The ServiceAccount it acts as; upstream's name of it. Defaults to the name."""
+    source: str = ""
+    """The component that its events name. Defaults to the account."""
     aliases: tuple[str, ...] = ()
+    root: bool = False
+    """Acts as the manager itself, never as an account of its own: what accounts depend on."""
     pace: float = 0.0
     """The longest a key waits between two rounds, in seconds, so that a burst of changes on a busy
     server is answered by one status write instead of many. The first change is never delayed."""

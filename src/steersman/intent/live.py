@@ -5,7 +5,7 @@ All of them go to the server itself, past any cache.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -37,6 +37,9 @@ class Survey(Action[list[T]]):
     kind: Kind[T]
     namespace: str
     limit: int = 0
+    shared: bool = False
+    """Read as the manager fills its caches, not with the controller's own rights: for what is needed too
+    rarely to keep."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +67,15 @@ class RemoveAll(Write[None]):
 
 @dataclass(frozen=True, slots=True)
 class Alter(Write[T]):
-    """Change some fields of the object of that name; answers with what it is then."""
+    """Change some fields of the object of that name; answers with what it is then.
+
+    A list of operations is a JSON patch: its ``test`` operations say of what object it is a change.
+    """
 
     kind: Kind[T]
     namespace: str
     name: str
-    body: Mapping[str, Any]
+    body: Mapping[str, Any] | Sequence[Mapping[str, Any]]
     type: PatchType = PatchType.MERGE
 
 

@@ -38,7 +38,7 @@ class Accounts:
     def client(self, controller: Controller[Any]) -> HttpApi:
         """The client of a controller. Its token is asked for by `warm`, or else with its first request."""
         account = controller.account or controller.name
-        if self._own:
+        if self._own and not controller.root:
 
             async def fetch() -> Token:
                 return await self._token(account)

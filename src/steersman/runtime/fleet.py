@@ -64,6 +64,7 @@ class Fleet:
         self._clock = clock
         self._workers = workers or {}
         self._files = files
+        self._api = api
         self._recorders: list[Recorder] = []
         configured = (controller.configured(settings) for controller in controllers)
         for controller in (one for one in configured if one is not None):
@@ -71,7 +72,12 @@ class Fleet:
 
     def _host(self, controller: Controller[Any], api: Api, fence: Callable[[], bool]) -> Host[Any]:
         kinds = tuple(watch.kind for watch in controller.watches)
-        recorder = Recorder(api, self._clock, component=controller.account or controller.name, fence=fence)
+        recorder = Recorder(
+            api,
+            self._clock,
+            component=controller.source or controller.account or controller.name,
+            fence=fence,
+        )
         ledger = Ledger(stores_of(self.informers, kinds), self._clock)
         queue: WorkQueue[Key] = WorkQueue(
             self._clock,
@@ -80,7 +86,7 @@ class Fleet:
             backoff=ItemBackoff(cap=controller.patience),
             pace=controller.pace,
         )
-        shell = Shell(api, recorder, ledger, self._clock, self.metrics, fence, self._files)
+        shell = Shell(api, recorder, ledger, self._clock, self.metrics, fence, self._files, self._api)
         self._recorders.append(recorder)
         return Host(
             controller,

@@ -91,6 +91,7 @@ class Shell:
         metrics: Metrics,
         fence: Callable[[], bool] = lambda: True,
         files: Callable[[str], bytes] = read_file,
+        shared: Api | None = None,
     ) -> None:
         self._api = api
         self._recorder = recorder
@@ -99,6 +100,7 @@ class Shell:
         self._metrics = metrics
         self._fence = fence
         self._files = files
+        self._shared = shared or api
         self.latency = 0.0
         """Seconds a write takes, lately: how busy the server is."""
 
@@ -273,7 +275,7 @@ class Shell:
         return await self._api.get(action.kind, action.namespace, action.name)
 
     async def _survey(self, key: Key, action: Survey[T]) -> list[T]:
-        return await survey(self._api, action)
+        return await survey(self._shared if action.shared else self._api, action)
 
     async def _remove(self, key: Key, action: Remove) -> None:
         await self._api.delete(

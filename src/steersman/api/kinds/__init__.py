@@ -250,8 +250,12 @@ class Namespace(Object, frozen=True):
     status: NamespaceStatus = NamespaceStatus()
 
 
+class SecretReference(Struct, frozen=True):
+    name: str = ""
+
+
 class ServiceAccount(Object, frozen=True):
-    pass
+    secrets: tuple[SecretReference, ...] = ()
 
 
 class LeaseSpec(Struct, frozen=True):

@@ -35,6 +35,9 @@ class Secret(Object, frozen=True):
 CONFIGMAPS = register(Kind("", "v1", "ConfigMap", "configmaps", True, ConfigMap))
 SECRETS = register(Kind("", "v1", "Secret", "secrets", True, Secret))
 
+ACCOUNT_TOKENS = SECRETS.where("type=kubernetes.io/service-account-token")
+"""The secrets that hold a ServiceAccount's token."""
+
 
 def plain(secret: Secret, key: str) -> bytes:
     """One value of a secret; empty where it is missing or not base64."""
