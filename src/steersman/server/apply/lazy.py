@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from steersman.api.generated.meta_v1 import ManagedFieldsEntry
 from steersman.server import apply as ssa
-from steersman.server.apply import entries
+from steersman.server.apply import entries, sets
 from steersman.server.apply.entries import Managed
 from steersman.server.apply.likeness import likeness
 from steersman.server.apply.sets import FieldSet
@@ -48,7 +48,7 @@ class Write(msgspec.Struct, frozen=True, gc=False):
         if self.old is None and not managed:
             return owning.begun(self.new, self.manager, self.now)
         old, new = owning.pair(self.old, self.new)
-        return ssa.track(
+        made = ssa.track(
             old,
             new,
             self.manager,
@@ -57,6 +57,11 @@ class Write(msgspec.Struct, frozen=True, gc=False):
             now=self.now,
             empty=owning.empty,
         )
+        for who, owned in made.items():
+            before = managed.get(who)
+            if before is None or owned.fields is not before.fields:
+                made[who] = owned._replace(fields=sets.shared(owned.fields))
+        return made
 
 
 class Deferred(Sequence[ManagedFieldsEntry]):
@@ -207,7 +212,7 @@ class Owning:
             fields = known[0]
         else:
             made = ssa.track(None, self.document(new), manager, {}, terms=terms, now=now, empty=self.empty)
-            fields = next(iter(made.values())).fields if made else {}
+            fields = sets.shared(next(iter(made.values())).fields) if made else {}
             if like is not None:
                 _begun.put((self, like.key), (fields, like.parts))
         if not fields:

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
+import msgspec
+
 from steersman.server.apply import elements
 from steersman.server.recent import Recent
 
@@ -160,6 +162,23 @@ def write(fields: FieldSet) -> dict[str, Any]:
 
 _written: Recent[int, tuple[FieldSet, dict[str, Any]]] = Recent(1024)
 """Of most objects one manager's fields change, and the others' are written again as they were."""
+
+
+_encode = msgspec.json.Encoder().encode
+_shared: Recent[bytes, FieldSet] = Recent(1024)
+
+
+def shared(fields: FieldSet) -> FieldSet:
+    """A set that is equal; of late ones there is one in memory, and it is written once.
+
+    What somebody owns of one object he mostly owns of many, and a set has a dict for every step of its paths.
+    """
+    key = _encode(fields)
+    known = _shared.get(key)
+    if known is None:
+        _shared.put(key, fields)
+        return fields
+    return known
 
 
 def _wire(fields: FieldSet) -> dict[str, Any]:
