@@ -1,0 +1,87 @@
+"""Which owners of an object live, go, or are absent: what the cache does not show is asked of the server."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from steersman.api.discovery import Resource
+from steersman.api.errors import NotFound
+from steersman.api.kinds import OwnerReference
+from steersman.controllers.garbagecollector.absent import coordinates
+from steersman.controllers.garbagecollector.sight import Owner, Seen, Standing
+from steersman.controllers.garbagecollector.ties import waits
+from steersman.intent.actions import Emit
+from steersman.intent.live import Read
+from steersman.intent.verdict import Nonsense
+
+
+class Impossible(Exception):
+    """A cluster-scoped object says that it is owned by a namespaced one. Nobody can find that owner."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The owner references of one object, by what became of whom they mean."""
+
+    solid: tuple[OwnerReference, ...] = ()
+    waiting: tuple[OwnerReference, ...] = ()
+    absent: tuple[OwnerReference, ...] = ()
+    unseen: bool = False
+    """One that lives is not in the cache, so that nobody will tell when it goes."""
+
+
+async def judge(seen: Seen) -> Judged:
+    """Sort the owners of an object. Raises `Impossible`, `Nonsense` for kinds nobody serves, and `ApiError`."""
+    found: dict[Standing, list[OwnerReference]] = {standing: [] for standing in Standing}
+    unseen = False
+    for owner in seen.owners:
+        standing = owner.standing
+        if standing is Standing.UNSEEN:
+            standing = await _ask(seen, owner)
+            unseen = unseen or standing is not Standing.ABSENT
+        found[standing].append(owner.reference)
+    return Judged(
+        tuple(found[Standing.SOLID]),
+        tuple(found[Standing.WAITING]),
+        tuple(found[Standing.ABSENT]),
+        unseen,
+    )
+
+
+async def _ask(seen: Seen, owner: Owner) -> Standing:
+    """Look for an owner at the server, where its reference says that it is."""
+    reference, resource, item = owner.reference, owner.resource, seen.item
+    if resource is None:
+        raise _unserved(reference)
+    if resource.namespaced and not item.namespace:
+        raise Impossible("cluster-scoped objects cannot refer to namespaced owners")
+    if owner.elsewhere:
+        await Emit(
+            item.obj,
+            "Warning",
+            "OwnerRefInvalidNamespace",
+            f"ownerRef {coordinates(reference, item.namespace)} does not exist in namespace "
+            f'"{item.namespace}"',
+            kind=item.kind,
+        )
+    namespace = item.namespace if resource.namespaced else ""
+    try:
+        found = await Read(resource.partial, namespace, reference.name)
+    except NotFound as error:
+        if not _names(error, resource):
+            # differs: upstream takes a resource that is no longer served for an owner that is not there.
+            raise _unserved(reference) from None
+    else:
+        if found.metadata.uid == reference.uid:
+            return Standing.WAITING if waits(found) else Standing.SOLID
+    seen.absent.add(coordinates(reference, namespace))
+    return Standing.ABSENT
+
+
+def _names(error: NotFound, resource: Resource) -> bool:
+    """Whether an object was not found, and not the whole resource."""
+    return bool(error.details.get("name")) or error.details.get("kind") == resource.name
+
+
+def _unserved(reference: OwnerReference) -> Nonsense:
+    return Nonsense(f"unable to get REST mapping for {reference.apiVersion}/{reference.kind}.")
