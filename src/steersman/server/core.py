@@ -101,7 +101,7 @@ class Server:
 
     def table(self, resource: Resource) -> Table:
         """Where a resource's objects are."""
-        return self.store.table(resource.id)
+        return self.store.table(resource.table)
 
     def fork(self, clock: Clock | None = None, names: Random | None = None) -> Server:
         """A server with the same state, to go on separately."""
@@ -123,7 +123,7 @@ class Server:
         """One object. Raises `NotFound`."""
         if resource.strategy.ttl is not None:
             self.reap(resource)
-        obj = self.store.table(resource.id).get(path(namespace, name))
+        obj = self.store.table(resource.table).get(path(namespace, name))
         if obj is None:
             raise problems.not_found(resource.group, resource.plural, name)
         return obj if resource.serve is None else resource.serve(obj)
@@ -140,11 +140,11 @@ class Server:
         obj = replace(obj, metadata=meta)
         if resource.store is not None:
             obj = resource.store(obj)
-        self.store.table(resource.id).put(key, obj)
+        self.store.table(resource.table).put(key, obj)
         ttl = resource.strategy.ttl
         if ttl is not None:
             until = self.clock.now() + timedelta(seconds=ttl)
-            due = self._mortal.setdefault(resource.id, deque())
+            due = self._mortal.setdefault(resource.table, deque())
             due.append((until, key, obj.metadata.resourceVersion))
         if self.reactions:
             self._react(resource, obj)
@@ -152,7 +152,7 @@ class Server:
 
     def remove(self, resource: Resource, key: str) -> Any:
         """Take an object away; answers with its last state."""
-        last = self.store.table(resource.id).remove(key)
+        last = self.store.table(resource.table).remove(key)
         if self.reactions:
             self._react(resource, last)
         return last if resource.serve is None else resource.serve(last)
@@ -216,7 +216,7 @@ class Server:
         if ttl is not None:
             until = self.clock.now() + timedelta(seconds=ttl)
             found = ((key, table.get(key)) for key in table.keys())  # noqa: SIM118  (a table is no dict)
-            self._mortal[resource.id] = deque(
+            self._mortal[resource.table] = deque(
                 (until, key, obj.metadata.resourceVersion) for key, obj in found if obj is not None
             )
 
@@ -225,7 +225,7 @@ class Server:
 
         Asked before each use of such a resource, so nobody sees one that outlived its time.
         """
-        due = self._mortal.get(resource.id)
+        due = self._mortal.get(resource.table)
         if not due:
             return
         now, table = self.clock.now(), self.table(resource)

@@ -27,6 +27,7 @@ from steersman.server.strategy import (
     without_status,
 )
 from steersman.server.validation import rules_for
+from steersman.server.versions import FACES
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,11 +48,15 @@ class Resource:
     """What is stored of an object that clients see; None likewise."""
     verbs: tuple[str, ...] | None = None
     """All that can be asked of it; None where the table of resources says, or its definition."""
+    table: str = ""
+    """Where its objects are: in a table of its own name, unless it shares another's."""
     id: str = field(init=False)
-    """The name of its table, and how RBAC and messages call it: ``deployments.apps``."""
+    """How RBAC and messages call it: ``deployments.apps``."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "id", f"{self.plural}.{self.group}" if self.group else self.plural)
+        if not self.table:
+            object.__setattr__(self, "table", self.id)
 
     @property
     def api_version(self) -> str:
@@ -120,6 +125,7 @@ class Registry:
 def _resource(row: Row) -> Resource:
     type_ = load(row.group, row.version, row.kind).type
     id_ = f"{row.plural}.{row.group}" if row.group else row.plural
+    face = FACES.get((row.group, row.version, row.plural))
     return Resource(
         row.group,
         row.version,
@@ -129,6 +135,9 @@ def _resource(row: Row) -> Resource:
         type_,
         _strategy(row, id_, type_),
         tuple(subresource.name for subresource in row.subresources),
+        serve=face.serve if face is not None else None,
+        store=face.store if face is not None else None,
+        table=face.table if face is not None else "",
     )
 
 
@@ -224,6 +233,7 @@ _CREATED_BY_UPDATE = frozenset(
         "clusterroles.rbac.authorization.k8s.io",
         "endpoints",
         "events",
+        "events.events.k8s.io",
         "leases.coordination.k8s.io",
         "limitranges",
         "rolebindings.rbac.authorization.k8s.io",
@@ -258,6 +268,7 @@ _CONDITIONAL = frozenset(
 
 _DEPENDENTS: Mapping[str, Dependents] = {
     "events": "unsupported",
+    "events.events.k8s.io": "unsupported",
     "jobs.batch": "orphan",
     "replicationcontrollers": "orphan",
 }
@@ -304,6 +315,16 @@ _FIELDS: Mapping[str, Mapping[str, Callable[[Any], str]]] = {
         "source": lambda event: event.source.component or event.reportingComponent,
         "type": _at("type"),
     },
+    # Of the events of the core, as which they are stored.
+    "events.events.k8s.io": {
+        **{
+            f"regarding.{name}": _at(f"involvedObject.{name}")
+            for name in ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
+        },
+        "reason": _at("reason"),
+        "reportingController": _at("reportingComponent"),
+        "type": _at("type"),
+    },
     "jobs.batch": {"status.successful": _at("status.succeeded")},
     "namespaces": {"status.phase": _at("status.phase")},
     "nodes": {"spec.unschedulable": _at("spec.unschedulable")},
@@ -335,6 +356,7 @@ EVENT_TTL = 3600.0
 _PECULIAR: Mapping[str, Mapping[str, Any]] = {
     "daemonsets.apps": {"created": daemonsets.created, "updated": daemonsets.updated},
     "events": {"ttl": EVENT_TTL},
+    "events.events.k8s.io": {"ttl": EVENT_TTL},
     "jobs.batch": {"created": jobs.created},
     "namespaces": {
         "created": namespaces.created,

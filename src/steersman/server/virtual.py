@@ -42,7 +42,7 @@ class _Table(Table):
     """A source as the rest of the server reads it."""
 
     def __init__(self, store: Store, resource: Resource, source: Source) -> None:
-        super().__init__(store, resource.id)
+        super().__init__(store, resource.table)
         self._of = resource
         self._source = source
 
