@@ -1,6 +1,6 @@
 """A hollow kubelet for every node at once: pods become ready, and leave when they are told to.
 
-Not `steersman.sim.nodes`, which follows pods whole: the API server encodes a watched object once for
+Not `steersman.sim.kubelet`, which follows pods whole: the API server encodes a watched object once for
 all who want it in the same form, so the kubelet would pay for a manager that reads JSON and not for
 one that does not. This one reads nothing but metadata, a form neither manager asks for.
 """

@@ -24,7 +24,8 @@ from steersman.api.kinds import (
 from steersman.api.scheme import Kind
 from steersman.client.api import Api, EventType
 from steersman.runtime.clock import LiveClock
-from steersman.sim.nodes import NEVER_READY, Nodes
+from steersman.sim.kubelet import Kubelets, Settings
+from steersman.sim.kubelet.behaviour import NEVER_READY
 from steersman.testing.child import Child, tail
 from steersman.testing.follow import beside, follow, until
 from steersman.testing.normal import Document, normalise
@@ -317,7 +318,9 @@ async def outcome(plane: RealPlane, binary: Binary) -> dict[str, Any]:
         await api.create(NAMESPACES, "", space)
         manager = plane.manager(*FLAGS, binary=binary)
         story = Story(api)
-        nodes = Nodes(api, LiveClock())
+        # An image that does not come is said so once, however long a manager takes.
+        settings = Settings(pull_error=0.0)
+        nodes = Kubelets(api, LiveClock(), ("node-1",), settings=settings, register=False)
         async with beside(watchdog(manager), nodes.run(), story.look()):
             await story.tell()
             await quiet(plane)

@@ -10,7 +10,7 @@ from steersman.api.kinds import DEPLOYMENTS, REPLICASETS, Deployment
 from steersman.client.api import Api
 from steersman.client.http import HttpApi
 from steersman.runtime.clock import LiveClock
-from steersman.sim.nodes import Nodes
+from steersman.sim.kubelet import Kubelets
 from steersman.testing.follow import beside, follow
 from steersman.testing.plane import RealPlane
 from steersman.testing.settled import deployment_settled
@@ -70,7 +70,11 @@ async def test_fifty_deployments_converge_roll_and_scale_without_one_refusal_by_
         "--kube-api-qps=2000",
         "--kube-api-burst=3000",
     )
-    async with plane.connect() as api, beside(Nodes(api, LiveClock()).run()), asyncio.timeout(300):
+    async with (
+        plane.connect() as api,
+        beside(Kubelets(api, LiveClock(), ("node-1",), register=False).run()),
+        asyncio.timeout(300),
+    ):
         for name in NAMES:
             await api.create(DEPLOYMENTS.untyped, namespace, workload(name))
         await settled(api, namespace, 1)

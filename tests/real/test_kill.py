@@ -16,7 +16,7 @@ from steersman.client import kubeconfig
 from steersman.client.api import Api, Unreadable
 from steersman.client.http import HttpApi
 from steersman.runtime.clock import LiveClock
-from steersman.sim.nodes import Nodes
+from steersman.sim.kubelet import Kubelets
 from steersman.testing.follow import beside, follow
 from steersman.testing.plane import RealPlane
 from steersman.testing.settled import deployment_settled
@@ -90,7 +90,8 @@ async def test_ten_kills_during_a_roll_end_in_the_same_state_as_none(
 ) -> None:
     chance = random.Random(seed)
     async with HttpApi(kubeconfig.load(str(plane.admin)), qps=-1) as api:
-        async with beside(Nodes(api, LiveClock()).run()), asyncio.timeout(240):
+        kubelets = Kubelets(api, LiveClock(), ("node-1",), register=False)
+        async with beside(kubelets.run()), asyncio.timeout(240):
             manager = plane.manager(*FLAGS)
             for name in NAMES:
                 await api.create(DEPLOYMENTS.untyped, namespace, workload(name, "v1"))

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from steersman.api.errors import Forbidden
 from steersman.api.scheme import Kind
 from steersman.client.api import Api, Page, Unreadable, WatchEvent
+from steersman.client.steady import is_steady
 from steersman.server.auth.attributes import Attributes, forbidden
 from steersman.server.auth.rbac import Authorizer
 from steersman.server.auth.requester import REQUESTER
@@ -43,6 +44,11 @@ class Acting:
         self._epoch = authorizer.epoch
         self._granted: dict[tuple[str, str, str, str, str], None] = {}
         """Group, resource, verb, namespace and subresource: what is allowed whatever the object's name."""
+
+    @property
+    def steady(self) -> bool:
+        """What is refused is refused every time."""
+        return is_steady(self._api)
 
     def _may(self, kind: Kind[Any], verb: str, namespace: str, name: str = "", below: str = "") -> None:
         """Raises `Forbidden`."""
