@@ -23,6 +23,9 @@ HISTORY = 2048
 Tap: TypeAlias = Callable[[Commit], None]
 """Told of every write once it is in place, before anybody who watches."""
 
+Gate: TypeAlias = Callable[[], None]
+"""Raises where nothing can be written any more: nothing has happened then."""
+
 
 def path(namespace: str, name: str) -> str:
     """The key of an object."""
@@ -42,6 +45,8 @@ class Store:
         self.history = history
         self.floor = floor
         self.taps: list[Tap] = []
+        self.gate: Gate | None = None
+        """Asked before every write, where some cannot be."""
         self._tables: dict[str, Table] = {}
 
     @property
@@ -65,7 +70,7 @@ class Store:
         return iter(tuple(self._tables.values()))
 
     def fork(self) -> Store:
-        """The same state to go on from separately: objects are shared, watchers and taps stay behind."""
+        """The same state to go on from separately: objects are shared; watchers, taps and the gate stay behind."""
         fork = Store(history=self.history, revision=self.revision, floor=self.floor)
         for name, table in self._tables.items():
             fork._tables[name] = table._fork(fork)
@@ -125,6 +130,8 @@ class Table:
 
     def _commit(self, type_: EventType, key: str, obj: Any, old: Any | None) -> None:
         store = self._store
+        if store.gate is not None:
+            store.gate()
         revision = store.revision + 1
         version = str(revision)
         if obj.metadata.resourceVersion != version:

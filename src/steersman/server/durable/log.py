@@ -7,7 +7,8 @@ A group is one SQL statement where it can be: the interpreter's lock is let go a
 statement, and taking it again from a busy event loop takes milliseconds.
 
 When a group cannot be written nothing after it is: the log has failed for good, whoever waits is told so, and
-so is everybody who asks. Memory is then ahead of the disk, so the only way on is a new process.
+the store takes no more writes. Memory is then ahead of the disk by what nobody was told is safe, so it is not to be shown
+any more, and the only way on is a new process.
 """
 
 from __future__ import annotations
@@ -103,6 +104,7 @@ class Log:
         if self._thread is not None:
             self._thread.start()
         store.taps.append(self._tap)
+        store.gate = self.check
 
     # -- what comes ---------------------------------------------------------------------------
 
@@ -137,7 +139,7 @@ class Log:
     # -- who waits ----------------------------------------------------------------------------
 
     def check(self) -> None:
-        """Raises `ServiceUnavailable` where no write could be made safe: ask before each write."""
+        """Raises `ServiceUnavailable` where no write could be made safe. The store asks before each."""
         if self.failure is not None:
             raise ServiceUnavailable(
                 f"nothing can be written to the data directory: {self.failure}", reason="ServiceUnavailable"
