@@ -33,6 +33,17 @@ class CertificateSigningRequest(Object, frozen=True):
     status: CertificateSigningRequestStatus = CertificateSigningRequestStatus()
 
 
+class ClusterTrustBundleSpec(Struct, frozen=True):
+    signerName: str = ""
+    trustBundle: str = ""
+
+
+class ClusterTrustBundle(Object, frozen=True):
+    """All its fields."""
+
+    spec: ClusterTrustBundleSpec = ClusterTrustBundleSpec()
+
+
 class PodCertificateRequest(Object, frozen=True):
     pass
 
@@ -46,6 +57,9 @@ CERTIFICATESIGNINGREQUESTS = register(
         False,
         CertificateSigningRequest,
     )
+)
+CLUSTERTRUSTBUNDLES = register(
+    Kind(GROUP, "v1beta1", "ClusterTrustBundle", "clustertrustbundles", False, ClusterTrustBundle)
 )
 PODCERTIFICATEREQUESTS = register(
     Kind(GROUP, "v1beta1", "PodCertificateRequest", "podcertificaterequests", True, PodCertificateRequest)

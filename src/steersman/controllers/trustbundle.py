@@ -1,0 +1,91 @@
+"""kube-apiserver-serving-clustertrustbundle-publisher (a decision): one ClusterTrustBundle has the API server's CA.
+
+The bundle is named for its content, so that whoever mounts one by name never sees it change; those of
+earlier contents go when the new one is there.
+
+differs: upstream falls back to certificates.k8s.io/v1alpha1 on servers that are too old for v1beta1.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from steersman.api.errors import AlreadyExists, Conflict, NotFound
+from steersman.api.kinds import ObjectMeta
+from steersman.api.kinds.certificates import CLUSTERTRUSTBUNDLES, ClusterTrustBundle, ClusterTrustBundleSpec
+from steersman.api.scheme import Key
+from steersman.controllers.shared.flags import ROOT_CA_FILE
+from steersman.intent.actions import Create, Delete, Load, Update
+from steersman.intent.controller import Caches, Change, Controller, Settings, Watch
+from steersman.intent.verdict import Rest, Verdict
+
+SIGNER = "kubernetes.io/kube-apiserver-serving"
+BUNDLES = CLUSTERTRUSTBUNDLES.where(f"spec.signerName={SIGNER}")
+ROUND = Key("", SIGNER)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    bundles: tuple[ClusterTrustBundle, ...]
+
+
+def observe(caches: Caches, key: Key) -> Seen:
+    return Seen(tuple(caches[BUNDLES].list()))
+
+
+def named(content: bytes) -> str:
+    """The name of the bundle with this content."""
+    return f"{SIGNER.replace('/', ':')}:{hashlib.sha256(content).hexdigest()[:24]}"
+
+
+def _publisher(path: str) -> Controller[Seen]:
+    async def decide(seen: Seen, now: datetime) -> Verdict:
+        content = await Load(path)
+        if not content:
+            return Rest("there is no CA to publish")
+        name, text = named(content), content.decode()
+        current = next((one for one in seen.bundles if one.metadata.name == name), None)
+        spec = ClusterTrustBundleSpec(signerName=SIGNER, trustBundle=text)
+        if current is None:
+            try:
+                await Create(
+                    CLUSTERTRUSTBUNDLES, "", ClusterTrustBundle(metadata=ObjectMeta(name=name), spec=spec)
+                )
+            except AlreadyExists:
+                return Rest("it is there, the cache will show it")
+        elif current.spec.trustBundle != text:
+            await Update(ClusterTrustBundle(metadata=current.metadata, spec=spec))
+        for bundle in seen.bundles:
+            if bundle.metadata.name != name:
+                try:
+                    await Delete(bundle)
+                except (NotFound, Conflict):
+                    continue
+        return Rest("is published")
+
+    return Controller(
+        name="kube-apiserver-serving-clustertrustbundle-publisher-controller",
+        account="kube-apiserver-serving-clustertrustbundle-publisher",
+        watches=(Watch(BUNDLES, to=_always),),
+        workers=1,
+        start=(ROUND,),
+        observe=observe,
+        decide=decide,
+        gates=("ClusterTrustBundle",),
+        needs=(CLUSTERTRUSTBUNDLES,),
+    )
+
+
+def _always(caches: Caches, change: Change[ClusterTrustBundle]) -> Iterable[Key]:
+    return (ROUND,)
+
+
+def configure(settings: Settings) -> Controller[Seen] | None:
+    path = settings[ROOT_CA_FILE]
+    return _publisher(path) if path else None
+
+
+controller = replace(_publisher(""), flags=(ROOT_CA_FILE,), configure=configure)

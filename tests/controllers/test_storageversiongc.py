@@ -1,0 +1,113 @@
+"""storageversion-garbage-collector, row by row."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from steersman.api.errors import NotFound, ServerError
+from steersman.api.kinds import Condition, Lease, ObjectMeta
+from steersman.api.kinds.storageversions import ServerStorageVersion, StorageVersion, StorageVersionStatus
+from steersman.api.scheme import Key
+from steersman.controllers.storageversiongc import controller
+from steersman.intent.actions import Action, Delete, UpdateStatus
+from steersman.intent.controller import Change
+from steersman.intent.live import Read
+from steersman.intent.verdict import Rest, Verdict
+from steersman.testing.rows import USUAL, Shelves, walk
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+BEFORE = NOW - timedelta(days=1)
+
+
+def lease(name: str, identity: str = "kube-apiserver") -> Lease:
+    labels = {"apiserver.kubernetes.io/identity": identity}
+    return Lease(metadata=ObjectMeta(name=name, namespace="kube-system", labels=labels))
+
+
+def version(common: str | None = None, **servers: str) -> StorageVersion:
+    status = "True" if common else "False"
+    return StorageVersion(
+        metadata=ObjectMeta(name="apps.deployments", uid="u", generation=2),
+        status=StorageVersionStatus(
+            storageVersions=tuple(
+                ServerStorageVersion(apiServerID=name, encodingVersion=encoding)
+                for name, encoding in servers.items()
+            ),
+            commonEncodingVersion=common,
+            conditions=(
+                Condition(type="AllEncodingVersionsEqual", status=status, lastTransitionTime=BEFORE),
+            ),
+        ),
+    )
+
+
+def look(*objects: Any, live: Any = NotFound("none")) -> tuple[list[Action[Any]], Verdict]:
+    seen = controller.see(Shelves(controller, *objects), Key("", "apps.deployments"))
+    assert seen is not None
+    actions, verdict = walk(
+        controller.decide(seen, NOW),  # type: ignore[arg-type]
+        lambda action: live if isinstance(action, Read) else USUAL,
+    )
+    return [action for action in actions if not isinstance(action, Read)], verdict
+
+
+def test_while_every_server_lives_nothing_is_written() -> None:
+    assert look(version(a="v1"), lease("a")) == ([], Rest("every server lives"))
+
+
+def test_a_server_that_is_gone_is_forgotten_and_the_others_may_agree_now() -> None:
+    (update,), _ = look(version(a="v1", b="v2"), lease("a"))
+    assert isinstance(update, UpdateStatus)
+    status = update.status
+    assert isinstance(status, StorageVersionStatus)
+    assert [one.apiServerID for one in status.storageVersions] == ["a"]
+    assert status.commonEncodingVersion == "v1"
+    assert status.conditions == (
+        Condition(
+            type="AllEncodingVersionsEqual",
+            status="True",
+            observedGeneration=2,
+            lastTransitionTime=NOW,
+            reason="CommonEncodingVersionSet",
+            message="Common encoding version set",
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("common", "since"),
+    [("v1", BEFORE), ("v2", NOW)],
+    ids=["the same version as before", "another version"],
+)
+def test_agreeing_on_the_same_again_is_no_transition(common: str, since: datetime) -> None:
+    (update,), _ = look(version(common, a="v1", b="v1"), lease("a"))
+    assert isinstance(update, UpdateStatus)
+    assert isinstance(update.status, StorageVersionStatus)
+    assert update.status.conditions[0].lastTransitionTime == since
+
+
+def test_what_no_server_stores_any_more_is_deleted() -> None:
+    gone = version(a="v1")
+    assert look(gone) == ([Delete(gone)], Rest("no server stores it any more"))
+
+
+def test_a_lease_of_something_else_is_not_a_servers() -> None:
+    gone = version(a="v1")
+    assert look(gone, lease("a", "other"), live=lease("a", "other"))[0] == [Delete(gone)]
+
+
+def test_a_cache_that_lags_behind_and_a_server_in_trouble_forget_nothing() -> None:
+    assert look(version(a="v1"), live=lease("a"))[0] == []
+    with pytest.raises(ServerError):
+        look(version(a="v1"), live=ServerError("down"))
+
+
+def test_a_servers_lease_that_goes_is_a_reason_to_look_at_what_it_stored() -> None:
+    shelves = Shelves(controller, version(a="v1"))
+    to = controller.watches[1].to
+    assert list(to(shelves, Change(lease("a"), None))) == [Key("", "apps.deployments")]
+    assert list(to(shelves, Change(lease("a"), lease("a")))) == []
+    assert list(to(shelves, Change(lease("a", "other"), None))) == []
