@@ -148,6 +148,8 @@ def _fleet(
     }
 
     def own(controller: Controller[Any]) -> Api:
+        if controller.root:
+            return shared
         who = account("kube-system", controller.account or controller.name, "")
         return _api(server, authorizer, who, MANAGER)
 
