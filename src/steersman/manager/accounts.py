@@ -38,6 +38,7 @@ class Accounts:
     def client(self, controller: Controller[Any]) -> HttpApi:
         """The client of a controller. Its token is asked for by `warm`, or else with its first request."""
         account = controller.account or controller.name
+        qps, burst = self._root.qps * controller.qps, round(self._root.burst * controller.burst)
         if self._own and not controller.root:
 
             async def fetch() -> Token:
@@ -46,9 +47,9 @@ class Accounts:
             who = f"system:serviceaccount:{NAMESPACE}:{account}"
             tokens = Fetched(fetch)
             self._tokens.append(tokens)
-            client = self._root.acting_as(tokens, who)
+            client = self._root.acting_as(tokens, who, qps=qps, burst=burst)
         else:
-            client = self._root.with_agent(account)
+            client = self._root.with_agent(account, qps=qps, burst=burst)
         self._clients.append(client)
         return client
 

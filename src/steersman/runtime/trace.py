@@ -264,6 +264,11 @@ def _batch(action: Batch[Any]) -> str:
         verb = _VERBS.get(type(one), "do")
         group = (verb, kind.name.lower(), kind.plural) if kind is not None else (verb, "action", "actions")
         tally[group] = tally.get(group, 0) + 1
+    if len(tally) > SHOWN:
+        every: dict[str, list[int]] = {}
+        for (verb, _, _), n in tally.items():
+            every.setdefault(verb, []).append(n)
+        return _JOIN.join(f"{verb} {sum(counts)} of {len(counts)} kinds" for verb, counts in every.items())
     said = (f"{verb} {n} {one if n == 1 else many}" for (verb, one, many), n in tally.items())
     return _JOIN.join(said) or "nothing"
 
