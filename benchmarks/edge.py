@@ -27,13 +27,13 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.measure import busy
-from benchmarks.wire import Wire, context
 from steersman.client.kubeconfig import load
 from steersman.manager import loops
 from steersman.runtime.clock import LiveClock
 from steersman.server.auth.authority import write_private
 from steersman.server.boot import Boot, equip
 from steersman.server.core import Server
+from steersman.testing.line import Line, context
 
 PODS = "/api/v1/namespaces/default/pods"
 POD: dict[str, Any] = {
@@ -75,24 +75,25 @@ class Load:
         self.own = own
         self.template = json.dumps(POD).encode()
         self.made = 0
-        self.wires: list[Wire] = []
-        self.watching: list[Wire] = []
+        self.lines: list[Line] = []
+        self.watching: list[Line] = []
+        self.heard = 0
 
-    async def open(self) -> Wire:
-        return await Wire.open(self.connection.server, self.tls)
+    async def open(self) -> Line:
+        return await Line.open(self.connection.server, self.tls)
 
-    async def create(self, wire: Wire, count: int) -> None:
+    async def create(self, line: Line, count: int) -> None:
         for _ in range(count):
             number = self.made
             self.made += 1
             body = self.template.replace(b"@name", b"load-%d" % number)
             body = body.replace(b"@value", b"%d" % (number if self.own else 0))
-            code, answer = await wire.ask("POST", PODS, body)
+            code, answer = await line.ask("POST", PODS, body)
             assert code == 201, answer
 
-    async def get(self, wire: Wire, count: int, first: int) -> None:
+    async def get(self, line: Line, count: int, first: int) -> None:
         for n in range(first, first + count):
-            code, answer = await wire.ask("GET", f"{PODS}/load-{n % self.made}")
+            code, answer = await line.ask("GET", f"{PODS}/load-{n % self.made}")
             assert code == 200, answer
 
     async def phase(self, name: str) -> float:
@@ -101,33 +102,33 @@ class Load:
         work: list[Coroutine[Any, Any, None]] = []
         match name:
             case "warm":
-                self.wires = [await self.open() for _ in range(self.clients)]
-                await self.create(self.wires[0], 100)
-                await self.get(self.wires[0], 100, 0)
+                self.lines = [await self.open() for _ in range(self.clients)]
+                await self.create(self.lines[0], 100)
+                await self.get(self.lines[0], 100, 0)
             case "create":
-                work = [self.create(wire, each) for wire in self.wires]
+                work = [self.create(line, each) for line in self.lines]
             case "get":
-                work = [self.get(wire, each, n * each) for n, wire in enumerate(self.wires)]
+                work = [self.get(line, each, n * each) for n, line in enumerate(self.lines)]
             case "watch":
-                _, answer = await self.wires[0].ask("GET", f"{PODS}?limit=1")
+                _, answer = await self.lines[0].ask("GET", f"{PODS}?limit=1")
                 version = json.loads(answer)["metadata"]["resourceVersion"]
                 where = f"{PODS}?watch=1&allowWatchBookmarks=1&timeoutSeconds=600&resourceVersion={version}"
                 for _ in range(self.watches):
-                    wire = await self.open()
-                    code, answer = await wire.follow(where)
+                    line = await self.open()
+                    code, answer = await line.follow(where, self.hear)
                     assert code == 200, answer
-                    self.watching.append(wire)
+                    self.watching.append(line)
             case "events":
-                before = self._lines()
-                await self.create(self.wires[0], EVENTS)
-                while self._lines() < before + EVENTS * self.watches:
+                before = self.heard
+                await self.create(self.lines[0], EVENTS)
+                while self.heard < before + EVENTS * self.watches:
                     await asyncio.sleep(0.01)
         began = time.perf_counter()
         await asyncio.gather(*work)
         return time.perf_counter() - began if work else 0.0
 
-    def _lines(self) -> int:
-        return sum(wire.lines or 0 for wire in self.watching)
+    def hear(self, data: bytes) -> None:
+        self.heard += data.count(b"}\n")
 
 
 def clients(config: str, clients: int, requests: int, watches: int, own: bool, pipe: Any) -> None:

@@ -1,10 +1,14 @@
-"""A client that costs little, so that what is measured is the server: one connection, one request at a time."""
+"""A client that costs little and never tries again: one connection, one request at a time.
+
+What is measured with it is the server, and who was not answered knows it.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import ssl
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 from urllib.parse import urlsplit
@@ -25,7 +29,7 @@ def context(connection: Connection) -> ssl.SSLContext:
     return made
 
 
-class Wire(asyncio.Protocol):
+class Line(asyncio.Protocol):
     """A connection that is kept. Answers must have a Content-Length, but for those that are followed."""
 
     def __init__(self) -> None:
@@ -34,39 +38,47 @@ class Wire(asyncio.Protocol):
         self._got = bytearray()
         self._wanted = 0
         self._host = ""
-        self.lines: int | None = None
-        """Of a watch: how many lines have come."""
+        self._heard: Callable[[bytes], None] | None = None
 
     @classmethod
-    async def open(cls, server: str, tls: ssl.SSLContext | None) -> Wire:
+    async def open(cls, server: str, tls: ssl.SSLContext | None) -> Line:
         """Connect to a server by its URL."""
         at = urlsplit(server)
-        wire = cls()
-        wire._host = at.netloc
+        line = cls()
+        line._host = at.netloc
         loop = asyncio.get_running_loop()
-        await loop.create_connection(lambda: wire, at.hostname, at.port, ssl=tls)
-        return wire
+        await loop.create_connection(lambda: line, at.hostname or "", at.port or 443, ssl=tls)
+        return line
 
     def ask(
-        self, method: str, path: str, body: bytes = b"", content_type: str = "application/json"
+        self,
+        method: str,
+        path: str,
+        body: bytes = b"",
+        content_type: str = "application/json",
+        headers: str = "",
     ) -> asyncio.Future[tuple[int, bytes]]:
-        """Send a request; the answer's status and body. Raises `ConnectionError` where none comes."""
+        """Send a request; the answer's status and body. Raises `ConnectionError` where none comes.
+
+        ``headers`` are whole lines.
+        """
         self._answer = asyncio.get_running_loop().create_future()
         if self._transport is None or self._transport.is_closing():
             self._answer.set_exception(ConnectionResetError("no connection"))
             return self._answer
-        head = f"{method} {path} HTTP/1.1\r\nHost: {self._host}\r\nUser-Agent: load/1\r\n"
+        head = f"{method} {path} HTTP/1.1\r\nHost: {self._host}\r\nUser-Agent: load/1\r\n{headers}"
         if body:
             head += f"Content-Type: {content_type}\r\nContent-Length: {len(body)}\r\n"
         self._transport.write(f"{head}\r\n".encode() + body)
         return self._answer
 
-    def follow(self, path: str) -> asyncio.Future[tuple[int, bytes]]:
-        """Begin a watch: the answer comes with its first bytes, and then lines are counted."""
-        self.lines = 0
+    def follow(self, path: str, heard: Callable[[bytes], None]) -> asyncio.Future[tuple[int, bytes]]:
+        """Begin a watch: the answer comes with its first bytes, and all bytes are told as they come."""
+        self._heard = heard
         return self.ask("GET", path)
 
     def close(self) -> None:
+        """Hang up."""
         if self._transport is not None:
             self._transport.abort()
 
@@ -80,8 +92,8 @@ class Wire(asyncio.Protocol):
             self._answer.set_exception(ConnectionResetError("the connection is gone"))
 
     def data_received(self, data: bytes) -> None:
-        if self.lines is not None:
-            self.lines += data.count(b"}\n")
+        if self._heard is not None:
+            self._heard(data)
             if self._answer is not None and not self._answer.done():
                 self._answer.set_result((int(data[9:12]), b""))
             return
