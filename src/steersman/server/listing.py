@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import base64
-import binascii
 from itertools import islice
+from posixpath import normpath
+from string import ascii_letters, digits
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from steersman.api.errors import Expired
+from steersman.api.errors import ApiError, Expired, ServerError
 from steersman.server import problems
 from steersman.server.store import Store, Table, matching
 from steersman.server.watch import Selection
@@ -58,22 +59,35 @@ def encode_token(revision: int, start: str) -> str:
 def decode_token(text: str) -> tuple[int, str]:
     """The revision and key of a continue token. Raises `BadRequest` for what is none."""
     try:
-        token = _decoder.decode(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
-    except (ValueError, binascii.Error, msgspec.DecodeError) as error:
-        raise problems.bad_request(f"continue key is not valid: {error}") from None
+        token = _decoder.decode(_unpadded(text))
+    except (ValueError, msgspec.DecodeError) as error:
+        raise _no_token(str(error)) from None
     if token.v != "meta.k8s.io/v1":
-        raise problems.bad_request(
-            f"continue key is not valid: server does not recognize this encoded version {token.v}"
-        )
+        raise _no_token(f"server does not recognize this encoded version {token.v}")
     if token.rv == 0:
-        raise problems.bad_request(
-            "continue key is not valid: incorrect encoded start resourceVersion (version meta.k8s.io/v1)"
-        )
+        raise _no_token("incorrect encoded start resourceVersion (version meta.k8s.io/v1)")
     if not token.start:
-        raise problems.bad_request(
-            "continue key is not valid: encoded start key empty (version meta.k8s.io/v1)"
-        )
+        raise _no_token("encoded start key empty (version meta.k8s.io/v1)")
+    if normpath(f"/{token.start}") != f"/{token.start}":
+        raise _no_token(token.start)
     return token.rv, token.start
+
+
+def _no_token(why: str) -> ApiError:
+    return problems.bad_request(f"invalid continue token: continue key is not valid: {why}")
+
+
+def _unpadded(text: str) -> bytes:
+    """What a text in base64 stands for. Raises `ValueError`."""
+    bad = next((at for at, letter in enumerate(text) if letter not in _LETTERS), None)
+    if bad is None and len(text) % 4 == 1:
+        bad = len(text) - 1
+    if bad is not None:
+        raise ValueError(f"illegal base64 data at input byte {bad}")
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+
+
+_LETTERS = frozenset(f"{ascii_letters}{digits}-_")
 
 
 def parse_version(text: str) -> int:
@@ -81,11 +95,25 @@ def parse_version(text: str) -> int:
     if not text:
         return 0
     if not (text.isascii() and text.isdigit()):
-        why = problems.wrong(
-            "resourceVersion", text, f"strconv.ParseUint: parsing {problems.quote(text)}: invalid syntax"
-        )
-        raise problems.bad_request(f"invalid resource version: {why}")
+        raise problems.bad_request(f"invalid resource version: {_unlike(text)}")
     return int(text)
+
+
+def _unlike(version: str) -> problems.FieldProblem:
+    return problems.wrong("resourceVersion", version, not_a_number(version))
+
+
+def not_a_number(text: str) -> str:
+    """What Go says of a version that is none."""
+    return f"strconv.ParseUint: parsing {problems.quote(text)}: invalid syntax"
+
+
+def reached(store: Store, version: str) -> None:
+    """Refuses, in upstream's words, to show one object as it was at a version that is none, or still to come."""
+    if version and not (version.isascii() and version.isdigit()):
+        raise ServerError(str(_unlike(version)), reason="")
+    if version and int(version) > store.revision:
+        raise problems.too_new(int(version), store.revision)
 
 
 def page(
@@ -129,10 +157,10 @@ def _instant(store: Store, limit: int, continue_: str, version: str, match: Matc
         revision, start = decode_token(continue_)
         return (store.revision if revision == _LATEST else revision), start
     asked = parse_version(version)
-    if asked > store.revision:
-        raise problems.too_new(asked, store.revision)
     # With a limit and no word on the match, a version has always meant exactly that version.
     exact = match == "Exact" or (not match and asked > 0 and limit > 0)
+    if asked > store.revision:
+        raise problems.too_new(asked, store.revision, wait=not exact)
     return (asked if exact else store.revision), ""
 
 

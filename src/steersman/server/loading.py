@@ -35,7 +35,11 @@ def json_document(raw: bytes) -> Any:
     try:
         document = msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        raise Unreadable(_json_problem(raw)) from None
+        problem = _json_problem(raw)
+        if not problem:
+            # Letters that are none are read as such.
+            return json_document(readable(raw))
+        raise Unreadable(problem) from None
     except RecursionError:
         raise Unreadable(f"invalid character '{{' {_TOO_DEEP}") from None
     # Every level has a bracket, so most documents need not be looked at.
@@ -55,7 +59,7 @@ _AFTER = {
 
 
 def _json_problem(raw: bytes) -> str:
-    """What is wrong with a document, as Go says it."""
+    """What is wrong with a document, as Go says it; empty where that is only how it is encoded."""
     text = raw.decode("utf-8", "replace")
     try:
         json.loads(text)
@@ -67,7 +71,12 @@ def _json_problem(raw: bytes) -> str:
         return f"invalid character {_quoted(text[at])} {where}"
     except RecursionError:
         return f"invalid character '{{' {_TOO_DEEP}"
-    return "invalid UTF-8 in JSON input"
+    return ""
+
+
+def readable(raw: bytes) -> bytes:
+    """A text in UTF-8, with a sign in place of each letter that is none, as Go has it."""
+    return raw.decode("utf-8", "replace").encode()
 
 
 def _quoted(letter: str) -> str:

@@ -57,6 +57,17 @@ class _Clause(NamedTuple):
     parameters: Mapping[str, str]
 
 
+def known(accept: str) -> bool:
+    """Whether a header names a form of answers upstream has, or takes any: nothing else is even looked at."""
+    if not accept:
+        return True
+    types = (clause.partition(";")[0].strip() for clause in accept.split(","))
+    return any(type_ in _FORMS for type_ in types)
+
+
+_FORMS = ("*/*", JSON, YAML, PROTOBUF)
+
+
 def as_is(target: Target | None) -> bool:
     """For endpoints that answer with what they have."""
     return target is None

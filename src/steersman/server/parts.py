@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from steersman.api.generated.certificates_v1 import CertificateSigningRequest
 from steersman.api.generated.core_v1 import Container, Pod
 from steersman.server import problems, verbs
+from steersman.server.apply import verb as applying
 from steersman.server.core import Server
 from steersman.server.resources import Resource
 from steersman.server.strategy import Merge, Moment
@@ -48,6 +49,33 @@ def write(
         user=user,
         manager=manager,
     )
+
+
+def apply(
+    server: Server,
+    resource: Resource,
+    namespace: str,
+    name: str,
+    subresource: str,
+    patch: Mapping[str, Any],
+    *,
+    manager: str,
+    force: bool = False,
+    user: str = "",
+) -> Any:
+    """Apply a document to a part of an object."""
+    return applying.apply(
+        server,
+        resource,
+        namespace,
+        name,
+        patch,
+        manager=manager,
+        force=force,
+        subresource=subresource,
+        user=user,
+        merge=PARTS[resource.id, subresource],
+    ).obj
 
 
 def approved(

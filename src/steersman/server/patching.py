@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
-from steersman.api.errors import ApiError, Invalid, TooLarge, UnsupportedMediaType
+from steersman.api.errors import ApiError, Invalid, ServerError, TooLarge, UnsupportedMediaType
 from steersman.api.generated.merge import fields_of
 from steersman.api.kinds import Struct
 from steersman.api.patch import PatchError, TooManyOperations, json, merge, schema_of, strategic
-from steersman.server import problems
+from steersman.api.patch.values import printed
+from steersman.server import problems, strict
 from steersman.server.convert import FORMS, adopt, document, plain
+from steersman.server.mistyped import mistake
 from steersman.server.resources import Resource
 
 MERGE = "application/merge-patch+json"
@@ -22,6 +24,8 @@ JSON = "application/json-patch+json"
 APPLY = "application/apply-patch+yaml"
 
 _TYPES = frozenset({"apiVersion", "kind"})
+
+S = TypeVar("S", bound=Struct)
 
 
 def apply(type_: type[Struct], document: Any, body: object, content_type: str) -> Any:
@@ -38,22 +42,30 @@ def apply(type_: type[Struct], document: Any, body: object, content_type: str) -
         raise TooLarge(str(error), reason="RequestEntityTooLarge") from None
     except PatchError as error:
         raise _refusal(error, content_type) from None
-    raise _unknown(JSON, MERGE, STRATEGIC)
+    raise unknown(JSON, MERGE, STRATEGIC)
 
 
-def _unknown(*known: str) -> UnsupportedMediaType:
+def unknown(*known: str) -> UnsupportedMediaType:
+    """The refusal of a patch of a sort nobody knows."""
     return UnsupportedMediaType(
         f"the body of the request was in an unknown format - accepted media types include: {', '.join(known)}",
         reason="UnsupportedMediaType",
     )
 
 
-def applied(obj: Any, body: object, content_type: str) -> dict[str, Any]:
-    """A struct with a patch applied, as a document."""
+def applied(
+    obj: S, body: object, content_type: str, api_version: str = "autoscaling/v1", kind: str = "Scale"
+) -> S:
+    """A struct with a patch applied; what it is called where it is shown."""
     made = apply(type(obj), plain(obj), _bare(body), content_type)
     if not isinstance(made, dict):
         raise problems.bad_request("the patch does not leave an object")
-    return made
+    try:
+        full: S = adopt(type(obj), made)
+    except ValueError as error:
+        whole = {"apiVersion": api_version, "kind": kind, **made}
+        raise _unfit(type(obj), whole, body, content_type, str(error)) from None
+    return full
 
 
 def patched(resource: Resource, old: Any, body: object, content_type: str) -> Any:
@@ -61,6 +73,7 @@ def patched(resource: Resource, old: Any, body: object, content_type: str) -> An
     type_ = resource.type
     if type_ in FORMS:
         return _patched_whole(resource, old, body, content_type)
+    _meant(resource, old, body, content_type)
     fields = fields_of(type_)
     touched = [name for name in _touched(body, content_type, list(fields)) if name in fields]
     parts = {name: plain(getattr(old, fields[name].attribute)) for name in touched}
@@ -71,9 +84,8 @@ def patched(resource: Resource, old: Any, body: object, content_type: str) -> An
     try:
         full = adopt(type_, {name: value for name, value in made.items() if name in fields})
     except ValueError as error:
-        raise problems.bad_request(
-            f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {error}'
-        ) from None
+        whole = {**document(resource.api_version, resource.kind, old), **made}
+        raise _unfit(type_, whole, body, content_type, str(error)) from None
     attributes = [fields[name].attribute for name in touched]
     return replace(old, **{name: getattr(full, name) for name in attributes})
 
@@ -81,7 +93,7 @@ def patched(resource: Resource, old: Any, body: object, content_type: str) -> An
 def _patched_whole(resource: Resource, old: Any, body: object, content_type: str) -> Any:
     """The same for what is no struct all through: nobody knows how its lists would merge."""
     if content_type not in (JSON, MERGE):
-        raise _unknown(JSON, MERGE, APPLY)
+        raise unknown(JSON, MERGE, APPLY)
     made = apply(resource.type, document(resource.api_version, resource.kind, old), _bare(body), content_type)
     try:
         return adopt(resource.type, made)
@@ -128,9 +140,50 @@ def _object(patch: object) -> dict[str, Any]:
     return dict(patch)
 
 
+def _meant(resource: Resource, old: Any, body: object, content_type: str) -> None:
+    """A merge must not make something else of an object."""
+    if content_type != MERGE or not isinstance(body, Mapping):
+        return
+    version, kind = body.get("apiVersion", resource.api_version), body.get("kind", resource.kind)
+    if (version, kind) == (resource.api_version, resource.kind):
+        return
+    whole = {**document(resource.api_version, resource.kind, old), "apiVersion": version, "kind": kind}
+    raise _shown(whole, strict.other_kind(resource.group, resource.kind, version, kind))
+
+
+def _unfit(type_: type[Any], whole: Mapping[str, Any], body: object, content_type: str, why: str) -> ApiError:
+    """The refusal of a patch that leaves something which is no such object."""
+    why = mistake(type_, whole) or why
+    if content_type == STRATEGIC:
+        # It is read in another way, which says less.
+        return strict.refused_patch(printed(body), f"unrecognized type: {why.rpartition(' of type ')[2]}")
+    return _shown(whole, why)
+
+
+def _shown(whole: Mapping[str, Any], why: str) -> ApiError:
+    # differs: upstream has the fields in the order of its structs.
+    return strict.refused_patch(msgspec.json.encode(whole).decode(), why)
+
+
+_MISFORMED = (
+    "invalid JSON document",
+    "invalid patch format of primitive list",
+    "invalid patch format of retainKeys",
+    "invalid patch format of setElementOrder list",
+    "strategic merge patch format is not supported",
+)
+_MISUSED = ("lists of lists are not supported", "patch content doesn't match retainKeys list")
+
+
 def _refusal(error: PatchError, content_type: str) -> ApiError:
+    said = str(error)
+    if content_type == STRATEGIC and said in _MISUSED:
+        return Invalid(said)
+    if content_type == STRATEGIC and said not in _MISFORMED:
+        # Upstream does not tell whose mistake it is.
+        return ServerError(said)
     if content_type != JSON:
-        return problems.bad_request(str(error))
+        return problems.bad_request(said)
     return Invalid(
         "the server rejected our request due to an error in our request",
         reason="Invalid",

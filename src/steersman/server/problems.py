@@ -124,13 +124,13 @@ def expired(message: str) -> Expired:
     return Expired(message, reason="Expired")
 
 
-def too_new(asked: int, current: int) -> ServerTimeout:
-    """A resourceVersion nobody has been given yet."""
+def too_new(asked: int, current: int, *, wait: bool = True) -> ServerTimeout:
+    """A resourceVersion nobody has been given yet; whoever waits may ask again."""
     return ServerTimeout(
         f"Timeout: Too large resource version: {asked}, current: {current}",
         reason="Timeout",
         causes=(Cause("ResourceVersionTooLarge", "Too large resource version", ""),),
-        retry_after=1.0,
+        retry_after=1.0 if wait else None,
     )
 
 
@@ -193,15 +193,19 @@ def unknown(field: str, value: object, supported: Sequence[str]) -> FieldProblem
     )
 
 
+def together(problems: Sequence[FieldProblem]) -> str:
+    """All that is wrong in one text; each only once."""
+    lines = list(dict.fromkeys(str(problem) for problem in problems))
+    return lines[0] if len(lines) == 1 else f"[{', '.join(lines)}]"
+
+
 def invalid(group: str, kind: str, name: str, problems: Sequence[FieldProblem]) -> Invalid:
     """The object as a whole is refused, for each of these reasons."""
     if group == "events.k8s.io":
         # To the real server these are the core group's, by another name.
         group = ""
-    lines = list(dict.fromkeys(str(problem) for problem in problems))
-    told = lines[0] if len(lines) == 1 else f"[{', '.join(lines)}]"
     return Invalid(
-        f"{named(group, kind)} {quote(name)} is invalid: {told}",
+        f"{named(group, kind)} {quote(name)} is invalid: {together(problems)}",
         reason="Invalid",
         causes=tuple(Cause(problem.reason, problem.says, problem.field) for problem in problems),
         details=_details(group, kind, name),

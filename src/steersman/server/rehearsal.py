@@ -22,9 +22,11 @@ class Rehearsal(Server):
         vars(self).update(vars(server))
 
     def write(self, resource: Resource, key: str, obj: Any, owners: Any = None) -> Any:
-        if owners is None:
-            return obj
-        return replace(obj, metadata=replace(obj.metadata, managedFields=owners))
+        meta, old = obj.metadata, self.table(resource).get(key)
+        # What is not written stays at the version it is at.
+        version = "" if old is None else old.metadata.resourceVersion
+        owners = meta.managedFields if owners is None else owners
+        return replace(obj, metadata=replace(meta, resourceVersion=version, managedFields=owners))
 
     def remove(self, resource: Resource, key: str) -> Any:
         last = self.table(resource).get(key)

@@ -7,10 +7,11 @@ with ``Ignore`` nobody looks. Texts are the real server's.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 from steersman.api.errors import ApiError
+from steersman.api.generated import load
 from steersman.server import problems
 from steersman.server.apply.shapes import DEDUCED, List, Map, Shape, facet
 from steersman.server.loading import keys_written
@@ -189,3 +190,50 @@ _OPERATIONS = Shape(
 def operation_faults(raw: bytes, operations: Any) -> tuple[str, ...]:
     """What is wrong with the operations of a JSON patch."""
     return tuple(f"json patch {fault}" for fault in faults(raw, operations, _OPERATIONS))
+
+
+# -- other kinds ------------------------------------------------------------------------------
+
+
+def other_kind(group: str, kind: str, version: str, named: str) -> str:
+    """Why a document of another kind or version is none of this; empty where it is of another version."""
+    if not _known(version, named):
+        return f'no kind "{named}" is registered for version "{version}" in scheme "pkg/api/legacyscheme/scheme.go:30"'
+    if named == kind:
+        return ""
+    own = (group or "core").partition(".")[0]
+    return f"converting ({version.rpartition('/')[2]}.{named}) to ({own}.{kind}): unknown conversion"
+
+
+def _known(api_version: str, kind: str) -> bool:
+    group, _, version = api_version.rpartition("/")
+    if kind in _FORMER.get(api_version, ()):
+        return True
+    for each in (kind, kind.removesuffix("List")):
+        try:
+            load(group, version, each)
+        except LookupError:
+            continue
+        return True
+    return False
+
+
+_WORKLOADS = ("Deployment", "DaemonSet", "ReplicaSet", "StatefulSet", "ControllerRevision", "Scale")
+_FORMER: Mapping[str, tuple[str, ...]] = {
+    "apps/v1beta1": ("Deployment", "StatefulSet", "ControllerRevision", "Scale", "DeploymentRollback"),
+    "apps/v1beta2": _WORKLOADS,
+    "autoscaling/v2beta1": ("HorizontalPodAutoscaler",),
+    "autoscaling/v2beta2": ("HorizontalPodAutoscaler",),
+    "batch/v1beta1": ("CronJob",),
+    "certificates.k8s.io/v1beta1": ("CertificateSigningRequest",),
+    "coordination.k8s.io/v1beta1": ("Lease",),
+    "discovery.k8s.io/v1beta1": ("EndpointSlice",),
+    "events.k8s.io/v1beta1": ("Event",),
+    "extensions/v1beta1": ("Deployment", "DaemonSet", "ReplicaSet", "Ingress", "NetworkPolicy", "Scale"),
+    "networking.k8s.io/v1beta1": ("Ingress", "IngressClass"),
+    "policy/v1beta1": ("PodDisruptionBudget", "Eviction"),
+    "rbac.authorization.k8s.io/v1beta1": ("Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"),
+    "scheduling.k8s.io/v1beta1": ("PriorityClass",),
+    "storage.k8s.io/v1beta1": ("StorageClass", "VolumeAttachment", "CSIDriver", "CSINode"),
+}
+"""Versions nobody serves any more, which upstream can still read."""

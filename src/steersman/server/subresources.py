@@ -7,11 +7,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from steersman.api.errors import ServerError
 from steersman.api.generated.autoscaling_v1 import Scale, ScaleSpec, ScaleStatus
 from steersman.api.generated.core_v1 import Binding, Pod, PodCondition
 from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.api.selectors import compile_selector
 from steersman.server import eviction, problems, verbs
+from steersman.server.apply import verb as applying
 from steersman.server.convert import adopt, document
 from steersman.server.core import Server
 from steersman.server.pods import conditioned
@@ -103,7 +105,8 @@ def _bindable(binding: Binding) -> None:
     if not binding.target.name:
         wrong.append(problems.required("target.name"))
     if wrong:
-        raise problems.invalid("", "Binding", binding.metadata.name, wrong)
+        # Upstream does not say that it is the client's mistake.
+        raise ServerError(problems.together(wrong))
 
 
 def _why_not(pod: Pod) -> str:
@@ -156,6 +159,7 @@ def scale(
         def scaled(old: Any) -> Any:
             wanted = adopt(Scale, make(scale_of(old)))
             meta = wanted.metadata
+            addressed(namespace, name, meta)
             if wanted.spec.replicas < 0:
                 negative = "must be greater than or equal to 0"
                 wrong = [problems.wrong("spec.replicas", wanted.spec.replicas, negative)]
@@ -163,10 +167,12 @@ def scale(
             if meta.uid and meta.uid != old.metadata.uid:
                 raise problems.conflict(
                     resource.group,
-                    f"{resource.plural}/scale",
+                    resource.plural,
                     name,
-                    f"Precondition failed: UID in precondition: {meta.uid}, "
-                    f"UID in object meta: {old.metadata.uid}",
+                    "StorageError: invalid object, Code: 4, "
+                    f"Key: /registry/{_KEPT.get(resource.plural, resource.plural)}/{namespace}/{name}, "
+                    "ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: "
+                    f"UID in precondition: {meta.uid}, UID in object meta: {old.metadata.uid}",
                 )
             return replace(
                 old,
@@ -186,3 +192,60 @@ def scale(
             manager=manager,
         )
     return document("autoscaling/v1", "Scale", scale_of(obj))
+
+
+_KEPT = {"replicationcontrollers": "controllers"}
+"""What upstream stores under another name."""
+
+
+def addressed(namespace: str, name: str, meta: ObjectMeta) -> None:
+    """The scale of a request must be the one its path names."""
+    if not meta.name:
+        raise problems.bad_request(
+            f"the name of the object ({name} based on URL) was undeterminable: name must be provided"
+        )
+    if meta.name != name:
+        raise problems.bad_request(
+            f"the name of the object ({meta.name}) does not match the name on the URL ({name})"
+        )
+    if meta.namespace and meta.namespace != namespace:
+        raise problems.bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request"
+        )
+
+
+def apply_scale(
+    server: Server,
+    resource: Resource,
+    namespace: str,
+    name: str,
+    patch: Mapping[str, Any],
+    *,
+    manager: str,
+    force: bool = False,
+    user: str = "",
+) -> Scale:
+    """Apply a workload's scale: who does that owns the number of its replicas."""
+    said = patch.get("apiVersion"), patch.get("kind")
+    if said != ("autoscaling/v1", "Scale"):
+        group, _, version = str(said[0] or "").rpartition("/")
+        raise problems.bad_request(f"invalid object type: {group}/{version}, Kind={said[1] or ''}")
+    whole = {
+        "apiVersion": resource.api_version,
+        "kind": resource.kind,
+        "metadata": patch.get("metadata") or {},
+        "spec": patch.get("spec") or {},
+    }
+    answer = applying.apply(
+        server,
+        resource,
+        namespace,
+        name,
+        whole,
+        manager=manager,
+        force=force,
+        subresource="scale",
+        user=user,
+        merge=as_new,
+    )
+    return scale_of(answer.obj)

@@ -295,6 +295,8 @@ def change(
             missing = [problems.wrong("metadata.resourceVersion", 0, "must be specified for an update")]
             raise problems.invalid(resource.group, resource.plural, name, missing)
     elif version != was.resourceVersion:
+        if not (version.isascii() and version.isdigit()):
+            raise ServerError(f"strconv.ParseUint: parsing {problems.quote(version)}: invalid syntax")
         raise problems.conflict(resource.group, resource.plural, name, problems.LOCK)
     meta = metadata.continued(new.metadata, was, namespace=namespace)
     new = merge(replace(new, metadata=meta), old, Moment(now))
@@ -307,7 +309,8 @@ def change(
     key = path(namespace, name)
     if deletion.ended(new, old, strategy):
         server.remove(resource, key)
-        return new
+        meta = replace(new.metadata, managedFields=owned, resourceVersion=was.resourceVersion)
+        return replace(new, metadata=meta)
     unchanged = replace(new, metadata=replace(new.metadata, resourceVersion=was.resourceVersion)) == old
     if unchanged and same(owned, was.managedFields):
         return old
@@ -321,6 +324,10 @@ def _addressed(resource: Resource, namespace: str, name: str, meta: Any) -> None
     if resource.namespaced and meta.namespace and meta.namespace != namespace:
         raise problems.bad_request(
             "the namespace of the provided object does not match the namespace sent on the request"
+        )
+    if not meta.name:
+        raise problems.bad_request(
+            f"the name of the object ({name} based on URL) was undeterminable: name must be provided"
         )
     if meta.name != name:
         raise problems.bad_request(

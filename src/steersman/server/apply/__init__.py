@@ -85,7 +85,7 @@ def _applied(
             raise left from None
         document, managed = applied(managed, live, patch, who, terms, force=True)
     if document is not live and who in managed:
-        managed[who] = managed[who]._replace(time=now)
+        managed[who] = managed[who]._replace(time=terms.since(now))
     return document, managed
 
 

@@ -58,6 +58,10 @@ class Terms:
     at: Callable[[str], Terms | None] | None = None
     """The same at another version; needed where there are several."""
 
+    def since(self, now: datetime) -> datetime | None:
+        """Since when whoever writes now owns what it writes. Of scales upstream does not say."""
+        return None if self.subresource == "scale" else now
+
 
 class Conflicts(Exception):
     """Others own some of what was applied, with other values."""
@@ -119,7 +123,7 @@ def updated(
     if taken:
         before = managed.get(who)
         fields = taken if before is None else sets.union(taken, before.fields)
-        managed[who] = Owned(fields, terms.api_version, now, terms.shape)
+        managed[who] = Owned(fields, terms.api_version, terms.since(now), terms.shape)
     return capped(managed)
 
 

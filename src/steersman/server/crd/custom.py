@@ -10,14 +10,15 @@ import msgspec
 from steersman.api.generated import meta_v1
 from steersman.api.kinds import EMPTY
 from steersman.api.patch.values import alike
+from steersman.api.scheme import unusual
 from steersman.server.convert import FORMS, Form, adopt, plain
 from steersman.server.crd.pruning import META
 
 T = TypeVar("T")
 
-_encoder = msgspec.json.Encoder(enc_hook=dict)
+_encoder = msgspec.json.Encoder(enc_hook=unusual)
 
-_sorted = msgspec.json.Encoder(enc_hook=dict, order="deterministic")
+_sorted = msgspec.json.Encoder(enc_hook=unusual, order="deterministic")
 
 
 def _number(text: str) -> int | float:

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 import yaml
 
-from steersman.api.errors import ApiError
+from steersman.api.errors import ApiError, NotAcceptable
 from steersman.api.generated.meta_v1 import ListMeta
 from steersman.server import tables
 from steersman.server.convert import FORMS, document
 from steersman.server.edge.context import Context
 from steersman.server.edge.encoding import dump, items, joined, listed
 from steersman.server.edge.requests import first
-from steersman.server.negotiation import JSON, YAML, Choice
+from steersman.server.negotiation import JSON, SERVED, YAML, Choice
 from steersman.server.resources import Resource
 
 if TYPE_CHECKING:
@@ -48,6 +48,13 @@ def one(ctx: Context, resource: Resource, obj: Any, status: int = 200) -> Answer
     if choice.target.kind == "Table":
         metadata = ListMeta(resourceVersion=obj.metadata.resourceVersion)
         return finished(ctx, choice, _table(ctx, choice, resource, (obj,), metadata), status)
+    if choice.target.kind != "PartialObjectMetadata":
+        package = (resource.group or "core").partition(".")[0]
+        go = "*unstructured.Unstructured" if resource.type in FORMS else f"*{package}.{resource.kind}"
+        raise NotAcceptable(
+            f"you requested {choice.target.kind}, but the requested object is not a list ({go})",
+            reason="NotAcceptable",
+        )
     return finished(ctx, choice, dump(tables.partial(obj, choice.target.version)), status)
 
 
@@ -131,8 +138,8 @@ def _success(ctx: Context, details: Mapping[str, Any]) -> Answer:
 # -- refusals ---------------------------------------------------------------------------------
 
 
-def status(error: ApiError) -> dict[str, Any]:
-    """The Status of a refusal, in upstream's order."""
+def status(error: ApiError, *, blank: bool = False) -> dict[str, Any]:
+    """The Status of a refusal, in upstream's order; ``blank`` has details also where they say nothing."""
     made: dict[str, Any] = {
         "kind": "Status",
         "apiVersion": "v1",
@@ -161,7 +168,7 @@ def status(error: ApiError) -> dict[str, Any]:
         details["causes"] = causes
     if error.retry_after:
         details["retryAfterSeconds"] = int(error.retry_after)
-    if details:
+    if details or blank or error.code == 422:
         made["details"] = details
     made["code"] = error.code
     return made
@@ -175,19 +182,23 @@ def refused(error: ApiError) -> Answer:
     return Answer(dump(status(error)), error.code, JSON, headers)
 
 
+def denied(error: ApiError) -> Answer:
+    """What is said to who may not ask that."""
+    return Answer(dump(status(error, blank=True)), error.code, JSON, (("X-Content-Type-Options", "nosniff"),))
+
+
 _UNROUTED = {
     404: ("NotFound", "the server could not find the requested resource"),
     405: ("MethodNotAllowed", "the server does not allow this method on the requested resource"),
+    406: ("NotAcceptable", f"406: Not Acceptable\n\nAvailable representations: {', '.join(SERVED)}"),
     415: ("UnsupportedMediaType", "415: Unsupported Media Type"),
 }
 
 
 def unrouted(code: int) -> Answer:
-    """What is said of a path or method nobody serves; unlike any other refusal it has empty details."""
+    """What is said of a path, method or form nobody serves; unlike other refusals it has empty details."""
     reason, message = _UNROUTED[code]
-    made = status(ApiError(message, code=code, reason=reason))
-    del made["code"]
-    return Answer(dump({**made, "details": {}, "code": code}), code)
+    return Answer(dump(status(ApiError(message, code=code, reason=reason), blank=True)), code)
 
 
 # -- forms ------------------------------------------------------------------------------------

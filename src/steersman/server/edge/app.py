@@ -6,11 +6,12 @@ import asyncio
 import logging
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeVar
 
 from aiohttp import web
 from aiohttp.web_request import BaseRequest
 
-from steersman.api.errors import ApiError, NotFound, ServerError
+from steersman.api.errors import ApiError, Forbidden, NotFound, ServerError
 from steersman.server.auth.attributes import Attributes, forbidden
 from steersman.server.auth.authentication import Authenticator, Credentials
 from steersman.server.auth.impersonation import impersonate, wanted
@@ -20,19 +21,23 @@ from steersman.server.auth.rbac import Authorizer
 from steersman.server.auth.requester import REQUESTER
 from steersman.server.auth.tokens import Mint
 from steersman.server.auth.users import User
+from steersman.server.convert import FORMS
 from steersman.server.core import Server
 from steersman.server.edge import below, bodies, documents, reading, streams, writing
-from steersman.server.edge.answers import Answer, compressed, refused, unrouted
+from steersman.server.edge.answers import Answer, compressed, denied, refused, unrouted
 from steersman.server.edge.catalogue import Catalogue
 from steersman.server.edge.context import Context
 from steersman.server.edge.metrics import Served
 from steersman.server.edge.plant import Plant, served_verbs
 from steersman.server.edge.requests import Asked, ask, split
 from steersman.server.edge.watching import Watches
+from steersman.server.negotiation import known
 from steersman.server.resources import Resource
 from steersman.server.store import path as key_of
 
 _log = logging.getLogger(__name__)
+
+A = TypeVar("A", Answer, web.StreamResponse, Answer | web.StreamResponse)
 
 _OF_MANY = ("list", "watch", "deletecollection")
 _WRITES = ("create", "update", "patch", "delete", "deletecollection")
@@ -140,7 +145,10 @@ class Edge:
         ctx: Context | None = None
         try:
             user, warnings = self._who(request)
-            user = self._may(request, asked, user)
+            try:
+                user = self._may(request, asked, user)
+            except Forbidden as error:
+                return self._respond(request, self._counted(asked, denied(error)), [])
             ctx = Context(self.plant, self.plant.server, request, asked, query, user, warnings)
             REQUESTER.set(user)
             answer = await self._answer(ctx)
@@ -155,8 +163,7 @@ class Edge:
             answer = refused(
                 ServerError("Internal error occurred: see the server's log", reason="InternalError")
             )
-        code = answer.status
-        self._count(asked, code)
+        self._counted(asked, answer)
         if isinstance(answer, web.StreamResponse):
             return answer
         return self._respond(request, answer, ctx.warnings if ctx is not None else [])
@@ -177,7 +184,8 @@ class Edge:
             response.force_close()
         return response
 
-    def _count(self, asked: Asked, code: int) -> None:
+    def _counted(self, asked: Asked, answer: A) -> A:
+        code = answer.status
         scope = "resource" if asked.name else "namespace" if asked.namespace else "cluster"
         self.plant.metrics.count(
             Served(
@@ -193,6 +201,7 @@ class Edge:
             # Anybody can ask for anything that is not there: that must not grow without bounds.
             else Served(asked.verb, "", "", "", "", "", code)
         )
+        return answer
 
     # -- who, and may they --------------------------------------------------------------------
 
@@ -237,6 +246,8 @@ class Edge:
         resource = self._find(ctx)
         if isinstance(resource, Answer):
             return resource
+        if resource.type not in FORMS and not known(ctx.request.headers.get("Accept", "")):
+            return unrouted(406)
         if deprecated := self.plant.catalogue.deprecation(resource):
             ctx.warnings.append(deprecated)
         if asked.verb == "get" and not asked.subresource:

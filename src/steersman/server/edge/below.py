@@ -5,22 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from steersman.api.errors import NotFound
+from steersman.api.errors import NotFound, ServerError
 from steersman.api.generated.authentication_v1 import TokenRequest
 from steersman.api.generated.autoscaling_v1 import Scale
 from steersman.api.generated.core_v1 import Binding
+from steersman.api.generated.meta_v1 import ListMeta
 from steersman.api.generated.policy_v1 import Eviction
-from steersman.server import parts, patching, problems, subresources, verbs
+from steersman.server import parts, patching, problems, subresources, tables, verbs
 from steersman.server.apply.builtin import owning
+from steersman.server.apply.options import APPLY_YAML
 from steersman.server.apply.structs import shape_of
 from steersman.server.auth import access, identity
 from steersman.server.auth.rbac import Authorizer
+from steersman.server.convert import FORMS, adopt, document
 from steersman.server.convert import plain as builtins
 from steersman.server.core import Server
 from steersman.server.edge import bodies, kubelets, options
 from steersman.server.edge.answers import Answer, finished, one, plain, unrouted
 from steersman.server.edge.context import Context
-from steersman.server.edge.encoding import whole
+from steersman.server.edge.encoding import dump, whole
+from steersman.server.edge.requests import first
 from steersman.server.edge.writing import PATCHES, parsed, patch, scope
 from steersman.server.resources import Resource
 
@@ -32,6 +36,8 @@ def serve(ctx: Context, resource: Resource, body: bytes) -> Answer:
     if name in kubelets.SUBRESOURCES:
         return kubelets.answer(ctx, resource, scope(ctx, resource))
     if asked.verb == "patch" and bodies.media_type(ctx.content_type) not in PATCHES:
+        if resource.type in FORMS:
+            raise patching.unknown(patching.JSON, patching.MERGE, APPLY_YAML)
         return unrouted(415)
     match name, asked.verb:
         case "scale", _:
@@ -79,6 +85,19 @@ def _part(ctx: Context, resource: Resource, body: bytes) -> Answer:
         make = lambda old: obj  # noqa: E731
     else:
         form, change = parsed(ctx, owning(resource).terms.shape, body, how)
+        if form == APPLY_YAML:
+            made = parts.apply(
+                _server(ctx, how),
+                resource,
+                scope(ctx, resource),
+                ctx.asked.name,
+                ctx.asked.subresource,
+                change,
+                manager=how.manager,
+                force=bool(how.force),
+                user=ctx.user.name,
+            )
+            return one(ctx, resource, made)
         make = lambda old: patching.patched(resource, old, change, form)  # noqa: E731
     made = parts.write(
         _server(ctx, how),
@@ -97,17 +116,61 @@ def _scale(ctx: Context, resource: Resource, body: bytes) -> Answer:
     namespace, name, user = scope(ctx, resource), ctx.asked.name, ctx.user.name
     match ctx.asked.verb:
         case "get":
-            return plain(ctx, subresources.scale(ctx.server, resource, namespace, name, None, user))
+            return _shown(ctx, subresources.scale(ctx.server, resource, namespace, name, None, user))
         case "update":
             how = options.writing(ctx.query, "UpdateOptions")
             wanted = bodies.made(Scale, "autoscaling", "v1", "Scale", body, ctx.content_type)
             change: Callable[[Scale], object] = lambda old: wanted  # noqa: E731
         case _:
             how = options.writing(ctx.query, "PatchOptions")
+            if resource.type in FORMS and bodies.media_type(ctx.content_type) == patching.STRATEGIC:
+                raise patching.unknown(patching.JSON, patching.MERGE, APPLY_YAML)
             form, said = parsed(ctx, shape_of(Scale), body, how)
+            if form == APPLY_YAML:
+                if resource.type in FORMS:
+                    raise ServerError(_UNAPPLIED)
+                scale = subresources.apply_scale(
+                    _server(ctx, how),
+                    resource,
+                    namespace,
+                    name,
+                    said,
+                    manager=how.manager,
+                    force=bool(how.force),
+                    user=user,
+                )
+                return _shown(ctx, document("autoscaling/v1", "Scale", scale))
             change = lambda old: patching.applied(old, said, form)  # noqa: E731
     server, manager = _server(ctx, how), ctx.manager(how.manager)
-    return plain(ctx, subresources.scale(server, resource, namespace, name, change, user, manager))
+    return _shown(ctx, subresources.scale(server, resource, namespace, name, change, user, manager))
+
+
+_UNAPPLIED = (
+    "failed to create manager for existing fields: failed to convert live object (/; autoscaling/v1, Kind=Scale) "
+    "to proper version: request to convert CR to an invalid group/version: autoscaling/v1"
+)
+"""What upstream says to who applies the scale of a custom resource."""
+
+
+def _shown(ctx: Context, scale: dict[str, Any]) -> Answer:
+    """A scale, in whichever form the client asks for."""
+    choice = ctx.choice()
+    if choice.target is None:
+        return plain(ctx, scale)
+    obj = adopt(Scale, scale)
+    if choice.target.kind != "Table":
+        return finished(ctx, choice, dump(tables.partial(obj, choice.target.version)))
+    made = tables.lay_out(
+        tables.SCALE,
+        (obj,),
+        ctx.server.clock.now(),
+        api_version="autoscaling/v1",
+        kind="Scale",
+        include=tables.include_of(first(ctx.query, "includeObject")),
+        metadata=ListMeta(resourceVersion=obj.metadata.resourceVersion),
+        version=choice.target.version,
+    )
+    return finished(ctx, choice, dump(made))
 
 
 def _bind(ctx: Context, pods: Resource, name: str, body: bytes) -> Answer:

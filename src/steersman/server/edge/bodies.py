@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -9,7 +10,6 @@ import msgspec
 from aiohttp.web import BaseRequest
 
 from steersman.api.errors import ApiError, TooLarge, UnsupportedMediaType
-from steersman.api.generated import load
 from steersman.api.generated.core_v1 import Pod
 from steersman.server import problems, protobuf, strict
 from steersman.server.apply.builtin import owning
@@ -17,7 +17,7 @@ from steersman.server.apply.shapes import Shape
 from steersman.server.apply.structs import shape_of
 from steersman.server.convert import FORMS, adopt
 from steersman.server.edge.memory import LONGEST, Memory, shared
-from steersman.server.loading import Unreadable, json_document, yaml_document
+from steersman.server.loading import Unreadable, json_document, readable, yaml_document
 from steersman.server.mistyped import mistake
 from steersman.server.negotiation import JSON, PROTOBUF, YAML
 from steersman.server.resources import Resource
@@ -145,16 +145,24 @@ def _read(
         else:
             document, doubled = yaml_document(raw)
     except Unreadable as error:
-        why = f"couldn't get version/kind; json parse error: {error}"
+        why = f"couldn't get version/kind; json parse error: {error}" if form == JSON else str(error)
         raise strict.unrecognized(kind, raw, why) from None
+    if document is None and raw.strip() == b"null":
+        # Go takes it for an object that says nothing.
+        document, raw = {}, b"{}"
     if not isinstance(document, dict):
         why = f"couldn't get version/kind; json parse error: {no_object(document)}"
         raise strict.unrecognized(kind, raw, why)
     _meant(type_, group, version, kind, document, raw)
     try:
         made = adopt(type_, raw if form == JSON else document)
+    except UnicodeDecodeError:
+        return _read(type_, group, version, kind, readable(raw), form, shape)
     except ValueError as error:
         raise strict.unfit(kind, version, _mistake(type_, document) or str(error)) from None
+    # Numbers are read however large they are, and few are.
+    if _LARGE.search(raw) and (fault := _mistake(type_, document)):
+        raise strict.unfit(kind, version, fault)
     if type_ is Pod and form == JSON:
         made = shared(made, raw)
     if shape is None:
@@ -162,6 +170,9 @@ def _read(
     if form == JSON:
         return made, strict.faults(raw, document, shape)
     return made, (*strict.yaml_fault(doubled), *strict.unknown(document, shape))
+
+
+_LARGE = re.compile(rb"[:\[,\s]-?[0-9]{10}")
 
 
 def _from_protobuf(type_: type[Any], group: str, version: str, kind: str, raw: bytes) -> Any:
@@ -199,12 +210,8 @@ def _meant(
         wrong = [problems.wrong("kind", named, f"must be {kind}")]
         raise problems.invalid(group, str(named), name, wrong)
     told = str(said).rpartition("/")[2]
-    if not _known(str(said), str(named)):
-        why = f'no kind "{named}" is registered for version "{said}" in scheme "pkg/api/legacyscheme/scheme.go:30"'
-    elif named != kind:
-        own = (group or "core").partition(".")[0]
-        why = f"converting ({told}.{named}) to ({own}.{kind}): unknown conversion"
-    else:
+    why = strict.other_kind(group, kind, str(said), str(named))
+    if not why:
         raise _other_version(said, expected)
     raise problems.bad_request(f'{named} in version "{told}" cannot be handled as a {kind}: {why}')
 
@@ -213,15 +220,6 @@ def _other_version(said: object, expected: str) -> ApiError:
     return problems.bad_request(
         f"the API version in the data ({said}) does not match the expected API version ({expected})"
     )
-
-
-def _known(api_version: str, kind: str) -> bool:
-    group, _, version = api_version.rpartition("/")
-    try:
-        load(group, version, kind)
-    except LookupError:
-        return False
-    return True
 
 
 _GO = {list: "array", str: "string", bool: "bool", int: "number", float: "number"}
@@ -241,8 +239,8 @@ def no_object(document: Any) -> str:
 # -- patches ----------------------------------------------------------------------------------
 
 
-def patch(raw: bytes, shape: Shape, reading: Reading, *, applied: bool = False) -> Any:
-    """The body of a patch as plain data; those that are applied may be YAML. Raises `BadRequest`."""
+def patch(raw: bytes, shape: Shape, reading: Reading, *, applied: bool = False, listed: bool = False) -> Any:
+    """The body of a patch as plain data; those that are applied may be YAML, some are lists. Raises `BadRequest`."""
     try:
         if applied:
             document, doubled = yaml_document(raw)
@@ -254,8 +252,16 @@ def patch(raw: bytes, shape: Shape, reading: Reading, *, applied: bool = False) 
         document = json_document(raw)
     except Unreadable as error:
         raise problems.bad_request(
-            f"error decoding YAML: {error}" if applied else f"error decoding patch: {error}"
+            f"error decoding YAML: error converting YAML to JSON: {error}"
+            if applied
+            else f"error decoding patch: {error}"
         ) from None
+    if not isinstance(document, list if listed else dict):
+        wanted = "[]handlers.jsonPatchOp" if listed else "map[string]interface {}"
+        sort = "object" if isinstance(document, dict) else _GO.get(type(document), "value")
+        raise problems.bad_request(
+            f"error decoding patch: json: cannot unmarshal {sort} into Go value of type {wanted}"
+        )
     if reading.directive != "Ignore":
         if isinstance(document, list):
             found = strict.operation_faults(raw, document)

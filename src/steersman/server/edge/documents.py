@@ -123,7 +123,7 @@ def _root(ctx: Context, name: str) -> Answer:
     choice = discovery.choose(ctx.request.headers.get("Accept", ""))
     if choice.target == AGGREGATED:
         tagged = found.aggregated_api if name == "api" else found.aggregated_apis
-        return _tagged(ctx, tagged, _AGGREGATED)
+        return _tagged(ctx, tagged, _AGGREGATED, ("Cache-Control", "public"))
     made = found.api(ctx.plant.address) if name == "api" else found.apis()
     return finished(ctx, choice, dump(made))
 
@@ -168,7 +168,8 @@ def _v2(ctx: Context) -> Answer:
 def _v3(ctx: Context, name: str) -> Answer:
     openapi = ctx.plant.catalogue.openapi
     if not name:
-        return Answer(dump(openapi.index()))
+        # Nobody upstream says what it is, so it is told by its first bytes.
+        return Answer(dump(openapi.index()), 200, "text/plain; charset=utf-8")
     found = openapi.v3(name)
     if found is None:
         return Answer(b"", 404, "")

@@ -16,7 +16,7 @@ _PLAIN = (("X-Content-Type-Options", "nosniff"),)
 def serve(ctx: Context, name: str, check: str) -> Answer | None:
     """``/healthz``, ``/livez`` and ``/readyz``, and each check below them; None for what is no check."""
     if check:
-        return Answer(b"ok", 200, _TEXT, _PLAIN) if check in CHECKS else None
+        return Answer(b"ok", 200, _TEXT) if check in CHECKS else None
     if "verbose" not in ctx.query:
         return Answer(b"ok", 200, _TEXT, _PLAIN)
     excluded = ctx.query.get("exclude", ())

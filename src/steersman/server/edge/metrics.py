@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from steersman.server.store import Store
 
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
 
 
 class Served(NamedTuple):

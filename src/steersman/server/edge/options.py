@@ -167,6 +167,12 @@ def _body(body: bytes) -> DeleteOptions:
         document = protobuf.decode(body) if body.startswith(protobuf.MAGIC) else json_document(body)
     except Unreadable as error:
         raise problems.bad_request(f"couldn't get version/kind; json parse error: {error}") from None
+    if isinstance(document, dict) and document.get("kind") not in (None, "", "DeleteOptions"):
+        kind, version = document["kind"], document.get("apiVersion") or "v1"
+        raise problems.bad_request(
+            f'no kind "{kind}" is registered for version "{version}" in scheme '
+            '"pkg/apis/meta/internalversion/scheme/register.go:27"'
+        )
     try:
         return msgspec.convert(document, DeleteOptions)
     except msgspec.ValidationError as error:

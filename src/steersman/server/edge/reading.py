@@ -8,6 +8,7 @@ from steersman.server import listing
 from steersman.server.edge import options
 from steersman.server.edge.answers import Answer, many, one
 from steersman.server.edge.context import Context
+from steersman.server.edge.requests import first
 from steersman.server.resources import Resource
 from steersman.server.selection import select
 
@@ -15,6 +16,8 @@ from steersman.server.selection import select
 def get(ctx: Context, resource: Resource) -> Answer:
     """One object."""
     namespace = ctx.asked.namespace if resource.namespaced else ""
+    if "resourceVersion" in ctx.query:
+        listing.reached(ctx.server.store, first(ctx.query, "resourceVersion"))
     return one(ctx, resource, ctx.server.get(resource, namespace, ctx.asked.name))
 
 

@@ -17,11 +17,16 @@ from steersman.api.kinds import Struct
 def exact(obj: Any) -> Any:
     """An object ready to be encoded: its times with microseconds are written out where JSON would lose them.
 
-    Itself where there are none, which is nearly always.
+    Itself where there are none, which is nearly always. Where nobody owns anything, nothing is said of owners.
     """
     kind: type[Struct] = type(obj)
     for path in paths(kind):
         obj = _written(obj, path)
+    meta: Any = getattr(obj, "metadata", None)
+    owners = () if meta is None else meta.managedFields
+    if type(owners) is not tuple and not len(owners):
+        # They had to be looked at to know that there are none.
+        obj = replace(obj, metadata=replace(meta, managedFields=()))
     return obj
 
 

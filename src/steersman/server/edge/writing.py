@@ -124,7 +124,13 @@ def parsed(ctx: Context, shape: Shape, body: bytes, how: options.Writing) -> tup
     """The media type of a patch, and the patch as plain data. Raises `BadRequest` or `Invalid`."""
     form = bodies.media_type(ctx.content_type)
     check_patch(form, how.manager, how.force)
-    return form, bodies.patch(body, shape, ctx.reading(how.validation), applied=form == APPLY_YAML)
+    return form, bodies.patch(
+        body,
+        shape,
+        ctx.reading(how.validation),
+        applied=form == APPLY_YAML,
+        listed=form == patching.JSON,
+    )
 
 
 PATCHES = (patching.JSON, patching.MERGE, patching.STRATEGIC, APPLY_YAML)
@@ -133,6 +139,7 @@ PATCHES = (patching.JSON, patching.MERGE, patching.STRATEGIC, APPLY_YAML)
 def delete(ctx: Context, resource: Resource, body: bytes) -> Answer:
     """Delete an object, or begin to."""
     how = options.deleting(ctx.query, body)
+    _orphaning(ctx, resource, how)
     server = ctx.plant.rehearsal() if how.dry else ctx.server
     obj, gone = verbs.delete(
         server, resource, scope(ctx, resource), ctx.asked.name, how.options, user=ctx.user.name
@@ -142,9 +149,18 @@ def delete(ctx: Context, resource: Resource, body: bytes) -> Answer:
     return one(ctx, resource, obj, 202 if how.waits and not gone else 200)
 
 
+def _orphaning(ctx: Context, resource: Resource, how: options.Deleting) -> None:
+    if resource.id == "jobs.batch" and how.options.propagation is None:
+        ctx.warnings.append(
+            "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to "
+            "remove them or set propagationPolicy=Orphan to suppress this warning"
+        )
+
+
 def delete_collection(ctx: Context, resource: Resource, body: bytes) -> Answer:
     """Delete all objects of a selection."""
     how = options.deleting(ctx.query, body)
+    _orphaning(ctx, resource, how)
     asked = options.listing(ctx.query)
     server = ctx.plant.rehearsal() if how.dry else ctx.server
     selection = select(resource, scope(ctx, resource), asked.labels, asked.fields)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from steersman.api.generated import load
-from steersman.server import problems
+from steersman.server import strict
 from steersman.server.protobuf.fields import known
 from steersman.server.protobuf.messages import message
 from steersman.server.protobuf.wire import BYTES, Malformed, parts, text
@@ -23,7 +23,7 @@ def decode(body: bytes, api_version: str = "", kind: str = "") -> dict[str, Any]
     try:
         return _decoded(body, api_version, kind)
     except Malformed as error:
-        raise problems.bad_request(f"the body of the request cannot be read as protobuf: {error}") from None
+        raise strict.unrecognized(kind or "an object", body, str(error)) from None
 
 
 def _decoded(body: bytes, api_version: str, kind: str) -> dict[str, Any]:
