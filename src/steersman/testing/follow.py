@@ -49,6 +49,19 @@ async def until(api: Api, kind: Kind[O], namespace: str, name: str, ready: Calla
     raise AssertionError("following has no end")
 
 
+async def gone(api: Api, kind: Kind[O], namespace: str, name: str) -> None:
+    """Wait until there is no object of that name."""
+    page = await api.list(kind, namespace)
+    if all(item.metadata.name != name for item in page.items):
+        return
+    version = page.resource_version
+    while True:
+        async for event in api.watch(kind, namespace, resource_version=version):
+            version = event.resource_version
+            if event.type is EventType.DELETED and event.obj is not None and event.obj.metadata.name == name:
+                return
+
+
 @contextlib.asynccontextmanager
 async def beside(*work: Awaitable[None]) -> AsyncIterator[None]:
     """Run things beside the body, for as long as it takes.
