@@ -441,6 +441,24 @@ def test_who_no_longer_leads_writes_no_events() -> None:
     assert recorder.dropped == 1
 
 
+def test_closing_without_leading_drops_a_repeated_event_once_and_ends() -> None:
+    leads = True
+
+    async def script(recorder: Recorder, server: Server) -> None:
+        nonlocal leads
+        for _ in range(3):
+            recorder.emit(web, "Normal", "Made", "x")
+            await asyncio.sleep(0.1)
+        leads = False
+        await recorder.close(5)
+        assert asyncio.get_running_loop().time() < 5
+
+    server = Server(latency=0.01)
+    recorder = play(script, server, fence=lambda: leads)
+    assert server.verbs == ["create"]
+    assert recorder.dropped == 1
+
+
 def test_closing_sends_what_waits_for_its_pace() -> None:
     async def script(recorder: Recorder, server: Server) -> None:
         for _ in range(3):

@@ -265,10 +265,11 @@ class Recorder:
     async def _deliver(self, entry: _Entry) -> None:
         """Write an event, holding this worker while the server cannot be reached."""
         for attempt in range(1, TRIES + 1):
+            # Also of one that is dropped: what was counted meanwhile goes with it, or it would come back.
+            entry.more = False
             if not self._fence():
                 self.dropped += 1
                 break
-            entry.more = False
             try:
                 await self._send(entry)
                 break
