@@ -280,6 +280,18 @@ def test_timers_of_upkeep_run_but_are_not_due(loop: VirtualLoop) -> None:
     assert beats == [1, 2, 3]
 
 
+def test_a_halt_leaves_what_is_ready_for_the_next_run(loop: VirtualLoop) -> None:
+    ran: list[str] = []
+    loop.call_soon(ran.append, "before")
+    loop.call_soon(loop.halt)
+    loop.call_soon(ran.append, "after")
+    loop.run_forever()
+    assert ran == ["before"]
+    loop.call_soon(loop.halt)
+    loop.run_forever()
+    assert ran == ["before", "after"]
+
+
 def test_threads_are_refused(loop: VirtualLoop) -> None:
     async def main() -> None:
         await asyncio.to_thread(print)

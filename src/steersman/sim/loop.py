@@ -74,6 +74,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._beating = False
         """Whether what happens now are beats, which come before all else of their instant."""
         self._failure: BaseException | None = None
+        self._halted = False
 
     # -- time ---------------------------------------------------------------------------------
 
@@ -138,6 +139,14 @@ class VirtualLoop(asyncio.BaseEventLoop):
         if self._failure is None:
             self._failure = error
 
+    def halt(self) -> None:
+        """Stop right after the step that runs now, so that whoever runs the loop sees the world as it is.
+
+        What else is ready stays so until the next run; `stop` would let it have its turn.
+        """
+        self._halted = True
+        self.stop()
+
     def check(self) -> None:
         """Raise what the loop was failed with, if nobody ran it since."""
         failure, self._failure = self._failure, None
@@ -148,6 +157,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def _run_once(self) -> None:
         """Run what is ready; when nothing is, let time pass."""
+        self._halted = False
         if self._failure is not None:
             self.check()
         ready = self._ready
@@ -176,6 +186,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
             handle = ready.popleft()
             if not handle._cancelled:
                 handle._run()
+            if self._halted:
+                break
 
     def _collect(self) -> None:
         """Make ready what is due at this instant."""
