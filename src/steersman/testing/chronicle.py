@@ -6,29 +6,22 @@ A chronicle keeps what it is told of as it is, and puts it into words only for t
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-import msgspec
-from msgspec.structs import replace
-
 from steersman.api.scheme import Key
 from steersman.client.api import EventType
-from steersman.runtime.trace import Round, Trace, tell
-from steersman.server.convert import document
+from steersman.runtime.trace import Round, Trace
 from steersman.server.core import Admission, Attributes, Server, Settle
 from steersman.server.watch import Commit
+from steersman.sim.loop import in_background
+from steersman.testing.wording import EVENTS, about, is_idle, looked, told, written
 
 KEPT = 50_000
 """How many writes and rounds are remembered."""
-SHOWN = 8
-"""How many changed fields of a write are spelt out."""
-LONGEST = 60
 QUIET = "leases.coordination.k8s.io"
-EVENTS = ("events", "events.events.k8s.io")
-DULL = ("resourceVersion", "generation", "managedFields", "uid", "creationTimestamp")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +63,8 @@ class Chronicle:
         """By controller: the resource its keys are of."""
         self._server = server
         self._notes: deque[_Note] = deque(before._notes if before is not None else (), maxlen=KEPT)
+        self._verdicts: dict[tuple[str, Key], str] = {}
+        """By controller and key: how the last round ended."""
         self._user = ""
         self.trace: Trace = _Told(self)
         server.store.taps.append(self._wrote)
@@ -80,7 +75,7 @@ class Chronicle:
         self._user = user
 
     def _wrote(self, commit: Commit) -> None:
-        if commit.resource == QUIET:
+        if commit.resource == QUIET or in_background():
             return
         # What goes by itself was asked for by nobody.
         expired = commit.resource in EVENTS and commit.event.type is EventType.DELETED
@@ -91,9 +86,19 @@ class Chronicle:
             tell_()
 
     def looked(self, round_: Round) -> None:
-        """A controller had a round."""
+        """A controller had a round. One that ends as the last did, and did nothing, is no news."""
+        about = round_.controller, round_.key
+        verdict = getattr(round_.ending, "because", "")
+        if is_idle(round_) and self._verdicts.get(about) == verdict:
+            return
+        self._verdicts[about] = verdict
         resource = self.resources.get(round_.controller, "")
         self._notes.append(_Note(round_.started, round_.controller, round_, resource))
+
+    def forget_idle_rounds(self) -> None:
+        """Forget the rounds in which nothing was done. A start has many."""
+        kept = (note for note in self._notes if not (isinstance(note.said, Round) and is_idle(note.said)))
+        self._notes = deque(kept, maxlen=KEPT)
 
     # -- asking -------------------------------------------------------------------------------
 
@@ -148,81 +153,24 @@ class _Witness:
         return self.behind.warnings(request)
 
 
-# -- in words ---------------------------------------------------------------------------------
-
-
 def _entry(note: _Note, resource: str, key: Key | None) -> Entry | None:
+    """A note in words, where it is of this resource and key."""
     said = note.said
     if isinstance(said, Round):
         if (resource and resource != note.resource) or (key is not None and key != said.key):
             return None
-        words = tell(said).partition(f" {said.key}: ")[2]
-        return Entry(note.at, note.who, note.resource, said.key, words)
+        return Entry(note.at, note.who, note.resource, said.key, looked(said))
     if said.resource in EVENTS:
-        return _event(note, said, resource, key)
-    if resource and said.resource != resource:
-        return None
-    where = Key(said.obj.metadata.namespace, said.obj.metadata.name)
+        # An event is something that happened to what it is about.
+        name, where = about(said.obj)
+        if said.event.type is EventType.DELETED or (resource and resource != name):
+            return None
+        words = told(said.obj)
+    else:
+        name, where = said.resource, Key(said.obj.metadata.namespace, said.obj.metadata.name)
+        if resource and resource != name:
+            return None
+        words = ""
     if key is not None and key != where:
         return None
-    return Entry(note.at, note.who, said.resource, where, _written(said))
-
-
-def _event(note: _Note, commit: Commit, resource: str, key: Key | None) -> Entry | None:
-    """An event is something that happened to what it is about."""
-    event = commit.obj
-    about = getattr(event, "involvedObject", None) or getattr(event, "regarding", None)
-    if commit.event.type is EventType.DELETED or about is None:
-        return None
-    where = Key(about.namespace, about.name)
-    plural = f"{about.kind.lower()}s"
-    group = about.apiVersion.rpartition("/")[0]
-    name = f"{plural}.{group}" if group else plural
-    if (resource and resource.lower() != name) or (key is not None and key != where):
-        return None
-    message = getattr(event, "message", "") or getattr(event, "note", "")
-    return Entry(note.at, note.who, name, where, f"{event.type} event {event.reason}: {message}")
-
-
-def _written(commit: Commit) -> str:
-    if commit.event.type is EventType.DELETED:
-        return "is gone"
-    if commit.old is None:
-        return "is created"
-    if commit.resource == "secrets":
-        return "changes"
-    changes = list(differences(_plain(commit.old), _plain(commit.obj)))
-    more = f" and {len(changes) - SHOWN} more" if len(changes) > SHOWN else ""
-    return "; ".join(changes[:SHOWN]) + more or "is written as it was"
-
-
-def _plain(obj: Any) -> dict[str, Any]:
-    return document("", "", replace(obj, metadata=replace(obj.metadata, managedFields=())))
-
-
-def differences(old: Any, new: Any, path: str = "") -> Iterator[str]:
-    """What tells two documents apart, a field at a time. Conditions go by their type."""
-    if isinstance(old, Mapping) and isinstance(new, Mapping):
-        for name in dict.fromkeys((*old, *new)):
-            if name not in DULL:
-                yield from differences(old.get(name), new.get(name), f"{path}.{name}" if path else name)
-    elif old == new:
-        return
-    elif path.endswith("conditions") and (isinstance(old, list) or isinstance(new, list)):
-        before = {each.get("type"): each for each in old or ()}
-        for each in new or ():
-            was = before.get(each.get("type"), {})
-            if (was.get("status"), was.get("reason")) != (each.get("status"), each.get("reason")):
-                reason = f" ({each['reason']})" if each.get("reason") else ""
-                yield f"{each.get('type')} is {each.get('status')}{reason}"
-    elif old is None:
-        yield f"{path} = {_short(new)}"
-    elif new is None:
-        yield f"{path} goes"
-    else:
-        yield f"{path}: {_short(old)} -> {_short(new)}"
-
-
-def _short(value: Any) -> str:
-    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+    return Entry(note.at, note.who, name, where, words or written(said))

@@ -20,21 +20,21 @@ import builtins
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from steersman.api.errors import NotFound
-from steersman.api.scheme import Key, Kind
+from steersman.api.scheme import Key
 from steersman.client.api import Api
 from steersman.controllers import CONTROLLERS
 from steersman.intent.controller import Controller
-from steersman.server.apply.options import APPLY_YAML
+from steersman.server.core import Server
 from steersman.server.local import LocalApi
 from steersman.sim.kubelet import Settings, Shape
 from steersman.sim.world import START, World
-from steersman.testing import credentials, nouns
+from steersman.testing import credentials
 from steersman.testing.chronicle import Chronicle, Entry
 from steersman.testing.fate import Node
 from steersman.testing.live import LiveWorld
+from steersman.testing.objects import Objects
 from steersman.testing.plan import Plan, plan, template
 from steersman.testing.process import Manager
 from steersman.testing.waiting import Unmet, Wait
@@ -54,14 +54,12 @@ PATIENCE = 3600.0
 """How long `Cluster.wait_until` waits, in seconds of the cluster."""
 LIVE_PATIENCE = 60.0
 """The same where real time passes, in seconds of the wall."""
+INSIDE = "in a coroutine time passes where it is awaited: await cluster.aio.advance(...)"
 GLANCE = 0.05
 """Seconds of the wall after which a predicate is asked again, since it may be about things outside."""
-STRATEGIC = "application/strategic-merge-patch+json"
-MERGE = "application/merge-patch+json"
-JSON = "application/json-patch+json"
 
 
-class Cluster:
+class Cluster(Objects):
     """A control plane with nodes. Close it, or use it in a ``with``."""
 
     def __init__(
@@ -111,8 +109,9 @@ class Cluster:
         self._api = LocalApi(world.server, YOU, manager="kubectl")
         self._manager = self._start(made.configured(world.server), "manager")
         made.people(world, world)
-        # All that takes no time: caches are filled.
+        # All that takes no time: caches are filled. That they are is nothing that happened to an object.
         world.run(world.loop.idle())
+        self._chronicle.forget_idle_rounds()
 
     def _arm(self, world: World, faults: tuple[Fault, ...]) -> Stage | None:
         if not faults:
@@ -129,6 +128,10 @@ class Cluster:
         if isinstance(self._place, World):
             return self._place
         raise RuntimeError("this cluster is served to clients outside, and so in real time: it has no world")
+
+    @property
+    def _server(self) -> Server:
+        return self._place.server
 
     @property
     def seed(self) -> int:
@@ -231,6 +234,8 @@ class Cluster:
         """
         from steersman.testing.serving import Serving
 
+        if self._is_inside:
+            raise RuntimeError("a cluster is served from outside: ask for its URL in a plain test function")
         if self._serving is None:
             self._serving = serving = Serving(self.world, speed, self.plan)
             self.world.close()
@@ -238,156 +243,27 @@ class Cluster:
             self._stage = None
             self._chronicle = serving.call(lambda: Chronicle(place.server, self._chronicle))
             self._api = LocalApi(place.server, YOU, manager="kubectl")
-            alive = self._manager.alive
-            self._manager = self._start(self.plan.configured(place.server) if alive else (), "manager")
-            self._manager.alive = alive
+            if self._manager.alive:
+                self._manager = self._start(self.plan.configured(place.server), "manager")
             self._others = [
                 self._start(other.controllers, other.name) for other in self._others if other.alive
             ]
             self.plan.people(place, place)
         return self._serving.url
 
-    # -- reading ------------------------------------------------------------------------------
-
-    @overload
-    def get(self, kind: Kind[T] | type[T], name: str, namespace: str = "default") -> T: ...
-    @overload
-    def get(self, kind: str, name: str, namespace: str = "default") -> Any: ...
-    def get(self, kind: object, name: str, namespace: str = "default") -> Any:
-        """One object: ``get("deploy", "web")``. Raises `NotFound`."""
-        found = self.kind(kind)
-        obj = self._ask(self._api.get(found, namespace, name))
-        self._reads[found.resource, _key(obj)] = obj
-        return obj
-
-    @overload
-    def list(
-        self, kind: Kind[T] | type[T], namespace: str | None = None, selector: str = ""
-    ) -> builtins.list[T]: ...
-    @overload
-    def list(self, kind: str, namespace: str | None = None, selector: str = "") -> builtins.list[Any]: ...
-    def list(self, kind: object, namespace: str | None = None, selector: str = "") -> builtins.list[Any]:
-        """Objects of a namespace, or of all: ``list("pods", selector="app=web")``."""
-        found = self.kind(kind)
-        items = self._ask(self._api.list(found, namespace or "", label_selector=selector)).items
-        self._reads.update({(found.resource, _key(obj)): obj for obj in items})
-        return items
-
-    def history(self, of: object = None, name: str = "", namespace: str = "default") -> builtins.list[Entry]:
-        """What happened to an object, or to ``history("Deployment", "web")``, or to all: when, by whom, why."""
-        if of is None:
-            return self._chronicle.entries()
-        kind, key = self._about(of, name, namespace)
-        return self._chronicle.entries(kind.resource, key)
-
-    def events(self, of: object = None, name: str = "", namespace: str = "default") -> builtins.list[Any]:
-        """The events about an object, or of the whole cluster, oldest first. They last an hour."""
-        found: builtins.list[Any] = self._ask(self._api.list(self.kind("events"), "")).items
-        found.sort(key=lambda event: int(event.metadata.resourceVersion))
-        if of is None:
-            return found
-        kind, key = self._about(of, name, namespace)
-        names = kind.name, key.namespace, key.name
-        return [
-            event
-            for event in found
-            if (event.involvedObject.kind, event.involvedObject.namespace, event.involvedObject.name) == names
-        ]
-
-    def kind(self, said: object) -> Kind[Any]:
-        """The kind somebody means by ``deploy``, ``deployments.apps``, a struct type … Raises `LookupError`."""
-        return nouns.kind(self._place.server, said)
-
-    def _about(self, of: object, name: str, namespace: str) -> tuple[Kind[Any], Key]:
-        if name:
-            kind = self.kind(of)
-            return kind, Key(namespace if kind.namespaced else "", name)
-        kind = nouns.kind_of_object(self._place.server, of)
-        return kind, _key(of)
-
-    # -- writing ------------------------------------------------------------------------------
-
-    def apply(
-        self, what: object, namespace: str = "default", *, server_side: bool = True, manager: str = "kubectl"
-    ) -> Any:
-        """Apply manifests: YAML or JSON text, a file, a folder, a document, a typed object, or many of them.
-
-        Answers with the object, or a list where there are several. ``server_side=False`` creates what is
-        not there and replaces what is.
-        """
-        return self._each(what, lambda document: self._apply(document, namespace, server_side, manager))
-
-    def create(self, what: object, namespace: str = "default") -> Any:
-        """Create objects, in any form `apply` takes. Raises `AlreadyExists`."""
-        return self._each(what, lambda document: self._create(document, namespace))
-
-    def patch(
-        self,
-        kind: object,
-        name: str,
-        body: object,
-        namespace: str = "default",
-        *,
-        subresource: str = "",
-    ) -> Any:
-        """Change an object as kubectl would: a strategic merge for built-in kinds, a JSON merge for custom
-        ones, a JSON patch where the body is a list."""
-        found = self.kind(kind)
-        content = JSON if isinstance(body, list | tuple) else MERGE if found.type is dict else STRATEGIC
-        change = self._api.patch(found, namespace, name, body, content_type=content, subresource=subresource)
-        return self._ask(change)
-
-    def scale(self, kind: object, name: str, replicas: int, namespace: str = "default") -> None:
-        """Set how many replicas there shall be."""
-        self.patch(kind, name, {"spec": {"replicas": replicas}}, namespace, subresource="scale")
-
-    def delete(
-        self,
-        of: object,
-        name: str = "",
-        namespace: str = "default",
-        *,
-        propagation: str | None = None,
-        grace: int | None = None,
-    ) -> None:
-        """Delete an object, or ``delete("Deployment", "web")``."""
-        kind, key = self._about(of, name, namespace)
-        self._ask(self._api.delete(kind, key.namespace, key.name, propagation=propagation, grace=grace))
-
-    def _each(self, what: object, do: Callable[[nouns.Document], Any]) -> Any:
-        made = [do(document) for document in nouns.documents(self._place.server, what)]
-        return made[0] if len(made) == 1 else made
-
-    def _apply(self, document: nouns.Document, namespace: str, server_side: bool, manager: str) -> Any:
-        kind = nouns.kind_of_object(self._place.server, document)
-        where, name = nouns.address(kind, document, namespace)
-        if not name:
-            return self._create(document, namespace)
-        if server_side:
-            change = self._api.patch(
-                kind, where, name, document, content_type=APPLY_YAML, field_manager=manager, force=True
-            )
-            return self._ask(change)
-        try:
-            return self._ask(self._api.update(kind, where, name, document))
-        except NotFound:
-            return self._create(document, namespace)
-
-    def _create(self, document: nouns.Document, namespace: str) -> Any:
-        kind = nouns.kind_of_object(self._place.server, document)
-        where, _ = nouns.address(kind, document, namespace)
-        return self._ask(self._api.create(kind, where, document))
-
     # -- letting time pass --------------------------------------------------------------------
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine in the cluster to its end; time passes as it needs to."""
-        if isinstance(self._place, World) and self._place.loop.is_running():
+        if self._is_inside:
             coroutine.close()
-            raise RuntimeError(
-                "in a coroutine time passes where it is awaited: await cluster.aio.advance(...)"
-            )
+            raise RuntimeError(INSIDE)
         return self._place.run(coroutine)
+
+    @property
+    def _is_inside(self) -> bool:
+        """Whether this is asked by a coroutine that runs in the cluster."""
+        return isinstance(self._place, World) and self._place.loop.is_running()
 
     def advance(self, *, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0) -> None:
         """Let time pass, and everything happen that is due by then."""
@@ -400,10 +276,11 @@ class Cluster:
     def wait_until(self, predicate: Callable[[], T], timeout: float | None = None) -> T:
         """Let time pass until the predicate is true; answers what it said.
 
-        It is asked after every write. What it raises counts as "not yet". Raises `Unmet`, with what it saw
-        last and who waits for what, once ``timeout`` seconds have passed: by default an hour, or a minute
-        of the wall where real time passes.
+        It is asked after every write, before anybody else has seen it. What it raises counts as "not yet".
+        Raises `Unmet`, with what it saw last and who waits for what, once ``timeout`` seconds have passed:
+        by default an hour, or a minute of the wall where real time passes.
         """
+        __tracebackhide__ = True
         wait = self._wait(predicate, timeout)
         while True:
             over, asked = wait.over, wait.ask()
@@ -411,7 +288,12 @@ class Cluster:
                 return asked.said  # type: ignore[no-any-return]
             if over:
                 raise wait.in_vain(asked)
-            self.run(wait.pulse(asked, self._due()))
+            if self._is_inside:
+                raise RuntimeError(INSIDE)
+            if isinstance(self._place, World):
+                wait.step(self._place.loop)
+            else:
+                self._place.run(wait.pulse(asked, self._due()))
             if wait.over:
                 self.run(self._idle())
 
@@ -478,6 +360,7 @@ class AioCluster:
 
     async def wait_until(self, predicate: Callable[[], T | Awaitable[T]], timeout: float | None = None) -> T:
         """Like `Cluster.wait_until`; the predicate may be a coroutine function."""
+        __tracebackhide__ = True
         cluster = self._cluster
         wait = cluster._wait(predicate, timeout)
         while True:
@@ -512,10 +395,3 @@ class _Managers:
         cluster = self._cluster
         second = cluster._start(cluster.plan.configured(cluster.world.server), "second manager")
         cluster.world.loop.call_later(seconds, second.crash)
-
-
-def _key(obj: Any) -> Key:
-    if isinstance(obj, dict):
-        meta = obj.get("metadata", {})
-        return Key(meta.get("namespace", ""), meta.get("name", ""))
-    return Key(obj.metadata.namespace, obj.metadata.name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -26,8 +26,10 @@ PARTNERS = {
     "TaintNodesByCondition": "node-lifecycle-controller",
 }
 """Admission plugins that need a controller beside them."""
-WATCHED = 40.0
-"""Seconds between heartbeats where somebody looks at them: as many as change nothing."""
+LISTENER = "node-lifecycle-controller"
+"""Who listens to the heartbeats of nodes. Without it nobody misses them."""
+PACE = Settings(start_delay=1.0)
+"""A container takes a second to start: what takes no time at all hides who waits for whom."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ class Plan:
     def people(self, place: Place, clock: Any) -> None:
         """Start kubelets and a scheduler."""
         if self.nodes:
-            api = LocalApi(place.server, "system:nodes", "kubelet")
+            api = LocalApi(place.server, "system:kubelet", "kubelet")
             kubelets = Kubelets(api, clock, self.nodes, settings=self.settings, shape=self.shape)
             place.spawn(kubelets.run(), name="kubelets")
             api = LocalApi(place.server, "system:kube-scheduler", "kube-scheduler")
@@ -92,8 +94,8 @@ def plan(
     else:
         chosen = tuple(_named(each) if isinstance(each, str) else each for each in controllers)
     if settings is None:
-        watched = any(each.name == "node-lifecycle-controller" for each in chosen)
-        settings = Settings(start_delay=1.0, lease_interval=WATCHED if watched else 0.0)
+        heard = any(each.name == LISTENER for each in chosen)
+        settings = PACE if heard else replace(PACE, lease_interval=0.0)
     return Plan(names, chosen, flags or {}, gates or {}, shuffle, journal, start, settings, shape)
 
 

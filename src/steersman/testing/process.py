@@ -66,7 +66,8 @@ class Manager:
         self._place = place
         self._through = through
         for controller in self.controllers:
-            chronicle.resources[controller.name] = controller.watches[0].kind.resource
+            if controller.watches:
+                chronicle.resources[controller.name] = controller.watches[0].kind.resource
         self.fleet = Fleet(
             self.controllers,
             self._api("system:kube-controller-manager"),

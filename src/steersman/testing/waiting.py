@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from steersman.api.scheme import Key
+from steersman.sim.loop import VirtualLoop
+from steersman.testing import vain
 from steersman.testing.chronicle import Chronicle
-from steersman.testing.wording import unmet
 
 
 class Unmet(AssertionError):
@@ -74,10 +75,24 @@ class Wait:
     def in_vain(self, asked: Asked) -> Unmet:
         """What to raise."""
         seen: Mapping[tuple[str, Key], Any] = self._reads
-        words = unmet(self._predicate, asked.said, asked.error, self._patience, seen, self._chronicle)
+        words = vain.in_vain(self._predicate, asked.said, asked.error, self._patience, seen, self._chronicle)
         error = Unmet(words)
         error.__cause__ = asked.error
         return error
+
+    def step(self, loop: VirtualLoop) -> None:
+        """Let a virtual world go on until the very next write since the predicate was asked, or to a timer.
+
+        The world stands still right after the write: nobody else has seen it yet.
+        """
+        timer = loop.call_at(self._until(loop.due()), loop.halt)
+        self._chronicle.changed.append(loop.halt)
+        try:
+            loop.run_forever()
+        finally:
+            timer.cancel()
+            self._chronicle.changed.remove(loop.halt)
+        loop.check()
 
     async def pulse(self, asked: Asked, due: float | None) -> None:
         """Let time pass until something is written since the predicate was asked, or until ``due``."""
@@ -91,9 +106,12 @@ class Wait:
                 waiter.set_result(None)
 
         chronicle.changed.append(wake)
-        timer = loop.call_at(self._deadline if due is None else min(due, self._deadline), wake)
+        timer = loop.call_at(self._until(due), wake)
         try:
             await waiter
         finally:
             timer.cancel()
             chronicle.changed.remove(wake)
+
+    def _until(self, due: float | None) -> float:
+        return self._deadline if due is None else min(due, self._deadline)

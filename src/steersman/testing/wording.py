@@ -1,94 +1,142 @@
-"""Why a wait ended in vain, in words: what was seen last, what is wrong with pods, who waits for what."""
+"""What happens in a cluster, in words: writes, events, and how controllers left off."""
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+import msgspec
+from msgspec.structs import replace
+
+from steersman.api.generated import resource
 from steersman.api.scheme import Key
+from steersman.client.api import EventType
 from steersman.intent.verdict import Rest, Wake
 from steersman.runtime.trace import Failure, Round, span
-from steersman.server.convert import plain
-from steersman.testing.chronicle import Chronicle
+from steersman.server.convert import document
+from steersman.server.watch import Commit
 
-SEEN = 6
-WAITING = 12
-LAST = 12
-LONGEST = 400
-
-
-def unmet(
-    predicate: Callable[[], object],
-    said: object,
-    error: Exception | None,
-    patience: float,
-    reads: Mapping[tuple[str, Key], Any],
-    chronicle: Chronicle,
-) -> str:
-    """The message of a wait that ended in vain."""
-    end = (
-        f"it raised {type(error).__name__}: {error}" if error is not None else f"it said {_short(repr(said))}"
-    )
-    lines = [f"not so within {span(patience)}: {source(predicate)}", f"  last, {end}"]
-    lines += _section("seen last", (f"{_name(*about)} {describe(obj)}" for about, obj in reads.items()), SEEN)
-    lines += _section("who waits", (stands(each) for each in chronicle.standing()), WAITING)
-    lines += _section("what happened last", (str(each) for each in chronicle.entries(last=LAST)), LAST)
-    return "\n".join(lines)
+SHOWN = 6
+"""How many changed fields of a write are spelt out."""
+LONGEST = 60
+"""Characters of a value that are shown."""
+EVENTS = ("events", "events.events.k8s.io")
+SECRET = "secrets"
+"""Whose values are nobody's business."""
+DULL = ("resourceVersion", "generation", "managedFields", "uid", "creationTimestamp")
+READS = ("load ", "read ")
+"""How the steps begin by which nothing is changed."""
 
 
-def _section(title: str, lines: Iterable[str], most: int) -> list[str]:
-    told = list(lines)
-    if not told:
-        return []
-    more = [f"    … and {len(told) - most} more"] if len(told) > most else []
-    return [f"  {title}:", *(f"    {_short(line)}" for line in told[:most]), *more]
+# -- writes -----------------------------------------------------------------------------------
 
 
-def source(predicate: Callable[..., object]) -> str:
-    """The line a predicate is written in, where there is one."""
-    try:
-        text = inspect.getsource(predicate)
-    except (OSError, TypeError):
-        return getattr(predicate, "__qualname__", repr(predicate))
-    return _short(" ".join(text.split()))
+def written(commit: Commit) -> str:
+    """What a write made of an object."""
+    if commit.event.type is EventType.DELETED:
+        return "is gone"
+    if commit.old is None:
+        return "is created"
+    if commit.resource == SECRET:
+        return "is changed"
+    changes = list(differences(_plain(commit.old), _plain(commit.obj)))
+    more = f" and {len(changes) - SHOWN} more" if len(changes) > SHOWN else ""
+    return "; ".join(changes[:SHOWN]) + more or "is written as it was"
 
 
-def describe(obj: Any) -> str:
-    """What matters about an object when something is not as it should be: its status, in short."""
-    if isinstance(obj, Mapping):
-        status: Any = obj.get("status")
+def _plain(obj: Any) -> dict[str, Any]:
+    return document("", "", replace(obj, metadata=replace(obj.metadata, managedFields=())))
+
+
+def differences(old: Any, new: Any, path: str = "") -> Iterator[str]:
+    """What tells two documents apart, a field at a time; what is in lists goes by name or type."""
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        for name in dict.fromkeys((*old, *new)):
+            if name not in DULL:
+                yield from differences(old.get(name), new.get(name), f"{path}.{name}" if path else name)
+    elif old == new:
+        return
+    elif path.endswith(".conditions"):
+        yield from _conditions(old or (), new or ())
+    elif (before := _named(old)) is not None and (after := _named(new)) is not None:
+        for name in dict.fromkeys((*before, *after)):
+            yield from differences(before.get(name), after.get(name), f"{path}[{name}]")
+    elif old is None:
+        yield f"{path} = {_short(new)}"
+    elif new is None:
+        yield f"{path} goes"
     else:
-        status = getattr(obj, "status", None)
-        status = plain(status) if status is not None else None
-    if not isinstance(status, Mapping):
-        return "is there"
-    parts = [f"{name} {value}" for name, value in status.items() if isinstance(value, int | str)]
-    for each in status.get("conditions") or ():
-        why = ": ".join(text for text in (each.get("reason"), each.get("message")) if text)
-        parts.append(f"{each.get('type')}={each.get('status')}" + (f" ({why})" if why else ""))
-    for each in status.get("containerStatuses") or ():
-        waiting = (each.get("state") or {}).get("waiting")
-        if waiting:
-            parts.append(f"container {each.get('name')} waits: {waiting.get('reason')}")
-    return ", ".join(parts) or "has no status yet"
+        yield f"{path}: {_short(old)} -> {_short(new)}"
+
+
+def _conditions(old: Any, new: Any) -> Iterator[str]:
+    before = {each.get("type"): each for each in old}
+    for each in new:
+        was = before.get(each.get("type"), {})
+        if (was.get("status"), was.get("reason")) != (each.get("status"), each.get("reason")):
+            reason = f" ({each['reason']})" if each.get("reason") else ""
+            yield f"{each.get('type')} is {each.get('status')}{reason}"
+
+
+def _named(items: Any) -> dict[str, Any] | None:
+    """A list of things with names, by them."""
+    if not isinstance(items, list) or not all(isinstance(each, dict) and "name" in each for each in items):
+        return None
+    return {each["name"]: each for each in items}
+
+
+def _short(value: Any) -> str:
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+
+
+# -- events -----------------------------------------------------------------------------------
+
+
+def about(event: Any) -> tuple[str, Key]:
+    """The resource and key of what an event is about."""
+    named = getattr(event, "involvedObject", None) or event.regarding
+    group, _, version = named.apiVersion.rpartition("/")
+    try:
+        plural = resource(group, version, named.kind).plural
+    except LookupError:
+        plural = f"{named.kind.lower()}s"
+    return f"{plural}.{group}" if group else plural, Key(named.namespace, named.name)
+
+
+def told(event: Any) -> str:
+    """What an event says."""
+    words = getattr(event, "message", "") or getattr(event, "note", "")
+    return f"{event.type} event {event.reason}: {words}"
+
+
+# -- rounds -----------------------------------------------------------------------------------
+
+
+def is_idle(round_: Round) -> bool:
+    """Whether nothing was done, and nothing went wrong."""
+    return not isinstance(round_.ending, Failure) and all(
+        step.action.startswith(READS) for step in round_.steps
+    )
+
+
+def looked(round_: Round) -> str:
+    """How a controller left off with a key, what it was refused, and why it looked. Its writes tell themselves."""
+    refused = [f"{step.action} ({step.outcome})" for step in round_.steps if step.outcome]
+    why = f" (looked since {round_.causes[0]})" if round_.causes else ""
+    return "; ".join((*refused, _ending(round_))) + why
 
 
 def stands(round_: Round) -> str:
-    """How a controller left off with a key."""
+    """Where a controller stands with a key."""
+    return f"{round_.controller} {round_.key} {_ending(round_)}"
+
+
+def _ending(round_: Round) -> str:
     match round_.ending:
         case Rest(because):
-            end = f"rests: {because}"
+            return f"rests: {because}"
         case Wake(after, because):
-            end = f"wakes in {span(after.total_seconds())}: {because}"
+            return f"wakes in {span(after.total_seconds())}: {because}"
         case Failure(error):
-            end = f"failed: {error}"
-    return f"{round_.controller} {round_.key} {end}"
-
-
-def _name(resource: str, key: Key) -> str:
-    return f"{resource.partition('.')[0]} {key}:"
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+            return f"failed: {error}"

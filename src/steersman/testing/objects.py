@@ -1,0 +1,181 @@
+"""What is in a cluster: reading it, changing it, and what happened to it."""
+
+from __future__ import annotations
+
+import builtins
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar, overload
+
+from steersman.api.errors import NotFound
+from steersman.api.scheme import Key, Kind
+from steersman.client.api import Api
+from steersman.server.apply.options import APPLY_YAML
+from steersman.server.core import Server
+from steersman.testing import nouns
+from steersman.testing.chronicle import Chronicle, Entry
+
+T = TypeVar("T")
+
+STRATEGIC = "application/strategic-merge-patch+json"
+MERGE = "application/merge-patch+json"
+JSON = "application/json-patch+json"
+
+
+class Objects(ABC):
+    """Reading and writing, which take no time: the half of `Cluster` that is the same in a coroutine.
+
+    Kinds go by any of their names (``Deployment``, ``deploy``, ``deployments.apps``), by struct type or `Kind`.
+    Built-in objects are frozen structs, custom ones plain dicts.
+    """
+
+    _api: Api
+    _chronicle: Chronicle
+    _reads: dict[tuple[str, Key], Any]
+    """What was read since somebody last looked."""
+
+    @property
+    @abstractmethod
+    def _server(self) -> Server: ...
+
+    @abstractmethod
+    def _ask(self, request: Coroutine[Any, Any, T]) -> T:
+        """What a request is answered with, at once."""
+
+    # -- reading ------------------------------------------------------------------------------
+
+    @overload
+    def get(self, kind: Kind[T] | type[T], name: str, namespace: str = "default") -> T: ...
+    @overload
+    def get(self, kind: str, name: str, namespace: str = "default") -> Any: ...
+    def get(self, kind: object, name: str, namespace: str = "default") -> Any:
+        """One object: ``get("deploy", "web")``. Raises `NotFound`."""
+        found = self.kind(kind)
+        obj = self._ask(self._api.get(found, namespace, name))
+        self._reads[found.resource, _key(obj)] = obj
+        return obj
+
+    @overload
+    def list(
+        self, kind: Kind[T] | type[T], namespace: str | None = None, selector: str = ""
+    ) -> builtins.list[T]: ...
+    @overload
+    def list(self, kind: str, namespace: str | None = None, selector: str = "") -> builtins.list[Any]: ...
+    def list(self, kind: object, namespace: str | None = None, selector: str = "") -> builtins.list[Any]:
+        """Objects of a namespace, or of all: ``list("pods", selector="app=web")``."""
+        found = self.kind(kind)
+        items = self._ask(self._api.list(found, namespace or "", label_selector=selector)).items
+        self._reads.update({(found.resource, _key(obj)): obj for obj in items})
+        return items
+
+    def history(self, of: object = None, name: str = "", namespace: str = "default") -> builtins.list[Entry]:
+        """What happened to an object, or to ``history("Deployment", "web")``, or to all: when, by whom, why."""
+        if of is None:
+            return self._chronicle.entries()
+        kind, key = self._about(of, name, namespace)
+        return self._chronicle.entries(kind.resource, key)
+
+    def events(self, of: object = None, name: str = "", namespace: str = "default") -> builtins.list[Any]:
+        """The events about an object, or of the whole cluster, oldest first. They last an hour."""
+        found: builtins.list[Any] = self._ask(self._api.list(self.kind("events"), "")).items
+        found.sort(key=lambda event: int(event.metadata.resourceVersion))
+        if of is None:
+            return found
+        kind, key = self._about(of, name, namespace)
+        names = kind.name, key.namespace, key.name
+        return [
+            event
+            for event in found
+            if (event.involvedObject.kind, event.involvedObject.namespace, event.involvedObject.name) == names
+        ]
+
+    def kind(self, said: object) -> Kind[Any]:
+        """The kind somebody means by ``deploy``, ``deployments.apps``, a struct type … Raises `LookupError`."""
+        return nouns.kind(self._server, said)
+
+    def _about(self, of: object, name: str, namespace: str) -> tuple[Kind[Any], Key]:
+        if name:
+            kind = self.kind(of)
+            return kind, Key(namespace if kind.namespaced else "", name)
+        kind = nouns.kind_of_object(self._server, of)
+        return kind, _key(of)
+
+    # -- writing ------------------------------------------------------------------------------
+
+    def apply(
+        self, what: object, namespace: str = "default", *, server_side: bool = True, manager: str = "kubectl"
+    ) -> Any:
+        """Apply manifests: YAML or JSON text, a file, a folder, a document, a typed object, or many of them.
+
+        Answers with the object, or a list where there are several. ``server_side=False`` creates what is
+        not there and replaces what is.
+        """
+        return self._each(what, lambda document: self._apply(document, namespace, server_side, manager))
+
+    def create(self, what: object, namespace: str = "default") -> Any:
+        """Create objects, in any form `apply` takes. Raises `AlreadyExists`."""
+        return self._each(what, lambda document: self._create(document, namespace))
+
+    def patch(
+        self,
+        kind: object,
+        name: str,
+        body: object,
+        namespace: str = "default",
+        *,
+        subresource: str = "",
+    ) -> Any:
+        """Change an object as kubectl would: a strategic merge for built-in kinds, a JSON merge for custom
+        ones, a JSON patch where the body is a list."""
+        found = self.kind(kind)
+        content = JSON if isinstance(body, list | tuple) else MERGE if found.type is dict else STRATEGIC
+        change = self._api.patch(found, namespace, name, body, content_type=content, subresource=subresource)
+        return self._ask(change)
+
+    def scale(self, kind: object, name: str, replicas: int, namespace: str = "default") -> None:
+        """Set how many replicas there shall be."""
+        self.patch(kind, name, {"spec": {"replicas": replicas}}, namespace, subresource="scale")
+
+    def delete(
+        self,
+        of: object,
+        name: str = "",
+        namespace: str = "default",
+        *,
+        propagation: str | None = None,
+        grace: int | None = None,
+    ) -> None:
+        """Delete an object, or ``delete("Deployment", "web")``."""
+        kind, key = self._about(of, name, namespace)
+        self._ask(self._api.delete(kind, key.namespace, key.name, propagation=propagation, grace=grace))
+
+    def _each(self, what: object, do: Callable[[nouns.Document], Any]) -> Any:
+        made = [do(document) for document in nouns.documents(self._server, what)]
+        return made[0] if len(made) == 1 else made
+
+    def _apply(self, document: nouns.Document, namespace: str, server_side: bool, manager: str) -> Any:
+        kind = nouns.kind_of_object(self._server, document)
+        where, name = nouns.address(kind, document, namespace)
+        if not name:
+            return self._create(document, namespace)
+        if server_side:
+            change = self._api.patch(
+                kind, where, name, document, content_type=APPLY_YAML, field_manager=manager, force=True
+            )
+            return self._ask(change)
+        try:
+            return self._ask(self._api.update(kind, where, name, document))
+        except NotFound:
+            return self._create(document, namespace)
+
+    def _create(self, document: nouns.Document, namespace: str) -> Any:
+        kind = nouns.kind_of_object(self._server, document)
+        where, _ = nouns.address(kind, document, namespace)
+        return self._ask(self._api.create(kind, where, document))
+
+
+def _key(obj: Any) -> Key:
+    if isinstance(obj, dict):
+        meta = obj.get("metadata", {})
+        return Key(meta.get("namespace", ""), meta.get("name", ""))
+    return Key(obj.metadata.namespace, obj.metadata.name)
