@@ -26,7 +26,7 @@ class Pacer:
     """A rhythm of ten seconds that notes when it beats."""
 
     def __init__(self, *, steady: bool = True, feeds: Callable[[str], bool] = lambda voice: True) -> None:
-        self.rhythm = Rhythm(10.0, 10.0, stirs="leases", steady=steady, feeds=feeds)
+        self.rhythm = Rhythm(10.0, 10.0, stirs="leases", alike=lambda: steady, feeds=feeds)
         self.beats: list[float] = []
 
     async def run(self) -> None:
@@ -75,7 +75,7 @@ def test_a_beat_comes_before_everything_else_of_its_instant_however_long_it_take
     order: list[str] = []
 
     async def beat() -> None:
-        rhythm = Rhythm(10.0, 10.0, steady=True)
+        rhythm = Rhythm(10.0, 10.0, alike=lambda: True)
         while True:
             await rhythm.beat()
             for _ in range(50):
@@ -205,7 +205,7 @@ def test_a_watchdog_nobody_feeds_is_a_timer() -> None:
 
 
 def test_a_rhythm_too_slow_for_a_watchdog_does_not_feed_it() -> None:
-    rhythm = Rhythm(60.0, 60.0, steady=True, feeds=lambda voice: True)
+    rhythm = Rhythm(60.0, 60.0, alike=lambda: True, feeds=lambda voice: True)
     barked: list[float] = []
 
     async def beat() -> None:

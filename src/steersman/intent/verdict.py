@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TypeAlias
+from typing import Any, TypeAlias
+
+from steersman.api.scheme import Key, Kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +22,15 @@ class Wake:
 
     after: timedelta
     because: str
+    hears: str = ""
+    """The `voice` of an object whose every change leads to a round of this key, where silence alone is what the
+    key is to be woken for. Each further verdict takes the place of this one. Under virtual time a heart that
+    beats then costs nothing: neither the beats nor the waking is there until somebody looks."""
+
+
+def voice(kind: Kind[Any], key: Key) -> str:
+    """What `Wake.hears` calls an object."""
+    return f"{kind.resource} {key}"
 
 
 Verdict: TypeAlias = Rest | Wake

@@ -22,6 +22,7 @@ from steersman.runtime.clock import Clock
 from steersman.runtime.freshness import Ledger
 from steersman.runtime.informer import Informers
 from steersman.runtime.metrics import Metrics
+from steersman.runtime.rhythm import Rhythm, after_silence
 from steersman.runtime.roaming import Roaming
 from steersman.runtime.shell import Deposed, Shell
 from steersman.runtime.trace import Failure, Round, Step, Trace
@@ -59,6 +60,8 @@ class Host(Generic[S]):
         self._clock = clock
         self._metrics = metrics
         self._trace = trace
+        self._silences: dict[Key, asyncio.TimerHandle] = {}
+        """What keys that listen for a voice wait for."""
         queue.hold = 0.0
         self._unreadable: Mapping[Key, str] = {}
         if controller.watches:
@@ -105,18 +108,37 @@ class Host(Generic[S]):
         """Work until cancelled. Ends with `Deposed` when this process no longer leads."""
         for key in self.controller.start:
             self.queue.add(key, "start")
-        async with asyncio.TaskGroup() as group:
-            if self.controller.resync > 0.0:
-                group.create_task(self._look_again(), name=f"{self.controller.name} again")
-            for number in range(workers):
-                group.create_task(self._work(), name=f"{self.controller.name}#{number}")
+        try:
+            async with asyncio.TaskGroup() as group:
+                if self.controller.resync > 0.0:
+                    group.create_task(self._look_again(), name=f"{self.controller.name} again")
+                for number in range(workers):
+                    group.create_task(self._work(), name=f"{self.controller.name}#{number}")
+        finally:
+            for silence in self._silences.values():
+                silence.cancel()
 
     async def _look_again(self) -> None:
-        """Every so often, have another look at what there is to look at."""
+        """Every so often, have another look at what there is to look at.
+
+        Where every change is sure to be seen, a look at what is as it was at the last one finds nothing: what
+        depends on time alone ends in a `Wake`.
+        """
         watch = self.controller.watches[0]
         store = self._informers.informer(watch.kind).store
+        stores = [self._informers.informer(each.kind).store for each in self.controller.watches]
+        looked, period = -1, self.controller.resync
+
+        def progress() -> int:
+            return sum(each.revision for each in stores)
+
+        def alike() -> bool:
+            return self._informers.steady and self.controller.roams is None and progress() == looked
+
+        rhythm = Rhythm(period, self._clock.monotonic() + period, alike=alike)
         while True:
-            await asyncio.sleep(self.controller.resync)
+            await rhythm.beat()
+            looked = progress()
             for obj in tuple(store.list()):
                 if watch.when is None or watch.when(obj):
                     for key in watch.to(self._caches, Change(obj, obj)):
@@ -154,8 +176,7 @@ class Host(Generic[S]):
             ending = self._failed(key, error)
         else:
             self.queue.forget(key)
-            if isinstance(ending, Wake):
-                self.queue.add_after(key, ending.after.total_seconds(), ending.because)
+            self._wait(key, ending)
         took = self._clock.monotonic() - start
         # On an idle server every change is answered at once; on a busy one, those that come while it
         # is busy anyway are answered by one write.
@@ -165,6 +186,18 @@ class Host(Generic[S]):
         self._trace.record(
             Round(self.controller.name, key, taken.causes, taken.waited, started, took, tuple(steps), ending)
         )
+
+    def _wait(self, key: Key, ending: Verdict) -> None:
+        """Have the key wait for what its round ended with."""
+        if self._silences and (before := self._silences.pop(key, None)) is not None:
+            before.cancel()
+        if not isinstance(ending, Wake):
+            return
+        after, because = ending.after.total_seconds(), ending.because
+        if ending.hears and self._informers.steady and after > 0.0:
+            self._silences[key] = after_silence(after, ending.hears, self.queue.add, key, because)
+        else:
+            self.queue.add_after(key, after, because)
 
     async def _decide(self, key: Key, steps: list[Step]) -> Verdict:
         broken = self._unreadable.get(key)

@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeAlias, TypeVar, cast
 from steersman.api.kinds import Object, ObjectMeta
 from steersman.api.scheme import Key, Kind
 from steersman.client.api import Api
+from steersman.client.steady import is_steady
 from steersman.intent.controller import Change
 from steersman.runtime.backoff import jittered
 from steersman.runtime.clock import Clock
@@ -250,6 +251,11 @@ class Informers:
         if self._group is not None and _place(kind) not in self._informers:
             raise LookupError(f"nobody follows {kind.resource}")
         return self.informer(kind).store
+
+    @property
+    def steady(self) -> bool:
+        """Whether every change is sure to be seen at once."""
+        return is_steady(self._api)
 
     def __iter__(self) -> Iterator[Informer[Any]]:
         return iter(tuple(self._informers.values()))

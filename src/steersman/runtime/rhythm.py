@@ -9,7 +9,8 @@ they would have seen, to the second; months in which nothing happens take no tim
 Two things limit that, and both are told by those who know:
 
 * who follows every single change of the beaten resource gets every single one: `steersman.client.steady.LEVEL`;
-* where a request may fail by chance, each beat is tried: `steersman.client.steady.is_steady`.
+* where a request may fail by chance (`steersman.client.steady.is_steady`), no beat is like the next, and each
+  is tried.
 
 A watchdog is the other side of it: `after_silence` calls back unless a voice is heard. While its rhythm beats,
 a watchdog cannot go off, so it does not make time stop either.
@@ -34,18 +35,18 @@ class Rhythm:
         begin: float,
         *,
         stirs: str = "",
-        steady: bool = False,
+        alike: Callable[[], bool] = lambda: False,
         feeds: Callable[[str], bool] = lambda voice: False,
     ) -> None:
-        """``stirs`` is the resource that is written at each beat. ``steady``: its requests do not fail by
-        chance. ``feeds`` says whose silence the beats prevent, as long as they do."""
+        """``stirs`` is the resource that is written at each beat. ``alike`` says whether the coming beats have
+        the same effect, but for the time. ``feeds`` says whose silence they prevent, as long as they do."""
         if period <= 0.0:
             raise ValueError("a rhythm needs a period")
         self.period = period
         self.due = begin
         """When the next beat is."""
         self.stirs = stirs
-        self.steady = steady
+        self.alike = alike
         self.feeds = feeds
         self._begin = begin
 

@@ -18,6 +18,7 @@ from steersman.api.errors import ApiError
 from steersman.api.kinds import Object
 from steersman.api.scheme import Key, Kind
 from steersman.client.api import Api
+from steersman.client.steady import is_steady
 from steersman.intent.controller import Change
 from steersman.intent.roam import Roam
 from steersman.runtime.clock import Clock
@@ -31,8 +32,6 @@ log = logging.getLogger(__name__)
 
 PERIOD = 30.0
 """Seconds between two looks at discovery, as upstream's."""
-LAZY = 600.0
-"""The same where the server is in this process: it is always known what adds to it."""
 HINTS = ("customresourcedefinitions.apiextensions.k8s.io", "apiservices.apiregistration.k8s.io")
 """Whose changes change what is served."""
 SOON = (0.2, 2.0, 15.0)
@@ -84,7 +83,8 @@ class Roaming:
         self._followed: dict[str, _Followed] = {}
         self._seen: Discovered | None = None
         """The last answer that was followed to the letter."""
-        self._period = LAZY if getattr(api, "steady", False) else PERIOD
+        # Where the server is in this process all that adds to it is seen.
+        self._period = None if is_steady(api) else PERIOD
         self._hint = asyncio.Event()
         self._looked = asyncio.Event()
 
@@ -108,7 +108,7 @@ class Roaming:
                 pauses = list(SOON)
                 await asyncio.sleep(pauses.pop(0))
 
-    async def _hinted(self, seconds: float) -> bool:
+    async def _hinted(self, seconds: float | None) -> bool:
         """Rest for so long, or until there is reason to look; whether there is."""
         try:
             async with asyncio.timeout(seconds):

@@ -53,7 +53,7 @@ class Beats:
     def _beat(self, rhythm: Rhythm, target: float) -> float:
         if rhythm.due > target:
             return math.inf
-        if not rhythm.steady or self.followed(rhythm.stirs):
+        if not rhythm.alike() or (rhythm.stirs and self.followed(rhythm.stirs)):
             return rhythm.due
         # Nobody looks in between, so that only the last can be seen; and where nothing follows, none.
         return rhythm.last(target) if target < math.inf else math.inf
@@ -90,5 +90,5 @@ class Beats:
 
     def _alone(self, when: float, handle: asyncio.TimerHandle, voice: str) -> bool:
         return not handle.cancelled() and not any(
-            each.steady and each.due <= when and each.feeds(voice) for each in self._rhythms
+            each.due <= when and each.feeds(voice) and each.alike() for each in self._rhythms
         )

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
 
 from msgspec.structs import replace
 
-from steersman.api.errors import AlreadyExists, ApiError, NotFound
+from steersman.api.errors import AlreadyExists, ApiError, Conflict, NotFound
 from steersman.api.generated import coordination_v1, load
 from steersman.api.generated import core_v1 as v1
 from steersman.api.scheme import Kind
@@ -22,6 +23,8 @@ NODES: Kind[v1.Node] = load("", "v1", "Node")
 LEASES: Kind[coordination_v1.Lease] = load("coordination.k8s.io", "v1", "Lease")
 VOICE = f"{LEASES.resource} {nodes.LEASES}/"
 """Before the name of a node: how its lease is called by who listens for it."""
+TRIES = 5
+"""How often a lease is tried to be renewed at one beat."""
 STRIPE = 250
 """How many nodes' leases are renewed one after the other."""
 
@@ -131,7 +134,7 @@ class Heartbeats:
         self, period: float, stirs: str, feeds: Callable[[str], bool] = lambda voice: False
     ) -> Rhythm:
         begin = self._clock.monotonic() + period
-        return Rhythm(period, begin, stirs=stirs, steady=is_steady(self._api), feeds=feeds)
+        return Rhythm(period, begin, stirs=stirs, alike=lambda: is_steady(self._api), feeds=feeds)
 
     async def _each(
         self, machines: Mapping[str, Machine], see_to: Callable[[Machine], Awaitable[None]]
@@ -145,19 +148,24 @@ class Heartbeats:
                 continue  # the next beat comes soon
 
     async def _renew(self, machine: Machine) -> None:
-        now, name = self._clock.now(), machine.name
+        now = self._clock.now()
         # A MicroTime without a fraction is written without one, which a real server refuses.
         now = now if now.microsecond else now.replace(microsecond=1)
-        known, machine.lease = machine.lease, None
-        if known is None:
-            uid = machine.node.metadata.uid if machine.node is not None else ""
+        for _ in range(TRIES):
             try:
-                machine.lease = await self._api.create(LEASES, nodes.LEASES, nodes.lease(name, uid, now))
+                machine.lease = await self._renewed(machine, now)
                 return
-            except AlreadyExists:
+            except (AlreadyExists, Conflict, NotFound):
+                # Another wrote it, made it or took it away; with the next look that is known.
+                machine.lease = None
+
+    async def _renewed(self, machine: Machine, now: datetime) -> coordination_v1.Lease:
+        name, known = machine.name, machine.lease
+        if known is None:
+            try:
                 known = await self._api.get(LEASES, nodes.LEASES, name)
+            except NotFound:
+                uid = machine.node.metadata.uid if machine.node is not None else ""
+                return await self._api.create(LEASES, nodes.LEASES, nodes.lease(name, uid, now))
         body = replace(known, spec=replace(known.spec, holderIdentity=name, renewTime=now))
-        try:
-            machine.lease = await self._api.update(LEASES, nodes.LEASES, name, body)
-        except NotFound:
-            return
+        return await self._api.update(LEASES, nodes.LEASES, name, body)
