@@ -15,7 +15,7 @@ import re
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -100,9 +100,21 @@ def _embedded(directory: Path) -> Iterator[Path]:
 def _real() -> Iterator[Path]:
     # As `up` has it: nodes begin without a taint that nobody takes away.
     without = "--disable-admission-plugins=TaintNodesByCondition"
-    with RealPlane.start(apiserver=[without]) as plane, ExitStack() as stack:
-        plane.manager("--leader-elect=false", "--use-service-account-credentials", "--kube-api-qps=1000")
-        stack.enter_context(_nodes(plane.admin))
+    with RealPlane.start(apiserver=[without]) as plane, _nodes(plane.admin):
+        # envtest has no manager; who has one sees how clients fare with it.
+        there = os.access(Path(os.environ[ASSETS], "kube-controller-manager"), os.X_OK)
+        manager = plane.manager(
+            "--leader-elect=false",
+            "--use-service-account-credentials",
+            "--kube-api-qps=1000",
+            "--kube-api-burst=1000",
+            binary="kube-controller-manager" if there else "steersman",
+        )
+        with config.new_client_from_config(str(plane.admin)) as made:
+            core = client.CoreV1Api(made)
+            until(
+                lambda: bool(core.list_namespaced_service_account("default").items), manager, 60, "accounts"
+            )
         yield plane.admin
 
 
@@ -146,7 +158,7 @@ def namespace(admin: client.ApiClient) -> str:
     core = client.CoreV1Api(admin)
     core.create_namespace({"metadata": {"name": name}})
     accounts = watch.Watch()
-    for event in accounts.stream(core.list_namespaced_service_account, name, timeout_seconds=60):
+    for event in accounts.stream(core.list_namespaced_service_account, name, timeout_seconds=30):
         if event["object"].metadata.name == "default":
             return name
     raise AssertionError(f"{name} has no default ServiceAccount")
@@ -211,7 +223,7 @@ def widgets(admin: client.ApiClient, definition: dict[str, Any]) -> str:
     extensions.create_custom_resource_definition(definition)
     name = definition["metadata"]["name"]
     seen = watch.Watch().stream(
-        extensions.list_custom_resource_definition, field_selector=f"metadata.name={name}", timeout_seconds=60
+        extensions.list_custom_resource_definition, field_selector=f"metadata.name={name}", timeout_seconds=30
     )
     for event in seen:
         conditions = event["object"].status.conditions or []
