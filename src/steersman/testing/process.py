@@ -73,7 +73,7 @@ class Manager:
             self._api("system:kube-controller-manager"),
             clock,
             api_of=lambda each: self._api(f"system:serviceaccount:kube-system:{each.account or each.name}"),
-            fence=lambda: self.alive,
+            fence=self.fence,
             trace=chronicle.trace,
             files=files,
         )
@@ -84,9 +84,16 @@ class Manager:
         self._wires.append(wire)
         return self._through(wire)
 
+    def fence(self) -> bool:
+        """Whether it may write now."""
+        return self.alive
+
+    async def _work(self) -> None:
+        await self.fleet.run()
+
     async def _run(self) -> None:
         try:
-            await self.fleet.run()
+            await self._work()
         except BaseException:
             # Whatever the dying do is nobody's concern.
             if self.alive:

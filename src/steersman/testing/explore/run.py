@@ -1,0 +1,109 @@
+"""One run: a scenario lived through under some faults, from one seed, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from steersman.sim.faults.clocks import ClockRate
+from steersman.sim.faults.crashes import CrashAfterWrite, CrashBeforeWrite
+from steersman.sim.faults.fault import Fault
+from steersman.sim.faults.leaders import LeaseDeleted, LeaseStolen
+from steersman.sim.loop import Jam, Spin
+from steersman.sim.world import Restless
+from steersman.testing.cluster import Cluster
+from steersman.testing.explore.elected import ElectedCluster
+from steersman.testing.explore.recording import Record, Recording, listening
+from steersman.testing.explore.scenario import Missed, Scenario
+from steersman.testing.explore.state import State, snapshot, state
+from steersman.testing.explore.steps import LIMIT
+
+PATIENCE = 330.0
+"""How long nothing may happen before a run counts as over: longer than any debt or back-off lasts."""
+BRIEF = 20.0
+"""The same where nothing goes wrong but that managers die: the next one owes nothing."""
+CRASHES = CrashAfterWrite, CrashBeforeWrite
+LED = LeaseStolen, LeaseDeleted, ClockRate
+"""Faults that there is an election for. It costs a renewal every two seconds, so others go without."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a run."""
+
+    state: State = field(default_factory=dict)
+    creates: Mapping[str, int] = field(default_factory=dict)
+    deletes: Mapping[str, int] = field(default_factory=dict)
+    writes: int = 0
+    """Writes that managers asked for."""
+    done: int = 0
+    """Those that were carried out."""
+    calls: Mapping[str, int] = field(default_factory=dict)
+    changes: Mapping[str, int] = field(default_factory=dict)
+    struck: tuple[str, ...] = ()
+    """What went wrong on purpose."""
+    broken: Mapping[str, str] = field(default_factory=dict)
+    """By rule: what cannot be right, whatever the reference did."""
+    seconds: float = 0.0
+    """How long it took, in the cluster's time."""
+
+
+def run(
+    scenario: Scenario,
+    faults: Sequence[Fault] = (),
+    seed: int = 0,
+) -> Outcome:
+    """Live through a scenario. Seed 0 runs tasks in the order they are ready; others in an order of their own."""
+    record = Record()
+    patience = (
+        BRIEF if all(isinstance(fault, CRASHES) and fault.down < BRIEF / 2 for fault in faults) else PATIENCE
+    )
+    broken: dict[str, str] = {}
+    with listening() as heard:
+        led = any(isinstance(fault, LED) for fault in faults)
+        record.led = led
+        cluster = (ElectedCluster if led else Cluster)(
+            seed,
+            nodes=scenario.nodes,
+            controllers=scenario.crew,
+            faults=(Recording(record), *faults),
+            shuffle=seed != 0,
+            settings=scenario.settings,
+        )
+        began = snapshot(cluster.world.server)
+        try:
+            try:
+                scenario.play(cluster, patience)
+                cluster.settle(patience, limit=LIMIT)
+            except Missed as error:
+                broken["expect"] = str(error)
+                with suppress(Restless):
+                    cluster.settle(patience, limit=LIMIT)
+            except Restless as error:
+                broken["quiet"] = str(error)
+            except (Jam, Spin) as error:
+                broken["quiet"] = f"{type(error).__name__}: {error}"
+            except Exception as error:
+                broken["failure"] = f"{type(error).__name__}: {error}"
+            found = state(cluster.world.server, began)
+            seconds = cluster.world.monotonic()
+        finally:
+            cluster.close()
+    if heard:
+        broken["mistake"] = "; ".join(heard)
+    if record.unfounded:
+        broken["leadership"] = "; ".join(record.unfounded[:3])
+    assert record.stage is not None
+    return Outcome(
+        state=found,
+        creates=record.creates,
+        deletes=record.deletes,
+        writes=record.stage.writes,
+        done=record.done,
+        calls=record.calls,
+        changes=record.changes,
+        struck=tuple(record.stage.struck),
+        broken=broken,
+        seconds=seconds,
+    )
