@@ -17,8 +17,14 @@ class Spin(RuntimeError):
 
 def who(loop: asyncio.AbstractEventLoop) -> str:
     """One line per unfinished task: its name, where it waits, for what."""
-    tasks = sorted(asyncio.all_tasks(loop), key=lambda task: (len(task.get_name()), task.get_name()))
+    tasks = sorted(asyncio.all_tasks(loop), key=by_name)
     return "\n".join(f"  {waiting(task)}" for task in tasks) or "  (no task is left)"
+
+
+def by_name(task: asyncio.Task[Any]) -> tuple[int, str]:
+    """An order of tasks that does not depend on where they are in memory; numbered ones by their number."""
+    name = task.get_name()
+    return len(name), name
 
 
 def waiting(task: asyncio.Task[Any]) -> str:

@@ -66,6 +66,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._patience = patience
         self._turns = 0
         self._set = 0
+        self._nameless = 0
         self._timers: list[_Timer] = []
         self._upkeep: list[_Timer] = []
         self._cancelled = 0
@@ -97,6 +98,13 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._set += 1
         heapq.heappush(self._upkeep if upkeep else self._timers, (when, self._set, handle))
         return handle
+
+    def create_task(self, coro: Any, *, name: object = None, **options: Any) -> asyncio.Task[Any]:
+        """Like asyncio's, but tasks without a name are numbered anew in each loop."""
+        if name is None:
+            self._nameless += 1
+            name = f"task-{self._nameless}"
+        return super().create_task(coro, name=name, **options)
 
     def due(self) -> float | None:
         """When the next timer that is not upkeep goes off."""

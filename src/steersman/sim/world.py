@@ -34,6 +34,7 @@ from steersman.server.core import Server
 from steersman.server.local import LocalApi
 from steersman.server.store import Store
 from steersman.server.watch import Commit
+from steersman.sim.jam import by_name
 from steersman.sim.loop import VirtualLoop, background, in_background
 
 T = TypeVar("T")
@@ -230,7 +231,7 @@ class World:
         if self.loop.is_closed():
             return
         started = {task: i for i, task in enumerate(self._tasks)}
-        others = sorted(asyncio.all_tasks(self.loop) - started.keys(), key=lambda task: task.get_name())
+        others = sorted(asyncio.all_tasks(self.loop) - started.keys(), key=by_name)
         tasks = [*started, *others]
         for task in tasks:
             task.cancel()
