@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import yaml
@@ -162,6 +163,25 @@ def namespace(admin: client.ApiClient) -> str:
         if event["object"].metadata.name == "default":
             return name
     raise AssertionError(f"{name} has no default ServiceAccount")
+
+
+@pytest.fixture
+def mounted(
+    plane: Plane, admin: client.ApiClient, namespace: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Path:
+    """What a container of a pod finds of its ServiceAccount: a directory, and two variables."""
+    request = {"spec": {"audiences": [], "expirationSeconds": 3600}}
+    made = client.CoreV1Api(admin).create_namespaced_service_account_token("default", namespace, request)
+    directory = tmp_path / "serviceaccount"
+    directory.mkdir()
+    (directory / "token").write_text(made.status.token)
+    (directory / "ca.crt").write_bytes(plane.ca.read_bytes())
+    (directory / "namespace").write_text(namespace)
+    where = urlsplit(plane.url)
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", str(where.hostname))
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", str(where.port))
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    return directory
 
 
 @pytest.fixture

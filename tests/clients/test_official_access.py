@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 import yaml
@@ -27,16 +26,11 @@ def token_of(admin: client.ApiClient, namespace: str, name: str, **spec: Any) ->
 
 
 @pytest.fixture
-def robot(plane: Any, admin: client.ApiClient, namespace: str, tmp_path: Path) -> Iterator[client.ApiClient]:
-    """The client as a pod has it: a ServiceAccount's token, the authority's certificate, two variables."""
-    core = client.CoreV1Api(admin)
-    core.create_namespaced_service_account(namespace, {"metadata": {"name": "robot"}})
-    (tmp_path / "token").write_text(token_of(admin, namespace, "robot").token)
-    where = urlsplit(plane.url)
-    environ = {"KUBERNETES_SERVICE_HOST": where.hostname, "KUBERNETES_SERVICE_PORT": str(where.port)}
+def robot(mounted: Path) -> Iterator[client.ApiClient]:
+    """The client as a program in a pod has it."""
     made = client.Configuration()
     loader = InClusterConfigLoader(
-        token_filename=str(tmp_path / "token"), cert_filename=str(plane.ca), environ=environ
+        token_filename=str(mounted / "token"), cert_filename=str(mounted / "ca.crt")
     )
     loader.load_and_set(made)
     with client.ApiClient(made) as api:
@@ -57,7 +51,7 @@ def test_a_kubeconfig_is_loaded_with_its_context(plane: Any) -> None:
 def test_a_program_in_a_pod_is_its_service_account(robot: client.ApiClient, namespace: str) -> None:
     review = client.AuthenticationV1Api(robot).create_self_subject_review(client.V1SelfSubjectReview())
     user = review.status.user_info
-    assert user.username == f"system:serviceaccount:{namespace}:robot"
+    assert user.username == f"system:serviceaccount:{namespace}:default"
     assert user.groups == [
         "system:serviceaccounts",
         f"system:serviceaccounts:{namespace}",
@@ -75,7 +69,7 @@ def test_a_service_account_may_what_its_roles_say_and_nothing_else(
     rights.create_namespaced_role(namespace, {"metadata": {"name": "reader"}, "rules": rules})
     binding = {
         "metadata": {"name": "reader"},
-        "subjects": [{"kind": "ServiceAccount", "name": "robot", "namespace": namespace}],
+        "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": namespace}],
         "roleRef": {"apiGroup": RBAC, "kind": "Role", "name": "reader"},
     }
     rights.create_namespaced_role_binding(namespace, binding)
@@ -98,7 +92,7 @@ def test_a_service_account_may_what_its_roles_say_and_nothing_else(
     with pytest.raises(ForbiddenException) as refused:
         core.delete_namespaced_config_map("mine", namespace)
     assert json.loads(refused.value.body)["message"] == (
-        f'configmaps "mine" is forbidden: User "system:serviceaccount:{namespace}:robot" cannot delete '
+        f'configmaps "mine" is forbidden: User "system:serviceaccount:{namespace}:default" cannot delete '
         f'resource "configmaps" in API group "" in the namespace "{namespace}"'
     )
     spec = client.V1SelfSubjectRulesReviewSpec(namespace=namespace)
@@ -114,12 +108,12 @@ def test_nobody_grants_more_than_they_have(
     rights.create_namespaced_role(namespace, {"metadata": {"name": "granter"}, "rules": rules})
     binding = {
         "metadata": {"name": "granter"},
-        "subjects": [{"kind": "ServiceAccount", "name": "robot", "namespace": namespace}],
+        "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": namespace}],
         "roleRef": {"apiGroup": RBAC, "kind": "Role", "name": "granter"},
     }
     rights.create_namespaced_role_binding(namespace, binding)
     spec = {
-        "user": f"system:serviceaccount:{namespace}:robot",
+        "user": f"system:serviceaccount:{namespace}:default",
         "resourceAttributes": {"namespace": namespace, "verb": "create", "group": RBAC, "resource": "roles"},
     }
     reviews = client.AuthorizationV1Api(admin)
@@ -152,7 +146,7 @@ def test_a_token_goes_with_the_account_it_was_minted_for(
 ) -> None:
     access = client.AuthenticationV1Api(robot)
     access.create_self_subject_review(client.V1SelfSubjectReview())
-    client.CoreV1Api(admin).delete_namespaced_service_account("robot", namespace)
+    client.CoreV1Api(admin).delete_namespaced_service_account("default", namespace)
     if plane.real:
         pytest.skip("a real server remembers for ten seconds that a token was good")
     with pytest.raises(UnauthorizedException):
