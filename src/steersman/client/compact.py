@@ -220,12 +220,31 @@ class Compactor:
         each = self._sharer(item)
         one_by_one = None if each is None else _for_each(each)
         if not _plain(item):
-            return one_by_one
+            return self._encoded(one_by_one) if _plain(item, maps=True) else one_by_one
         shelf = _Shelf()
 
         def share(value: tuple[Any, ...]) -> tuple[Any, ...]:
             if shelf.open:
                 return shelf.share(value, value)
+            return value if one_by_one is None else one_by_one(value)
+
+        return share
+
+    def _encoded(self, one_by_one: Sharer | None) -> Sharer:
+        """Share tuples with maps in them (containers and what they ask for), which have no hash."""
+        shelf = _Shelf()
+        encode = msgspec.msgpack.Encoder().encode
+
+        def share(value: tuple[Any, ...]) -> tuple[Any, ...]:
+            if shelf.open:
+                key = hash(encode(value))
+                known = shelf.find(key, value)
+                if known is not None:
+                    return known
+                if one_by_one is not None:
+                    one_by_one(value)
+                shelf.file(key, value)
+                return value
             return value if one_by_one is None else one_by_one(value)
 
         return share
@@ -248,18 +267,22 @@ def _unwrap(type_: inspect.Type) -> inspect.Type:
     return type_
 
 
-def _plain(type_: inspect.Type, within: tuple[type, ...] = ()) -> bool:
+def _plain(type_: inspect.Type, within: tuple[type, ...] = (), *, maps: bool = False) -> bool:
     """Whether values of this type are cheap to hash and likely to repeat: text, numbers and
-    structs of them. A time makes a value its own."""
+    structs of them. A time makes a value its own. With ``maps``, those of text may be in them."""
     match type_:
+        case inspect.DictType(value_type=inspect.StrType()):
+            return maps
         case inspect.StrType() | inspect.IntType() | inspect.BoolType() | inspect.NoneType():
             return True
         case inspect.UnionType(types=types):
-            return all(_plain(t, within) for t in types)
+            return all(_plain(t, within, maps=maps) for t in types)
         case inspect.VarTupleType(item_type=item):
-            return _plain(item, within)
+            return _plain(item, within, maps=maps)
         case inspect.StructType(cls=cls, fields=fields) if cls not in within:
             deeper = (*within, cls)
-            return bool(cls.__struct_config__.frozen) and all(_plain(f.type, deeper) for f in fields)
+            return bool(cls.__struct_config__.frozen) and all(
+                _plain(f.type, deeper, maps=maps) for f in fields
+            )
         case _:
             return False

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from msgspec.structs import replace
 
-from steersman.api.generated.base import Quantity as Amount
 from steersman.api.generated.core_v1 import Pod, PodCondition, PodSpec, PodStatus
-from steersman.api.quantity import Quantity
+from steersman.api.quota.compute import quality_of
 from steersman.server import problems
 from steersman.server.strategy import Moment
 
@@ -99,37 +97,3 @@ def conditioned(
 
 
 # -- quality of service -----------------------------------------------------------------------
-
-_COMPUTE = ("cpu", "memory")
-
-
-def quality_of(spec: PodSpec) -> str:
-    """The pod's QoS class: BestEffort asks for nothing, Guaranteed for exactly its limits."""
-    if spec.resources is not None:
-        parts = [spec.resources]
-    else:
-        parts = [container.resources for container in (*spec.containers, *spec.initContainers)]
-    requests = _sum(part.requests for part in parts)
-    limits = _sum(part.limits for part in parts)
-    if not requests and not limits:
-        return "BestEffort"
-    bounded = all(name in _sum((part.limits,)) for part in parts for name in _COMPUTE)
-    if (
-        bounded
-        and len(requests) == len(limits)
-        and all(limits.get(name) == requests[name] for name in requests)
-    ):
-        return "Guaranteed"
-    return "Burstable"
-
-
-def _sum(lists: Iterable[Mapping[str, Amount]]) -> dict[str, Quantity]:
-    """Amounts of compute resources, added up; zeros do not count."""
-    total: dict[str, Quantity] = {}
-    for amounts in lists:
-        for name in _COMPUTE:
-            if name in amounts:
-                amount = Quantity.parse(amounts[name])
-                if amount.sign > 0:
-                    total[name] = total[name] + amount if name in total else amount
-    return total

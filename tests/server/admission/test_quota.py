@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from steersman.api.errors import AlreadyExists, Forbidden
 from steersman.api.generated.core_v1 import ResourceQuotaStatus
 from steersman.api.quantity import Quantity
-from steersman.server.admission.usage import claim_usage, difference, service_usage
+from steersman.api.quota.usage import claim_usage, difference, service_usage
 
 
 def pod(name: str, cpu: str = "", **spec: Any) -> dict[str, Any]:

@@ -99,14 +99,32 @@ class LabelSelector(Struct, frozen=True):
 # -- pods -------------------------------------------------------------------------------------
 
 
+class ResourceRequirements(Struct, frozen=True):
+    requests: Mapping[str, str] = EMPTY
+    limits: Mapping[str, str] = EMPTY
+
+
+class Container(Struct, frozen=True):
+    name: str = ""
+    resources: ResourceRequirements = ResourceRequirements()
+
+
 class InitContainer(Struct, frozen=True):
     name: str = ""
     restartPolicy: str | None = None
+    resources: ResourceRequirements = ResourceRequirements()
 
 
 class PodSpec(Struct, frozen=True):
     nodeName: str = ""
+    containers: tuple[Container, ...] = ()
     initContainers: tuple[InitContainer, ...] = ()
+    activeDeadlineSeconds: int | None = None
+    affinity: Opaque | None = None
+    overhead: Mapping[str, str] = EMPTY
+    priorityClassName: str = ""
+    resources: ResourceRequirements | None = None
+    """For the pod as a whole."""
 
 
 class ContainerStatus(Struct, frozen=True):

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from steersman.api.generated.core_v1 import Container, LimitRange, PodSpec
 from steersman.api.quantity import Quantity
-from steersman.server.admission.amounts import Amounts, parsed, total
+from steersman.api.quota.compute import Amounts, parsed, total
 from steersman.server.admission.plugin import Draft, Lookups, PodPlugin, Refused
 from steersman.server.core import Attributes, Settle
 from steersman.server.defaulting.filling import put

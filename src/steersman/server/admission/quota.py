@@ -15,10 +15,10 @@ from msgspec.structs import replace
 
 from steersman.api.generated.core_v1 import ResourceQuota as Quota
 from steersman.api.quantity import ZERO, Quantity
-from steersman.server.admission.amounts import Amounts, parsed
+from steersman.api.quota.compute import Amounts, parsed
+from steersman.api.quota.scopes import scopes_of
+from steersman.api.quota.usage import Evaluator, difference, evaluator
 from steersman.server.admission.plugin import Lookups, Plugin, Refused
-from steersman.server.admission.scopes import scopes_of
-from steersman.server.admission.usage import Evaluator, difference, evaluator
 from steersman.server.core import Attributes, Settle
 
 QUOTAS = "resourcequotas"

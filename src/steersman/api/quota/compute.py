@@ -1,11 +1,10 @@
-"""What pods ask for in all: sums over containers, as limits and quotas count them."""
+"""What pods ask for in all: sums over containers, as limits and quotas count them, and how firmly."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
-from steersman.api.generated.core_v1 import PodSpec
 from steersman.api.quantity import Quantity
 
 Amounts: TypeAlias = dict[str, Quantity]
@@ -18,7 +17,7 @@ def parsed(amounts: Mapping[str, Any]) -> Amounts:
     return {name: Quantity.parse(amounts[name]) for name in amounts}
 
 
-def total(spec: PodSpec, which: str) -> Amounts:
+def total(spec: Any, which: str) -> Amounts:
     """The ``requests`` or ``limits`` of a pod: of its containers together, or of one that runs before them.
 
     Sidecars run beside both.
@@ -46,7 +45,7 @@ def total(spec: PodSpec, which: str) -> Amounts:
     return sums
 
 
-def with_overhead(spec: PodSpec, sums: Amounts, which: str) -> Amounts:
+def with_overhead(spec: Any, sums: Amounts, which: str) -> Amounts:
     """The same with what it takes to run the pod at all: of limits only those there are."""
     for name, amount in parsed(spec.overhead).items():
         if which == "requests" or (name in sums and sums[name].sign):
@@ -63,3 +62,35 @@ def _raise(sums: Amounts, others: Mapping[str, Quantity]) -> None:
     for name, amount in others.items():
         if name not in sums or amount > sums[name]:
             sums[name] = amount
+
+
+def quality_of(spec: Any) -> str:
+    """The pod's QoS class: BestEffort asks for nothing, Guaranteed for exactly its limits."""
+    if spec.resources is not None:
+        parts = [spec.resources]
+    else:
+        parts = [container.resources for container in (*spec.containers, *spec.initContainers)]
+    requests = _sum(part.requests for part in parts)
+    limits = _sum(part.limits for part in parts)
+    if not requests and not limits:
+        return "BestEffort"
+    bounded = all(name in _sum((part.limits,)) for part in parts for name in _POD_LEVEL)
+    if (
+        bounded
+        and len(requests) == len(limits)
+        and all(limits.get(name) == requests[name] for name in requests)
+    ):
+        return "Guaranteed"
+    return "Burstable"
+
+
+def _sum(lists: Iterable[Mapping[str, Any]]) -> dict[str, Quantity]:
+    """Amounts of compute resources, added up; zeros do not count."""
+    total: dict[str, Quantity] = {}
+    for amounts in lists:
+        for name in _POD_LEVEL:
+            if name in amounts:
+                amount = Quantity.parse(amounts[name])
+                if amount.sign > 0:
+                    total[name] = total[name] + amount if name in total else amount
+    return total

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
-from steersman.api.generated.core_v1 import (
-    PersistentVolumeClaim,
-    Pod,
-    ResourceQuota,
-    ScopedResourceSelectorRequirement,
-)
-from steersman.server.pods import quality_of
+import msgspec
 
-Scope = ScopedResourceSelectorRequirement
+from steersman.api.kinds.quota import ScopedResourceSelectorRequirement as Scope
+from steersman.api.quota.compute import quality_of
 
 
-def scopes_of(quota: ResourceQuota) -> tuple[Scope, ...]:
+def scopes_of(quota: Any) -> tuple[Scope, ...]:
     """All scopes of a quota: an object must be within each of them."""
     plain = tuple(Scope(scopeName=name, operator="Exists") for name in quota.spec.scopes)
     chosen = quota.spec.scopeSelector
-    return plain + (chosen.matchExpressions if chosen is not None else ())
+    return plain + (tuple(chosen.matchExpressions) if chosen is not None else ())
 
 
 def nothing_in(obj: Any, scope: Scope) -> bool:
@@ -27,7 +23,7 @@ def nothing_in(obj: Any, scope: Scope) -> bool:
     return False
 
 
-def pod_in(pod: Pod, scope: Scope) -> bool:
+def pod_in(pod: Any, scope: Scope) -> bool:
     """Whether a pod is within a scope."""
     spec = pod.spec
     match scope.scopeName:
@@ -46,7 +42,7 @@ def pod_in(pod: Pod, scope: Scope) -> bool:
     return False
 
 
-def claim_in(claim: PersistentVolumeClaim, scope: Scope) -> bool:
+def claim_in(claim: Any, scope: Scope) -> bool:
     """Whether a claim is within a scope."""
     if scope.scopeName != "VolumeAttributesClass":
         return False
@@ -69,8 +65,11 @@ def _selected(scope: Scope, names: tuple[str, ...]) -> bool:
     return False
 
 
-def _looks_elsewhere(pod: Pod) -> bool:
+def _looks_elsewhere(pod: Any) -> bool:
     affinity = pod.spec.affinity
+    if isinstance(affinity, msgspec.Raw):
+        # As it came over the wire: looked into only where a quota has this scope.
+        affinity = _affinity(affinity)
     if affinity is None:
         return False
     for side in (affinity.podAffinity, affinity.podAntiAffinity):
@@ -83,3 +82,17 @@ def _looks_elsewhere(pod: Pod) -> bool:
         if any(term.namespaces or term.namespaceSelector is not None for term in terms):
             return True
     return False
+
+
+def _affinity(raw: msgspec.Raw) -> Any:
+    return _decoded(bytes(raw))
+
+
+@lru_cache(256)
+def _decoded(raw: bytes) -> Any:
+    from steersman.api.generated.core_v1 import Affinity
+
+    try:
+        return msgspec.json.decode(raw, type=Affinity | None)
+    except msgspec.ValidationError:
+        return None

@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from steersman.api.generated.core_v1 import Pod, PodSpec
 from steersman.api.quantity import NANO, ZERO, Quantity
-from steersman.server.admission.amounts import Amounts, total, with_overhead
-from steersman.server.admission.scopes import claim_in, nothing_in, pod_in
+from steersman.api.quota.compute import Amounts, total, with_overhead
+from steersman.api.quota.scopes import claim_in, nothing_in, pod_in
 
 ONE = Quantity.parse("1")
 BY_CLASS = ".storageclass.storage.k8s.io/"
@@ -45,11 +44,11 @@ class Evaluator:
 
 # -- pods -------------------------------------------------------------------------------------
 
-_recent: dict[int, tuple[PodSpec, Amounts]] = {}
+_recent: dict[int, tuple[Any, Amounts]] = {}
 _RECENT = 256
 
 
-def pod_usage(pod: Pod) -> Amounts:
+def pod_usage(pod: Any) -> Amounts:
     """A pod counts as long as it has not ended; as an object it always counts."""
     if pod.status.phase in ("Succeeded", "Failed"):
         return {"count/pods": ONE}
@@ -88,7 +87,7 @@ def _about_pods(name: str) -> bool:
     return extended != name and "/" in extended and "kubernetes.io/" not in extended
 
 
-def _unsaid(pod: Pod, names: Iterable[str]) -> str:
+def _unsaid(pod: Any, names: Iterable[str]) -> str:
     if pod.spec.resources is not None and (pod.spec.resources.requests or pod.spec.resources.limits):
         return ""
     required = [name for name in names if name in _REQUIRED]
@@ -105,13 +104,13 @@ def _unsaid(pod: Pod, names: Iterable[str]) -> str:
     return f"must specify {'; '.join(told)}"
 
 
-def _pod_updates(new: Pod, old: Pod, subresource: str) -> bool:
+def _pod_updates(new: Any, old: Any, subresource: str) -> bool:
     if subresource == "resize":
         return True
     return not subresource and _bounded(new) != _bounded(old)
 
 
-def _bounded(pod: Pod) -> bool:
+def _bounded(pod: Any) -> bool:
     deadline = pod.spec.activeDeadlineSeconds
     return deadline is not None and deadline >= 0
 

@@ -1,0 +1,107 @@
+"""Quotas and what they count besides pods, as the controllers read them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from steersman.api.kinds import EMPTY, Object, Struct
+from steersman.api.scheme import Kind, register
+
+
+class ScopedResourceSelectorRequirement(Struct, frozen=True):
+    scopeName: str = ""
+    operator: str = ""
+    values: tuple[str, ...] = ()
+
+
+class ScopeSelector(Struct, frozen=True):
+    matchExpressions: tuple[ScopedResourceSelectorRequirement, ...] = ()
+
+
+class ResourceQuotaSpec(Struct, frozen=True):
+    hard: Mapping[str, Any] = EMPTY
+    scopes: tuple[str, ...] = ()
+    scopeSelector: ScopeSelector | None = None
+
+
+class ResourceQuotaStatus(Struct, frozen=True):
+    hard: Mapping[str, Any] = EMPTY
+    used: Mapping[str, Any] = EMPTY
+
+
+class ResourceQuota(Object, frozen=True):
+    spec: ResourceQuotaSpec = ResourceQuotaSpec()
+    status: ResourceQuotaStatus = ResourceQuotaStatus()
+
+
+class ServicePort(Struct, frozen=True):
+    nodePort: int = 0
+
+
+class ServiceSpec(Struct, frozen=True):
+    type: str = ""
+    ports: tuple[ServicePort, ...] = ()
+    allocateLoadBalancerNodePorts: bool | None = None
+
+
+class Service(Object, frozen=True):
+    spec: ServiceSpec = ServiceSpec()
+
+
+class VolumeResources(Struct, frozen=True):
+    requests: Mapping[str, Any] = EMPTY
+
+
+class PersistentVolumeClaimSpec(Struct, frozen=True):
+    resources: VolumeResources = VolumeResources()
+    storageClassName: str | None = None
+    volumeAttributesClassName: str | None = None
+
+
+class ModifyVolumeStatus(Struct, frozen=True):
+    targetVolumeAttributesClassName: str = ""
+
+
+class PersistentVolumeClaimStatus(Struct, frozen=True):
+    allocatedResources: Mapping[str, Any] = EMPTY
+    currentVolumeAttributesClassName: str | None = None
+    modifyVolumeStatus: ModifyVolumeStatus | None = None
+
+
+class PersistentVolumeClaim(Object, frozen=True):
+    spec: PersistentVolumeClaimSpec = PersistentVolumeClaimSpec()
+    status: PersistentVolumeClaimStatus = PersistentVolumeClaimStatus()
+
+
+class DeviceRequest(Struct, frozen=True):
+    deviceClassName: str = ""
+    allocationMode: str = ""
+    count: int = 0
+
+
+class DeviceRequests(Struct, frozen=True):
+    exactly: DeviceRequest | None = None
+    firstAvailable: tuple[DeviceRequest, ...] = ()
+
+
+class DeviceClaim(Struct, frozen=True):
+    requests: tuple[DeviceRequests, ...] = ()
+
+
+class ResourceClaimSpec(Struct, frozen=True):
+    devices: DeviceClaim = DeviceClaim()
+
+
+class ResourceClaim(Object, frozen=True):
+    spec: ResourceClaimSpec = ResourceClaimSpec()
+
+
+RESOURCEQUOTAS = register(Kind("", "v1", "ResourceQuota", "resourcequotas", True, ResourceQuota))
+SERVICES = register(Kind("", "v1", "Service", "services", True, Service))
+PERSISTENTVOLUMECLAIMS = register(
+    Kind("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims", True, PersistentVolumeClaim)
+)
+RESOURCECLAIMS = register(
+    Kind("resource.k8s.io", "v1", "ResourceClaim", "resourceclaims", True, ResourceClaim)
+)
