@@ -35,7 +35,7 @@ def call(
     """A subresource by its name, in documents."""
     match subresource, verb:
         case "binding", "create":
-            return bind(server, resource, namespace, name, body)
+            return bind(server, resource, namespace, name, body, user)
         case "eviction", "create":
             return eviction.evict(server, resource, namespace, name, body, user)
         case "scale", "get":
@@ -58,7 +58,9 @@ def call(
 # -- binding ----------------------------------------------------------------------------------
 
 
-def bind(server: Server, pods: Resource, namespace: str, name: str, body: object) -> dict[str, Any]:
+def bind(
+    server: Server, pods: Resource, namespace: str, name: str, body: object, user: str = ""
+) -> dict[str, Any]:
     """Assign a pod to a node, once."""
     binding = adopt(Binding, body)
     given: ObjectMeta = binding.metadata
@@ -94,6 +96,7 @@ def bind(server: Server, pods: Resource, namespace: str, name: str, body: object
             status=replace(pod.status, conditions=scheduled, nominatedNodeName=""),
         )
 
+    server.validate("CREATE", pods, "binding", namespace, name, binding, None, user)
     server.rewrite(pods, namespace, name, assigned, uid=given.uid)
     return problems.success()
 

@@ -105,7 +105,8 @@ class Chronicle:
     def entries(self, resource: str = "", key: Key | None = None, last: int = 0) -> list[Entry]:
         """What happened to one object or to all, oldest first; at most the ``last``."""
         found: list[Entry] = []
-        for note in reversed(self._notes):
+        # A copy is made in one piece: a cluster that is served goes on meanwhile.
+        for note in reversed(self._notes.copy()):
             entry = _entry(note, resource, key)
             if entry is not None:
                 found.append(entry)
@@ -116,7 +117,7 @@ class Chronicle:
     def standing(self) -> Iterator[Round]:
         """The last round of each controller about each key, the latest first."""
         seen: dict[tuple[str, Key], None] = {}
-        for note in reversed(self._notes):
+        for note in reversed(self._notes.copy()):
             if isinstance(note.said, Round):
                 about = note.said.controller, note.said.key
                 if about not in seen:

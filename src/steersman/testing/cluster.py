@@ -232,11 +232,11 @@ class Cluster(Objects):
         Time moves on to the wall's, and all processes start anew; what was spawned is gone. `advance` and
         `wait_until` go on to work. Clients outside live in their own time.
         """
-        from steersman.testing.serving import Serving
-
         if self._is_inside:
             raise RuntimeError("a cluster is served from outside: ask for its URL in a plain test function")
         if self._serving is None:
+            from steersman.testing.serving import Serving
+
             self._serving = serving = Serving(self.world, speed, self.plan)
             self.world.close()
             place = self._place = serving.place

@@ -176,7 +176,8 @@ def _shown(ctx: Context, scale: dict[str, Any]) -> Answer:
 def _bind(ctx: Context, pods: Resource, name: str, body: bytes) -> Answer:
     server = _server(ctx, options.writing(ctx.query, "CreateOptions"))
     binding = bodies.made(Binding, "", "v1", "Binding", body, ctx.content_type)
-    made = subresources.bind(server, pods, ctx.asked.namespace, name or binding.metadata.name, binding)
+    where, name = ctx.asked.namespace, name or binding.metadata.name
+    made = subresources.bind(server, pods, where, name, binding, ctx.user.name)
     return plain(ctx, made, 201)
 
 
