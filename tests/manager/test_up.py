@@ -6,9 +6,12 @@ import asyncio
 import socket
 import stat
 import sys
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 
 from steersman.api.errors import ApiError
@@ -159,6 +162,26 @@ async def test_a_full_disk_ends_the_plane_with_one_line_and_loses_nothing_acknow
         )
     assert {each["metadata"]["name"] for each in kept.items} >= set(acknowledged)
     assert len(acknowledged) > 5
+
+
+class Ahead(LiveClock):
+    """A clock that is a day ahead."""
+
+    def now(self) -> datetime:
+        return super().now() + timedelta(days=1)
+
+
+async def test_answers_bear_the_date_of_the_wall_whatever_time_the_cluster_has(tmp_path: Path) -> None:
+    options = read(["--port=0", "--nodes=0", "--no-controllers", f"--kubeconfig={tmp_path / 'config'}"])
+    async with (
+        asyncio.timeout(60),
+        plane(options, Ahead()) as running,
+        aiohttp.ClientSession() as session,
+        # Its certificate is not valid before tomorrow.
+        session.get(f"{running.url}/version", ssl=False) as answer,
+    ):
+        told = parsedate_to_datetime(answer.headers["Date"])
+    assert abs(told - datetime.now(UTC)) < timedelta(hours=1), "what comes from the future would be kept"
 
 
 def test_a_command_runs_with_the_kubeconfig_and_its_exit_code_is_ours() -> None:
