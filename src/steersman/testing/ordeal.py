@@ -133,6 +133,7 @@ class Ordeal:
         # Not at the moment of an answer, when the disk is sure to be done.
         asyncio.get_running_loop().call_later(late, process.kill)
         await asyncio.gather(*clients)
+        await process.wait()
         watch.close()
 
     def _hear(self, data: bytes) -> None:

@@ -6,10 +6,8 @@ import asyncio
 import logging
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime
 from typing import TypeVar
-
-from aiohttp import web
-from aiohttp.web_request import BaseRequest
 
 from steersman.api.errors import ApiError, Forbidden, NotFound, ServerError
 from steersman.server.auth.attributes import Attributes, forbidden
@@ -26,7 +24,9 @@ from steersman.server.core import Server
 from steersman.server.edge import below, bodies, documents, reading, streams, writing
 from steersman.server.edge.answers import Answer, compressed, denied, refused, unrouted
 from steersman.server.edge.catalogue import Catalogue
+from steersman.server.edge.connection import Listener, Reply, Request, Stream
 from steersman.server.edge.context import Context
+from steersman.server.edge.heads import dated
 from steersman.server.edge.metrics import Served
 from steersman.server.edge.plant import Plant, served_verbs
 from steersman.server.edge.requests import Asked, ask, split
@@ -37,7 +37,7 @@ from steersman.server.store import path as key_of
 
 _log = logging.getLogger(__name__)
 
-A = TypeVar("A", Answer, web.StreamResponse, Answer | web.StreamResponse)
+A = TypeVar("A", Answer, Stream, Answer | Stream)
 
 _OF_MANY = ("list", "watch", "deletecollection")
 _WRITES = ("create", "update", "patch", "delete", "deletecollection")
@@ -98,10 +98,9 @@ class Edge:
         self.host = host
         self.port = 0
         self._secure = secure
-        # Requests of clients that are gone are ended at once: it is how a watch learns of it.
-        self._http = web.Server(
-            self._handle, access_log=None, handler_cancellation=True, auto_decompress=False
-        )
+        # Not the cluster's time, which may be ahead: clients reckon by it how old what they keep is, and what
+        # comes from the future is never asked for again.
+        self._http = Listener(self._handle, lambda: dated(datetime.now(UTC)))
         self._listener: asyncio.Server | None = None
 
     @property
@@ -126,8 +125,6 @@ class Edge:
         self._listener.close()
         self._listener = None
         self.plant.watches.close()
-        # Connections that clients keep for their next request would be waited for in vain.
-        self._http.pre_shutdown()
         await self._http.shutdown(_GRACE)
         self.plant.catalogue.close()
 
@@ -139,7 +136,7 @@ class Edge:
 
     # -- one request --------------------------------------------------------------------------
 
-    async def _handle(self, request: BaseRequest) -> web.StreamResponse:
+    async def _handle(self, request: Request) -> Reply | Stream:
         path, query = split(request.raw_path)
         asked = ask(request.method, path, query)
         ctx: Context | None = None
@@ -164,25 +161,16 @@ class Edge:
                 ServerError("Internal error occurred: see the server's log", reason="InternalError")
             )
         self._counted(asked, answer)
-        if isinstance(answer, web.StreamResponse):
+        if isinstance(answer, Stream):
             return answer
         return self._respond(request, answer, ctx.warnings if ctx is not None else [])
 
-    def _respond(self, request: BaseRequest, answer: Answer, warnings: list[str]) -> web.Response:
+    def _respond(self, request: Request, answer: Answer, warnings: list[str]) -> Reply:
         if len(answer.body) > 1024:
             answer = compressed(answer, request.headers.get("Accept-Encoding", ""))
-        response = web.Response(body=answer.body, status=answer.status)
-        headers = response.headers
-        headers["Content-Type"] = answer.content_type
-        headers["Cache-Control"] = _CACHE
-        for name, value in answer.headers:
-            headers[name] = value
-        for text in dict.fromkeys(warnings):
-            headers.add("Warning", f'299 - "{_quoted(text)}"')
-        if answer.status == 413:
-            # What was not read cannot be told from the next request.
-            response.force_close()
-        return response
+        lines = {"Content-Type": answer.content_type, "Cache-Control": _CACHE, **dict(answer.headers)}
+        told = (("Warning", f'299 - "{_quoted(text)}"') for text in dict.fromkeys(warnings))
+        return Reply(answer.status, (*lines.items(), *told), answer.body)
 
     def _counted(self, asked: Asked, answer: A) -> A:
         code = answer.status
@@ -205,29 +193,24 @@ class Edge:
 
     # -- who, and may they --------------------------------------------------------------------
 
-    def _who(self, request: BaseRequest) -> tuple[User, list[str]]:
+    def _who(self, request: Request) -> tuple[User, list[str]]:
         """Who sent a request, and what to warn them of. Raises `Unauthorized`."""
-        certificate = None
-        transport = request.transport
-        if self._secure and transport is not None:
-            secured = transport.get_extra_info("ssl_object")
-            certificate = secured.getpeercert(True) if secured is not None else None
         headers = request.headers
         shown = Credentials(
             headers.get("Authorization", ""),
-            certificate,
+            request.certificate,
             tuple(headers.getall("Sec-WebSocket-Protocol", ())),
         )
         found = self.plant.authenticator.authenticate(shown, self.plant.server.clock.now())
         return found.user, list(found.warnings)
 
-    def _may(self, request: BaseRequest, asked: Asked, user: User) -> User:
+    def _may(self, request: Request, asked: Asked, user: User) -> User:
         """Whom a request goes on as. Raises `Forbidden`."""
         authorizer = self.plant.authorizer
         if authorizer is None:
             return user
         attributes = _attributes(user, asked)
-        if any(name[:12].lower() == "impersonate-" for name in request.headers):
+        if any(name.startswith("impersonate-") for name in request.headers):
             whom = wanted(request.headers.items())
             if whom is not None:
                 user = impersonate(authorizer, attributes, whom).user
@@ -239,7 +222,7 @@ class Edge:
 
     # -- which handler ------------------------------------------------------------------------
 
-    async def _answer(self, ctx: Context) -> Answer | web.StreamResponse:
+    async def _answer(self, ctx: Context) -> Answer | Stream:
         asked = ctx.asked
         if not asked.resource:
             return documents.serve(ctx)

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
-from aiohttp.web import BaseRequest
 
 from steersman.api.errors import ApiError, TooLarge, UnsupportedMediaType
 from steersman.api.generated.core_v1 import Pod
@@ -16,6 +15,7 @@ from steersman.server.apply.builtin import owning
 from steersman.server.apply.shapes import Shape
 from steersman.server.apply.structs import shape_of
 from steersman.server.convert import FORMS, adopt
+from steersman.server.edge.connection import Request
 from steersman.server.edge.memory import LONGEST, Memory, shared
 from steersman.server.loading import Unreadable, json_document, readable, yaml_document
 from steersman.server.mistyped import mistake
@@ -26,35 +26,12 @@ LIMIT = 3 * 1024 * 1024
 """How much a request may send, in bytes."""
 
 
-async def read(request: BaseRequest) -> bytes:
+async def read(request: Request) -> bytes:
     """All that was sent. Raises `TooLarge`."""
-    if not request.body_exists:
-        return b""
-    length = request.content_length
-    if length is None or length <= LIMIT:
-        await _go_on(request)
-    if length is not None and length <= LIMIT:
-        return await request.content.read()
-    if length is None:
-        parts: list[bytes] = []
-        size = 0
-        while chunk := await request.content.readany():
-            size += len(chunk)
-            if size > LIMIT:
-                break
-            parts.append(chunk)
-        else:
-            return b"".join(parts)
-    raise TooLarge(f"Request entity too large: limit is {LIMIT}", reason="RequestEntityTooLarge")
-
-
-async def _go_on(request: BaseRequest) -> None:
-    """Tell a client that waits to be told that it may send its body."""
-    if request.headers.get("Expect", "").lower() == "100-continue":
-        writer = request.writer
-        await writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        # What was sent so far is no part of the answer.
-        writer.output_size = 0
+    body = await request.read(LIMIT)
+    if body is None:
+        raise TooLarge(f"Request entity too large: limit is {LIMIT}", reason="RequestEntityTooLarge")
+    return body
 
 
 def media_type(header: str) -> str:

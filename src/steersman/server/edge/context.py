@@ -6,12 +6,11 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from aiohttp.web import BaseRequest
-
 from steersman.server.apply.entries import manager_name
 from steersman.server.auth.users import User
 from steersman.server.core import Server
 from steersman.server.edge.bodies import Reading
+from steersman.server.edge.connection import Request
 from steersman.server.edge.requests import Asked, Query, first, flag
 from steersman.server.negotiation import JSON, Choice, as_is, as_meta, negotiate
 from steersman.server.strict import directive
@@ -31,7 +30,7 @@ class Context:
     plant: Plant
     server: Server
     """What to work on: the server itself, or its rehearsal."""
-    request: BaseRequest
+    request: Request
     asked: Asked
     query: Query
     user: User

@@ -6,14 +6,13 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from aiohttp.web import StreamResponse
-
 from steersman.api.errors import BadRequest, Expired, ServerError
 from steersman.api.generated.meta_v1 import ListMeta
 from steersman.client.api import EventType, WatchEvent
 from steersman.server import problems, tables
 from steersman.server.edge import options
 from steersman.server.edge.answers import status, table
+from steersman.server.edge.connection import Stream
 from steersman.server.edge.context import Context
 from steersman.server.edge.encoding import dump
 from steersman.server.edge.requests import first
@@ -32,7 +31,7 @@ _INITIAL_END = {"k8s.io/initial-events-end": "true"}
 Line: TypeAlias = Callable[[WatchEvent[Any]], bytes]
 
 
-async def watch(ctx: Context, resource: Resource) -> StreamResponse:
+async def watch(ctx: Context, resource: Resource) -> Stream:
     """Serve a watch to its end. Raises what is refused before it begins."""
     asked = options.listing(ctx.query, watch=True)
     choice = ctx.choice(stream=True)
@@ -48,12 +47,14 @@ async def watch(ctx: Context, resource: Resource) -> StreamResponse:
     except Expired as error:
         # As upstream: a watch that cannot begin where it was asked to begins, says so, and ends.
         subscription, end = None, _event("ERROR", dump(status(error)))
-    response = StreamResponse(headers=_HEADERS)
-    response.enable_chunked_encoding()
+    response = Stream(ctx.request)
     transport = ctx.request.transport
     if subscription is None:
-        await response.prepare(ctx.request)
-        await response.write(end)
+        try:
+            response.begin(_HEADERS)
+            await response.write(end)
+        except ConnectionError:
+            pass  # the client did not wait for it
         return response
     current = Watch(resource.id, subscription, transport, bookmarks=asked.bookmarks)
     ctx.plant.watches.add(current)
@@ -61,7 +62,7 @@ async def watch(ctx: Context, resource: Resource) -> StreamResponse:
     loop = asyncio.get_running_loop()
     timer = loop.call_later(seconds, _expire, ctx, subscription)
     try:
-        await response.prepare(ctx.request)
+        response.begin(_HEADERS)
         await _send(response, current, line, asked.bookmarks)
     except ConnectionError:
         pass  # the client went away: what a watch usually ends with
@@ -93,7 +94,7 @@ def _expire(ctx: Context, subscription: Subscription) -> None:
     subscription.close()
 
 
-async def _send(response: StreamResponse, watch: Watch, line: Line, bookmarks: bool) -> None:
+async def _send(response: Stream, watch: Watch, line: Line, bookmarks: bool) -> None:
     """Send what happens until nothing more can."""
     subscription = watch.subscription
     loop = asyncio.get_running_loop()
@@ -176,4 +177,4 @@ def _bookmark(api_version: str, kind: str, event: WatchEvent[Any]) -> bytes:
     return _event(EventType.BOOKMARK.value, dump(made))
 
 
-_HEADERS = {"Content-Type": "application/json", "Cache-Control": "no-cache, private"}
+_HEADERS = (("Content-Type", "application/json"), ("Cache-Control", "no-cache, private"))
