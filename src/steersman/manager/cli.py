@@ -31,7 +31,9 @@ RUN = Verb("run", "manage a cluster: a drop-in for kube-controller-manager")
 VERBS = (
     RUN,
     Verb("up", "a control plane on this machine, for kubectl and every client"),
+    Verb("node", "let simulated nodes fail, recover and reboot; drain and list nodes"),
     Verb("demo", "watch a Deployment live through ten minutes, in a blink, with no cluster"),
+    Verb("explore", "live through scenarios with everything that may go wrong"),
     Verb("snapshot", "save the data directory of an embedded server to a file, and restore it"),
     Verb("version", "show the version"),
 )

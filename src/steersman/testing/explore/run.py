@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -23,6 +23,9 @@ PATIENCE = 330.0
 """How long nothing may happen before a run counts as over: longer than any debt or back-off lasts."""
 BRIEF = 20.0
 """The same where nothing goes wrong but that managers die: the next one owes nothing."""
+FINAL = 1000.0
+"""The same at the end of a run: longer than a roll may go without progress by default, so that what time alone
+brings about has come about in every run."""
 CRASHES = CrashAfterWrite, CrashBeforeWrite
 LED = LeaseStolen, LeaseDeleted, ClockRate
 """Faults that there is an election for. It costs a renewal every two seconds, so others go without."""
@@ -53,8 +56,12 @@ def run(
     scenario: Scenario,
     faults: Sequence[Fault] = (),
     seed: int = 0,
+    look: Callable[[Cluster], None] = lambda cluster: None,
 ) -> Outcome:
-    """Live through a scenario. Seed 0 runs tasks in the order they are ready; others in an order of their own."""
+    """Live through a scenario. Seed 0 runs tasks in the order they are ready; others in an order of their own.
+
+    ``look`` is shown the cluster before it ends.
+    """
     record = Record()
     patience = (
         BRIEF if all(isinstance(fault, CRASHES) and fault.down < BRIEF / 2 for fault in faults) else PATIENCE
@@ -75,11 +82,11 @@ def run(
         try:
             try:
                 scenario.play(cluster, patience)
-                cluster.settle(patience, limit=LIMIT)
+                cluster.settle(FINAL, limit=LIMIT)
             except Missed as error:
                 broken["expect"] = str(error)
                 with suppress(Restless):
-                    cluster.settle(patience, limit=LIMIT)
+                    cluster.settle(FINAL, limit=LIMIT)
             except Restless as error:
                 broken["quiet"] = str(error)
             except (Jam, Spin) as error:
@@ -88,6 +95,7 @@ def run(
                 broken["failure"] = f"{type(error).__name__}: {error}"
             found = state(cluster.world.server, began)
             seconds = cluster.world.monotonic()
+            look(cluster)
         finally:
             cluster.close()
     if heard:
