@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from steersman.api.errors import ServiceUnavailable
 from steersman.server.edge import app
 from steersman.server.edge.bodies import LIMIT
 
@@ -467,3 +468,38 @@ async def test_an_edge_that_closes_does_not_wait_for_connections_nobody_uses(pla
         assert plane.edge._http.connections, "the client keeps its connection for the next request"
         async with asyncio.timeout(app._GRACE / 2):
             await plane.edge.close()
+
+
+async def test_a_server_whose_disk_has_failed_shows_nothing_writes_nothing_and_is_not_ready(
+    plane: Any,
+) -> None:
+    async with plane.session() as session:
+        async with session.post(CONFIGMAPS, json=configmap("a")) as answer:
+            assert answer.status == 201
+
+        def full() -> None:
+            raise ServiceUnavailable("the disk is full", reason="ServiceUnavailable")
+
+        plane.server.store.gate = full
+        before = plane.server.store.revision
+        async with session.post(CONFIGMAPS, json=configmap("b")) as answer:
+            assert answer.status == 503
+            assert (await answer.json())["message"] == "the disk is full"
+        async with session.delete(f"{CONFIGMAPS}/a") as answer:
+            assert answer.status == 503
+        for path in (f"{CONFIGMAPS}/a", CONFIGMAPS, f"{CONFIGMAPS}?watch=1"):
+            async with session.get(path) as answer:
+                assert answer.status == 503, path
+        assert plane.server.store.revision == before
+        for path, code, told in (
+            ("/readyz", 500, "[-]store failed: reason withheld\n"),
+            ("/livez", 500, "livez check failed\n"),
+            ("/readyz/store", 500, "the disk is full"),
+            ("/readyz/ping", 200, "ok"),
+            ("/readyz?exclude=store", 200, "ok"),
+            ("/version", 200, "gitVersion"),
+        ):
+            async with session.get(path) as answer:
+                assert answer.status == code, path
+                assert told in await answer.text()
+        plane.server.store.gate = None

@@ -226,6 +226,10 @@ class Edge:
         asked = ctx.asked
         if not asked.resource:
             return documents.serve(ctx)
+        gate = self.plant.server.store.gate
+        if gate is not None:
+            # Memory that is ahead of a disk that failed is not shown: what is in it will not have happened.
+            gate()
         resource = self._find(ctx)
         if isinstance(resource, Answer):
             return resource

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from steersman.api.errors import ApiError
 from steersman.server.edge.answers import Answer
 from steersman.server.edge.context import Context
 from steersman.server.edge.metrics import CONTENT_TYPE
@@ -15,18 +16,44 @@ _PLAIN = (("X-Content-Type-Options", "nosniff"),)
 
 def serve(ctx: Context, name: str, check: str) -> Answer | None:
     """``/healthz``, ``/livez`` and ``/readyz``, and each check below them; None for what is no check."""
+    failed = _failed(ctx)
     if check:
-        return Answer(b"ok", 200, _TEXT) if check in CHECKS else None
-    if "verbose" not in ctx.query:
-        return Answer(b"ok", 200, _TEXT, _PLAIN)
+        if check not in CHECKS:
+            return None
+        return _wrong(failed[check]) if check in failed else Answer(b"ok", 200, _TEXT)
     excluded = ctx.query.get("exclude", ())
-    lines = [f"[+]{each} excluded: ok" if each in excluded else f"[+]{each} ok" for each in CHECKS]
+    failing = [each for each in CHECKS if each in failed and each not in excluded]
+    if "verbose" not in ctx.query and not failing:
+        return Answer(b"ok", 200, _TEXT, _PLAIN)
+    lines = [_line(each, each in excluded, each in failed) for each in CHECKS]
     unknown = [each for each in sorted(dict.fromkeys(excluded)) if each not in CHECKS]
     if unknown:
         told = ",".join(f'"{each}"' for each in unknown)
         lines.append(f"warn: some health checks cannot be excluded: no matches for {told}")
-    lines.append(f"{name} check passed")
-    return Answer("".join(f"{line}\n" for line in lines).encode(), 200, _TEXT, _PLAIN)
+    lines.append(f"{name} check {'failed' if failing else 'passed'}")
+    return Answer("".join(f"{line}\n" for line in lines).encode(), 500 if failing else 200, _TEXT, _PLAIN)
+
+
+def _line(check: str, excluded: bool, failed: bool) -> str:
+    if excluded:
+        return f"[+]{check} excluded: ok"
+    # Why is in the log: anybody may ask.
+    return f"[-]{check} failed: reason withheld" if failed else f"[+]{check} ok"
+
+
+def _failed(ctx: Context) -> dict[str, str]:
+    """The checks that fail, and why."""
+    gate = ctx.plant.server.store.gate
+    try:
+        if gate is not None:
+            gate()
+    except ApiError as error:
+        return {"store": error.message}
+    return {}
+
+
+def _wrong(why: str) -> Answer:
+    return Answer(f"internal server error: {why}\n".encode(), 500, _TEXT, _PLAIN)
 
 
 def metrics(ctx: Context) -> Answer:
