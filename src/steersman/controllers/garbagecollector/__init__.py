@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from steersman.controllers.garbagecollector.absent import Absent
+from steersman.controllers.garbagecollector.absent import Absent, coordinates
 from steersman.controllers.garbagecollector.owners import Impossible, Judged, judge
 from steersman.controllers.garbagecollector.sight import Seen, Standing, concerned, observe
 from steersman.controllers.garbagecollector.ties import FOREGROUND, ORPHAN, OWNER, leaves, owners, waits
@@ -62,7 +62,8 @@ def _unread(seen: Seen, now: datetime) -> Verdict | None:
 
 
 async def _let_go(seen: Seen) -> Verdict:
-    await drop_owners(seen.dependents, (seen.item.uid,))
+    uid = seen.item.uid
+    await drop_owners(seen.dependents, lambda reference: reference.uid == uid)
     await strip(seen.item, ORPHAN)
     return Rest(f"let go of {len(seen.dependents)} dependents, as it was asked to")
 
@@ -80,10 +81,11 @@ async def _finish(seen: Seen) -> Verdict:
 async def _collect(seen: Seen, judged: Judged) -> Verdict:
     item = seen.item
     if judged.solid:
-        gone = (*judged.absent, *judged.waiting)
+        # differs: upstream forgets every reference with the uid of one that is gone.
+        gone = [coordinates(reference, "") for reference in (*judged.absent, *judged.waiting)]
         if gone:
             # One that waits would wait for ever for what another owner keeps alive.
-            await drop_owners((item,), tuple(dict.fromkeys(reference.uid for reference in gone)))
+            await drop_owners((item,), lambda reference: coordinates(reference, "") in gone)
             return Rest(f"owned by {judged.solid[0].kind} {judged.solid[0].name}; its other owners are gone")
         owner = f"{judged.solid[0].kind} {judged.solid[0].name}"
         if judged.unseen:

@@ -32,10 +32,13 @@ def waits(obj: Object) -> bool:
 
 
 def dependents(everything: Everything, owner: Item) -> Iterator[Item]:
-    """What says it is owned by an object, and may be: an owner in another namespace is none."""
-    namespace = owner.namespace
-    for item in everything.by(OWNER, owner.uid):
-        if not namespace or item.namespace == namespace:
+    """What says it is owned by an object, and may be: an owner in another namespace is none.
+
+    differs: nothing depends on itself. Upstream would have it wait for itself to go.
+    """
+    namespace, uid = owner.namespace, owner.uid
+    for item in everything.by(OWNER, uid):
+        if (not namespace or item.namespace == namespace) and item.uid != uid:
             yield item
 
 

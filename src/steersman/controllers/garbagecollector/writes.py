@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from steersman.api.errors import Conflict, Invalid, NotFound
-from steersman.api.kinds import Object
+from steersman.api.kinds import Object, OwnerReference
 from steersman.api.partial import Partial, partial
 from steersman.api.scheme import Kind
 from steersman.intent.actions import Batch, Failed, PatchType, Propagation
@@ -77,11 +77,11 @@ def _said(obj: Object) -> tuple[object, ...]:
 # -- letting go -----------------------------------------------------------------------------------
 
 
-async def drop_owners(items: tuple[Item, ...], uids: tuple[str, ...]) -> None:
+async def drop_owners(items: tuple[Item, ...], gone: Callable[[OwnerReference], bool]) -> None:
     """Take references off objects. One that is gone needs none; for all others it must succeed."""
 
     def without(obj: Object) -> Patch:
-        return _without(obj, "ownerReferences", [each.uid in uids for each in obj.metadata.ownerReferences])
+        return _without(obj, "ownerReferences", [gone(each) for each in obj.metadata.ownerReferences])
 
     for start in range(0, len(items), GROUP):
         group = items[start : start + GROUP]
