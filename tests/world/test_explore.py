@@ -1,0 +1,19 @@
+"""A manager that dies between any two writes is continued by the next, whatever was going on."""
+
+from __future__ import annotations
+
+import pytest
+
+from steersman.testing.explore.engine import attempt, exhaustive, reference
+from steersman.testing.explore.scenario import Scenario, catalogue
+
+SCENARIOS = catalogue()
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+def test_a_crash_before_or_after_any_write_changes_nothing_in_the_end(scenario: Scenario) -> None:
+    wanted = reference(scenario)
+    assert wanted.writes > 0, "a scenario in which nothing is written says nothing"
+    verdicts = (attempt(trial, wanted) for trial in exhaustive(scenario, wanted))
+    found = [str(verdict) for verdict in verdicts if verdict.findings]
+    assert not found, "\n".join([f"{len(found)} crash points of {2 * wanted.writes}", *found[:5]])
