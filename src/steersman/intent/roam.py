@@ -68,6 +68,10 @@ class Everything(Protocol):
 
     def of(self, uid: str) -> Item | None: ...
 
+    def count(self, resource: str, namespace: str) -> int | None:
+        """How many objects of a resource there are in a namespace; None where it is not followed."""
+        ...
+
     def by(self, index: str, value: Hashable) -> Iterable[Item]:
         """The objects filed under a value of one of the declared indexes, in a stable order."""
         ...

@@ -106,6 +106,10 @@ class Everything:
     def of(self, uid: str) -> Item | None:
         return self._items.get(uid)
 
+    def count(self, resource: str, namespace: str) -> int | None:
+        found = self._stores.get(resource)
+        return None if found is None else found[1].count(namespace)
+
     def by(self, index: str, value: Hashable) -> Iterator[Item]:
         items = self._items
         return (items[uid] for uid in self._indexes[index].under(value))

@@ -126,6 +126,10 @@ class Store(Generic[O]):
             self.add_index(NAMESPACE, namespace_of)
         return self._indexes[NAMESPACE].under(namespace)
 
+    def count(self, namespace: str) -> int:
+        """How many there are in a namespace."""
+        return sum(1 for _ in self.list(namespace))
+
     def by(self, index: str, value: Hashable) -> Iterable[O]:
         """The objects an index files under a value. Raises `LookupError` for an unknown index."""
         try:

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from steersman.api.quantity import NANO, ZERO, Quantity
-from steersman.api.quota.compute import Amounts, total, with_overhead
+from steersman.api.quota.compute import Amounts, add, total, with_overhead
 from steersman.api.quota.scopes import claim_in, nothing_in, pod_in
 
 ONE = Quantity.parse("1")
+COUNT = "count/"
 BY_CLASS = ".storageclass.storage.k8s.io/"
 
 _COMPUTE = ("cpu", "memory", "ephemeral-storage")
@@ -172,6 +173,28 @@ def _claim_updates(new: Any, old: Any, subresource: str) -> bool:
     return not subresource
 
 
+# -- devices ----------------------------------------------------------------------------------
+
+DEVICES = ".deviceclass.resource.k8s.io/devices"
+MOST_DEVICES = 32
+"""As many as one claim can get."""
+
+
+def device_usage(claim: Any) -> Amounts:
+    """Claims of devices, and of each class as many devices as they may get at worst."""
+    used: Amounts = {f"{COUNT}resourceclaims.resource.k8s.io": ONE}
+    for request in claim.spec.devices.requests:
+        worst: dict[str, int] = {}
+        for one in request.firstAvailable or (() if request.exactly is None else (request.exactly,)):
+            number = one.count or 0 if one.allocationMode == "ExactCount" else 0
+            if one.allocationMode == "All":
+                number = MOST_DEVICES
+            name = f"{one.deviceClassName}{DEVICES}"
+            worst[name] = max(worst.get(name, 0), number)
+        add(used, {name: Quantity.of(number) for name, number in worst.items()})
+    return used
+
+
 # -- all --------------------------------------------------------------------------------------
 
 _OLD_NAMES = ("configmaps", "replicationcontrollers", "resourcequotas", "secrets")
@@ -185,6 +208,11 @@ _EVALUATORS = {
         updates=lambda new, old, subresource: not subresource,
     ),
     "persistentvolumeclaims": Evaluator(claim_usage, _about_claims, claim_in, updates=_claim_updates),
+    "resourceclaims.resource.k8s.io": Evaluator(
+        device_usage,
+        lambda name: name == f"{COUNT}resourceclaims.resource.k8s.io" or name.endswith(DEVICES),
+        updates=lambda new, old, subresource: not subresource,
+    ),
 }
 
 
