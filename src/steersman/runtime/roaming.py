@@ -158,10 +158,11 @@ class Roaming:
         }
         for id_, resource in wanted.items():
             followed = self._followed.get(id_)
+            if followed is not None and not _served(followed, found):
+                self._end(followed)
+                followed = None
             if followed is None:
                 self._begin(resource)
-            elif followed.resource != resource:
-                self._change(followed, resource, found)
             else:
                 followed.missing_since = None
         waiting = self._let_go(wanted)
@@ -176,18 +177,6 @@ class Roaming:
         self._followed[resource.id] = followed
         self.everything.attach(informer.kind, informer.store)
         self._listen(followed)
-
-    def _change(self, followed: _Followed, resource: Resource, found: Discovered) -> None:
-        """A resource is served otherwise than before: in another version, say."""
-        kind = followed.kind
-        followed.missing_since = None
-        followed.resource = resource
-        served = any(each.id == resource.id and each.version == kind.version for each in found.resources)
-        if followed.shared or (served and kind.namespaced == resource.namespaced):
-            # One version shows the same objects as another.
-            return
-        self._end(followed)
-        self._begin(resource)
 
     def _let_go(self, wanted: dict[str, Resource]) -> bool:
         """End what has been missing for long enough; whether some is missing for less."""
@@ -247,3 +236,12 @@ class Roaming:
                     await followed.informer.wait_synced()
         except TimeoutError:
             log.warning("not everything could be read yet, going on: %s", ", ".join(self._unfilled()))
+
+
+def _served(followed: _Followed, found: Discovered) -> bool:
+    """Whether a resource is still served as it is followed. One version shows the same objects as another."""
+    kind = followed.kind
+    return followed.shared or any(
+        (each.id, each.version, each.namespaced) == (kind.resource, kind.version, kind.namespaced)
+        for each in found.resources
+    )

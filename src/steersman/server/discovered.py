@@ -9,7 +9,7 @@ from steersman.api.discovery import Discovered, Resource
 from steersman.server.discovery import version_order
 from steersman.server.resources import Registry
 
-CUSTOM = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+CUSTOM = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 
 
 def discovered(registry: Registry) -> Discovered:
