@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 from msgspec.structs import replace
 
 from steersman.server import problems
+from steersman.server.apply.builtin import owning
 from steersman.server.metadata import uid
 from steersman.server.resources import Registry, Resource
 from steersman.server.store import Store, Table, path
@@ -24,6 +25,9 @@ class Clock(Protocol):
 
     def now(self) -> datetime: ...
 
+
+MANAGER = "kube-apiserver"
+"""Who the server is where it writes of its own accord."""
 
 Operation: TypeAlias = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
 
@@ -163,14 +167,31 @@ class Server:
             reaction(obj)
 
     def rewrite(
-        self, resource: Resource, namespace: str, name: str, make: Callable[[Any], Any], *, uid: str = ""
+        self,
+        resource: Resource,
+        namespace: str,
+        name: str,
+        make: Callable[[Any], Any],
+        *,
+        uid: str = "",
+        subresource: str = "",
     ) -> Any:
-        """Change an object on the server's own account: past strategies and validation."""
+        """Change an object on the server's own account: past strategies and validation.
+
+        What it changes of a subresource is its own from then on; nobody owns what is not said to be of one.
+        """
         old = self.get(resource, namespace, name)
         if uid and uid != old.metadata.uid:
             raise problems.other_uid(resource.group, resource.plural, namespace, name, uid, old.metadata.uid)
         new = make(old)
-        return old if new == old else self.write(resource, path(namespace, name), new)
+        if new == old:
+            return old
+        owners = self.owners(resource, subresource, old, new) if subresource else None
+        return self.write(resource, path(namespace, name), new, owners)
+
+    def owners(self, resource: Resource, subresource: str, old: Any, new: Any) -> Any:
+        """Who owns what of an object once the server has changed it."""
+        return owning(resource, subresource).changed(old, new, MANAGER, self.now())
 
     def admit(
         self,

@@ -5,9 +5,10 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from steersman.api.generated.apps_v1 import DaemonSet, DaemonSetStatus
+from steersman.server.defaulting.workloads import TEMPLATE_GENERATION
 from steersman.server.strategy import Moment
 
-_GENERATION = "deprecated.daemonset.template.generation"
+_GENERATION = TEMPLATE_GENERATION
 
 
 def created(obj: DaemonSet, moment: Moment) -> DaemonSet:

@@ -107,7 +107,11 @@ def _spending(server: Server, pod: Pod) -> Callable[[], Any] | None:
     if not spent.disruptionsAllowed:
         spent = replace(spent, conditions=_insufficient(spent, now))
     return lambda: server.rewrite(
-        resource, meta.namespace, budget.metadata.name, lambda old: replace(old, status=spent)
+        resource,
+        meta.namespace,
+        budget.metadata.name,
+        lambda old: replace(old, status=spent),
+        subresource="status",
     )
 
 

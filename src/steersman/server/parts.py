@@ -7,10 +7,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from steersman.api.generated.certificates_v1 import CertificateSigningRequest
 from steersman.api.generated.core_v1 import Container, Pod
 from steersman.server import problems, verbs
 from steersman.server.apply import verb as applying
+from steersman.server.certificates import approved
 from steersman.server.core import Server
 from steersman.server.resources import Resource
 from steersman.server.strategy import Merge, Moment
@@ -76,22 +76,6 @@ def apply(
         user=user,
         merge=PARTS[resource.id, subresource],
     ).obj
-
-
-def approved(
-    new: CertificateSigningRequest, old: CertificateSigningRequest, moment: Moment
-) -> CertificateSigningRequest:
-    """Only the conditions; who does not say since when they hold means now."""
-    since = {(each.type, each.status): each.lastTransitionTime for each in old.status.conditions}
-    conditions = tuple(
-        replace(
-            each,
-            lastUpdateTime=each.lastUpdateTime or moment.now,
-            lastTransitionTime=each.lastTransitionTime or since.get((each.type, each.status)) or moment.now,
-        )
-        for each in new.status.conditions
-    )
-    return replace(new, spec=old.spec, status=replace(old.status, conditions=conditions))
 
 
 def joined(new: Pod, old: Pod, moment: Moment) -> Pod:

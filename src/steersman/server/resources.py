@@ -13,8 +13,9 @@ from steersman.api.generated import Resource as Row
 from steersman.api.generated import load, resources
 from steersman.api.labels import subdomain_errors
 from steersman.api.scheme import Kind
-from steersman.server import daemonsets, jobs, names, namespaces, pods, volumes
-from steersman.server.defaulting import default_for
+from steersman.server import certificates, daemonsets, jobs, names, namespaces, pods, services, volumes
+from steersman.server.defaulting import default_for, untouched
+from steersman.server.defaulting.core import pod_status, service_status
 from steersman.server.strategy import (
     Counts,
     Dependents,
@@ -27,7 +28,7 @@ from steersman.server.strategy import (
     without_status,
 )
 from steersman.server.validation import rules_for
-from steersman.server.versions import FACES
+from steersman.server.versions import FACES, Face
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,6 +51,8 @@ class Resource:
     """All that can be asked of it; None where the table of resources says, or its definition."""
     table: str = ""
     """Where its objects are: in a table of its own name, unless it shares another's."""
+    hub: Resource | None = None
+    """The resource whose objects are written in its stead, by the rules of that one."""
     id: str = field(init=False)
     """How RBAC and messages call it: ``deployments.apps``."""
 
@@ -88,7 +91,14 @@ class Registry:
             row = self._rows.get(key)
             if row is None:
                 raise NotFound("the server could not find the requested resource", reason="NotFound")
-            resource = self._resources[key] = _resource(row)
+            face = FACES.get(key)
+            hub = None
+            if face is not None and face.through:
+                # What is written this way has the defaults of its own version.
+                like = self.find(*face.like)
+                bare = replace(like.strategy, default=untouched, status_default=untouched)
+                hub = replace(like, strategy=bare)
+            resource = self._resources[key] = _resource(row, face, hub)
         return resource
 
     def serves(self, group: str, version: str, plural: str) -> bool:
@@ -122,10 +132,9 @@ class Registry:
         return fork
 
 
-def _resource(row: Row) -> Resource:
+def _resource(row: Row, face: Face | None, hub: Resource | None) -> Resource:
     type_ = load(row.group, row.version, row.kind).type
     id_ = f"{row.plural}.{row.group}" if row.group else row.plural
-    face = FACES.get((row.group, row.version, row.plural))
     return Resource(
         row.group,
         row.version,
@@ -138,6 +147,7 @@ def _resource(row: Row) -> Resource:
         serve=face.serve if face is not None else None,
         store=face.store if face is not None else None,
         table=face.table if face is not None else "",
+        hub=hub,
     )
 
 
@@ -354,6 +364,10 @@ _FIELDS: Mapping[str, Mapping[str, Callable[[Any], str]]] = {
 EVENT_TTL = 3600.0
 
 _PECULIAR: Mapping[str, Mapping[str, Any]] = {
+    "certificatesigningrequests.certificates.k8s.io": {
+        "updated": certificates.updated,
+        "status_updated": certificates.status_updated,
+    },
     "daemonsets.apps": {"created": daemonsets.created, "updated": daemonsets.updated},
     "events": {"ttl": EVENT_TTL},
     "events.events.k8s.io": {"ttl": EVENT_TTL},
@@ -368,5 +382,15 @@ _PECULIAR: Mapping[str, Mapping[str, Any]] = {
     "nodes": {"created": as_given},
     "persistentvolumes": {"created": volumes.created, "status_updated": volumes.status_updated},
     "persistentvolumeclaims": {"created": volumes.claim_created},
-    "pods": {"created": pods.created, "status_updated": pods.status_updated, "grace": pods.grace},
+    "pods": {
+        "created": pods.created,
+        "status_updated": pods.status_updated,
+        "status_default": pod_status,
+        "grace": pods.grace,
+    },
+    "services": {
+        "created": services.created,
+        "updated": services.updated,
+        "status_default": service_status,
+    },
 }

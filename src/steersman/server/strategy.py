@@ -56,6 +56,8 @@ class Strategy:
     """How one resource is created, updated and deleted."""
 
     default: Default = untouched
+    status_default: Default = untouched
+    """What is filled in where only the status is written."""
     rules: Rules = PLAIN
     """What is refused."""
     created: Prepare = as_given

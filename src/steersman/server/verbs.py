@@ -65,6 +65,13 @@ def create(
         lifecycle.creating(server, resource, namespace, obj)
     obj = strategy.default(obj)
     now = server.now()
+    if resource.hub is not None:
+        assert resource.store is not None
+        assert resource.serve is not None
+        stored = resource.store(obj)
+        if owners is None:
+            owners = owning(resource).created(resource.serve(stored), manager, now)
+        return resource.serve(create(server, resource.hub, namespace, stored, user=user, owners=owners))
     if owners is None:
         owners = owning(resource).created(obj, manager, now)
     if server.admission:
@@ -274,14 +281,17 @@ def change(
     equal to what is there is not written. What changes is owned by the manager, unless ``owners`` says
     otherwise of the old and the new object.
     """
+    if resource.hub is not None:
+        return _change_through(
+            server, resource, resource.hub, namespace, name, make, subresource, uid, user, manager, owners
+        )
     strategy = resource.strategy
     old = server.get(resource, namespace, name)
     was = old.metadata
     if uid and uid != was.uid:
         raise problems.other_uid(resource.group, resource.plural, namespace, name, uid, was.uid)
     new = make(old)
-    if subresource != "status":
-        new = strategy.default(new)
+    new = strategy.status_default(new) if subresource == "status" else strategy.default(new)
     now = server.now()
     owned = owners(old, new) if owners else owning(resource, subresource).changed(old, new, manager, now)
     if resource.namespaced:
@@ -317,6 +327,50 @@ def change(
     if settle is not None:
         settle()
     return server.write(resource, key, new, owned)
+
+
+def _change_through(
+    server: Server,
+    resource: Resource,
+    hub: Resource,
+    namespace: str,
+    name: str,
+    make: Change,
+    subresource: str,
+    uid: str,
+    user: str,
+    manager: str,
+    owners: Callable[[Any, Any], Owners] | None,
+) -> Any:
+    """Change an object by way of the version in which it is stored."""
+    strategy = resource.strategy
+    assert resource.store is not None
+    assert resource.serve is not None
+    serve, store = resource.serve, resource.store
+    owned: Owners = ()
+
+    def made(stored: Any) -> Any:
+        nonlocal owned
+        old = serve(stored)
+        new = make(old)
+        new = store(strategy.status_default(new) if subresource == "status" else strategy.default(new))
+        follows = owning(resource, subresource)
+        owned = owners(old, new) if owners else follows.changed(old, serve(new), manager, server.now())
+        return new
+
+    changed = change(
+        server,
+        hub,
+        namespace,
+        name,
+        made,
+        merge=merge_of(hub, subresource),
+        subresource=subresource,
+        uid=uid,
+        user=user,
+        owners=lambda old, new: owned,
+    )
+    return serve(changed)
 
 
 def _addressed(resource: Resource, namespace: str, name: str, meta: Any) -> None:

@@ -51,7 +51,7 @@ class Shelf:
     def write(self, resource: str, obj: Any) -> None:
         meta = obj.metadata
         found = self.server.registry.find("", "v1", resource)
-        self.server.rewrite(found, meta.namespace, meta.name, lambda old: obj)
+        self.server.rewrite(found, meta.namespace, meta.name, lambda old: obj, subresource="status")
 
     def taken(self, pool: str, key: Any) -> str:
         return self._pools[pool].get(key, "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace as replaced
 from functools import lru_cache
 from typing import Any
 
@@ -12,8 +13,9 @@ from steersman.server.apply import resets
 from steersman.server.apply.lazy import Owning
 from steersman.server.apply.structs import shape_of
 from steersman.server.apply.updates import Document, Terms
-from steersman.server.convert import document
+from steersman.server.convert import adopt, document
 from steersman.server.resources import Resource
+from steersman.server.versions import Kin, kin
 
 _SCALE = resets.only(("spec.replicas",))
 
@@ -32,9 +34,25 @@ def owning(resource: Resource, subresource: str = "") -> Owning:
         subresource,
         _SCALE if subresource == "scale" else allowed,
     )
+    other = kin(resource.group, resource.version, resource.plural, resource.kind)
+    if other is not None:
+        terms = _shared(resource, terms, other)
     read = reader(resource.api_version, resource.kind)
     blank = resource.type()
     return Owning(terms, read, read(blank), blank)
+
+
+def _shared(resource: Resource, terms: Terms, other: Kin) -> Terms:
+    """The terms of objects that are written in another version, too."""
+    there = replaced(terms, api_version=other.api_version, kind=other.kind, shape=shape_of(other.type))
+    read = reader(other.api_version, other.kind)
+
+    def convert(document: Document, version: str) -> Document | None:
+        return read(other.turn(adopt(resource.type, document))) if version == other.api_version else None
+
+    return replaced(
+        terms, convert=convert, at=lambda version: there if version == other.api_version else None
+    )
 
 
 def reader(api_version: str, kind: str) -> Callable[[Any], Document]:

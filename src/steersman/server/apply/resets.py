@@ -36,11 +36,6 @@ _OTHERS: Mapping[tuple[str, str], tuple[str, ...]] = {
 
 _ONLY: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("pods", "ephemeralcontainers"): ("spec.ephemeralContainers",),
-    ("pods", "resize"): tuple(
-        f"spec.{containers}.*.{name}"
-        for containers in ("containers", "initContainers")
-        for name in ("resources", "resizePolicy")
-    ),
 }
 """Where it is easier to say what can be changed."""
 

@@ -175,7 +175,7 @@ class Definitions:
             return
         for step in self._steps(name, definition):
             if step is not definition:
-                self._server.write(self._resource, name, step)
+                self._write(name, definition, step)
                 if step.status.acceptedNames != definition.status.acceptedNames:
                     self._reconsider(name)
                 return
@@ -262,6 +262,10 @@ class Definitions:
             self._unregister(name)
             self._server.store.table(name).watchers.close()
 
+    def _write(self, name: str, old: CustomResourceDefinition, new: CustomResourceDefinition) -> None:
+        owners = self._server.owners(self._resource, "status", old, new)
+        self._server.write(self._resource, name, new, owners)
+
     # -- the end ------------------------------------------------------------------------------
 
     def _clean_up(self, name: str, definition: CustomResourceDefinition) -> None:
@@ -271,7 +275,7 @@ class Definitions:
         )
         marked = with_condition(definition, begun, now)
         if marked != definition:
-            self._server.write(self._resource, name, marked)
+            self._write(name, definition, marked)
             return
         served = self._served.get(name)
         if served is not None:
@@ -286,7 +290,7 @@ class Definitions:
         finalizers = tuple(each for each in meta.finalizers if each != CLEANUP)
         if finalizers:
             kept = replace(definition, metadata=replace(meta, finalizers=finalizers))
-            self._server.write(self._resource, name, with_condition(kept, done, now))
+            self._write(name, definition, with_condition(kept, done, now))
         else:
             self._server.remove(self._resource, name)
 

@@ -81,10 +81,26 @@ def service(obj: v1.Service) -> v1.Service:
         spec = unset(spec, internalTrafficPolicy="Cluster")
     if spec.type == "LoadBalancer":
         spec = unset(spec, allocateLoadBalancerNodePorts=True)
-    if spec.clusterIP and not spec.clusterIPs:
-        # Clients from before there were several know only the first.
-        spec = put(spec, clusterIPs=(spec.clusterIP,))
-    return put(obj, spec=spec)
+    return service_status(put(obj, spec=spec))
+
+
+def service_status(obj: v1.Service) -> v1.Service:
+    """What is filled in also where only the status is written."""
+    balancer = obj.status.loadBalancer
+    if not balancer.ingress:
+        return obj
+    points = each(balancer.ingress, lambda point: unset(point, ipMode="VIP") if point.ip else point)
+    return put(obj, status=put(obj.status, loadBalancer=put(balancer, ingress=points)))
+
+
+def pod_status(obj: v1.Pod) -> v1.Pod:
+    """The address of a pod and the list of its addresses say the same; the first one decides."""
+    status = obj.status
+    if status.podIP and (not status.podIPs or status.podIPs[0].ip != status.podIP):
+        status = put(status, podIPs=(v1.PodIP(ip=status.podIP),))
+    elif status.podIPs and not status.podIP:
+        status = put(status, podIP=status.podIPs[0].ip)
+    return put(obj, status=status)
 
 
 def _service_port(port: v1.ServicePort) -> v1.ServicePort:

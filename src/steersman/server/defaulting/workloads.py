@@ -36,7 +36,14 @@ def replication_controller(obj: v1.ReplicationController) -> v1.ReplicationContr
     return put(obj, spec=spec)
 
 
+TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
+"""An annotation that stands for a field there once was, and so is always there."""
+
+
 def daemon_set(obj: apps_v1.DaemonSet) -> apps_v1.DaemonSet:
+    notes = obj.metadata.annotations
+    if TEMPLATE_GENERATION not in notes:
+        obj = put(obj, metadata=put(obj.metadata, annotations={**notes, TEMPLATE_GENERATION: "0"}))
     spec = unset(obj.spec, revisionHistoryLimit=10)
     strategy = zero(spec.updateStrategy, type="RollingUpdate")
     if strategy.type == "RollingUpdate":

@@ -100,6 +100,8 @@ def table(
     headers: bool = True,
 ) -> bytes:
     """Some objects as a table."""
+    if resource.hub is not None and resource.store is not None:
+        objects, resource = [resource.store(obj) for obj in objects], resource.hub
     if resource.type in FORMS:
         objects = [document(resource.api_version, resource.kind, obj) for obj in objects]
     made = tables.lay_out(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from base64 import b64decode
 from functools import lru_cache
 
@@ -164,7 +165,34 @@ def _update(
             found.forbidden("status.certificate", "updates may not set certificate content")
         elif old.status.certificate:
             found.forbidden("status.certificate", "updates may not modify existing certificate content")
+        elif why := _uncertified(new.status.certificate):
+            found.invalid("status.certificate", "<certificate data>", why)
     meta.check_update(found, new.metadata, old.metadata)
+
+
+_BLOCK = re.compile(rb"-----BEGIN ([^\n]*?)-----\n(.*?)-----END \1-----", re.DOTALL)
+
+
+def _uncertified(text: str | None) -> str:
+    """Why something is no chain of certificates."""
+    from cryptography import x509
+
+    try:
+        pem = b64decode(text or "", validate=True)
+    except ValueError:
+        pem = b""
+    blocks = list(_BLOCK.finditer(pem))
+    for block in blocks:
+        if block[1] != b"CERTIFICATE":
+            return f'only CERTIFICATE PEM blocks are allowed, found "{block[1].decode("utf-8", "replace")}"'
+        if b":" in block[2]:
+            return "no PEM block headers are permitted"
+        try:
+            x509.load_pem_x509_certificate(block[0])
+        except ValueError as error:
+            # differs: the real server says where in the encoding it got lost.
+            return str(error)
+    return "" if blocks else "must contain at least one CERTIFICATE PEM block"
 
 
 def _of(

@@ -59,14 +59,14 @@ def _allocation(found: Found, service: v1.Service, old: v1.Service | None) -> No
     known = [] if old is None else [port.nodePort for port in old.spec.ports]
     if service.spec.type not in ("NodePort", "LoadBalancer"):
         return
-    taken: set[tuple[str, int]] = set()
+    taken: dict[tuple[str, int], int] = {}
     for i, port in enumerate(service.spec.ports):
         number = port.nodePort
-        if number and (port.protocol, number) in taken:
+        # The same port twice gets the same port on the nodes twice, and is refused for that.
+        if number and taken.setdefault((port.protocol, number), port.port) != port.port:
             at = f"spec.ports[{i}].nodePort"
             found.invalid(at, number, "provided port is already allocated")
             return
-        taken.add((port.protocol, number))
         if number and number not in NODE_PORTS and number not in known:
             found.invalid(
                 f"spec.ports[{i}].nodePort",

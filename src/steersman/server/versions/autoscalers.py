@@ -40,7 +40,7 @@ def older(scaler: v2.HorizontalPodAutoscaler) -> v1.HorizontalPodAutoscaler:
         (_METRICS, others),
         (_CURRENT, current),
         (_BEHAVIOR, None if spec.behavior is None else _capital(_whole(plain(spec.behavior)))),
-        (_CONDITIONS, plain(status.conditions) if status.conditions else None),
+        (_CONDITIONS, [_ordered(each, _CONDITION) for each in plain(status.conditions)]),
     ):
         if found:
             notes[name] = msgspec.json.encode(found).decode()
@@ -301,9 +301,22 @@ _RULES = ("stabilizationWindowSeconds", "selectPolicy", "policies", "tolerance")
 def _whole(behavior: Document) -> Document:
     """The behaviour with all its fields, those that say nothing as null."""
     return {
-        name: None if rules is None else {field: rules.get(field) for field in _RULES}
+        name: None if rules is None else {field: _rule(field, rules.get(field)) for field in _RULES}
         for name, rules in ((name, behavior.get(name)) for name in ("scaleUp", "scaleDown"))
     }
+
+
+def _rule(field: str, value: Any) -> Any:
+    return [_ordered(each, _POLICY) for each in value] if field == "policies" and value else value
+
+
+_POLICY = ("type", "value", "periodSeconds")
+_CONDITION = ("type", "status", "lastTransitionTime", "reason", "message")
+
+
+def _ordered(document: Document, names: tuple[str, ...]) -> Document:
+    """A document with its fields in upstream's order: annotations are compared as text."""
+    return {name: document[name] for name in names if name in document}
 
 
 def _capital(value: Any) -> Any:
