@@ -132,6 +132,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubectl]:
         log = child.log()
         assert child.code is None, log
         assert "Traceback" not in log, log
+        assert " is forbidden: " not in log, f"a loop lacks a right:\n{log}"
     finally:
         child.kill()
         child.wait(PATIENCE)

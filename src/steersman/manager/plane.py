@@ -34,8 +34,8 @@ from steersman.sim.kubelet import Kubelets
 from steersman.sim.kubelet import Settings as Pace
 from steersman.sim.scheduler import Scheduler
 
-WITHOUT = ("TaintNodesByCondition",)
-"""A new node would be tainted until the node lifecycle controller takes that away, which is not there yet."""
+UNTAINTS = "node-lifecycle-controller"
+"""Who takes away the taint of a new node once that is ready; where it does not run nodes are not tainted."""
 START_DELAY = 1.0
 """Seconds until a simulated container has started."""
 MANAGER = "kube-controller-manager"
@@ -90,7 +90,9 @@ async def plane(options: Options, clock: Clock) -> AsyncIterator[Running]:
     async with AsyncExitStack() as stack:
         crew = Crew()
         server, boot, durable = _server(options, clock, stack, crew)
-        authorizer = equip(server, authority=boot.authority.pair.cert, without=WITHOUT)
+        loops = controllers(server) if options.controllers else ()
+        without = () if any(each.name == UNTAINTS for each in loops) else ("TaintNodesByCondition",)
+        authorizer = equip(server, authority=boot.authority.pair.cert, without=without)
         if options.nodes:
             server.extend(metrics.install)
             _entitle(server)
@@ -111,7 +113,6 @@ async def plane(options: Options, clock: Clock) -> AsyncIterator[Running]:
             raise UsageError(f"cannot write {path}: {error.strerror}; pass another --kubeconfig") from None
         stack.push_async_callback(crew.leave)
         ready = asyncio.Event()
-        loops = controllers(server) if options.controllers else ()
         if loops:
             crew.take(_fleet(loops, server, boot, authorizer, clock).run(ready.set), "the controllers")
         else:
