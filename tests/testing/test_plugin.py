@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+from steersman.testing import Cluster
+
 pytest_plugins = "pytester"
 
 LONER = ("-p", "no:asyncio", "-p", "no:cacheprovider")
@@ -20,6 +22,13 @@ AUTO = (
     "-p",
     "no:cacheprovider",
 )
+
+
+@pytest.fixture(autouse=True, scope="module")
+def loaded() -> None:
+    """What a run inside of this one loads is forgotten after it, and must not be loaded twice."""
+    with Cluster() as cluster:
+        cluster.serve()
 
 
 def test_a_test_needs_nothing_but_to_ask_for_a_cluster(pytester: pytest.Pytester) -> None:
