@@ -210,6 +210,30 @@ def test_a_random_seed_is_told_so_that_it_can_be_had_again(pytester: pytest.Pyte
     again.stdout.fnmatch_lines([f"seed {seed} *"])
 
 
+def test_all_processes_of_a_run_draw_the_same_seed(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile("def test_it(cluster): assert cluster.seed != 0")
+    options = ("--steersman-seed=random", "--steersman-seeds=2", "-n2")
+    pytester.runpytest_subprocess(*LONER, *options).assert_outcomes(passed=2)
+
+
+def test_what_a_fixture_fails_with_is_told_as_well(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.fixture
+        def operator(cluster):
+            cluster.get("Deployment", "operator")
+
+        def test_it(cluster, operator):
+            pass
+        """
+    )
+    result = pytester.runpytest(*LONER)
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["seed 0 (again: --steersman-seed=0)*"])
+
+
 def test_a_seed_that_is_no_number_is_refused(pytester: pytest.Pytester) -> None:
     result = pytester.runpytest(*LONER, "--steersman-seed=abc")
     assert result.ret == pytest.ExitCode.USAGE_ERROR

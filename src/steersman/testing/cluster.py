@@ -319,11 +319,12 @@ class Cluster(Objects):
         if self._serving is not None:
             return self._place.run(request)
         try:
-            while True:
-                request.send(None)
+            while request.send(None) is None:
+                pass
         except StopIteration as done:
             answer: T = done.value
             return answer
+        raise RuntimeError("a request to the server in this process waits for something")
 
     # -- the end ------------------------------------------------------------------------------
 

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 SEED = "steersman_seed"
 """The fixture that everything with a cluster depends on: how tests with one are told from others."""
 CLUSTER: pytest.StashKey[Cluster] = pytest.StashKey()
+CHOSEN: pytest.StashKey[int] = pytest.StashKey()
+"""The seed that the command line asks for."""
 MARKER = (
     "cluster(seed=0, nodes=3, controllers=..., faults=(), shuffle=False, serve=False, speed=1.0, ...): what the "
     "fixture `cluster` is made of; the arguments are those of steersman.testing.Cluster. With serve=True it is "
@@ -43,7 +45,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--steersman-seed",
         metavar="N",
-        help="the seed of clusters whose test names none: a number, or 'random' (default: 0)",
+        help="the seed of all clusters: a number, or 'random' (default: what the test says, or 0)",
     )
     group.addoption(
         "--steersman-seeds",
@@ -63,9 +65,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", MARKER)
-    given = config.getoption("--steersman-seed")
-    if given not in (None, "random") and not given.lstrip("-").isdigit():
-        raise pytest.UsageError(f"--steersman-seed must be a number or 'random', not {given!r}")
+    given: str | None = config.getoption("--steersman-seed")
+    if given == "random":
+        # All processes of a run must make the same tests of it.
+        drawn = random.SystemRandom().randrange(1 << 32)
+        config.stash[CHOSEN] = getattr(config, "workerinput", {}).get(SEED, drawn)
+    elif given is not None:
+        try:
+            config.stash[CHOSEN] = int(given)
+        except ValueError:
+            raise pytest.UsageError(f"--steersman-seed must be a number or 'random', not {given!r}") from None
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell a process of pytest-xdist the seed that was drawn."""
+    chosen = node.config.stash.get(CHOSEN, None)
+    if chosen is not None:
+        node.workerinput[SEED] = chosen
 
 
 # -- seeds ------------------------------------------------------------------------------------
@@ -82,13 +99,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def _seed(config: pytest.Config, marker: pytest.Mark | None) -> int:
     """What the command line says, else what the test says."""
-    given: str | None = config.getoption("--steersman-seed")
-    if given == "random":
-        return random.SystemRandom().randrange(1 << 32)
-    if given is not None:
-        return int(given)
     said: int = marker.kwargs.get("seed", 0) if marker is not None else 0
-    return said
+    return config.stash.get(CHOSEN, said)
 
 
 @pytest.fixture
@@ -166,7 +178,7 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
     made = item.stash.get(CLUSTER, None)
-    if made is not None and report.when == "call" and report.failed:
+    if made is not None and report.when != "teardown" and report.failed:
         report.sections.append(("steersman", _told(made, item.config.getoption("--steersman-history"))))
     return report
 
