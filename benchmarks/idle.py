@@ -1,7 +1,7 @@
 """A plane with nothing to do: how long do days take in which nothing happens?
 
-    python benchmarks/idle.py --days 30 --nodes 3 --deployments 100
-    python benchmarks/idle.py --days 3 --profile 25
+python benchmarks/idle.py --days 30 --nodes 3 --deployments 100
+python benchmarks/idle.py --days 3 --profile 25
 """
 
 from __future__ import annotations

@@ -116,7 +116,7 @@ class Fleet:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self.informers.run(), name="informers")
                 for recorder in self._recorders:
-                    group.create_task(recorder.run(), name="events")
+                    recorder.open()
                 await self.informers.wait_synced()
                 synced()
                 if any(host.controller.roams is not None for host in self.hosts):
@@ -124,4 +124,4 @@ class Fleet:
                 for host in self.hosts:
                     group.create_task(self._work(host), name=host.controller.name)
         finally:
-            await asyncio.gather(*(recorder.close(CLOSING) for recorder in self._recorders))
+            await asyncio.gather(*(each.close(CLOSING) for each in self._recorders if each.busy))

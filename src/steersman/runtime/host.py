@@ -19,6 +19,7 @@ from steersman.api.scheme import Key
 from steersman.intent.controller import Caches, Change, Controller, Watch
 from steersman.intent.verdict import Nonsense, Rest, Verdict, Wake
 from steersman.runtime.clock import Clock
+from steersman.runtime.crew import Crew
 from steersman.runtime.freshness import Ledger
 from steersman.runtime.informer import Informers
 from steersman.runtime.metrics import Metrics
@@ -112,9 +113,12 @@ class Host(Generic[S]):
             async with asyncio.TaskGroup() as group:
                 if self.controller.resync > 0.0:
                     group.create_task(self._look_again(), name=f"{self.controller.name} again")
-                for number in range(workers):
-                    group.create_task(self._work(), name=f"{self.controller.name}#{number}")
+                crew = Crew(group, self._work, workers, self.controller.name)
+                self.queue.hungry = crew.call
+                crew.call(len(self.queue))
+                await asyncio.get_running_loop().create_future()  # until cancelled
         finally:
+            self.queue.hungry = None
             for silence in self._silences.values():
                 silence.cancel()
 

@@ -12,6 +12,7 @@ import logging
 import math
 from collections.abc import Callable
 from contextlib import suppress
+from contextvars import Context, copy_context
 from typing import Any, Literal
 
 from steersman.api.errors import (
@@ -110,7 +111,9 @@ class Recorder:
         """Whether there may be series."""
         self._closing = asyncio.Event()
         self._closed = asyncio.Event()
-        self._working = False
+        self._workers: list[asyncio.Task[None]] = []
+        self._context: Context | None = None
+        """That of whoever opened this; None where it is not open."""
         self._overflowing = False
 
     # -- taking -------------------------------------------------------------------------------
@@ -180,16 +183,28 @@ class Recorder:
             return
         entry.timer = None
         self._queue.put_nowait(entry)
+        self._start()
 
     # -- sending ------------------------------------------------------------------------------
 
     async def run(self) -> None:
         """Send events until cancelled or closed. What was emitted before is not lost."""
-        workers = self._start()
+        self.open()
         try:
             await self._closed.wait()
         finally:
-            await self._stop(workers)
+            await self._stop()
+
+    def open(self) -> None:
+        """Send events from now on, until closed. What was emitted before is not lost."""
+        self._context = copy_context()
+        if not self._queue.empty():
+            self._start()
+
+    @property
+    def busy(self) -> bool:
+        """Whether there is anything to be closed."""
+        return bool(self._workers or self._pending)
 
     async def close(self, timeout: float = 5.0) -> None:
         """Send what is pending, trying each event once, for so many seconds at most; then stop.
@@ -204,7 +219,8 @@ class Recorder:
             if entry.timer is not None:
                 entry.timer.cancel()
                 self._ready(entry)
-        workers = [] if self._working else self._start()
+        if self._context is None:
+            self.open()
         try:
             async with asyncio.timeout(timeout):
                 await self._queue.join()
@@ -213,25 +229,26 @@ class Recorder:
             log.error("Unable to write %d events (recorder is shut down)", len(self._pending))
         finally:
             self._closed.set()
-            await self._stop(workers)
+            await self._stop()
 
-    def _start(self) -> list[asyncio.Task[None]]:
-        self._working = True
-        workers = [
-            asyncio.create_task(self._work(), name=f"events of {self._component}#{number}")
-            for number in range(self._parallel)
-        ]
+    def _start(self) -> None:
+        """Have workers: from the first event on, since most have nothing to say most of the time."""
+        if self._workers or self._context is None:
+            return
+        # Whoever emits the first event, the workers are not theirs.
+        loop, context = asyncio.get_running_loop(), self._context
+        names = [f"events of {self._component}#{number}" for number in range(self._parallel)]
+        self._workers = [loop.create_task(self._work(), name=name, context=context.copy()) for name in names]
         if isinstance(self._correlator, SeriesCorrelator):
-            sweep = self._sweep(self._correlator)
-            workers.append(asyncio.create_task(sweep, name=f"event series of {self._component}"))
-        return workers
+            sweep, name = self._sweep(self._correlator), f"event series of {self._component}"
+            self._workers.append(loop.create_task(sweep, name=name, context=context.copy()))
 
-    async def _stop(self, workers: list[asyncio.Task[None]]) -> None:
+    async def _stop(self) -> None:
+        self._context = None
+        workers, self._workers = self._workers, []
         for worker in workers:
             worker.cancel()
         await asyncio.gather(*workers, return_exceptions=True)
-        if workers:
-            self._working = False
 
     async def _sweep(self, correlator: SeriesCorrelator) -> None:
         begin = self._clock.monotonic()

@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from contextvars import copy_context
 from typing import Generic, NamedTuple, TypeVar
 
@@ -101,6 +101,8 @@ class WorkQueue(Generic[K]):
         self._timer: asyncio.TimerHandle | None = None
         self._context = copy_context()
         """The timer is the queue's, not that of whoever happened to put off the key that is due first."""
+        self.hungry: Callable[[], None] | None = None
+        """Called when a key is added and no worker waits for one: for whoever hires them as they are needed."""
         self._getters: deque[asyncio.Future[None]] = deque()
         self._drained: list[asyncio.Future[None]] = []
         self._closing = False
@@ -216,6 +218,8 @@ class WorkQueue(Generic[K]):
             if not waiter.done():
                 waiter.set_result(None)
                 return
+        if self.hungry is not None:
+            self.hungry()
 
     def _note_start(self, key: K, now: float) -> None:
         """Remember the start of a round for as long as it may hold back the next."""

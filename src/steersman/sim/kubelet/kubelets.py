@@ -21,6 +21,7 @@ from steersman.api.scheme import Key, Kind
 from steersman.client.api import Api
 from steersman.intent.controller import Change
 from steersman.runtime.clock import Clock
+from steersman.runtime.crew import Crew
 from steersman.runtime.informer import Informer
 from steersman.sim.kubelet.fleet import Heartbeats, Machine
 from steersman.sim.kubelet.life import Run, advance, asked, begin, due, lost
@@ -96,6 +97,7 @@ class Kubelets:
         self._heap: list[tuple[float, int, Key]] = []
         self._set = 0
         self._timer: asyncio.TimerHandle | None = None
+        self._crew: Crew | None = None
         self._ip = 0
         self._start = (0.0, clock.now())
         self._wall_memo = (-1.0, clock.now())
@@ -151,8 +153,8 @@ class Kubelets:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._nodes.run(), name="kubelets: nodes")
                 group.create_task(self._pods.run(), name="kubelets: pods")
-                for i in range(self._parallel):
-                    group.create_task(self._work(), name=f"kubelets-{i}")
+                self._crew = Crew(group, self._work, self._parallel, "kubelets")
+                self._crew.call(self._queue.qsize())
                 if self._settings.lease_interval > 0.0:
                     with background():
                         self._heartbeats.start(group)
@@ -225,6 +227,8 @@ class Kubelets:
             self._queued[key] = None
             if key not in self._busy:
                 self._queue.put_nowait(key)
+                if self._crew is not None:
+                    self._crew.call()
 
     def _later(self, key: Key, at: float) -> None:
         self._set += 1

@@ -12,6 +12,7 @@ from steersman.api.scheme import Key, Kind
 from steersman.client.api import Api
 from steersman.intent.controller import Change
 from steersman.runtime.clock import Clock
+from steersman.runtime.crew import Crew
 from steersman.runtime.informer import Informer
 from steersman.runtime.recorder import Recorder
 from steersman.sim.scheduler.hosts import Hosts, Tenant, tenant
@@ -59,6 +60,7 @@ class Scheduler:
         self._todo: asyncio.Queue[tuple[Waiting, Placed | Unplaced]] = asyncio.Queue()
         self._awake = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
+        self._crew: Crew
 
     async def run(self) -> None:
         """Run until cancelled."""
@@ -68,9 +70,8 @@ class Scheduler:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._nodes.run(), name="scheduler: nodes")
                 group.create_task(self._pods.run(), name="scheduler: pods")
-                group.create_task(self._recorder.run(), name="scheduler: events")
-                for i in range(self._parallel):
-                    group.create_task(self._work(), name=f"scheduler-{i}")
+                self._recorder.open()
+                self._crew = Crew(group, self._work, self._parallel, "scheduler")
                 await self._nodes.wait_synced()
                 await self._pods.wait_synced()
                 await self._schedule()
@@ -163,6 +164,7 @@ class Scheduler:
         else:
             self._queue.park(waiting, self._clock.monotonic())
         self._todo.put_nowait((waiting, decision))
+        self._crew.call()
 
     # -- telling ------------------------------------------------------------------------------
 
