@@ -134,7 +134,7 @@ class Roaming:
             log.warning("the server says that it serves nothing: taken for a mistake")
             self._failed()
             return
-        if found is not self._seen:
+        if found != self._seen:
             self._follow(found)
         self._looked.set()
 

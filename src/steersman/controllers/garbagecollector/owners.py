@@ -36,6 +36,8 @@ async def judge(seen: Seen) -> Judged:
     unseen = False
     for owner in seen.owners:
         standing = owner.standing
+        if owner.elsewhere:
+            await _report(seen, owner.reference)
         if standing is Standing.UNSEEN:
             standing = await _ask(seen, owner)
             unseen = unseen or standing is not Standing.ABSENT
@@ -48,6 +50,18 @@ async def judge(seen: Seen) -> Judged:
     )
 
 
+async def _report(seen: Seen, reference: OwnerReference) -> None:
+    """Say that an object cannot be owned by one in another namespace."""
+    item = seen.item
+    await Emit(
+        item.obj,
+        "Warning",
+        "OwnerRefInvalidNamespace",
+        f'ownerRef {coordinates(reference, item.namespace)} does not exist in namespace "{item.namespace}"',
+        kind=item.kind,
+    )
+
+
 async def _ask(seen: Seen, owner: Owner) -> Standing:
     """Look for an owner at the server, where its reference says that it is."""
     reference, resource, item = owner.reference, owner.resource, seen.item
@@ -55,15 +69,6 @@ async def _ask(seen: Seen, owner: Owner) -> Standing:
         raise _unserved(reference)
     if resource.namespaced and not item.namespace:
         raise Impossible("cluster-scoped objects cannot refer to namespaced owners")
-    if owner.elsewhere:
-        await Emit(
-            item.obj,
-            "Warning",
-            "OwnerRefInvalidNamespace",
-            f"ownerRef {coordinates(reference, item.namespace)} does not exist in namespace "
-            f'"{item.namespace}"',
-            kind=item.kind,
-        )
     namespace = item.namespace if resource.namespaced else ""
     try:
         found = await Read(resource.partial, namespace, reference.name)

@@ -91,16 +91,13 @@ def _one(items: Iterator[Item]) -> tuple[Item, ...]:
 def _owner(everything: Everything, absent: Absent, item: Item, reference: OwnerReference) -> Owner:
     namespace = item.namespace
     resource = everything.discovered.find(reference.apiVersion, reference.kind)
-    if coordinates(reference, "") in absent or coordinates(reference, namespace) in absent:
-        return Owner(reference, Standing.ABSENT, resource)
-    if resource is None:
-        return Owner(reference, Standing.UNSEEN)
-    found = owner_at(everything, namespace, reference, resource)
+    found = owner_at(everything, namespace, reference, resource) if resource is not None else None
     if found is not None:
         return Owner(reference, Standing.WAITING if waits(found.obj) else Standing.SOLID, resource)
+    known = coordinates(reference, "") in absent or coordinates(reference, namespace) in absent
     other = everything.of(reference.uid)
     elsewhere = other is not None and other.namespace not in ("", namespace)
-    return Owner(reference, Standing.UNSEEN, resource, elsewhere)
+    return Owner(reference, Standing.ABSENT if known else Standing.UNSEEN, resource, elsewhere)
 
 
 # -- whom a change concerns -----------------------------------------------------------------------
