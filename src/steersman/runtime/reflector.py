@@ -229,17 +229,19 @@ class Reflector(Generic[O]):
         )
         events = 0
         try:
-            async with _closing(stream), asyncio.timeout_at(started + PATIENCE if initial else end) as limit:
+            patience = started + PATIENCE if initial and end is not None else end
+            async with _closing(stream), asyncio.timeout_at(patience) as limit:
                 async for event in stream:
                     if not initial:
                         self._take(event)
                     elif self._gather(event):
                         initial = False
-                        limit.reschedule(end)
+                        if end is not None:
+                            limit.reschedule(end)
                     events += 1
                     if events % BREATH == 0:
                         await asyncio.sleep(0)
-                        if initial:
+                        if initial and end is not None:
                             limit.reschedule(loop.time() + PATIENCE)
         except TimeoutError:
             if not limit.expired():
