@@ -12,6 +12,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cache
 from operator import is_
 from typing import Any, NamedTuple, TypeAlias
 
@@ -41,8 +42,9 @@ FORMS: dict[type, Form] = {}
 # The shared empty map is no dict, and what stands for managedFields is no tuple.
 _encoder = msgspec.json.Encoder(enc_hook=unusual)
 _decoders: dict[type, msgspec.json.Decoder[Any]] = {}
-_turns: dict[type, tuple[tuple[str, Turn, Any], ...]] = {}
-_views: dict[tuple[type, type], tuple[_Part, ...]] = {}
+_settlers: dict[type, Turn] = {}
+_builders: dict[type, dict[type, Turn]] = {}
+"""By the type to be made, and by that of the view."""
 
 
 def adopt(type_: type[Any], body: object) -> Any:
@@ -125,50 +127,73 @@ def _settled(obj: Any) -> Any:
     Controllers put parts of views into full structs they were given (a condition into a status).
     Itself where there is nothing to change.
     """
-    changes = {}
-    for name, turn, default in _turned(type(obj)):
-        value = getattr(obj, name)
-        if value is not default and value is not None:
-            turned = turn(value)
-            if turned is not value:
-                changes[name] = turned
-    return msgspec.structs.replace(obj, **changes) if changes else obj
+    type_ = type(obj)
+    settle = _settlers.get(type_)
+    if settle is None:
+        settle = _settlers[type_] = _settler(type_)
+    return settle(obj)
 
 
 def _built(type_: type[Any], body: msgspec.Struct) -> Any:
     """A full struct from a view: from the fields both have."""
-    values = {}
-    for name, turn, default in _shared(type_, type(body)):
-        value = getattr(body, name)
-        if value is not default and value is not None:
-            values[name] = value if turn is None else turn(value)
-    return type_(**values)
+    known = _builders.setdefault(type_, {})
+    view = type(body)
+    build = known.get(view)
+    if build is None:
+        build = known[view] = _builder(type_, view)
+    return build(body)
 
 
-def _turned(type_: type) -> tuple[tuple[str, Turn, Any], ...]:
-    """The fields of a struct that may need a turn: structs, maps and times.
+# What goes through every field of every object written is compiled for its type: a loop over the fields takes
+# three times as long.
+
+
+def _settler(type_: type[Struct]) -> Turn:
+    """Looks at the fields of a struct that may need a turn: structs, maps and times.
 
     Pod specs are never looked into: whoever passes one on got it from here.
     """
-    known = _turns.get(type_)
-    if known is None:
-        parts = () if type_ is PodSpec else _parts(type_)
-        known = tuple(
-            (part.name, part.turn, part.default)
-            for part in parts
-            if part.turn is not None and part.turn is not tuple
-        )
-        _turns[type_] = known
-    return known
+    parts = () if type_ is PodSpec else _parts(type_)
+    turned = [part for part in parts if part.turn is not None and part.turn is not tuple]
+    lines = ["changes = None"]
+    for number, part in enumerate(turned):
+        lines += [
+            f"value = obj.{part.name}",
+            f"if {_there(number, part)}:",
+            f"    turned = turn{number}(value)",
+            "    if turned is not value:",
+            "        if changes is None: changes = {}",
+            f"        changes[{part.name!r}] = turned",
+        ]
+    lines.append("return obj if changes is None else replace(obj, **changes)")
+    return _compiled("obj", lines, turned, {"replace": msgspec.structs.replace})
 
 
-def _shared(type_: type[Struct], view: type) -> tuple[_Part, ...]:
-    """The fields a struct has in common with a view of it."""
-    known = _views.get((type_, view))
-    if known is None:
-        known = tuple(part for part in _parts(type_) if hasattr(view, part.name))
-        _views[type_, view] = known
-    return known
+def _builder(type_: type[Struct], view: type) -> Turn:
+    """Makes a struct from the fields it has in common with a view of it."""
+    shared = [part for part in _parts(type_) if hasattr(view, part.name)]
+    lines = ["values = {}"]
+    for number, part in enumerate(shared):
+        value = "value" if part.turn is None else f"turn{number}(value)"
+        lines += [
+            f"value = body.{part.name}",
+            f"if {_there(number, part)}: values[{part.name!r}] = {value}",
+        ]
+    lines.append("return type_(**values)")
+    return _compiled("body", lines, shared, {"type_": type_})
+
+
+def _there(number: int, part: _Part) -> str:
+    """Whether a value says anything."""
+    return "value is not None" + (f" and value is not default{number}" if part.default is not _NONE else "")
+
+
+def _compiled(argument: str, lines: Sequence[str], parts: Sequence[_Part], names: dict[str, Any]) -> Turn:
+    for number, part in enumerate(parts):
+        names |= {f"turn{number}": part.turn, f"default{number}": part.default}
+    exec("\n    ".join((f"def compiled({argument}):", *lines)), names)
+    made: Turn = names["compiled"]
+    return made
 
 
 def _parts(type_: type[Struct]) -> tuple[_Part, ...]:
@@ -188,13 +213,19 @@ def _turn(owner: type, field: Field) -> Turn | None:
     struct = field.struct
     if struct is None:
         if field.type is datetime:
-            return _instant if _is_micro(owner, field) else _whole_seconds
+            return _instant if is_micro(owner, field.attribute) else _whole_seconds
         if field.shape == "map":
             return _map
         return tuple if field.shape == "list" else None
 
+    builders = _builders.setdefault(struct, {})
+
     def one(value: Any) -> Any:
-        return _settled(value) if type(value) is struct else adopt(struct, value)
+        kind = type(value)
+        if kind is struct:
+            return _settled(value)
+        build = builders.get(kind)
+        return adopt(struct, value) if build is None else build(value)
 
     if field.shape == "object":
         return one
@@ -235,10 +266,28 @@ def _whole_seconds(value: Any) -> datetime | None:
     return instant.replace(microsecond=0) if instant is not None and instant.microsecond else instant
 
 
-def _is_micro(owner: type, field: Field) -> bool:
+@cache
+def is_micro(owner: type, attribute: str) -> bool:
     """Whether a field keeps microseconds. Both sorts are datetimes, so only the declaration tells."""
     for cls in owner.__mro__:
-        note = inspect.get_annotations(cls).get(field.attribute)
+        note = inspect.get_annotations(cls).get(attribute)
         if note is not None:
             return "MicroTime" in str(note)
     return False
+
+
+@cache
+def moments(type_: type[Struct]) -> tuple[tuple[str, ...], ...]:
+    """Where in a struct there are times with microseconds: ``("spec", "renewTime")``."""
+    return tuple(_moments(type_, ()))
+
+
+def _moments(type_: type[Struct], within: tuple[type, ...]) -> list[tuple[str, ...]]:
+    found: list[tuple[str, ...]] = []
+    for field in fields_of(type_).values():
+        if field.type is datetime and is_micro(type_, field.attribute):
+            found.append((field.attribute,))
+        elif field.struct is not None and field.shape == "object" and field.struct not in within:
+            below = _moments(field.struct, (*within, type_))
+            found += [(field.attribute, *path) for path in below]
+    return found

@@ -16,6 +16,7 @@ from typing import Any, get_args
 
 from steersman.api.generated.merge import Field, fields_of
 from steersman.api.kinds import Struct
+from steersman.server.convert import is_micro
 
 _LONG = frozenset(
     {
@@ -120,6 +121,8 @@ def _one(owner: type[Struct], type_: Any, value: Any, path: tuple[str, ...]) -> 
     elif arms == {datetime}:
         if sort != "string":
             yield _misfit(owner, path, value, "string")
+        elif value and is_micro(owner, path[-1]):
+            yield from _bad_moment(value)
         elif value and not _TIME.fullmatch(value):
             yield _bad_time(value)
 
@@ -186,6 +189,20 @@ def _base64(text: str) -> Iterator[str]:
     except (Base64Error, ValueError):
         at = next((index for index, letter in enumerate(text) if not re.match(r"[A-Za-z0-9+/=]", letter)), 0)
         yield f"illegal base64 data at input byte {at}"
+
+
+def _bad_moment(text: str) -> Iterator[str]:
+    """Times with microseconds have six digits of them, neither more nor less."""
+    found = _TIME.fullmatch(text)
+    if found is not None and len(found[12] or "") == 7:
+        return
+    told = _bad_time(text)
+    if found is not None:
+        rest = text[found.start(12) if found[12] else found.start(13) :]
+        told = f'parsing time "{text}" as "": cannot parse "{rest}" as ".000000"'
+    yield told.replace('as "2006-01-02T15:04:05Z07:00"', 'as ""', 1).replace(
+        'as ""', 'as "2006-01-02T15:04:05.000000Z07:00"', 1
+    )
 
 
 def _bad_time(text: str) -> str:

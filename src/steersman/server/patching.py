@@ -14,7 +14,7 @@ from steersman.api.kinds import Struct
 from steersman.api.patch import PatchError, TooManyOperations, json, merge, schema_of, strategic
 from steersman.api.patch.values import printed
 from steersman.server import problems, strict
-from steersman.server.convert import FORMS, adopt, document, plain
+from steersman.server.convert import FORMS, adopt, document, moments, plain
 from steersman.server.mistyped import mistake
 from steersman.server.resources import Resource
 
@@ -70,7 +70,7 @@ def applied(
 
 def patched(resource: Resource, old: Any, body: object, content_type: str) -> Any:
     """A stored object with a patch applied: a full struct that shares what the patch left alone."""
-    type_ = resource.type
+    type_: type[Struct] = resource.type
     if type_ in FORMS:
         return _patched_whole(resource, old, body, content_type)
     _meant(resource, old, body, content_type)
@@ -86,6 +86,8 @@ def patched(resource: Resource, old: Any, body: object, content_type: str) -> An
     except ValueError as error:
         whole = {**document(resource.api_version, resource.kind, old), **made}
         raise _unfit(type_, whole, body, content_type, str(error)) from None
+    if moments(type_) and (fault := mistake(type_, made)):
+        raise _shown({**document(resource.api_version, resource.kind, old), **made}, fault)
     attributes = [fields[name].attribute for name in touched]
     return replace(old, **{name: getattr(full, name) for name in attributes})
 

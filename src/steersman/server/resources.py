@@ -121,9 +121,9 @@ class Registry:
         """What is served beyond what was there from the beginning."""
         return tuple(resource for key, resource in self._resources.items() if key not in self._rows)
 
-    def built_in(self, group: str, plural: str) -> bool:
-        """Whether a resource is there from the beginning, in whichever version."""
-        return any(row[0] == group and row[2] == plural for row in self._rows)
+    def built_in(self, group: str, plural: str = "") -> bool:
+        """Whether a resource is there from the beginning, in whichever version, or anything in a group."""
+        return any(row[0] == group and plural in ("", row[2]) for row in self._rows)
 
     def fork(self) -> Registry:
         """The same resources, to add others to."""

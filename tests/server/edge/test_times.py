@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from steersman.api.generated.coordination_v1 import Lease, LeaseSpec
 from steersman.api.generated.core_v1 import Event, EventSeries, Pod
 from steersman.api.generated.meta_v1 import ObjectMeta
+from steersman.server.convert import moments
 from steersman.server.edge.encoding import items, whole
-from steersman.server.edge.times import exact, paths
+from steersman.server.edge.times import exact
 
 WHOLE = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -46,5 +47,5 @@ def test_what_has_no_such_time_is_left_as_it_is(obj: object) -> None:
 
 
 def test_the_places_are_found_in_the_types() -> None:
-    assert paths(Lease) == (("spec", "acquireTime"), ("spec", "renewTime"))
-    assert paths(Pod) == ()
+    assert moments(Lease) == (("spec", "acquireTime"), ("spec", "renewTime"))
+    assert moments(Pod) == ()

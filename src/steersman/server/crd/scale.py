@@ -50,7 +50,8 @@ def scaling(said: CustomResourceSubresourceScale) -> Scaling:
                 merge=resource.strategy.updated,
                 subresource="scale",
                 user=user,
-                manager=manager,
+                # Upstream loses track of who sets it.
+                owners=lambda old, new: old.metadata.managedFields,
             )
             found = scale_of(said, obj)
         return document("autoscaling/v1", "Scale", found)

@@ -66,10 +66,14 @@ def many(ctx: Context, resource: Resource, found: Listing) -> Answer:
     )
     choice = ctx.choice()
     if choice.target is None:
+        said: Any = metadata
+        if resource.type in FORMS and not found.continue_:
+            # Upstream keeps these as plain data, in which nothing goes without saying.
+            said = {"continue": "", "resourceVersion": metadata.resourceVersion}
         body = listed(
             resource.api_version,
             ctx.plant.catalogue.list_kind(resource),
-            metadata,
+            said,
             items(resource.api_version, resource.kind, objects),
         )
     elif choice.target.kind == "Table":
@@ -186,7 +190,12 @@ def refused(error: ApiError) -> Answer:
 
 def denied(error: ApiError) -> Answer:
     """What is said to who may not ask that."""
-    return Answer(dump(status(error, blank=True)), error.code, JSON, (("X-Content-Type-Options", "nosniff"),))
+    return Answer(
+        dump(status(error, blank=error.code == 403)),
+        error.code,
+        JSON,
+        (("X-Content-Type-Options", "nosniff"),),
+    )
 
 
 _UNROUTED = {

@@ -9,7 +9,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from typing import TypeVar
 
-from steersman.api.errors import ApiError, Forbidden, NotFound, ServerError
+from steersman.api.errors import ApiError, NotFound, ServerError
+from steersman.server import problems
 from steersman.server.auth.attributes import Attributes, forbidden
 from steersman.server.auth.authentication import Authenticator, Credentials
 from steersman.server.auth.impersonation import impersonate, wanted
@@ -144,7 +145,7 @@ class Edge:
             user, warnings = self._who(request)
             try:
                 user = self._may(request, asked, user)
-            except Forbidden as error:
+            except ApiError as error:
                 return self._respond(request, self._counted(asked, denied(error)), [])
             ctx = Context(self.plant, self.plant.server, request, asked, query, user, warnings)
             REQUESTER.set(user)
@@ -265,7 +266,8 @@ class Edge:
         try:
             resource = self.plant.server.registry.find(asked.group, asked.version, asked.plural)
         except NotFound:
-            return unrouted(404) if self.plant.catalogue.serves(asked.group) else documents.nothing()
+            known = self.plant.server.registry.built_in(asked.group)
+            return unrouted(404) if known else documents.nothing()
         verbs = served_verbs().get((asked.group, asked.version, asked.plural, asked.subresource))
         if resource.verbs is not None:
             verbs = () if asked.subresource else resource.verbs
@@ -275,6 +277,8 @@ class Edge:
         one = asked.verb not in _OF_MANY
         named = one and asked.name != ""
         misplaced = asked.scoped if not resource.namespaced else named and not asked.scoped
+        if not verbs and resource.type in FORMS:
+            raise problems.not_found(resource.group, resource.plural, asked.name)
         if not verbs or misplaced or (asked.rest and asked.subresource != "proxy"):
             return unrouted(404)
         homeless = resource.namespaced and not asked.scoped and asked.verb in _WRITES

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from msgspec.structs import replace
+
 from steersman.api.errors import NotFound, ServerError
 from steersman.api.generated.authentication_v1 import TokenRequest
 from steersman.api.generated.autoscaling_v1 import Scale
@@ -12,9 +14,11 @@ from steersman.api.generated.core_v1 import Binding
 from steersman.api.generated.meta_v1 import ListMeta
 from steersman.api.generated.policy_v1 import Eviction
 from steersman.server import parts, patching, problems, subresources, tables, verbs
-from steersman.server.apply.builtin import owning
+from steersman.server.apply.builtin import owning, reader
+from steersman.server.apply.lazy import Owning
 from steersman.server.apply.options import APPLY_YAML
 from steersman.server.apply.structs import shape_of
+from steersman.server.apply.updates import Terms
 from steersman.server.auth import access, identity
 from steersman.server.auth.rbac import Authorizer
 from steersman.server.convert import FORMS, adopt, document
@@ -208,7 +212,11 @@ def _token(ctx: Context, body: bytes) -> Answer:
     request = bodies.made(TokenRequest, "authentication.k8s.io", "v1", "TokenRequest", body, ctx.content_type)
     minted = mint.request(request, asked.namespace, asked.name, ctx.plant.objects, clock.now(), clock.random)
     ctx.warnings += minted.warnings
-    made = whole("authentication.k8s.io/v1", "TokenRequest", minted.answer)
+    asked_for = replace(
+        request, spec=replace(request.spec, expirationSeconds=minted.answer.spec.expirationSeconds)
+    )
+    answer = _owned(ctx, _TOKENS, asked_for, minted.answer)
+    made = whole("authentication.k8s.io/v1", "TokenRequest", answer)
     return finished(ctx, ctx.choice(meta=False), made, 201)
 
 
@@ -222,9 +230,35 @@ def create_only(ctx: Context, resource: Resource, body: bytes) -> Answer | None:
         return None
     if resource.id == "bindings":
         return _bind(ctx, ctx.server.registry.find("", "v1", "pods"), "", body)
-    made = handler(ctx, bodies.obj(resource, body, ctx.content_type))
+    asked = bodies.obj(resource, body, ctx.content_type)
+    made = handler(ctx, asked)
+    if resource.id in _TRACKED:
+        made = _owned(ctx, owning(resource), asked, made)
     answer = whole(resource.api_version, resource.kind, made)
     return finished(ctx, ctx.choice(meta=False), answer, 201)
+
+
+_TRACKED = frozenset(
+    {
+        "localsubjectaccessreviews.authorization.k8s.io",
+        "selfsubjectaccessreviews.authorization.k8s.io",
+        "subjectaccessreviews.authorization.k8s.io",
+        "tokenreviews.authentication.k8s.io",
+    }
+)
+"""What tells who owns it, though it is gone at once."""
+_TOKENS = Owning(
+    Terms("authentication.k8s.io/v1", "TokenRequest", shape_of(TokenRequest), "token"),
+    reader("authentication.k8s.io/v1", "TokenRequest"),
+    reader("authentication.k8s.io/v1", "TokenRequest")(TokenRequest()),
+    TokenRequest(),
+)
+
+
+def _owned(ctx: Context, follows: Owning, asked: Any, made: Any) -> Any:
+    manager = ctx.manager(first(ctx.query, "fieldManager"))
+    owners = follows.created(asked, manager, ctx.server.now())
+    return replace(made, metadata=replace(made.metadata, managedFields=owners))
 
 
 def _authorizer(ctx: Context) -> Authorizer:

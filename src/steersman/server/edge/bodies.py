@@ -10,11 +10,12 @@ import msgspec
 
 from steersman.api.errors import ApiError, TooLarge, UnsupportedMediaType
 from steersman.api.generated.core_v1 import Pod
+from steersman.api.kinds import Struct
 from steersman.server import problems, protobuf, strict
 from steersman.server.apply.builtin import owning
 from steersman.server.apply.shapes import Shape
 from steersman.server.apply.structs import shape_of
-from steersman.server.convert import FORMS, adopt
+from steersman.server.convert import FORMS, adopt, moments
 from steersman.server.edge.connection import Request
 from steersman.server.edge.memory import LONGEST, Memory, shared
 from steersman.server.loading import Unreadable, json_document, readable, yaml_document
@@ -137,8 +138,10 @@ def _read(
         return _read(type_, group, version, kind, readable(raw), form, shape)
     except ValueError as error:
         raise strict.unfit(kind, version, _mistake(type_, document) or str(error)) from None
-    # Numbers are read however large they are, and few are.
-    if _LARGE.search(raw) and (fault := _mistake(type_, document)):
+    # Numbers are read however large they are, and moments however they are written; few are there at all.
+    struct: type[Struct] = type_
+    exacting = type_ not in FORMS and moments(struct)
+    if (exacting or _LARGE.search(raw)) and (fault := _mistake(type_, document)):
         raise strict.unfit(kind, version, fault)
     if type_ is Pod and form == JSON:
         made = shared(made, raw)
@@ -175,7 +178,7 @@ def _meant(
     if type_ in FORMS and not (said and named):
         missing = "apiVersion" if named else "Kind"
         text = raw.decode("utf-8", "replace")
-        raise problems.bad_request(f"Object '{missing}' is missing in '{text}'")
+        raise strict.unrecognized(kind, raw, f"Object '{missing}' is missing in '{text}'")
     said, named = said or expected, named or kind
     if (said, named) == (expected, kind):
         return

@@ -6,11 +6,13 @@ from typing import Any
 
 from steersman.api.generated.apiextensions_v1 import CustomResourceDefinition
 from steersman.server.admission import Chain
+from steersman.server.convert import FORMS
 from steersman.server.core import Attributes, Operation
 from steersman.server.crd import warnings
 from steersman.server.crd.custom import Custom
 from steersman.server.edge.context import Context
 from steersman.server.resources import Resource
+from steersman.server.validation.remarks import remarks
 
 
 def remark(ctx: Context, operation: Operation, resource: Resource, obj: Any, old: Any) -> None:
@@ -21,6 +23,8 @@ def remark(ctx: Context, operation: Operation, resource: Resource, obj: Any, old
             operation, resource, asked.subresource, asked.namespace, asked.name, obj, old, ctx.user.name
         )
         ctx.warnings += admission.warnings(request)
+    if not asked.subresource:
+        ctx.warnings += remarks(resource.kind if resource.type not in FORMS else "", obj, old)
     if isinstance(obj, CustomResourceDefinition):
         ctx.warnings += warnings.warnings(obj, old)
     elif isinstance(obj, Custom) and obj.metadata.finalizers:
