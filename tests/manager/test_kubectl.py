@@ -291,6 +291,21 @@ def test_apply_prunes_what_is_no_longer_given(kubectl: Kubectl) -> None:
     assert said.splitlines() == ["configmap/a unchanged", "configmap/b pruned"]
 
 
+def test_a_list_of_objects_is_checked_and_applied(kubectl: Kubectl) -> None:
+    meta: dict[str, Any] = {"apiVersion": "v1", "kind": "ConfigMap"}
+    both = [{**meta, "metadata": {"name": name}} for name in ("a", "b")]
+    kubectl.put({"apiVersion": "v1", "kind": "List", "items": both})
+    listed = yaml.safe_load(kubectl("get", "cm", "a", "b", "-o", "yaml").out)
+    assert listed["kind"] == "List"
+    listed["items"][0]["data"] = {"x": "y"}
+    assert kubectl.put(listed).out.splitlines() == ["configmap/a configured", "configmap/b configured"]
+    assert kubectl.path("cm/a", ".data.x") == "y"
+    wrong = deployment()
+    wrong["spec"]["sellector"] = {}
+    said = kubectl.put({"apiVersion": "v1", "kind": "List", "items": [*both, wrong]}, code=1).err
+    assert 'unknown field "sellector" in io.k8s.api.apps.v1.DeploymentSpec' in said
+
+
 def test_diff_shows_what_apply_would_do_and_does_nothing(kubectl: Kubectl) -> None:
     kubectl.put(deployment())
     same = kubectl("diff", "-f", "-", stdin=yaml.safe_dump(deployment()))

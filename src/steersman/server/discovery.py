@@ -53,7 +53,11 @@ class Tagged(NamedTuple):
 
 def tagged(document: object) -> Tagged:
     """Encode a document and tag it."""
-    body = msgspec.json.encode(document)
+    return tagged_bytes(msgspec.json.encode(document))
+
+
+def tagged_bytes(body: bytes) -> Tagged:
+    """Tag a document that is encoded already."""
     return Tagged(body, f'"{sha512(body).hexdigest().upper()}"')
 
 

@@ -17,6 +17,7 @@ from steersman.server.edge.context import Context
 from steersman.server.edge.encoding import dump
 from steersman.server.edge.requests import first
 from steersman.server.negotiation import JSON, YAML
+from steersman.server.openapi import binary
 
 VERSION = "v1.36.4"
 """The Kubernetes we are."""
@@ -161,8 +162,11 @@ def _takes_json(ctx: Context) -> None:
 
 
 def _v2(ctx: Context) -> Answer:
+    openapi = ctx.plant.catalogue.openapi
+    if ctx.request.headers.get("Accept", "").startswith(binary.ACCEPTED):
+        return _tagged(ctx, openapi.v2_binary(), binary.RETURNED)
     _takes_json(ctx)
-    return _tagged(ctx, ctx.plant.catalogue.openapi.v2(), JSON)
+    return _tagged(ctx, openapi.v2(), JSON)
 
 
 def _v3(ctx: Context, name: str) -> Answer:

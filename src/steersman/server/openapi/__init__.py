@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 
 from steersman.api.generated import Resource, resources
-from steersman.server.discovery import CustomResource, Tagged, tagged
-from steersman.server.openapi import operations, render, schemas
+from steersman.server.discovery import CustomResource, Tagged, tagged, tagged_bytes
+from steersman.server.openapi import binary, operations, render, schemas
 from steersman.server.openapi.operations import Maker, Path
 from steersman.server.openapi.schemas import V2, V3, Document
 from steersman.server.openapi.structural import custom_definitions, definition_name
@@ -62,6 +62,14 @@ class OpenAPI:
             known = self._made[""] = self._v2() if self._custom else _built_in_v2()
         return known
 
+    def v2_binary(self) -> Tagged:
+        """``/openapi/v2`` as protobuf: what there are, and no paths."""
+        known = self._made.get(binary.RETURNED)
+        if known is None:
+            definitions = {**self._custom_v2(), **schemas.definitions(V2)}
+            known = self._made[binary.RETURNED] = tagged_bytes(binary.document(_INFO, definitions))
+        return known
+
     def _names(self) -> list[str]:
         custom = [f"apis/{group}/{version}" for group, version in self._custom]
         return sorted([*_builders(), *custom])
@@ -83,8 +91,11 @@ class OpenAPI:
     def _v2(self) -> Tagged:
         found = [each for version in self._custom.values() for each in version]
         paths = [path for each in found for path in _custom_paths(each)]
-        definitions = {key: value for each in found for key, value in custom_definitions(V2, each).items()}
-        return tagged(_document_v2([*_all_paths(), *paths], definitions))
+        return tagged(_document_v2([*_all_paths(), *paths], self._custom_v2()))
+
+    def _custom_v2(self) -> dict[str, Document]:
+        found = (each for version in self._custom.values() for each in version)
+        return {key: value for each in found for key, value in custom_definitions(V2, each).items()}
 
 
 def _custom_paths(resource: CustomResource) -> Iterator[Path]:
