@@ -297,9 +297,9 @@ def test_a_list_of_objects_is_checked_and_applied(kubectl: Kubectl) -> None:
     kubectl.put({"apiVersion": "v1", "kind": "List", "items": both})
     listed = yaml.safe_load(kubectl("get", "cm", "a", "b", "-o", "yaml").out)
     assert listed["kind"] == "List"
-    listed["items"][0]["data"] = {"x": "y"}
+    listed["items"][0]["data"] = {"size": "large"}
     assert kubectl.put(listed).out.splitlines() == ["configmap/a configured", "configmap/b configured"]
-    assert kubectl.path("cm/a", ".data.x") == "y"
+    assert kubectl.path("cm/a", ".data.size") == "large"
     wrong = deployment()
     wrong["spec"]["sellector"] = {}
     said = kubectl.put({"apiVersion": "v1", "kind": "List", "items": [*both, wrong]}, code=1).err
