@@ -14,6 +14,7 @@ from steersman.api.generated.core_v1 import (
     ResourceRequirements,
 )
 from steersman.api.generated.meta_v1 import ObjectMeta
+from steersman.server.convert import plain
 from steersman.server.defaulting import default_for, pods
 from steersman.server.defaulting.volumes import pull_policy
 
@@ -104,3 +105,8 @@ def test_an_amount_that_nobody_can_read_makes_the_pod_none() -> None:
         'Pod in version "v1" cannot be handled as a Pod: quantities must match the regular expression '
         "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
     )
+
+
+def test_an_empty_selector_of_nodes_is_none_at_all() -> None:
+    assert "nodeSelector" not in plain(fill(pod("p", PodSpec(nodeSelector={}))).spec)
+    assert plain(fill(pod("p", PodSpec(nodeSelector={"a": "b"}))).spec)["nodeSelector"] == {"a": "b"}

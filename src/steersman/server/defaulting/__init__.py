@@ -35,6 +35,7 @@ DEFAULTS: Mapping[tuple[str, str], str] = {
     ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"): "admission.validating_policy",
     ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding"): "admission.validating_binding",
     ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"): "admission.validating_webhooks",
+    ("apiregistration.k8s.io", "APIService"): "cluster.api_service",
     ("apps", "DaemonSet"): "workloads.daemon_set",
     ("apps", "Deployment"): "workloads.deployment",
     ("apps", "ReplicaSet"): "workloads.replica_set",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from steersman.api.generated import (
+    apiregistration_v1,
     coordination_v1,
     flowcontrol_v1,
     node_v1,
@@ -55,6 +56,10 @@ def csi_driver(obj: storage_v1.CSIDriver) -> storage_v1.CSIDriver:
         seLinuxMount=False,
     )
     return put(obj, spec=zero(spec, volumeLifecycleModes=("Persistent",)))
+
+
+def api_service(obj: apiregistration_v1.APIService) -> apiregistration_v1.APIService:
+    return put(obj, spec=put(obj.spec, service=maybe(obj.spec.service, lambda given: unset(given, port=443))))
 
 
 def csi_storage_capacity(obj: storage_v1.CSIStorageCapacity) -> storage_v1.CSIStorageCapacity:

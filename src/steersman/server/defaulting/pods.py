@@ -11,6 +11,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from steersman.api.generated import core_v1 as v1
+from steersman.api.kinds import EMPTY
 from steersman.server.defaulting.filling import amounts, each, maybe, put, unset, zero
 from steersman.server.defaulting.levels import pod_level
 from steersman.server.defaulting.volumes import pull_policy, volume
@@ -57,6 +58,9 @@ def pod_spec(spec: v1.PodSpec) -> v1.PodSpec:
         changes["securityContext"] = _NO_CONTEXT
     if spec.terminationGracePeriodSeconds is None:
         changes["terminationGracePeriodSeconds"] = 30
+    if not spec.nodeSelector:
+        # An empty map is not told from none at all.
+        _turn(changes, spec, "nodeSelector", EMPTY)
     for name in _MEMBERS:
         members = getattr(spec, name)
         if members:
