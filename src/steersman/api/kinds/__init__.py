@@ -134,6 +134,7 @@ class ContainerStatus(Struct, frozen=True):
 
 class PodStatus(Struct, frozen=True):
     phase: str = ""
+    reason: str = ""
     startTime: datetime | None = None
     conditions: tuple[Condition, ...] = ()
     containerStatuses: tuple[ContainerStatus, ...] = ()

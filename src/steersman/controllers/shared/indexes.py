@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
-from steersman.api.kinds import Object
+from steersman.api.kinds import Object, Pod
 from steersman.api.meta import controller_of
 from steersman.intent.controller import Cache, Index
 
@@ -46,3 +46,8 @@ def controlled_by(cache: Cache[O], owner: Object) -> list[O]:
 def orphans_in(cache: Cache[O], namespace: str) -> list[O]:
     """The objects of a namespace that nothing controls."""
     return list(cache.by(ORPHANS, namespace))
+
+
+def by_node(pod: Pod) -> Iterable[str]:
+    """Files a pod under the node it is on."""
+    return (pod.spec.nodeName,) if pod.spec.nodeName else ()

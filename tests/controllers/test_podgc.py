@@ -1,0 +1,185 @@
+"""pod-garbage-collector: rows, and nodes that go in a cluster."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from steersman.api.errors import Conflict, NotFound, ServerError
+from steersman.api.kinds import Condition, ObjectMeta, Pod, PodSpec, PodStatus
+from steersman.api.kinds.nodes import Node, NodeSpec, NodeStatus, Taint
+from steersman.api.scheme import Key
+from steersman.controllers.podgc import ENDED, MISSING, controller
+from steersman.intent.actions import Action, Delete, Patch
+from steersman.intent.controller import Change
+from steersman.intent.live import Read
+from steersman.intent.settings import Settings
+from steersman.intent.verdict import Rest, Verdict
+from steersman.testing.cluster import Cluster
+from steersman.testing.rows import USUAL, Shelves, walk
+
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+def pod(
+    name: str = "p", node: str = "n", phase: str = "Running", *, going: bool = False, **status: Any
+) -> Pod:
+    return Pod(
+        metadata=ObjectMeta(
+            name=name,
+            namespace="d",
+            uid=name,
+            generation=2,
+            creationTimestamp=NOW - timedelta(minutes=int(status.pop("age", 1))),
+            deletionTimestamp=NOW if going else None,
+        ),
+        spec=PodSpec(nodeName=node),
+        status=PodStatus(phase=phase, **status),
+    )
+
+
+def node(*, ready: bool = False, lost: bool = True) -> Node:
+    taints = (Taint(key="node.kubernetes.io/out-of-service", effect="NoExecute"),) if lost else ()
+    ready_ = Condition(type="Ready", status="True" if ready else "Unknown")
+    return Node(
+        metadata=ObjectMeta(name="n"), spec=NodeSpec(taints=taints), status=NodeStatus(conditions=(ready_,))
+    )
+
+
+def look(
+    key: Key, *objects: Any, live: Any = NotFound("no node"), keep: int = 12500, refuse: Any = None
+) -> tuple[list[Action[Any]], Verdict]:
+    configured = controller.configured(Settings({"terminated-pod-gc-threshold": keep}))
+    assert configured is not None
+    seen = configured.see(Shelves(configured, *objects), key)
+    if seen is None:
+        return [], Rest("nothing to see")
+
+    def answer(action: Action[Any]) -> Any:
+        if isinstance(action, Read):
+            return live
+        return refuse if refuse is not None and isinstance(action, Delete) else USUAL
+
+    actions, verdict = walk(configured.decide(seen, NOW), answer)  # type: ignore[arg-type]
+    return [action for action in actions if not isinstance(action, Read)], verdict
+
+
+def names(actions: list[Action[Any]]) -> list[str]:
+    return [action.obj.metadata.name for action in actions if isinstance(action, Delete)]
+
+
+def test_a_pod_that_was_never_scheduled_is_marked_failed_and_removed_at_once() -> None:
+    lost = pod(node="", phase="Pending", going=True)
+    (patch, delete), _ = look(Key("d", "p"), lost)
+    assert isinstance(patch, Patch)
+    assert patch.body == {"metadata": {"uid": "p"}, "status": {"phase": "Failed", "observedGeneration": 2}}
+    assert patch.subresource == "status"
+    assert delete == Delete(lost, grace=0)
+
+
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+def test_a_pod_that_has_ended_is_not_marked_again(phase: str) -> None:
+    actions, _ = look(Key("d", "p"), pod(node="", phase=phase, going=True))
+    assert [type(action) for action in actions] == [Delete]
+
+
+@pytest.mark.parametrize(
+    ("where", "goes"),
+    [
+        (node(), True),
+        (node(ready=True), False),
+        (node(lost=False), False),
+        (None, False),
+    ],
+    ids=["out of service", "ready again", "only silent", "unknown"],
+)
+def test_a_pod_that_is_going_is_removed_where_its_node_is_out_of_service(
+    where: Node | None, goes: bool
+) -> None:
+    actions, _ = look(Key("d", "p"), pod(going=True), *([where] if where else []))
+    assert bool(actions) == goes
+
+
+def test_the_pods_of_a_node_that_is_gone_go_and_say_why() -> None:
+    actions, verdict = look(
+        Key("", MISSING + "n"), pod("a"), pod("b", phase="Succeeded"), pod("c", node="other")
+    )
+    assert names(actions) == ["a", "b"]
+    patch = actions[0]
+    assert isinstance(patch, Patch)
+    assert patch.body["status"]["conditions"] == [
+        {
+            "type": "DisruptionTarget",
+            "status": "True",
+            "lastTransitionTime": "2026-01-01T12:00:00Z",
+            "reason": "DeletionByPodGC",
+            "message": "PodGC: node no longer exists",
+            "observedGeneration": 2,
+        }
+    ]
+    assert verdict == Rest("the node is gone, and so are 2 pods of it")
+
+
+def test_a_node_that_the_cache_does_not_show_yet_loses_no_pods() -> None:
+    assert look(Key("", MISSING + "n"), pod(), live=node())[0] == []
+    with pytest.raises(ServerError):
+        look(Key("", MISSING + "n"), pod(), live=ServerError("who knows"))
+
+
+def test_of_ended_pods_the_evicted_and_the_oldest_go_first() -> None:
+    pods = (
+        pod("running"),
+        pod("young", phase="Succeeded", age=1),
+        pod("old", phase="Failed", age=9),
+        pod("evicted", phase="Failed", reason="Evicted", age=1),
+        pod("older", phase="Succeeded", age=10),
+    )
+    assert names(look(ENDED, *pods, keep=2)[0]) == ["evicted", "older"]
+    assert look(ENDED, *pods, keep=4)[0] == []
+    assert look(ENDED, *pods, keep=0)[0] == []
+
+
+@pytest.mark.parametrize("error", [NotFound("gone"), Conflict("another")])
+def test_a_pod_that_somebody_else_removed_is_no_error(error: Exception) -> None:
+    look(Key("d", "p"), pod(node="", going=True), refuse=error)
+
+
+def test_a_refusal_fails_the_round() -> None:
+    with pytest.raises(ServerError):
+        look(Key("d", "p"), pod(node="", going=True), refuse=ServerError("down"))
+
+
+@pytest.mark.parametrize(
+    ("number", "change", "keys"),
+    [
+        (0, Change(pod(), pod(going=True)), []),
+        (0, Change(None, pod(node="", going=True)), [Key("d", "p")]),
+        (1, Change(None, pod(node="gone")), [Key("", "node/gone")]),
+        (1, Change(None, pod()), []),
+        (2, Change(pod(), pod(phase="Failed")), [ENDED]),
+        (2, Change(pod(phase="Failed"), pod(phase="Failed")), []),
+        (3, Change(node(), None), [Key("", "node/n")]),
+        (4, Change(node(lost=False), node()), []),
+    ],
+)
+def test_what_is_a_reason_to_look(number: int, change: Any, keys: list[Key]) -> None:
+    shelves = Shelves(controller, node(lost=False))
+    assert list(controller.watches[number].to(shelves, change)) == keys
+
+
+def test_in_a_cluster_the_pods_of_a_node_that_is_gone_are_replaced_after_the_quarantine() -> None:
+    with Cluster(seed=3, nodes=2) as cluster:
+        cluster.apply(
+            """
+            apiVersion: v1
+            kind: Pod
+            metadata: {name: lonely}
+            spec: {nodeName: nowhere, containers: [{name: c, image: app:1}]}
+            """
+        )
+        cluster.advance(seconds=30)
+        assert cluster.list("Pod")
+        cluster.advance(seconds=20)
+        assert not cluster.list("Pod")
