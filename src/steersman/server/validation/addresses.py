@@ -15,6 +15,8 @@ Network: TypeAlias = IPv4Network | IPv6Network
 
 _NOT_ADDRESS = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 _NOT_BLOCK = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
+_PLAIN = re.compile(r"(?:(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])(?:\.(?!\Z)|\Z)){4}").fullmatch
+"""Whether this is an address as nearly all are: in four numbers without leading zeros."""
 _OCTET_ZEROS = re.compile(r"(?:(?<=^)|(?<=[.:]))0+(?=[0-9]+(?:\.|$))")
 
 
@@ -53,7 +55,7 @@ def _mapped(address: Address) -> bool:
 
 def valid(found: Found, path: str, text: str, known: Container[str] = ()) -> bool:
     """An address; those that were there before are taken as they are. Answers whether it is one."""
-    if text in known:
+    if text in known or _PLAIN(text):
         return True
     before = len(found)
     address = parse(text)
