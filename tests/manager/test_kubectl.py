@@ -440,16 +440,21 @@ def test_a_watch_shows_each_change_as_it_happens(kubectl: Kubectl) -> None:
     lines.close()  # type: ignore[attr-defined]
 
 
-def test_a_pod_is_followed_from_pending_to_running(kubectl: Kubectl) -> None:
-    kubectl("run", "solo", "--image=app:1", "--annotations=sim.steersman.dev/start-delay=20s")
+def test_a_pod_is_followed_from_its_gate_to_running(kubectl: Kubectl) -> None:
+    gate = json.dumps({"spec": {"schedulingGates": [{"name": "demo.dev/wait"}]}})
+    kubectl("run", "solo", "--image=app:1", f"--overrides={gate}")
     seen: list[str] = []
     for line in watched(kubectl, "pods"):
-        if line[0] == "solo":
-            seen.append(line[2])
-        if seen and seen[-1] == "Running":
+        if line[0] != "solo":
+            continue
+        if not seen:
+            assert line[2] == "SchedulingGated"
+            opened = '[{"op":"remove","path":"/spec/schedulingGates"}]'
+            kubectl("patch", "pod", "solo", "--type=json", "-p", opened)
+        seen.append(line[2])
+        if line[2] == "Running":
             break
-    assert seen[0] in ("Pending", "ContainerCreating")
-    assert seen[-2:] == ["ContainerCreating", "Running"]
+    assert list(dict.fromkeys(seen)) == ["SchedulingGated", "Pending", "ContainerCreating", "Running"]
 
 
 # -- describing and explaining ----------------------------------------------------------------
@@ -670,10 +675,12 @@ def test_a_rollout_is_followed_undone_restarted_paused_and_resumed(web: Kubectl)
 
 def test_a_rollout_that_cannot_end_is_not_said_to_have_ended(kubectl: Kubectl) -> None:
     kubectl.put(deployment(image="app:bad", replicas=1))
+    updated = "--for=jsonpath={.status.updatedReplicas}=1"
+    kubectl("wait", updated, "deployment/web", f"--timeout={PATIENCE:g}s")
     said = kubectl("rollout", "status", "deployment/web", "--timeout=1s", code=1)
     assert "0 of 1 updated replicas are available" in said.out
     assert "timed out" in said.err
-    pod = kubectl("wait", "--for=create", "pod", "-l", "app=web", "--timeout=30s").out.split()[0]
+    pod = kubectl("get", "pods", "-o", "name").out.strip()
     reason = ".status.containerStatuses[0].state.waiting.reason"
     kubectl("wait", f"--for=jsonpath={{{reason}}}=ImagePullBackOff", pod, "--timeout=30s")
     assert kubectl("get", pod).rows[0][2] == "ImagePullBackOff"
@@ -821,7 +828,7 @@ def test_drain_evicts_as_far_as_budgets_allow(kubectl: Kubectl, node: str) -> No
     status = json.dumps({"status": {**counted, "disruptionsAllowed": 0}})
     kubectl("patch", "pdb", "all", "--subresource=status", "--type=merge", "-p", status)
     only = f"--pod-selector={mine}"
-    said = kubectl("drain", node, only, "--timeout=1s", code=1)
+    said = kubectl("drain", node, only, "--timeout=4s", code=1)
     assert f"node/{node} cordoned" in said.out
     assert "Cannot evict pod as it would violate the pod's disruption budget." in said.err
     assert len(kubectl("get", "pods").rows) == 2, "nobody had to go"
