@@ -23,6 +23,7 @@ import resource
 import tempfile
 import time
 from collections.abc import Coroutine
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from steersman.runtime.clock import LiveClock
 from steersman.server.auth.authority import write_private
 from steersman.server.boot import Boot, equip
 from steersman.server.core import Server
+from steersman.server.durable.disk import open_disk
 from steersman.testing.line import Line, context
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -151,13 +153,14 @@ def clients(config: str, clients: int, requests: int, watches: int, own: bool, p
 async def measure(options: argparse.Namespace) -> dict[str, float]:
     """All phases; requests a second, and microseconds of processor time for each."""
     clock = LiveClock()
-    server = Server(clock)
-    boot = Boot.fresh(clock.now)
-    authorizer = equip(server)
-    server_account(server)
-    edge = await boot.serve(server, authorizer)
     found: dict[str, float] = {}
-    with tempfile.TemporaryDirectory() as where:
+    with tempfile.TemporaryDirectory() as where, ExitStack() as stack:
+        disk = stack.enter_context(open_disk(Path(where, "data"))) if options.data_dir else None
+        server = Server(clock) if disk is None else Server(clock, store=disk.store)
+        boot = Boot.fresh(clock.now)
+        authorizer = equip(server)
+        server_account(server)
+        edge = await boot.serve(server, authorizer, durable=None if disk is None else disk.log.durable)
         config = Path(where, "kubeconfig")
         write_private(config, boot.kubeconfig(edge.url))
         ours, theirs = multiprocessing.Pipe()
@@ -235,6 +238,7 @@ def main() -> None:
     parser.add_argument("--watches", type=int, default=1000)
     parser.add_argument("--specs", choices=("same", "own"), default="same", help="of the pods")
     parser.add_argument("--rest", type=float, default=5.0, help="seconds to look at what rests")
+    parser.add_argument("--data-dir", action="store_true", help="acknowledge writes that are on the disk")
     parser.add_argument("--profile", action="store_true")
     options = parser.parse_args()
     if options.profile:
