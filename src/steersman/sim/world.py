@@ -61,8 +61,10 @@ class _Chance(NamedTuple):
     order: random.Random
 
     @classmethod
-    def of(cls, seed: int) -> _Chance:
-        return cls(*(random.Random(f"{seed}/{stream}") for stream in ("chance", "names", "order")))
+    def of(cls, seed: int, revision: int = 0) -> _Chance:
+        """``revision`` is where a fork begins: what it makes must not have the uids of what it was left with."""
+        begin = f"{seed}@{revision}" if revision else str(seed)
+        return cls(*(random.Random(f"{begin}/{stream}") for stream in ("chance", "names", "order")))
 
     def copy(self) -> _Chance:
         """The same chance, to be drawn from separately."""
@@ -121,7 +123,7 @@ class World:
         the same way; with a ``seed`` of their own they go different ways.
         """
         fork = World.__new__(World)
-        chance = self._chance.copy() if seed is None else _Chance.of(seed)
+        chance = self._chance.copy() if seed is None else _Chance.of(seed, self.server.store.revision)
         seed = self.seed if seed is None else seed
         fork._begin(seed, chance, self._start, self._shuffle, self._keep, self.loop.time())
         fork.server = self.server.fork(fork, chance.names)
