@@ -115,8 +115,7 @@ class _Corrupted(_Meddling):
     async def meddle(self, resource: str, key: str, when: str) -> None:
         spoil, mend = FIELDS[self._fault.field]
         good = self.get(resource, key)
-        bad = spoil(good)
-        if bad == good:
+        if good is None or (bad := spoil(good)) == good:
             return
         self.stage.strike(f"{resource} {key} has a wrong {self._fault.field} after {when}")
         self.put(resource, key, bad)
@@ -134,7 +133,10 @@ class _Garbage(_Meddling):
 
     async def meddle(self, resource: str, key: str, when: str) -> None:
         namespace, _, name = key.rpartition("/")
-        odd = ODD[self._fault.how](self.get(resource, key), self.stage)
+        model = self.get(resource, key)
+        if model is None:
+            return
+        odd = ODD[self._fault.how](model, self.stage)
         odd = replace(
             odd, metadata=replace(odd.metadata, name=f"{name}-odd", uid=self.stage.world.server.uid())
         )
