@@ -11,7 +11,7 @@ without.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from steersman.api.errors import Forbidden
@@ -19,7 +19,7 @@ from steersman.api.scheme import Kind
 from steersman.client.api import Api, Page, Unreadable, WatchEvent
 from steersman.client.steady import is_steady
 from steersman.server.auth.attributes import Attributes, forbidden
-from steersman.server.auth.rbac import Authorizer
+from steersman.server.auth.rbac import GROUP, Authorizer
 from steersman.server.auth.requester import REQUESTER
 from steersman.server.auth.users import User
 from steersman.server.edge.requests import selected
@@ -31,6 +31,8 @@ T = TypeVar("T")
 
 _MOST = 4096
 """How much is remembered before it is all forgotten."""
+_ASKED = frozenset({GROUP, "certificates.k8s.io"})
+"""Where what somebody may write depends on who they are: nobody grants rights they lack, or signs for another."""
 
 
 class Acting:
@@ -50,11 +52,13 @@ class Acting:
         """What is refused is refused every time."""
         return is_steady(self._api)
 
-    def _may(self, kind: Kind[Any], verb: str, namespace: str, name: str = "", below: str = "") -> None:
-        """Raises `Forbidden`."""
+    def _refusal(
+        self, kind: Kind[Any], verb: str, namespace: str, name: str = "", below: str = ""
+    ) -> Forbidden | None:
+        """Why somebody may not do something; None where they may."""
         key = (kind.group, kind.plural, verb, namespace, below)
         if key in self._granted and self._epoch == self._authorizer.epoch:
-            return
+            return None
         if self._epoch != self._authorizer.epoch or len(self._granted) >= _MOST:
             self._epoch = self._authorizer.epoch
             self._granted.clear()
@@ -67,17 +71,27 @@ class Acting:
         if self._authorizer.authorize(asked).allowed:
             if not itself:
                 self._granted[key] = None
-            return
+            return None
         asked = asked._replace(name=name)
         decision = self._authorizer.authorize(asked)
-        if not decision.allowed:
-            raise forbidden(asked, decision.reason)
+        return None if decision.allowed else forbidden(asked, decision.reason)
+
+    def _known(self, kind: Kind[Any], work: Coroutine[Any, Any, T]) -> Coroutine[Any, Any, T]:
+        """A write, with who asks for it known to those who must know."""
+        return self._named(work) if kind.group in _ASKED else work
+
+    async def _named(self, work: Coroutine[Any, Any, T]) -> T:
+        token = REQUESTER.set(self.user)
+        try:
+            return await work
+        finally:
+            REQUESTER.reset(token)
 
     # -- reading ------------------------------------------------------------------------------
 
-    async def get(self, kind: Kind[T], namespace: str, name: str) -> T:
-        self._may(kind, "get", namespace, name)
-        return await self._api.get(kind, namespace, name)
+    def get(self, kind: Kind[T], namespace: str, name: str) -> Coroutine[Any, Any, T]:
+        refusal = self._refusal(kind, "get", namespace, name)
+        return _raised(refusal) if refusal is not None else self._api.get(kind, namespace, name)
 
     async def list(
         self,
@@ -91,7 +105,9 @@ class Acting:
         resource_version: str = "",
         resource_version_match: Literal["", "Exact", "NotOlderThan"] = "",
     ) -> Page[T | Unreadable]:
-        self._may(kind, "list", namespace, selected(field_selector))
+        refusal = self._refusal(kind, "list", namespace, selected(field_selector))
+        if refusal is not None:
+            raise refusal
         return await self._api.list(
             kind,
             namespace,
@@ -114,10 +130,9 @@ class Acting:
         send_initial_events: bool = False,
         timeout_seconds: int | None = None,
     ) -> AsyncIterator[WatchEvent[T | Unreadable]]:
-        try:
-            self._may(kind, "watch", namespace, selected(field_selector))
-        except Forbidden as error:
-            return _refused(error)
+        refusal = self._refusal(kind, "watch", namespace, selected(field_selector))
+        if refusal is not None:
+            return _refused(refusal)
         return self._api.watch(
             kind,
             namespace,
@@ -130,31 +145,25 @@ class Acting:
 
     # -- writing ------------------------------------------------------------------------------
 
-    async def create(self, kind: Kind[T], namespace: str, body: object) -> T:
-        self._may(kind, "create", namespace)
-        token = REQUESTER.set(self.user)
-        try:
-            return await self._api.create(kind, namespace, body)
-        finally:
-            REQUESTER.reset(token)
+    def create(self, kind: Kind[T], namespace: str, body: object) -> Coroutine[Any, Any, T]:
+        refusal = self._refusal(kind, "create", namespace)
+        if refusal is not None:
+            return _raised(refusal)
+        return self._known(kind, self._api.create(kind, namespace, body))
 
-    async def update(self, kind: Kind[T], namespace: str, name: str, body: object) -> T:
-        self._may(kind, "update", namespace, name)
-        token = REQUESTER.set(self.user)
-        try:
-            return await self._api.update(kind, namespace, name, body)
-        finally:
-            REQUESTER.reset(token)
+    def update(self, kind: Kind[T], namespace: str, name: str, body: object) -> Coroutine[Any, Any, T]:
+        refusal = self._refusal(kind, "update", namespace, name)
+        if refusal is not None:
+            return _raised(refusal)
+        return self._known(kind, self._api.update(kind, namespace, name, body))
 
-    async def update_status(self, kind: Kind[T], namespace: str, name: str, body: object) -> T:
-        self._may(kind, "update", namespace, name, "status")
-        token = REQUESTER.set(self.user)
-        try:
-            return await self._api.update_status(kind, namespace, name, body)
-        finally:
-            REQUESTER.reset(token)
+    def update_status(self, kind: Kind[T], namespace: str, name: str, body: object) -> Coroutine[Any, Any, T]:
+        refusal = self._refusal(kind, "update", namespace, name, "status")
+        if refusal is not None:
+            return _raised(refusal)
+        return self._known(kind, self._api.update_status(kind, namespace, name, body))
 
-    async def patch(
+    def patch(
         self,
         kind: Kind[T],
         namespace: str,
@@ -165,22 +174,21 @@ class Acting:
         subresource: str = "",
         field_manager: str = "",
         force: bool = False,
-    ) -> T:
-        self._may(kind, "patch", namespace, name, subresource)
-        token = REQUESTER.set(self.user)
-        try:
-            return await self._api.patch(
-                kind,
-                namespace,
-                name,
-                body,
-                content_type=content_type,
-                subresource=subresource,
-                field_manager=field_manager,
-                force=force,
-            )
-        finally:
-            REQUESTER.reset(token)
+    ) -> Coroutine[Any, Any, T]:
+        refusal = self._refusal(kind, "patch", namespace, name, subresource)
+        if refusal is not None:
+            return _raised(refusal)
+        work = self._api.patch(
+            kind,
+            namespace,
+            name,
+            body,
+            content_type=content_type,
+            subresource=subresource,
+            field_manager=field_manager,
+            force=force,
+        )
+        return self._known(kind, work)
 
     async def delete(
         self,
@@ -193,7 +201,9 @@ class Acting:
         propagation: str | None = None,
         grace: int | None = None,
     ) -> None:
-        self._may(kind, "delete", namespace, name)
+        refusal = self._refusal(kind, "delete", namespace, name)
+        if refusal is not None:
+            raise refusal
         await self._api.delete(
             kind,
             namespace,
@@ -213,7 +223,9 @@ class Acting:
         field_selector: str = "",
         propagation: str | None = None,
     ) -> None:
-        self._may(kind, "deletecollection", namespace, selected(field_selector))
+        refusal = self._refusal(kind, "deletecollection", namespace, selected(field_selector))
+        if refusal is not None:
+            raise refusal
         await self._api.delete_collection(
             kind,
             namespace,
@@ -222,7 +234,7 @@ class Acting:
             propagation=propagation,
         )
 
-    async def subresource(
+    def subresource(
         self,
         kind: Kind[Any],
         namespace: str,
@@ -231,17 +243,19 @@ class Acting:
         body: Mapping[str, Any] | None = None,
         *,
         verb: Literal["get", "create", "update"] = "create",
-    ) -> dict[str, Any]:
-        self._may(kind, verb, namespace, name, subresource)
-        token = REQUESTER.set(self.user)
-        try:
-            return await self._api.subresource(kind, namespace, name, subresource, body, verb=verb)
-        finally:
-            REQUESTER.reset(token)
+    ) -> Coroutine[Any, Any, dict[str, Any]]:
+        refusal = self._refusal(kind, verb, namespace, name, subresource)
+        if refusal is not None:
+            return _raised(refusal)
+        return self._known(kind, self._api.subresource(kind, namespace, name, subresource, body, verb=verb))
 
     async def discover(self) -> Discovered:
         # Everybody who is recognised may look around.
         return await self._api.discover()
+
+
+async def _raised(error: Forbidden) -> Any:
+    raise error
 
 
 async def _refused(error: Forbidden) -> AsyncIterator[WatchEvent[Any]]:
