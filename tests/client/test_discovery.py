@@ -87,7 +87,7 @@ LEGACY: dict[str, Any] = {
         "resources": [{"name": "things", "kind": "Thing", "namespaced": False, "verbs": ["delete"]}]
     },
 }
-PODS = Resource("", "v1", "Pod", "pods", True, ("get", "list"))
+PODS = Resource("", "v1", "Pod", "pods", True, ("get", "list"), ("status",))
 THINGS = Resource("example.com", "v2", "Thing", "things", False, ("delete",))
 
 

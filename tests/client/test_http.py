@@ -37,6 +37,7 @@ from steersman.api.kinds import (
     ObjectMeta,
     Opaque,
 )
+from steersman.api.kinds.certificates import PODCERTIFICATEREQUESTS
 from steersman.api.scheme import Kind
 from steersman.client.api import Api, EventType, Unreadable
 from steersman.client.auth import Credential, Fixed
@@ -235,7 +236,7 @@ PARTIALS = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,app
         (PODS, WHOLE, WHOLE),
         (PODS.untyped, WHOLE, WHOLE),
         (PODS.as_(Object), PARTIAL, PARTIALS),
-        (SERVICEACCOUNTS, PARTIAL, PARTIALS),
+        (PODCERTIFICATEREQUESTS, PARTIAL, PARTIALS),
     ],
 )
 async def test_a_type_of_nothing_but_metadata_is_asked_for_as_such(

@@ -25,6 +25,8 @@ class Resource:
     """The path segment: ``pods``."""
     namespaced: bool
     verbs: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
+    """Its subresources: ``scale``, ``status``."""
 
     @property
     def api_version(self) -> str:

@@ -65,7 +65,8 @@ def _aggregated_resources(group: str, version: str, document: Document) -> Itera
         # Without a kind it is but the parent of a subresource.
         if kind:
             name, verbs = str(entry.get("resource") or ""), tuple(entry.get("verbs") or ())
-            yield Resource(group, version, kind, name, entry.get("scope") == "Namespaced", verbs)
+            parts = tuple(str(one.get("subresource") or "") for one in _each(entry, "subresources"))
+            yield Resource(group, version, kind, name, entry.get("scope") == "Namespaced", verbs, parts)
 
 
 # -- many documents -------------------------------------------------------------------------------
@@ -102,14 +103,20 @@ async def _resources(document: Documents, group_version: str) -> Discovered:
 
 
 def legacy_resources(group_version: str, document: Document) -> Iterator[Resource]:
-    """The resources of one group-version, without what is below them."""
+    """The resources of one group-version, each with what is below it."""
     group, _, version = group_version.rpartition("/")
+    below: dict[str, list[str]] = {}
+    for entry in _each(document, "resources"):
+        name, slash, part = str(entry.get("name") or "").partition("/")
+        if slash:
+            below.setdefault(name, []).append(part)
     for entry in _each(document, "resources"):
         name = str(entry.get("name") or "")
         if name and "/" not in name:
             verbs = tuple(entry.get("verbs") or ())
             kind = str(entry.get("kind") or "")
-            yield Resource(group, version, kind, name, bool(entry.get("namespaced")), verbs)
+            parts = tuple(below.get(name, ()))
+            yield Resource(group, version, kind, name, bool(entry.get("namespaced")), verbs, parts)
 
 
 def _each(document: Document, field: str) -> Iterable[Document]:

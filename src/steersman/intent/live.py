@@ -31,6 +31,16 @@ class Read(Action[T]):
 
 
 @dataclass(frozen=True, slots=True)
+class ReadPart(Action[dict[str, Any]]):
+    """A subresource (``scale``, say) as a plain document, as it is now."""
+
+    kind: Kind[Any]
+    namespace: str
+    name: str
+    subresource: str
+
+
+@dataclass(frozen=True, slots=True)
 class Survey(Action[list[T]]):
     """All objects of a kind in a namespace as they are now; at most ``limit`` of them, where there is one."""
 

@@ -41,7 +41,7 @@ from steersman.intent.actions import (
     UpdateStatus,
     Write,
 )
-from steersman.intent.live import Alter, Discover, Read, Remove, RemoveAll, Replace, Survey
+from steersman.intent.live import Alter, Discover, Read, ReadPart, Remove, RemoveAll, Replace, Survey
 from steersman.intent.verdict import Verdict
 from steersman.runtime.clock import Clock
 from steersman.runtime.events import ObjectReference
@@ -274,6 +274,11 @@ class Shell:
     async def _read(self, key: Key, action: Read[T]) -> T:
         return await self._api.get(action.kind, action.namespace, action.name)
 
+    async def _read_part(self, key: Key, action: ReadPart) -> dict[str, Any]:
+        return await self._api.subresource(
+            action.kind, action.namespace, action.name, action.subresource, verb="get"
+        )
+
     async def _survey(self, key: Key, action: Survey[T]) -> list[T]:
         return await survey(self._shared if action.shared else self._api, action)
 
@@ -361,6 +366,7 @@ _PERFORM: dict[type[Action[Any]], Perform] = {
     Batch: Shell._batch,
     Discover: Shell._discover,
     Read: Shell._read,
+    ReadPart: Shell._read_part,
     Survey: Shell._survey,
     Remove: Shell._remove,
     RemoveAll: Shell._remove_all,

@@ -39,7 +39,7 @@ from steersman.intent.actions import (
     Update,
     UpdateStatus,
 )
-from steersman.intent.live import Alter, Discover, Read, Remove, RemoveAll, Replace, Survey
+from steersman.intent.live import Alter, Discover, Read, ReadPart, Remove, RemoveAll, Replace, Survey
 from steersman.intent.verdict import Rest, Wake
 
 LONGEST = 160
@@ -290,6 +290,7 @@ _WORDS: dict[type, Callable[[Any], str]] = {
     Batch: _batch,
     Discover: lambda action: "discover",
     Read: lambda action: f"read {_place(action)}",
+    ReadPart: lambda action: f"read {_place(action)} {action.subresource}",
     Survey: lambda action: f"list {action.kind.resource} in {action.namespace}",
     Remove: _remove,
     RemoveAll: lambda action: f"delete all {action.kind.resource} in {action.namespace}",
@@ -314,6 +315,7 @@ _VERBS: dict[type, str] = {
     Batch: "do",
     Discover: "discover",
     Read: "read",
+    ReadPart: "read",
     Survey: "list",
     Remove: "delete",
     RemoveAll: "delete all",

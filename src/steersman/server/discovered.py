@@ -28,6 +28,7 @@ def discovered(registry: Registry) -> Discovered:
                     each.plural,
                     each.namespaced,
                     CUSTOM if each.verbs is None else each.verbs,
+                    each.subresources,
                 )
                 for each in custom
                 # A version that is built in is built in as a whole.
@@ -40,6 +41,14 @@ def discovered(registry: Registry) -> Discovered:
 @cache
 def _built_in() -> tuple[Resource, ...]:
     return tuple(
-        Resource(row.group, row.version, row.kind, row.plural, row.namespaced, row.verbs)
+        Resource(
+            row.group,
+            row.version,
+            row.kind,
+            row.plural,
+            row.namespaced,
+            row.verbs,
+            tuple(part.name for part in row.subresources),
+        )
         for row in generated.resources()
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -117,7 +118,7 @@ def documents(server: Server, given: object) -> Iterator[Document]:
         if "\n" not in given and Path(given).exists():
             yield from documents(server, Path(given))
             return
-        for each in yaml.safe_load_all(given):
+        for each in yaml.safe_load_all(textwrap.dedent(given)):
             if isinstance(each, str):
                 raise FileNotFoundError(f"there is no file {given!r}, and it is no manifest")
             if each is not None:
