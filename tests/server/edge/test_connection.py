@@ -243,3 +243,16 @@ async def test_a_silent_client_is_let_go(site: Site, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(connection, "_IDLE", 0.0)
     silent: Any = await dial(site)
     assert await silent.ended()
+
+
+async def test_a_client_that_goes_away_in_the_midst_of_its_body_is_no_trouble(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    client = await dial(site)
+    client.send(post("/a", b"whole")[:-2])
+    while not site.served:
+        await asyncio.sleep(0)
+    client.writer.transport.abort()
+    while site.listener.connections:
+        await asyncio.sleep(0)
+    assert caplog.records == []

@@ -154,7 +154,8 @@ class Edge:
                 await self.plant.durable()
         except ApiError as error:
             answer = refused(error)
-        except asyncio.CancelledError:
+        except (asyncio.CancelledError, ConnectionError):
+            # The client is gone.
             raise
         except Exception:
             _log.exception("%s %s failed", request.method, path)

@@ -311,6 +311,9 @@ class Connection(asyncio.Protocol):
         except StopIteration as done:
             self._finish(request, done.value)
             return
+        except ConnectionError:
+            self.abort()
+            return
         self._task = self._loop.create_task(_go_on(work, waited), context=context)
         self._task.add_done_callback(lambda task: self._done(request, task))
 
@@ -319,11 +322,13 @@ class Connection(asyncio.Protocol):
         if task.cancelled() or self.transport is None:
             self.abort()
             return
-        if task.exception() is not None:
-            # Handlers answer for their errors; this one could not.
-            self._loop.call_exception_handler(
-                {"message": "a request was not answered", "exception": task.exception(), "protocol": self}
-            )
+        error = task.exception()
+        if error is not None:
+            if not isinstance(error, ConnectionError):
+                # Handlers answer for their errors; this one could not.
+                self._loop.call_exception_handler(
+                    {"message": "a request was not answered", "exception": error, "protocol": self}
+                )
             self.abort()
             return
         self._finish(request, task.result())
