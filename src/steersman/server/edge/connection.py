@@ -322,12 +322,12 @@ class Connection(asyncio.Protocol):
         if task.cancelled() or self.transport is None:
             self.abort()
             return
-        error = task.exception()
-        if error is not None:
-            if not isinstance(error, ConnectionError):
+        failure = task.exception()
+        if failure is not None:
+            if not isinstance(failure, ConnectionError):
                 # Handlers answer for their errors; this one could not.
                 self._loop.call_exception_handler(
-                    {"message": "a request was not answered", "exception": error, "protocol": self}
+                    {"message": "a request was not answered", "exception": failure, "protocol": self}
                 )
             self.abort()
             return
