@@ -256,3 +256,20 @@ async def test_a_client_that_goes_away_in_the_midst_of_its_body_is_no_trouble(
     while site.listener.connections:
         await asyncio.sleep(0)
     assert caplog.records == []
+
+
+async def test_who_sends_far_ahead_is_made_to_wait_and_answered_in_the_end(site: Site) -> None:
+    client = await dial(site)
+    many = 3000
+    client.send(post("/wait", b""))
+    while not site.served:
+        await asyncio.sleep(0)
+    client.send(post("/ahead", b"x" * LIMIT) * many)
+    (served,) = site.listener.connections
+    while not served._full:
+        await asyncio.sleep(0)
+    assert len(served._buffer) < 600_000
+    site.may_go.set()
+    assert (await client.answer())[2] == b"<>"
+    for _ in range(many):
+        assert len((await client.answer())[2]) == LIMIT + 2

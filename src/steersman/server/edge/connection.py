@@ -175,6 +175,7 @@ class Connection(asyncio.Protocol):
         "_certificate",
         "_drained",
         "_fields",
+        "_full",
         "_idle_since",
         "_lingers",
         "_listener",
@@ -209,6 +210,8 @@ class Connection(asyncio.Protocol):
         self._certificate: tuple[bytes | None] | None = None
         self._drained: asyncio.Future[None] | None = None
         self._paused = False
+        self._full = False
+        """Whether enough has been sent ahead."""
         self._lingers = False
         self._idle_since = 0.0
         self._timer: asyncio.TimerHandle | None = None
@@ -298,7 +301,8 @@ class Connection(asyncio.Protocol):
             self._body = None if body.complete else body
             self.keeps, self.modern, self.bodiless = head.keeps, head.modern, head.method == "HEAD"
             self._serve(Request(head, body, self))
-        if len(self._buffer) > _AHEAD and self.transport is not None:
+        if len(self._buffer) > _AHEAD and self.transport is not None and not self._full:
+            self._full = True
             self.transport.pause_reading()
 
     def _serve(self, request: Request) -> None:
@@ -355,7 +359,8 @@ class Connection(asyncio.Protocol):
             self._body.drop()
         if keeps:
             self._rest()
-            if not transport.is_reading():
+            if self._full:
+                self._full = False
                 transport.resume_reading()
         elif unread:
             self._lingers = True
