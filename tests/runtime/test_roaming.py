@@ -180,6 +180,16 @@ def test_nothing_is_let_go_while_discovery_fails(world: World) -> None:
     assert b"garbagecollector_controller_resources_sync_error_total 10.0" in around.metrics.render()
 
 
+def test_an_odd_answer_is_a_failure_and_does_not_stop_anything(world: World) -> None:
+    around = Around(world)
+    around.api.mood = AttributeError("'list' object has no attribute 'get'")
+    around.pass_(PERIOD)
+    around.api.mood = None
+    world.run(world.api().create(DEFINITIONS, "", definition()))
+    around.pass_(PERIOD)
+    assert around.follows(WIDGET)
+
+
 def test_an_empty_answer_is_taken_for_a_failure(world: World) -> None:
     around = Around(world)
 

@@ -122,9 +122,15 @@ class Roaming:
         """Ask what is served, once, and follow it."""
         try:
             found = await self._api.discover()
-        except ApiError as error:
-            # Nothing is known, so nothing changes: what is followed stays.
-            log.warning("cannot discover what is served, going on with what is known: %s", error)
+        except Exception as error:
+            # Nothing is known, so nothing changes: what is followed stays. An odd document is no more than that.
+            known = isinstance(error, ApiError)
+            log.log(
+                logging.WARNING if known else logging.ERROR,
+                "cannot discover what is served, going on with what is known: %s",
+                error,
+                exc_info=None if known else error,
+            )
             self._failed()
             return
         if found.failed:
@@ -199,6 +205,8 @@ class Roaming:
         self.everything.detach(followed.kind)
         if not followed.shared:
             self._informers.drop(followed.kind)
+            # Its metrics are still asked for; its objects need not be kept for that.
+            followed.informer.store.replace({}, {})
 
     def _listen(self, followed: _Followed) -> None:
         kind, resource, everything = followed.kind, followed.resource, self.everything

@@ -167,6 +167,12 @@ def test_an_owner_that_is_there_but_not_in_the_cache_keeps_what_it_owns_and_is_l
     )
 
 
+def test_an_owner_that_cannot_be_read_into_the_cache_is_not_asked_for_all_the_time() -> None:
+    _, verdict = Cluster((PODS, POD), unfilled=("replicasets.apps",)).decide(PODS, POD, live(WEB))
+    assert isinstance(verdict, Wake)
+    assert verdict.after == timedelta(seconds=1000)
+
+
 def test_a_namesake_of_the_owner_is_not_the_owner() -> None:
     again = thing("web", uid="another")
     actions, _ = Cluster((SETS, again), (PODS, POD)).decide(PODS, POD, live(again))

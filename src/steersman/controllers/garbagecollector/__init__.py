@@ -25,6 +25,8 @@ IGNORED = ("events", "events.events.k8s.io")
 """Events are never owned, and there are very many."""
 SHOWN = timedelta(seconds=30)
 """When to look again at what is owned by something the cache does not show."""
+UNREAD = timedelta(seconds=1000)
+"""The same, where the cache will not show it soon: upstream's longest pause."""
 FILLING = timedelta(seconds=30)
 """For how long an object that waits for its dependents waits for caches to be filled, too."""
 MOMENT = timedelta(seconds=1)
@@ -89,7 +91,8 @@ async def _collect(seen: Seen, judged: Judged) -> Verdict:
             return Rest(f"owned by {judged.solid[0].kind} {judged.solid[0].name}; its other owners are gone")
         owner = f"{judged.solid[0].kind} {judged.solid[0].name}"
         if judged.unseen:
-            return Wake(SHOWN, f"its owner lives, but the cache does not show it: {owner}")
+            later = UNREAD if judged.unread else SHOWN
+            return Wake(later, f"its owner lives, but the cache does not show it: {owner}")
         return Rest(f"owned by {owner}")
     if judged.waiting and seen.dependents:
         if seen.circle:

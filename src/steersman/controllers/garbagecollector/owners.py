@@ -28,26 +28,35 @@ class Judged:
     absent: tuple[OwnerReference, ...] = ()
     unseen: bool = False
     """One that lives is not in the cache, so that nobody will tell when it goes."""
+    unread: bool = False
+    """Nor will it be soon: its resource cannot be read, or is not followed."""
 
 
 async def judge(seen: Seen) -> Judged:
     """Sort the owners of an object. Raises `Impossible`, `Nonsense` for kinds nobody serves, and `ApiError`."""
     found: dict[Standing, list[OwnerReference]] = {standing: [] for standing in Standing}
-    unseen = False
+    unseen = unread = False
     for owner in seen.owners:
         standing = owner.standing
         if owner.elsewhere:
             await _report(seen, owner.reference)
         if standing is Standing.UNSEEN:
             standing = await _ask(seen, owner)
-            unseen = unseen or standing is not Standing.ABSENT
+            if standing is not Standing.ABSENT:
+                unseen = True
+                unread = unread or not _followed(seen, owner.resource)
         found[standing].append(owner.reference)
     return Judged(
         tuple(found[Standing.SOLID]),
         tuple(found[Standing.WAITING]),
         tuple(found[Standing.ABSENT]),
         unseen,
+        unread,
     )
+
+
+def _followed(seen: Seen, resource: Resource | None) -> bool:
+    return resource is not None and resource.can("list", "watch") and resource.id not in seen.unfilled
 
 
 async def _report(seen: Seen, reference: OwnerReference) -> None:
