@@ -1,22 +1,19 @@
 """One story of requests, told through any `Api`: what is answered, with what differs by nature left out.
 
-``story.txt`` is how a real kube-apiserver 1.36 tells it; the embedded server must tell it the same. To write
-it anew, run this file where ``KUBEBUILDER_ASSETS`` names the real server's binaries.
+In process and over HTTP it must be told alike; that HTTP is answered as a real server answers it is what the scenario
+of ``tests/real`` sees to.
 """
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import Any
 
 from steersman.api.errors import ApiError
 from steersman.api.generated import load
 from steersman.api.scheme import Kind
 from steersman.client.api import Api
-from steersman.testing.plane import RealPlane
 
 STRATEGIC = "application/strategic-merge-patch+json"
 JSON = "application/json-patch+json"
@@ -471,8 +468,6 @@ CHAPTERS: tuple[Callable[[Story], Awaitable[None]], ...] = (
     watching,
 )
 
-GOLDEN = Path(__file__).with_name("story.txt")
-
 
 async def told(api: Api) -> list[str]:
     """The whole story."""
@@ -485,13 +480,3 @@ async def told(api: Api) -> list[str]:
         await chapter(story)
         lines += [f"{chapter.__name__}: {line}" for line in story.lines]
     return lines
-
-
-async def really_told() -> list[str]:
-    """The whole story, by a real API server."""
-    async with RealPlane.start() as plane, plane.connect() as api:
-        return await told(api)
-
-
-if __name__ == "__main__":
-    GOLDEN.write_text("".join(f"{line}\n" for line in asyncio.run(really_told())))

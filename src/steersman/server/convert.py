@@ -10,6 +10,7 @@ Like the real server this keeps `Time` in whole seconds and in UTC, and takes nu
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
@@ -57,9 +58,11 @@ def adopt(type_: type[Any], body: object) -> Any:
     if isinstance(body, msgspec.Struct):
         return _built(type_, body)
     if isinstance(body, (msgspec.Raw, bytes)):
-        return _settled(_decode(type_, bytes(body)))
+        raw = bytes(body)
+        made = _settled(_decode(type_, raw))
+        return _filled(made) if _HOLLOW.search(raw) else made
     if isinstance(body, Mapping):
-        return _settled(_read(type_, body))
+        return _filled(_settled(_read(type_, body)))
     raise ValueError(f"Expected `object`, got `{type(body).__name__}`")
 
 
@@ -232,6 +235,30 @@ def _turn(owner: type, field: Field) -> Turn | None:
     if field.shape == "list":
         return lambda items: _each(one, items)
     return lambda items: {key: one(item) for key, item in items.items()} or EMPTY
+
+
+_HOLLOW = re.compile(rb"\{\s*\}")
+
+
+def _filled(obj: Any) -> Any:
+    """A struct without maps of nothing, also in pod specs; itself where there are none."""
+    changes: dict[str, Any] = {}
+    for field in fields_of(type(obj)).values():
+        value = getattr(obj, field.attribute)
+        if not value:
+            if field.shape == "map" and value is not None and value is not EMPTY:
+                changes[field.attribute] = EMPTY
+        elif field.struct is None or field.attribute == "managedFields":
+            continue
+        elif field.shape == "object":
+            made = _filled(value)
+            if made is not value:
+                changes[field.attribute] = made
+        elif field.shape == "list":
+            made = _each(_filled, value)
+            if made is not value:
+                changes[field.attribute] = made
+    return msgspec.structs.replace(obj, **changes) if changes else obj
 
 
 def _map(value: Mapping[str, Any]) -> Mapping[str, Any]:

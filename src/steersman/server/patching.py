@@ -162,6 +162,14 @@ def _unfit(type_: type[Any], whole: Mapping[str, Any], body: object, content_typ
     return _shown(whole, why)
 
 
+def shown(resource: Resource, old: Any, body: object, content_type: str) -> str:
+    """What a patch would make of an object, as the refusal of it shows it."""
+    if content_type == STRATEGIC:
+        return printed(body)
+    whole = document(resource.api_version, resource.kind, old)
+    return msgspec.json.encode(apply(resource.type, whole, _bare(body), content_type)).decode()
+
+
 def _shown(whole: Mapping[str, Any], why: str) -> ApiError:
     # differs: upstream has the fields in the order of its structs.
     return strict.refused_patch(msgspec.json.encode(whole).decode(), why)

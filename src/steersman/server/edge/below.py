@@ -88,7 +88,7 @@ def _part(ctx: Context, resource: Resource, body: bytes) -> Answer:
         obj = bodies.obj(resource, body, ctx.content_type, ctx.reading(how.validation))
         make = lambda old: obj  # noqa: E731
     else:
-        form, change = parsed(ctx, owning(resource).terms.shape, body, how)
+        form, change = parsed(ctx, resource, body, how)
         if form == APPLY_YAML:
             made = parts.apply(
                 _server(ctx, how),
@@ -129,7 +129,7 @@ def _scale(ctx: Context, resource: Resource, body: bytes) -> Answer:
             how = options.writing(ctx.query, "PatchOptions")
             if resource.type in FORMS and bodies.media_type(ctx.content_type) == patching.STRATEGIC:
                 raise patching.unknown(patching.JSON, patching.MERGE, APPLY_YAML)
-            form, said = parsed(ctx, shape_of(Scale), body, how)
+            form, said = parsed(ctx, resource, body, how, shape_of(Scale))
             if form == APPLY_YAML:
                 if resource.type in FORMS:
                     raise ServerError(_UNAPPLIED)

@@ -219,8 +219,19 @@ def no_object(document: Any) -> str:
 # -- patches ----------------------------------------------------------------------------------
 
 
-def patch(raw: bytes, shape: Shape, reading: Reading, *, applied: bool = False, listed: bool = False) -> Any:
-    """The body of a patch as plain data; those that are applied may be YAML, some are lists. Raises `BadRequest`."""
+def patch(
+    raw: bytes,
+    shape: Shape,
+    reading: Reading,
+    *,
+    applied: bool = False,
+    listed: bool = False,
+    shown: Callable[[Any], str] | None = None,
+) -> Any:
+    """The body of a patch as plain data; those that are applied may be YAML, some are lists.
+
+    ``shown`` is what a patch would have made, as its refusal shows it. Raises `BadRequest` and `Invalid`.
+    """
     try:
         if applied:
             document, doubled = yaml_document(raw)
@@ -249,10 +260,10 @@ def patch(raw: bytes, shape: Shape, reading: Reading, *, applied: bool = False, 
             found = strict.faults(raw, document, shape)
             # What only directs the merge is no field.
             found = tuple(each for each in found if '"$' not in each and ".$" not in each)
-        reading.note(found, lambda found: _refused(document, found))
+        reading.note(found, lambda found: _refused(document, found, shown))
     return document
 
 
-def _refused(document: Any, found: Sequence[str]) -> ApiError:
-    # differs: upstream shows the whole object that the patch would have made, in Go's notation.
-    return strict.refused_patch(msgspec.json.encode(document).decode(), strict.said(found))
+def _refused(document: Any, found: Sequence[str], shown: Callable[[Any], str] | None) -> ApiError:
+    text = msgspec.json.encode(document).decode() if shown is None else shown(document)
+    return strict.refused_patch(text, strict.said(found))

@@ -89,8 +89,8 @@ def patch(ctx: Context, resource: Resource, body: bytes, subresource: str = "") 
     if bodies.media_type(ctx.content_type) not in PATCHES:
         return unrouted(415)
     how = options.writing(ctx.query, "PatchOptions")
-    form, change = parsed(ctx, owning(resource).terms.shape, body, how)
     server, namespace, name = _server(ctx, how), scope(ctx, resource), ctx.asked.name
+    form, change = parsed(ctx, resource, body, how)
     old = server.table(resource).get(path(namespace, name))
     if form == APPLY_YAML:
         answer = apply(
@@ -120,16 +120,28 @@ def patch(ctx: Context, resource: Resource, body: bytes, subresource: str = "") 
     return one(ctx, resource, made)
 
 
-def parsed(ctx: Context, shape: Shape, body: bytes, how: options.Writing) -> tuple[str, Any]:
-    """The media type of a patch, and the patch as plain data. Raises `BadRequest` or `Invalid`."""
+def parsed(
+    ctx: Context, resource: Resource, body: bytes, how: options.Writing, shape: Shape | None = None
+) -> tuple[str, Any]:
+    """The media type of a patch, and the patch as plain data. Raises `NotFound`, `BadRequest` or `Invalid`.
+
+    ``shape`` is what is patched, where that is not the object itself.
+    """
     form = bodies.media_type(ctx.content_type)
     check_patch(form, how.manager, how.force)
+    shown = None
+    if form != APPLY_YAML:
+        # Nobody looks at a patch of nothing.
+        old = ctx.server.get(resource, scope(ctx, resource), ctx.asked.name)
+        if shape is None:
+            shown = lambda change: patching.shown(resource, old, change, form)  # noqa: E731
     return form, bodies.patch(
         body,
-        shape,
+        owning(resource).terms.shape if shape is None else shape,
         ctx.reading(how.validation),
         applied=form == APPLY_YAML,
         listed=form == patching.JSON,
+        shown=shown,
     )
 
 

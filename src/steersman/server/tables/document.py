@@ -7,10 +7,13 @@ from datetime import UTC, datetime
 from typing import Any, Literal, TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 
 from steersman.api.errors import BadRequest
+from steersman.api.generated.apps_v1 import DaemonSet
 from steersman.api.generated.meta_v1 import ListMeta
-from steersman.api.kinds import Struct
+from steersman.api.kinds import EMPTY, Struct
+from steersman.server.defaulting.workloads import TEMPLATE_GENERATION
 from steersman.server.edge.encoding import whole
 from steersman.server.tables.printer import NAME, Cell, Column, Condition, Printer
 
@@ -75,10 +78,22 @@ def include_of(text: str) -> Include:
 
 def partial(obj: Any, version: str = "v1") -> PartialObjectMetadata:
     """An object's metadata as an answer of its own. Takes structs and plain documents."""
-    metadata = obj.get("metadata", {}) if isinstance(obj, Mapping) else obj.metadata
+    metadata = obj.get("metadata", {}) if isinstance(obj, Mapping) else _told(obj)
     return PartialObjectMetadata(
         kind="PartialObjectMetadata", apiVersion=f"{_GROUP}/{version}", metadata=metadata
     )
+
+
+def _told(obj: Any) -> Any:
+    """An object's metadata without what says nothing, or stands for a field of a former version."""
+    metadata = obj.metadata
+    owners = metadata.managedFields
+    if type(owners) is not tuple and not len(owners):
+        metadata = replace(metadata, managedFields=())
+    if type(obj) is DaemonSet:
+        notes = {name: text for name, text in metadata.annotations.items() if name != TEMPLATE_GENERATION}
+        metadata = replace(metadata, annotations=notes or EMPTY)
+    return metadata
 
 
 def lay_out(

@@ -1,0 +1,165 @@
+"""Where the embedded server answers the scenario differently from a real one, each by name and with a reason.
+
+The names are those of the list in ``docs/compatibility.md``. The comparison holds both ways: what differs and is not
+here is a fault, and so is what is here and differs no more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One difference: which answers it is in, and where in them."""
+
+    name: str
+    asks: tuple[str, ...]
+    """Patterns of what requests are called."""
+    at: tuple[str, ...]
+    """Patterns of where in the answer, and below."""
+    what: str
+    why: str
+
+    def covers(self, ask: str, path: str) -> bool:
+        places = (pattern for at in self.at for pattern in (at, f"{at}.*"))
+        return any(fnmatchcase(ask, each) for each in self.asks) and any(
+            fnmatchcase(path, each) for each in places
+        )
+
+
+DIFFERENCES = (
+    Difference(
+        "no protobuf",
+        (
+            "paths: apis, aggregated once",
+            "bodies: as application/[*]",
+            "bodies: as HTML",
+            "bodies: as protobuf only",
+            "bodies: as CBOR only",
+            "bodies: as protobuf or JSON",
+            "bodies: as a table of nobody's",
+            "watching: as protobuf",
+            "custom: as protobuf only",
+        ),
+        ("body", "code", "headers.Content-Type"),
+        "answers are JSON or YAML: who takes protobuf alone is refused, and refusals do not offer it",
+        "every client that takes protobuf takes JSON too",
+    ),
+    Difference(
+        "no watches in YAML",
+        ("watching: as YAML",),
+        ("headers.Content-Type",),
+        "watches are JSON, also for who asks for YAML",
+        "nobody reads them so",
+    ),
+    Difference(
+        "no protobuf for custom resources",
+        ("custom: as protobuf",),
+        ("body", "code", "headers"),
+        "refused with 415",
+        "upstream's handler panics and hangs up",
+    ),
+    Difference(
+        "health checks",
+        ("paths: readyz, in words",),
+        ("body",),
+        "other checks are named",
+        "they are of other parts",
+    ),
+    Difference(
+        "component statuses",
+        ("paths: component statuses", "watching: what cannot be watched"),
+        ("body.message", "body.details.kind", "headers.Warning"),
+        "there are none, and they are spoken of as of any other resource",
+        "deprecated since 1.19, and there are no such components",
+    ),
+    Difference(
+        "column descriptions",
+        ("*table*",),
+        ("body.columnDefinitions.*.description", "body.*.object.columnDefinitions.*.description"),
+        "columns of tables have no descriptions",
+        "they are upstream's documentation",
+    ),
+    Difference(
+        "expired watches of events",
+        ("reading: a watch from what is forgotten",),
+        ("body.object.message",),
+        "refused in the words for any other resource",
+        "upstream has no cache of events and passes on what etcd says",
+    ),
+    Difference(
+        "what may not change",
+        (
+            "pods: what may not change",
+            "pods: an ephemeral container changed",
+            "changing: more room",
+            "changing: another class",
+        ),
+        ("body.message", "body.details.causes.0.message"),
+        "what would have changed is shown field by field, by the names on the wire",
+        "upstream shows a line-wise difference of Go structs",
+    ),
+    Difference(
+        "values in messages",
+        ("changing: its work",),
+        ("body.message", "body.details.causes.1.message"),
+        "a pod template is shown as JSON, as on the wire",
+        "upstream shows it with all fields of its Go struct",
+    ),
+    Difference(
+        "owners of scales",
+        ("below: a bad patch",),
+        ("body.message", "body.details.causes.0.message"),
+        "a scale has no managedFields while it is patched, so a refusal does not show any",
+        "who owns the replicas is kept in the object itself",
+    ),
+    Difference(
+        "logs",
+        ("pods: bad logs",),
+        ("body", "code"),
+        "refused with 501 whatever the options",
+        "nodes are simulated: there is no kubelet to ask",
+    ),
+    Difference(
+        "webhooks",
+        ("defaulting: webhook",),
+        ("headers.Warning",),
+        "who creates a webhook configuration is warned that it is not called",
+        "admission webhooks are not called",
+    ),
+    Difference(
+        "empty lists",
+        ("changing: a slice",),
+        ("body.endpoints",),
+        "the endpoints of a slice without any are []",
+        "upstream says null, which typed clients must take for [] anyway",
+    ),
+    Difference(
+        "custom resources of an unknown version",
+        ("custom: another version",),
+        ("headers.Warning",),
+        "refused without the warning that their fields are unknown",
+        "they were not looked at",
+    ),
+)
+
+
+def unlisted(found: Mapping[str, list[tuple[str, Any, Any]]]) -> Iterator[str]:
+    """What differs, by request, and is not on the list."""
+    for ask, places in found.items():
+        for path, ours, theirs in places:
+            if not any(each.covers(ask, path) for each in DIFFERENCES):
+                yield f"{ask}: {path}\n    here:  {ours!r}\n    there: {theirs!r}"
+
+
+def obsolete(found: Mapping[str, list[tuple[str, Any, Any]]]) -> Iterator[str]:
+    """What is on the list and differs no more."""
+    for each in DIFFERENCES:
+        for pattern in each.asks:
+            asks = [ask for ask in found if fnmatchcase(ask, pattern)]
+            if not any(each.covers(ask, path) for ask in asks for path, _, _ in found[ask]):
+                yield f"{each.name}: {pattern}"
