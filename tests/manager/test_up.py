@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import stat
+import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
@@ -122,8 +123,8 @@ CRAMPED = """
 import resource, sys
 from steersman.manager import cli
 # No file may grow beyond this: the disk is full, as far as this process can tell.
-resource.setrlimit(resource.RLIMIT_FSIZE, (2 << 20, 2 << 20))
-sys.exit(cli.main(sys.argv[1:]))
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]),) * 2)
+sys.exit(cli.main(sys.argv[2:]))
 """
 
 
@@ -133,7 +134,9 @@ async def test_a_full_disk_ends_the_plane_with_one_line_and_loses_nothing_acknow
     config, data = tmp_path / "config", tmp_path / "data"
     argv = ["up", "--port=0", "--nodes=0", f"--kubeconfig={config}", f"--data-dir={data}"]
     child = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", CRAMPED, *argv, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+        *(sys.executable, "-c", CRAMPED, str(2 << 20), *argv),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
     )
     assert child.stdout is not None
     assert child.stderr is not None
@@ -162,6 +165,17 @@ async def test_a_full_disk_ends_the_plane_with_one_line_and_loses_nothing_acknow
         )
     assert {each["metadata"]["name"] for each in kept.items} >= set(acknowledged)
     assert len(acknowledged) > 5
+
+
+@pytest.mark.parametrize("room", [1_000, 100_000])
+def test_a_disk_too_small_to_begin_on_is_one_line(tmp_path: Path, room: int) -> None:
+    argv = ["up", "--port=0", f"--kubeconfig={tmp_path / 'config'}", f"--data-dir={tmp_path / 'data'}"]
+    command = [sys.executable, "-c", CRAMPED, str(room), *argv, "--", "true"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("Error: ")
+    assert "disk I/O error" in line or "full" in line
 
 
 class Ahead(LiveClock):

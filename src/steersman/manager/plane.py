@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from steersman.api.errors import ApiError
 from steersman.api.generated import load
 from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.api.generated.rbac_v1 import ClusterRoleBinding, RoleRef, Subject
@@ -86,46 +87,57 @@ class Running:
 
 @asynccontextmanager
 async def plane(options: Options, clock: Clock) -> AsyncIterator[Running]:
-    """A whole control plane. Its caches are filled when it is entered. Raises `Lost` where that fails."""
+    """A whole control plane. Its caches are filled when it is entered.
+
+    Raises `UsageError` where it cannot begin, and `Lost` where a part of it fails at once.
+    """
     async with AsyncExitStack() as stack:
-        crew = Crew()
-        server, boot, durable = _server(options, clock, stack, crew)
-        loops = controllers(server) if options.controllers else ()
-        without = () if any(each.name == UNTAINTS for each in loops) else ("TaintNodesByCondition",)
-        authorizer = equip(server, authority=boot.authority.pair.cert, without=without)
-        if options.nodes:
-            server.extend(metrics.install)
-            _entitle(server)
         try:
-            edge = await boot.serve(server, authorizer, host=options.host, port=options.port, durable=durable)
-        except OSError as error:
-            where = f"{options.host}:{options.port}"
-            raise UsageError(
-                f"cannot listen on {where}: {error.strerror or error}; pass another --port, or --port=0"
-            ) from None
-        stack.push_async_callback(edge.close)
-        path = options.kubeconfig
-        if options.command:
-            path = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="steersman-")), "kubeconfig")
-        try:
-            write_private(path, boot.kubeconfig(edge.url))
-        except OSError as error:
-            raise UsageError(f"cannot write {path}: {error.strerror}; pass another --kubeconfig") from None
-        stack.push_async_callback(crew.leave)
-        ready = asyncio.Event()
-        if loops:
-            crew.take(_fleet(loops, server, boot, authorizer, clock).run(ready.set), "the controllers")
-        else:
-            ready.set()
-        if options.nodes:
-            names = [f"node-{number}" for number in range(1, options.nodes + 1)]
-            api = _api(server, authorizer, User(KUBELETS), "kubelet")
-            kubelets = Kubelets(api, clock, names, settings=Pace(start_delay=START_DELAY))
-            crew.take(kubelets.run(), "the kubelets")
-            api = _api(server, authorizer, User("system:kube-scheduler"), "kube-scheduler")
-            crew.take(Scheduler(api, clock, talkative=True).run(), "the scheduler")
-        await crew.until(ready)
-        yield Running(edge.url, path, server, len(loops), crew.lost)
+            running = await _begin(options, clock, stack)
+        except ApiError as error:
+            raise UsageError(f"the control plane cannot begin: {error.message}") from None
+        yield running
+
+
+async def _begin(options: Options, clock: Clock, stack: AsyncExitStack) -> Running:
+    crew = Crew()
+    server, boot, durable = _server(options, clock, stack, crew)
+    loops = controllers(server) if options.controllers else ()
+    without = () if any(each.name == UNTAINTS for each in loops) else ("TaintNodesByCondition",)
+    authorizer = equip(server, authority=boot.authority.pair.cert, without=without)
+    if options.nodes:
+        server.extend(metrics.install)
+        _entitle(server)
+    try:
+        edge = await boot.serve(server, authorizer, host=options.host, port=options.port, durable=durable)
+    except OSError as error:
+        where = f"{options.host}:{options.port}"
+        raise UsageError(
+            f"cannot listen on {where}: {error.strerror or error}; pass another --port, or --port=0"
+        ) from None
+    stack.push_async_callback(edge.close)
+    path = options.kubeconfig
+    if options.command:
+        path = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="steersman-")), "kubeconfig")
+    try:
+        write_private(path, boot.kubeconfig(edge.url))
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}; pass another --kubeconfig") from None
+    stack.push_async_callback(crew.leave)
+    ready = asyncio.Event()
+    if loops:
+        crew.take(_fleet(loops, server, boot, authorizer, clock).run(ready.set), "the controllers")
+    else:
+        ready.set()
+    if options.nodes:
+        names = [f"node-{number}" for number in range(1, options.nodes + 1)]
+        api = _api(server, authorizer, User(KUBELETS), "kubelet")
+        kubelets = Kubelets(api, clock, names, settings=Pace(start_delay=START_DELAY))
+        crew.take(kubelets.run(), "the kubelets")
+        api = _api(server, authorizer, User("system:kube-scheduler"), "kube-scheduler")
+        crew.take(Scheduler(api, clock, talkative=True).run(), "the scheduler")
+    await crew.until(ready)
+    return Running(edge.url, path, server, len(loops), crew.lost)
 
 
 def controllers(server: Server) -> tuple[Controller[Any], ...]:
