@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,10 @@ from steersman.api.errors import Forbidden, NotFound
 from steersman.api.generated import apps_v1, core_v1
 from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.api.kinds import DEPLOYMENTS
+from steersman.api.kinds.config import CONFIGMAPS
+from steersman.intent.actions import Create
+from steersman.intent.controller import Controller, Watch
+from steersman.intent.verdict import Rest, Verdict
 from steersman.sim.faults import Answers
 from steersman.sim.kubelet import Settings
 from steersman.testing import Cluster, Unmet
@@ -575,3 +579,74 @@ def test_closing_twice_is_closing_once() -> None:
     cluster = Cluster()
     cluster.close()
     cluster.close()
+
+
+# -- rights -----------------------------------------------------------------------------------
+
+READER = """
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: reader}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: read-maps}
+rules: [{apiGroups: [""], resources: [configmaps], verbs: [get, list, watch]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: reader}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: read-maps}
+subjects: [{kind: ServiceAccount, name: reader}, {kind: User, name: jane}]
+"""
+
+
+def watcher() -> Controller[Any]:
+    async def decide(seen: Any, now: datetime) -> Verdict:
+        await Create(CONFIGMAPS, "default", {"metadata": {"name": "mine"}})
+        return Rest("made one")
+
+    return Controller("watcher", (Watch(CONFIGMAPS),), decide, workers=1)
+
+
+async def test_accounts_and_users_have_the_rights_that_roles_give_them(cluster: Cluster) -> None:
+    cluster.apply(READER)
+    for client in (cluster.as_account("reader"), cluster.as_user("jane")):
+        assert len((await client.list(CONFIGMAPS, "default")).items) == 1
+        with pytest.raises(Forbidden, match="cannot list resource"):
+            await client.list(CONFIGMAPS, "kube-system")
+        with pytest.raises(Forbidden, match="cannot delete resource"):
+            await client.delete(CONFIGMAPS, "default", "kube-root-ca.crt")
+    with pytest.raises(NotFound):
+        cluster.as_account("nobody")
+
+
+def test_a_controller_that_acts_as_an_account_lacks_what_its_roles_lack(cluster: Cluster) -> None:
+    role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "maps"}}
+    rule = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["list", "watch"]}
+    cluster.apply([READER, {**role, "rules": [rule]}])
+    ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "maps"}
+    subjects = [{"kind": "ServiceAccount", "name": "reader", "namespace": "default"}]
+    binding = {**role, "kind": "ClusterRoleBinding", "roleRef": ref, "subjects": subjects}
+    cluster.apply(binding)
+    cluster.run_controller(watcher(), account="default/reader")
+    cluster.advance(seconds=1)
+    told = [entry.what for entry in cluster.history("cm", "kube-root-ca.crt")]
+    assert any("cannot create resource" in text for text in told)
+    cluster.patch("clusterrole", "maps", {"rules": [{**rule, "verbs": ["list", "watch", "create"]}]})
+    cluster.wait_until(lambda: cluster.get("cm", "mine"), timeout=60)
+
+
+def test_a_controller_of_ones_own_has_all_rights_unless_it_says_whose(cluster: Cluster) -> None:
+    cluster.run_controller(watcher())
+    cluster.wait_until(lambda: cluster.get("cm", "mine"), timeout=60)
+    assert cluster.history("cm", "mine")[0].who == "watcher"
+
+
+def test_the_clusters_own_controllers_have_the_rights_of_their_accounts(cluster: Cluster) -> None:
+    cluster.delete("clusterrolebinding", "system:controller:replicaset-controller")
+    cluster.apply(WEB)
+    cluster.advance(minutes=1)
+    assert cluster.list("pods") == []
+    (owned,) = cluster.list("ReplicaSet")
+    assert any("cannot create resource" in entry.what for entry in cluster.history(owned))

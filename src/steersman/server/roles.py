@@ -24,12 +24,17 @@ TABLES = tuple(
 )
 
 
-def follow(server: Server) -> Authorizer:
-    """An authorizer that knows a server's roles and bindings, now and later."""
-    authorizer = Authorizer()
-    for name in TABLES:
-        for obj in server.store.table(name).select(Selection()):
-            authorizer.put(obj)
+def policy(server: Server) -> list[Policy]:
+    """All roles and bindings of a server."""
+    return [obj for name in TABLES for obj in server.store.table(name).select(Selection())]
+
+
+def follow(server: Server, known: Authorizer | None = None) -> Authorizer:
+    """An authorizer that knows a server's roles and bindings, now and later.
+
+    ``known`` is one that knows those there are already.
+    """
+    authorizer = Authorizer(policy(server)) if known is None else known
 
     def note(commit: Commit) -> None:
         if commit.resource in TABLES:

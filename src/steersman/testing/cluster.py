@@ -26,6 +26,7 @@ from steersman.api.scheme import Key
 from steersman.client.api import Api
 from steersman.controllers import CONTROLLERS
 from steersman.intent.controller import Controller
+from steersman.server.auth.users import account_name
 from steersman.server.core import Server
 from steersman.server.local import LocalApi
 from steersman.sim.kubelet import Settings, Shape
@@ -35,11 +36,12 @@ from steersman.testing.chronicle import Chronicle, Entry
 from steersman.testing.fate import Node
 from steersman.testing.live import LiveWorld
 from steersman.testing.objects import Objects
-from steersman.testing.plan import Plan, plan, template
-from steersman.testing.process import Manager
+from steersman.testing.plan import Plan, authorizer, plan, template
+from steersman.testing.process import Manager, acting
 from steersman.testing.waiting import Unmet, Wait
 
 if TYPE_CHECKING:
+    from steersman.server.auth.rbac import Authorizer
     from steersman.sim.faults.fault import Fault
     from steersman.sim.faults.stage import Stage
     from steersman.testing.serving import Serving
@@ -102,6 +104,7 @@ class Cluster(Objects):
         self._place: World | LiveWorld = world
         self._serving: Serving | None = None
         self._stage = self._arm(world, faults)
+        self._authorizer = authorizer(world.server)
         self._chronicle = Chronicle(world.server, before)
         self._others: builtins.list[Manager] = []
         self._forks: builtins.list[Cluster] = []
@@ -145,7 +148,7 @@ class Cluster(Objects):
 
     @property
     def client(self) -> Api:
-        """The ten verbs, for coroutines of one's own that run in the cluster."""
+        """The ten verbs, with all rights, for coroutines of one's own that run in the cluster."""
         return LocalApi(self._place.server, YOU)
 
     @property
@@ -153,13 +156,37 @@ class Cluster(Objects):
         """The process that runs the controllers, alive or dead."""
         return self._manager
 
+    def as_account(self, name: str, namespace: str = "default") -> Api:
+        """The same with the rights of a ServiceAccount, and no others. Raises `NotFound`."""
+        return acting(LocalApi(self._server, self._account(f"{namespace}/{name}")), self._authorizer)
+
+    def as_user(self, name: str) -> Api:
+        """The same with the rights that roles give to a user, and no others."""
+        return acting(LocalApi(self._server, name), self._authorizer)
+
+    def _account(self, said: str) -> str:
+        namespace, _, name = said.rpartition("/")
+        found = self.get("ServiceAccount", name, namespace or "default").metadata
+        return account_name(found.namespace, found.name)
+
     def _start(self, controllers: Sequence[Controller[Any]], name: str) -> Manager:
+        return self._launch(controllers, name, self._authorizer)
+
+    def _launch(
+        self,
+        controllers: Sequence[Controller[Any]],
+        name: str,
+        authorizer: Authorizer | None,
+        account: str = "",
+    ) -> Manager:
         place, stage = self._place, self._stage
         return Manager(
             controllers,
             place,
             place if stage is None else stage.clock(place),
             self._chronicle,
+            authorizer=authorizer,
+            account=account,
             through=(lambda api: api) if stage is None else stage.api,
             files=credentials.read if self._serving is None else self._serving.read,
             name=name,
@@ -182,9 +209,16 @@ class Cluster(Objects):
         self.crash_manager()
         self.start_manager()
 
-    def run_controller(self, *controllers: Controller[Any]) -> Manager:
-        """Run controllers of one's own, in a process that can `Manager.crash` without the others."""
-        started = self._start(controllers, ", ".join(each.name for each in controllers))
+    def run_controller(self, *controllers: Controller[Any], account: str = "") -> Manager:
+        """Run controllers of one's own, in a process that can `Manager.crash` without the others.
+
+        They have all rights, or those of a ServiceAccount, as in ``account="shop/operator"``.
+        """
+        return self._run_own(controllers, self._account(account) if account else "")
+
+    def _run_own(self, controllers: Sequence[Controller[Any]], account: str) -> Manager:
+        name = ", ".join(each.name for each in controllers)
+        started = self._launch(controllers, name, self._authorizer if account else None, account)
         self._others.append(started)
         return started
 
@@ -208,7 +242,7 @@ class Cluster(Objects):
             fork.crash_manager()
         for other in self._others:
             if other.alive:
-                fork.run_controller(*other.controllers)
+                fork._run_own(other.controllers, other.account)
         self._forks.append(fork)
         return fork
 
@@ -241,13 +275,15 @@ class Cluster(Objects):
             self.world.close()
             place = self._place = serving.place
             self._stage = None
+            self._authorizer = serving.authorizer
             self._chronicle = serving.call(lambda: Chronicle(place.server, self._chronicle))
             self._api = LocalApi(place.server, YOU, manager="kubectl")
             if self._manager.alive:
                 self._manager = self._start(self.plan.configured(place.server), "manager")
-            self._others = [
-                self._start(other.controllers, other.name) for other in self._others if other.alive
-            ]
+            others, self._others = self._others, []
+            for other in others:
+                if other.alive:
+                    self._run_own(other.controllers, other.account)
             self.plan.people(place, place)
         return self._serving.url
 

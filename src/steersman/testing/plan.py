@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from operator import is_
 from typing import Any
 
 from steersman.api.errors import NotFound
 from steersman.controllers import CONTROLLERS
 from steersman.intent import settings as flags
 from steersman.intent.controller import Controller
-from steersman.server import admission
+from steersman.server import admission, roles
+from steersman.server.auth.rbac import Authorizer
 from steersman.server.core import Server
 from steersman.server.local import LocalApi
 from steersman.sim.kubelet import Kubelets, Settings, Shape
@@ -117,6 +119,38 @@ def _served(server: Server, controller: Controller[Any]) -> bool:
     return True
 
 
+# -- rights -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Guarded(admission.Plugins):
+    """Plugins, and that nobody grants what they do not have. Each fork of a server follows its own roles."""
+
+    first: list[tuple[Server, Authorizer]] = field(default_factory=list)
+    """The first server that was extended: most forks have the same roles, so that nothing is worked out anew."""
+
+    def __call__(self, server: Server) -> None:
+        rights = roles.follow(server, self._known(server))
+        admission.Plugins((*self.plugins, roles.Escalation(rights)))(server)
+        if not self.first:
+            self.first.append((server, rights))
+
+    def _known(self, server: Server) -> Authorizer | None:
+        for origin, rights in self.first:
+            ours, theirs = roles.policy(server), roles.policy(origin)
+            if len(ours) == len(theirs) and all(map(is_, ours, theirs)):
+                return rights.fork()
+        return None
+
+
+def authorizer(server: Server) -> Authorizer:
+    """Who decides what the clients of a server that was guarded may do."""
+    chain = server.admission
+    assert isinstance(chain, admission.Chain)
+    (guard,) = (plugin for plugin in chain.plugins if isinstance(plugin, roles.Escalation))
+    return guard.authorizer
+
+
 # -- templates --------------------------------------------------------------------------------
 
 _templates: dict[tuple[object, ...], tuple[Plan, World]] = {}
@@ -131,9 +165,12 @@ def template(wanted: Plan) -> World:
 
 
 def _ready(wanted: Plan) -> World:
-    plugins = admission.default().without(*wanted.missing)
+    plugins = Guarded(admission.default().without(*wanted.missing).plugins)
     world = World(0, start=wanted.start, shuffle=wanted.shuffle, journal=wanted.journal, plugins=plugins)
-    Manager(wanted.configured(world.server), world, world, Chronicle(world.server), files=credentials.read)
+    roles.install(world.server)
+    rights = authorizer(world.server)
+    controllers, chronicle = wanted.configured(world.server), Chronicle(world.server)
+    Manager(controllers, world, world, chronicle, authorizer=rights, files=credentials.read)
     wanted.people(world, world)
     world.run(world.settle())
     world.close()

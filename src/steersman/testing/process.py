@@ -12,9 +12,15 @@ from steersman.intent.controller import Controller
 from steersman.runtime.clock import Clock
 from steersman.runtime.fleet import Fleet
 from steersman.runtime.shell import read_file
+from steersman.server.acting import Acting
+from steersman.server.auth import users
+from steersman.server.auth.rbac import Authorizer
 from steersman.server.core import Server
 from steersman.server.local import LocalApi
 from steersman.testing.chronicle import Chronicle
+
+ROOT = "system:kube-controller-manager"
+"""Who a manager is where no controller has an account of its own."""
 
 Through: TypeAlias = Callable[[Api], Api]
 """What stands between a manager and the server."""
@@ -39,6 +45,15 @@ class Wire(LocalApi):
         self.server = cast("Server", _Gone())
 
 
+def acting(api: LocalApi, authorizer: Authorizer | None) -> Api:
+    """A client with the rights its user has; without an authorizer, with all."""
+    if authorizer is None:
+        return api
+    account = users.split_account(api.user)
+    user = users.User(api.user) if account is None else users.account(*account, "")
+    return Acting(api, users.authenticated(user), authorizer)
+
+
 class _Gone:
     def __getattr__(self, name: str) -> Any:
         raise Unreachable("this process has ended")
@@ -54,25 +69,34 @@ class Manager:
         clock: Clock,
         chronicle: Chronicle,
         *,
+        authorizer: Authorizer | None = None,
+        account: str = "",
         through: Through = lambda api: api,
         files: Callable[[str], bytes] = read_file,
         name: str = "manager",
     ) -> None:
-        """Starts at once, with empty caches. ``files`` reads what flags name."""
+        """Starts at once, with empty caches.
+
+        With an ``authorizer`` each controller has the rights of its own account in kube-system, or all have
+        those of one ``account``, and none but these; without one they may do everything. ``files`` reads what flags name.
+        """
         self.controllers = tuple(controllers)
         self.name = name
         self.alive = True
         self._wires: list[Wire] = []
         self._place = place
         self._through = through
+        self._authorizer = authorizer
+        self.account = account
+        """The user that all controllers act as, where they do not each have their own."""
         for controller in self.controllers:
             if controller.watches:
                 chronicle.resources[controller.name] = controller.watches[0].kind.resource
         self.fleet = Fleet(
             self.controllers,
-            self._api("system:kube-controller-manager"),
+            self._api(account or ROOT),
             clock,
-            api_of=lambda each: self._api(f"system:serviceaccount:kube-system:{each.account or each.name}"),
+            api_of=lambda each: self._api(self._acts_as(each)),
             fence=self.fence,
             trace=chronicle.trace,
             files=files,
@@ -82,7 +106,12 @@ class Manager:
     def _api(self, user: str) -> Api:
         wire = Wire(self._place.server, user, manager="kube-controller-manager")
         self._wires.append(wire)
-        return self._through(wire)
+        return self._through(acting(wire, self._authorizer))
+
+    def _acts_as(self, controller: Controller[Any]) -> str:
+        if self.account or controller.root:
+            return self.account or ROOT
+        return users.account_name("kube-system", controller.account or controller.name)
 
     def fence(self) -> bool:
         """Whether it may write now."""

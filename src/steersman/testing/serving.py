@@ -39,8 +39,9 @@ class Serving:
     async def _open(self, plan: Plan) -> str:
         server = self.place.server
         server.renew(server.registry.find(*TIMED))
-        authorizer = equip(server, authority=self._boot.authority.pair.cert, without=plan.missing)
-        self._edge = await self._boot.serve(server, authorizer)
+        authority = self._boot.authority.pair.cert
+        self.authorizer = equip(server, authority=authority, without=plan.missing)
+        self._edge = await self._boot.serve(server, self.authorizer)
         return self._edge.url
 
     def call(self, do: Callable[[], T]) -> T:

@@ -86,7 +86,7 @@ def _named(items: Any) -> dict[str, Any] | None:
 
 
 def _short(value: Any) -> str:
-    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    text = " ".join(value.split()) if isinstance(value, str) else msgspec.json.encode(value).decode()
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 

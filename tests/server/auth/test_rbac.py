@@ -115,6 +115,20 @@ def test_a_cluster_binding_holds_everywhere() -> None:
     assert all(rbac.authorize(reads_pods(ann, namespace)).allowed for namespace in ("", "ns", "other"))
 
 
+def test_a_fork_decides_the_same_until_either_changes() -> None:
+    grant = binding("ns", "b", "ClusterRole", "r", "User:ann")
+    first = Authorizer([cluster_role("r", PODS), grant])
+    assert first.authorize(reads_pods(User("ann"))).allowed
+    fork = first.fork()
+    assert fork.authorize(reads_pods(User("ann"))) == first.authorize(reads_pods(User("ann")))
+    fork.remove(grant)
+    assert not fork.authorize(reads_pods(User("ann"))).allowed
+    assert first.authorize(reads_pods(User("ann"))).allowed
+    first.put(binding("ns", "c", "ClusterRole", "r", "User:bob"))
+    assert first.authorize(reads_pods(User("bob"))).allowed
+    assert not fork.authorize(reads_pods(User("bob"))).allowed
+
+
 def test_a_binding_refers_to_the_role_of_its_own_namespace() -> None:
     rbac = Authorizer([role("other", "r", PODS), binding("ns", "b", "Role", "r", "User:ann")])
     refused = Decision(False, f'RBAC: role.{GROUP} "r" not found')

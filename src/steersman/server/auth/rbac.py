@@ -100,6 +100,19 @@ class Authorizer:
         for obj in policy:
             self.put(obj)
 
+    def fork(self) -> Authorizer:
+        """The same policy, to go on separately. What was worked out of it so far is shared."""
+        fork = Authorizer()
+        fork._roles = dict(self._roles)
+        fork._bindings = dict(self._bindings)
+        fork._subjects = {
+            namespace: {subject: dict(names) for subject, names in index.items()}
+            for namespace, index in self._subjects.items()
+        }
+        fork._holdings = dict(self._holdings)
+        fork.epoch = self.epoch
+        return fork
+
     # -- what there is ------------------------------------------------------------------------
 
     def put(self, obj: Policy) -> None:
