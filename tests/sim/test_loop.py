@@ -144,7 +144,42 @@ def test_a_jam_says_who_waits_where_and_for_what(loop: VirtualLoop) -> None:
     assert "nothing is ready and no timer is set" in message
     assert "patient: Event.wait" in message
     assert "patient (sim/test_loop.py:" in message
+    assert "an Event that nobody has set" in message
+    assert "main-1: " in message
     assert "for task patient" in message
+
+
+def test_those_who_wait_at_the_same_place_are_told_of_together_and_after_all_others(
+    loop: VirtualLoop,
+) -> None:
+    async def work(queue: asyncio.Queue[int]) -> None:
+        await queue.get()
+
+    async def hold(mine: asyncio.Lock, other: asyncio.Lock) -> None:
+        async with mine:
+            await asyncio.sleep(1)
+            async with other:
+                raise AssertionError("both cannot be held")
+
+    async def main() -> None:
+        queue: asyncio.Queue[int] = asyncio.Queue()
+        left, right = asyncio.Lock(), asyncio.Lock()
+        for number in range(6):
+            loop.create_task(work(queue), name=f"worker-{number}")
+        one = loop.create_task(hold(left, right), name="one")
+        two = loop.create_task(hold(right, left), name="two")
+        await asyncio.gather(one, two)
+
+    with pytest.raises(Jam) as jam:
+        loop.run_until_complete(main())
+    lines = str(jam.value).splitlines()[1:]
+    assert len(lines) == 3
+    assert lines[0].startswith("  main-1: ")
+    assert lines[0].endswith("for tasks one, two")
+    assert lines[1].startswith("  one, two: Lock.acquire")
+    assert lines[1].endswith("for a Lock that somebody holds")
+    assert lines[2].startswith("  worker-0, worker-1, worker-2, worker-3 and 2 more: Queue.get")
+    assert lines[2].endswith("for something in a Queue")
 
 
 def test_going_in_circles_is_noticed() -> None:
@@ -154,7 +189,7 @@ def test_going_in_circles_is_noticed() -> None:
         while True:
             await asyncio.sleep(0)
 
-    with pytest.raises(Spin, match="1000 turns and no time has passed"):
+    with pytest.raises(Spin, match=r"1000 turns and no time has passed(.|\n)*spin-1: .*for its turn"):
         loop.run_until_complete(spin())
     for task in asyncio.all_tasks(loop):
         task.cancel()

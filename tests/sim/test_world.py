@@ -100,6 +100,22 @@ def test_waiting_for_nothing_is_a_jam(world: World) -> None:
         world.run(wait())
 
 
+def test_waiting_in_vain_while_time_goes_on_is_a_jam_too(world: World) -> None:
+    async def tick() -> None:
+        while True:
+            await asyncio.sleep(86_400)
+
+    async def wait() -> None:
+        await asyncio.Event().wait()
+
+    world.spawn(tick(), name="clockwork")
+    with pytest.raises(Jam, match=r"time goes on, and the program does not end\n(.|\n)*wait-\d+: .*Event"):
+        world.run(wait())
+    assert 365 * 86_400 < world.monotonic() <= 366 * 86_400
+    world.run(world.advance(1000 * 86_400))
+    world.run(asyncio.sleep(500 * 86_400), limit=1000 * 86_400)
+
+
 # -- settling ---------------------------------------------------------------------------------
 
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any
+
+NAMED = 4
+"""How many of those who wait for the same are named."""
 
 
 class Jam(RuntimeError):
@@ -16,9 +19,17 @@ class Spin(RuntimeError):
 
 
 def who(loop: asyncio.AbstractEventLoop) -> str:
-    """One line per unfinished task: its name, where it waits, for what."""
-    tasks = sorted(asyncio.all_tasks(loop), key=by_name)
-    return "\n".join(f"  {waiting(task)}" for task in tasks) or "  (no task is left)"
+    """A line for each place where unfinished tasks wait: their names, where it is, what they wait for.
+
+    Those who wait alone come first: a crowd that waits for work is seldom the trouble.
+    """
+    places: dict[str, list[str]] = {}
+    for task in sorted(asyncio.all_tasks(loop), key=by_name):
+        places.setdefault(_waits(task), []).append(task.get_name())
+    lines = [
+        f"  {_some(names)}: {place}" for place, names in sorted(places.items(), key=lambda each: len(each[1]))
+    ]
+    return "\n".join(lines) or "  (no task is left)"
 
 
 def by_name(task: asyncio.Task[Any]) -> tuple[int, str]:
@@ -29,25 +40,61 @@ def by_name(task: asyncio.Task[Any]) -> tuple[int, str]:
 
 def waiting(task: asyncio.Task[Any]) -> str:
     """Where a task waits and for what, innermost frame first."""
-    frames: list[str] = []
+    return f"{task.get_name()}: {_waits(task)}"
+
+
+def _waits(task: asyncio.Task[Any]) -> str:
+    frames: list[FrameType] = []
     awaited: object = task.get_coro()
-    while True:
+    while awaited is not None:
         frame = _attribute(awaited, "cr_frame", "gi_frame", "ag_frame")
-        inner = _attribute(awaited, "cr_await", "gi_yieldfrom", "ag_await")
         if frame is not None:
-            code: CodeType = frame.f_code
-            frames.append(f"{code.co_qualname} ({_short(code.co_filename)}:{frame.f_lineno})")
-        if inner is None:
-            break
-        awaited = inner
+            frames.append(frame)
+        last, awaited = awaited, _attribute(awaited, "cr_await", "gi_yieldfrom", "ag_await")
     if not frames:
-        return f"{task.get_name()}: not started"
-    where = " < ".join(reversed(frames[-3:]))
+        return "not started"
+    where = " < ".join(_place(frame) for frame in reversed(frames[-3:]))
+    return f"{where}, for {_what(task, frames, last)}"
+
+
+def _what(task: asyncio.Task[Any], frames: list[FrameType], awaited: object) -> str:
+    """What has to happen for a task to go on."""
     waiter = getattr(task, "_fut_waiter", None)
-    what = (
-        f"task {waiter.get_name()}" if isinstance(waiter, asyncio.Task) else type(waiter or awaited).__name__
-    )
-    return f"{task.get_name()}: {where}, for {what}"
+    if isinstance(waiter, asyncio.Task):
+        return f"task {waiter.get_name()}"
+    children = getattr(waiter, "_children", None)
+    if children:
+        return f"tasks {_names(children)}"
+    for frame in reversed(frames[-3:]):
+        if frame.f_code.co_name == "sleep" and frame.f_globals.get("__name__") == "asyncio.tasks":
+            return "time to pass" if waiter is not None else "its turn"
+        match frame.f_locals.get("self"):
+            case asyncio.Lock():
+                return "a Lock that somebody holds"
+            case asyncio.Event():
+                return "an Event that nobody has set"
+            case asyncio.Queue():
+                return "something in a Queue"
+            case asyncio.Semaphore() | asyncio.Condition() as thing:
+                return f"a {type(thing).__name__}"
+            case asyncio.TaskGroup() as group:
+                return f"tasks {_names(group._tasks)}"
+    return type(waiter if waiter is not None else awaited).__name__
+
+
+def _names(tasks: Any) -> str:
+    unfinished = [task for task in tasks if isinstance(task, asyncio.Task) and not task.done()]
+    return _some([task.get_name() for task in sorted(unfinished, key=by_name)])
+
+
+def _some(names: list[str]) -> str:
+    more = len(names) - NAMED
+    return ", ".join(names[:NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _place(frame: FrameType) -> str:
+    code: CodeType = frame.f_code
+    return f"{code.co_qualname} ({_short(code.co_filename)}:{frame.f_lineno})"
 
 
 def _attribute(thing: object, *names: str) -> Any:

@@ -71,6 +71,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._upkeep: list[_Timer] = []
         self._cancelled = 0
         self._idlers: list[asyncio.Future[None]] = []
+        self.limit = math.inf
+        """When the program is taken to wait in vain, though there are timers for ever."""
         self.beats = Beats()
         self._beating = False
         """Whether what happens now are beats, which come before all else of their instant."""
@@ -100,10 +102,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return handle
 
     def create_task(self, coro: Any, *, name: object = None, **options: Any) -> asyncio.Task[Any]:
-        """Like asyncio's, but tasks without a name are numbered anew in each loop."""
+        """Like asyncio's, but tasks without a name are called by what they do, and numbered in each loop."""
         if name is None:
             self._nameless += 1
-            name = f"task-{self._nameless}"
+            name = f"{getattr(coro, '__name__', 'task')}-{self._nameless}"
         return super().create_task(coro, name=name, **options)
 
     def due(self) -> float | None:
@@ -121,6 +123,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
     async def until(self, when: float) -> None:
         """Wait for an instant, and for everything that happens at it."""
         if when > self._now:
+            self.limit = max(self.limit, when)
             waiter: asyncio.Future[None] = self.create_future()
             handle = self.call_at(when, _release, waiter)
             try:
@@ -233,6 +236,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._ready.extend(beats.due(target))
 
     def _pass(self, instant: float) -> None:
+        if instant > self.limit:
+            raise Jam(f"it is {instant:.0f}, time goes on, and the program does not end\n{who(self)}")
         self._now = max(self._now, instant)
         self._turns = 0
 

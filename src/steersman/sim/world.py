@@ -15,6 +15,7 @@ The loop lives between runs: what was spawned goes on whenever the world runs.
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 from collections import Counter, deque
 from collections.abc import Coroutine
@@ -44,6 +45,9 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 
 NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 """What a real API server creates for itself."""
+
+PATIENCE = 366 * 86_400.0
+"""How long what runs in a world may wait for something other than the time."""
 
 QUIET = frozenset({"leases.coordination.k8s.io"})
 """Writes that are upkeep by nature."""
@@ -110,7 +114,7 @@ class World:
         self._start = start
         self._at = (-1.0, start)
         self._changed = elapsed
-        self._recent: deque[str] = deque(maxlen=200)
+        self._recent: deque[tuple[str, str, asyncio.Task[Any] | None]] = deque(maxlen=200)
         self._tasks: dict[asyncio.Task[Any], None] = {}
         self._keep = journal
 
@@ -185,8 +189,13 @@ class World:
 
     # -- letting time pass --------------------------------------------------------------------
 
-    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Run something to its end, and the rest of the world meanwhile."""
+    def run(self, coroutine: Coroutine[Any, Any, T], *, limit: float = PATIENCE) -> T:
+        """Run something to its end, and the rest of the world meanwhile.
+
+        Raises `Jam` with who waits for what where it can have no end, or has none after ``limit`` seconds in
+        which nobody has asked for the time to pass.
+        """
+        self.loop.limit = self.loop.time() + limit
         result = self.loop.run_until_complete(coroutine)
         self.loop.check()
         return result
@@ -215,12 +224,16 @@ class World:
 
     def _busiest(self) -> str:
         counted = Counter(self._recent).most_common(5)
-        return ", ".join(f"{what} ({count}x of the last {len(self._recent)})" for what, count in counted)
+        total = len(self._recent)
+        return ", ".join(
+            f"{resource} {key} by {task.get_name() if task is not None else 'nobody'} ({count}x of the last {total})"
+            for (resource, key, task), count in counted
+        )
 
     def _note(self, commit: Commit) -> None:
         if commit.resource not in QUIET and not in_background():
             self._changed = self.loop.time()
-            self._recent.append(f"{commit.resource} {commit.key}")
+            self._recent.append((commit.resource, commit.key, asyncio.current_task(self.loop)))
         if self._keep:
             body = msgspec.json.encode(commit.obj, enc_hook=unusual).decode()
             what = f"{commit.event.type.value} {commit.resource} {commit.key}"
@@ -232,6 +245,7 @@ class World:
         """End everything in the order it was started."""
         if self.loop.is_closed():
             return
+        self.loop.limit = math.inf
         started = {task: i for i, task in enumerate(self._tasks)}
         others = sorted(asyncio.all_tasks(self.loop) - started.keys(), key=by_name)
         tasks = [*started, *others]
