@@ -7,6 +7,7 @@ from typing import Any
 from steersman.controllers import (
     bootstrap,
     clusterroleaggregation,
+    cronjob,
     deployment,
     disruption,
     garbagecollector,
@@ -44,6 +45,7 @@ CONTROLLERS: tuple[Controller[Any], ...] = (
     resourcequota.controller,
     podgc.controller,
     disruption.controller,
+    cronjob.controller,
     deployment.controller,
     replicaset.replicaset,
     replicaset.replicationcontroller,

@@ -196,6 +196,11 @@ class Metrics:
             "How long after its time a finished Job was deleted",
             exponential(0.1, 2, 14),
         ).of()
+        self.histogram(
+            "cronjob_controller_job_creation_skew_duration_seconds",
+            "How long after its time the Job of a CronJob was created",
+            exponential(1, 2, 10),
+        ).of()
         controller = ("controller",)
         self._rounds = self.counter("steersman_rounds_total", "Rounds of a controller", controller)
         self._failed = self.counter("steersman_failed_rounds_total", "Rounds that failed", controller)

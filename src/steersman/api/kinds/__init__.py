@@ -249,6 +249,7 @@ class JobSpec(Struct, frozen=True):
 
 
 class JobStatus(Struct, frozen=True):
+    startTime: datetime | None = None
     completionTime: datetime | None = None
     conditions: tuple[Condition, ...] = ()
 

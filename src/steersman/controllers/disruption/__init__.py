@@ -24,6 +24,7 @@ from steersman.controllers.disruption.budget import (
     charges,
     failed,
     healthy,
+    says_failed,
     status,
     wanted,
 )
@@ -82,7 +83,8 @@ async def decide(seen: Seen | Pod, now: datetime) -> Verdict:
         raise
     except (ApiError, Uncountable) as error:
         # Better no disruption at all than one too many.
-        await UpdateStatus(seen.budget, failed(seen.budget, str(error), now))
+        if not says_failed(seen.budget, str(error)):
+            await UpdateStatus(seen.budget, failed(seen.budget, str(error), now))
         raise Nonsense(str(error)) from None
 
 

@@ -117,6 +117,13 @@ def failed(budget: PodDisruptionBudget, why: str, now: datetime) -> PodDisruptio
     )
 
 
+def says_failed(budget: PodDisruptionBudget, why: str) -> bool:
+    """Whether that is what the budget says already."""
+    known = find(budget.status.conditions, ALLOWED)
+    said = known is not None and (known.status, known.reason, known.message) == ("False", "SyncFailed", why)
+    return said and not budget.status.disruptionsAllowed
+
+
 def _numbers(status: PodDisruptionBudgetStatus) -> tuple[object, ...]:
     return (
         status.currentHealthy,

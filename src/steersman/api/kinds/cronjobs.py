@@ -1,0 +1,55 @@
+"""CronJobs, as the controllers read them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from steersman.api.kinds import JOBS, Object, ObjectMeta, Opaque, Struct
+from steersman.api.scheme import Kind, register
+
+
+class JobTemplateSpec(Struct, frozen=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: Opaque = Opaque(b"{}")
+
+
+class NewJob(Struct, frozen=True):
+    """A job as it is sent: metadata of its own, the template's spec as it is."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: Opaque = Opaque(b"{}")
+
+
+class CronJobSpec(Struct, frozen=True):
+    schedule: str = ""
+    timeZone: str | None = None
+    startingDeadlineSeconds: int | None = None
+    concurrencyPolicy: str = ""
+    suspend: bool | None = None
+    jobTemplate: JobTemplateSpec = JobTemplateSpec()
+    successfulJobsHistoryLimit: int | None = None
+    failedJobsHistoryLimit: int | None = None
+
+
+class ObjectReference(Struct, frozen=True):
+    apiVersion: str = ""
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+    resourceVersion: str = ""
+
+
+class CronJobStatus(Struct, frozen=True):
+    active: tuple[ObjectReference, ...] = ()
+    lastScheduleTime: datetime | None = None
+    lastSuccessfulTime: datetime | None = None
+
+
+class CronJob(Object, frozen=True):
+    spec: CronJobSpec = CronJobSpec()
+    status: CronJobStatus = CronJobStatus()
+
+
+CRONJOBS = register(Kind("batch", "v1", "CronJob", "cronjobs", True, CronJob))
+NEW_JOBS = register(JOBS.as_(NewJob))
