@@ -39,6 +39,7 @@ NODES = ("node-1", "node-2", "node-3")
 _numbers = itertools.count(1)
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist looks for groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep the tests of a file on one worker: few planes are started, and few clients imported twice."""
     for item in items:

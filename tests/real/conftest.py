@@ -22,6 +22,7 @@ REASON = f"needs a real kube-apiserver: set {ASSETS}"
 _numbers = itertools.count(1)
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist looks for groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents:
