@@ -1,4 +1,7 @@
-"""Clocks that are wrong: a manager's wall time jumps, or its time runs at another speed than the server's."""
+"""Clocks that are wrong: a manager's wall time jumps, or runs at another speed than the server's.
+
+Time that is measured stays right: it is that of the event loop, whose timers all live by.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ class ClockJump(Fault):
 
 @dataclass(frozen=True, slots=True)
 class ClockRate(Fault):
-    """The manager's clocks run at another speed: 1.1 is ten percent fast."""
+    """The manager's wall clock runs at another speed: 1.1 is ten percent fast."""
 
     rate: float
     word: ClassVar[str] = "clock_rate"
@@ -93,10 +96,9 @@ class _Stretched:
         self._clock = clock
         self._rate = rate
         self._start = clock.now()
-        self._zero = clock.monotonic()
 
     def now(self) -> datetime:
         return self._start + (self._clock.now() - self._start) * self._rate
 
     def monotonic(self) -> float:
-        return self._zero + (self._clock.monotonic() - self._zero) * self._rate
+        return self._clock.monotonic()

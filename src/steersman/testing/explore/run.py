@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from steersman.sim.faults.clocks import ClockRate
 from steersman.sim.faults.crashes import CrashAfterWrite, CrashBeforeWrite
 from steersman.sim.faults.fault import Fault
 from steersman.sim.faults.leaders import LeaseDeleted, LeaseStolen
@@ -27,7 +26,7 @@ FINAL = 1000.0
 """The same at the end of a run: longer than a roll may go without progress by default, so that what time alone
 brings about has come about in every run."""
 CRASHES = CrashAfterWrite, CrashBeforeWrite
-LED = LeaseStolen, LeaseDeleted, ClockRate
+LED = LeaseStolen, LeaseDeleted
 """Faults that there is an election for. It costs a renewal every two seconds, so others go without."""
 
 
