@@ -11,15 +11,13 @@ import msgspec
 from steersman.api.errors import NotFound
 from steersman.api.generated import Resource as Row
 from steersman.api.generated import load, resources
-from steersman.api.labels import subdomain_errors
 from steersman.api.scheme import Kind
-from steersman.server import certificates, daemonsets, jobs, names, namespaces, pods, services, volumes
+from steersman.server import certificates, daemonsets, jobs, namespaces, pods, services, volumes
 from steersman.server.defaulting import default_for, untouched
 from steersman.server.defaulting.core import pod_status, service_status
 from steersman.server.strategy import (
     Counts,
     Dependents,
-    NameRule,
     Strategy,
     as_given,
     as_new,
@@ -160,7 +158,6 @@ def _strategy(row: Row, id_: str, type_: type[Any]) -> Strategy:
         updated=old_status if has_status else as_new,
         status_updated=only_status(_STATUS_KEEPS.get(id_, ())) if has_status else None,
         counts=_COUNTED.get(id_),
-        names=_NAMES.get(id_, subdomain_errors),
         create_on_update=id_ in _CREATED_BY_UPDATE,
         unconditional=id_ not in _CONDITIONAL,
         dependents=_DEPENDENTS.get(id_, "delete"),
@@ -281,16 +278,6 @@ _DEPENDENTS: Mapping[str, Dependents] = {
     "events.events.k8s.io": "unsupported",
     "jobs.batch": "orphan",
     "replicationcontrollers": "orphan",
-}
-
-_NAMES: Mapping[str, NameRule] = {
-    "clusterrolebindings.rbac.authorization.k8s.io": names.segment_errors,
-    "clusterroles.rbac.authorization.k8s.io": names.segment_errors,
-    "ipaddresses.networking.k8s.io": names.segment_errors,
-    "namespaces": names.label_errors,
-    "rolebindings.rbac.authorization.k8s.io": names.segment_errors,
-    "roles.rbac.authorization.k8s.io": names.segment_errors,
-    "services": names.service_errors,
 }
 
 # -- field selectors --------------------------------------------------------------------------

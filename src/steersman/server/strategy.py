@@ -14,7 +14,6 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from steersman.api.labels import subdomain_errors
 from steersman.server.defaulting import Default, untouched
 from steersman.server.validation import PLAIN, Rules
 
@@ -32,7 +31,6 @@ Prepare: TypeAlias = Callable[[Any, Moment], Any]
 Merge: TypeAlias = Callable[[Any, Any, Moment], Any]
 """The new object and the old one, to what shall be stored."""
 Counts: TypeAlias = Callable[[Any, Any], bool]
-NameRule: TypeAlias = Callable[[str], tuple[str, ...]]
 Scaling: TypeAlias = Callable[..., dict[str, Any]]
 """What `steersman.server.subresources.scale` does, for objects that keep their scale elsewhere."""
 
@@ -68,7 +66,6 @@ class Strategy:
     """The finalize subresource, which namespaces have."""
     counts: Counts | None = None
     """Which changes make a new generation; None where generations are not counted."""
-    names: NameRule = subdomain_errors
     create_on_update: bool = False
     unconditional: bool = True
     """Whether an update may leave out the resourceVersion."""

@@ -76,6 +76,8 @@ def test_a_token_is_told_by_its_bearer_and_for_whom_it_is_meant() -> None:
             "[invalid bearer token, go-jose/go-jose: error in cryptographic primitive]",
         ),
     ],
+    # Tokens are drawn anew in each process, and tests must be called the same in all of them.
+    ids=("nonsense", "for others", "forged"),
 )
 def test_a_token_that_does_not_hold_is_told_with_the_reason(
     token: str, audiences: tuple[str, ...], error: str

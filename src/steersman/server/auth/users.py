@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from steersman.api.kinds import EMPTY
 from steersman.api.labels import subdomain_errors
-from steersman.server.names import label_errors
+from steersman.server.validation.text import label
 
 MASTERS = "system:masters"
 """May do anything, whatever the roles say."""
@@ -76,7 +76,7 @@ def split_account(username: str) -> tuple[str, str] | None:
     if not username.startswith(_ACCOUNT):
         return None
     namespace, colon, name = username[len(_ACCOUNT) :].partition(":")
-    if not colon or ":" in name or label_errors(namespace) or subdomain_errors(name):
+    if not colon or ":" in name or label(namespace) or subdomain_errors(name):
         return None
     return namespace, name
 

@@ -9,12 +9,12 @@ from steersman.api.generated.apiextensions_v1 import (
     CustomResourceDefinition,
     CustomResourceDefinitionVersion,
 )
-from steersman.api.labels import subdomain_errors
-from steersman.server import metadata
 from steersman.server.crd import approvals, specs
 from steersman.server.crd.naming import is_true
 from steersman.server.problems import FieldProblem
+from steersman.server.validation import metadata
 from steersman.server.validation.found import Found, Verbatim
+from steersman.server.validation.text import subdomain
 
 # -- defaults ---------------------------------------------------------------------------------
 
@@ -65,12 +65,12 @@ def definition_problems(
         expected = f"{spec.names.plural}.{spec.group}"
 
         def rule(name: str) -> tuple[str, ...]:
-            wrong = subdomain_errors(name)
+            wrong = subdomain(name)
             return wrong if name == expected else (*wrong, 'must be spec.names.plural+"."+spec.group')
 
-        found += metadata.check(definition.metadata, namespaced=False, rule=rule)
+        metadata.check(found, definition.metadata, rule, namespaced=False, kube=False)
     else:
-        found += metadata.check_update(definition.metadata, old.metadata)
+        metadata.check_update(found, definition.metadata, old.metadata, kube=False)
     specs.check(spec, found)
     if old is not None:
         _unchanged(definition, old, found)
@@ -125,6 +125,7 @@ def status_problems(
     definition: CustomResourceDefinition, old: CustomResourceDefinition
 ) -> list[FieldProblem]:
     """What is wrong with a new status."""
-    found = Found(metadata.check_update(definition.metadata, old.metadata))
+    found = Found()
+    metadata.check_update(found, definition.metadata, old.metadata, kube=False)
     specs.check_names(definition.status.acceptedNames, "status.acceptedNames", found)
     return found

@@ -10,12 +10,12 @@ from steersman.api.generated.apiextensions_v1 import JSONSchemaProps
 from steersman.api.generated.merge import fields_of
 from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.api.kinds import Struct
-from steersman.server import metadata
 from steersman.server.convert import adopt, plain
 from steersman.server.crd.visits import Visit, visitor
-from steersman.server.names import segment_errors, service_errors
 from steersman.server.problems import FieldProblem
+from steersman.server.validation import metadata
 from steersman.server.validation.found import Found
+from steersman.server.validation.text import label_1035, segment
 
 
 def coercion(schema: JSONSchemaProps) -> Visit | None:
@@ -104,7 +104,7 @@ def _version_errors(version: str) -> tuple[str, ...]:
 
 
 def _kind_errors(kind: str) -> tuple[str, ...]:
-    wrong = service_errors(kind.lower())
+    wrong = label_1035(kind.lower())
     return (f"may have mixed case, but should otherwise match: {','.join(wrong)}",) if wrong else ()
 
 
@@ -117,7 +117,6 @@ def _check_metadata(given: Any, path: str, found: Found) -> None:
     # A name may be missing here: a template gives it to no one.
     named = meta if meta.name else replace(meta, name="fakename")
     prefix = path and f"{path}."
-    found += [
-        FieldProblem(problem.reason, prefix + problem.field, problem.says)
-        for problem in metadata.check(named, namespaced=bool(meta.namespace), rule=segment_errors)
-    ]
+    wrong = Found()
+    metadata.check(wrong, named, segment, namespaced=bool(meta.namespace), kube=False)
+    found += [FieldProblem(problem.reason, prefix + problem.field, problem.says) for problem in wrong]

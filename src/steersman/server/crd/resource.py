@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from steersman.server import metadata, problems
+from steersman.server import problems
 from steersman.server.apply.custom import following
 from steersman.server.convert import plain
 from steersman.server.crd.custom import Custom, same
@@ -20,6 +20,8 @@ from steersman.server.crd.scale import scaling
 from steersman.server.crd.version import Version
 from steersman.server.resources import Resource
 from steersman.server.strategy import Moment, Strategy
+from steersman.server.validation import metadata
+from steersman.server.validation.found import Found
 
 
 def resource_of(
@@ -98,7 +100,8 @@ class _Behaviour:
             obj = replace(obj, content=content)
         wrong = version.problems(obj)
         if wrong:
-            named = metadata.check(obj.metadata, namespaced=version.namespaced, rule=Strategy().names)
+            named = Found()
+            metadata.check(named, obj.metadata, namespaced=version.namespaced, kube=False)
             self._refuse(obj, [*named, *wrong])
         return self._stored(obj)
 
@@ -111,7 +114,9 @@ class _Behaviour:
             new = replace(new, content=content)
         wrong = version.problems(new, old)
         if wrong:
-            self._refuse(new, [*metadata.check_update(new.metadata, old.metadata), *wrong])
+            named = Found()
+            metadata.check_update(named, new.metadata, old.metadata, kube=False)
+            self._refuse(new, [*named, *wrong])
         return self._stored(new)
 
     def status_updated(self, new: Custom, old: Custom, moment: Moment) -> Custom:

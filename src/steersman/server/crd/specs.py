@@ -24,8 +24,8 @@ from steersman.server.crd import webhooks
 from steersman.server.crd.paths import BadPath, field_at, simple_path_error
 from steersman.server.crd.schemas import schema_problems
 from steersman.server.crd.structure import every_schema
-from steersman.server.names import service_errors
 from steersman.server.validation.found import Found, Verbatim, fields
+from steersman.server.validation.text import label_1035
 
 _COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
 _COLUMN_FORMATS = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")
@@ -82,7 +82,7 @@ def _versions(versions: tuple[CustomResourceDefinitionVersion, ...], found: Foun
     apart = {name: not _same([getattr(version, name) for version in versions]) for name in _PER_VERSION}
     for index, version in enumerate(versions):
         path = f"spec.versions[{index}]"
-        if wrong := service_errors(version.name):
+        if wrong := label_1035(version.name):
             found.invalid(f"{path}.name", version.name, ",".join(wrong))
         _deprecation(version, path, found)
         if apart["schema"]:
@@ -98,7 +98,7 @@ def _versions(versions: tuple[CustomResourceDefinitionVersion, ...], found: Foun
     if sum(version.storage for version in versions) != 1:
         says = "must have exactly one version marked as storage version"
         found.invalid("spec.versions", _shown(versions, apart), says)
-    if versions and (wrong := service_errors(versions[0].name)):
+    if versions and (wrong := label_1035(versions[0].name)):
         found.invalid("spec.version", versions[0].name, ",".join(wrong))
 
 
@@ -170,20 +170,20 @@ def check_names(names: CustomResourceDefinitionNames, path: str, found: Found) -
     """Complain of names that are none."""
     for name in ("plural", "singular"):
         value = getattr(names, name)
-        if value and (wrong := service_errors(value)):
+        if value and (wrong := label_1035(value)):
             found.invalid(f"{path}.{name}", value, ",".join(wrong))
     for name in ("kind", "listKind"):
         value = getattr(names, name)
-        if value and (wrong := service_errors(value.lower())):
+        if value and (wrong := label_1035(value.lower())):
             says = f"may have mixed case, but should otherwise match: {','.join(wrong)}"
             found.invalid(f"{path}.{name}", value, says)
     for index, value in enumerate(names.shortNames):
-        if wrong := service_errors(value):
+        if wrong := label_1035(value):
             found.invalid(f"{path}.shortNames[{index}]", value, ",".join(wrong))
     if names.kind and names.kind == names.listKind:
         found.invalid(f"{path}.listKind", names.listKind, "kind and listKind may not be the same")
     for index, value in enumerate(names.categories):
-        if wrong := service_errors(value):
+        if wrong := label_1035(value):
             found.invalid(f"{path}.categories[{index}]", value, ",".join(wrong))
 
 

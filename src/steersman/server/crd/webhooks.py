@@ -10,8 +10,8 @@ from steersman.api.generated.apiextensions_v1 import (
     WebhookClientConfig,
 )
 from steersman.api.labels import subdomain_errors
-from steersman.server.names import service_errors
 from steersman.server.validation.found import Found
+from steersman.server.validation.text import label_1035
 
 _FORM = "; desired format: https://host[/path]"
 _REVIEWS = ("v1", "v1beta1")
@@ -97,6 +97,6 @@ def _reviews(versions: tuple[str, ...], path: str, found: Found) -> None:
         if version in versions[:index]:
             found.invalid(f"{path}[{index}]", version, "duplicate version")
             continue
-        found.each(f"{path}[{index}]", version, service_errors(version))
+        found.each(f"{path}[{index}]", version, label_1035(version))
     if not any(version in _REVIEWS for version in versions):
         found.invalid(path, versions, f"must include at least one of {', '.join(_REVIEWS)}")
