@@ -4,7 +4,7 @@ import pytest
 
 from steersman.controllers import CONTROLLERS
 from steersman.manager.flags import UsageError
-from steersman.manager.options import read, select
+from steersman.manager.options import read, read_gates, select
 
 ALL = tuple(controller.name for controller in CONTROLLERS if not controller.off)
 
@@ -53,3 +53,31 @@ def test_the_defaults_are_upstreams() -> None:
     election = options.election
     assert (election.lease_duration, election.renew_deadline, election.retry_period) == (15.0, 10.0, 2.0)
     assert (election.namespace, election.name) == ("kube-system", "kube-controller-manager")
+
+
+def test_feature_gates_are_read_as_upstream_writes_them() -> None:
+    assert read_gates(["HPAScaleToZero=true", "kube:WatchList=false"]) == {
+        "HPAScaleToZero": True,
+        "WatchList": False,
+    }
+
+
+def test_all_of_a_stage_can_be_set_and_one_of_them_otherwise() -> None:
+    gates = read_gates(["AllAlpha=true", "HPAScaleToZero=false"])
+    assert not gates["HPAScaleToZero"]
+    assert gates["StorageVersionAPI"]
+    assert "AllAlpha" not in gates
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("HPAScaleToZer=true", "unrecognized feature gate: HPAScaleToZer; did you mean HPAScaleToZero?"),
+        ("HPAScaleToZero", "missing bool value for HPAScaleToZero"),
+        ("HPAScaleToZero=maybe", "invalid value of HPAScaleToZero=maybe: not true or false"),
+    ],
+)
+def test_a_gate_that_cannot_be_is_named(word: str, message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        read_gates([word])
+    assert str(caught.value) == f"--feature-gates: {message}"

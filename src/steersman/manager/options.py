@@ -9,6 +9,7 @@ from typing import Any
 
 from steersman.controllers import CONTROLLERS
 from steersman.intent.controller import Controller, Flag, Settings
+from steersman.intent.gates import GATES
 from steersman.intent.settings import Misconfigured
 from steersman.manager.flags import (
     BOOL,
@@ -30,6 +31,12 @@ GENERAL = (
         ("*",),
         "Which controllers to run: '*' for all, 'foo' for the one named foo, '-foo' for all but that one. "
         f"There are: {', '.join(controller.name for controller in CONTROLLERS)}",
+    ),
+    Option(
+        "feature-gates",
+        STRINGS,
+        (),
+        "Features to turn on or off, as NAME=true or NAME=false. See docs/compatibility.md for those with a meaning.",
     ),
     Option("kube-api-burst", INT, 30, "Burst of requests to the API server, for each client."),
     Option("kube-api-qps", FLOAT, 20.0, "Requests a second to the API server, for each client."),
@@ -146,6 +153,35 @@ def select(wanted: Sequence[str]) -> tuple[Controller[Any], ...]:
     return tuple(filter(runs, CONTROLLERS))
 
 
+STAGES = {"AllAlpha": "ALPHA", "AllBeta": "BETA"}
+"""The gates that stand for all of a stage."""
+
+
+def read_gates(words: Sequence[str]) -> dict[str, bool]:
+    """Feature gates as they are written: ``A=true``, or ``kube:A=true`` for a component."""
+    gates: dict[str, bool] = {}
+    for word in words:
+        name, equals, value = word.rpartition(":")[2].partition("=")
+        if not equals:
+            raise UsageError(f"--feature-gates: missing bool value for {name}")
+        if name not in GATES:
+            close = get_close_matches(name, GATES, n=1)
+            hint = f"; did you mean {close[0]}?" if close else ""
+            raise UsageError(f"--feature-gates: unrecognized feature gate: {name}{hint}")
+        try:
+            gates[name] = BOOL.read(value)
+        except ValueError:
+            raise UsageError(f"--feature-gates: invalid value of {name}={value}: not true or false") from None
+    for word, stage in STAGES.items():
+        everything = gates.pop(word, None)
+        if everything is not None:
+            of_stage = {
+                name: everything for name, gate in GATES.items() if gate.stage == stage and name not in STAGES
+            }
+            gates = {**of_stage, **gates}
+    return gates
+
+
 def read(argv: Sequence[str]) -> Options:
     """Options from a command line. Raises `UsageError`."""
     values = parse(ALL, argv)
@@ -168,7 +204,10 @@ def read(argv: Sequence[str]) -> Options:
         renew_deadline=values["leader-elect-renew-deadline"],
         retry_period=values["leader-elect-retry-period"],
     )
-    settings = Settings(flags={flag.name: values[flag.name] for c in CONTROLLERS for flag in c.flags})
+    gates = read_gates(values["feature-gates"])
+    settings = Settings(
+        gates=gates, flags={flag.name: values[flag.name] for c in CONTROLLERS for flag in c.flags}
+    )
     controllers = select(values["controllers"])
     try:
         for controller in controllers:

@@ -13,10 +13,12 @@ from urllib.parse import urlsplit
 
 from steersman.api.errors import ApiError, Forbidden, ServerError, TooManyRequests, Unauthorized, Unreachable
 from steersman.api.kinds import NAMESPACES
+from steersman.api.scheme import Kind
 from steersman.client import kubeconfig
 from steersman.client.connection import ConfigError, Connection
 from steersman.client.exchange import RequestDone
 from steersman.client.http import HttpApi
+from steersman.intent.controller import Controller, Settings
 from steersman.manager import files, logs, loops
 from steersman.manager.accounts import Accounts
 from steersman.manager.flags import UsageError, usage
@@ -97,7 +99,7 @@ async def manage(options: Options, connection: Connection) -> None:
 
         async def lead(fence: Callable[[], bool] = lambda: True) -> None:
             fleet = Fleet(
-                options.controllers,
+                await served(options.controllers, settings, root),
                 root.with_agent("shared-informers"),
                 clock,
                 api_of=accounts.client,
@@ -161,6 +163,27 @@ async def _elect(
     finally:
         await recorder.close(1.0)
         events.cancel()
+
+
+async def served(
+    controllers: tuple[Controller[Any], ...], settings: Settings, api: HttpApi
+) -> tuple[Controller[Any], ...]:
+    """Those of the controllers for which the server serves what they need."""
+    controllers = tuple(one for one in controllers if one.configured(settings) is not None)
+    if not any(controller.needs for controller in controllers):
+        return controllers
+    found = await api.discover()
+    known = {(one.group, one.version, one.name) for one in found.resources}
+
+    def has(kind: Kind[Any]) -> bool:
+        # What could not be learned is not taken for what is not there.
+        return (kind.group, kind.version, kind.plural) in known or found.lacks(kind.group)
+
+    for controller in controllers:
+        for kind in controller.needs:
+            if not has(kind):
+                log.info("%s is left out: the server does not serve %s", controller.name, kind)
+    return tuple(one for one in controllers if all(map(has, one.needs)))
 
 
 async def reach(api: HttpApi, patience: float = PATIENCE) -> None:

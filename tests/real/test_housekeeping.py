@@ -1,0 +1,238 @@
+"""Quotas, old requests and old tokens on a real API server, each controller with just its bootstrap rights."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding
+
+from steersman.api.kinds import PODS, SERVICEACCOUNTS
+from steersman.api.kinds.certificates import CERTIFICATESIGNINGREQUESTS, CLUSTERTRUSTBUNDLES
+from steersman.api.kinds.config import CONFIGMAPS, SECRETS
+from steersman.api.kinds.quota import RESOURCEQUOTAS, SERVICES
+from steersman.api.kinds.storageversions import STORAGEVERSIONS
+from steersman.api.scheme import Kind
+from steersman.controllers.legacytokens import INVALID_SINCE, TRACKING
+from steersman.controllers.trustbundle import named
+from steersman.testing.child import Child
+from steersman.testing.follow import gone, until
+from steersman.testing.plane import RealPlane
+
+COMMON = (
+    "--leader-elect=false",
+    "--use-service-account-credentials=true",
+    "--kube-api-qps=500",
+    "--kube-api-burst=500",
+)
+
+
+def ended(plane: RealPlane, manager: Child, mark: int) -> None:
+    """End a manager that was refused nothing."""
+    manager.stop()
+    ours = [one for one in plane.audit(mark) if one.user.startswith("system:serviceaccount:kube-system:")]
+    assert [one for one in ours if one.code == 403] == []
+    assert "Traceback" not in manager.log()
+
+
+@pytest.fixture
+def manager(plane: RealPlane) -> Iterator[Child]:
+    mark = plane.mark()
+    child = plane.manager(*COMMON, f"--root-ca-file={plane.ca}")
+    yield child
+    ended(plane, child, mark)
+
+
+def used(quota: Any) -> dict[str, str]:
+    return dict(quota.status.used)
+
+
+async def test_a_quota_says_what_is_used_of_every_sort_and_gives_back_what_goes(
+    plane: RealPlane, namespace: str, manager: Child
+) -> None:
+    definition = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "gizmos.quota.example.com"},
+        "spec": {
+            "group": "quota.example.com",
+            "scope": "Namespaced",
+            "names": {"plural": "gizmos", "singular": "gizmo", "kind": "Gizmo"},
+            "versions": [
+                {
+                    "name": "v1",
+                    "served": True,
+                    "storage": True,
+                    "schema": {"openAPIV3Schema": {"type": "object"}},
+                }
+            ],
+        },
+    }
+    definitions: Kind[dict[str, Any]] = Kind(
+        "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", False, dict
+    )
+    gizmos: Kind[dict[str, Any]] = Kind("quota.example.com", "v1", "Gizmo", "gizmos", True, dict)
+    pod = {
+        "metadata": {"name": "p"},
+        "spec": {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cpu": "300m"}}}]},
+    }
+    service = {
+        "metadata": {"name": "s"},
+        "spec": {"type": "NodePort", "ports": [{"port": 80}, {"name": "b", "port": 81}]},
+    }
+    service["spec"]["ports"][0]["name"] = "a"  # type: ignore[index]
+    hard = {
+        "pods": "5",
+        "requests.cpu": "2",
+        "services.nodeports": "5",
+        "count/secrets": "9",
+        "count/gizmos.quota.example.com": "7",
+    }
+    async with plane.connect() as api, asyncio.timeout(90):
+        await api.create(definitions, "", definition)
+        await api.create(SERVICEACCOUNTS, namespace, {"metadata": {"name": "x"}})
+        await until(api, SERVICEACCOUNTS, namespace, "default", lambda one: True)
+        await api.create(RESOURCEQUOTAS, namespace, {"metadata": {"name": "q"}, "spec": {"hard": hard}})
+        counted = {"pods", "requests.cpu", "services.nodeports", "count/secrets"}
+        await until(api, RESOURCEQUOTAS, namespace, "q", lambda one: counted <= set(used(one)))
+        await api.create(PODS.untyped, namespace, pod)
+        await api.create(SERVICES.untyped, namespace, service)
+        await api.create(SECRETS.untyped, namespace, {"metadata": {"name": "t"}})
+        want = {"pods": "1", "requests.cpu": "300m", "services.nodeports": "2", "count/secrets": "1"}
+        await until(api, RESOURCEQUOTAS, namespace, "q", lambda one: want.items() <= used(one).items())
+        await until(
+            api, RESOURCEQUOTAS, namespace, "q", lambda one: "count/gizmos.quota.example.com" in used(one)
+        )
+        await api.create(
+            gizmos,
+            namespace,
+            {"apiVersion": "quota.example.com/v1", "kind": "Gizmo", "metadata": {"name": "g"}},
+        )
+        await until(
+            api,
+            RESOURCEQUOTAS,
+            namespace,
+            "q",
+            lambda one: used(one)["count/gizmos.quota.example.com"] == "1",
+        )
+        await api.delete(PODS, namespace, "p", grace=0)
+        await api.delete(SERVICES, namespace, "s")
+        await api.delete(SECRETS, namespace, "t")
+        await api.delete(gizmos, namespace, "g")
+        nothing = dict.fromkeys(hard, "0")
+        await until(api, RESOURCEQUOTAS, namespace, "q", lambda one: used(one) == nothing)
+
+
+def request(name: str) -> dict[str, Any]:
+    made = (
+        x509.CertificateSigningRequestBuilder()
+        .subject_name(x509.Name([]))
+        .sign(ec.generate_private_key(ec.SECP256R1()), hashes.SHA256())
+    )
+    return {
+        "metadata": {"name": name},
+        "spec": {
+            "request": base64.b64encode(made.public_bytes(Encoding.PEM)).decode(),
+            "signerName": "example.com/nobody",
+            "usages": ["client auth"],
+        },
+    }
+
+
+async def test_a_request_that_was_denied_long_ago_is_forgotten_and_others_stay(
+    plane: RealPlane, manager: Child
+) -> None:
+    requests = CERTIFICATESIGNINGREQUESTS.untyped
+    async with plane.connect() as api, asyncio.timeout(60):
+        for name in ("old", "young"):
+            body = request(name)
+            made = await api.create(requests, "", body)
+            ago = timedelta(hours=2 if name == "old" else 0)
+            made["status"] = {
+                "conditions": [
+                    {
+                        "type": "Denied",
+                        "status": "True",
+                        "reason": "Test",
+                        "lastUpdateTime": (datetime.now(UTC) - ago).strftime("%Y-%m-%dT%H:%M:%SZ"),
+                    }
+                ]
+            }
+            await api.subresource(requests, "", name, "approval", made, verb="update")
+        await gone(api, CERTIFICATESIGNINGREQUESTS, "", "old")
+        assert (await api.get(requests, "", "young"))["metadata"]["name"] == "young"
+        await api.delete(requests, "", "young")
+
+
+async def test_a_token_nobody_uses_is_invalidated_and_then_deleted(plane: RealPlane, namespace: str) -> None:
+    flags = (
+        *COMMON,
+        "--controllers=legacy-serviceaccount-token-cleaner-controller",
+        "--legacy-service-account-token-clean-up-period=1ms",
+    )
+    async with plane.connect() as api, asyncio.timeout(90):
+        await until(api, CONFIGMAPS, TRACKING.namespace, TRACKING.name, lambda one: "since" in one.data)
+        await api.patch(CONFIGMAPS, TRACKING.namespace, TRACKING.name, {"data": {"since": "2020-01-01"}})
+        annotations = {"kubernetes.io/service-account.name": "bot"}
+        await api.create(
+            SERVICEACCOUNTS.untyped, namespace, {"metadata": {"name": "bot"}, "secrets": [{"name": "t"}]}
+        )
+        secret = {
+            "metadata": {"name": "t", "annotations": annotations},
+            "type": "kubernetes.io/service-account-token",
+        }
+        await api.create(SECRETS.untyped, namespace, secret)
+        mark = plane.mark()
+        first = plane.manager(*flags)
+        marked = await until(api, SECRETS, namespace, "t", lambda one: INVALID_SINCE in one.metadata.labels)
+        assert marked.metadata.labels[INVALID_SINCE] == datetime.now(UTC).strftime("%Y-%m-%d")
+        ended(plane, first, mark)
+        label = {"metadata": {"labels": {INVALID_SINCE: "2020-01-01"}}}
+        await api.patch(SECRETS, namespace, "t", label)
+        mark = plane.mark()
+        second = plane.manager(*flags)
+        await gone(api, SECRETS, namespace, "t")
+        ended(plane, second, mark)
+
+
+async def test_controllers_behind_gates_run_where_their_apis_are_served() -> None:
+    with RealPlane.start(
+        apiserver=(
+            "--feature-gates=ClusterTrustBundle=true,StorageVersionAPI=true,APIServerIdentity=true",
+            "--runtime-config=certificates.k8s.io/v1beta1/clustertrustbundles=true,"
+            "internal.apiserver.k8s.io/v1alpha1=true",
+        )
+    ) as plane:
+        mark = plane.mark()
+        manager = plane.manager(
+            *COMMON,
+            f"--root-ca-file={plane.ca}",
+            "--feature-gates=ClusterTrustBundle=true,StorageVersionAPI=true,PodCertificateRequest=true",
+        )
+        name = named(plane.ca.read_bytes())
+        async with plane.connect() as api, asyncio.timeout(90):
+            made = await until(api, CLUSTERTRUSTBUNDLES, "", name, lambda one: True)
+            assert made.spec.trustBundle == plane.ca.read_text()
+            await api.delete(CLUSTERTRUSTBUNDLES, "", name)
+            await until(api, CLUSTERTRUSTBUNDLES, "", name, lambda one: one.metadata.uid != made.metadata.uid)
+            ghost = {
+                "apiVersion": STORAGEVERSIONS.api_version,
+                "kind": STORAGEVERSIONS.name,
+                "metadata": {"name": "example.com.ghosts"},
+                "spec": {},
+            }
+            await api.create(STORAGEVERSIONS.untyped, "", ghost)
+            stale = {"apiServerID": "gone", "encodingVersion": "v1", "decodableVersions": ["v1"]}
+            live = await api.get(STORAGEVERSIONS.untyped, "", "example.com.ghosts")
+            live["status"] = {"storageVersions": [stale], "commonEncodingVersion": "v1"}
+            await api.update_status(STORAGEVERSIONS.untyped, "", "example.com.ghosts", live)
+            await gone(api, STORAGEVERSIONS, "", "example.com.ghosts")
+        ended(plane, manager, mark)
+        assert "podcertificaterequest-cleaner-controller is left out" in manager.log()
