@@ -99,6 +99,21 @@ def test_waiting_ends_right_after_the_write_that_was_waited_for(cluster: Cluster
         assert len(cluster.list("pods")) == count
 
 
+def test_waiting_notices_what_happens_outside_of_the_cluster_in_the_instant_it_does(cluster: Cluster) -> None:
+    seen: list[datetime] = []
+
+    async def operator() -> None:
+        for _ in range(3):
+            await asyncio.sleep(60)
+            seen.append(cluster.now)
+
+    cluster.spawn(operator())
+    before = cluster.now
+    for minutes in (1, 2, 3):
+        cluster.wait_until(lambda minutes=minutes: len(seen) == minutes)  # type: ignore[misc]
+        assert cluster.now - before == timedelta(minutes=minutes)
+
+
 def test_waiting_answers_with_what_the_predicate_said(web: Cluster) -> None:
     assert web.wait_until(lambda: [pod.metadata.name for pod in web.list("pods")]) == [
         pod.metadata.name for pod in web.list("pods")
@@ -162,6 +177,18 @@ async def test_a_predicate_may_be_a_coroutine_function(cluster: Cluster) -> None
     await cluster.aio.wait_until(there)
     with pytest.raises(Unmet, match="it last raised LookupError"):
         await cluster.aio.wait_until(failing, timeout=5)
+
+
+async def test_a_coroutine_notices_what_happens_outside_in_the_instant_it_does(cluster: Cluster) -> None:
+    before, done = cluster.now, asyncio.Event()
+
+    async def operator() -> None:
+        await asyncio.sleep(60)
+        done.set()
+
+    cluster.spawn(operator())
+    await cluster.aio.wait_until(done.is_set)
+    assert cluster.now - before == timedelta(minutes=1)
 
 
 async def failing() -> bool:

@@ -407,7 +407,7 @@ class AioCluster:
             if over:
                 raise wait.in_vain(asked)
             await wait.pulse(asked, cluster._due())
-            if wait.over:
+            if wait.over or not wait.has_news(asked):
                 await cluster._idle()
 
 

@@ -58,10 +58,16 @@ class Wait:
         self._patience = patience
         self._deadline = loop.time() + patience
         self._reads = reads
+        self._calm = False
+        """Whether all has happened that happens at this instant."""
 
     @property
     def over(self) -> bool:
         return self._loop.time() >= self._deadline
+
+    def has_news(self, asked: Asked) -> bool:
+        """Whether something was written since."""
+        return self._chronicle.writes != asked.writes
 
     def ask(self) -> Asked:
         """Whether it is so now. What the predicate raises is an answer, too."""
@@ -81,23 +87,26 @@ class Wait:
         return error
 
     def step(self, loop: VirtualLoop) -> None:
-        """Let a virtual world go on until the very next write since the predicate was asked, or to a timer.
+        """Let a virtual world go on: to the very next write, to the end of this instant, or to the next timer.
 
-        The world stands still right after the write: nobody else has seen it yet.
+        After a write the world stands still: nobody else has seen it yet.
         """
-        timer = loop.call_at(self._until(loop.due()), loop.halt)
+        before = self._chronicle.writes
         self._chronicle.changed.append(loop.halt)
+        # What is ready comes first; time passes only once nothing is.
+        waits = loop.call_at(self._until(loop.due()), loop.halt) if self._calm else _calm(loop)
         try:
             loop.run_forever()
         finally:
-            timer.cancel()
+            waits.cancel()
             self._chronicle.changed.remove(loop.halt)
         loop.check()
+        self._calm = not self._calm and self._chronicle.writes == before
 
     async def pulse(self, asked: Asked, due: float | None) -> None:
         """Let time pass until something is written since the predicate was asked, or until ``due``."""
         chronicle, loop = self._chronicle, self._loop
-        if chronicle.writes != asked.writes:
+        if self.has_news(asked):
             return  # somebody was faster than this coroutine
         waiter: asyncio.Future[None] = loop.create_future()
 
@@ -115,3 +124,10 @@ class Wait:
 
     def _until(self, due: float | None) -> float:
         return self._deadline if due is None else min(due, self._deadline)
+
+
+def _calm(loop: VirtualLoop) -> asyncio.Task[None]:
+    """Halts the loop when nothing is ready any more."""
+    task = loop.create_task(loop.idle(), name="waiting")
+    task.add_done_callback(lambda done: None if done.cancelled() else loop.halt())
+    return task
