@@ -398,7 +398,7 @@ class AioCluster:
     async def wait_until(self, predicate: Callable[[], T | Awaitable[T]], timeout: float | None = None) -> T:
         """Like `Cluster.wait_until`; the predicate may be a coroutine function."""
         __tracebackhide__ = True
-        cluster = self._cluster
+        cluster, calm = self._cluster, False
         wait = cluster._wait(predicate, timeout)
         while True:
             over, asked = wait.over, await wait.ask().awaited()
@@ -406,9 +406,13 @@ class AioCluster:
                 return asked.said  # type: ignore[no-any-return]
             if over:
                 raise wait.in_vain(asked)
-            await wait.pulse(asked, cluster._due())
+            if calm:
+                await wait.pulse(asked, cluster._due())
+                calm = False
             if wait.over or not wait.has_news(asked):
+                # What is ready comes first: it may set timers, and time is to pass to the next of them.
                 await cluster._idle()
+                calm = not wait.has_news(asked)
 
 
 class _Managers:
