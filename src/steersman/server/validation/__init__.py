@@ -125,6 +125,10 @@ _ROWS: Mapping[tuple[str, str], _Row] = {
     ("coordination.k8s.io", "Lease"): _Row("cluster", "lease", "lease_update"),
     ("discovery.k8s.io", "EndpointSlice"): _Row("endpoints", "slice_create", "slice_update"),
     ("events.k8s.io", "Event"): _Row("cluster", "new_event", "new_event_update"),
+    ("flowcontrol.apiserver.k8s.io", "FlowSchema"): _Row("flows", "schema", "schema_update", "schema_status"),
+    ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration"): _Row(
+        "flows", "level", "level_update", "level_status"
+    ),
     ("networking.k8s.io", "IPAddress"): _Row("networks", "address_create", "address_update"),
     ("networking.k8s.io", "Ingress"): _Row("ingresses", status="status"),
     ("networking.k8s.io", "IngressClass"): _Row("ingresses", "class_create", "class_update"),
