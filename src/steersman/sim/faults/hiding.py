@@ -27,13 +27,17 @@ class CoalescedEvents(Fault):
 
 @dataclass(frozen=True, slots=True)
 class HiddenEvents(Fault):
-    """``times`` changes of a kind, from the nth on, are never told; after some seconds the watch expires."""
+    """``times`` changes of a kind, from the nth on, are never told; after some seconds the watch expires.
+
+    No server may leave something out and tell what came after; who is told so cannot know what is there.
+    """
 
     kind: str
     nth: int = 1
     times: int = 1
     seconds: float = 5.0
     word: ClassVar[str] = "hidden_events"
+    excuses: ClassVar[frozenset[str]] = frozenset({"creates", "deletes", "writes"})
 
     def arm(self, stage: Stage) -> Armed:
         return _Hidden(self, stage)

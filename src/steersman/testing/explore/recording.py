@@ -127,10 +127,16 @@ class _Listener(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         error = record.exc_info[1] if record.exc_info else None
-        if error is not None and not isinstance(error, EXPECTED):
+        if error is not None and not _expected(error):
             said = f"{record.getMessage()}: {type(error).__name__}: {error}"
             if said not in self.heard:
                 self.heard.append(said)
+
+
+def _expected(error: BaseException) -> bool:
+    if isinstance(error, BaseExceptionGroup):
+        return all(map(_expected, error.exceptions))
+    return isinstance(error, EXPECTED)
 
 
 @contextmanager
