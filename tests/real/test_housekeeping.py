@@ -18,8 +18,14 @@ from steersman.api.kinds import PODS, SERVICEACCOUNTS
 from steersman.api.kinds.certificates import CERTIFICATESIGNINGREQUESTS, CLUSTERTRUSTBUNDLES
 from steersman.api.kinds.config import CONFIGMAPS, SECRETS
 from steersman.api.kinds.quota import RESOURCEQUOTAS, SERVICES
-from steersman.api.kinds.storageversions import STORAGEVERSIONS
+from steersman.api.kinds.storageversions import (
+    CUSTOMRESOURCEDEFINITIONS,
+    STORAGEVERSIONMIGRATIONS,
+    STORAGEVERSIONS,
+    StorageVersionMigration,
+)
 from steersman.api.scheme import Kind
+from steersman.client.http import HttpApi
 from steersman.controllers.legacytokens import INVALID_SINCE, TRACKING
 from steersman.controllers.trustbundle import named
 from steersman.testing.child import Child
@@ -202,19 +208,73 @@ async def test_a_token_nobody_uses_is_invalidated_and_then_deleted(plane: RealPl
         ended(plane, second, mark)
 
 
+async def _migrated(api: HttpApi) -> None:
+    """Two migrations of a custom resource: one after the other, and old versions are dropped."""
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+
+    def versions(stored: str) -> list[dict[str, Any]]:
+        return [
+            {"name": name, "served": True, "storage": name == stored, "schema": schema}
+            for name in ("v1", "v2")
+        ]
+
+    names = {"plural": "relics", "singular": "relic", "kind": "Relic"}
+    body = {
+        "metadata": {"name": "relics.example.com"},
+        "spec": {"group": "example.com", "scope": "Namespaced", "names": names, "versions": versions("v1")},
+    }
+    definitions = CUSTOMRESOURCEDEFINITIONS.untyped
+    await api.create(definitions, "", body)
+    await until(
+        api,
+        CUSTOMRESOURCEDEFINITIONS,
+        "",
+        "relics.example.com",
+        lambda one: any(c.type == "Established" and c.status == "True" for c in one.status.conditions),
+    )
+    relics: Kind[dict[str, Any]] = Kind("example.com", "v1", "Relic", "relics", True, dict)
+    for number in range(3):
+        await api.create(
+            relics,
+            "default",
+            {"apiVersion": "example.com/v1", "kind": "Relic", "metadata": {"name": f"r{number}"}},
+        )
+    await api.patch(definitions, "", "relics.example.com", {"spec": {"versions": versions("v2")}})
+    for name in ("first", "second"):
+        await api.create(
+            STORAGEVERSIONMIGRATIONS,
+            "",
+            {
+                "metadata": {"name": name},
+                "spec": {"resource": {"group": "example.com", "resource": "relics"}},
+            },
+        )
+
+    def done(one: StorageVersionMigration) -> bool:
+        states = {condition.type: condition.status for condition in one.status.conditions}
+        assert states.get("Failed") != "True", one.status
+        return states.get("Succeeded") == "True" and states.get("Running") == "False"
+
+    for name in ("first", "second"):
+        await until(api, STORAGEVERSIONMIGRATIONS, "", name, done)
+    live = await api.get(definitions, "", "relics.example.com")
+    assert live["status"]["storedVersions"] == ["v2"]
+
+
 async def test_controllers_behind_gates_run_where_their_apis_are_served() -> None:
     with RealPlane.start(
         apiserver=(
-            "--feature-gates=ClusterTrustBundle=true,StorageVersionAPI=true,APIServerIdentity=true",
+            "--feature-gates=ClusterTrustBundle=true,StorageVersionAPI=true,StorageVersionMigrator=true",
             "--runtime-config=certificates.k8s.io/v1beta1/clustertrustbundles=true,"
-            "internal.apiserver.k8s.io/v1alpha1=true",
+            "internal.apiserver.k8s.io/v1alpha1=true,storagemigration.k8s.io/v1beta1=true",
         )
     ) as plane:
         mark = plane.mark()
         manager = plane.manager(
             *COMMON,
             f"--root-ca-file={plane.ca}",
-            "--feature-gates=ClusterTrustBundle=true,StorageVersionAPI=true,PodCertificateRequest=true",
+            "--feature-gates=ClusterTrustBundle=true,StorageVersionAPI=true,"
+            "StorageVersionMigrator=true,PodCertificateRequest=true",
         )
         name = named(plane.ca.read_bytes())
         async with plane.connect() as api, asyncio.timeout(90):
@@ -234,5 +294,6 @@ async def test_controllers_behind_gates_run_where_their_apis_are_served() -> Non
             live["status"] = {"storageVersions": [stale], "commonEncodingVersion": "v1"}
             await api.update_status(STORAGEVERSIONS.untyped, "", "example.com.ghosts", live)
             await gone(api, STORAGEVERSIONS, "", "example.com.ghosts")
+            await _migrated(api)
         ended(plane, manager, mark)
         assert "podcertificaterequest-cleaner-controller is left out" in manager.log()

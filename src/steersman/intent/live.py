@@ -41,6 +41,13 @@ class ReadPart(Action[dict[str, Any]]):
 
 
 @dataclass(frozen=True, slots=True)
+class Latest(Action[str]):
+    """The resourceVersion that a resource has reached."""
+
+    kind: Kind[Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Survey(Action[list[T]]):
     """All objects of a kind in a namespace as they are now; at most ``limit`` of them, where there is one."""
 
@@ -87,6 +94,8 @@ class Alter(Write[T]):
     name: str
     body: Mapping[str, Any] | Sequence[Mapping[str, Any]]
     type: PatchType = PatchType.MERGE
+    manager: str = ""
+    """The field manager; an applied patch needs one."""
 
 
 @dataclass(frozen=True, slots=True)

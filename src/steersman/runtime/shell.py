@@ -41,7 +41,7 @@ from steersman.intent.actions import (
     UpdateStatus,
     Write,
 )
-from steersman.intent.live import Alter, Discover, Read, ReadPart, Remove, RemoveAll, Replace, Survey
+from steersman.intent.live import Alter, Discover, Latest, Read, ReadPart, Remove, RemoveAll, Replace, Survey
 from steersman.intent.verdict import Verdict
 from steersman.runtime.clock import Clock
 from steersman.runtime.events import ObjectReference
@@ -279,6 +279,9 @@ class Shell:
             action.kind, action.namespace, action.name, action.subresource, verb="get"
         )
 
+    async def _latest(self, key: Key, action: Latest) -> str:
+        return (await self._api.list(action.kind, limit=1)).resource_version
+
     async def _survey(self, key: Key, action: Survey[T]) -> list[T]:
         return await survey(self._shared if action.shared else self._api, action)
 
@@ -300,7 +303,12 @@ class Shell:
 
     async def _alter(self, key: Key, action: Alter[T]) -> T:
         altered = await self._api.patch(
-            action.kind, action.namespace, action.name, action.body, content_type=action.type.value
+            action.kind,
+            action.namespace,
+            action.name,
+            action.body,
+            content_type=action.type.value,
+            field_manager=action.manager,
         )
         self._wrote(key, action.kind, altered)
         return altered
@@ -367,6 +375,7 @@ _PERFORM: dict[type[Action[Any]], Perform] = {
     Discover: Shell._discover,
     Read: Shell._read,
     ReadPart: Shell._read_part,
+    Latest: Shell._latest,
     Survey: Shell._survey,
     Remove: Shell._remove,
     RemoveAll: Shell._remove_all,

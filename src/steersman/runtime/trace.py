@@ -39,7 +39,7 @@ from steersman.intent.actions import (
     Update,
     UpdateStatus,
 )
-from steersman.intent.live import Alter, Discover, Read, ReadPart, Remove, RemoveAll, Replace, Survey
+from steersman.intent.live import Alter, Discover, Latest, Read, ReadPart, Remove, RemoveAll, Replace, Survey
 from steersman.intent.verdict import Rest, Wake
 
 LONGEST = 160
@@ -290,6 +290,7 @@ _WORDS: dict[type, Callable[[Any], str]] = {
     Batch: _batch,
     Discover: lambda action: "discover",
     Read: lambda action: f"read {_place(action)}",
+    Latest: lambda action: f"read the version of {action.kind.resource}",
     ReadPart: lambda action: f"read {_place(action)} {action.subresource}",
     Survey: lambda action: f"list {action.kind.resource} in {action.namespace}",
     Remove: _remove,
@@ -316,6 +317,7 @@ _VERBS: dict[type, str] = {
     Discover: "discover",
     Read: "read",
     ReadPart: "read",
+    Latest: "read",
     Survey: "list",
     Remove: "delete",
     RemoveAll: "delete all",
