@@ -115,6 +115,35 @@ def test_a_program_that_waits_while_only_hearts_beat_is_jammed() -> None:
     loop.close()
 
 
+def test_before_a_beat_that_looks_all_others_have_beaten() -> None:
+    pacer, seen = Pacer(), []
+
+    async def look() -> None:
+        loop = asyncio.get_running_loop()
+        rhythm = Rhythm(77.0, 77.0, alike=lambda: True, looks=True)
+        while True:
+            await rhythm.beat()
+            seen.append((loop.time(), pacer.beats[-1:]))
+
+    play(look(), pacer.run(), until=400.0)
+    assert seen == [(385.0, [380.0])]
+    assert pacer.beats == [380.0, 400.0]
+
+
+def test_before_a_beat_that_somebody_sees_all_others_have_beaten() -> None:
+    pacer, seen, loop = Pacer(), [], VirtualLoop()
+    loop.beats.followed = lambda resource: resource == "nodes"
+
+    async def shown() -> None:
+        rhythm = Rhythm(77.0, 77.0, stirs="nodes", alike=lambda: True)
+        while True:
+            await rhythm.beat()
+            seen.append((loop.time(), pacer.beats[-1:]))
+
+    play(shown(), pacer.run(), until=200.0, loop=loop)
+    assert seen == [(77.0, [70.0]), (154.0, [150.0])]
+
+
 # -- watchdogs --------------------------------------------------------------------------------
 
 

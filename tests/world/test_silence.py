@@ -15,13 +15,14 @@ from steersman.api.kinds import LEASES, Lease, Object
 from steersman.api.scheme import Key, Kind
 from steersman.controllers import CONTROLLERS
 from steersman.intent.actions import Patch
-from steersman.intent.controller import Controller, Watch
+from steersman.intent.controller import Caches, Controller, Watch
 from steersman.intent.verdict import Rest, Verdict, Wake, voice
 from steersman.runtime.fleet import Fleet
 from steersman.server.local import LocalApi
 from steersman.sim.kubelet import Kubelets
 from steersman.sim.world import World
 
+NODES: Kind[Any] = load("", "v1", "Node")
 SECRETS: Kind[Any] = load("", "v1", "Secret")
 GRACE = timedelta(seconds=50)
 LOST = "example.com/lost"
@@ -52,8 +53,13 @@ class Unsteady(LocalApi):
 class Plane:
     """Nodes, and a controller that listens for them."""
 
-    def __init__(self, api: type[LocalApi] = LocalApi, controllers: Iterable[Controller[Any]] = (listener,)):
-        self.world = World(seed=3)
+    def __init__(
+        self,
+        api: type[LocalApi] = LocalApi,
+        controllers: Iterable[Controller[Any]] = (listener,),
+        shuffle: bool = False,
+    ) -> None:
+        self.world = World(seed=3, shuffle=shuffle)
         self.kubelets = Kubelets(api(self.world.server, "kubelets"), self.world, ("n1", "n2", "n3"))
         self.fleet = Fleet(controllers, api(self.world.server, "manager"), self.world)
         self.world.spawn(self.kubelets.run(), name="kubelets")
@@ -151,6 +157,36 @@ def test_another_look_at_what_is_as_it_was_is_left_out(
         looks.clear()
         world.run(world.advance(86_400))
         assert looks == (after_a_change or [86_400 + 300.0 * n for n in range(1, 289)])
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_whoever_looks_again_finds_every_heartbeat_up_to_then(shuffle: bool) -> None:
+    """Be it at a look of its own or since another's beat was seen."""
+    ages: list[float] = []
+
+    def observe(caches: Caches, key: Key) -> Any:
+        return caches[LEASES].get(Key("kube-node-lease", key.name))
+
+    async def look(lease: Lease, now: datetime) -> Verdict:
+        assert lease.spec.renewTime is not None
+        ages.append((now - lease.spec.renewTime).total_seconds())
+        return Rest("fine")
+
+    looker: Controller[Any] = Controller(
+        name="looker",
+        watches=(Watch(NODES), Watch(LEASES, to=lambda caches, change: ())),
+        observe=observe,
+        decide=look,
+        workers=1,
+        resync=77.0,
+    )
+    plane = Plane(controllers=(looker,), shuffle=shuffle)
+    plane.world.run(plane.world.settle())
+    ages.clear()
+    plane.world.run(plane.world.advance(86_400))
+    plane.world.close()
+    assert len(ages) > 3
+    assert max(ages) <= 10
 
 
 Deed = tuple[float, str, str]

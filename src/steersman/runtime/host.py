@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
 from steersman.api.errors import ApiError, Conflict
@@ -136,17 +136,22 @@ class Host(Generic[S]):
         def progress() -> int:
             return sum(each.revision for each in stores)
 
-        def alike() -> bool:
-            return self._informers.steady and self.controller.roams is None and progress() == looked
+        def wanted() -> Iterator[Object]:
+            return (obj for obj in store.list() if watch.when is None or watch.when(obj))
 
-        rhythm = Rhythm(period, self._clock.monotonic() + period, alike=alike)
+        def alike() -> bool:
+            if not self._informers.steady:
+                return False
+            # Who roams sees more than what is counted here, but not where there is nothing to look at.
+            return next(wanted(), None) is None or (self.controller.roams is None and progress() == looked)
+
+        rhythm = Rhythm(period, self._clock.monotonic() + period, alike=alike, looks=True)
         while True:
             await rhythm.beat()
             looked = progress()
-            for obj in tuple(store.list()):
-                if watch.when is None or watch.when(obj):
-                    for key in watch.to(self._caches, Change(obj, obj)):
-                        self.queue.add(key, "it is time to look again")
+            for obj in wanted():
+                for key in watch.to(self._caches, Change(obj, obj)):
+                    self.queue.add(key, "it is time to look again")
 
     async def _work(self) -> None:
         for number in itertools.count():

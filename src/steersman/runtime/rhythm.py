@@ -37,9 +37,11 @@ class Rhythm:
         stirs: str = "",
         alike: Callable[[], bool] = lambda: False,
         feeds: Callable[[str], bool] = lambda voice: False,
+        looks: bool = False,
     ) -> None:
         """``stirs`` is the resource that is written at each beat. ``alike`` says whether the coming beats have
-        the same effect, but for the time. ``feeds`` says whose silence they prevent, as long as they do."""
+        the same effect, but for the time. ``feeds`` says whose silence they prevent, as long as they do.
+        ``looks``: a beat reads what others write at theirs."""
         if period <= 0.0:
             raise ValueError("a rhythm needs a period")
         self.period = period
@@ -48,6 +50,7 @@ class Rhythm:
         self.stirs = stirs
         self.alike = alike
         self.feeds = feeds
+        self.looks = looks
         self._begin = begin
 
     def last(self, until: float) -> float:

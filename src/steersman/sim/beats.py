@@ -6,8 +6,18 @@ import asyncio
 import heapq
 import math
 from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from steersman.runtime.rhythm import Rhythm
+
+
+class Due(NamedTuple):
+    """Beats of one instant."""
+
+    instant: float
+    rhythms: list[Rhythm]
+    unseen: bool
+    """Whether nobody follows them one by one: then who reads what they write sees that of all, or of none."""
 
 
 class Beats:
@@ -17,6 +27,7 @@ class Beats:
         self.followed: Callable[[str], bool] = lambda resource: False
         """Whether somebody wants to see every single change of a resource."""
         self._rhythms: dict[Rhythm, asyncio.Future[None]] = {}
+        self._tasks: dict[Rhythm, asyncio.Task[Any] | None] = {}
         self._silences: list[tuple[float, int, asyncio.TimerHandle, str]] = []
         self._set = 0
 
@@ -31,16 +42,35 @@ class Beats:
     async def wait(self, rhythm: Rhythm, waiter: asyncio.Future[None]) -> None:
         """Wait until a beat is let happen."""
         self._rhythms[rhythm] = waiter
+        self._tasks[rhythm] = asyncio.current_task()
         try:
             await waiter
         finally:
-            del self._rhythms[rhythm]
+            del self._rhythms[rhythm], self._tasks[rhythm]
 
-    def next(self, target: float) -> tuple[float, list[Rhythm]]:
-        """When there is a beat before something else happens at ``target``, and whose; infinity where none."""
-        beats = [(self._beat(rhythm, target), rhythm) for rhythm in self._rhythms]
-        instant = min([beat for beat, _ in beats], default=math.inf)
-        return instant, [rhythm for beat, rhythm in beats if beat == instant]
+    def next(self, target: float) -> Due | None:
+        """Which beats come next before something else happens at ``target``."""
+        # A beat that somebody sees, or that looks itself, is something that happens: all others come first.
+        seen: list[tuple[float, Rhythm]] = []
+        unseen: list[Rhythm] = []
+        for rhythm in self._rhythms:
+            if rhythm.due > target:
+                continue
+            if rhythm.looks or self._is_sharp(rhythm):
+                seen.append((self._beat(rhythm, target), rhythm))
+            else:
+                unseen.append(rhythm)
+        target = min([target, *(beat for beat, _ in seen)])
+        first = [(self._beat(rhythm, target), rhythm) for rhythm in unseen if rhythm.due <= target]
+        chosen = first or seen
+        instant = min([beat for beat, _ in chosen], default=math.inf)
+        if instant == math.inf:
+            return None
+        return Due(instant, [rhythm for beat, rhythm in chosen if beat == instant], bool(first))
+
+    def tasks(self, rhythms: list[Rhythm]) -> dict[asyncio.Task[Any] | None, None]:
+        """Whose rhythms these are."""
+        return {self._tasks[rhythm]: None for rhythm in rhythms}
 
     def release(self, rhythms: list[Rhythm], instant: float) -> None:
         """Let these beat at this instant."""
@@ -50,10 +80,12 @@ class Beats:
             if not waiter.done():
                 waiter.set_result(None)
 
+    def _is_sharp(self, rhythm: Rhythm) -> bool:
+        """Whether every single beat has to happen."""
+        return not rhythm.alike() or bool(rhythm.stirs and self.followed(rhythm.stirs))
+
     def _beat(self, rhythm: Rhythm, target: float) -> float:
-        if rhythm.due > target:
-            return math.inf
-        if not rhythm.alike() or (rhythm.stirs and self.followed(rhythm.stirs)):
+        if self._is_sharp(rhythm):
             return rhythm.due
         # Nobody looks in between, so that only the last can be seen; and where nothing follows, none.
         return rhythm.last(target) if target < math.inf else math.inf

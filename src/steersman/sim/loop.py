@@ -21,7 +21,7 @@ from contextvars import Context, ContextVar
 from typing import Any, NoReturn, TypeVarTuple, Unpack
 
 from steersman.runtime.rhythm import Rhythm
-from steersman.sim.beats import Beats
+from steersman.sim.beats import Beats, Due
 from steersman.sim.jam import Jam, Spin, who
 
 __all__ = ["Jam", "Spin", "VirtualLoop", "background", "in_background"]
@@ -76,6 +76,11 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self.beats = Beats()
         self._beating = False
         """Whether what happens now are beats, which come before all else of their instant."""
+        self._goal = math.inf
+        """What the beats that happen now come before."""
+        self._beaters: dict[asyncio.Task[Any] | None, None] = {}
+        self._held: deque[asyncio.Handle] = deque()
+        """What waits until they have beaten."""
         self._failure: BaseException | None = None
         self._halted = False
 
@@ -172,7 +177,9 @@ class VirtualLoop(asyncio.BaseEventLoop):
         if self._failure is not None:
             self.check()
         ready = self._ready
-        if self._beating and not ready:
+        if self._beaters:
+            self._hold()
+        elif self._beating and not ready:
             self._beating = False
         now, timers, upkeep = self._now, self._timers, self._upkeep
         if not self._beating and ((timers and timers[0][0] <= now) or (upkeep and upkeep[0][0] <= now)):
@@ -222,11 +229,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
         beats = self.beats
         if beats:
             target = min(target, beats.silent(target))
-            instant, rhythms = beats.next(target)
-            if instant < math.inf:
-                self._pass(instant)
-                self._beating = True
-                beats.release(rhythms, instant)
+            due = beats.next(target)
+            if due is not None:
+                self._goal = target
+                self._let_beat(due)
                 return
         if target == math.inf:
             left = "only heartbeats go on" if beats.beating else "no timer is set"
@@ -234,6 +240,32 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._pass(target)
         self._collect()
         self._ready.extend(beats.due(target))
+
+    def _let_beat(self, due: Due) -> None:
+        self._pass(due.instant)
+        self._beating = True
+        if due.unseen:
+            self._beaters = self.beats.tasks(due.rhythms)
+        self.beats.release(due.rhythms, due.instant)
+
+    def _hold(self) -> None:
+        """Have all others wait until everybody has beaten who does before something else happens.
+
+        They would have seen each beat right after it was due; so they must not see an old one beside a new one.
+        """
+        ready, held, beaters = self._ready, self._held, self._beaters
+        for _ in range(len(ready)):
+            handle = ready.popleft()
+            (ready if _task(handle) in beaters else held).append(handle)
+        if not ready:
+            due = self.beats.next(self._goal)
+            if due is not None and due.unseen:
+                self._let_beat(due)
+            else:
+                beaters.clear()
+                self._beating = bool(held)
+                ready.extend(held)
+                held.clear()
 
     def _pass(self, instant: float) -> None:
         if instant > self.limit:
@@ -298,4 +330,10 @@ def _deal(batch: list[asyncio.Handle], chance: random.Random) -> list[asyncio.Ha
 
 
 def _is_step(handle: asyncio.Handle) -> bool:
-    return isinstance(getattr(handle._callback, "__self__", None), asyncio.Task)  # type: ignore[attr-defined]
+    return _task(handle) is not None
+
+
+def _task(handle: asyncio.Handle) -> asyncio.Task[Any] | None:
+    """Whose step this is."""
+    task = getattr(handle._callback, "__self__", None)  # type: ignore[attr-defined]
+    return task if isinstance(task, asyncio.Task) else None
