@@ -249,5 +249,29 @@ def widgets(admin: client.ApiClient, definition: dict[str, Any]) -> str:
     for event in seen:
         conditions = event["object"].status.conditions or []
         if any(each.type == "Established" and each.status == "True" for each in conditions):
-            return str(definition["spec"]["group"])
-    raise AssertionError(f"{name} was not established")
+            break
+    else:
+        raise AssertionError(f"{name} was not established")
+    group = str(definition["spec"]["group"])
+    assert any(_watched(admin, group) for _ in range(1000)), f"{name} cannot be watched"
+    return group
+
+
+def _watched(admin: client.ApiClient, group: str) -> bool:
+    """Whether widgets can be watched: a real server says 429 until it has set up its cache."""
+    custom = client.CustomObjectsApi(admin)
+    try:
+        # From so long ago that it is refused at once.
+        next(
+            watch.Watch().stream(
+                custom.list_cluster_custom_object,
+                group,
+                "v1",
+                "widgets",
+                resource_version="1",
+                timeout_seconds=30,
+            )
+        )
+    except client.ApiException as error:
+        return bool(error.status == 410)
+    return True

@@ -216,16 +216,16 @@ def lives(admin: client.ApiClient, row: Row, namespace: str | None) -> None:
     assert [each.metadata.uid for each in listed.items] == [made.metadata.uid]
     patched = ask("patch", row.name, {"metadata": {"annotations": {"patched": "yes"}}})
     assert patched.metadata.annotations["patched"] == "yes"
-    replaced = replace(ask, row.name)
+    sent, replaced = replace(ask, row.name)
     assert replaced.metadata.labels["replaced"] == "yes"
     assert replaced.metadata.uid == made.metadata.uid
-    assert content(admin, replaced) == content(admin, made)
+    assert content(admin, replaced) == content(admin, sent)
     ask("delete", row.name, grace_period_seconds=0, propagation_policy="Background")
     assert gone(ask, row.name)
 
 
-def replace(ask: Functions, name: str) -> Any:
-    """Send an object as the models have it, with a label more; what came of it.
+def replace(ask: Functions, name: str) -> tuple[Any, Any]:
+    """Send an object as the models have it, with a label more; what was sent, and what came of it.
 
     Everything the models know goes there and back, so that nothing may be lost on the way.
     """
@@ -233,7 +233,7 @@ def replace(ask: Functions, name: str) -> Any:
         found = ask("read", name)
         found.metadata.labels["replaced"] = "yes"
         try:
-            return ask("replace", name, found)
+            return found, ask("replace", name, found)
         except ConflictException:
             continue  # a controller was faster: that is what the version is for
 
