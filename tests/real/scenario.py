@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -757,18 +757,54 @@ GOOD = (
     ("runtime class", "/apis/node.k8s.io/v1/runtimeclasses", doc("node.k8s.io/v1", "RuntimeClass", "scene", handler="h")),
     ("webhook", "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations", doc("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "scene", webhooks=[{"name": "a.b.c", "clientConfig": {"url": "https://x.test"}, "sideEffects": "None", "admissionReviewVersions": ["v1"]}])),
 )
-DEFAULTING = (
-    *(post(title, path, document) for title, path, document in GOOD),
-    *(
-        get(
-            f"table of a {title}",
-            f"{path}?fieldSelector=metadata.name%3D{document['metadata']['name']}",
-            accept=TABLE,
+def every(kinds: Sequence[tuple[str, str, dict[str, Any]]]) -> tuple[Ask, ...]:
+    """All verbs on objects of some kinds: made, shown as a table, written over without a version, patched, deleted."""
+    verbs: list[Ask] = [post(title, path, document) for title, path, document in kinds]
+    for title, path, document in kinds:
+        name = document["metadata"]["name"]
+        labelled = {**document, "metadata": {**document["metadata"], "labels": {"scene": "yes"}}}
+        verbs += (
+            get(f"table of a {title}", f"{path}?fieldSelector=metadata.name%3D{name}", accept=TABLE),
+            put(f"put a {title}", f"{path}/{name}", labelled),
+            patch(f"patch a {title}", f"{path}/{name}", {"metadata": {"annotations": {"scene": "yes"}}}, STRATEGIC),
+            patch(f"status of a {title}", f"{path}/{name}/status", {"metadata": {"labels": {"scene": "no"}}, "status": {}}),
         )
-        for title, path, document in GOOD
-    ),
-    delete("no more hook", "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/scene"),
+    return (*verbs, *(delete(f"delete a {title}", f"{path}/{document['metadata']['name']}") for title, path, document in kinds))
+
+
+DEFAULTING = every(GOOD)
+
+STORAGE, RESOURCES = "/apis/storage.k8s.io/v1", "/apis/resource.k8s.io/v1"
+POLICY, FLOWS = "/apis/admissionregistration.k8s.io/v1", "/apis/flowcontrol.apiserver.k8s.io/v1"
+DEVICES = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "scene.test"}}]}}
+OTHERS = (
+    ("driver", f"{STORAGE}/csidrivers", doc("storage.k8s.io/v1", "CSIDriver", "scene.test")),
+    ("csi node", f"{STORAGE}/csinodes", doc("storage.k8s.io/v1", "CSINode", "scene", spec={"drivers": []})),
+    ("attachment", f"{STORAGE}/volumeattachments", doc("storage.k8s.io/v1", "VolumeAttachment", "scene", spec={"attacher": "scene.test", "nodeName": "n", "source": {"persistentVolumeName": "v"}})),
+    ("attributes class", f"{STORAGE}/volumeattributesclasses", doc("storage.k8s.io/v1", "VolumeAttributesClass", "scene", driverName="scene.test", parameters={"a": "b"})),
+    ("capacity", here("csistoragecapacities", "storage.k8s.io"), doc("storage.k8s.io/v1", "CSIStorageCapacity", "c", storageClassName="scene", capacity="1Gi")),
+    ("ingress class", "/apis/networking.k8s.io/v1/ingressclasses", doc("networking.k8s.io/v1", "IngressClass", "scene", spec={"controller": "scene.test/c"})),
+    ("address", "/apis/networking.k8s.io/v1/ipaddresses", doc("networking.k8s.io/v1", "IPAddress", "192.168.7.7", spec={"parentRef": {"resource": "services", "name": "s", "namespace": "n"}})),
+    ("range", "/apis/networking.k8s.io/v1/servicecidrs", doc("networking.k8s.io/v1", "ServiceCIDR", "scene", spec={"cidrs": ["192.168.8.0/24"]})),
+    ("admission policy", f"{POLICY}/validatingadmissionpolicies", doc("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", "scene", spec={"matchConstraints": {"resourceRules": [{"apiGroups": ["scene.test"], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["nothings"]}]}, "validations": [{"expression": "true"}]})),
+    ("policy binding", f"{POLICY}/validatingadmissionpolicybindings", doc("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding", "scene", spec={"policyName": "scene", "validationActions": ["Deny"]})),
+    ("mutating webhook", f"{POLICY}/mutatingwebhookconfigurations", doc("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", "scene")),
+    ("device class", f"{RESOURCES}/deviceclasses", doc("resource.k8s.io/v1", "DeviceClass", "scene.test", spec={})),
+    ("resource claim", here("resourceclaims", "resource.k8s.io"), doc("resource.k8s.io/v1", "ResourceClaim", "c", spec=DEVICES)),
+    ("claim template", here("resourceclaimtemplates", "resource.k8s.io"), doc("resource.k8s.io/v1", "ResourceClaimTemplate", "t", spec={"spec": DEVICES})),
+    ("resource slice", f"{RESOURCES}/resourceslices", doc("resource.k8s.io/v1", "ResourceSlice", "scene", spec={"driver": "scene.test", "nodeName": "n", "pool": {"name": "p", "generation": 1, "resourceSliceCount": 1}, "devices": [{"name": "d"}]})),
+    ("priority level", f"{FLOWS}/prioritylevelconfigurations", doc("flowcontrol.apiserver.k8s.io/v1", "PriorityLevelConfiguration", "scene", spec={"type": "Limited", "limited": {"limitResponse": {"type": "Reject"}}})),
+    ("API service", "/apis/apiregistration.k8s.io/v1/apiservices", doc("apiregistration.k8s.io/v1", "APIService", "v1.nothing.scene.test", spec={"group": "nothing.scene.test", "version": "v1", "groupPriorityMinimum": 100, "versionPriority": 10})),
+    ("revision", here("controllerrevisions", "apps"), doc("apps/v1", "ControllerRevision", "r", data={"a": 1}, revision=1)),
+    ("pod template", here("podtemplates"), doc("v1", "PodTemplate", "t", template=TEMPLATE)),
+    ("account", ACCOUNTS, doc("v1", "ServiceAccount", "a", secrets=[{"name": "s"}])),
+    ("cluster role", "/apis/rbac.authorization.k8s.io/v1/clusterroles", doc("rbac.authorization.k8s.io/v1", "ClusterRole", "scene", aggregationRule={"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]})),
+    ("cluster binding", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", doc("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "scene", roleRef={"kind": "ClusterRole", "name": "scene", "apiGroup": "rbac.authorization.k8s.io"}, subjects=[{"kind": "Group", "name": "g"}])),
+    ("namespace", NAMESPACES, doc("v1", "Namespace", "scene-of-its-own")),
+    ("node", NODES, doc("v1", "Node", "scene-other", spec={"podCIDR": "10.9.0.0/24", "taints": [{"key": "a", "effect": "NoSchedule"}]})),
+    ("event", EVENTS, doc("v1", "Event", "e", involvedObject={"kind": "Pod", "namespace": "<<ns>>", "name": "p"}, reason="R", type="Normal")),
 )
+EVERYTHING = every(OTHERS)
 
 BAD = (
     ("pod", PODS, pod("x", containers=[{"name": "A", "image": ""}, {"name": "b", "image": "b", "ports": [{"containerPort": 0}], "env": [{"name": ""}], "volumeMounts": [{"name": "v", "mountPath": ""}]}], restartPolicy="Sometimes", dnsPolicy="x")),
@@ -1217,6 +1253,7 @@ CHAPTERS: Mapping[str, tuple[Ask, ...]] = {
     "pods": PODS_,
     "below": BELOW,
     "defaulting": DEFAULTING,
+    "everything": EVERYTHING,
     "refusing": REFUSING,
     "changing": CHANGING,
     "living": LIVING,

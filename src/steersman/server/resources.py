@@ -12,7 +12,7 @@ from steersman.api.errors import NotFound
 from steersman.api.generated import Resource as Row
 from steersman.api.generated import load, resources
 from steersman.api.scheme import Kind
-from steersman.server import certificates, daemonsets, jobs, namespaces, pods, services, volumes
+from steersman.server import apiservices, certificates, daemonsets, jobs, namespaces, pods, services, volumes
 from steersman.server.defaulting import default_for, untouched
 from steersman.server.defaulting.core import pod_status, service_status
 from steersman.server.strategy import (
@@ -170,8 +170,11 @@ def _strategy(row: Row, id_: str, type_: type[Any]) -> Strategy:
 
 _ALL_METADATA = ("labels", "annotations", "finalizers", "ownerReferences")
 _STATUS_KEEPS: Mapping[str, tuple[str, ...]] = {
+    "apiservices.apiregistration.k8s.io": _ALL_METADATA,
     "deployments.apps": ("labels",),
+    "flowschemas.flowcontrol.apiserver.k8s.io": _ALL_METADATA,
     "pods": ("ownerReferences",),
+    "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io": _ALL_METADATA,
     "resourceclaims.resource.k8s.io": _ALL_METADATA,
     "servicecidrs.networking.k8s.io": _ALL_METADATA,
     "validatingadmissionpolicies.admissionregistration.k8s.io": _ALL_METADATA,
@@ -351,6 +354,7 @@ _FIELDS: Mapping[str, Mapping[str, Callable[[Any], str]]] = {
 EVENT_TTL = 3600.0
 
 _PECULIAR: Mapping[str, Mapping[str, Any]] = {
+    "apiservices.apiregistration.k8s.io": {"created": apiservices.created},
     "certificatesigningrequests.certificates.k8s.io": {
         "updated": certificates.updated,
         "status_updated": certificates.status_updated,

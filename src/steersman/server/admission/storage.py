@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, ClassVar
 
@@ -47,16 +48,22 @@ def newest(marked: list[Any]) -> str:
     return marked[0].metadata.name if marked else ""
 
 
+_PROTECTED: Mapping[str, str] = {
+    CLAIMS: "pvc",
+    "persistentvolumes": "pv",
+    "volumeattributesclasses.storage.k8s.io": "vac",
+}
+
+
 class StorageObjectInUseProtection(Plugin):
-    """New claims and volumes bear the finalizer that their controllers remove when nobody uses them."""
+    """New claims, volumes and classes of their attributes bear a finalizer: it goes when nobody uses them."""
 
     name: ClassVar[str] = "StorageObjectInUseProtection"
-    mutates: ClassVar[tuple[str, ...]] = (CLAIMS, "persistentvolumes")
+    mutates: ClassVar[tuple[str, ...]] = tuple(_PROTECTED)
 
     def mutate(self, request: Attributes, look: Lookups) -> Any:
         obj = request.obj
-        word = "pvc" if request.resource.id == CLAIMS else "pv"
-        finalizer = f"kubernetes.io/{word}-protection"
+        finalizer = f"kubernetes.io/{_PROTECTED[request.resource.id]}-protection"
         meta = obj.metadata
         if request.operation != "CREATE" or finalizer in meta.finalizers:
             return obj

@@ -52,6 +52,8 @@ DEFAULTS: Mapping[tuple[str, str], str] = {
     ("node.k8s.io", "RuntimeClass"): "cluster.runtime_class",
     ("rbac.authorization.k8s.io", "ClusterRoleBinding"): "cluster.cluster_role_binding",
     ("rbac.authorization.k8s.io", "RoleBinding"): "cluster.role_binding",
+    ("resource.k8s.io", "ResourceClaim"): "devices.claim",
+    ("resource.k8s.io", "ResourceClaimTemplate"): "devices.template",
     ("scheduling.k8s.io", "PriorityClass"): "cluster.priority_class",
     ("storage.k8s.io", "CSIDriver"): "cluster.csi_driver",
     ("storage.k8s.io", "CSIStorageCapacity"): "cluster.csi_storage_capacity",
