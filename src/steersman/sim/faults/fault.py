@@ -78,6 +78,11 @@ class Fault:
     excuses: ClassVar[frozenset[str]] = frozenset()
     """What no manager could keep up under this fault, by the names of an explorer's rules."""
 
+    @property
+    def excused(self) -> frozenset[str]:
+        """What this very one excuses."""
+        return self.excuses
+
     def arm(self, stage: Stage) -> Armed:
         raise NotImplementedError
 

@@ -40,6 +40,11 @@ class Answers(Fault):
     seconds: float = 0.0
     word: ClassVar[str] = "answers"
 
+    @property
+    def excused(self) -> frozenset[str]:
+        # Who is told that something is not there takes it for gone, and is right to.
+        return frozenset({"state", "expect", "creates", "deletes"}) if self.code == 404 else frozenset()
+
     def arm(self, stage: Stage) -> Armed:
         return _Refusing(self, stage)
 

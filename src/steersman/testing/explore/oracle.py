@@ -56,7 +56,7 @@ def judge(
     scenario: Scenario, reference: Outcome, outcome: Outcome, faults: Sequence[Fault] = ()
 ) -> tuple[Finding, ...]:
     """The rules that a run broke, but for those its faults excuse."""
-    excused = {rule for fault in faults for rule in fault.excuses}
+    excused = {rule for fault in faults for rule in fault.excused}
     found = (Finding(rule, words) for rule, words in _broken(scenario, reference, outcome))
     return tuple(finding for finding in found if finding.rule not in excused)
 

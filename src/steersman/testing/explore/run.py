@@ -14,16 +14,16 @@ from steersman.sim.world import Restless
 from steersman.testing.cluster import Cluster
 from steersman.testing.explore.elected import ElectedCluster
 from steersman.testing.explore.recording import Record, Recording, listening
-from steersman.testing.explore.scenario import Missed, Scenario
+from steersman.testing.explore.scenario import Missed, Pace, Scenario
 from steersman.testing.explore.state import State, snapshot, state
 from steersman.testing.explore.steps import LIMIT
 
-PATIENCE = 330.0
-"""How long nothing may happen before a run counts as over: longer than any debt or back-off lasts."""
-BRIEF = 20.0
-"""The same where nothing goes wrong but that managers die: the next one owes nothing."""
+PATIENT = Pace(330.0, 330.0)
+"""Where things go wrong: longer than any debt or back-off lasts."""
+BRISK = Pace(20.0)
+"""Where nothing goes wrong but that managers die, who are back in a moment: the next one owes nothing."""
 FINAL = 1000.0
-"""The same at the end of a run: longer than a roll may go without progress by default, so that what time alone
+"""How long nothing may happen at the end of a run, in seconds: longer than a roll may go without progress by default, so that what time alone
 brings about has come about in every run."""
 CRASHES = CrashAfterWrite, CrashBeforeWrite
 LED = LeaseStolen, LeaseDeleted
@@ -62,9 +62,7 @@ def run(
     ``look`` is shown the cluster before it ends.
     """
     record = Record()
-    patience = (
-        BRIEF if all(isinstance(fault, CRASHES) and fault.down < BRIEF / 2 for fault in faults) else PATIENCE
-    )
+    brisk = all(isinstance(fault, CRASHES) and fault.down < BRISK.horizon / 2 for fault in faults)
     broken: dict[str, str] = {}
     with listening() as heard:
         led = any(isinstance(fault, LED) for fault in faults)
@@ -80,7 +78,7 @@ def run(
         began = snapshot(cluster.world.server)
         try:
             try:
-                scenario.play(cluster, patience)
+                scenario.play(cluster, BRISK if brisk else PATIENT)
                 cluster.settle(FINAL, limit=LIMIT)
             except Missed as error:
                 broken["expect"] = str(error)

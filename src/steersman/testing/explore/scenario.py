@@ -30,9 +30,9 @@ from steersman.intent.controller import Controller
 from steersman.sim.kubelet import Settings
 from steersman.testing.cluster import Cluster
 from steersman.testing.explore.matching import short
-from steersman.testing.explore.steps import BadScenario, Missed, Step, read, seconds
+from steersman.testing.explore.steps import BadScenario, Missed, Pace, Step, read, seconds
 
-__all__ = ("BadScenario", "Missed", "Scenario", "Step", "catalogue", "find", "load", "seconds")
+__all__ = ("BadScenario", "Missed", "Pace", "Scenario", "Step", "catalogue", "find", "load", "seconds")
 
 PACKAGE = "steersman.testing.scenarios"
 FIELDS = ("name", "story", "cluster", "slack", "steps")
@@ -71,11 +71,11 @@ class Scenario:
             return None
         return replace(Settings(start_delay=1.0, lease_interval=0.0), **self.kubelets)
 
-    def play(self, cluster: Cluster, patience: float = 0.0) -> None:
+    def play(self, cluster: Cluster, pace: Pace = Pace()) -> None:
         """Live through it. Raises `Missed`."""
         for number, step in enumerate(self.steps, 1):
             try:
-                step.do(cluster, patience)
+                step.do(cluster, pace)
             except Missed as error:
                 raise Missed(f"step {number}, {error}") from error.__cause__
 

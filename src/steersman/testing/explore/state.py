@@ -19,6 +19,7 @@ Snapshot: TypeAlias = dict[str, dict[str, Any]]
 
 ASIDE = frozenset({"events", "events.events.k8s.io", "leases.coordination.k8s.io"})
 """Told, or renewed for ever: no part of a state."""
+SIZES = ("deployment.kubernetes.io/desired-replicas", "deployment.kubernetes.io/max-replicas")
 
 
 def snapshot(server: Server) -> Snapshot:
@@ -55,6 +56,10 @@ def _mask(found: Mapping[str, list[Any]]) -> None:
             for owner in each["metadata"].get("ownerReferences", ()):
                 if owner["uid"] not in uids:
                     owner["uid"] = "<gone>"
+            if plural == "replicasets" and not each.get("spec", {}).get("replicas"):
+                # What an empty set was told last depends on when it became empty.
+                for name in SIZES:
+                    each["metadata"].get("annotations", {}).pop(name, None)
             if plural == "pods":
                 each.get("spec", {}).pop("nodeName", None)
             elif plural == "nodes":

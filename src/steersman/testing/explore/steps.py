@@ -49,6 +49,16 @@ class Missed(AssertionError):
 
 
 @dataclass(frozen=True, slots=True)
+class Pace:
+    """How patiently a scenario is played: with faults everything takes longer."""
+
+    horizon: float = 0.0
+    """How long at least nothing may happen where a step waits for rest, in seconds."""
+    pause: float = 0.0
+    """How long such a step waits in any case: a manager that cannot reach its server is at rest, too."""
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     """One step."""
 
@@ -60,13 +70,10 @@ class Step:
         about = self.about if isinstance(self.about, str | int | float) else ""
         return f"{self.verb} {about}".rstrip()
 
-    def do(self, cluster: Cluster, patience: float = 0.0) -> None:
-        """Do it. ``patience`` is how long at least nothing may happen where a step waits for rest.
-
-        Raises `Missed`.
-        """
+    def do(self, cluster: Cluster, pace: Pace) -> None:
+        """Do it. Raises `Missed`."""
         try:
-            VERBS[self.verb].do(Doing(cluster, self, patience))
+            VERBS[self.verb].do(Doing(cluster, self, pace))
         except (ApiError, Unmet) as error:
             raise Missed(f"{self}: {error}") from error
 
@@ -77,7 +84,7 @@ class Doing:
 
     cluster: Cluster
     step: Step
-    patience: float
+    pace: Pace
 
     @property
     def namespace(self) -> str:
@@ -206,12 +213,15 @@ def _advance(doing: Doing) -> None:
 
 def _settle(doing: Doing) -> None:
     about = doing.step.about
-    horizon = HORIZON if about is None else seconds(about)
-    doing.cluster.settle(max(horizon, doing.patience), limit=LIMIT)
+    horizon = max(HORIZON if about is None else seconds(about), doing.pace.horizon)
+    doing.cluster.settle(horizon, limit=LIMIT)
+    if doing.pace.pause:
+        doing.cluster.advance(seconds=doing.pace.pause)
+        doing.cluster.settle(horizon, limit=LIMIT)
 
 
 def _until(doing: Doing) -> None:
-    within = seconds(doing.step.body.get("within", WITHIN)) + doing.patience
+    within = seconds(doing.step.body.get("within", WITHIN)) + doing.pace.horizon
     try:
         doing.cluster.wait_until(lambda: not doing.unlike(), within)
     except Unmet:
