@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from steersman.api.kinds import PODS, Object, ObjectMeta, Pod
 from steersman.api.scheme import Key
-from steersman.runtime.freshness import FORGIVEN_AFTER, Ledger
+from steersman.runtime.freshness import FORGIVEN_AFTER, Doubt, Ledger
 from steersman.runtime.store import Store
 
 WEB = Key("default", "web")
@@ -103,12 +103,36 @@ def test_a_debt_is_forgiven_after_five_minutes() -> None:
 
 def test_a_lost_answer_is_a_doubt_until_the_server_was_asked() -> None:
     book, store, _ = ledger()
-    book.unsure(WEB, PODS)
-    assert book.doubts(WEB) == (PODS,)
-    book.cleared(WEB, PODS, "9")
+    doubt = Doubt(PODS, "default", labels="app=web")
+    book.unsure(WEB, doubt)
+    book.unsure(WEB, doubt)
+    assert book.doubts(WEB) == (doubt,)
+    book.cleared(WEB, doubt, [ObjectMeta(resourceVersion="4"), ObjectMeta(resourceVersion="9")])
     assert book.doubts(WEB) == ()
     assert book.behind(WEB) == "pods"
     store.reach("9")
+    assert book.behind(WEB) is None
+
+
+def test_where_nothing_is_found_there_is_nothing_to_wait_for() -> None:
+    """The server is far ahead, of other kinds; this one's cache need not get there."""
+    book, store, _ = ledger()
+    store.reach("3")
+    doubt = Doubt(PODS, "default", labels="app=web")
+    book.unsure(WEB, doubt)
+    book.cleared(WEB, doubt, [ObjectMeta(resourceVersion="3")])
+    assert book.behind(WEB) is None
+    assert len(book) == 0
+
+
+def test_an_object_that_is_gone_from_the_server_must_go_from_the_cache() -> None:
+    book, store, _ = ledger()
+    store.put(pod("a", "1"))
+    doubt = Doubt(PODS, "default", "a", "1")
+    book.unsure(WEB, doubt)
+    book.cleared(WEB, doubt, [ObjectMeta(uid="2", resourceVersion="0")])
+    assert book.behind(WEB) == "pods"
+    store.remove(Key("default", "a"))
     assert book.behind(WEB) is None
 
 

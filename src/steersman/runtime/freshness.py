@@ -3,7 +3,7 @@
 Every write of a round leaves a debt: the cache must show it before the same key is decided again.
 A write that was answered is paid when the kind's cache reaches the resourceVersion of the answer;
 a delete when the cache no longer shows that uid alive. A write whose fate is unknown (the answer was
-lost) is a doubt: the server is asked where it stands, which turns the doubt into an ordinary debt.
+lost) is a doubt: the server is asked what there is, which turns the doubt into an ordinary debt.
 
 Debts are forgiven after five minutes, as upstream's expectations are, so that a watch that skips
 or a server that restarts its numbering delays a key but never stops it.
@@ -12,10 +12,10 @@ or a server that restarts its numbering delays a key but never stops it.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from steersman.api.kinds import Object
+from steersman.api.kinds import Object, ObjectMeta
 from steersman.api.scheme import Key, Kind
 from steersman.intent.controller import Caches
 from steersman.runtime.clock import Clock
@@ -23,6 +23,20 @@ from steersman.runtime.store import Store
 
 FORGIVEN_AFTER = 300.0
 """Seconds; upstream's ExpectationsTimeout."""
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """A write that got no answer, and the objects in which it would show."""
+
+    kind: Kind[Object]
+    namespace: str
+    name: str = ""
+    """Empty where the server chooses it."""
+    uid: str = ""
+    """Of what was to be changed or deleted; empty where something was to be created."""
+    labels: str = ""
+    """A selector of what was to be created, where its name is not known."""
 
 
 @dataclass(slots=True)
@@ -34,8 +48,8 @@ class Debt:
     """Resource -> the revision its cache must reach."""
     deletes: list[tuple[str, Key, str]] = field(default_factory=list)
     """Resource, key and uid of objects that must be gone or going."""
-    doubts: dict[str, Kind[Object]] = field(default_factory=dict)
-    """Kinds that were written to without an answer."""
+    doubts: dict[Doubt, None] = field(default_factory=dict)
+    """Writes that got no answer, each kind of them once."""
 
 
 class Ledger:
@@ -72,21 +86,31 @@ class Ledger:
             debt.since = self._clock.monotonic()
             debt.deletes.append((resource, target, uid))
 
-    def unsure(self, key: Key, kind: Kind[Object]) -> None:
+    def unsure(self, key: Key, doubt: Doubt) -> None:
         """A write for ``key`` got no answer: it may have happened."""
-        if kind.resource in self._stores:
-            self._debt(key).doubts[kind.resource] = kind
+        if doubt.kind.resource in self._stores:
+            self._debt(key).doubts[doubt] = None
 
-    def doubts(self, key: Key) -> tuple[Kind[Object], ...]:
+    def doubts(self, key: Key) -> tuple[Doubt, ...]:
         debt = self._debts.get(key)
-        return tuple(debt.doubts.values()) if debt is not None else ()
+        return tuple(debt.doubts) if debt is not None else ()
 
-    def cleared(self, key: Key, kind: Kind[Object], resource_version: str) -> None:
-        """The server was asked: whatever became of the write, a cache at this revision shows it."""
+    def cleared(self, key: Key, doubt: Doubt, found: Iterable[ObjectMeta]) -> None:
+        """The server was asked: whatever became of the write, it shows in these objects, or in their absence.
+
+        So the cache must show them as they were found. It need not have reached the revision at which the
+        server was asked: where nothing was written it may not for as long as nothing is.
+        """
         debt = self._debts.get(key)
         if debt is not None:
-            debt.doubts.pop(kind.resource, None)
-        self.wrote(key, kind.resource, resource_version)
+            debt.doubts.pop(doubt, None)
+        resource = doubt.kind.resource
+        there = False
+        for meta in found:
+            there = there or meta.uid == doubt.uid
+            self.wrote(key, resource, meta.resourceVersion)
+        if doubt.uid and not there:
+            self.deleted(key, resource, Key(doubt.namespace, doubt.name), doubt.uid)
 
     def behind(self, key: Key) -> str | None:
         """The resource whose cache has not caught up with this key's writes; None when all have."""

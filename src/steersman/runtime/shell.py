@@ -8,7 +8,7 @@ round; the answer or the refusal goes back into the decision.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Generator
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
 from typing import Any, TypeAlias, TypeVar, cast
 
 import msgspec
@@ -18,6 +18,7 @@ from steersman.api.errors import ApiError, Conflict
 from steersman.api.kinds import Object, ObjectMeta, Struct
 from steersman.api.scheme import Key, Kind, kind_of
 from steersman.client.api import Api
+from steersman.client.pages import list_all
 from steersman.intent.actions import (
     Action,
     Amend,
@@ -45,7 +46,7 @@ from steersman.intent.live import Alter, Discover, Latest, Read, ReadPart, Remov
 from steersman.intent.verdict import Verdict
 from steersman.runtime.clock import Clock
 from steersman.runtime.events import ObjectReference
-from steersman.runtime.freshness import Ledger
+from steersman.runtime.freshness import Doubt, Ledger
 from steersman.runtime.live import survey
 from steersman.runtime.metrics import Metrics
 from steersman.runtime.recorder import Recorder
@@ -128,10 +129,18 @@ class Shell:
         return Step(describe(action), outcome(answer), self._clock.monotonic() - started)
 
     async def resolve(self, key: Key) -> None:
-        """Turn the key's doubts into debts, by asking the server which revision it has reached."""
-        for kind in self._ledger.doubts(key):
-            page = await self._api.list(kind, key.namespace if kind.namespaced else "", limit=1)
-            self._ledger.cleared(key, kind, page.resource_version)
+        """Turn the key's doubts into debts, by asking the server for what they are about."""
+        for doubt in self._ledger.doubts(key):
+            # A list, since not everybody who may change an object may get it; who watches may list.
+            parts = list_all(
+                self._api,
+                doubt.kind.as_(Object),
+                doubt.namespace,
+                label_selector=doubt.labels,
+                field_selector=f"metadata.name={doubt.name}" if doubt.name else "",
+            )
+            found = [item.metadata async for part in parts for item in part.items]
+            self._ledger.cleared(key, doubt, found)
 
     async def _perform(self, key: Key, action: Action[T]) -> T:
         if isinstance(action, Write):
@@ -142,7 +151,7 @@ class Shell:
                 return cast("T", await _PERFORM[type(action)](self, key, action))
             except ApiError as error:
                 if error.uncertain:
-                    self._ledger.unsure(key, _kind_of_write(action))
+                    self._ledger.unsure(key, _doubt(action))
                 raise
             finally:
                 self.latency += (self._clock.monotonic() - started - self.latency) * MEMORY
@@ -350,11 +359,29 @@ class Shell:
         return outcomes
 
 
-def _kind_of_write(action: Write[Any]) -> Kind[Any]:
+def _doubt(action: Write[Any]) -> Doubt:
+    """What to ask the server for when a write got no answer."""
+    if isinstance(action, Create):
+        return _unborn(action)
     kind: Kind[Any] | None = getattr(action, "kind", None)
     if kind is not None:
-        return kind
-    return kind_of(action.obj)  # type: ignore[attr-defined]  # every other write is about an object
+        said = (getattr(action, field, "") for field in ("namespace", "name", "uid"))
+        return Doubt(kind, *said)
+    obj: Object = action.obj  # type: ignore[attr-defined]  # every other write is about an object
+    return Doubt(kind_of(obj), obj.metadata.namespace, obj.metadata.name, obj.metadata.uid)
+
+
+def _unborn(action: Create[Any]) -> Doubt:
+    """Where what was to be created would be found: by its name, or else by its labels."""
+    body: Any = action.body
+    meta = body.get("metadata", {}) if isinstance(body, Mapping) else body.metadata
+    name, labels = (
+        (meta.get("name"), meta.get("labels")) if isinstance(meta, Mapping) else (meta.name, meta.labels)
+    )
+    if name:
+        return Doubt(action.kind, action.namespace, name)
+    selector = ",".join(f"{key}={value}" for key, value in sorted((labels or {}).items()))
+    return Doubt(action.kind, action.namespace, labels=selector)
 
 
 _PERFORM: dict[type[Action[Any]], Perform] = {

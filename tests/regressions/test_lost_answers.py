@@ -1,0 +1,55 @@
+"""`steersman explore min-ready-seconds --seed=2 '--faults=reset(verb=update_status, kind=replicasets, nth=6)'`.
+
+A write that got no answer held its key back for five minutes: until the cache had reached the revision of the
+whole server, which it does not while nothing of its own kind changes.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from steersman.sim import faults
+from steersman.sim.faults import Fault
+from steersman.testing.cluster import Cluster
+
+WEB = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 3
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: main, image: "app:1"}]}
+"""
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        faults.reset("update_status", "deployments", nth=1),
+        faults.reset("update_status", "replicasets", nth=2),
+        faults.reset("create", "replicasets"),
+        faults.reset("create", "pods", nth=2),
+        faults.answer_lost(1),
+        faults.answer_lost(3, times=3),
+        faults.answer_lost(9),
+        faults.answers(504, "create", "pods"),
+    ],
+    ids=str,
+)
+def test_a_write_without_an_answer_holds_nothing_up(fault: Fault) -> None:
+    with Cluster(seed=2, faults=[fault]) as cluster:
+        cluster.apply(WEB)
+        cluster.wait_until(lambda: cluster.get("Deployment", "web").status.availableReplicas == 3, timeout=10)
+        assert len(cluster.list("pods", selector="app=web")) == 3, "and nothing is made twice"
+
+
+def test_a_delete_without_an_answer_holds_nothing_up() -> None:
+    with Cluster(seed=2, faults=[faults.reset("delete", "pods"), faults.answer_lost(14)]) as cluster:
+        cluster.apply(WEB)
+        cluster.settle()
+        cluster.scale("Deployment", "web", 1)
+        cluster.wait_until(lambda: len(cluster.list("pods", selector="app=web")) == 1, timeout=10)
+        cluster.wait_until(lambda: cluster.get("Deployment", "web").status.replicas == 1, timeout=10)
