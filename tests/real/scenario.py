@@ -884,6 +884,69 @@ CHANGING = (
     patch("its time zone, badly", f"{CRONJOBS}/c", {"spec": {"schedule": "TZ=Europe/Athens 1 2 3 4 5"}}),
 )
 
+ODD_POD: dict[str, Any] = {
+    "nodeSelector": {"beta.kubernetes.io/os": "linux"},
+    "terminationGracePeriodSeconds": -1,
+    "hostAliases": [{"ip": "1.2.3.4"}, {"ip": "1.2.3.4"}],
+    "imagePullSecrets": [{"name": "a"}, {"name": "a"}, {}],
+    "containers": [
+        {
+            "name": "a",
+            "image": "i",
+            "env": [{"name": "X", "value": "1"}, {"name": "X", "value": "2"}, {"name": "X", "value": "$(X)3"}],
+            "ports": [{"containerPort": 80, "name": "p"}, {"containerPort": 80, "protocol": "UDP"}],
+            "resources": {"limits": {"memory": "1.5"}},
+        },
+        {"name": "b", "image": "i", "ports": [{"containerPort": 80, "name": "p"}]},
+    ],
+    "volumes": [{"name": "g", "gitRepo": {"repository": "https://x.test/r"}}],
+    "affinity": {
+        "podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone"}]},
+        "podAntiAffinity": {
+            "preferredDuringSchedulingIgnoredDuringExecution": [
+                {"weight": 1, "podAffinityTerm": {"topologyKey": "zone"}}
+            ]
+        },
+        "nodeAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {
+                "nodeSelectorTerms": [{"matchExpressions": [{"key": "failure-domain.beta.kubernetes.io/zone", "operator": "Exists"}]}]
+            }
+        },
+    },
+    "topologySpreadConstraints": [
+        {"maxSkew": 1, "topologyKey": "failure-domain.beta.kubernetes.io/zone", "whenUnsatisfiable": "DoNotSchedule"}
+    ],
+}
+ODD = (
+    post("pod", PODS, pod("odd", {"annotations": {"seccomp.security.alpha.kubernetes.io/pod": "runtime/default", "scheduler.alpha.kubernetes.io/critical-pod": ""}}, **ODD_POD)),
+    post("template", DEPLOYMENTS, deployment("odd", template={"metadata": TEMPLATE["metadata"], "spec": ODD_POD})),
+    patch("label of a template's owner", f"{DEPLOYMENTS}/odd", {"metadata": {"labels": {"a": "b"}}}),
+    patch("replicas of a template's owner", f"{DEPLOYMENTS}/odd", {"spec": {"replicas": 2}}),
+    post("template of a cron job", CRONJOBS, doc("batch/v1", "CronJob", "odd", spec={"schedule": "@hourly", "jobTemplate": {"spec": {"template": {"spec": {**ODD_POD, "restartPolicy": "Never"}}}}})),
+    post("ingress of a class by annotation", INGRESSES, doc("networking.k8s.io/v1", "Ingress", "odd", metadata={"annotations": {"kubernetes.io/ingress.class": "x"}}, spec={"rules": RULE})),
+    post("job of many", JOBS, job("odd", completionMode="Indexed", completions=200_000, parallelism=10_000)),
+    post("job with a long name", JOBS, job("x" * 63, completionMode="Indexed", completions=2)),
+    post("claim of a class by annotation", CLAIMS, doc("v1", "PersistentVolumeClaim", "odd", metadata={"annotations": {"volume.beta.kubernetes.io/storage-class": "x"}}, spec={"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1.5"}}})),
+    post("volume", VOLUMES, doc("v1", "PersistentVolume", "odd", metadata={"annotations": {"volume.beta.kubernetes.io/storage-class": "x"}}, spec={"capacity": {"storage": "1.5"}, "accessModes": ["ReadWriteOnce"], "persistentVolumeReclaimPolicy": "Recycle", "hostPath": {"path": "/x"}, "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [{"key": "beta.kubernetes.io/os", "operator": "Exists"}]}]}}})),
+    post("node", NODES, doc("v1", "Node", "odd", spec={"externalID": "x"})),
+    post("storage class", STORAGES, doc("storage.k8s.io/v1", "StorageClass", "odd", provisioner="x.test/p", allowedTopologies=[{"matchLabelExpressions": [{"key": "failure-domain.beta.kubernetes.io/zone", "values": ["a"]}]}])),
+    post("runtime class", "/apis/node.k8s.io/v1/runtimeclasses", doc("node.k8s.io/v1", "RuntimeClass", "odd", handler="h", scheduling={"nodeSelector": {"beta.kubernetes.io/os": "linux"}})),
+    post("headless service", SERVICES, doc("v1", "Service", "odd", spec={"clusterIP": "None", "sessionAffinity": "ClientIP", "ports": [{"port": 80}], "externalIPs": ["1.2.3.4"], "loadBalancerIP": "1.2.3.4"})),
+    post("balancer", SERVICES, doc("v1", "Service", "odd2", metadata={"annotations": {"service.kubernetes.io/topology-aware-hints": "auto"}}, spec={"type": "LoadBalancer", "loadBalancerIP": "1.2.3.4", "externalIPs": ["1.2.3.4"], "ports": [{"port": 80}]})),
+    post("stateful set", STATEFUL, workload("StatefulSet", "odd", revisionHistoryLimit=-1)),
+    post("set", SETS, workload("ReplicaSet", "odd", template={"metadata": TEMPLATE["metadata"], "spec": ODD_POD})),
+    post("budget", BUDGETS, doc("policy/v1", "PodDisruptionBudget", "odd", spec={"minAvailable": 1})),
+    post("account", ACCOUNTS, doc("v1", "ServiceAccount", "odd", metadata={"annotations": {"kubernetes.io/enforce-mountable-secrets": "true"}})),
+    post("secret", SECRETS, doc("v1", "Secret", "odd", type="kubernetes.io/dockercfg", data={".dockercfg": "e30="})),
+    post("finalizer", CMS, cm("odd", metadata={"finalizers": ["example.com/x", "orphan"]})),
+    post("priority", PRIORITIES, doc("scheduling.k8s.io/v1", "PriorityClass", "odd", value=5, globalDefault=False)),
+    post("policy", POLICIES, doc("networking.k8s.io/v1", "NetworkPolicy", "odd", spec={"podSelector": {}, "ingress": [{"from": [{"ipBlock": {"cidr": "10.0.0.1/8"}}]}]})),
+    post("endpoints", here("endpoints"), doc("v1", "Endpoints", "odd")),
+    post("autoscaler", HPAS, doc("autoscaling/v2", "HorizontalPodAutoscaler", "odd", spec={"scaleTargetRef": TARGET, "maxReplicas": 3, "minReplicas": 3})),
+    post("namespace", NAMESPACES, doc("v1", "Namespace", "odd", metadata={"labels": {"pod-security.kubernetes.io/enforce": "nope"}})),
+    post("cron job", CRONJOBS, doc("batch/v1", "CronJob", "odd2", spec={"schedule": "0 0 31 2 *", "jobTemplate": {"spec": {"template": job("")["spec"]["template"]}}})),
+)
+
 OWN = f"{NAMESPACES}/<<ns>>-own"
 LIVING = (
     post("a namespace", NAMESPACES, doc("v1", "Namespace", "<<ns>>-own")),
@@ -1256,6 +1319,7 @@ CHAPTERS: Mapping[str, tuple[Ask, ...]] = {
     "everything": EVERYTHING,
     "refusing": REFUSING,
     "changing": CHANGING,
+    "odd": ODD,
     "living": LIVING,
     "serving": SERVING,
     "limiting": LIMITING,

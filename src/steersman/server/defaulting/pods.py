@@ -81,6 +81,9 @@ def pod_spec(spec: v1.PodSpec) -> v1.PodSpec:
 def _pod_only(spec: v1.PodSpec) -> v1.PodSpec:
     if spec.enableServiceLinks is None:
         spec = replace(spec, enableServiceLinks=True)
+    if (spec.terminationGracePeriodSeconds or 0) < 0:
+        # Upstream reads it so, of pods and not of templates.
+        spec = replace(spec, terminationGracePeriodSeconds=1)
     for name in ("containers", "initContainers"):
         members: tuple[v1.Container, ...] = getattr(spec, name)
         filled = each(members, _requested)
