@@ -154,3 +154,7 @@ class Api(Protocol):
     async def discover(self) -> Discovered:
         """What the server serves. Raises where it does not say: no answer is not "nothing"."""
         ...
+
+    async def document(self, path: str) -> dict[str, Any]:
+        """What is no resource: ``/openapi/v3/apis/apps/v1``, say. `NotFound` where there is nothing."""
+        ...

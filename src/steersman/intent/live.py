@@ -22,6 +22,16 @@ class Discover(Action[Discovered]):
 
 
 @dataclass(frozen=True, slots=True)
+class Consult(Action[dict[str, Any]]):
+    """What the server says of itself at a path that is no resource: ``/openapi/v3/apis/apps/v1``.
+
+    Raises `NotFound` where it says nothing.
+    """
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
 class Read(Action[T]):
     """One object as it is now. Raises `NotFound` when there is none of that name."""
 

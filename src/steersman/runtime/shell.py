@@ -42,7 +42,18 @@ from steersman.intent.actions import (
     UpdateStatus,
     Write,
 )
-from steersman.intent.live import Alter, Discover, Latest, Read, ReadPart, Remove, RemoveAll, Replace, Survey
+from steersman.intent.live import (
+    Alter,
+    Consult,
+    Discover,
+    Latest,
+    Read,
+    ReadPart,
+    Remove,
+    RemoveAll,
+    Replace,
+    Survey,
+)
 from steersman.intent.verdict import Verdict
 from steersman.runtime.clock import Clock
 from steersman.runtime.events import ObjectReference
@@ -280,6 +291,9 @@ class Shell:
     async def _discover(self, key: Key, action: Discover) -> Discovered:
         return await self._api.discover()
 
+    async def _consult(self, key: Key, action: Consult) -> dict[str, Any]:
+        return await self._api.document(action.path)
+
     async def _read(self, key: Key, action: Read[T]) -> T:
         return await self._api.get(action.kind, action.namespace, action.name)
 
@@ -400,6 +414,7 @@ _PERFORM: dict[type[Action[Any]], Perform] = {
     Measure: Shell._measure,
     Batch: Shell._batch,
     Discover: Shell._discover,
+    Consult: Shell._consult,
     Read: Shell._read,
     ReadPart: Shell._read_part,
     Latest: Shell._latest,

@@ -39,7 +39,18 @@ from steersman.intent.actions import (
     Update,
     UpdateStatus,
 )
-from steersman.intent.live import Alter, Discover, Latest, Read, ReadPart, Remove, RemoveAll, Replace, Survey
+from steersman.intent.live import (
+    Alter,
+    Consult,
+    Discover,
+    Latest,
+    Read,
+    ReadPart,
+    Remove,
+    RemoveAll,
+    Replace,
+    Survey,
+)
 from steersman.intent.verdict import Rest, Wake
 
 LONGEST = 160
@@ -289,6 +300,7 @@ _WORDS: dict[type, Callable[[Any], str]] = {
     Measure: lambda action: f"measure {action.metric} {action.value:g}",
     Batch: _batch,
     Discover: lambda action: "discover",
+    Consult: lambda action: f"read {action.path}",
     Read: lambda action: f"read {_place(action)}",
     Latest: lambda action: f"read the version of {action.kind.resource}",
     ReadPart: lambda action: f"read {_place(action)} {action.subresource}",
@@ -315,6 +327,7 @@ _VERBS: dict[type, str] = {
     Measure: "measure",
     Batch: "do",
     Discover: "discover",
+    Consult: "read",
     Read: "read",
     ReadPart: "read",
     Latest: "read",

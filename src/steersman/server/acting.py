@@ -253,6 +253,9 @@ class Acting:
         # Everybody who is recognised may look around.
         return await self._api.discover()
 
+    async def document(self, path: str) -> dict[str, Any]:
+        return await self._api.document(path)
+
 
 async def _raised(error: Forbidden) -> Any:
     raise error

@@ -24,6 +24,7 @@ from steersman.server.convert import FORMS, adopt, document
 from steersman.server.core import Server
 from steersman.server.deletion import Options
 from steersman.server.discovered import discovered
+from steersman.server.documents import document as own_document
 from steersman.server.resources import Resource
 from steersman.server.selection import select
 from steersman.server.stream import Stream, turn
@@ -114,6 +115,10 @@ class LocalApi:
         if self._discovered[0] != generation:
             self._discovered = generation, discovered(self.server.registry)
         return self._discovered[1]
+
+    async def document(self, path: str) -> dict[str, Any]:
+        await turn()
+        return own_document(self.server, path)
 
     # -- writing ------------------------------------------------------------------------------
 

@@ -226,6 +226,10 @@ class Faulted:
         call = self._stage.call("discover", "", "", "", "")
         return await self._through(call, self._api.discover)
 
+    async def document(self, path: str) -> dict[str, Any]:
+        call = self._stage.call("document", "", "", "", path)
+        return await self._through(call, lambda: self._api.document(path))
+
     # -- through all faults -------------------------------------------------------------------
 
     def _call(self, verb: str, kind: Kind[Any], namespace: str, name: str, initial: bool = False) -> Call:

@@ -1,0 +1,20 @@
+"""The Common Expression Language: the types of expressions, as a Kubernetes 1.36 API server has them.
+
+`check` says which type an expression is of in an `Environment`, or raises a `CelError` that shows every mistake::
+
+    environment = Environment().with_variables(replicas=INT)
+    check("replicas > 1", environment)     # BOOL
+    check("replicas > 'a'", environment)   # CelError: found no matching overload for '_>_' applied to '(int, string)'
+
+Nothing is evaluated. `schemas` makes types of OpenAPI schemas; `policies` checks admission policies.
+"""
+
+from __future__ import annotations
+
+from steersman.api.cel.checker import check
+from steersman.api.cel.environment import Environment, Structs
+from steersman.api.cel.errors import CelError, Problem
+from steersman.api.cel.parser import parse
+from steersman.api.cel.types import Type
+
+__all__ = ["CelError", "Environment", "Problem", "Structs", "Type", "check", "parse"]

@@ -1,0 +1,297 @@
+"""The type of an expression, or what is wrong with it.
+
+Checking goes on after a mistake, so that all are told at once. What is wrong has the type `ERROR`, of
+which nothing more is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from steersman.api.cel import literals
+from steersman.api.cel.bindings import Bindings, more_general, substituted
+from steersman.api.cel.environment import Environment
+from steersman.api.cel.errors import NOWHERE, CelError, Problem
+from steersman.api.cel.parser import DEEPEST, parse
+from steersman.api.cel.signatures import Overload
+from steersman.api.cel.syntax import (
+    Call,
+    Expr,
+    Fold,
+    Ident,
+    ListOf,
+    Literal,
+    MapOf,
+    Select,
+    StructOf,
+    qualified,
+)
+from steersman.api.cel.types import (
+    BOOL,
+    DYN,
+    ERROR,
+    INT,
+    Sort,
+    Type,
+    list_of,
+    map_of,
+    optional_of,
+    unwrapped,
+)
+
+
+def check(source: str, environment: Environment) -> Type:
+    """The type of an expression. Raises `CelError` with everything that is wrong with it."""
+    expr = parse(source)
+    checker = _Checker(environment)
+    try:
+        checker.check(expr)
+        types = checker.types()
+        problems = checker.problems or list(literals.problems(expr, types))
+    except RecursionError:
+        words = f"Internal error: expression recursion limit exceeded: {DEEPEST}"
+        raise CelError(source, [Problem(NOWHERE, words)]) from None
+    if problems:
+        raise CelError(source, problems)
+    return types[expr]
+
+
+class _Checker:
+    def __init__(self, environment: Environment) -> None:
+        self._env = environment
+        self._scopes: list[Mapping[str, Type]] = []
+        self._bindings = Bindings()
+        self._types: dict[Expr, Type] = {}
+        self.problems: list[Problem] = []
+
+    def types(self) -> dict[Expr, Type]:
+        """The types of all parts, settled."""
+        return {expr: self._bindings.resolved(type_, settle=True) for expr, type_ in self._types.items()}
+
+    def check(self, expr: Expr) -> Type:
+        found = self._types[expr] = _CHECKS[type(expr)](self, expr)
+        return found
+
+    def _problem(self, at: int, message: str) -> None:
+        self.problems.append(Problem(at, message))
+
+    def _mismatch(self, at: int, expected: Type, found: Type) -> None:
+        self._problem(at, f"expected type '{expected}' but found '{found}'")
+
+    def _undeclared(self, at: int, name: str) -> Type:
+        self._problem(at, f"undeclared reference to '{name}' (in container '')")
+        return ERROR
+
+    def _name(self, name: str) -> Type | None:
+        for scope in reversed(self._scopes):
+            found = scope.get(name.removeprefix("."))
+            if found is not None:
+                return found
+        return self._env.name(name)
+
+    # -- one kind of expression each ----------------------------------------------------------
+
+    def _literal(self, expr: Literal) -> Type:
+        return expr.type
+
+    def _ident(self, expr: Ident) -> Type:
+        return self._name(expr.name) or self._undeclared(expr.at, expr.name)
+
+    def _select(self, expr: Select) -> Type:
+        name = qualified(expr)
+        known = self._name(name) if name else None
+        if known is not None:
+            return known
+        found = self._field(expr, expr.operand, expr.field, optional=False)
+        return BOOL if expr.test else self._bindings.resolved(found)
+
+    def _field(self, expr: Expr, operand: Expr, field: str, *, optional: bool) -> Type:
+        holder, was_optional = unwrapped(self._bindings.resolved(self.check(operand)))
+        match holder.sort:
+            case Sort.MAP:
+                found = holder.of[1]
+            case Sort.STRUCT:
+                found = self._declared_field(expr.at, holder.name, field)
+            case Sort.PARAMETER:
+                self._bindings.fit((DYN,), (holder,))
+                found = DYN
+            case _:
+                if not holder.vague:
+                    self._problem(expr.at, f"type '{holder}' does not support field selection")
+                found = DYN
+        return optional_of(found) if optional or was_optional else found
+
+    def _declared_field(self, at: int, struct: str, field: str) -> Type:
+        if self._env.structs.fields(struct) is None:
+            self._problem(at, f"unexpected failed resolution of '{struct}'")
+            return ERROR
+        found = self._env.structs.field(struct, field)
+        if found is None:
+            self._problem(at, f"undefined field '{field}'")
+            return ERROR
+        return found
+
+    def _call(self, expr: Call) -> Type:
+        if expr.function == "_?._":
+            operand, field = expr.args
+            assert isinstance(field, Literal)
+            return self._bindings.resolved(self._field(expr, operand, str(field.value), optional=True))
+        args = [self.check(arg) for arg in expr.args]
+        if expr.target is None:
+            static = self._env.function(expr.function)
+            if static is None:
+                return self._undeclared(expr.at, expr.function)
+            return self._resolve(expr, expr.function, static, args)
+        # What looks like a method of a variable may be a function with dots in its name.
+        prefix = qualified(expr.target)
+        dotted = self._env.function(f"{prefix}.{expr.function}") if prefix else None
+        if dotted is not None:
+            return self._resolve(expr, f"{prefix}.{expr.function}", dotted, args)
+        target = self.check(expr.target)
+        overloads = self._env.function(expr.function)
+        if overloads is None:
+            return self._undeclared(expr.at, expr.function)
+        return self._resolve(expr, expr.function, overloads, [target, *args], method=True)
+
+    def _resolve(
+        self, expr: Call, name: str, overloads: Sequence[Overload], args: list[Type], *, method: bool = False
+    ) -> Type:
+        if name in ("_&&_", "_||_"):
+            return self._logical(expr, args)
+        result: Type | None = None
+        for overload in overloads:
+            if overload.method is not method:
+                continue
+            opened = {parameter: self._bindings.fresh() for parameter in overload.parameters}
+            if not self._bindings.fit(args, [substituted(one, opened) for one in overload.args]):
+                continue
+            found = self._bindings.resolved(substituted(overload.result, opened))
+            if result is None:
+                result = found
+            elif not result.loose and found != result:
+                result = DYN
+        if result is not None:
+            return result
+        settled = [str(self._bindings.resolved(arg, settle=True)) for arg in args]
+        on = f"{settled.pop(0)}." if method else ""
+        words = f"{on}({', '.join(settled)})"
+        self._problem(
+            expr.at, f"found no matching overload for '{name.removeprefix('.')}' applied to '{words}'"
+        )
+        return ERROR
+
+    def _logical(self, expr: Call, args: list[Type]) -> Type:
+        fine = True
+        for arg, type_ in zip(expr.args, args, strict=True):
+            if not self._bindings.fit((type_,), (BOOL,)):
+                self._mismatch(arg.at, BOOL, type_)
+                fine = False
+        return BOOL if fine else ERROR
+
+    def _list(self, expr: ListOf) -> Type:
+        joined: Type | None = None
+        for element, optional in zip(expr.elements, expr.optional, strict=True):
+            type_ = self._value(element, optional)
+            joined = self._joined(element.at, joined, type_)
+        return list_of(joined or self._bindings.fresh())
+
+    def _map(self, expr: MapOf) -> Type:
+        keys: Type | None = None
+        values: Type | None = None
+        for entry in expr.entries:
+            keys = self._joined(entry.key.at, keys, self.check(entry.key))
+            value = self._value(entry.value, entry.optional)
+            values = self._joined(entry.value.at, values, value)
+        if keys is None or values is None:
+            return map_of(self._bindings.fresh(), self._bindings.fresh())
+        return map_of(keys, values)
+
+    def _value(self, expr: Expr, optional: bool) -> Type:
+        """The type of an element; of one that may be left out, of what is in it."""
+        found = self.check(expr)
+        if not optional:
+            return found
+        inner, was_optional = unwrapped(found)
+        if not was_optional and not inner.loose:
+            self._mismatch(expr.at, optional_of(inner), inner)
+        return inner
+
+    def _joined(self, at: int, before: Type | None, found: Type) -> Type:
+        """Elements of a list or map are of one type."""
+        if before is None:
+            return found
+        if self._bindings.fit((before,), (found,)):
+            return more_general(before, found)
+        self._mismatch(at, before, found)
+        return ERROR
+
+    def _struct(self, expr: StructOf) -> Type:
+        known = self._name(expr.name)
+        if known is None:
+            return self._undeclared(expr.at, expr.name)
+        made = ERROR
+        if known.sort is not Sort.TYPE:
+            if known.sort is not Sort.ERROR:
+                self._problem(expr.at, f"'{known.name}' is not a type")
+        elif known.of[0].sort in (Sort.STRUCT, Sort.DURATION, Sort.TIMESTAMP):
+            made = known.of[0]
+        else:
+            self._problem(expr.at, f"'{known.of[0].name}' is not a message type")
+        for field in expr.fields:
+            value = self._value(field.value, field.optional)
+            wanted = self._declared_field(field.at, made.name if made is not ERROR else expr.name, field.name)
+            if not self._bindings.fit((wanted,), (value,)):
+                words = f"expected type of field '{field.name}' is '{wanted}' but provided type is '{value}'"
+                self._problem(field.at, words)
+        return made
+
+    def _fold(self, expr: Fold) -> Type:
+        over = self._bindings.resolved(self.check(expr.range))
+        # The variable of the result is seen by all of the loop, those of the loop not by the result.
+        accumulated = self.check(expr.init)
+        first, second = self._looped(expr, self._bindings.resolved(over))
+        self._scopes.append({expr.accumulator: accumulated})
+        loop = {expr.variable: first}
+        if expr.second:
+            loop[expr.second] = second
+        self._scopes.append(loop)
+        self._assert(expr.condition, BOOL)
+        self._assert(expr.step, accumulated)
+        self._scopes.pop()
+        result = self.check(expr.result)
+        self._scopes.pop()
+        return self._bindings.resolved(result)
+
+    def _looped(self, expr: Fold, over: Type) -> tuple[Type, Type]:
+        """The types of a loop's variables."""
+        match over.sort:
+            case Sort.LIST:
+                return (INT, over.of[0]) if expr.second else (over.of[0], ERROR)
+            case Sort.MAP:
+                return over.of[0], over.of[1]
+            case Sort.DYN | Sort.ERROR | Sort.PARAMETER:
+                self._bindings.fit((DYN,), (over,))
+                return DYN, DYN
+        words = (
+            f"expression of type '{over}' cannot be range of a comprehension (must be list, map, or dynamic)"
+        )
+        self._problem(expr.range.at, words)
+        return ERROR, ERROR
+
+    def _assert(self, expr: Expr, wanted: Type) -> None:
+        found = self.check(expr)
+        if not self._bindings.fit((wanted,), (found,)):
+            self._mismatch(expr.at, wanted, found)
+
+
+_CHECKS: Mapping[type[Expr], Callable[[_Checker, Any], Type]] = {
+    Literal: _Checker._literal,
+    Ident: _Checker._ident,
+    Select: _Checker._select,
+    Call: _Checker._call,
+    ListOf: _Checker._list,
+    MapOf: _Checker._map,
+    StructOf: _Checker._struct,
+    Fold: _Checker._fold,
+}

@@ -1,0 +1,158 @@
+"""Types from OpenAPI v3 schemas, as Kubernetes makes them.
+
+What a schema leaves open cannot be spoken of: a field without a type is no field, and so is a list or a map of
+such. What is an integer or a string is `DYN`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+from steersman.api.cel.environment import Structs
+from steersman.api.cel.parser import RESERVED
+from steersman.api.cel.types import (
+    BOOL,
+    BYTES,
+    DOUBLE,
+    DURATION,
+    DYN,
+    INT,
+    STRING,
+    TIMESTAMP,
+    Type,
+    list_of,
+    map_of,
+)
+
+Schema: TypeAlias = Mapping[str, Any]
+
+_PREFIX = "#/components/schemas/"
+_GVK = "x-kubernetes-group-version-kind"
+_INT_OR_STRING = "x-kubernetes-int-or-string"
+_EMBEDDED = "x-kubernetes-embedded-resource"
+_SCALARS = {"boolean": BOOL, "number": DOUBLE, "integer": INT, "string": STRING}
+_FORMATS = {"byte": BYTES, "duration": DURATION, "date": TIMESTAMP, "date-time": TIMESTAMP}
+_OBJECT: Schema = {"type": "object"}
+_TEXT: Schema = {"type": "string"}
+_SHORT_META: Schema = {"type": "object", "properties": {"name": _TEXT, "generateName": _TEXT}}
+
+
+class Unknown(Exception):
+    """A kind that a document does not describe."""
+
+
+def kind_type(document: Schema, group: str, version: str, kind: str, structs: Structs, name: str) -> Type:
+    """The type of a kind's objects by an OpenAPI v3 document, its structs called by ``name`` and a path.
+
+    Raises `Unknown` for a kind that is not in it. One whose schema says nothing is `DYN`.
+    """
+    schemas = (document.get("components") or {}).get("schemas") or {}
+    meant = {"group": group, "version": version, "kind": kind}
+    for reference, schema in schemas.items():
+        if meant in (schema.get(_GVK) or ()):
+            reader = _Reader(schemas, structs)
+            return reader.type_of(schema, name, frozenset((reference,)), whole=True) or DYN
+    raise Unknown(f"{group}/{version}, Kind={kind}")
+
+
+class _Reader:
+    def __init__(self, schemas: Mapping[str, Schema], structs: Structs) -> None:
+        self._schemas = schemas
+        self._structs = structs
+
+    def type_of(
+        self, schema: Schema, name: str, inside: frozenset[str], *, whole: bool = False
+    ) -> Type | None:
+        """The type of a schema; None where it is left open.
+
+        ``inside`` are the references one is in the middle of: what is inside itself is an object of which
+        nothing more is known. A ``whole`` object has a kind and metadata, whatever its schema says.
+        """
+        if schema.get("format") == "int-or-string" or schema.get(_INT_OR_STRING) is True:
+            return DYN
+        properties: Schema = schema.get("properties") or {}
+        if whole:
+            properties = self._with_metadata(properties)
+        match _type(schema):
+            case "array":
+                return self._list(schema, name, inside)
+            case "object":
+                values = schema.get("additionalProperties")
+                if isinstance(values, Mapping):
+                    element = self._part(values, f"{name}.@elem", inside)
+                    return None if element is None else map_of(STRING, element)
+                # Found out when first asked: few fields of a pod are ever spoken of.
+                return self._structs.add(name, lambda: self._fields(properties, name, inside))
+            case "string":
+                return _FORMATS.get(schema.get("format") or "", STRING)
+            case scalar:
+                return _SCALARS.get(scalar)
+
+    def _list(self, schema: Schema, name: str, inside: frozenset[str]) -> Type | None:
+        items = schema.get("items")
+        element = self._part(items, f"{name}.@idx", inside) if isinstance(items, Mapping) else None
+        return None if element is None else list_of(element)
+
+    def _fields(self, properties: Schema, name: str, inside: frozenset[str]) -> dict[str, Type]:
+        fields: dict[str, Type] = {}
+        for key, schema in properties.items():
+            escaped = escape(key)
+            if escaped is None:
+                continue
+            type_ = self._part(schema, f"{name}.{escaped}", inside)
+            if type_ is not None:
+                fields[escaped] = type_
+        return fields
+
+    def _part(self, schema: Schema, name: str, inside: frozenset[str]) -> Type | None:
+        reference = _reference(schema)
+        if reference in inside:
+            return self.type_of(_OBJECT, name, inside)
+        if reference:
+            schema, inside = self._schemas.get(reference, {}), inside | {reference}
+        return self.type_of(schema, name, inside, whole=schema.get(_EMBEDDED) is True)
+
+    def _with_metadata(self, properties: Schema) -> Schema:
+        def follow(schema: Schema | None) -> Schema:
+            reference = _reference(schema or {})
+            return self._schemas.get(reference, {}) if reference else schema or {}
+
+        meta = follow(properties.get("metadata"))
+        known = meta.get("properties") or {}
+        texts = (
+            properties.get("kind"),
+            properties.get("apiVersion"),
+            known.get("name"),
+            known.get("generateName"),
+        )
+        if _type(meta) == "object" and all(_type(follow(text)) == "string" for text in texts):
+            return properties
+        return {**properties, "kind": _TEXT, "apiVersion": _TEXT, "metadata": _SHORT_META}
+
+
+def _type(schema: Schema) -> str:
+    found = schema.get("type") or ""
+    return str(found[0]) if isinstance(found, list | tuple) else str(found)
+
+
+def _reference(schema: Schema) -> str:
+    """What a schema refers to, by itself or, to have a description of its own, as the one part of it."""
+    direct = schema.get("$ref")
+    if direct:
+        return str(direct).removeprefix(_PREFIX)
+    return next(filter(None, map(_reference, schema.get("allOf") or ())), "")
+
+
+_SPECIAL = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
+_NAME = re.compile(r"[A-Za-z_.\-/][A-Za-z0-9_.\-/]*")
+
+
+def escape(name: str) -> str | None:
+    """A field's name as it is written in an expression; None for one that cannot be."""
+    if name in RESERVED:
+        return f"__{name}__"
+    if _NAME.fullmatch(name) is None:
+        return None
+    return re.sub(r"__|[.\-/]", lambda match: _SPECIAL[match[0]], name)
