@@ -56,13 +56,13 @@ class StaleRestart(Fault):
     """A manager that was restarted first reads what was there some revisions ago; the rest follows late.
 
     No server may answer so to a list that asks for the newest; a broken one does. Since new pods have names
-    nobody can foresee, nobody can help making them again.
+    nobody can foresee, nobody can help making them again; and whoever sees yesterday's template rolls it out.
     """
 
     revisions: int
     seconds: float = 2.0
     word: ClassVar[str] = "stale_restart"
-    excuses: ClassVar[frozenset[str]] = frozenset({"creates", "deletes", "writes"})
+    excuses: ClassVar[frozenset[str]] = frozenset({"state", "expect", "creates", "deletes", "writes"})
 
     def arm(self, stage: Stage) -> Armed:
         return _Stale(self, stage)
