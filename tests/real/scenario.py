@@ -1,6 +1,6 @@
 """One scenario of requests over HTTP, as plain data: all verbs, good and bad, on all sorts of resources.
 
-`scenario_play` sends it to a server and writes down the answers without what differs by nature. ``scenario.txt`` is
+`scenario_play` sends it to a server, `scenario_plain` takes out of the answers what differs by nature. ``scenario.txt`` is
 what a real kube-apiserver 1.36 answered; `scenario_differences` lists where the embedded server answers differently.
 
 ``<<name>>`` in a path, a header or a body stands for something an earlier answer said (see `Ask.keep`); ``<<ns>>`` is
@@ -975,13 +975,13 @@ SERVING = (
     post("a service", SERVICES, doc("v1", "Service", "s", spec={"ports": [{"port": 80}], "selector": {"a": "b"}}), keep={"ip": "spec.clusterIP"}),
     post("the same address", SERVICES, doc("v1", "Service", "t", spec={"clusterIP": "<<ip>>", "ports": [{"port": 80}]})),
     post("an address out of range", SERVICES, doc("v1", "Service", "t", spec={"clusterIP": "192.168.0.1", "ports": [{"port": 80}]})),
-    post("an address of its own", SERVICES, doc("v1", "Service", "fixed", spec={"clusterIP": "10.0.0.77", "ports": [{"port": 80}]})),
+    post("an address of its own", SERVICES, doc("v1", "Service", "fixed", spec={"clusterIP": "10.0.0.10", "ports": [{"port": 80}]})),
     post("none", SERVICES, doc("v1", "Service", "headless", spec={"clusterIP": "None", "ports": [{"name": "a", "port": 80}, {"name": "b", "port": 81}]})),
     post("outside", SERVICES, doc("v1", "Service", "out", spec={"type": "ExternalName", "externalName": "x.test"})),
     post("outside without a name", SERVICES, doc("v1", "Service", "out2", spec={"type": "ExternalName"})),
     post("a node port", SERVICES, doc("v1", "Service", "np", spec={"type": "NodePort", "ports": [{"port": 80}]})),
-    post("this node port", SERVICES, doc("v1", "Service", "np2", spec={"type": "NodePort", "ports": [{"port": 80, "nodePort": 30123}]})),
-    post("the same node port", SERVICES, doc("v1", "Service", "np3", spec={"type": "NodePort", "ports": [{"port": 80, "nodePort": 30123}]})),
+    post("this node port", SERVICES, doc("v1", "Service", "np2", spec={"type": "NodePort", "ports": [{"port": 80, "nodePort": 30023}]})),
+    post("the same node port", SERVICES, doc("v1", "Service", "np3", spec={"type": "NodePort", "ports": [{"port": 80, "nodePort": 30023}]})),
     post("a node port out of range", SERVICES, doc("v1", "Service", "np3", spec={"type": "NodePort", "ports": [{"port": 80, "nodePort": 80}]})),
     post("a balancer", SERVICES, doc("v1", "Service", "lb", spec={"type": "LoadBalancer", "externalTrafficPolicy": "Local", "ports": [{"port": 80}, {"name": "b", "port": 80}]})),
     post("a balancer indeed", SERVICES, doc("v1", "Service", "lb", spec={"type": "LoadBalancer", "externalTrafficPolicy": "Local", "ports": [{"name": "a", "port": 80}]})),

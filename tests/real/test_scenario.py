@@ -23,7 +23,8 @@ def load(name: str) -> ModuleType:
     return module
 
 
-scenario, play, differences = map(load, ("scenario", "scenario_play", "scenario_differences"))
+NAMES = ("scenario", "scenario_plain", "scenario_play", "scenario_differences")
+scenario, plain, play, differences = map(load, NAMES)
 
 
 async def really_played() -> dict[str, Any]:
@@ -34,15 +35,15 @@ async def really_played() -> dict[str, Any]:
 
 async def test_both_servers_answer_the_scenario_alike() -> None:
     theirs = await really_played()
-    assert play.compared(theirs, play.recorded()) == {}, (
+    assert plain.compared(theirs, plain.recorded()) == {}, (
         "the real server does not answer as it was written down"
     )
     async with play.embedded() as target:
         ours = await play.play(target, scenario.CHAPTERS)
-    found = play.compared(ours, theirs)
+    found = plain.compared(ours, theirs)
     assert "\n".join(differences.unlisted(found)) == ""
     assert list(differences.obsolete(found)) == []
 
 
 if __name__ == "__main__":
-    play.RECORDED.write_text(play.write(asyncio.run(really_played())))
+    plain.RECORDED.write_text(plain.write(asyncio.run(really_played())))

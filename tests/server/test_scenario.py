@@ -27,13 +27,14 @@ def load(name: str) -> ModuleType:
     return module
 
 
-scenario, play, differences = map(load, ("scenario", "scenario_play", "scenario_differences"))
+NAMES = ("scenario", "scenario_plain", "scenario_play", "scenario_differences")
+scenario, plain, play, differences = map(load, NAMES)
 
 
 async def test_the_embedded_server_answers_the_scenario_as_a_real_one_did() -> None:
     async with play.embedded() as target:
         ours = await play.play(target, scenario.CHAPTERS)
-    found = play.compared(ours, play.recorded())
+    found = plain.compared(ours, plain.recorded())
     assert "\n".join(differences.unlisted(found)) == ""
     assert list(differences.obsolete(found)) == []
 
@@ -45,7 +46,7 @@ def test_every_request_has_a_name_of_its_own_and_an_answer() -> None:
         for ask in asks
         if ask.method != "COMPACT"
     ]
-    assert list(play.recorded()) == names
+    assert list(plain.recorded()) == names
     assert len(names) == len(set(names)) > 1100
 
 
