@@ -267,22 +267,36 @@ def _unwrap(type_: inspect.Type) -> inspect.Type:
     return type_
 
 
-def _plain(type_: inspect.Type, within: tuple[type, ...] = (), *, maps: bool = False) -> bool:
+def _plain(
+    type_: inspect.Type, within: tuple[type, ...] = (), *, maps: bool = False, times: bool = False
+) -> bool:
     """Whether values of this type are cheap to hash and likely to repeat: text, numbers and
-    structs of them. A time makes a value its own. With ``maps``, those of text may be in them."""
+    structs of them. A time makes a value its own, but where it stands in a struct that may be absent
+    (how a container ended) most values have none. With ``maps``, those of text may be in them."""
     match type_:
         case inspect.DictType(value_type=inspect.StrType()):
             return maps
         case inspect.StrType() | inspect.IntType() | inspect.BoolType() | inspect.NoneType():
             return True
+        case inspect.DateTimeType():
+            return times
         case inspect.UnionType(types=types):
-            return all(_plain(t, within, maps=maps) for t in types)
+            may_be_absent = any(isinstance(t, inspect.NoneType) for t in types)
+            return all(
+                _plain(
+                    t,
+                    within,
+                    maps=maps,
+                    times=times or (may_be_absent and isinstance(t, inspect.StructType)),
+                )
+                for t in types
+            )
         case inspect.VarTupleType(item_type=item):
-            return _plain(item, within, maps=maps)
+            return _plain(item, within, maps=maps, times=times)
         case inspect.StructType(cls=cls, fields=fields) if cls not in within:
             deeper = (*within, cls)
             return bool(cls.__struct_config__.frozen) and all(
-                _plain(f.type, deeper, maps=maps) for f in fields
+                _plain(f.type, deeper, maps=maps, times=times) for f in fields
             )
         case _:
             return False

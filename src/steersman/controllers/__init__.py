@@ -11,6 +11,7 @@ from steersman.controllers import (
     deployment,
     disruption,
     garbagecollector,
+    job,
     legacytokens,
     namespace,
     podgc,
@@ -23,6 +24,7 @@ from steersman.controllers import (
     tokens,
     trustbundle,
     ttlafterfinished,
+    validatingadmissionpolicystatus,
 )
 from steersman.controllers.certificates import approving, cleaning, signing
 from steersman.intent.controller import Controller
@@ -48,8 +50,10 @@ CONTROLLERS: tuple[Controller[Any], ...] = (
     podgc.controller,
     disruption.controller,
     cronjob.controller,
+    job.controller,
     deployment.controller,
     replicaset.replicaset,
     replicaset.replicationcontroller,
     ttlafterfinished.controller,
+    validatingadmissionpolicystatus.controller,
 )

@@ -15,7 +15,18 @@ from steersman.intent.verdict import Verdict
 if TYPE_CHECKING:
     from steersman.intent.roam import Roam
 
-__all__ = ("Cache", "Caches", "Change", "Controller", "Flag", "Index", "Settings", "Watch", "itself")
+__all__ = (
+    "Cache",
+    "Caches",
+    "Change",
+    "Controller",
+    "Flag",
+    "Index",
+    "Settings",
+    "Watch",
+    "itself",
+    "remembered",
+)
 
 O = TypeVar("O", bound=Object)
 O_co = TypeVar("O_co", bound=Object, covariant=True)
@@ -43,6 +54,13 @@ class Caches(Protocol):
     """The caches of a controller's watches."""
 
     def __getitem__(self, kind: Kind[O]) -> Cache[O]: ...
+
+
+def remembered(caches: Caches) -> Any:
+    """What the declaration's ``memory`` made."""
+    if not hasattr(caches, "memory"):
+        raise LookupError("a controller remembers only where its declaration has a memory")
+    return caches.memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +138,10 @@ class Controller(Generic[S]):
     """Runs only while these feature gates are on."""
     off: bool = False
     """Runs only where ``--controllers`` names it."""
+    memory: Callable[[], Any] | None = None
+    """Makes what the controller keeps between rounds, once each time it runs: see `remembered`. It may hold
+    only what stays true, for rounds may be repeated, or thought through and never carried out; and it is gone
+    with the process, so nothing may depend on it but how soon something is done."""
     roams: Roam | None = None
     """Follows every resource there is, beyond its watches."""
     resync: float = 0.0

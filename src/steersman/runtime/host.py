@@ -15,8 +15,8 @@ from typing import Any, Generic, TypeVar
 
 from steersman.api.errors import ApiError, Conflict
 from steersman.api.kinds import Object
-from steersman.api.scheme import Key
-from steersman.intent.controller import Caches, Change, Controller, Watch
+from steersman.api.scheme import Key, Kind
+from steersman.intent.controller import Cache, Caches, Change, Controller, Watch
 from steersman.intent.verdict import Nonsense, Rest, Verdict, Wake
 from steersman.runtime.clock import Clock
 from steersman.runtime.crew import Crew
@@ -30,12 +30,24 @@ from steersman.runtime.trace import Failure, Round, Step, Trace
 from steersman.runtime.workqueue import Taken, WorkQueue
 
 S = TypeVar("S")
+O = TypeVar("O", bound=Object)
 log = logging.getLogger(__name__)
 
 PATIENCE = 8.0
 """How many times as long as the server takes for a write a key may wait for its next round."""
 BREATH = 16
 """Rounds after which a worker lets others have a turn, even if none of its rounds had to wait."""
+
+
+class Remembering:
+    """The caches of a controller that has a memory."""
+
+    def __init__(self, caches: Caches, memory: Any) -> None:
+        self._caches = caches
+        self.memory = memory
+
+    def __getitem__(self, kind: Kind[O]) -> Cache[O]:
+        return self._caches[kind]
 
 
 class Host(Generic[S]):
@@ -71,6 +83,8 @@ class Host(Generic[S]):
         if controller.roams is not None:
             assert roaming is not None
             self._caches = roaming.join(controller.roams, queue.add)
+        elif controller.memory is not None:
+            self._caches = Remembering(informers, controller.memory())
         for watch in controller.watches:
             self._follow(watch)
 

@@ -130,6 +130,7 @@ class Shelves:
 
     def __init__(self, controller: Controller[Any], *objects: Object) -> None:
         self._stores: dict[str, Store[Any]] = {}
+        self.memory = controller.memory() if controller.memory is not None else None
         for watch in controller.watches:
             store = self._stores.setdefault(watch.kind.resource, Store())
             for name, index in watch.indexes.items():

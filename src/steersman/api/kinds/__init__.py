@@ -127,9 +127,19 @@ class PodSpec(Struct, frozen=True):
     """For the pod as a whole."""
 
 
+class ContainerStateTerminated(Struct, frozen=True):
+    exitCode: int = 0
+    finishedAt: datetime | None = None
+
+
+class ContainerState(Struct, frozen=True):
+    terminated: ContainerStateTerminated | None = None
+
+
 class ContainerStatus(Struct, frozen=True):
     name: str = ""
     restartCount: int = 0
+    state: ContainerState = ContainerState()
 
 
 class PodStatus(Struct, frozen=True):
@@ -244,14 +254,73 @@ class Deployment(Object, frozen=True):
     status: DeploymentStatus = DeploymentStatus()
 
 
+class OnExitCodes(Struct, frozen=True):
+    containerName: str | None = None
+    operator: str = ""
+    values: tuple[int, ...] = ()
+
+
+class OnPodCondition(Struct, frozen=True):
+    type: str = ""
+    status: str = ""
+
+
+class PodFailurePolicyRule(Struct, frozen=True):
+    action: str = ""
+    onExitCodes: OnExitCodes | None = None
+    onPodConditions: tuple[OnPodCondition, ...] = ()
+
+
+class PodFailurePolicy(Struct, frozen=True):
+    rules: tuple[PodFailurePolicyRule, ...] = ()
+
+
+class SuccessPolicyRule(Struct, frozen=True):
+    succeededIndexes: str | None = None
+    succeededCount: int | None = None
+
+
+class SuccessPolicy(Struct, frozen=True):
+    rules: tuple[SuccessPolicyRule, ...] = ()
+
+
 class JobSpec(Struct, frozen=True):
+    parallelism: int | None = None
+    completions: int | None = None
+    completionMode: str | None = None
+    activeDeadlineSeconds: int | None = None
+    backoffLimit: int | None = None
+    backoffLimitPerIndex: int | None = None
+    maxFailedIndexes: int | None = None
+    podFailurePolicy: PodFailurePolicy | None = None
+    podReplacementPolicy: str | None = None
+    successPolicy: SuccessPolicy | None = None
+    suspend: bool | None = None
+    managedBy: str | None = None
     ttlSecondsAfterFinished: int | None = None
+    selector: LabelSelector | None = None
+    template: PodTemplateSpec = PodTemplateSpec()
+
+
+class UncountedTerminatedPods(Struct, frozen=True):
+    succeeded: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
 
 
 class JobStatus(Struct, frozen=True):
+    """All of it, since it is put back as a whole."""
+
     startTime: datetime | None = None
     completionTime: datetime | None = None
     conditions: tuple[Condition, ...] = ()
+    active: int = 0
+    ready: int | None = None
+    terminating: int | None = None
+    succeeded: int = 0
+    failed: int = 0
+    completedIndexes: str = ""
+    failedIndexes: str | None = None
+    uncountedTerminatedPods: UncountedTerminatedPods | None = None
 
 
 class Job(Object, frozen=True):
