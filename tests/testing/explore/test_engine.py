@@ -120,7 +120,7 @@ def test_rules_are_broken_by_what_they_are_about(
 
 def test_a_fault_excuses_what_nobody_could_help(create: Scenario) -> None:
     found = outcome(creates={"pods web-": 9}, state={})
-    assert [each.rule for each in judge(create, outcome(), found, faults.parse("stale_restart(3)"))] == [
+    assert [each.rule for each in judge(create, outcome(), found, faults.parse("two_leaders(3)"))] == [
         "state"
     ]
 
