@@ -81,6 +81,8 @@ class Roaming:
         self._metrics = metrics
         self._rangers: list[Ranger] = []
         self._followed: dict[str, _Followed] = {}
+        self._unread: dict[str, _Followed] = {}
+        """Those that had not been read when somebody last asked."""
         self._seen: Discovered | None = None
         """The last answer that was followed to the letter."""
         # Where the server is in this process all that adds to it is seen.
@@ -180,7 +182,7 @@ class Roaming:
         if informer is None:
             informer = self._informers.informer(resource.partial)
         followed = _Followed(resource, informer.kind, informer, shared)
-        self._followed[resource.id] = followed
+        self._followed[resource.id] = self._unread[resource.id] = followed
         self.everything.attach(informer.kind, informer.store)
         self._listen(followed)
 
@@ -202,6 +204,7 @@ class Roaming:
     def _end(self, followed: _Followed) -> None:
         log.info("%s is served no more", followed.resource.id)
         del self._followed[followed.resource.id]
+        self._unread.pop(followed.resource.id, None)
         self.everything.detach(followed.kind)
         if not followed.shared:
             self._informers.drop(followed.kind)
@@ -233,7 +236,10 @@ class Roaming:
     # -- being filled ---------------------------------------------------------------------------
 
     def _unfilled(self) -> tuple[str, ...]:
-        return tuple(id_ for id_, each in self._followed.items() if not each.informer.synced)
+        if self._unread:
+            # What has been read once stays so: this is asked for every object that goes.
+            self._unread = {id_: each for id_, each in self._unread.items() if not each.informer.synced}
+        return tuple(self._unread)
 
     async def wait_filled(self, timeout: float) -> None:
         """Wait until everything there is has been read, but no longer than this."""

@@ -34,7 +34,7 @@ class Judged:
 
 async def judge(seen: Seen) -> Judged:
     """Sort the owners of an object. Raises `Impossible`, `Nonsense` for kinds nobody serves, and `ApiError`."""
-    found: dict[Standing, list[OwnerReference]] = {standing: [] for standing in Standing}
+    found: dict[Standing, list[OwnerReference]] = {}
     unseen = unread = False
     for owner in seen.owners:
         standing = owner.standing
@@ -45,11 +45,11 @@ async def judge(seen: Seen) -> Judged:
             if standing is not Standing.ABSENT:
                 unseen = True
                 unread = unread or not _followed(seen, owner.resource)
-        found[standing].append(owner.reference)
+        found.setdefault(standing, []).append(owner.reference)
     return Judged(
-        tuple(found[Standing.SOLID]),
-        tuple(found[Standing.WAITING]),
-        tuple(found[Standing.ABSENT]),
+        tuple(found.get(Standing.SOLID, ())),
+        tuple(found.get(Standing.WAITING, ())),
+        tuple(found.get(Standing.ABSENT, ())),
         unseen,
         unread,
     )
