@@ -13,8 +13,9 @@ import sys
 import time
 from pathlib import Path
 
-# So that this can be started as a file from anywhere.
-sys.path.insert(0, str(Path(__file__).parent.parent))
+if not __package__:
+    # Run as a file: the package it belongs to is beside it.
+    sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
 from benchmarks.world import build, check, converge
 from steersman.sim.world import World
