@@ -61,6 +61,8 @@ def test_a_pod_is_created_waited_for_and_deleted(api: Any, namespace: str) -> No
     assert pod.status.phase == "Running"
     pod.wait("jsonpath='{.status.phase}'=Running", timeout=WAIT)
     pod.delete()
+    # As a kubelet does it: what is to go is unready first, and then gone.
+    pod.wait("condition=Ready=False", timeout=WAIT)
     pod.wait("delete", timeout=WAIT)
     assert not pod.exists()
     with pytest.raises(kr8s.NotFoundError):

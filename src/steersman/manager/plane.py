@@ -39,6 +39,8 @@ UNTAINTS = "node-lifecycle-controller"
 """Who takes away the taint of a new node once that is ready; where it does not run nodes are not tainted."""
 START_DELAY = 1.0
 """Seconds until a simulated container has started."""
+SHUTDOWN = 0.2
+"""Seconds until one has stopped. Not at once: then a pod would go without ever having been seen unready."""
 MANAGER = "kube-controller-manager"
 KUBELETS = "steersman:kubelets"
 """Whom the kubelets act as, and the binding that gives them the rights of nodes.
@@ -132,7 +134,7 @@ async def _begin(options: Options, clock: Clock, stack: AsyncExitStack) -> Runni
     if options.nodes:
         names = [f"node-{number}" for number in range(1, options.nodes + 1)]
         api = _api(server, authorizer, User(KUBELETS), "kubelet")
-        kubelets = Kubelets(api, clock, names, settings=Pace(start_delay=START_DELAY))
+        kubelets = Kubelets(api, clock, names, settings=Pace(start_delay=START_DELAY, shutdown=SHUTDOWN))
         crew.take(kubelets.run(), "the kubelets")
         api = _api(server, authorizer, User("system:kube-scheduler"), "kube-scheduler")
         crew.take(Scheduler(api, clock, talkative=True).run(), "the scheduler")
