@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any
 
 from steersman.api.conditions import find, is_true
-from steersman.api.errors import Conflict, NotFound
+from steersman.api.errors import NotFound
 from steersman.api.kinds import PODS, Pod
 from steersman.api.kinds.nodes import NODES, Node
 from steersman.api.scheme import Key
@@ -145,8 +145,9 @@ async def _remove(pods: Iterable[Pod], now: datetime, reason: str = "", message:
     deleted = await _all(Delete(pod, grace=0) for pod in marked)
     refused += [outcome for outcome in deleted if isinstance(outcome, Failed)]
     for outcome in refused:
-        # A pod that somebody else removed, or that came anew, is not ours to see to any more.
-        if not isinstance(outcome.error, NotFound | Conflict):
+        # A pod that somebody else removed is not ours to see to any more. One that was changed, or came anew,
+        # is looked at again: there is no next time by itself.
+        if not isinstance(outcome.error, NotFound):
             raise outcome.error
     return sum(isinstance(outcome, Done) for outcome in deleted)
 

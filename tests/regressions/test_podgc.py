@@ -1,0 +1,22 @@
+"""`steersman explore orphaned-pod --seed=111 '--faults=answers(409, verb=delete, kind=pods, times=2)'`.
+
+A pod on a node that is gone stayed for ever when its deletion met a conflict once.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from steersman.sim import faults
+from steersman.testing.explore.engine import Trial, attempt, reference
+from steersman.testing.explore.scenario import find
+
+
+@pytest.mark.parametrize(
+    "words", ["answers(409, verb=delete, kind=pods, times=2)", "answers(409, verb=patch, kind=pods)"]
+)
+def test_a_pod_whose_deletion_met_a_conflict_is_deleted_all_the_same(words: str) -> None:
+    scenario = find("orphaned-pod")
+    verdict = attempt(Trial(scenario, faults.parse(words), seed=111), reference(scenario))
+    assert verdict.struck, "there is a conflict"
+    assert not verdict.findings, str(verdict)
