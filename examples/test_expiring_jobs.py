@@ -1,50 +1,43 @@
-"""Finished Jobs that go by themselves: a month in an instant.
+"""Jobs that run every night, finish, and go by themselves: a month in an instant.
 
-``ttlSecondsAfterFinished`` is hard to test on a real cluster, where an hour is an hour. Here it is one line, and
-so is the month in which a Job without it stays.
+Schedules, ``ttlSecondsAfterFinished`` and history limits are hard to test on a real cluster, where an hour is an
+hour. Here the nodes run each Job's command (``sleep 90``) by the cluster's own clock.
 """
 
 from typing import Any
 
-import pytest
-
 from steersman.testing import Cluster
 
 
-def job(name: str, **spec: Any) -> dict[str, Any]:
-    containers = [{"name": "main", "image": "report:v1"}]
-    template = {"spec": {"restartPolicy": "Never", "containers": containers}}
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": name},
-        "spec": {**spec, "template": template},
-    }
+def job(**spec: Any) -> dict[str, Any]:
+    containers = [{"name": "main", "image": "report:v1", "command": ["sleep", "90"]}]
+    return {**spec, "template": {"spec": {"restartPolicy": "Never", "containers": containers}}}
 
 
-def finish(cluster: Cluster, name: str) -> None:
-    """Say that a Job is complete, as its controller does."""
-    at = cluster.now.strftime("%Y-%m-%dT%H:%M:%SZ")
-    conditions = [
-        {"type": type_, "status": "True", "lastTransitionTime": at}
-        for type_ in ("SuccessCriteriaMet", "Complete")
-    ]
-    status = {"startTime": at, "completionTime": at, "conditions": conditions}
-    cluster.patch("Job", name, {"status": status}, subresource="status")
-
-
-@pytest.mark.cluster(controllers=["ttl-after-finished-controller"])
 def test_a_finished_job_goes_when_its_time_is_up_and_not_before(cluster: Cluster) -> None:
-    cluster.apply([job("daily", ttlSecondsAfterFinished=3600), job("keepsake")])
-    for name in ("daily", "keepsake"):
-        finish(cluster, name)
+    meta = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "report"}}
+    cluster.apply({**meta, "spec": job(ttlSecondsAfterFinished=3600)})
+    cluster.wait_until(lambda: cluster.get("Job", "report").status.completionTime)
 
     cluster.advance(minutes=59, seconds=59)
-    assert cluster.get("Job", "daily").metadata.deletionTimestamp is None
+    assert len(cluster.list("pods")) == 1
+    assert cluster.get("Job", "report").metadata.deletionTimestamp is None
 
-    cluster.advance(seconds=1)
-    # Only this one controller runs here: the garbage collector would take it away for good.
-    assert cluster.get("Job", "daily").metadata.deletionTimestamp == cluster.now
+    cluster.advance(seconds=5)
+    assert cluster.list("Job") == []
+    assert cluster.list("pods") == [], "and its pods go with it"
+
+
+def test_a_nightly_report_runs_every_night_and_the_last_three_are_kept(cluster: Cluster) -> None:
+    meta = {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "nightly"}}
+    spec = {"schedule": "0 3 * * *", "successfulJobsHistoryLimit": 3, "jobTemplate": {"spec": job()}}
+    cluster.apply({**meta, "spec": spec})
 
     cluster.advance(days=30)
-    assert cluster.get("Job", "keepsake").status.completionTime is not None
+
+    nights = [entry.at for entry in cluster.history("CronJob", "nightly") if "SuccessfulCreate" in entry.what]
+    assert len(nights) == 30
+    assert {(night.hour, night.minute) for night in nights} == {(3, 0)}
+    kept = cluster.list("Job")
+    assert [each.status.succeeded for each in kept] == [1, 1, 1]
+    assert max(each.status.completionTime for each in kept).day == 30
