@@ -193,16 +193,16 @@ class _Checker:
         joined: Type | None = None
         for element, optional in zip(expr.elements, expr.optional, strict=True):
             type_ = self._value(element, optional)
-            joined = self._joined(element.at, joined, type_)
+            joined = self._joined(joined, type_)
         return list_of(joined or self._bindings.fresh())
 
     def _map(self, expr: MapOf) -> Type:
         keys: Type | None = None
         values: Type | None = None
         for entry in expr.entries:
-            keys = self._joined(entry.key.at, keys, self.check(entry.key))
+            keys = self._joined(keys, self.check(entry.key))
             value = self._value(entry.value, entry.optional)
-            values = self._joined(entry.value.at, values, value)
+            values = self._joined(values, value)
         if keys is None or values is None:
             return map_of(self._bindings.fresh(), self._bindings.fresh())
         return map_of(keys, values)
@@ -217,14 +217,11 @@ class _Checker:
             self._mismatch(expr.at, optional_of(inner), inner)
         return inner
 
-    def _joined(self, at: int, before: Type | None, found: Type) -> Type:
-        """Elements of a list or map are of one type."""
+    def _joined(self, before: Type | None, found: Type) -> Type:
+        """What elements of a list or map have in common. That they differ is told once their types are settled."""
         if before is None:
             return found
-        if self._bindings.fit((before,), (found,)):
-            return more_general(before, found)
-        self._mismatch(at, before, found)
-        return ERROR
+        return more_general(before, found) if self._bindings.fit((before,), (found,)) else DYN
 
     def _struct(self, expr: StructOf) -> Type:
         known = self._name(expr.name)

@@ -67,7 +67,10 @@ _AS_PYTHON = (
     (re.compile(r"\\[pP](?:\{[^}]*\}|[A-Z])|\\C"), lambda match: "x"),
     (re.compile(r"\[:\^?[a-z]+:\]"), lambda match: "x"),
     (re.compile(r"\(\?<([A-Za-z_]\w*)>"), lambda match: f"(?P<{match[1]}>"),
-    (re.compile(r"\(\?[imsU]*(?:-[imsU]+)?(:?)(\)?)"), lambda match: "(?:" if match[1] else ""),
+    (
+        re.compile(r"\(\?[imsU]*(?:-[imsU]+)?([:)])"),
+        lambda match: "(?:" if match[1] == ":" else "",
+    ),
     (re.compile(r"\\z"), lambda match: r"\Z"),
 )
 
