@@ -84,7 +84,9 @@ class Schedule:
             elif local.hour not in self.hour.values:
                 at += timedelta(hours=1, minutes=-local.minute, seconds=-local.second)
             elif local.second or local.minute not in self.minute.values:
-                at += timedelta(minutes=1, seconds=-local.second)
+                # At once to the next minute that matches, or to the next hour: not minute by minute.
+                later = [minute for minute in self.minute.values if minute > local.minute]
+                at += timedelta(minutes=min(later, default=60) - local.minute, seconds=-local.second)
             else:
                 return at
 
