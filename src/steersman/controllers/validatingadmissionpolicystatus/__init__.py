@@ -6,21 +6,16 @@ used all the same, whatever is wrong with them: this only warns.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
 from datetime import datetime
 from itertools import islice
-from typing import Any
 
-from steersman.api.cel.environment import Structs
-from steersman.api.cel.policies import Matched, environment, warnings, with_variables
-from steersman.api.cel.schemas import Unknown, kind_type
-from steersman.api.cel.types import DYN, Type
 from steersman.api.discovery import Discovered, Resource
 from steersman.api.errors import NotFound
 from steersman.api.kinds.admission import VALIDATINGADMISSIONPOLICIES, Rule, ValidatingAdmissionPolicy
 from steersman.intent.actions import Patch, PatchType
 from steersman.intent.controller import Controller, Flag, Watch
-from steersman.intent.live import Consult, Discover
+from steersman.intent.live import Discover
 from steersman.intent.verdict import Rest, Verdict
 
 MANAGER = "validatingadmissionpolicy-status"
@@ -68,86 +63,22 @@ def _served(served: Discovered, group: str, version: str, name: str) -> Iterator
             yield resource
 
 
-def _expressions(policy: ValidatingAdmissionPolicy) -> Iterator[tuple[str, str]]:
-    """What is checked, by the field it is in."""
-    for index, validation in enumerate(policy.spec.validations):
-        yield f"spec.validations[{index}].expression", validation.expression
-        if validation.messageExpression:
-            yield f"spec.validations[{index}].messageExpression", validation.messageExpression
-
-
-class _Schemas:
-    """The server's schemas, each document read once in a round."""
-
-    def __init__(self) -> None:
-        self._read: dict[tuple[str, str], dict[str, Any]] = {}
-
-    async def type_of(self, group: str, version: str, kind: str, structs: Structs, name: str) -> Type:
-        """The type of a kind's objects. Raises `Unknown` where the server does not describe it.
-
-        differs: upstream takes what is built in from its own code, and takes a server that does not answer for
-        one that does not know. Here the server is asked for everything, and asked again until it answers.
-        """
-        key = group, version
-        if key not in self._read:
-            path = f"apis/{group}/{version}" if group else f"api/{version}"
-            try:
-                self._read[key] = await Consult(f"/openapi/v3/{path}")
-            except NotFound:
-                self._read[key] = {}
-        return kind_type(self._read[key], group, version, kind, structs, name)
-
-
-async def _parameters(
-    policy: ValidatingAdmissionPolicy, schemas: _Schemas, structs: Structs, taken: Container[str]
-) -> Type | None:
-    """The type of a policy's parameters; None where it has none."""
-    kind = policy.spec.paramKind
-    if kind is None or kind.apiVersion.count("/") > 1:
-        return None
-    group, _, version = kind.apiVersion.rpartition("/")
-    # differs: upstream tells types apart by a number at the end of their names that is another each time.
-    name = f"{kind.kind}1" if kind.kind in taken else kind.kind
-    try:
-        return await schemas.type_of(group, version, kind.kind, structs, name)
-    except Unknown:
-        return DYN
-
-
-async def _checkable(policy: ValidatingAdmissionPolicy) -> tuple[Matched, ...]:
-    """What a policy matches, and what its expressions may speak of then."""
-    resources = matched(policy, await Discover())
-    if not resources:
-        return ()
-    schemas, shared = _Schemas(), Structs()
-    params = await _parameters(policy, schemas, shared, [one.kind for one in resources])
-    variables = [(one.name, one.expression) for one in policy.spec.variables]
-    found: list[Matched] = []
-    for one in resources:
-        structs = shared.copy()
-        try:
-            obj = await schemas.type_of(one.group, one.version, one.kind, structs, one.kind)
-        except Unknown:
-            continue
-        known = with_variables(environment(structs, obj, params), variables)
-        found.append(Matched(one.group, one.version, one.kind, known))
-    return tuple(found)
-
-
 async def decide(policy: ValidatingAdmissionPolicy, now: datetime) -> Verdict:
+    # Most clusters have no policies: what reads expressions is loaded for the first of them.
+    from steersman.controllers.validatingadmissionpolicystatus.checking import checked
+
     if not behind(policy):
         return Rest("checked already")
-    kinds = await _checkable(policy)
-    wrong = [
-        {"fieldRef": field, "warning": warning} for field, warning in warnings(_expressions(policy), kinds)
-    ]
+    kinds = matched(policy, await Discover())
+    wrong = await checked(policy.spec, kinds)
+    warnings = [{"fieldRef": field, "warning": warning} for field, warning in wrong]
     body = {
         "apiVersion": VALIDATINGADMISSIONPOLICIES.api_version,
         "kind": VALIDATINGADMISSIONPOLICIES.name,
         "metadata": {"name": policy.metadata.name},
         "status": {
             "observedGeneration": policy.metadata.generation,
-            "typeChecking": {"expressionWarnings": wrong} if wrong else {},
+            "typeChecking": {"expressionWarnings": warnings} if warnings else {},
         },
     }
     try:
