@@ -61,7 +61,7 @@ is a finding, shown with the fewest faults that bring it about and the command t
 Usage: steersman explore SCENARIO... [flags]     (all is all of them; a .yaml file is one of your own)
 """
 SHOWN = 20
-"""How many findings are shown, and made smaller, of those there are."""
+"""How many findings are shown, and made smaller, of those there are; and how many faults that struck."""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -102,8 +102,11 @@ def _once(scenario: Scenario, flags: dict[str, Any]) -> int:
         run(scenario, trial.faults, trial.seed, _history)
     verdict = attempt(trial, wanted)
     print(f"{scenario.name}: {text(trial.faults)}")
-    for each in verdict.struck or ("nothing went wrong: it never came to that",):
+    struck = verdict.struck or ("nothing went wrong: it never came to that",)
+    for each in struck[:SHOWN]:
         print(f"  {each}")
+    if len(struck) > SHOWN:
+        print(f"  … and {len(struck) - SHOWN} more")
     for finding in verdict.findings:
         print(f"  FOUND {finding}")
     if not verdict.findings:

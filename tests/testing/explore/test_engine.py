@@ -14,6 +14,7 @@ from steersman.testing.explore.engine import (
     BrokenReference,
     Trial,
     attempt,
+    distinct,
     exhaustive,
     explore,
     reference,
@@ -51,6 +52,17 @@ def test_every_write_is_a_crash_point_before_and_after(create: Scenario, wanted:
     assert len(list(unanswered(create, wanted))) == wanted.writes
     struck = [run(create, trial.faults).struck for trial in trials[:4]]
     assert [bool(each) for each in struck] == [True] * 4, "each of them happens"
+
+
+def test_a_crash_is_tried_once_for_each_state_of_the_server(create: Scenario, wanted: Outcome) -> None:
+    every = [trial.faults for trial in exhaustive(create, wanted)]
+    once = [trial.faults for trial in distinct(create, wanted)]
+    assert set(once) < set(every)
+    # The second manager's first look depends on the state alone, so nothing new is in what is left out.
+    ends = [run(create, faults_).creates for faults_ in every]
+    assert ends == [wanted.creates] * len(every)
+    assert faults.parse("crash_before_write(1)") in once
+    assert (faults.crash_after_write(wanted.writes),) in once
 
 
 def test_what_is_drawn_from_a_seed_depends_on_the_seed_alone(create: Scenario, wanted: Outcome) -> None:

@@ -12,7 +12,7 @@ from steersman.sim.faults.text import text
 from steersman.testing.explore.oracle import Finding, judge
 from steersman.testing.explore.parallel import spread
 from steersman.testing.explore.run import Outcome, run
-from steersman.testing.explore.sample import crash_points, lost_answers, sample
+from steersman.testing.explore.sample import crash_points, crash_states, lost_answers, sample
 from steersman.testing.explore.scenario import Scenario
 from steersman.testing.explore.shrink import shrink
 
@@ -71,6 +71,12 @@ def attempt(trial: Trial, wanted: Outcome) -> Verdict:
 def exhaustive(scenario: Scenario, wanted: Outcome) -> Iterator[Trial]:
     """A crash before and after every write."""
     for faults in crash_points(wanted):
+        yield Trial(scenario, faults)
+
+
+def distinct(scenario: Scenario, wanted: Outcome) -> Iterator[Trial]:
+    """The same, but once for each state in which the server is then."""
+    for faults in crash_states(wanted):
         yield Trial(scenario, faults)
 
 

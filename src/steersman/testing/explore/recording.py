@@ -16,7 +16,7 @@ from steersman.intent.verdict import Nonsense
 from steersman.runtime.shell import Deposed
 from steersman.server.store import path
 from steersman.server.watch import Commit
-from steersman.sim.faults.crashes import describe
+from steersman.sim.faults.crashes import CrashAfterWrite, CrashBeforeWrite, describe
 from steersman.sim.faults.fault import Armed, Call, Fault
 from steersman.sim.faults.leaders import LEASE, NAMESPACE
 from steersman.sim.faults.stage import Stage
@@ -42,6 +42,8 @@ class Record:
     """By verb and plural."""
     changes: Counter[str] = field(default_factory=Counter)
     """By plural: how often anybody wrote to it, which is what its watchers see."""
+    moments: dict[tuple[int, float], Fault] = field(default_factory=dict)
+    """By the server's revision and the time: a crash at which this is what the next manager finds."""
     unfounded: list[str] = field(default_factory=list)
     """Writes by a manager that did not hold the lease."""
     led: bool = False
@@ -82,11 +84,17 @@ class _Recorder(Armed):
 
     async def before(self, call: Call) -> None:
         self._record.calls[f"{call.verb} {call.plural}"] += 1
-        if call.write and self._record.led:
-            self._check(call)
+        if call.write:
+            self._moment(CrashBeforeWrite(call.write))
+            if self._record.led:
+                self._check(call)
         if call.verb == "delete" and call.write:
             found = self._stage.world.server.store.table(call.resource).get(path(call.namespace, call.name))
             self._targets[call.write] = _title(call.resource, found, call.name)
+
+    def _moment(self, crash: Fault) -> None:
+        world = self._stage.world
+        self._record.moments.setdefault((world.server.store.revision, world.monotonic()), crash)
 
     def _check(self, call: Call) -> None:
         """Whether who writes holds the lease, as the server knows it."""
@@ -101,6 +109,7 @@ class _Recorder(Armed):
         if call.write:
             record = self._record
             record.done += 1
+            self._moment(CrashAfterWrite(call.write))
             if call.verb == "create":
                 record.creates[_title(call.resource, answer, "")] += 1
             elif call.verb == "delete":

@@ -43,6 +43,8 @@ class Outcome:
     """Those that were carried out."""
     calls: Mapping[str, int] = field(default_factory=dict)
     changes: Mapping[str, int] = field(default_factory=dict)
+    moments: tuple[Fault, ...] = ()
+    """A crash for each state of the server in which a manager could die around a write."""
     struck: tuple[str, ...] = ()
     """What went wrong on purpose."""
     broken: Mapping[str, str] = field(default_factory=dict)
@@ -108,6 +110,7 @@ def run(
         done=record.done,
         calls=record.calls,
         changes=record.changes,
+        moments=tuple(record.moments.values()),
         struck=tuple(record.stage.struck),
         broken=broken,
         seconds=seconds,

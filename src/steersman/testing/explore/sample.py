@@ -30,6 +30,13 @@ def crash_points(reference: Outcome) -> Iterator[Faults]:
         yield (crashes.CrashAfterWrite(n),)
 
 
+def crash_states(reference: Outcome) -> Iterator[Faults]:
+    """The same, once for each state of the server: those before one write and after the one before it are mostly
+    one, and whoever starts then finds the same."""
+    for crash in reference.moments:
+        yield (crash,)
+
+
 def lost_answers(reference: Outcome) -> Iterator[Faults]:
     """Every write is carried out once without an answer."""
     for n in range(1, reference.writes + 1):
