@@ -110,6 +110,7 @@ def _compact(socket: Path) -> None:
     def call(path: str, body: Mapping[str, Any]) -> Any:
         connection = http.client.HTTPConnection("etcd")
         connection.sock = sockets.socket(sockets.AF_UNIX)
+        connection.sock.settimeout(PATIENCE)
         connection.sock.connect(str(socket))
         connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
         answer = connection.getresponse()
@@ -154,6 +155,9 @@ async def play(target: Target, chapters: Mapping[str, Sequence[Any]]) -> dict[st
                     answer = {"code": 0, "headers": CIMultiDict(), "body": "hangs up"}
                 except (aiohttp.ClientError, TimeoutError) as error:
                     raise AssertionError(f"{title}: no answer") from error
+                if answer["code"] in (0, 413):
+                    # The server closes the connection, perhaps only after the next request has gone out.
+                    await sessions.pop(ask.user).close()
                 for name, path in ask.keep.items():
                     known[name] = str(_at(answer["body"], path))
                 told[title] = plain.answer(ask.title, answer, ask.head)
