@@ -142,9 +142,9 @@ class Shell:
     async def resolve(self, key: Key) -> None:
         """Turn the key's doubts into debts, by asking the server for what they are about."""
         for doubt in self._ledger.doubts(key):
-            # A list, since not everybody who may change an object may get it; who watches may list.
+            # As the informers do: a controller need not have the right to read what it may create.
             parts = list_all(
-                self._api,
+                self._shared,
                 doubt.kind.as_(Object),
                 doubt.namespace,
                 label_selector=doubt.labels,
