@@ -243,22 +243,36 @@ _HOLLOW = re.compile(rb"\{\s*\}")
 def _filled(obj: Any) -> Any:
     """A struct without maps of nothing, also in pod specs; itself where there are none."""
     changes: dict[str, Any] = {}
-    for field in fields_of(type(obj)).values():
-        value = getattr(obj, field.attribute)
-        if not value:
-            if field.shape == "map" and value is not None and value is not EMPTY:
-                changes[field.attribute] = EMPTY
-        elif field.struct is None or field.attribute == "managedFields":
-            continue
-        elif field.shape == "object":
+    kind: type[Struct] = type(obj)
+    maps, objects, lists = _hollows(kind)
+    for name in maps:
+        value = getattr(obj, name)
+        if value is not EMPTY and value is not None and not value:
+            changes[name] = EMPTY
+    for name in objects:
+        value = getattr(obj, name)
+        if value is not None:
             made = _filled(value)
             if made is not value:
-                changes[field.attribute] = made
-        elif field.shape == "list":
+                changes[name] = made
+    for name in lists:
+        value = getattr(obj, name)
+        if value:
             made = _each(_filled, value)
             if made is not value:
-                changes[field.attribute] = made
+                changes[name] = made
     return msgspec.structs.replace(obj, **changes) if changes else obj
+
+
+@cache
+def _hollows(type_: type[Struct]) -> tuple[tuple[str, ...], ...]:
+    """The fields of a struct in which maps of nothing may be: maps, objects and lists of objects."""
+    found: dict[str, list[str]] = {"map": [], "object": [], "list": []}
+    for field in fields_of(type_).values():
+        inside = field.struct is not None and field.struct is not type_ and any(_hollows(field.struct))
+        if field.shape == "map" or (field.shape in found and inside):
+            found[field.shape].append(field.attribute)
+    return tuple(tuple(names) for names in found.values())
 
 
 def _map(value: Mapping[str, Any]) -> Mapping[str, Any]:

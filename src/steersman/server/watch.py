@@ -79,7 +79,17 @@ def with_version(obj: Any, version: str) -> Any:
 class Subscription:
     """One watcher's side of a table: an async iterator over what it selects."""
 
-    __slots__ = ("_backlog", "_floor", "_limit", "_open", "_waiter", "_watchers", "level", "seen", "selection")
+    __slots__ = (
+        "_backlog",
+        "_floor",
+        "_limit",
+        "_open",
+        "_waiter",
+        "_watchers",
+        "level",
+        "seen",
+        "selection",
+    )
 
     def __init__(
         self,
