@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from operator import is_
 from typing import Any
@@ -28,8 +28,6 @@ PARTNERS = {
     "TaintNodesByCondition": "node-lifecycle-controller",
 }
 """Admission plugins that need a controller beside them."""
-LISTENER = "node-lifecycle-controller"
-"""Who listens to the heartbeats of nodes. Without it nobody misses them."""
 PACE = Settings(start_delay=1.0)
 """A container takes a second to start: what takes no time at all hides who waits for whom."""
 
@@ -95,10 +93,7 @@ def plan(
         chosen = tuple(each for each in CONTROLLERS if not each.off)
     else:
         chosen = tuple(_named(each) if isinstance(each, str) else each for each in controllers)
-    if settings is None:
-        heard = any(each.name == LISTENER for each in chosen)
-        settings = PACE if heard else replace(PACE, lease_interval=0.0)
-    return Plan(names, chosen, flags or {}, gates or {}, shuffle, journal, start, settings, shape)
+    return Plan(names, chosen, flags or {}, gates or {}, shuffle, journal, start, settings or PACE, shape)
 
 
 def _named(name: str) -> Controller[Any]:
