@@ -14,6 +14,9 @@ from steersman.sim.faults.crashes import describe
 from steersman.sim.faults.fault import Armed, Call, Fault
 from steersman.sim.faults.stage import Stage
 
+WRONG = frozenset({"state", "expect", "creates", "deletes"})
+"""What follows from a wrong time: deadlines and schedules are met at another."""
+
 
 @dataclass(frozen=True, slots=True)
 class ClockJump(Fault):
@@ -26,7 +29,7 @@ class ClockJump(Fault):
     n: int = 1
     heals: float = 0.0
     word: ClassVar[str] = "clock_jump"
-    excuses: ClassVar[frozenset[str]] = frozenset({"state", "expect"})
+    excuses: ClassVar[frozenset[str]] = WRONG
 
     def arm(self, stage: Stage) -> Armed:
         return _Jump(self, stage)
@@ -38,7 +41,7 @@ class ClockRate(Fault):
 
     rate: float
     word: ClassVar[str] = "clock_rate"
-    excuses: ClassVar[frozenset[str]] = frozenset({"expect"})
+    excuses: ClassVar[frozenset[str]] = WRONG
 
     def arm(self, stage: Stage) -> Armed:
         return _Rate(self)

@@ -14,6 +14,8 @@ from steersman.testing.process import Manager
 
 AGAIN = 1.0
 """Seconds until a manager that lost its lease is started again."""
+RETRY = 10.0
+"""Seconds between two renewals: fewer than is usual, since scenarios may last for months."""
 
 
 def identity(life: int) -> str:
@@ -44,6 +46,9 @@ class Elected(Manager):
             name=LEASE,
             namespace=NAMESPACE,
             identity=identity(stage.life),
+            lease_duration=3 * RETRY + 30,
+            renew_deadline=3 * RETRY,
+            retry_period=RETRY,
         )
 
     def fence(self) -> bool:

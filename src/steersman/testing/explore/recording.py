@@ -20,10 +20,10 @@ from steersman.sim.faults.crashes import CrashAfterWrite, CrashBeforeWrite, desc
 from steersman.sim.faults.fault import Armed, Call, Fault
 from steersman.sim.faults.leaders import LEASE, NAMESPACE
 from steersman.sim.faults.stage import Stage
-from steersman.testing.explore.elected import identity
+from steersman.testing.explore.elected import RETRY, identity
 
-RENEWED = 3.0
-"""Seconds within which a holder notices that the lease is another's: it renews every two."""
+RENEWED = RETRY + 1.0
+"""Seconds within which a holder notices that the lease is another's: when it next renews it."""
 EXPECTED = (ApiError, Nonsense, Deposed)
 """What may well be raised: by servers, about objects, and at those who no longer lead."""
 

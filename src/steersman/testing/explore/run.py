@@ -27,7 +27,7 @@ FINAL = 1000.0
 brings about has come about in every run."""
 CRASHES = CrashAfterWrite, CrashBeforeWrite
 LED = LeaseStolen, LeaseDeleted
-"""Faults that there is an election for. It costs a renewal every two seconds, so others go without."""
+"""Faults that there is an election for. It costs a renewal every few seconds, so others go without."""
 
 
 @dataclass(frozen=True, slots=True)
