@@ -52,7 +52,7 @@ from steersman.intent.actions import (
     UpdateStatus,
 )
 from steersman.intent.controller import Controller
-from steersman.intent.live import Discover, Replace, Survey
+from steersman.intent.live import Consult, Discover, Replace, Survey
 from steersman.intent.verdict import Verdict
 from steersman.runtime.store import Store
 
@@ -214,6 +214,8 @@ class _Server:
                 return obj
             case Discover():
                 return Discovered()
+            case Consult():
+                return {}
             case Survey():
                 return []
             case Replace(body=body):
