@@ -10,6 +10,7 @@ import pytest
 
 from steersman.sim import faults
 from steersman.sim.faults import Fault
+from steersman.testing.explore.elected import Elected
 from steersman.testing.explore.engine import (
     BrokenReference,
     Trial,
@@ -201,3 +202,16 @@ def test_trials_on_two_cores_come_to_what_they_come_to_on_one(create: Scenario, 
     two = explore(trials, strict, jobs=2)
     assert len(one) == len(trials)
     assert sorted(map(str, one)) == sorted(map(str, two))
+
+
+def test_a_manager_that_works_without_the_lease_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The oracle can fail: this one never asked whether it leads."""
+
+    async def work(self: Elected) -> None:
+        await self.fleet.run()
+
+    monkeypatch.setattr(Elected, "_work", work)
+    monkeypatch.setattr(Elected, "fence", lambda self: self.alive)
+    story = find("scale-down")
+    outcome = run(story, faults.parse("lease_stolen(1)"))
+    assert "while nobody leads" in outcome.broken["leadership"]
