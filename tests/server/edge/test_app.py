@@ -159,6 +159,30 @@ async def test_a_dry_run_answers_and_writes_nothing(plane: Any) -> None:
     assert plane.server.store.revision == revision
 
 
+async def test_json_ends_with_a_newline_unless_it_is_for_people(plane: Any) -> None:
+    """Clients print bodies, and some tests compare them: a real server writes them so."""
+    aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+    lines: tuple[tuple[str, dict[str, str]], ...] = (
+        ("/api/v1/namespaces/default", {}),
+        ("/api/v1/namespaces", {}),
+        ("/api/v1/namespaces", {"Accept": TABLE}),
+        ("/api/v1/namespaces/none", {}),
+        ("/api/v1/pods/none", {}),
+        ("/apis", {}),
+        ("/apis", {"Accept": aggregated}),
+        ("/apis/apps/v1", {}),
+    )
+    async with plane.session() as session:
+        for path, headers in lines:
+            async with session.get(path, headers=headers) as answer:
+                assert (await answer.read()).endswith(b"}\n"), path
+        for path in ("/api/v1/namespaces/default?pretty=1", "/version"):
+            async with session.get(path) as answer:
+                assert (await answer.read()).endswith(b"\n}"), path
+    async with plane.session("nobody-token") as session, session.get("/api/v1/secrets") as answer:
+        assert (answer.status, (await answer.read())[-2:]) == (403, b"}\n")
+
+
 async def test_yaml_goes_in_and_out(plane: Any) -> None:
     headers = {"Content-Type": YAML, "Accept": YAML}
     text = "metadata:\n  name: a\n  creationTimestamp: null\ndata:\n  when: 2020-01-01\n"

@@ -27,6 +27,10 @@ _LARGE = 128 * 1024
 """From here on an answer is compressed for who takes that."""
 
 
+END = b"\n"
+"""What JSON ends with that is not made for people to read: clients show bodies, and compare them."""
+
+
 class Answer(NamedTuple):
     """An answer, but for the socket."""
 
@@ -185,13 +189,13 @@ def refused(error: ApiError) -> Answer:
     headers: tuple[tuple[str, str], ...] = ()
     if error.retry_after:
         headers = (("Retry-After", str(int(error.retry_after))),)
-    return Answer(dump(status(error)), error.code, JSON, headers)
+    return Answer(dump(status(error)) + END, error.code, JSON, headers)
 
 
 def denied(error: ApiError) -> Answer:
     """What is said to who may not ask that."""
     return Answer(
-        dump(status(error, blank=error.code == 403)),
+        dump(status(error, blank=error.code == 403)) + END,
         error.code,
         JSON,
         (("X-Content-Type-Options", "nosniff"),),
@@ -209,7 +213,7 @@ _UNROUTED = {
 def unrouted(code: int) -> Answer:
     """What is said of a path, method or form nobody serves; unlike other refusals it has empty details."""
     reason, message = _UNROUTED[code]
-    return Answer(dump(status(ApiError(message, code=code, reason=reason), blank=True)), code)
+    return Answer(dump(status(ApiError(message, code=code, reason=reason), blank=True)) + END, code)
 
 
 # -- forms ------------------------------------------------------------------------------------
@@ -221,8 +225,8 @@ def finished(ctx: Context, choice: Choice, body: bytes, status: int = 200) -> An
         text = yaml.dump(msgspec.json.decode(body), Dumper=_Dumper, default_flow_style=False)
         return Answer(text.encode(), status, YAML)
     if choice.pretty or ctx.pretty:
-        body = msgspec.json.format(body, indent=2)
-    return Answer(body, status)
+        return Answer(msgspec.json.format(body, indent=2), status)
+    return Answer(body + END, status)
 
 
 _Dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)

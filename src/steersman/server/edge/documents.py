@@ -12,7 +12,7 @@ from steersman.api.errors import NotAcceptable, NotFound
 from steersman.server import discovery
 from steersman.server.discovery import AGGREGATED, Tagged
 from steersman.server.edge import health
-from steersman.server.edge.answers import Answer, finished, plain, unrouted
+from steersman.server.edge.answers import END, Answer, finished, plain, unrouted
 from steersman.server.edge.context import Context
 from steersman.server.edge.encoding import dump
 from steersman.server.edge.requests import first
@@ -124,7 +124,7 @@ def _root(ctx: Context, name: str) -> Answer:
     choice = discovery.choose(ctx.request.headers.get("Accept", ""))
     if choice.target == AGGREGATED:
         tagged = found.aggregated_api if name == "api" else found.aggregated_apis
-        return _tagged(ctx, tagged, _AGGREGATED, ("Cache-Control", "public"))
+        return _tagged(ctx, tagged, _AGGREGATED, ("Cache-Control", "public"), end=END)
     made = found.api(ctx.plant.address) if name == "api" else found.apis()
     return finished(ctx, choice, dump(made))
 
@@ -141,12 +141,14 @@ def _found(ctx: Context, make: Any) -> Answer:
     return plain(ctx, made)
 
 
-def _tagged(ctx: Context, tagged: Tagged, content_type: str, *headers: tuple[str, str]) -> Answer:
+def _tagged(
+    ctx: Context, tagged: Tagged, content_type: str, *headers: tuple[str, str], end: bytes = b""
+) -> Answer:
     """A document that clients keep, and ask for again only if it has changed."""
     told = (("ETag", tagged.etag), ("Vary", "Accept"), *headers)
     if ctx.request.headers.get("If-None-Match") == tagged.etag:
         return Answer(b"", 304, content_type, told)
-    return Answer(tagged.body, 200, content_type, told)
+    return Answer(tagged.body + end, 200, content_type, told)
 
 
 # -- OpenAPI ----------------------------------------------------------------------------------
