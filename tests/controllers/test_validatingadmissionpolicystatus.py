@@ -1,0 +1,308 @@
+"""validatingadmissionpolicy-status, row by row, and in a cluster."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from steersman.api.discovery import Discovered, Resource
+from steersman.api.errors import NotFound, ServiceUnavailable
+from steersman.api.kinds import ObjectMeta
+from steersman.api.kinds.admission import (
+    MatchResources,
+    ParamKind,
+    Rule,
+    ValidatingAdmissionPolicy,
+    ValidatingAdmissionPolicySpec,
+    ValidatingAdmissionPolicyStatus,
+    Validation,
+    Variable,
+)
+from steersman.controllers.validatingadmissionpolicystatus import MOST, controller, decide, matched
+from steersman.intent.actions import Patch, PatchType
+from steersman.intent.live import Consult, Discover
+from steersman.intent.verdict import Rest
+from steersman.sim.faults import Answers
+from steersman.testing import Cluster
+from steersman.testing.rows import USUAL, walk
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+SERVED = Discovered(
+    (
+        Resource("", "v1", "Pod", "pods", True),
+        Resource("", "v1", "Event", "events", True),
+        Resource("", "v1", "ConfigMap", "configmaps", True),
+        Resource("apps", "v1", "Deployment", "deployments", True),
+        Resource("apps", "v1beta1", "Deployment", "deployments", True),
+        Resource("events.k8s.io", "v1", "Event", "events", True),
+        *(Resource("many.example.com", "v1", f"Kind{n:02}", f"kind{n:02}s", True) for n in range(12)),
+    )
+)
+
+
+def rule(groups: str, versions: str, *resources: str) -> Rule:
+    return Rule(tuple(groups.split("|")), tuple(versions.split("|")), resources)
+
+
+def policy(
+    *rules: Rule, expression: str = "true", message: str = "", **spec: Any
+) -> ValidatingAdmissionPolicy:
+    return ValidatingAdmissionPolicy(
+        metadata=ObjectMeta(name="p", uid="p", generation=2),
+        spec=ValidatingAdmissionPolicySpec(
+            matchConstraints=MatchResources(rules),
+            validations=(Validation(expression, message),),
+            **spec,
+        ),
+        status=ValidatingAdmissionPolicyStatus(observedGeneration=1),
+    )
+
+
+DEPLOYMENTS = rule("apps", "v1", "deployments")
+PODS = rule("", "v1", "pods")
+
+
+@pytest.mark.parametrize(
+    ("rules", "kinds"),
+    [
+        ((), []),
+        ((DEPLOYMENTS,), ["apps/v1 Deployment"]),
+        ((DEPLOYMENTS, PODS), ["v1 Pod", "apps/v1 Deployment"]),
+        ((DEPLOYMENTS, DEPLOYMENTS), ["apps/v1 Deployment"]),
+        ((rule("apps", "v1|v1beta1", "deployments"),), ["apps/v1 Deployment", "apps/v1beta1 Deployment"]),
+        ((rule("apps", "v1", "Deployment"),), ["apps/v1 Deployment"]),
+        ((rule("apps", "v1", "*"),), []),
+        ((rule("apps", "v1", "pods/*", "deployments/scale"),), []),
+        ((rule("apps", "v1", "*", "deployments"),), ["apps/v1 Deployment"]),
+        ((DEPLOYMENTS, rule("apps", "*", "deployments")), ["apps/v1 Deployment"]),
+        ((rule("*", "v1", "deployments"),), []),
+        ((rule("apps", "v1", "nothings"), rule("apps", "v2", "deployments")), []),
+        # Who leaves the group out is given what any group has of that name.
+        ((rule("", "v1", "events"),), ["v1 Event", "events.k8s.io/v1 Event"]),
+        ((rule("events.k8s.io", "v1", "events"),), ["events.k8s.io/v1 Event"]),
+    ],
+)
+def test_a_policy_matches_what_it_names(rules: tuple[Rule, ...], kinds: list[str]) -> None:
+    assert [f"{one.api_version} {one.kind}" for one in matched(policy(*rules), SERVED)] == kinds
+
+
+def test_a_rule_is_checked_with_ten_kinds_and_ends_the_list_then() -> None:
+    many = rule("many.example.com", "v1", *(f"kind{n:02}s" for n in reversed(range(12))))
+    found = [one.kind for one in matched(policy(PODS, many, DEPLOYMENTS), SERVED)]
+    assert found == ["Pod", *(f"Kind{n:02}" for n in range(MOST))]
+
+
+def test_a_policy_without_constraints_matches_nothing() -> None:
+    bare = ValidatingAdmissionPolicy(metadata=ObjectMeta(name="p", generation=1))
+    assert matched(bare, SERVED) == ()
+
+
+# -- what is decided --------------------------------------------------------------------------
+
+
+def schema(group: str, version: str, kind: str, **properties: Any) -> dict[str, Any]:
+    gvk = {"group": group, "version": version, "kind": kind}
+    return {"type": "object", "properties": properties, "x-kubernetes-group-version-kind": [gvk]}
+
+
+SPEC = {"type": "object", "properties": {"replicas": {"type": "integer"}}}
+DOCUMENTS = {
+    "/openapi/v3/apis/apps/v1": {
+        "components": {"schemas": {"D": schema("apps", "v1", "Deployment", spec=SPEC)}},
+    },
+    "/openapi/v3/api/v1": {
+        "components": {
+            "schemas": {
+                "P": schema("", "v1", "Pod", spec={"type": "object"}),
+                "C": schema(
+                    "", "v1", "ConfigMap", data={"type": "object", "additionalProperties": {"type": "string"}}
+                ),
+            }
+        },
+    },
+}
+
+
+def answer(action: Any) -> Any:
+    if isinstance(action, Consult):
+        return DOCUMENTS.get(action.path) or NotFound("nothing here")
+    return SERVED if isinstance(action, Discover) else USUAL
+
+
+def decided(seen: ValidatingAdmissionPolicy) -> tuple[list[str], dict[str, Any]]:
+    """What was read, and the status that was applied."""
+    actions, _ = walk(decide(seen, NOW), answer)
+    applied = actions[-1]
+    assert isinstance(applied, Patch)
+    assert (applied.type, applied.subresource, applied.manager, applied.force) == (
+        PatchType.APPLY,
+        "status",
+        "validatingadmissionpolicy-status",
+        True,
+    )
+    assert {key: value for key, value in applied.body.items() if key != "status"} == {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingAdmissionPolicy",
+        "metadata": {"name": "p"},
+    }
+    return [one.path for one in actions if isinstance(one, Consult)], dict(applied.body["status"])
+
+
+def test_a_policy_that_is_right_is_applied_as_seen() -> None:
+    read, status = decided(policy(DEPLOYMENTS, expression="object.spec.replicas > 1"))
+    assert status == {"observedGeneration": 2, "typeChecking": {}}
+    assert read == ["/openapi/v3/apis/apps/v1"]
+
+
+def test_what_is_wrong_is_said_of_each_field() -> None:
+    _, status = decided(
+        policy(DEPLOYMENTS, expression="object.replicas > 1", message="1 + object.spec.replicas + 'a'")
+    )
+    words = "found no matching overload for '_+_' applied to '(int, string)'"
+    assert status["typeChecking"]["expressionWarnings"] == [
+        {
+            "fieldRef": "spec.validations[0].expression",
+            "warning": "apps/v1, Kind=Deployment: ERROR: <input>:1:7: undefined field 'replicas'\n"
+            " | object.replicas > 1\n | ......^\n",
+        },
+        {
+            "fieldRef": "spec.validations[0].messageExpression",
+            "warning": f"apps/v1, Kind=Deployment: ERROR: <input>:1:26: {words}\n"
+            " | 1 + object.spec.replicas + 'a'\n | .........................^\n",
+        },
+    ]
+
+
+def test_each_document_is_read_once() -> None:
+    parameters = ParamKind("v1", "ConfigMap")
+    read, status = decided(
+        policy(
+            PODS,
+            DEPLOYMENTS,
+            rule("", "v1", "configmaps"),
+            expression="params.data.x == 1",
+            paramKind=parameters,
+        )
+    )
+    assert read == ["/openapi/v3/api/v1", "/openapi/v3/apis/apps/v1"]
+    [warning] = status["typeChecking"]["expressionWarnings"]
+    assert warning["warning"].count("'(string, int)'") == 3
+
+
+def test_parameters_are_never_of_the_type_of_the_objects() -> None:
+    _, status = decided(policy(PODS, expression="params == object", paramKind=ParamKind("v1", "Pod")))
+    [warning] = status["typeChecking"]["expressionWarnings"]
+    assert "'(Pod1, Pod)'" in warning["warning"]
+
+
+def test_what_the_server_does_not_describe_is_not_checked() -> None:
+    unknown = rule("events.k8s.io", "v1", "events")
+    _, status = decided(policy(unknown, expression="object.x.y == 1"))
+    assert status == {"observedGeneration": 2, "typeChecking": {}}
+    nowhere = ParamKind("nowhere.example.com/v1", "Nothing")
+    _, status = decided(policy(DEPLOYMENTS, expression="params.x.y == 1", paramKind=nowhere))
+    assert status == {"observedGeneration": 2, "typeChecking": {}}
+
+
+def test_variables_are_known_to_expressions_and_wrong_ones_are_no_warning() -> None:
+    variables = (Variable("many", "object.spec.replicas"), Variable("wrong", "object.nothing"))
+    _, status = decided(
+        policy(DEPLOYMENTS, expression="variables.many == 'a' || variables.wrong", variables=variables)
+    )
+    [warning] = status["typeChecking"]["expressionWarnings"]
+    assert "'(int, string)'" in warning["warning"]
+    assert "undefined" not in warning["warning"]
+
+
+def test_nothing_is_read_for_a_policy_that_matches_nothing() -> None:
+    read, status = decided(policy(rule("*", "*", "*"), expression="object.x == 1"))
+    assert (read, status) == ([], {"observedGeneration": 2, "typeChecking": {}})
+
+
+def test_a_server_that_does_not_answer_is_asked_again() -> None:
+    with pytest.raises(ServiceUnavailable):
+        walk(decide(policy(DEPLOYMENTS), NOW), {Discover: SERVED, Consult: ServiceUnavailable("later")})
+
+
+def test_a_policy_that_was_checked_is_left_alone() -> None:
+    seen = policy(DEPLOYMENTS)
+    done = ValidatingAdmissionPolicy(
+        metadata=seen.metadata, spec=seen.spec, status=ValidatingAdmissionPolicyStatus(observedGeneration=2)
+    )
+    assert walk(decide(done, NOW)) == ([], Rest("checked already"))
+    [watch] = controller.watches
+    assert watch.when is not None
+    assert [watch.when(one) for one in (seen, done)] == [True, False]
+
+
+def test_a_policy_that_is_gone_needs_no_status() -> None:
+    _, verdict = walk(decide(policy(DEPLOYMENTS), NOW), {Patch: NotFound("gone")})
+    assert verdict == Rest("already gone")
+
+
+# -- in a cluster -----------------------------------------------------------------------------
+
+POLICY = """
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: replicas}
+spec:
+  matchConstraints:
+    resourceRules:
+    - {apiGroups: [apps], apiVersions: [v1], resources: [deployments], operations: [CREATE]}
+    - {apiGroups: [example.com], apiVersions: [v1], resources: [gizmos], operations: [CREATE]}
+  validations:
+  - expression: EXPRESSION
+"""
+CRD = """
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: gizmos.example.com}
+spec:
+  group: example.com
+  scope: Namespaced
+  names: {kind: Gizmo, plural: gizmos, singular: gizmo}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties: {spec: {type: object, properties: {replicas: {type: string}}}}
+"""
+
+
+WRONG = (
+    "example.com/v1, Kind=Gizmo: ERROR: <input>:1:22: found no matching overload for '_>_' applied to "
+    "'(string, int)'\n | object.spec.replicas > 1\n | .....................^\n"
+)
+
+
+def status_of(cluster: Cluster) -> tuple[int, list[str]]:
+    status = cluster.get("ValidatingAdmissionPolicy", "replicas").status
+    checking = status.typeChecking
+    return status.observedGeneration, [one.warning for one in checking.expressionWarnings] if checking else []
+
+
+def test_a_policy_in_a_cluster_says_what_is_wrong_with_it_until_it_is_mended(cluster: Cluster) -> None:
+    cluster.apply(CRD)
+    cluster.settle()
+    cluster.apply(POLICY.replace("EXPRESSION", "object.spec.replicas > 1"))
+    cluster.settle()
+    assert status_of(cluster) == (1, [WRONG])
+    cluster.apply(POLICY.replace("EXPRESSION", "has(object.spec.replicas)"))
+    cluster.settle()
+    assert status_of(cluster) == (2, [])
+
+
+def test_a_server_that_describes_nothing_for_a_while_is_waited_for() -> None:
+    with Cluster(seed=1, faults=(Answers(503, "document", seconds=60),)) as cluster:
+        cluster.apply(CRD)
+        cluster.apply(POLICY.replace("EXPRESSION", "object.spec.replicas > 1"))
+        cluster.advance(seconds=30)
+        assert status_of(cluster) == (0, [])
+        cluster.wait_until(lambda: status_of(cluster)[0] == 1)
+        assert status_of(cluster) == (1, [WRONG])
