@@ -370,3 +370,49 @@ def test_a_watcher_sees_what_is_there_whatever_several_clients_do_at_once(
         world.spawn(follow(), name="watcher")
         there = world.run(run())
     assert view == {obj.metadata.name: obj for obj in there}
+
+
+APPLY = "application/apply-patch+yaml"
+
+
+def test_whoever_applies_a_scale_owns_the_replicas(world: World) -> None:
+    replica_set(world)
+    api, sets = world.api(), load("apps", "v1", "ReplicaSet").untyped
+
+    def applied(replicas: int, manager: str, **more: Any) -> Any:
+        scale = {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "rs"}}
+        scale["spec"] = {"replicas": replicas}
+        more |= {"content_type": APPLY, "subresource": "scale", "field_manager": manager}
+        return world.run(api.patch(sets, "default", "rs", scale, **more))
+
+    assert applied(3, "one", force=True)["spec"] == {"replicas": 3}
+    with pytest.raises(Conflict, match=r'conflict with "one".*: \.spec\.replicas'):
+        applied(4, "two")
+    entries = world.run(api.get(sets, "default", "rs"))["metadata"]["managedFields"]
+    assert [entry["manager"] for entry in entries if entry.get("subresource") == "scale"] == ["one"]
+
+
+@pytest.mark.parametrize("content_type", ["application/strategic-merge-patch+json", APPLY])
+def test_a_part_of_an_object_changes_nothing_else(world: World, content_type: str) -> None:
+    api, pods = world.api(), load("", "v1", "Pod").untyped
+    spec = {"containers": [{"name": "c", "image": "i:1"}]}
+    world.run(api.create(pods, "default", {"metadata": {"name": "p"}, "spec": spec}))
+    body = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p", "labels": {"not": "this"}},
+        "spec": {"ephemeralContainers": [{"name": "e", "image": "dbg"}]},
+    }
+    made: Any = world.run(
+        api.patch(
+            pods,
+            "default",
+            "p",
+            body,
+            content_type=content_type,
+            subresource="ephemeralcontainers",
+            field_manager="debugger",
+        )
+    )
+    assert [each["name"] for each in made["spec"]["ephemeralContainers"]] == ["e"]
+    assert "labels" not in made["metadata"]

@@ -168,6 +168,12 @@ class LocalApi:
             _has(resource, subresource, name)
         check_patch(content_type, field_manager, force or None)
         manager = field_manager or self.manager
+        if subresource == "scale" and content_type == APPLY_YAML and resource.type not in FORMS:
+            said = body if isinstance(body, Mapping) else {}
+            scale = subresources.apply_scale(
+                self.server, resource, namespace, name, said, manager=manager, force=force, user=self.user
+            )
+            return document("autoscaling/v1", "Scale", scale)  # type: ignore[return-value]
         if subresource == "scale":
             answer: Any = subresources.scale(
                 self.server,

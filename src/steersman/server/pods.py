@@ -6,7 +6,7 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from steersman.api.generated.core_v1 import Pod, PodCondition, PodSpec, PodStatus
+from steersman.api.generated.core_v1 import Container, Pod, PodCondition, PodSpec, PodStatus
 from steersman.api.quota.compute import quality_of
 from steersman.server import problems
 from steersman.server.strategy import Moment
@@ -97,3 +97,32 @@ def conditioned(
 
 
 # -- quality of service -----------------------------------------------------------------------
+
+
+# -- parts of them ----------------------------------------------------------------------------
+
+
+def joined(new: Pod, old: Pod, moment: Moment) -> Pod:
+    """Ephemeral containers, and nothing else."""
+    return replace(old, spec=replace(old.spec, ephemeralContainers=new.spec.ephemeralContainers))
+
+
+def resized(new: Pod, old: Pod, moment: Moment) -> Pod:
+    """What containers ask for, and nothing else."""
+    spec = replace(
+        old.spec,
+        containers=_sized(new.spec.containers, old.spec.containers),
+        initContainers=_sized(new.spec.initContainers, old.spec.initContainers),
+        resources=new.spec.resources,
+    )
+    return replace(old, spec=spec)
+
+
+def _sized(new: tuple[Container, ...], old: tuple[Container, ...]) -> tuple[Container, ...]:
+    """Containers with other sizes; other containers are left for the rules to refuse."""
+    if [each.name for each in new] != [each.name for each in old]:
+        return new
+    return tuple(
+        replace(was, resources=now.resources, resizePolicy=now.resizePolicy)
+        for now, was in zip(new, old, strict=True)
+    )

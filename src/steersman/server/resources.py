@@ -162,6 +162,7 @@ def _strategy(row: Row, id_: str, type_: type[Any]) -> Strategy:
         unconditional=id_ not in _CONDITIONAL,
         dependents=_DEPENDENTS.get(id_, "delete"),
         fields=_FIELDS.get(id_, {}),
+        parts={"scale": as_new} if any(each.name == "scale" for each in row.subresources) else {},
     )
     return replace(strategy, **_PECULIAR.get(id_, {}))
 
@@ -358,6 +359,7 @@ _PECULIAR: Mapping[str, Mapping[str, Any]] = {
     "certificatesigningrequests.certificates.k8s.io": {
         "updated": certificates.updated,
         "status_updated": certificates.status_updated,
+        "parts": {"approval": certificates.approved},
     },
     "daemonsets.apps": {"created": daemonsets.created, "updated": daemonsets.updated},
     "events": {"ttl": EVENT_TTL},
@@ -366,7 +368,7 @@ _PECULIAR: Mapping[str, Mapping[str, Any]] = {
     "namespaces": {
         "created": namespaces.created,
         "updated": namespaces.updated,
-        "finalized": namespaces.finalized,
+        "parts": {"finalize": namespaces.finalized},
         "ends": namespaces.ends,
     },
     # Kubelets register nodes together with their status.
@@ -377,6 +379,7 @@ _PECULIAR: Mapping[str, Mapping[str, Any]] = {
         "created": pods.created,
         "status_updated": pods.status_updated,
         "status_default": pod_status,
+        "parts": {"ephemeralcontainers": pods.joined, "resize": pods.resized},
         "grace": pods.grace,
     },
     "services": {

@@ -62,8 +62,8 @@ class Strategy:
     updated: Merge = as_new
     status_updated: Merge | None = None
     """None where there is no status subresource."""
-    finalized: Merge | None = None
-    """The finalize subresource, which namespaces have."""
+    parts: Mapping[str, Merge] = field(default_factory=dict)
+    """Other subresources by which a part of the object is changed."""
     counts: Counts | None = None
     """Which changes make a new generation; None where generations are not counted."""
     create_on_update: bool = False

@@ -50,6 +50,18 @@ def call(
         case "finalize", "update":
             obj = adopt(resource.type, body)
             obj = verbs.finalize(server, resource, name, obj, user=user, manager=manager)
+        case _, "update" if subresource in resource.strategy.parts:
+            new = adopt(resource.type, body)
+            obj = verbs.patch(
+                server,
+                resource,
+                namespace,
+                name,
+                lambda old: new,
+                subresource=subresource,
+                user=user,
+                manager=manager,
+            )
         case _:
             raise problems.unsupported(resource.group, f"{resource.plural}/{subresource}", verb)
     return document(resource.api_version, resource.kind, obj)
@@ -249,6 +261,5 @@ def apply_scale(
         force=force,
         subresource="scale",
         user=user,
-        merge=as_new,
     )
     return scale_of(answer.obj)

@@ -253,9 +253,7 @@ def finalize(
 def merge_of(resource: Resource, name: str) -> Merge:
     """How a request to an object or to a subresource changes it. Raises `NotFound` where there is none."""
     strategy = resource.strategy
-    merge = {"": strategy.updated, "status": strategy.status_updated, "finalize": strategy.finalized}.get(
-        name
-    )
+    merge = {"": strategy.updated, "status": strategy.status_updated}.get(name) or strategy.parts.get(name)
     if merge is None:
         raise NotFound("the server could not find the requested resource", reason="NotFound")
     return merge

@@ -14,7 +14,7 @@ import pytest
 
 from steersman.api.errors import ApiError
 from steersman.api.patch import merge
-from steersman.server import parts, verbs
+from steersman.server import verbs
 from steersman.server.convert import adopt, document
 from steersman.server.core import Server
 from steersman.server.deletion import Options
@@ -77,8 +77,10 @@ def answer(server: Server, row: Any) -> dict[str, Any]:
 
     def write(old: Any, change: Any) -> Any:
         name, new = old.metadata.name, merged(old, change)
-        if (resource.id, row.subresource) in parts.PARTS:
-            return parts.write(server, resource, namespace, name, row.subresource, lambda old: new)
+        if row.subresource in resource.strategy.parts:
+            return verbs.patch(
+                server, resource, namespace, name, lambda old: new, subresource=row.subresource
+            )
         change = verbs.update_status if row.subresource == "status" else verbs.update
         return change(server, resource, namespace, name, new)
 

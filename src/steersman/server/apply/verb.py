@@ -13,7 +13,6 @@ from steersman.server.convert import adopt
 from steersman.server.core import Server
 from steersman.server.resources import Resource
 from steersman.server.store import path
-from steersman.server.strategy import Merge
 
 
 class Answer(NamedTuple):
@@ -34,12 +33,8 @@ def apply(
     force: bool = False,
     subresource: str = "",
     user: str = "",
-    merge: Merge | None = None,
 ) -> Answer:
-    """Apply a document to an object or to a part of it; an object that is not there is created.
-
-    ``merge`` is how such a part is changed, where the strategy does not say.
-    """
+    """Apply a document to an object or to a part of it; an object that is not there is created."""
     follows = owning(resource, subresource)
     now = server.now()
     owners: Owners = ()
@@ -74,7 +69,7 @@ def apply(
         namespace,
         name,
         make,
-        merge=merge or verbs.merge_of(resource, subresource),
+        merge=verbs.merge_of(resource, subresource),
         subresource=subresource,
         user=user,
         owners=lambda old, new: owners,

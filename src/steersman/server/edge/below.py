@@ -13,7 +13,7 @@ from steersman.api.generated.autoscaling_v1 import Scale
 from steersman.api.generated.core_v1 import Binding
 from steersman.api.generated.meta_v1 import ListMeta
 from steersman.api.generated.policy_v1 import Eviction
-from steersman.server import parts, patching, problems, subresources, tables, verbs
+from steersman.server import patching, problems, subresources, tables, verbs
 from steersman.server.apply.builtin import owning, reader
 from steersman.server.apply.lazy import Owning
 from steersman.server.apply.options import APPLY_YAML
@@ -49,9 +49,9 @@ def serve(ctx: Context, resource: Resource, body: bytes) -> Answer:
         case _, "get":
             found = ctx.server.get(resource, scope(ctx, resource), asked.name)
             return one(ctx, resource, found)
-        case (("status" | "finalize"), "update"):
+        case _, "update" if _changes(resource, name):
             return _update(ctx, resource, body)
-        case (("status" | "finalize"), "patch"):
+        case _, "patch" if _changes(resource, name):
             return patch(ctx, resource, body, name)
         case "binding", "create":
             return _bind(ctx, resource, asked.name, body)
@@ -59,9 +59,12 @@ def serve(ctx: Context, resource: Resource, body: bytes) -> Answer:
             return _evict(ctx, resource, body)
         case "token", "create":
             return _token(ctx, body)
-        case _, ("update" | "patch") if (resource.id, name) in parts.PARTS:
-            return _part(ctx, resource, body)
     return unrouted(404)
+
+
+def _changes(resource: Resource, name: str) -> bool:
+    """Whether a subresource is a part of its object."""
+    return name == "status" or name in resource.strategy.parts
 
 
 def _server(ctx: Context, how: options.Writing) -> Server:
@@ -75,44 +78,13 @@ def _update(ctx: Context, resource: Resource, body: bytes) -> Answer:
     name, user, manager = ctx.asked.name, ctx.user.name, ctx.manager(how.manager)
     if ctx.asked.subresource == "finalize":
         return one(ctx, resource, verbs.finalize(server, resource, name, obj, user=user, manager=manager))
-    namespace = scope(ctx, resource)
-    made = verbs.update_status(server, resource, namespace, name, obj, user=user, manager=manager)
-    return one(ctx, resource, made)
-
-
-def _part(ctx: Context, resource: Resource, body: bytes) -> Answer:
-    update = ctx.asked.verb == "update"
-    how = options.writing(ctx.query, "UpdateOptions" if update else "PatchOptions")
-    make: Callable[[Any], Any]
-    if update:
-        obj = bodies.obj(resource, body, ctx.content_type, ctx.reading(how.validation))
-        make = lambda old: obj  # noqa: E731
+    namespace, part = scope(ctx, resource), ctx.asked.subresource
+    if part == "status":
+        made = verbs.update_status(server, resource, namespace, name, obj, user=user, manager=manager)
     else:
-        form, change = parsed(ctx, resource, body, how)
-        if form == APPLY_YAML:
-            made = parts.apply(
-                _server(ctx, how),
-                resource,
-                scope(ctx, resource),
-                ctx.asked.name,
-                ctx.asked.subresource,
-                change,
-                manager=how.manager,
-                force=bool(how.force),
-                user=ctx.user.name,
-            )
-            return one(ctx, resource, made)
-        make = lambda old: patching.patched(resource, old, change, form)  # noqa: E731
-    made = parts.write(
-        _server(ctx, how),
-        resource,
-        scope(ctx, resource),
-        ctx.asked.name,
-        ctx.asked.subresource,
-        make,
-        user=ctx.user.name,
-        manager=ctx.manager(how.manager),
-    )
+        made = verbs.patch(
+            server, resource, namespace, name, lambda old: obj, subresource=part, user=user, manager=manager
+        )
     return one(ctx, resource, made)
 
 
