@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from steersman.controllers import (
+    autoscaler,
     bootstrap,
     clusterroleaggregation,
     cronjob,
@@ -50,6 +51,7 @@ CONTROLLERS: tuple[Controller[Any], ...] = (
     podgc.controller,
     disruption.controller,
     cronjob.controller,
+    autoscaler.controller,
     job.controller,
     deployment.controller,
     replicaset.replicaset,

@@ -64,6 +64,8 @@ class Survey(Action[list[T]]):
     kind: Kind[T]
     namespace: str
     limit: int = 0
+    selector: str = ""
+    """Only those with such labels."""
     shared: bool = False
     """Read as the manager fills its caches, not with the controller's own rights: for what is needed too
     rarely to keep."""

@@ -20,7 +20,9 @@ async def survey(api: Api, action: Survey[T]) -> list[T]:
     limit = action.limit or PAGE
     while True:
         try:
-            page = await api.list(kind, action.namespace, limit=limit, continue_=token)
+            page = await api.list(
+                kind, action.namespace, label_selector=action.selector, limit=limit, continue_=token
+            )
         except Expired:
             # The pages went out of date while being read; a list in one piece cannot.
             if not token:
