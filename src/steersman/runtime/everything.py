@@ -7,7 +7,7 @@ whatever the indexes of those who look file them under.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any
 
 from steersman.api.discovery import Discovered, Resource
@@ -68,11 +68,12 @@ class _Files:
         elif under == uid:
             del self._under[value]
 
-    def under(self, value: Hashable) -> tuple[str, ...]:
+    def under(self, value: Hashable) -> Iterable[str]:
+        """Their uids, for as long as nothing changes: thousands are not copied to look at one."""
         under = self._under.get(value)
         if under is None:
             return ()
-        return tuple(under) if isinstance(under, dict) else (under,)
+        return under if isinstance(under, dict) else (under,)
 
 
 class Everything:

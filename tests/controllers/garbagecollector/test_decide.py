@@ -485,11 +485,18 @@ def test_an_object_to_be_orphaned_concerns_itself() -> None:
     assert cluster.put((SETS, going("web", finalizers=("orphan",)))) == [key(SETS, "web")]
 
 
-def test_an_owner_hears_when_it_is_no_longer_blocked() -> None:
-    cluster = Cluster((SETS, WEB), (PODS, POD))
-    assert cluster.put((PODS, thing("pod", owned("web", blocks=False)))) == [key(SETS, "web")]
-    assert cluster.put((PODS, thing("pod", owned("web")))) == []
+def test_an_owner_hears_when_it_is_no_longer_blocked_by_anybody() -> None:
+    web, other = going("web", finalizers=FRONT), thing("other", owned("web"))
+    cluster = Cluster((SETS, web), (PODS, POD), (PODS, other))
+    assert cluster.put((PODS, thing("pod", owned("web", blocks=False)))) == [key(PODS, "pod")]
+    assert cluster.remove(PODS, other) == [key(SETS, "web")]
+    assert cluster.put((PODS, thing("pod", owned("web")))) == [key(PODS, "pod")]
     assert cluster.put((PODS, thing("pod"))) == [key(SETS, "web")]
+
+
+def test_an_owner_that_does_not_wait_need_not_hear_of_that() -> None:
+    cluster = Cluster((SETS, WEB), (PODS, POD))
+    assert cluster.put((PODS, thing("pod"))) == []
 
 
 def test_a_status_that_changes_concerns_nobody() -> None:

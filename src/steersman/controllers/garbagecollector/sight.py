@@ -131,8 +131,13 @@ def _gone(around: Wide, kind: Kind[Any], obj: Object) -> Iterator[Key]:
         around.memory.add(coordinates_of(kind, obj))
     for reference in obj.metadata.ownerReferences:
         owner = everything.of(reference.uid)
-        if owner is not None and waits(owner.obj):
+        if owner is not None and waits(owner.obj) and not _blocked(everything, owner):
             yield owner.key
+
+
+def _blocked(everything: Everything, owner: Item) -> bool:
+    """Whether something still keeps an owner from going: then it need not be looked at yet."""
+    return any(blocks(dependent, owner) for dependent in dependents(everything, owner))
 
 
 def _doubtful(everything: Everything, item: Item, reference: OwnerReference) -> bool:
@@ -152,7 +157,7 @@ def _unblocked(
     for reference in before:
         if reference.blockOwnerDeletion and reference.uid not in still:
             owner = everything.of(reference.uid)
-            if owner is not None:
+            if owner is not None and waits(owner.obj) and not _blocked(everything, owner):
                 yield owner.key
 
 
