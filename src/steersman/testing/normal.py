@@ -2,7 +2,7 @@
 
 Gone is what no two runs share: uids, versions, times, and the random and hashed parts of names. A
 ReplicaSet of a Deployment is called after its revision (``web@2``), a generated pod after its owner
-(``web@2-*``), wherever the name stands, in references and in the messages of events too.
+(``web@2-*``, ``job-*``, ``job-3-*``), wherever the name stands, in references and in the messages of events too.
 """
 
 from __future__ import annotations
@@ -51,6 +51,11 @@ class Names:
             for name in sorted(self._deployments, key=len, reverse=True)
         ]
 
+        self._jobs = [
+            re.compile(rf"({re.escape(job['metadata']['name'])}(-[0-9]+)?)-[a-z0-9]{{5}}")
+            for job in found.get("jobs", ())
+        ]
+
     def _learn(self, meta: Document) -> None:
         owner = next((o["name"] for o in meta.get("ownerReferences", ()) if o["kind"] == "Deployment"), "")
         if not owner:
@@ -67,6 +72,9 @@ class Names:
         owner, _, suffix = name.rpartition("-")
         if owner in self._aliases and re.fullmatch(r"([a-z0-9]{5})?", suffix):
             return f"{self._aliases[owner]}-{'*' if suffix else ''}"
+        for job in self._jobs:
+            if pod := job.fullmatch(name):
+                return f"{pod[1]}-*"
         for form, deployment in self._lost:
             if lost := form.match(name):
                 return f"{deployment}@gone{'-*' if lost[1] else ''}"

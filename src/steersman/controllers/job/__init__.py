@@ -6,6 +6,7 @@ that nothing is lost of if it breaks off anywhere: see `counting`.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -18,15 +19,15 @@ from steersman.api.scheme import Key
 from steersman.api.selectors import Selector, compile_selector
 from steersman.controllers.job import strays
 from steersman.controllers.job.backoff import NOT_AT_ALL, Streak, Streaks
-from steersman.controllers.job.counting import NONE, tally
+from steersman.controllers.job.counting import NONE, tally, without
 from steersman.controllers.job.ending import Ending, completed, condition, ending, ensure, time_left
 from steersman.controllers.job.pods import FINALIZER, is_tracked
 from steersman.controllers.job.scaling import Scaled, carry_out, end, plan
 from steersman.controllers.job.spec import is_finished, is_managed_elsewhere, is_suspended
-from steersman.controllers.job.tracking import track
+from steersman.controllers.job.tracking import foretold, track
 from steersman.controllers.shared.claiming import claim
 from steersman.controllers.shared.indexes import CONTROLLED, controlled_by, orphans_in
-from steersman.intent.actions import Emit
+from steersman.intent.actions import Emit, UpdateStatus
 from steersman.intent.controller import Caches, Change, Controller, Flag, Watch, remembered
 from steersman.intent.verdict import Rest, Verdict, Wake
 
@@ -105,6 +106,12 @@ async def _run(job: Job, owned: list[Pod], streak: Streak, now: datetime) -> Ver
     status = _started(job, now)
     finish = ending(counts, status.startTime, now)
     wait = NOT_AT_ALL
+    if finish is not None and not finish.told and counts.active:
+        # differs: upstream deletes pods first. Deleted pods count as failed, so if it died then it could find
+        # another end than the one it was about to write down.
+        job = await UpdateStatus(job, foretold(status, finish, now))
+        counts, status = dataclasses.replace(counts, job=job), job.status
+        finish = dataclasses.replace(finish, told=True)
     if finish is not None:
         scaled = await end(counts)
         if scaled.active:
@@ -115,6 +122,7 @@ async def _run(job: Job, owned: list[Pod], streak: Streak, now: datetime) -> Ver
             todo = plan(counts, streak, now)
             wait = todo.wait
             scaled = await carry_out(counts, todo)
+            counts = without(counts, todo.remove)
         finish = completed(counts, scaled.active)
         if finish is None and job.metadata.deletionTimestamp is None:
             status = await _suspended_or_resumed(job, status, now)

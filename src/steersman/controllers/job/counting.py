@@ -7,6 +7,7 @@ in between leaves enough to go on from, and no pod is counted twice.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -84,6 +85,15 @@ def tally(job: Job, owned: Iterable[Pod]) -> Tally:
         lost=lost,
         awaiting=awaiting,
     )
+
+
+def without(seen: Tally, removed: tuple[Pod, ...]) -> Tally:
+    """The same without pods that are not to be counted: nobody wanted them any more."""
+    if not removed:
+        return seen
+    uids = frozenset(pod.metadata.uid for pod in removed)
+    left = tuple(pod for pod in seen.pods if pod.metadata.uid not in uids)
+    return dataclasses.replace(seen, pods=left)
 
 
 def indexes_of(pods: Iterable[Pod]) -> Indexes:

@@ -78,9 +78,14 @@ def account(seen: Tally, status: JobStatus, end: Ending | None, now: datetime) -
             failedIndexes=None if seen.lost is None else str(seen.lost),
         )
     if end is not None and not end.told:
-        told = condition(end.first, end.reason, end.message, now)
-        status = replace(status, conditions=(*status.conditions, told))
+        status = foretold(status, end, now)
     return Account(status, tuple(release), tracked, is_full)
+
+
+def foretold(status: JobStatus, end: Ending, now: datetime) -> JobStatus:
+    """The status with the condition that says how the Job will end."""
+    told = condition(end.first, end.reason, end.message, now)
+    return replace(status, conditions=(*status.conditions, told))
 
 
 def _may_go(seen: Tally, pod: Pod, end: Ending | None) -> bool:
@@ -96,20 +101,27 @@ def _may_go(seen: Tally, pod: Pod, end: Ending | None) -> bool:
 
 def _is_failure(seen: Tally, pod: Pod, end: Ending | None) -> bool:
     """Whether the pod counts as failed. Of a Job that fails, all do that have not succeeded."""
-    if not has_failed(pod, seen.job) and (end is None or end.succeeds):
-        return False
-    return is_valid(pod, seen.job) and ruling(seen.job, pod).counts
+    failed = has_failed(pod, seen.job)
+    if end is not None:
+        # differs: of a Job that succeeds, upstream also counts pods that are asked to go, if it looks again after
+        # it has asked them; how often it looks must make no difference.
+        failed = not end.succeeds or pod.status.phase == "Failed"
+    return failed and is_valid(pod, seen.job) and ruling(seen.job, pod).counts
 
 
 async def track(seen: Tally, status: JobStatus, end: Ending | None, terminating: int, now: datetime) -> bool:
     """Count, let go, and end the Job where nothing is left to wait for; answers whether it has ended."""
     job = seen.job
     counted = account(seen, status, end, now)
-    if counted.status != job.status:
-        job = await UpdateStatus(job, counted.status)
+    final = counted.status
+    # differs: where no pod is to be let go and no end is news, upstream writes twice what can be written once.
+    if counted.release or (end is not None and not end.told):
+        if counted.status != job.status:
+            job = await UpdateStatus(job, counted.status)
+        final = job.status
     tracked = dict(counted.tracked)
     refusal = await _let_go(counted.release, tracked)
-    final = count(job.status, tracked)
+    final = count(final, tracked)
     if refusal is not None:
         await _write(job, final)
         raise refusal
