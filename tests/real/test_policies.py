@@ -427,6 +427,7 @@ REFUSED = (
     "[1].exists(x, x + 'a')",
     "[1].exists_one(x, x)",
     "[1].existsOne(i, x, x)",
+    "[1].existsOne(x, x)",
     "[1].map(x, x + 'a') == []",
     "[1].map(x, x, x) == []",
     "[1].filter(x, x) == []",

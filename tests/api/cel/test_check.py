@@ -170,6 +170,9 @@ def test_an_expression_is_of_a_type(expression: str, type_: str) -> None:
         ("[1].all(x, x, true)", [(11, "duplicate variable name: x")]),
         ("[1].all(__result__, true)", [(8, "iteration variable overwrites accumulator variable")]),
         ("optional.of(1).optMap(1, 2)", [(22, "optMap() variable name must be a simple identifier")]),
+        ("[1].existsOne(i, x, x)", [(13, "found no matching overload for '_?_:_' applied to '(int, int, int)'")]),
+        # of one variable it is spelt otherwise
+        ("[1].existsOne(x, true)", [(14, "undeclared reference to 'x' (in container '')"), (13, "undeclared reference to 'existsOne' (in container '')")]),
         # what is no expression
         ("package", [(0, "reserved identifier: package")]),
         ("9223372036854775808", [(0, "invalid int literal")]),

@@ -186,7 +186,6 @@ MACROS: Mapping[tuple[str, int, bool], Macro] = {
     ("exists", 3, True): _exists(2),
     ("exists_one", 2, True): _exists_one(1),
     ("exists_one", 3, True): _exists_one(2),
-    ("existsOne", 2, True): _exists_one(1),
     ("existsOne", 3, True): _exists_one(2),
     ("map", 2, True): _map,
     ("map", 3, True): _map,
