@@ -16,6 +16,7 @@ from steersman.server import admission, roles
 from steersman.server.auth.rbac import Authorizer
 from steersman.server.core import Server
 from steersman.server.local import LocalApi
+from steersman.sim import metrics
 from steersman.sim.kubelet import Kubelets, Settings, Shape
 from steersman.sim.scheduler import Scheduler
 from steersman.sim.world import START, World
@@ -129,6 +130,7 @@ class Guarded(admission.Plugins):
         admission.Plugins((*self.plugins, roles.Escalation(rights)))(server)
         if not self.first:
             self.first.append((server, rights))
+        metrics.install(server)
 
     def _known(self, server: Server) -> Authorizer | None:
         for origin, rights in self.first:
