@@ -428,6 +428,7 @@ REFUSED = (
     "[1].exists_one(x, x)",
     "[1].existsOne(i, x, x)",
     "[1].existsOne(x, x)",
+    "has(1) || {}.sortBy(x, x) || package || 9223372036854775808 == 1",
     "[1].map(x, x + 'a') == []",
     "[1].map(x, x, x) == []",
     "[1].filter(x, x) == []",

@@ -173,6 +173,14 @@ def test_an_expression_is_of_a_type(expression: str, type_: str) -> None:
         ("[1].existsOne(i, x, x)", [(13, "found no matching overload for '_?_:_' applied to '(int, int, int)'")]),
         # of one variable it is spelt otherwise
         ("[1].existsOne(x, true)", [(14, "undeclared reference to 'x' (in container '')"), (13, "undeclared reference to 'existsOne' (in container '')")]),
+        (
+            "has(1) || {}.sortBy(x, x) || package",
+            [
+                (4, "invalid argument to has() macro"),
+                (10, "sortBy can only be applied to a list, identifier, comprehension, call or select expression"),
+                (29, "reserved identifier: package"),
+            ],
+        ),
         # what is no expression
         ("package", [(0, "reserved identifier: package")]),
         ("9223372036854775808", [(0, "invalid int literal")]),

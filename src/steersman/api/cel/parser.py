@@ -1,7 +1,8 @@
 """Expressions from text, macros spelt out.
 
 The grammar is that of CEL with the optional syntax (``a.?b``, ``a[?0]``, ``[?x]``, ``{?k: v}``). A text that is
-no expression is refused at its first mistake, in words close to cel-go's.
+no expression is refused at the first place where it ends to be one, in words close to cel-go's; all that is wrong
+with one until there (a macro that is misused, a number that is none) is told with it, in cel-go's words.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from steersman.api.cel.syntax import (
     Select,
     StructOf,
 )
-from steersman.api.cel.types import BOOL, BYTES, DOUBLE, INT, NULL, STRING, UINT
+from steersman.api.cel.types import BOOL, BYTES, DOUBLE, DYN, INT, NULL, STRING, UINT
 
 DEEPEST = 250
 """How deep expressions may be nested."""
@@ -76,6 +77,7 @@ class _Parser:
         self._tokens = lexemes(source)
         self._next = 0
         self._depth = 0
+        self._noted: list[Problem] = []
 
     # -- tokens -------------------------------------------------------------------------------
 
@@ -111,7 +113,12 @@ class _Parser:
         return self._wrong(token.at, f"Syntax error: mismatched input '{token.text}' expecting {wanted}")
 
     def _wrong(self, at: int, message: str) -> CelError:
-        return CelError(self._source, [Problem(at, message)])
+        return CelError(self._source, [*self._noted, Problem(at, message)])
+
+    def _note(self, at: int, message: str) -> Expr:
+        """Something is wrong that does not keep one from reading on; answers with what takes its place."""
+        self._noted.append(Problem(at, message))
+        return Literal(at, DYN, None)
 
     # -- the grammar --------------------------------------------------------------------------
 
@@ -122,6 +129,8 @@ class _Parser:
             raise self._too_deep() from None
         if self._token.token is not Token.END:
             raise self._mismatch("<EOF>")
+        if self._noted:
+            raise CelError(self._source, self._noted)
         return expr
 
     def _too_deep(self) -> CelError:
@@ -226,7 +235,7 @@ class _Parser:
             try:
                 return macro(at, target, tuple(args))
             except Misused as error:
-                raise self._wrong(error.at, error.message) from None
+                return self._note(error.at, error.message)
         return Call(at, function, tuple(args), target)
 
     def _primary(self) -> Expr:
@@ -257,7 +266,7 @@ class _Parser:
             return StructOf(brace.at, dot + message, self._fields())
         name = self._take()
         if name.text in RESERVED:
-            raise self._wrong(name.at, f"reserved identifier: {name.text}")
+            self._note(name.at, f"reserved identifier: {name.text}")
         bracket = self._accept("(")
         if bracket is None:
             return Ident(name.at, dot + name.text)
@@ -320,17 +329,17 @@ class _Parser:
             case Token.INT:
                 value = int(text, 16 if "0x" in text else 10)
                 if not -(2**63) <= value < 2**63:
-                    raise self._wrong(at, "invalid int literal")
+                    return self._note(at, "invalid int literal")
                 return Literal(at, INT, value)
             case Token.FLOAT:
                 number = float(text)
                 if number in (float("inf"), float("-inf")):
-                    raise self._wrong(at, "invalid double literal")
+                    return self._note(at, "invalid double literal")
                 return Literal(at, DOUBLE, number)
             case Token.UINT:
                 value = int(text[:-1], 16 if "0x" in text else 10)
                 if value >= 2**64:
-                    raise self._wrong(at, "invalid uint literal")
+                    return self._note(at, "invalid uint literal")
                 return Literal(at, UINT, value)
             case Token.STRING:
                 return Literal(at, STRING, self._unquoted(token))
@@ -348,4 +357,5 @@ class _Parser:
         try:
             return unquoted(token.text[1:] if raw else token.text, raw)
         except ValueError as error:
-            raise self._wrong(token.at, str(error)) from None
+            self._note(token.at, str(error))
+            return ""
