@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import msgspec
 from msgspec.structs import replace
 
+from steersman.runtime.store import revision_of
 from steersman.sim.faults.crashes import describe
 from steersman.sim.faults.fault import Armed, Call, Fault
 from steersman.sim.faults.stage import Stage
@@ -89,8 +90,9 @@ class _Meddling(Armed):
                 continue
             for key in table.keys():  # noqa: SIM118  (a table is no dict)
                 obj = table.get(key)
-                revision = int(obj.metadata.resourceVersion) if obj is not None else 0
-                if newest is None or revision > newest[0]:
+                revision = revision_of(obj.metadata.resourceVersion) or 0 if obj is not None else 0
+                # What is worked out when it is read has no version, and cannot be spoilt.
+                if revision and (newest is None or revision > newest[0]):
                     newest = revision, table.resource, key
         return newest[1:] if newest is not None else None
 

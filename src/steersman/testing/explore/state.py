@@ -19,6 +19,8 @@ Snapshot: TypeAlias = dict[str, dict[str, Any]]
 
 ASIDE = frozenset({"events", "events.events.k8s.io", "leases.coordination.k8s.io"})
 """Told, or renewed for ever: no part of a state."""
+WORKED_OUT = ".metrics.k8s.io"
+"""What is measured at the moment it is read."""
 SIZES = ("deployment.kubernetes.io/desired-replicas", "deployment.kubernetes.io/max-replicas")
 
 
@@ -27,7 +29,7 @@ def snapshot(server: Server) -> Snapshot:
     return {
         table.resource: {key: table.get(key) for key in table.keys()}  # noqa: SIM118  (a table is no dict)
         for table in server.store.tables()
-        if table.resource not in ASIDE
+        if table.resource not in ASIDE and not table.resource.endswith(WORKED_OUT)
     }
 
 
@@ -40,7 +42,9 @@ def state(server: Server, began: Snapshot) -> State:
         gone += [f"{resource} {key}" for key in before if key not in objects]
         changed = [obj for key, obj in objects.items() if before.get(key) is not obj]
         if changed:
-            found[resource.partition(".")[0]] = [document("", "", obj) for obj in changed]
+            plural = resource.partition(".")[0]
+            # Two groups may have resources of one name; the first is the one that is usually meant.
+            found[resource if plural in found else plural] = [document("", "", obj) for obj in changed]
     _mask(found)
     compared: State = normalise(found)
     if gone:
