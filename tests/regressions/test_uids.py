@@ -18,9 +18,10 @@ def test_no_two_objects_of_a_cluster_have_the_same_uid(seed: int) -> None:
         for number in range(30):
             cluster.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"c-{number}"}})
         uids = [
-            table.get(key).metadata.uid
+            uid
             for table in cluster.world.server.store.tables()
             for key in table.keys()  # noqa: SIM118  (a table is no dict)
+            if (uid := table.get(key).metadata.uid)
         ]
     assert len(uids) > 30
     assert len(set(uids)) == len(uids)

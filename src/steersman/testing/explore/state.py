@@ -21,6 +21,7 @@ ASIDE = frozenset({"events", "events.events.k8s.io", "leases.coordination.k8s.io
 """Told, or renewed for ever: no part of a state."""
 WORKED_OUT = ".metrics.k8s.io"
 """What is measured at the moment it is read."""
+SETS = frozenset({"ReplicaSet", "ReplicationController"})
 SIZES = ("deployment.kubernetes.io/desired-replicas", "deployment.kubernetes.io/max-replicas")
 
 
@@ -66,9 +67,18 @@ def _mask(found: Mapping[str, list[Any]]) -> None:
                     each["metadata"].get("annotations", {}).pop(name, None)
             if plural == "pods":
                 each.get("spec", {}).pop("nodeName", None)
+                _unname(each["metadata"])
             elif plural == "nodes":
                 # What a node says of itself is its kubelet's business.
                 each.pop("status", None)
+
+
+def _unname(meta: dict[str, Any]) -> None:
+    """Take the drawn part off a pod's name. Those of sets are called after their set by `normalise`."""
+    generated = meta.get("generateName", "")
+    named_after = [owner["kind"] for owner in meta.get("ownerReferences", ()) if owner.get("controller")]
+    if generated and meta["name"].startswith(generated) and not set(named_after) & SETS:
+        meta["name"] = f"{generated}*"
 
 
 def differences(wanted: Any, found: Any, at: str = "") -> Iterator[str]:
