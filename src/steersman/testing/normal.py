@@ -51,9 +51,12 @@ class Names:
             for name in sorted(self._deployments, key=len, reverse=True)
         ]
 
+        jobs = [document["metadata"]["name"] for document in found.get("jobs", ())]
+        # One that is gone is known from what was told about it.
+        told = [document.get("involvedObject", {}) for document in found.get("events", ())]
+        jobs += [about.get("name", "") for about in told if about.get("kind") == "Job"]
         self._jobs = [
-            re.compile(rf"({re.escape(job['metadata']['name'])}(-[0-9]+)?)-[a-z0-9]{{5}}")
-            for job in found.get("jobs", ())
+            re.compile(rf"({re.escape(name)}(-[0-9]+)?)-[a-z0-9]{{5}}") for name in dict.fromkeys(jobs)
         ]
 
     def _learn(self, meta: Document) -> None:
