@@ -16,3 +16,12 @@ CALM = {
 settings.register_profile("steady", derandomize=True, **CALM)
 settings.register_profile("explore", max_examples=1000, **CALM)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
+
+
+LONG = 100
+"""Characters of a value that may name a test. Tokens and certificates are longer, and others in every process."""
+
+
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Name a test for what its value is, where the value itself would be too long to read."""
+    return argname if isinstance(val, str | bytes) and len(val) > LONG else None
