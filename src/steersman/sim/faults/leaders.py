@@ -15,6 +15,8 @@ from steersman.sim.faults.stage import Stage
 THIEF = "thief"
 NAMESPACE = "kube-system"
 LEASE = "kube-controller-manager"
+MOMENT = 0.01
+"""Seconds that a write takes while two managers work at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +94,16 @@ class _Two(Armed):
     def __init__(self, fault: TwoLeaders, stage: Stage) -> None:
         self._fault = fault
         self._stage = stage
+        self._until = 0.0
+
+    async def before(self, call: Call) -> None:
+        # Two who undo each other's work would do so for ever, if it took them no time.
+        if call.write and self._stage.world.monotonic() < self._until:
+            await asyncio.sleep(MOMENT)
 
     async def after(self, call: Call, answer: Any) -> Any:
         if call.write == self._fault.n and self._stage.managers is not None:
             self._stage.strike(f"a second manager begins after {describe(call)}")
+            self._until = self._stage.world.monotonic() + self._fault.seconds
             self._stage.managers.double(self._fault.seconds)
         return answer
