@@ -286,3 +286,19 @@ def test_conditions_that_differ_in_one_field_stay_apart() -> None:
     text = b'{"status":{"conditions":[{"type":"A","status":"True"},{"type":"A","status":"False"}]}}'
     job = compact(msgspec.json.decode(text, type=Job))
     assert job.status.conditions == (Condition(type="A", status="True"), Condition(type="A", status="False"))
+
+
+def test_containers_that_run_are_shared_though_those_that_ended_have_a_time() -> None:
+    compactor = Compactor()
+    plan = compactor.plan(Pod)
+    assert plan is not None
+
+    def read(state: dict[str, Any]) -> Pod:
+        document = {"status": {"containerStatuses": [{"name": "a", "state": state}]}}
+        return plan(msgspec.json.decode(json.dumps(document), type=Pod))
+
+    times = [f"2026-01-01T00:00:0{second}Z" for second in (1, 2)]
+    one, other = (read({"running": {"startedAt": at}}) for at in times)
+    assert one.status.containerStatuses is other.status.containerStatuses
+    one, other = (read({"terminated": {"exitCode": 1, "finishedAt": at}}) for at in times)
+    assert one.status != other.status

@@ -114,8 +114,8 @@ async def _run(job: Job, owned: list[Pod], streak: Streak, now: datetime) -> Ver
         finish = dataclasses.replace(finish, told=True)
     if finish is not None:
         scaled = await end(counts)
-        if scaled.active:
-            finish = None  # not before all are on their way out
+        if scaled.failure is not None:
+            raise scaled.failure  # nothing is counted before all are on their way out
     else:
         scaled = Scaled(len(counts.active), counts.ready, counts.terminating)
         if job.metadata.deletionTimestamp is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from steersman.api.conditions import find, is_true
+from steersman.api.conditions import find
 from steersman.api.kinds import Condition, Job, Pod
 from steersman.api.meta import truncate
 from steersman.controllers.job.counting import Tally
@@ -154,7 +154,3 @@ def ensure(conditions: tuple[Condition, ...], new: Condition) -> tuple[Condition
     if (old.status, old.reason, old.message) == (new.status, new.reason, new.message):
         return conditions
     return tuple(new if one is old else one for one in conditions)
-
-
-def says(job: Job, type_: str) -> bool:
-    return is_true(job.status.conditions, type_)

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from steersman.api.errors import ApiError, Invalid, NotFound
+from steersman.api.errors import ApiError, NotFound
 from steersman.api.kinds import Job, JobStatus, Pod
 from steersman.controllers.job.counting import NONE, Tally, count
 from steersman.controllers.job.ending import Ending, condition, ensure
@@ -150,8 +150,8 @@ async def _let_go(pods: tuple[Pod, ...], tracked: dict[str, Pod]) -> ApiError | 
     outcomes = await Batch(tuple(map(let_go, pods)), slow_start=False) if pods else []
     for pod, outcome in zip(pods, outcomes, strict=True):
         match outcome:
-            case Failed(NotFound() | Invalid()):
-                pass  # it has gone, or another has its name
+            case Failed(NotFound()):
+                pass  # it has gone by itself
             case Failed(error):
                 refusal = refusal or error
                 continue
