@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -181,4 +182,6 @@ async def close(events: Events) -> None:
     """End a stream where it can be ended."""
     aclose: Callable[[], Awaitable[None]] | None = getattr(events, "aclose", None)
     if aclose is not None:
-        await aclose()
+        # Where somebody who is being ended still reads it, it ends with them.
+        with suppress(RuntimeError):
+            await aclose()
