@@ -14,6 +14,9 @@ from urllib.request import urlopen
 
 import pytest
 
+from steersman.api.scheme import Key
+from steersman.intent.controller import Controller
+from steersman.intent.verdict import Verdict, Wake
 from steersman.testing import Cluster, Unmet
 
 WEB = """
@@ -116,3 +119,26 @@ def test_nothing_is_left_behind() -> None:
         assert kubeconfig.stat().st_mode & 0o077 == 0, "it is nobody else's"
     assert not kubeconfig.parent.exists()
     assert "steersman" not in [thread.name for thread in threading.enumerate()]
+
+
+def test_nothing_is_due_before_its_time_while_it_is_served(cluster: Cluster) -> None:
+    """Rounds that are due in a day once came at once, again and again: two clocks that began at different times."""
+    cluster.serve(speed=20)
+    rounds: list[float] = []
+
+    async def decide(seen: object, now: datetime) -> Verdict:
+        rounds.append(now.timestamp())
+        return Wake(timedelta(days=1), "tomorrow")
+
+    daily = Controller(
+        name="daily",
+        watches=(),
+        workers=1,
+        start=(Key("", "daily"),),
+        observe=lambda caches, key: key,
+        decide=decide,
+    )
+    cluster.run_controller(daily)
+    cluster.advance(hours=47)
+    assert len(rounds) == 2
+    assert rounds[1] - rounds[0] == pytest.approx(86_400, abs=1)

@@ -15,7 +15,10 @@ from typing import Any, TypeVar
 
 from steersman.server.core import Server
 from steersman.server.store import Store
+from steersman.server.watch import Commit
 from steersman.sim.hurry import HurriedLoop
+from steersman.sim.loop import in_background
+from steersman.sim.world import QUIET
 
 T = TypeVar("T")
 
@@ -55,27 +58,33 @@ class LiveWorld:
         self.server = Server(self, store=store, names=random.Random(f"{seed}/live names"))
         self._start = start
         self._begin = self.loop.time()
+        self._writes = 0
+        self.server.store.taps.append(self._note)
         self._tasks: dict[asyncio.Task[Any], None] = {}
         self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self.loop.run_forever, name="steersman", daemon=True)
         self._thread.start()
 
     def now(self) -> datetime:
-        return self._start + timedelta(seconds=self.monotonic())
+        return self._start + timedelta(seconds=self.loop.time() - self._begin)
 
     def monotonic(self) -> float:
-        return self.loop.time() - self._begin
+        """The loop's own time, so that deadlines reckoned by it agree with the loop's timers."""
+        return self.loop.time()
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run something to its end, from another thread. Raises what a spawned task failed with."""
-        if threading.current_thread() is self._thread:
-            coroutine.close()
-            raise RuntimeError("this waits, and may not be called in the cluster's own thread")
-        result = asyncio.run_coroutine_threadsafe(coroutine, self.loop).result()
+        result = self._call(coroutine)
         failure, self._failure = self._failure, None
         if failure is not None:
             raise failure
         return result
+
+    def _call(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        if threading.current_thread() is self._thread:
+            coroutine.close()
+            raise RuntimeError("this waits, and may not be called in the cluster's own thread")
+        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result()
 
     def spawn(self, coroutine: Coroutine[Any, Any, T], *, name: str | None = None) -> asyncio.Task[T]:
         """Start something in the world. If it fails, the next run does."""
@@ -86,7 +95,7 @@ class LiveWorld:
             task.add_done_callback(self._ended)
             return task
 
-        return self.run(start())
+        return self._call(start())
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._tasks.pop(task, None)
@@ -115,14 +124,19 @@ class LiveWorld:
             if self.loop.is_idle():
                 return
 
+    def _note(self, commit: Commit) -> None:
+        """Count what unsettles: not the heartbeats of nodes, nor other upkeep."""
+        if commit.resource not in QUIET and not in_background():
+            self._writes += 1
+
     async def settle(self, horizon: float, *, limit: float) -> float:
         """Wait until nothing was written for ``horizon`` seconds of the world; answers how many passed."""
         begin = changed = self.loop.time()
-        revision = self.server.store.revision
+        writes = self._writes
         while self.loop.time() < changed + horizon:
             await asyncio.sleep(GLANCE * self.speed)
-            if self.server.store.revision != revision:
-                changed, revision = self.loop.time(), self.server.store.revision
+            if self._writes != writes:
+                changed, writes = self.loop.time(), self._writes
             if self.loop.time() > begin + limit:
                 raise AssertionError(f"still writing after {limit:g}s")
         return self.loop.time() - begin
