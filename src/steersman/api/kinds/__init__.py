@@ -272,7 +272,7 @@ class PodFailurePolicyRule(Struct, frozen=True):
 
 
 class PodFailurePolicy(Struct, frozen=True):
-    rules: tuple[PodFailurePolicyRule, ...] = ()
+    rules: tuple[PodFailurePolicyRule, ...] | None = None
 
 
 class SuccessPolicyRule(Struct, frozen=True):
@@ -281,7 +281,7 @@ class SuccessPolicyRule(Struct, frozen=True):
 
 
 class SuccessPolicy(Struct, frozen=True):
-    rules: tuple[SuccessPolicyRule, ...] = ()
+    rules: tuple[SuccessPolicyRule, ...] | None = ()
 
 
 class JobSpec(Struct, frozen=True):
