@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steersman.api.names import ALPHANUMS, child, fnv32a, generate, safe_encode
+from steersman.api.names import ALPHANUMS, child, fnv32, fnv32a, generate, safe_encode
 
 
 def test_a_generated_name_is_the_base_and_five_characters() -> None:
@@ -51,3 +51,8 @@ def test_a_child_is_named_after_its_parent_as_far_as_there_is_room() -> None:
     assert child("web", "6d4b75cb6d") == "web-6d4b75cb6d"
     assert child("w" * 253, "6d4b75cb6d") == "w" * 242 + "-6d4b75cb6d"
     assert len(child("w" * 300, "x", longest=63)) == 63
+
+
+@pytest.mark.parametrize(("data", "hash"), [(b"", 0x811C9DC5), (b"a", 0x050C5D7E), (b"foobar", 0x31F0B262)])
+def test_the_other_order_of_steps_gives_the_published_hashes_too(data: bytes, hash: int) -> None:
+    assert fnv32(data) == hash

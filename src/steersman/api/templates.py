@@ -46,8 +46,15 @@ def digest(template: Template, collision_count: int | None = None) -> str:
     differs: upstream hashes a dump of Go structs, which nobody else can write. The same function
     over canonical JSON gives other values of the same shape.
     """
-    document = b'{"metadata":' + _encode(_metadata(template)) + b',"spec":' + _canonical(template.spec) + b"}"
-    return _hash(document, collision_count)
+    return _hash(_document(template), collision_count)
+
+
+def equivalent(a: Template, b: Template) -> bool:
+    """Whether pods of two templates would be alike: `same`, and what is left unsaid equals its default.
+
+    So a template kept long ago is still the one that a newer server shows with more fields filled in.
+    """
+    return same(a, b, ()) or _unfilled(_document(a)) == _unfilled(_document(b))
 
 
 def with_labels(template: T, labels: Mapping[str, str]) -> T:
@@ -96,6 +103,10 @@ def _without(labels: Mapping[str, str], ignoring: tuple[str, ...]) -> Mapping[st
 
 _encode = msgspec.json.Encoder(order="sorted").encode
 _decode = msgspec.json.Decoder().decode
+
+
+def _document(template: Template) -> bytes:
+    return b'{"metadata":' + _encode(_metadata(template)) + b',"spec":' + _canonical(template.spec) + b"}"
 
 
 def _metadata(template: Template, but: str = "") -> dict[str, Any]:
@@ -165,3 +176,46 @@ def _amounts(value: Any) -> Any:
         except ValueError:
             pass  # not ours to refuse: it is only equal to itself
     return value
+
+
+# -- defaults ---------------------------------------------------------------------------------
+
+_CONTAINER = {"terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File"}
+_PROBE = {"timeoutSeconds": 1, "periodSeconds": 10, "successThreshold": 1, "failureThreshold": 3}
+_FILES = {"defaultMode": 0o644}
+
+_DEFAULTS: Mapping[str, Mapping[str, Any]] = {
+    "spec": {
+        "dnsPolicy": "ClusterFirst",
+        "restartPolicy": "Always",
+        "schedulerName": "default-scheduler",
+        "securityContext": {},
+        "terminationGracePeriodSeconds": 30,
+        "volumeMode": "Filesystem",
+    },
+    **dict.fromkeys(("containers", "initContainers", "ephemeralContainers"), _CONTAINER),
+    **dict.fromkeys(("livenessProbe", "readinessProbe", "startupProbe"), _PROBE),
+    **dict.fromkeys(("secret", "configMap", "downwardAPI", "projected"), _FILES),
+    "ports": {"protocol": "TCP"},
+    "httpGet": {"path": "/", "scheme": "HTTP"},
+    "grpc": {"service": ""},
+    "fieldRef": {"apiVersion": "v1"},
+    "hostPath": {"type": ""},
+    "serviceAccountToken": {"expirationSeconds": 3600},
+}
+"""What the server fills in where a template is silent, by the field that holds it or the list it is in."""
+
+
+@lru_cache(maxsize=512)
+def _unfilled(document: bytes) -> Any:
+    return _without_defaults(_decode(document))
+
+
+def _without_defaults(value: Any, name: str = "") -> Any:
+    if isinstance(value, list):
+        return [_without_defaults(item, name) for item in value]
+    if not isinstance(value, dict):
+        return value
+    known = _DEFAULTS.get(name, {})
+    rest = ((key, _without_defaults(child, key)) for key, child in value.items())
+    return {key: child for key, child in rest if key not in known or child != known[key]}

@@ -1,0 +1,220 @@
+"""The history of templates: written as kube-controller-manager writes it, and found by content."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from steersman.api.errors import AlreadyExists
+from steersman.api.generated import core_v1
+from steersman.api.kinds import ObjectMeta, PodTemplateSpec
+from steersman.api.kinds.revisions import ControllerRevision
+from steersman.controllers.shared import history
+from steersman.intent.actions import Create, ReadLive
+from steersman.intent.verdict import Nonsense, Rest, Verdict
+from steersman.testing.rows import walk
+from steersman.testing.workloads import BIRTH, deployment, pod_template
+
+OWNER = deployment()
+
+CONTAINER = {
+    "image": "test",
+    "imagePullPolicy": "Always",
+    "name": "test",
+    "resources": {},
+    "terminationMessagePath": "/dev/termination-log",
+    "terminationMessagePolicy": "File",
+}
+SPEC = {
+    "restartPolicy": "Always",
+    "containers": [CONTAINER],
+    "dnsPolicy": "ClusterFirst",
+    "schedulerName": "default-scheduler",
+    "securityContext": {},
+    "terminationGracePeriodSeconds": 30,
+}
+
+
+def template(spec: object = SPEC) -> PodTemplateSpec:
+    metadata = ObjectMeta(labels={"app": "foo"}, annotations={"test": "value"})
+    return PodTemplateSpec(metadata=metadata, spec=msgspec.Raw(msgspec.json.encode(spec)))
+
+
+def revision(
+    number: int = 1, data: object = None, name: str = "web-1", age: timedelta = timedelta()
+) -> ControllerRevision:
+    return ControllerRevision(
+        metadata=ObjectMeta(name=name, namespace="default", uid=f"{name}-uid", creationTimestamp=BIRTH - age),
+        data=msgspec.Raw(msgspec.json.encode(data)),
+        revision=number,
+    )
+
+
+def holding(document: object, **others: Any) -> ControllerRevision:
+    return revision(data={"spec": {"template": document}}, **others)
+
+
+def test_a_template_has_the_hash_that_kube_controller_manager_gave_it() -> None:
+    data = history.data_of(template())
+    assert history.digest(data, 0) == "776999688b"
+    assert bytes(data).startswith(b'{"spec":{"template":{"$patch":"replace","metadata":{"annotations":')
+
+
+def test_what_the_server_of_this_process_holds_hashes_like_what_came_over_the_wire() -> None:
+    full = msgspec.convert(
+        {"metadata": {"labels": {"app": "foo"}, "annotations": {"test": "value"}}, "spec": SPEC},
+        core_v1.PodTemplateSpec,
+    )
+    assert bytes(history.data_of(full)) == bytes(history.data_of(template()))
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        ("a<b>&c", rb'"a\u003cb\u003e\u0026c"'),
+        ("line\u2028end\u2029", rb'"line\u2028end\u2029"'),
+        ('tab\tquote"back\\', rb'"tab\tquote\"back\\"'),
+        (2**53, b"9007199254740992"),
+        (2**53 + 1, b"9007199254740992"),
+        (2**63 - 1, b"9223372036854776000"),
+        ("9223372036854775807", b'"9223372036854775807"'),
+    ],
+)
+def test_values_are_written_as_go_writes_them(value: object, written: bytes) -> None:
+    assert written in bytes(history.data_of(template({"x": value})))
+
+
+def test_a_template_comes_back_from_its_revision_as_it_was() -> None:
+    kept = history.new_revision(OWNER, template(), 1, label=history.HASH, hash_="abc")
+    back = history.template_of(kept)
+    assert (back.metadata, msgspec.json.decode(back.spec)) == (template().metadata, SPEC)
+
+
+@pytest.mark.parametrize("data", [None, {}, {"spec": {}}, {"spec": {"template": 1}}, [1]])
+def test_a_revision_that_holds_no_template_is_nonsense_and_equal_to_none(data: object) -> None:
+    with pytest.raises(Nonsense, match="default/web-1"):
+        history.template_of(revision(data=data))
+    assert not history.equivalent(template(), revision(data=data))
+
+
+def test_a_new_revision_carries_labels_annotations_owner_and_hash() -> None:
+    owner = deployment(annotations={"note": "x"})
+    made = history.new_revision(owner, pod_template(), 7, label=history.REVISION, hash_="abc")
+    assert made.metadata.name == "web-abc"
+    assert made.metadata.labels == {"app": "web", history.REVISION: "abc"}
+    assert made.metadata.annotations == {"note": "x"}
+    assert made.metadata.ownerReferences[0].uid == "web-uid"
+    assert made.revision == 7
+
+
+def test_the_name_of_a_long_owner_leaves_room_for_the_hash() -> None:
+    assert history.name_of(deployment(name="x" * 250), "abc") == "x" * 223 + "-abc"
+
+
+OLD_STYLE = {
+    "$patch": "replace",
+    "metadata": {"annotations": {"test": "value"}, "creationTimestamp": None, "labels": {"app": "foo"}},
+    "spec": SPEC,
+}
+SILENT: dict[str, Any] = {
+    "metadata": {"annotations": {"test": "value"}, "labels": {"app": "foo"}},
+    "spec": {"containers": [{"image": "test", "name": "test", "imagePullPolicy": "Always"}]},
+}
+OTHER = {**SILENT, "spec": {"containers": [{"image": "other", "name": "test", "imagePullPolicy": "Always"}]}}
+LONGER = {**SILENT, "spec": {**SILENT["spec"], "terminationGracePeriodSeconds": 31}}
+
+
+@pytest.mark.parametrize(
+    ("document", "alike"),
+    [
+        pytest.param(OLD_STYLE, True, id="a null that older managers wrote"),
+        pytest.param(SILENT, True, id="defaults that were not filled in then"),
+        pytest.param(OTHER, False, id="another image"),
+        pytest.param(LONGER, False, id="something said that is not the default"),
+    ],
+)
+def test_a_revision_is_equivalent_if_pods_of_it_would_be_alike(document: object, alike: bool) -> None:
+    kept = holding(document)
+    assert history.equivalent(template(), kept) is alike
+    assert not history.same(kept.data, history.data_of(template()))
+
+
+def test_revisions_are_equal_however_their_data_is_written() -> None:
+    data = history.data_of(template())
+    document = msgspec.json.decode(data)
+    shuffled = msgspec.Raw(
+        msgspec.json.encode({"spec": {"template": dict(reversed(document["spec"]["template"].items()))}})
+    )
+    unlike = revision(2, {"spec": {}}, "web-2")
+    like = replace(revision(1), data=shuffled)
+    in_process = replace(revision(3), data=document)
+    assert history.equal_to(data, [unlike, like, in_process]) == [like, in_process]
+
+
+def test_revisions_are_in_order_of_number_then_age_then_name() -> None:
+    young, elder = revision(1, name="a"), revision(1, name="b", age=timedelta(hours=1))
+    namesake, newest = revision(1, name="c"), revision(2, name="0")
+    assert history.ordered([newest, namesake, young, elder]) == [elder, young, namesake, newest]
+
+
+@pytest.mark.parametrize(("numbers", "following"), [((), 1), ((1,), 2), ((3, 9, 4), 10)])
+def test_the_next_number_is_one_more_than_the_highest(numbers: tuple[int, ...], following: int) -> None:
+    assert history.following([revision(number) for number in numbers]) == following
+
+
+@pytest.mark.parametrize(
+    ("live", "limit", "gone"),
+    [
+        ((), 4, []),
+        ((), 2, ["1", "2"]),
+        (("1", "4"), 1, ["2"]),
+        (("1", "2", "3", "4"), 0, []),
+        ((), 0, ["1", "2", "3", "4"]),
+        ((), -1, []),
+        ((), None, []),
+    ],
+)
+def test_the_oldest_idle_revisions_go_first(
+    live: tuple[str, ...], limit: int | None, gone: list[str]
+) -> None:
+    revisions = [revision(number, name=str(number)) for number in range(1, 5)]
+    assert [one.metadata.name for one in history.outdated(revisions, live, limit)] == gone
+
+
+async def keeping(found: list[tuple[ControllerRevision, int]]) -> Verdict:
+    made = history.new_revision(OWNER, template(), 1, label=history.HASH, hash_="first")
+    found.append(await history.keep(OWNER, made, 0))
+    return Rest("kept")
+
+
+def test_a_name_taken_by_another_content_is_given_up_for_the_next() -> None:
+    found: list[tuple[ControllerRevision, int]] = []
+    actions, _ = walk(
+        keeping(found),
+        {
+            Create: [
+                AlreadyExists("taken"),
+                history.new_revision(OWNER, template(), 1, label="l", hash_="h"),
+            ],
+            ReadLive: holding(OTHER),
+        },
+    )
+    names = [action.body.metadata.name for action in actions if isinstance(action, Create)]  # type: ignore[attr-defined]
+    data = history.data_of(template())
+    assert names == [f"web-{history.digest(data, 0)}", f"web-{history.digest(data, 1)}"]
+    assert found[0][1] == 1
+
+
+def test_a_name_taken_by_the_same_content_is_the_revision() -> None:
+    there = replace(revision(), data=history.data_of(template()))
+    found: list[tuple[ControllerRevision, int]] = []
+    walk(keeping(found), {Create: AlreadyExists("taken"), ReadLive: there})
+    assert found == [(there, 0)]
+
+
+def test_a_revision_that_is_the_newest_again_gets_another_number_only() -> None:
+    assert history.renumber(revision(), 5).body == {"metadata": {"uid": "web-1-uid"}, "revision": 5}
