@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from steersman.api.generated import core_v1 as v1
+from steersman.api.nodes import matches, tolerates
 from steersman.sim.scheduler.demand import Demand
 from steersman.sim.scheduler.hosts import Host
 
@@ -60,18 +61,6 @@ def _taken(port: tuple[str, str, int], ports: Mapping[tuple[str, str, int], int]
     return False
 
 
-def tolerates(tolerations: tuple[v1.Toleration, ...], taint: v1.Taint) -> bool:
-    """Whether one of the tolerations is for this taint."""
-    for each in tolerations:
-        if each.effect and each.effect != taint.effect:
-            continue
-        if each.key and each.key != taint.key:
-            continue
-        if each.operator == "Exists" or (each.key and each.value == taint.value):
-            return True
-    return False
-
-
 def selected(wants: Demand, host: Host) -> bool:
     """Whether a node is one of those the pod may go to."""
     labels = host.labels
@@ -79,37 +68,7 @@ def selected(wants: Demand, host: Host) -> bool:
         if labels.get(key) != value:
             return False
     required = wants.affinity and wants.affinity.requiredDuringSchedulingIgnoredDuringExecution
-    return not required or any(matches(term, host) for term in required.nodeSelectorTerms)
-
-
-def matches(term: v1.NodeSelectorTerm, host: Host) -> bool:
-    """Whether a term holds of a node; an empty one never does."""
-    if not term.matchExpressions and not term.matchFields:
-        return False
-    fields = {"metadata.name": host.name}
-    return all(_holds(each, host.labels) for each in term.matchExpressions) and all(
-        _holds(each, fields) for each in term.matchFields
-    )
-
-
-def _holds(need: v1.NodeSelectorRequirement, labels: Mapping[str, str]) -> bool:
-    value = labels.get(need.key)
-    match need.operator:
-        case "In":
-            return value in need.values
-        case "NotIn":
-            return value not in need.values
-        case "Exists":
-            return value is not None
-        case "DoesNotExist":
-            return value is None
-        case "Gt" | "Lt":
-            try:
-                number, bound = int(value or ""), int(need.values[0])
-            except (ValueError, IndexError):
-                return False
-            return number > bound if need.operator == "Gt" else number < bound
-    return False
+    return not required or any(matches(term, host.name, labels) for term in required.nodeSelectorTerms)
 
 
 def score(wants: Demand, host: Host) -> int:
@@ -127,7 +86,7 @@ def score(wants: Demand, host: Host) -> int:
     total = least + balanced
     if wants.affinity is not None:
         for each in wants.affinity.preferredDuringSchedulingIgnoredDuringExecution:
-            if matches(each.preference, host):
+            if matches(each.preference, host.name, host.labels):
                 total += 2.0 * each.weight
     for taint in host.node.spec.taints:
         if taint.effect == "PreferNoSchedule" and not tolerates(wants.tolerations, taint):

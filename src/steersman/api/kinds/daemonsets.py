@@ -1,0 +1,99 @@
+"""DaemonSets, and what in a pod's spec says which nodes it may be on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from steersman.api.kinds import (
+    EMPTY,
+    Condition,
+    LabelSelector,
+    Object,
+    PodTemplateSpec,
+    RollingUpdate,
+    Struct,
+)
+from steersman.api.scheme import Kind, register
+
+# -- where a pod may be -----------------------------------------------------------------------
+
+
+class Toleration(Struct, frozen=True):
+    key: str = ""
+    operator: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class NodeSelectorRequirement(Struct, frozen=True):
+    key: str = ""
+    operator: str = ""
+    values: tuple[str, ...] = ()
+
+
+class NodeSelectorTerm(Struct, frozen=True):
+    matchExpressions: tuple[NodeSelectorRequirement, ...] = ()
+    matchFields: tuple[NodeSelectorRequirement, ...] = ()
+
+
+class NodeSelector(Struct, frozen=True):
+    nodeSelectorTerms: tuple[NodeSelectorTerm, ...] = ()
+
+
+class NodeAffinity(Struct, frozen=True):
+    requiredDuringSchedulingIgnoredDuringExecution: NodeSelector | None = None
+
+
+class Affinity(Struct, frozen=True):
+    nodeAffinity: NodeAffinity | None = None
+
+
+class Placing(Struct, frozen=True):
+    """The part of a pod's spec that is about nodes."""
+
+    nodeName: str = ""
+    nodeSelector: Mapping[str, str] = EMPTY
+    affinity: Affinity | None = None
+    tolerations: tuple[Toleration, ...] = ()
+    hostNetwork: bool = False
+
+
+# -- DaemonSets -------------------------------------------------------------------------------
+
+
+class DaemonSetUpdateStrategy(Struct, frozen=True):
+    type: str = ""
+    rollingUpdate: RollingUpdate | None = None
+
+
+class DaemonSetSpec(Struct, frozen=True):
+    selector: LabelSelector | None = None
+    template: PodTemplateSpec = PodTemplateSpec()
+    updateStrategy: DaemonSetUpdateStrategy = DaemonSetUpdateStrategy()
+    minReadySeconds: int = 0
+    revisionHistoryLimit: int | None = None
+
+
+class DaemonSetStatus(Struct, frozen=True):
+    """All of it, since it is put back as a whole. What the server always writes has no default."""
+
+    currentNumberScheduled: int
+    numberMisscheduled: int
+    desiredNumberScheduled: int
+    numberReady: int
+    observedGeneration: int = 0
+    updatedNumberScheduled: int = 0
+    numberAvailable: int = 0
+    numberUnavailable: int = 0
+    collisionCount: int | None = None
+    conditions: tuple[Condition, ...] = ()
+
+
+class DaemonSet(Object, frozen=True):
+    spec: DaemonSetSpec = DaemonSetSpec()
+    status: DaemonSetStatus = DaemonSetStatus(
+        currentNumberScheduled=0, numberMisscheduled=0, desiredNumberScheduled=0, numberReady=0
+    )
+
+
+DAEMONSETS = register(Kind("apps", "v1", "DaemonSet", "daemonsets", True, DaemonSet))
