@@ -30,7 +30,15 @@ from steersman.api.kinds import (
     ReplicationControllerStatus,
 )
 from steersman.api.scheme import Key
-from steersman.controllers.replicaset import BURST, Seen, Sets, new_pod, replicaset, replicationcontroller
+from steersman.controllers.replicaset import (
+    AGES,
+    BURST,
+    Seen,
+    Sets,
+    new_pod,
+    replicaset,
+    replicationcontroller,
+)
 from steersman.controllers.shared.indexes import CONTROLLED
 from steersman.intent.actions import Create, Delete, Emit, Measure, Patch, ReadLive, UpdateStatus
 from steersman.intent.controller import Change
@@ -221,9 +229,7 @@ def test_of_equals_the_one_on_the_more_crowded_node_goes() -> None:
 def test_how_even_the_choice_was_is_measured() -> None:
     pods = (pod("old", age=3600), pod("young", age=600))
     actions, _ = walk(sets.decide(see(rs(1), *pods), NOW))
-    assert [a for a in actions if isinstance(a, Measure)] == [
-        Measure("replicaset_controller_sorting_deletion_age_ratio", 1.0)
-    ]
+    assert [a for a in actions if isinstance(a, Measure)] == [Measure(AGES, 1.0)]
 
 
 def test_a_pod_that_is_gone_already_counts_as_deleted() -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from steersman.api.errors import Conflict, NotFound
 from steersman.api.kinds import Condition, Job, JobSpec, JobStatus, ObjectMeta
-from steersman.controllers.ttlafterfinished import decide, expiry
+from steersman.controllers.ttlafterfinished import LATE, decide, expiry
 from steersman.intent.actions import Delete, Measure, ReadLive
 from steersman.intent.verdict import Nonsense, Rest, Wake
 from steersman.testing.rows import walk
@@ -54,7 +54,7 @@ def test_an_expired_job_is_read_live_and_deleted_in_the_foreground(type_: str) -
     assert actions == [
         ReadLive(expired),
         Delete(expired, propagation="Foreground", exact=True),
-        Measure("ttl_after_finished_controller_job_deletion_duration_seconds", 30.0),
+        Measure(LATE, 30.0),
     ]
     assert verdict == Rest("expired and deleted")
 

@@ -10,8 +10,11 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
 from steersman.api.kinds import PODS
+from steersman.controllers import CONTROLLERS
+from steersman.intent.actions import Measure
+from steersman.intent.metrics import Metric, exponential
 from steersman.runtime.cells import Gauge, Histogram
-from steersman.runtime.metrics import QUEUES, Metrics, QueueMetrics, exponential
+from steersman.runtime.metrics import QUEUES, Metrics, QueueMetrics
 
 
 @dataclass
@@ -120,6 +123,8 @@ def test_a_queue_upstream_does_not_have_keeps_its_name() -> None:
 )
 def test_buckets_are_upstreams_and_written_as_go_writes_them(name: str, written: str) -> None:
     metrics = Metrics()
+    for controller in CONTROLLERS:
+        metrics.declare(controller.metrics)
     queue(metrics, "job-controller")
     metrics.informer(PODS, revision=lambda: 0, unreadable=lambda: 0)
     for family in (metrics.rest.latency, metrics.rest.throttled, metrics.rest.sent, metrics.rest.received):
@@ -202,16 +207,41 @@ def test_rounds_are_counted_and_failed_ones_twice_over() -> None:
 
 def test_a_decision_may_measure_something() -> None:
     metrics = Metrics()
-    metrics.observe("replicaset_controller_sorting_deletion_age_ratio", 1.5)
+    ages = Metric("ages", "How old", buckets=(1.0, 2.0))
+    metrics.declare((ages,))
+    metrics.measure(Measure(ages, 1.5))
     found = samples(metrics)
-    assert found["replicaset_controller_sorting_deletion_age_ratio_sum"] == 1.5
-    assert found['replicaset_controller_sorting_deletion_age_ratio_bucket{le="2"}'] == 1
+    assert found["ages_sum"] == 1.5
+    assert found['ages_bucket{le="1"}'] == 0
+    assert found['ages_bucket{le="2"}'] == 1
 
 
-@pytest.mark.parametrize("name", ["nothing_of_the_kind", "steersman_rounds_total"])
-def test_measuring_what_was_never_declared_is_a_mistake(name: str) -> None:
-    with pytest.raises(LookupError, match=name):
-        Metrics().observe(name, 1.0)
+def test_a_counter_of_a_controller_grows_and_a_gauge_is_set() -> None:
+    metrics = Metrics()
+    ends = Metric("ends_total", "How Jobs end", ("result",))
+    wanted = Metric("wanted", "How many are wanted", settles=True)
+    metrics.declare((ends, wanted))
+    for _ in range(2):
+        metrics.measure(Measure(ends, labels=("failed",)))
+        metrics.measure(Measure(wanted, 3.0))
+    metrics.declare((ends, wanted))  # a second run of the same controller goes on counting
+    metrics.measure(Measure(ends, 5.0, ("succeeded",)))
+    found = samples(metrics)
+    assert found['ends_total{result="failed"}'] == 2
+    assert found['ends_total{result="succeeded"}'] == 5
+    assert found["wanted"] == 3
+
+
+def test_what_is_counted_without_labels_is_there_from_the_start() -> None:
+    metrics = Metrics()
+    metrics.declare((Metric("skips_total", "Skips"), Metric("ends_total", "Ends", ("result",))))
+    assert samples(metrics)["skips_total"] == 0
+    assert not [name for name in samples(metrics) if name.startswith("ends")]
+
+
+def test_measuring_what_was_never_declared_is_a_mistake() -> None:
+    with pytest.raises(LookupError, match="nothing_of_the_kind"):
+        Metrics().measure(Measure(Metric("nothing_of_the_kind", "")))
 
 
 def test_leadership_is_a_gauge() -> None:

@@ -29,6 +29,7 @@ from steersman.intent.actions import (
     Create,
     Delete,
     Done,
+    Elapsed,
     Emit,
     Evict,
     Failed,
@@ -39,6 +40,7 @@ from steersman.intent.actions import (
     Skipped,
     UpdateStatus,
 )
+from steersman.intent.metrics import Metric
 from steersman.intent.verdict import Rest, Wake
 from steersman.runtime import trace
 from steersman.runtime.trace import Ending, Failure, Round, Step, Trace, describe, encode, outcome, span
@@ -101,7 +103,8 @@ def round_of(
             Emit(owner, "Normal", "SuccessfulCreate", "Created pod: web-x"),
             "emit Normal SuccessfulCreate about replicaset default/web: Created pod: web-x",
         ),
-        (Measure("job_seconds", 1.5), "measure job_seconds 1.5"),
+        (Elapsed(), "look at the clock"),
+        (Measure(Metric("job_seconds", "", buckets=(1.0,)), 1.5), "measure job_seconds 1.5"),
         (Batch((wish, wish, wish)), "create 3 pods"),
         (Batch((Delete(pod),)), "delete pod default/web-x"),
         (Batch((wish, Delete(pod), wish)), "create 2 pods + delete 1 pod"),

@@ -36,6 +36,7 @@ from steersman.controllers.shared.claiming import claim
 from steersman.controllers.shared.indexes import BY_CONTROLLER, CONTROLLED, controlled_by, orphans_in
 from steersman.intent.actions import Batch, Create, Delete, Done, Emit, Failed, Measure, UpdateStatus
 from steersman.intent.controller import Cache, Caches, Change, Controller, Flag, Watch
+from steersman.intent.metrics import Metric, exponential
 from steersman.intent.verdict import Nonsense, Rest, Verdict, Wake
 
 BURST = 500
@@ -46,6 +47,11 @@ PACE = 0.5
 
 LONGEST_NAME = 253
 FAILURE = "ReplicaFailure"
+AGES = Metric(
+    "replicaset_controller_sorting_deletion_age_ratio",
+    "The age of a deleted pod in relation to that of the youngest one",
+    buckets=exponential(0.25, 2, 6),
+)
 
 Owner: TypeAlias = ReplicaSet | ReplicationController
 Status: TypeAlias = ReplicaSetStatus | ReplicationControllerStatus
@@ -254,7 +260,7 @@ class Sets:
             order = pods.victims(active, ranks, now)
             victims = order[:count]
             for ratio in age_ratios(order, count, now):
-                await Measure("replicaset_controller_sorting_deletion_age_ratio", ratio)
+                await Measure(AGES, ratio)
         done = 0
         failure: ApiError | None = None
         outcomes = await Batch(tuple(Delete(pod) for pod in victims), slow_start=False)
@@ -323,6 +329,7 @@ class Sets:
             observe=self.observe,
             decide=self.decide,
             pace=PACE,
+            metrics=(AGES,),
         )
 
 

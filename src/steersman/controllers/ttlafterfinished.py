@@ -8,9 +8,15 @@ from steersman.api.errors import NotFound
 from steersman.api.kinds import JOBS, Job
 from steersman.intent.actions import Delete, Measure, ReadLive
 from steersman.intent.controller import Controller, Flag, Watch
+from steersman.intent.metrics import Metric, exponential
 from steersman.intent.verdict import Nonsense, Rest, Verdict, Wake
 
 FINISHED = ("Complete", "Failed")
+LATE = Metric(
+    "ttl_after_finished_controller_job_deletion_duration_seconds",
+    "How long after its time a finished Job was deleted",
+    buckets=exponential(0.1, 2, 14),
+)
 
 
 def expiry(job: Job) -> datetime | None:
@@ -44,7 +50,7 @@ async def decide(job: Job, now: datetime) -> Verdict:
         return Wake(due - now, "TTL was raised")
     # `exact`, where upstream checks the uid alone: a TTL raised after our look is respected too.
     await Delete(fresh, propagation="Foreground", exact=True)
-    await Measure("ttl_after_finished_controller_job_deletion_duration_seconds", (now - due).total_seconds())
+    await Measure(LATE, (now - due).total_seconds())
     return Rest("expired and deleted")
 
 
@@ -54,4 +60,5 @@ controller = Controller(
     watches=(Watch(JOBS),),
     workers=Flag("concurrent-ttl-after-finished-syncs", 5),
     decide=decide,
+    metrics=(LATE,),
 )

@@ -15,6 +15,7 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar
 from steersman.api.errors import ApiError
 from steersman.api.kinds import Object
 from steersman.api.scheme import Kind
+from steersman.intent.metrics import Metric
 
 T = TypeVar("T")
 O = TypeVar("O", bound=Object)
@@ -173,10 +174,16 @@ class Emit(Action[None]):
 
 @dataclass(frozen=True, slots=True)
 class Measure(Action[None]):
-    """Observe a value for one of the manager's histograms."""
+    """Count something that the declaration of the controller says is counted. It is no part of a round's story."""
 
-    metric: str
-    value: float
+    metric: Metric
+    value: float = 1.0
+    labels: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Elapsed(Action[float]):
+    """How long the round has taken so far, in seconds; for a `Measure`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
 from steersman.api.kinds import Object
 from steersman.api.scheme import Key, Kind
+from steersman.intent.actions import Measure
+from steersman.intent.metrics import Metric
 from steersman.intent.settings import Flag, Settings
 from steersman.intent.verdict import Verdict
 
@@ -95,6 +97,8 @@ class Watch(Generic[O]):
     indexes: Mapping[str, Index] = field(default_factory=dict)
     after: float = 0.0
     """Seconds until a change is looked at: for where others must have time to see it, too."""
+    counts: Callable[[Caches, Change[O]], Iterable[Measure]] | None = None
+    """What there is to count about a change, whether or not it is a reason to look at anything."""
 
 
 def first(controller: Controller[Any], caches: Caches, key: Key) -> Any:
@@ -151,6 +155,8 @@ class Controller(Generic[S]):
     qps: float = 1.0
     burst: float = 1.0
     """How many times as fast its client may be as others are."""
+    metrics: tuple[Metric, ...] = ()
+    """What its decisions and watches count."""
     needs: tuple[Kind[Any], ...] = ()
     """Runs only where the server serves these, beyond what every server serves."""
 

@@ -85,6 +85,7 @@ class Host(Generic[S]):
             self._caches = roaming.join(controller.roams, queue.add)
         elif controller.memory is not None:
             self._caches = Remembering(informers, controller.memory())
+        metrics.declare(controller.metrics)
         for watch in controller.watches:
             self._follow(watch)
 
@@ -101,6 +102,9 @@ class Host(Generic[S]):
             # not at everything it is related to.
             if change.old is change.new and not primary:
                 return
+            if watch.counts is not None and change.old is not change.new:
+                for measure in watch.counts(self._caches, change):
+                    self._metrics.measure(measure)
             obj: Object = change.obj
             if watch.when is not None and not watch.when(obj):
                 return

@@ -7,25 +7,20 @@ somebody scrapes, and is not even imported before.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from steersman.api.scheme import Kind
+from steersman.intent.actions import Measure
+from steersman.intent.metrics import Metric as Declared
+from steersman.intent.metrics import exponential
 from steersman.runtime.cells import C, Counter, Family, Gauge, Histogram
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry, Metric
-
-
-def exponential(start: float, factor: float, count: int) -> tuple[float, ...]:
-    """Buckets that grow by a factor. Multiplied step by step, so the bounds are upstream's to the bit."""
-    bounds = [start]
-    while len(bounds) < count:
-        bounds.append(bounds[-1] * factor)
-    return tuple(bounds)
 
 
 QUEUE_BUCKETS = exponential(10e-9, 10, 10)
@@ -186,21 +181,6 @@ class Metrics:
         self.running = self.gauge(
             "running_managed_controllers", "1 while a controller runs here", ("name", "manager")
         )
-        self.histogram(
-            "replicaset_controller_sorting_deletion_age_ratio",
-            "The age of a deleted pod in relation to that of the youngest one",
-            exponential(0.25, 2, 6),
-        ).of()
-        self.histogram(
-            "ttl_after_finished_controller_job_deletion_duration_seconds",
-            "How long after its time a finished Job was deleted",
-            exponential(0.1, 2, 14),
-        ).of()
-        self.histogram(
-            "cronjob_controller_job_creation_skew_duration_seconds",
-            "How long after its time the Job of a CronJob was created",
-            exponential(1, 2, 10),
-        ).of()
         controller = ("controller",)
         self._rounds = self.counter("steersman_rounds_total", "Rounds of a controller", controller)
         self._failed = self.counter("steersman_failed_rounds_total", "Rounds that failed", controller)
@@ -219,8 +199,23 @@ class Metrics:
     def histogram(
         self, name: str, help: str, buckets: Sequence[float], labels: tuple[str, ...] = ()
     ) -> Family[Histogram]:
-        """Declare a histogram. Without labels, controllers may fill it with `Measure`."""
+        """Declare a histogram."""
         return self._declare(Family(name, help, "histogram", labels, lambda: Histogram(buckets)))
+
+    def declare(self, metrics: Iterable[Declared]) -> None:
+        """Declare what a controller counts; what has been declared before stays as it is."""
+        for metric in metrics:
+            if metric.name in self._families:
+                continue
+            match metric.type:
+                case "counter":
+                    family: Family[Any] = self.counter(metric.name, metric.help, metric.labels)
+                case "gauge":
+                    family = self.gauge(metric.name, metric.help, metric.labels)
+                case "histogram":
+                    family = self.histogram(metric.name, metric.help, metric.buckets, metric.labels)
+            if not metric.labels:
+                family.of()  # so that it is there from the start
 
     def _declare(self, family: Family[C]) -> Family[C]:
         if family.name in self._families:
@@ -293,12 +288,18 @@ class Metrics:
             family = self.counter(name, "Number of garbage collector resources sync errors")
         family.of().inc()
 
-    def observe(self, metric: str, value: float) -> None:
-        """Fill a histogram without labels. Raises `LookupError` for a name nobody declared."""
-        family = self._families.get(metric)
-        if family is None or family.type != "histogram":
-            raise LookupError(f"no histogram is called {metric!r}")
-        family.of().observe(value)
+    def measure(self, said: Measure) -> None:
+        """Count what a controller says. Raises `LookupError` where it has not declared that it would."""
+        family = self._families.get(said.metric.name)
+        if family is None:
+            raise LookupError(f"no controller has declared that it counts {said.metric.name}")
+        match family.of(*said.labels):
+            case Counter() as counter:
+                counter.inc(said.value)
+            case Gauge() as gauge:
+                gauge.set(said.value)
+            case Histogram() as histogram:
+                histogram.observe(said.value)
 
     # -- reading
 

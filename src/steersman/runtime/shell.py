@@ -28,6 +28,7 @@ from steersman.intent.actions import (
     Delete,
     Done,
     Draw,
+    Elapsed,
     Emit,
     Evict,
     Failed,
@@ -117,12 +118,20 @@ class Shell:
         """Seconds a write takes, lately: how busy the server is."""
 
     async def drive(self, key: Key, decision: Awaitable[Verdict], steps: list[Step]) -> Verdict:
-        """Run a decision to its verdict, noting each action as a step."""
+        """Run a decision to its verdict, noting each action as a step; but not what is only counted."""
         script = cast("Generator[Action[Any], Any, Verdict]", decision.__await__())
+        begun = self._clock.monotonic()
         try:
             action = next(script)
             while True:
                 started = self._clock.monotonic()
+                if isinstance(action, Measure):
+                    self._metrics.measure(action)
+                    action = script.send(None)
+                    continue
+                if isinstance(action, Elapsed):
+                    action = script.send(started - begun)
+                    continue
                 try:
                     answer = await self._perform(key, action)
                 except (ApiError, Unreadable) as error:
@@ -347,9 +356,6 @@ class Shell:
         self._wrote(key, kind, replaced)
         return replaced
 
-    async def _measure(self, key: Key, action: Measure) -> None:
-        self._metrics.observe(action.metric, action.value)
-
     async def _batch(self, key: Key, action: Batch[T]) -> list[Outcome[T]]:
         async def attempt(one: Action[T]) -> Outcome[T]:
             try:
@@ -411,7 +417,6 @@ _PERFORM: dict[type[Action[Any]], Perform] = {
     Load: Shell._load,
     Draw: Shell._draw,
     Emit: Shell._emit,
-    Measure: Shell._measure,
     Batch: Shell._batch,
     Discover: Shell._discover,
     Consult: Shell._consult,

@@ -42,6 +42,7 @@ from steersman.intent.actions import (
     Create,
     Done,
     Draw,
+    Elapsed,
     Failed,
     Outcome,
     Patch,
@@ -205,6 +206,8 @@ class _Server:
                 return self._bumped(obj)
             case Draw(bits):
                 return self._version % (1 << bits)
+            case Elapsed():
+                return 0.0
             case Amend(obj, change):
                 kind = kind_of(obj)
                 document = msgspec.json.decode(encode(kind, obj))

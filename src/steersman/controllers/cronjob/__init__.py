@@ -26,12 +26,17 @@ from steersman.controllers.shared.indexes import CONTROLLED, controlled_by
 from steersman.intent.actions import Create, Delete, Emit, Measure, ReadLive, UpdateStatus
 from steersman.intent.controller import Caches, Change, Controller, Flag, Watch
 from steersman.intent.live import Read
+from steersman.intent.metrics import Metric, exponential
 from steersman.intent.verdict import Rest, Verdict, Wake
 
 SCHEDULED = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 CHANGED = "/schedule"
 """Ends the keys of schedules that changed; no CronJob's name has a slash."""
-SKEW = "cronjob_controller_job_creation_skew_duration_seconds"
+SKEW = Metric(
+    "cronjob_controller_job_creation_skew_duration_seconds",
+    "How long after its time the Job of a CronJob was created",
+    buckets=exponential(1, 2, 10),
+)
 FRESH = timedelta(seconds=1)
 
 
@@ -338,4 +343,5 @@ controller = Controller(
     workers=Flag("concurrent-cron-job-syncs", 5),
     observe=observe,
     decide=decide,
+    metrics=(SKEW,),
 )

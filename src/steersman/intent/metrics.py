@@ -1,0 +1,33 @@
+"""What a controller counts, declared as values: the manager shows it under these names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One metric, as its `Measure` names it: a counter is added to, a gauge set, a histogram filled."""
+
+    name: str
+    help: str
+    labels: tuple[str, ...] = ()
+    buckets: tuple[float, ...] = ()
+    """The upper bounds of a histogram; none for what is no histogram."""
+    settles: bool = False
+    """It goes up and down."""
+
+    @property
+    def type(self) -> Literal["counter", "gauge", "histogram"]:
+        if self.buckets:
+            return "histogram"
+        return "gauge" if self.settles else "counter"
+
+
+def exponential(start: float, factor: float, count: int) -> tuple[float, ...]:
+    """Buckets that grow by a factor. Multiplied step by step, so the bounds are upstream's to the bit."""
+    bounds = [start]
+    while len(bounds) < count:
+        bounds.append(bounds[-1] * factor)
+    return tuple(bounds)
