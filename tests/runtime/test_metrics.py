@@ -266,7 +266,9 @@ def test_switched_off_it_counts_into_the_void() -> None:
     assert metrics.informer(PODS, revision=int, unreadable=int) is None
     metrics.round("job-controller", 0.1, failed=True)
     metrics.stale_skip("job-controller", "pods")
-    metrics.observe("replicaset_controller_sorting_deletion_age_ratio", 1.5)
+    ages = Metric("ages", "How old", buckets=(1.0, 2.0))
+    metrics.declare((ages,))
+    metrics.measure(Measure(ages, 1.5))
     metrics.rest.requests.of("200", "GET", "h").inc()
     assert metrics.render() == b""
 
