@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeAlias, TypeVar, cast
 from steersman.api.kinds import Object, ObjectMeta
 from steersman.api.scheme import Key, Kind
 from steersman.client.api import Api
-from steersman.client.steady import is_steady
+from steersman.client.steady import Resting, is_steady, rests
 from steersman.intent.controller import Change
 from steersman.runtime.backoff import jittered
 from steersman.runtime.clock import Clock
@@ -243,6 +243,8 @@ class Informers:
         self._metrics = metrics
         self._informers: dict[Place, Informer[Any]] = {}
         self._tasks: dict[Place, asyncio.Task[None]] = {}
+        self._resting: dict[Place, Resting] = {}
+        """Those that have nothing to follow yet, and so no task."""
         self._group: asyncio.TaskGroup | None = None
         self._runner: asyncio.Task[None] | None = None
 
@@ -293,9 +295,21 @@ class Informers:
         task = self._tasks.pop(place, None)
         if task is not None:
             task.cancel()
+        resting = self._resting.pop(place, None)
+        if resting is not None:
+            resting.end()
 
     def _launch(self, place: Place, informer: Informer[Any]) -> None:
+        resting = rests(self._api, informer.kind, lambda: self._follow(place, informer))
+        if resting is None:
+            self._follow(place, informer)
+        else:
+            self._resting[place] = resting
+            informer.replaced({}, {}, resting.version)
+
+    def _follow(self, place: Place, informer: Informer[Any]) -> None:
         assert self._group is not None
+        self._resting.pop(place, None)
         self._tasks[place] = self._group.create_task(
             informer.run(), name=f"informer {informer.kind.resource}"
         )
@@ -304,12 +318,18 @@ class Informers:
         """Keep all caches up to date until cancelled."""
         try:
             async with asyncio.TaskGroup() as self._group:
-                for place, informer in self._informers.items():
-                    self._launch(place, informer)
-                await asyncio.get_running_loop().create_future()  # until cancelled
+                try:
+                    for place, informer in self._informers.items():
+                        self._launch(place, informer)
+                    await asyncio.get_running_loop().create_future()  # until cancelled
+                finally:
+                    # A group that ends takes no new tasks, so nobody may wake up any more.
+                    for resting in self._resting.values():
+                        resting.end()
         finally:
             self._group = None
             self._tasks.clear()
+            self._resting.clear()
 
     async def start(self) -> None:
         """Run in the background, until `stop`."""

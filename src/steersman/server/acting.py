@@ -15,9 +15,10 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any, TypeVar
 
 from steersman.api.errors import Forbidden
+from steersman.api.scheme import Kind
 from steersman.client.api import Api, WatchEvent
 from steersman.client.around import Around, Asked
-from steersman.client.steady import is_steady
+from steersman.client.steady import Resting, is_steady, rests
 from steersman.server.auth.attributes import Attributes, forbidden
 from steersman.server.auth.rbac import GROUP, Authorizer
 from steersman.server.auth.requester import REQUESTER
@@ -48,6 +49,12 @@ class Acting(Around):
     def steady(self) -> bool:
         """What is refused is refused every time."""
         return is_steady(self._api)
+
+    def rests(self, kind: Kind[Any], wake: Callable[[], None]) -> Resting | None:
+        """See `steersman.client.steady.rests`. Who may not watch is told so when they try."""
+        if self._refusal(Asked("watch", "watch", kind, "", fields=kind.fields)) is not None:
+            return None
+        return rests(self._api, kind, wake)
 
     def _refusal(self, asked: Asked) -> Forbidden | None:
         """Why somebody may not do something; None where they may."""

@@ -28,7 +28,7 @@ from steersman.server.documents import document as own_document
 from steersman.server.resources import Resource
 from steersman.server.selection import select
 from steersman.server.stream import Stream, turn
-from steersman.server.watch import Subscription
+from steersman.server.watch import Rest, Subscription
 
 T = TypeVar("T")
 
@@ -108,6 +108,15 @@ class LocalApi:
         return Stream(
             server.store, begin, shape=lambda: _shape(kind, server.registry.of(kind)), timeout=timeout_seconds
         )
+
+    def rests(self, kind: Kind[Any], wake: Callable[[], None]) -> Rest | None:
+        """See `steersman.client.steady.rests`."""
+        try:
+            resource = self.server.registry.of(kind)
+        except NotFound:
+            return None
+        self.server.reap(resource)
+        return self.server.table(resource).rest(select(resource, "", "", kind.fields), wake)
 
     async def discover(self) -> Discovered:
         await turn()

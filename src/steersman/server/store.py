@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 from steersman.client.api import EventType, WatchEvent
 from steersman.server import problems
-from steersman.server.watch import Commit, Selection, Subscription, Watchers, with_version
+from steersman.server.watch import Commit, Rest, Selection, Subscription, Watchers, with_version
 
 HISTORY = 2048
 """How many changes of each resource a watch can be resumed across, at least."""
@@ -226,6 +226,12 @@ class Table:
         return self.watchers.add(
             selection, seen=max(since, current), backlog=backlog, floor=since if since > current else 0
         )
+
+    def rest(self, selection: Selection, wake: Callable[[], None]) -> Rest | None:
+        """That nothing is selected, until ``wake`` is called; None where something is."""
+        if next(self.select(selection), None) is not None:
+            return None
+        return Rest(self.watchers, selection, self._store.revision, wake)
 
     def _after(self, revision: int) -> int | None:
         """Where in the log the changes after a revision begin; None where they are forgotten."""

@@ -172,11 +172,47 @@ class Subscription:
         return backlog.popleft()
 
 
+class Rest:
+    """A watcher that has nothing to read, and wants to hear just once: that this may have changed."""
+
+    __slots__ = ("_wake", "_watchers", "level", "seen", "selection", "version")
+
+    def __init__(
+        self, watchers: Watchers, selection: Selection, revision: int, wake: Callable[[], None]
+    ) -> None:
+        self.selection = selection
+        self.seen = revision
+        self.level = True
+        self.version = str(revision)
+        """The resourceVersion at which there was nothing."""
+        self._watchers = watchers
+        self._wake = wake
+        watchers.join(self)
+
+    def offer(self, commit: Commit) -> None:
+        """Take note of a commit whose namespace and name are of the selection."""
+        if self.selection.sees(commit) is not None:
+            self.close()
+
+    def bookmark(self, revision: int) -> None:
+        """Time has moved on, which is nothing to wake for."""
+        self.seen = revision
+
+    def close(self) -> None:
+        """Stop resting."""
+        self.end()
+        self._wake()
+
+    def end(self) -> None:
+        """Nobody waits for it any more."""
+        self._watchers.drop(self)
+
+
 class Watchers:
     """The watchers of one table, by the namespace and name they select."""
 
     def __init__(self) -> None:
-        self._scopes: dict[tuple[str, str], dict[Subscription, None]] = {}
+        self._scopes: dict[tuple[str, str], dict[Subscription | Rest, None]] = {}
 
     def __len__(self) -> int:
         return sum(len(group) for group in self._scopes.values())
@@ -197,10 +233,15 @@ class Watchers:
     ) -> Subscription:
         """A new watcher with what it has to read first; commits up to ``floor`` are not for it."""
         subscription = Subscription(self, selection, seen=seen, backlog=backlog, floor=floor, limit=limit)
-        self._scopes.setdefault((selection.namespace, selection.name), {})[subscription] = None
+        self.join(subscription)
         return subscription
 
-    def drop(self, subscription: Subscription) -> None:
+    def join(self, watcher: Subscription | Rest) -> None:
+        """Have a watcher be told."""
+        scope = (watcher.selection.namespace, watcher.selection.name)
+        self._scopes.setdefault(scope, {})[watcher] = None
+
+    def drop(self, subscription: Subscription | Rest) -> None:
         """Forget a watcher."""
         scope = (subscription.selection.namespace, subscription.selection.name)
         group = self._scopes.get(scope, {})

@@ -11,6 +11,7 @@ from steersman.client.api import Api
 from steersman.intent.controller import Controller
 from steersman.runtime.clock import Clock
 from steersman.runtime.fleet import Fleet
+from steersman.runtime.metrics import Metrics
 from steersman.runtime.shell import read_file
 from steersman.server.acting import Acting
 from steersman.server.auth import users
@@ -98,6 +99,7 @@ class Manager:
             clock,
             api_of=lambda each: self._api(self._acts_as(each)),
             fence=self.fence,
+            metrics=Metrics(enabled=False),  # nobody scrapes it
             trace=chronicle.trace,
             files=files,
         )
