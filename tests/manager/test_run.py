@@ -51,8 +51,8 @@ def test_a_malformed_kubeconfig_is_one_line_that_names_it(
     [
         (["run", "--kubeconfig=/does/not/exist"], "/does/not/exist: the kubeconfig file does not exist"),
         (["run", "--frobnicate"], "unknown flag: --frobnicate"),
-        (["run", "--controllers=nonesuch"], "'nonesuch' is not in the list of known controllers"),
-        (["run", "--secure-port=10257"], "--secure-port=10257 is not supported yet"),
+        (["run", "--controllers=nonesuch"], '"nonesuch" is not in the list of known controllers'),
+        (["run", "--secure-port=-1"], "--secure-port -1 must be between 0 and 65535"),
         (["fly"], "'fly' is not something steersman does"),
     ],
 )

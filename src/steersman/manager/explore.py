@@ -13,7 +13,8 @@ from importlib.util import find_spec
 from itertools import takewhile
 from typing import Any
 
-from steersman.manager.flags import BOOL, INT, STRING, Option, UsageError, parse, usage
+from steersman.manager.flags import Option, UsageError, parse, usage
+from steersman.manager.values import BOOL, INT, STRING
 from steersman.runtime.trace import span
 from steersman.sim.faults.text import BadFault, text
 from steersman.sim.faults.text import parse as read_faults

@@ -1,118 +1,148 @@
-"""The flags of ``steersman run``, with kube-controller-manager's names and defaults."""
+"""What the command line of ``steersman run`` asks for, checked, in typed values."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from difflib import get_close_matches
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from steersman.controllers import CONTROLLERS
 from steersman.intent.controller import Controller, Flag, Settings
-from steersman.intent.gates import GATES
 from steersman.intent.settings import Misconfigured
-from steersman.manager.flags import (
-    BOOL,
-    DURATION,
-    FLOAT,
-    INT,
-    STRING,
-    STRINGS,
-    Option,
-    Type,
-    UsageError,
-    parse,
-)
+from steersman.manager import checks
+from steersman.manager.choice import select
+from steersman.manager.features import read_gates
+from steersman.manager.flags import UsageError, parse
+from steersman.manager.table import FLAGS
+from steersman.manager.values import NamedPair
 
-GENERAL = (
-    Option(
-        "controllers",
-        STRINGS,
-        ("*",),
-        "Which controllers to run: '*' for all, 'foo' for the one named foo, '-foo' for all but that one. "
-        f"There are: {', '.join(controller.name for controller in CONTROLLERS)}",
-    ),
-    Option(
-        "feature-gates",
-        STRINGS,
-        (),
-        "Features to turn on or off, as NAME=true or NAME=false. See docs/compatibility.md for those with a meaning.",
-    ),
-    Option("kube-api-burst", INT, 30, "Burst of requests to the API server, for each client."),
-    Option("kube-api-qps", FLOAT, 20.0, "Requests a second to the API server, for each client."),
-    Option("leader-elect", BOOL, True, "Do nothing until this process holds the leader lease."),
-    Option("leader-elect-lease-duration", DURATION, 15.0, "How long others wait for a silent leader."),
-    Option(
-        "leader-elect-renew-deadline", DURATION, 10.0, "How long a leader tries to renew before it stops."
-    ),
-    Option("leader-elect-resource-lock", STRING, "leases", "The kind of lock. Only leases are supported."),
-    Option("leader-elect-resource-name", STRING, "kube-controller-manager", "The name of the lease."),
-    Option("leader-elect-resource-namespace", STRING, "kube-system", "The namespace of the lease."),
-    Option("leader-elect-retry-period", DURATION, 2.0, "Time between attempts to get or renew the lease."),
-    Option(
-        "min-resync-period", DURATION, 43200.0, "Caches are looked through again between once and twice this."
-    ),
-    Option("secure-port", INT, 0, "The port to serve on. Only 0, no serving, is supported yet."),
-    Option(
-        "use-service-account-credentials",
-        BOOL,
-        False,
-        "Run each controller as a ServiceAccount of its own instead of as the kubeconfig's user.",
-    ),
-)
-LOGS = (
-    Option("logging-format", STRING, "text", "How to log: text or json.", "Logs"),
-    Option("v", INT, 0, "How much to log: 0 to 10.", "Logs", "v"),
-)
-MISC = (
-    Option(
-        "kubeconfig", STRING, "", "Path of a kubeconfig file; without it, the in-cluster account.", "Misc"
-    ),
-    Option("master", STRING, "", "The API server's address; overrides the kubeconfig's.", "Misc"),
-)
-GLOBAL = (
-    Option("help", BOOL, False, "Show this and end.", "Global", "h"),
-    Option("version", BOOL, False, "Show the version and end.", "Global"),
-)
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+    T = TypeVar("T", bound=DataclassInstance)
 
 
-WORKERS = "How many objects are looked at concurrently: more is quicker, and more load."
-TYPES: Mapping[type, Type] = {bool: BOOL, int: INT, float: DURATION, str: STRING, tuple: STRINGS}
-"""How the value of a controller's flag is read, by the type of its default."""
+def flag(name: str) -> Any:
+    """A field whose flag is called otherwise."""
+    return field(metadata={"flag": name})
 
 
-def declared() -> Iterable[Option]:
-    """The flags that the controllers themselves declare. One may be read by several of them."""
-    found: dict[str, Option] = {}
-    for controller in CONTROLLERS:
-        section = controller.name.capitalize()
-        if isinstance(controller.workers, Flag):
-            flag = controller.workers
-            found.setdefault(flag.name, Option(flag.name, INT, flag.default, WORKERS, section))
-        for flag in controller.flags:
-            option = Option(flag.name, TYPES[type(flag.default)], flag.default, flag.help, section)
-            found.setdefault(flag.name, option)
-    return found.values()
+def taken(group: type[T], values: Mapping[str, Any], prefix: str = "") -> T:
+    """A group of options: each field is the value of the flag of that name, behind the prefix."""
+    names = {one.name: one.metadata.get("flag", prefix + one.name.replace("_", "-")) for one in fields(group)}
+    return group(**{name: values[flag] for name, flag in names.items()})
 
 
-ALL: tuple[Option, ...] = (*GENERAL, *declared(), *LOGS, *MISC, *GLOBAL)
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """How HTTPS is served."""
+
+    bind_address: str
+    secure_port: int
+    """0: not at all."""
+    cert_dir: str
+    tls_cert_file: str
+    tls_private_key_file: str
+    tls_sni_cert_key: tuple[NamedPair, ...]
+    tls_min_version: str
+    """Empty, or ``VersionTLS10`` to ``VersionTLS13``."""
+    tls_cipher_suites: tuple[str, ...]
+    tls_curve_preferences: tuple[int, ...]
+    disable_http2_serving: bool
+    http2_max_streams_per_connection: int
+    permit_port_sharing: bool
+    permit_address_sharing: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Authentication:
+    """Who is asked who a client is."""
+
+    kubeconfig: str
+    skip_lookup: bool
+    tolerate_lookup_failure: bool
+    token_webhook_cache_ttl: float
+    client_ca_file: str = flag("client-ca-file")
+    requestheader_client_ca_file: str = flag("requestheader-client-ca-file")
+    requestheader_allowed_names: tuple[str, ...] = flag("requestheader-allowed-names")
+    requestheader_username_headers: tuple[str, ...] = flag("requestheader-username-headers")
+    requestheader_uid_headers: tuple[str, ...] = flag("requestheader-uid-headers")
+    requestheader_group_headers: tuple[str, ...] = flag("requestheader-group-headers")
+    requestheader_extra_headers_prefix: tuple[str, ...] = flag("requestheader-extra-headers-prefix")
+
+
+@dataclass(frozen=True, slots=True)
+class Authorization:
+    """Who is asked what a client may do."""
+
+    kubeconfig: str
+    always_allow_paths: tuple[str, ...]
+    webhook_cache_authorized_ttl: float
+    webhook_cache_unauthorized_ttl: float
 
 
 @dataclass(frozen=True, slots=True)
 class Election:
-    """Leader election, as the flags set it."""
+    """Leader election. Durations are seconds."""
 
-    enabled: bool
-    name: str
-    namespace: str
-    lease_duration: float
-    renew_deadline: float
-    retry_period: float
+    enabled: bool = flag("leader-elect")
+    name: str = flag("leader-elect-resource-name")
+    namespace: str = flag("leader-elect-resource-namespace")
+    lock: str = flag("leader-elect-resource-lock")
+    lease_duration: float = flag("leader-elect-lease-duration")
+    renew_deadline: float = flag("leader-elect-renew-deadline")
+    retry_period: float = flag("leader-elect-retry-period")
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """Leader migration."""
+
+    enabled: bool = flag("enable-leader-migration")
+    config: str = flag("leader-migration-config")
+    """Path of its configuration; empty: the default one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Logging:
+    """What is logged, how and how much of it."""
+
+    format: str
+    """``text`` or ``json``."""
+    verbosity: int
+    modules: tuple[tuple[str, int], ...]
+    """Patterns of file names, and the verbosity of those."""
+    split: bool
+    """Information goes to standard output, all else to standard error."""
+    buffer: int
+    """Bytes of information to hold back, where it has a stream of its own."""
+    flush: float
+    """Seconds after which it is written at the latest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Metering:
+    """Which metrics are served."""
+
+    show_hidden_metrics_for_version: str
+    disabled_metrics: tuple[str, ...]
+    allow_metric_labels: tuple[tuple[str, str], ...]
+    """``("metric,label", "value,value")``: others of a label's values are counted together."""
+    allow_metric_labels_manifest: str
+    """A file with more of them; those given directly win."""
+
+
+@dataclass(frozen=True, slots=True)
+class Debugging:
+    """What is served for whoever looks into the process."""
+
+    profiling: bool
+    contention_profiling: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What the command line asked for, checked."""
+    """What the command line asked for, checked. Durations are seconds."""
 
     controllers: tuple[Controller[Any], ...]
     settings: Settings
@@ -123,88 +153,33 @@ class Options:
     burst: int
     resync: float
     own_accounts: bool
+    start: float
+    """``--controller-start-interval``"""
+    shutdown: float
+    """``--controller-shutdown-timeout``"""
+    serving: Serving
+    authentication: Authentication
+    authorization: Authorization
     election: Election
-    verbosity: int
-    json_logs: bool
-
-
-def select(wanted: Sequence[str]) -> tuple[Controller[Any], ...]:
-    """The controllers that ``--controllers`` names. The first word about one counts, as upstream."""
-    names = {name: c for c in CONTROLLERS for name in (c.name, *c.aliases)}
-    for word in wanted:
-        bare = word.removeprefix("-")
-        if bare != "*" and bare not in names:
-            close = get_close_matches(bare, names, n=1)
-            hint = (
-                f"did you mean {close[0]!r}?"
-                if close
-                else f"there are: {', '.join(c.name for c in CONTROLLERS)}"
-            )
-            raise UsageError(f"{bare!r} is not in the list of known controllers; {hint}")
-
-    def runs(controller: Controller[Any]) -> bool:
-        for word in wanted:
-            if word in (controller.name, *controller.aliases):
-                return True
-            if word.startswith("-") and word[1:] in (controller.name, *controller.aliases):
-                return False
-        return "*" in wanted and not controller.off
-
-    return tuple(filter(runs, CONTROLLERS))
-
-
-STAGES = {"AllAlpha": "ALPHA", "AllBeta": "BETA"}
-"""The gates that stand for all of a stage."""
-
-
-def read_gates(words: Sequence[str]) -> dict[str, bool]:
-    """Feature gates as they are written: ``A=true``, or ``kube:A=true`` for a component."""
-    gates: dict[str, bool] = {}
-    for word in words:
-        name, equals, value = word.rpartition(":")[2].partition("=")
-        if not equals:
-            raise UsageError(f"--feature-gates: missing bool value for {name}")
-        if name not in GATES:
-            close = get_close_matches(name, GATES, n=1)
-            hint = f"; did you mean {close[0]}?" if close else ""
-            raise UsageError(f"--feature-gates: unrecognized feature gate: {name}{hint}")
-        try:
-            gates[name] = BOOL.read(value)
-        except ValueError:
-            raise UsageError(f"--feature-gates: invalid value of {name}={value}: not true or false") from None
-    for word, stage in STAGES.items():
-        everything = gates.pop(word, None)
-        if everything is not None:
-            of_stage = {
-                name: everything for name, gate in GATES.items() if gate.stage == stage and name not in STAGES
-            }
-            gates = {**of_stage, **gates}
-    return gates
+    migration: Migration
+    logging: Logging
+    metrics: Metering
+    debugging: Debugging
+    values: Mapping[str, Any]
+    """The values of all flags by their names, as `steersman.manager.values` reads them."""
 
 
 def read(argv: Sequence[str]) -> Options:
     """Options from a command line. Raises `UsageError`."""
-    values = parse(ALL, argv)
-    workers = [c.workers.name for c in CONTROLLERS if isinstance(c.workers, Flag)]
-    for name in workers:
-        if values[name] < 1:
-            raise UsageError(f"--{name} must be at least 1, but got {values[name]}")
-    lock = values["leader-elect-resource-lock"]
-    if lock != "leases":
-        raise UsageError(f"--leader-elect-resource-lock={lock} is not supported: use leases")
-    if values["secure-port"] != 0:
-        raise UsageError(f"--secure-port={values['secure-port']} is not supported yet: use 0, no serving")
-    if values["logging-format"] not in ("text", "json"):
-        raise UsageError(f"--logging-format={values['logging-format']} is not supported: use text or json")
-    election = Election(
-        enabled=values["leader-elect"],
-        name=values["leader-elect-resource-name"],
-        namespace=values["leader-elect-resource-namespace"],
-        lease_duration=values["leader-elect-lease-duration"],
-        renew_deadline=values["leader-elect-renew-deadline"],
-        retry_period=values["leader-elect-retry-period"],
-    )
-    gates = read_gates(values["feature-gates"])
+    return options(parse(FLAGS, argv))
+
+
+def options(values: Mapping[str, Any]) -> Options:
+    """Options from the values of all flags. Raises `UsageError`."""
+    gates = read_gates(values)
+    wrong = tuple(checks.problems(values, gates))
+    if wrong:
+        raise UsageError(wrong[0] if len(wrong) == 1 else f"[{', '.join(wrong)}]")
     settings = Settings(
         gates=gates, flags={flag.name: values[flag.name] for c in CONTROLLERS for flag in c.flags}
     )
@@ -214,6 +189,7 @@ def read(argv: Sequence[str]) -> Options:
             controller.configured(settings)
     except Misconfigured as error:
         raise UsageError(str(error)) from None
+    workers = [c.workers.name for c in CONTROLLERS if isinstance(c.workers, Flag)]
     return Options(
         controllers=controllers,
         settings=settings,
@@ -224,7 +200,27 @@ def read(argv: Sequence[str]) -> Options:
         burst=values["kube-api-burst"],
         resync=values["min-resync-period"],
         own_accounts=values["use-service-account-credentials"],
-        election=election,
+        start=values["controller-start-interval"],
+        shutdown=values["controller-shutdown-timeout"],
+        serving=taken(Serving, values),
+        authentication=taken(Authentication, values, "authentication-"),
+        authorization=taken(Authorization, values, "authorization-"),
+        election=taken(Election, values),
+        migration=taken(Migration, values),
+        logging=_logging(values),
+        metrics=taken(Metering, values),
+        debugging=taken(Debugging, values),
+        values=values,
+    )
+
+
+def _logging(values: Mapping[str, Any]) -> Logging:
+    form = values["logging-format"]
+    return Logging(
+        format=form,
         verbosity=values["v"],
-        json_logs=values["logging-format"] == "json",
+        modules=values["vmodule"],
+        split=values[f"log-{form}-split-stream"],
+        buffer=values[f"log-{form}-info-buffer-size"].value(),
+        flush=values["log-flush-frequency"],
     )

@@ -17,9 +17,9 @@ from steersman.api.generated.rbac_v1 import ClusterRoleBinding, RoleRef, Subject
 from steersman.api.keys import Keys
 from steersman.client.api import Api
 from steersman.intent.controller import Controller, Settings
+from steersman.manager.choice import select
 from steersman.manager.crew import Crew, Lost
 from steersman.manager.flags import UsageError
-from steersman.manager.options import select
 from steersman.runtime.clock import Clock
 from steersman.runtime.fleet import Fleet
 from steersman.server import verbs

@@ -21,8 +21,9 @@ from steersman.client.http import HttpApi
 from steersman.intent.controller import Controller, Settings
 from steersman.manager import files, logs, loops
 from steersman.manager.accounts import Accounts
-from steersman.manager.flags import UsageError, usage
-from steersman.manager.options import ALL, Options, read
+from steersman.manager.flags import UsageError, parse, usage, warnings
+from steersman.manager.options import Options, options
+from steersman.manager.table import FLAGS
 from steersman.manager.version import VERSION, user_agent
 from steersman.runtime.clock import LiveClock
 from steersman.runtime.fleet import Fleet
@@ -50,17 +51,20 @@ class Refused(Exception):
 
 def main(argv: Sequence[str]) -> int:
     """Entry point; answers the exit code."""
-    if any(word in ("-h", "--help") for word in argv):
-        print(HEAD + "\n" + usage(ALL))
-        return 0
-    if "--version" in argv:
-        print(VERSION)
-        return 0
     try:
-        options = read(argv)
-        logs.configure(options.verbosity, as_json=options.json_logs)
-        connection = kubeconfig.from_flags(options.kubeconfig, options.master)
-        loops.run(_until_told(manage(options, connection)))
+        values = parse(FLAGS, argv)
+        for line in warnings(FLAGS, argv):
+            print(line, file=sys.stderr)
+        if values["help"]:
+            print(HEAD + "\n" + usage(FLAGS))
+            return 0
+        asked = options(values)
+        if values["version"] in ("true", "raw"):
+            print(VERSION)
+            return 0
+        logs.configure(asked.logging.verbosity, as_json=asked.logging.format == "json")
+        connection = kubeconfig.from_flags(asked.kubeconfig, asked.master)
+        loops.run(_until_told(manage(asked, connection)))
     except (UsageError, ConfigError, Refused, LostLease) as error:
         print(f"Error: {error}", file=sys.stderr)
         return 1

@@ -17,8 +17,9 @@ from pathlib import Path
 
 from steersman.manager import logs, loops
 from steersman.manager.crew import Lost
-from steersman.manager.flags import BOOL, FLOAT, INT, STRING, Option, UsageError, parse, usage
+from steersman.manager.flags import Option, UsageError, parse, usage
 from steersman.manager.plane import Options, Running, plane
+from steersman.manager.values import BOOL, FLOAT, INT, STRING
 from steersman.runtime.clock import Clock, LiveClock
 from steersman.sim.hurry import HurriedClock, HurriedLoop
 

@@ -45,7 +45,7 @@ READINESS = Flag(
     30.0,
     "For how long after its start a change of readiness counts as the first.",
 )
-TOLERANCE = Flag("horizontal-pod-autoscaler-tolerance", "0.1", "How far off the target is near enough.")
+TOLERANCE = Flag("horizontal-pod-autoscaler-tolerance", 0.1, "How far off the target is near enough.")
 FLAGS: tuple[Flag[Any], ...] = (PERIOD, WINDOW, INITIALIZATION, READINESS, TOLERANCE)
 DISCOVERED = timedelta(seconds=30)
 
@@ -165,7 +165,7 @@ def _autoscaler(settings: Settings) -> Controller[Seen]:
     tuning = Tuning(timedelta(seconds=settings[INITIALIZATION]), timedelta(seconds=settings[READINESS]))
     to_zero = settings.enabled("HPAScaleToZero")
     own_tolerance = settings.enabled("HPAConfigurableTolerance")
-    near = float(settings[TOLERANCE])
+    near = settings[TOLERANCE]
 
     async def decide(seen: Seen, now: datetime) -> Verdict:
         draft = Draft(seen.scaler, truncate(now))
