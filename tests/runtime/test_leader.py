@@ -21,6 +21,7 @@ from steersman.api.errors import AlreadyExists, ApiError, Conflict, Forbidden, N
 from steersman.api.kinds import Lease
 from steersman.api.scheme import Kind
 from steersman.runtime.leader import JITTER, LeaderElector, LostLease, identity
+from steersman.runtime.metrics import Metrics
 from steersman.sim.loop import VirtualLoop
 
 DAWN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -275,17 +276,22 @@ def test_what_others_wrote_into_the_lease_survives() -> None:
     assert server.lease["spec"]["future"] == {"x": 1}
 
 
-def test_reading_the_lease_in_order_to_renew_it_is_counted() -> None:
+def test_whether_it_leads_and_how_often_it_read_the_lease_to_renew_it_is_in_the_metrics() -> None:
     server = Server()
 
     async def main() -> None:
-        one = elector(server)
+        metrics = Metrics()
+        status = metrics.leader.of("kube-controller-manager")
+        slowpaths = metrics.leader_slowpath.of("kube-controller-manager")
+        one = elector(server, metrics=metrics)
+        assert (status.value, slowpaths.value) == (0, 0), "there before anything happens"
         running = asyncio.create_task(one.run(forever))
         await asyncio.sleep(1)
         server.lease["metadata"]["resourceVersion"] = "99"
         await asyncio.sleep(5)
-        assert one.slowpaths == 1
+        assert (status.value, slowpaths.value) == (1, 1)
         await ended(running)
+        assert status.value == 0
 
     play(main)
 

@@ -24,7 +24,7 @@ from steersman.client.auth import Authenticator, Credential
 from steersman.client.connection import ConfigError, Connection
 from steersman.client.failures import FAILURES, broke, refusal, retry_after, unreachable
 from steersman.client.throttle import Bucket
-from steersman.client.transport import CONNECT, Transport
+from steersman.client.transport import CONNECT, SENDING, Transport
 
 ATTEMPTS = 10
 """How often a request is sent again at most; upstream's number."""
@@ -89,8 +89,10 @@ class Exchange:
         timeout: float,
         on_request: Callable[[RequestDone], None] | None,
         sleep: Callable[[float], Awaitable[object]],
+        permit: Callable[[], bool] | None = None,
     ) -> None:
         self._server = connection.server
+        self._permit = permit
         self._transport = transport
         self._auth = auth
         self._bucket = bucket
@@ -120,15 +122,16 @@ class Exchange:
             try:
                 async with self._transport.pool(credential) as pool, pool.turns:
                     started = asyncio.get_running_loop().time()
-                    response = await pool.requests.request(
-                        request.method,
-                        URL(self._server + request.path, encoded=True),
-                        data=request.body,
-                        headers=self._with(request, credential),
-                        timeout=self._timeout,
-                        allow_redirects=False,
-                        **pool.options,
-                    )
+                    with self._checking(request):
+                        response = await pool.requests.request(
+                            request.method,
+                            URL(self._server + request.path, encoded=True),
+                            data=request.body,
+                            headers=self._with(request, credential),
+                            timeout=self._timeout,
+                            allow_redirects=False,
+                            **pool.options,
+                        )
                     with self._reading(response):
                         body = await response.read()
                     code, size = response.status, len(body)
@@ -206,6 +209,24 @@ class Exchange:
             self._report(request, code, started, 0, 0.0, attempt)
         stack.enter_context(self._reading(response))
         return response
+
+    @contextmanager
+    def _checking(self, request: Request) -> Iterator[None]:
+        """Have a write ask whether it may be sent once it has its socket: it may have waited long for that."""
+        permit = self._permit
+        if permit is None or not request.write:
+            yield
+            return
+
+        def check() -> None:
+            if not permit():
+                raise Unreachable(f"{self._server}: {request} was not sent: not leading any more")
+
+        before = SENDING.set(check)
+        try:
+            yield
+        finally:
+            SENDING.reset(before)
 
     @contextmanager
     def _reading(self, response: aiohttp.ClientResponse) -> Iterator[None]:

@@ -80,7 +80,9 @@ class HttpApi:
         auth: Authenticator | None = None,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
         common: Common | None = None,
+        permit: Callable[[], bool] | None = None,
     ) -> None:
+        """``permit`` is asked at the moment a write is about to be sent; what it forbids is `Unreachable`."""
         self.connection = connection
         self.user_agent = user_agent or _user_agent()
         self.qps = qps
@@ -99,19 +101,33 @@ class HttpApi:
             timeout=timeout,
             on_request=on_request,
             sleep=sleep,
+            permit=permit,
         )
 
     # -- other clients ------------------------------------------------------------------------
 
-    def with_agent(self, name: str, *, qps: float | None = None, burst: int | None = None) -> HttpApi:
+    def with_agent(
+        self,
+        name: str,
+        *,
+        qps: float | None = None,
+        burst: int | None = None,
+        permit: Callable[[], bool] | None = None,
+    ) -> HttpApi:
         """The same identity under a longer user agent and with a rate limit of its own."""
-        return self._derive(self.connection, self._auth, name, qps, burst)
+        return self._derive(self.connection, self._auth, name, qps, burst, permit)
 
     def acting_as(
-        self, auth: Authenticator, name: str, *, qps: float | None = None, burst: int | None = None
+        self,
+        auth: Authenticator,
+        name: str,
+        *,
+        qps: float | None = None,
+        burst: int | None = None,
+        permit: Callable[[], bool] | None = None,
     ) -> HttpApi:
         """Another identity at the same server: none of ours goes with its requests."""
-        return self._derive(self.connection.anonymous(), auth, name, qps, burst)
+        return self._derive(self.connection.anonymous(), auth, name, qps, burst, permit)
 
     def _derive(
         self,
@@ -120,6 +136,7 @@ class HttpApi:
         name: str,
         qps: float | None,
         burst: int | None,
+        permit: Callable[[], bool] | None,
     ) -> HttpApi:
         return HttpApi(
             connection,
@@ -131,6 +148,7 @@ class HttpApi:
             auth=auth,
             sleep=self._sleep,
             common=self._common,
+            permit=permit,
         )
 
     async def close(self) -> None:

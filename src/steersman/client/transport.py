@@ -10,12 +10,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
 import aiohttp
+from aiohttp.connector import Connection as Connector
 
 from steersman.client.auth import Credential
 from steersman.client.connection import ConfigError, Connection, Plugin, Tls
@@ -31,6 +33,12 @@ CONNECT = 30.0
 KEEPALIVE = 60.0
 """Seconds an idle socket is kept: less than the 90 after which the server closes it, so that a
 request rarely meets a socket that is just being closed."""
+UNHEARD = 5.0
+"""Seconds that what was sent may go unacknowledged before the socket is given up. The system would go on
+sending for a quarter of an hour, and a write must not arrive long after its sender has stopped leading."""
+
+SENDING: ContextVar[Callable[[], None]] = ContextVar("sending", default=lambda: None)
+"""Called by a request when its socket is connected and nothing is sent yet; raises if nothing shall be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,8 +189,17 @@ class Transports:
             await transport.close()
 
 
+class _Request(aiohttp.ClientRequest):
+    """Asks once more before it is sent: getting a connection may take long."""
+
+    async def send(self, conn: Connector) -> aiohttp.ClientResponse:
+        SENDING.get()()
+        return await super().send(conn)
+
+
 def _session() -> aiohttp.ClientSession:
     session = aiohttp.ClientSession(
+        request_class=_Request,
         connector=aiohttp.TCPConnector(
             # No limit here: aiohttp lets newcomers overtake those who wait.
             limit=0,
@@ -207,7 +224,8 @@ def _socket(address: Any) -> socket.socket:
     family, type_, protocol = address[:3]
     made = socket.socket(family, type_, protocol)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for option, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 2)):
+    unheard = ("TCP_USER_TIMEOUT", round(UNHEARD * 1000))
+    for option, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 2), unheard):
         if hasattr(socket, option):
             made.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
     return made

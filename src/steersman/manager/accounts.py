@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
@@ -35,8 +36,11 @@ class Accounts:
         self._clients: list[HttpApi] = []
         self._tokens: list[Fetched] = []
 
-    def client(self, controller: Controller[Any]) -> HttpApi:
-        """The client of a controller. Its token is asked for by `warm`, or else with its first request."""
+    def client(self, controller: Controller[Any], permit: Callable[[], bool] | None = None) -> HttpApi:
+        """The client of a controller, which writes while it is permitted to.
+
+        Its token is asked for by `warm`, or else with its first request.
+        """
         account = controller.account or controller.name
         qps, burst = self._root.qps * controller.qps, round(self._root.burst * controller.burst)
         if self._own and not controller.root:
@@ -47,9 +51,9 @@ class Accounts:
             who = f"system:serviceaccount:{NAMESPACE}:{account}"
             tokens = Fetched(fetch)
             self._tokens.append(tokens)
-            client = self._root.acting_as(tokens, who, qps=qps, burst=burst)
+            client = self._root.acting_as(tokens, who, qps=qps, burst=burst, permit=permit)
         else:
-            client = self._root.with_agent(account, qps=qps, burst=burst)
+            client = self._root.with_agent(account, qps=qps, burst=burst, permit=permit)
         self._clients.append(client)
         return client
 

@@ -11,6 +11,10 @@ clocks that run at different speeds and for writes still on their way. Wall cloc
 
 What no client can rule out: somebody deletes or edits the lease, and a candidate that never saw it
 held takes it at once.
+
+In a **coordinated** election the API server chooses: it writes the holder's name into the lease, and into
+``preferredHolder`` who shall follow. A candidate only ever renews what it finds under its own name, and makes
+way when it is told to. The server judges by written times, so there wall clocks do play a part.
 """
 
 from __future__ import annotations
@@ -29,6 +33,7 @@ from steersman.api.errors import ApiError, NotFound
 from steersman.api.kinds import LEASES, Lease, ObjectMeta
 from steersman.client.api import Api
 from steersman.runtime.clock import Clock
+from steersman.runtime.metrics import Metrics
 
 T = TypeVar("T")
 Emitter: TypeAlias = Callable[[Lease, str, str, str], None]
@@ -39,6 +44,7 @@ log = logging.getLogger(__name__)
 DOCUMENTS = LEASES.untyped
 """Leases as they came, so that what this program does not know survives being written back."""
 JITTER = 1.2
+TOO_LATE = "it could not be renewed in time"
 MARGIN = 0.1
 """The part of the lease duration that the fence never uses, whatever the renew deadline."""
 
@@ -62,10 +68,14 @@ class LeaderElector:
         renew_deadline: float = 10.0,
         retry_period: float = 2.0,
         release_on_cancel: bool = False,
+        coordinated: bool = False,
         on_new_leader: Callable[[str], None] | None = None,
         emit: Emitter | None = None,
+        metrics: Metrics | None = None,
     ) -> None:
-        """``on_new_leader`` is told of every change of the holder seen; ``emit`` records events."""
+        """``coordinated`` leaves it to the API server who leads. ``on_new_leader`` is told of every change
+        of the holder seen; ``emit`` records events.
+        """
         if lease_duration <= renew_deadline:
             raise ValueError("leaseDuration must be greater than renewDeadline")
         if renew_deadline <= JITTER * retry_period:
@@ -81,8 +91,10 @@ class LeaderElector:
             raise ValueError("Lock identity is empty")
         self.name = name
         self.identity = identity
-        self.slowpaths = 0
-        """How often the holder had to read the lease in order to renew it."""
+        metrics = metrics or Metrics()
+        self._status = metrics.leader.of(name)
+        self._status.set(0)
+        self._slowpaths = metrics.leader_slowpath.of(name)
         self._api = api
         self._clock = clock
         self._namespace = namespace
@@ -93,6 +105,7 @@ class LeaderElector:
         self._limit = max(1.0, renew_deadline / 2)
         self._span = min(renew_deadline, self._duration * (1 - MARGIN))
         self._release = release_on_cancel
+        self._coordinated = coordinated
         self._on_new_leader = on_new_leader
         self._emit = emit
         self._lease: Document = {}
@@ -146,12 +159,14 @@ class LeaderElector:
                 lost = renewal.result()
             elif not self.fence():
                 # The work may notice the closed fence a moment before the renewal gives up.
-                lost = "it could not be renewed in time"
+                lost = TOO_LATE
         finally:
-            await self._end(work, renewal, release=self._release and not lost)
+            # Who is asked to make way gives the lease back at once: that is what was asked for.
+            released = self._heir or (self._release and not lost)
+            await self._end(work, renewal, release=bool(released))
         failure = work.exception() if work.done() and not work.cancelled() else None
         if lost and (failure is not None or not work.done() or work.cancelled()):
-            raise LostLease(f"lost lease {self._namespace}/{self.name}: {lost}") from failure
+            raise LostLease(f"leaderelection lost: {self._namespace}/{self.name}: {lost}") from failure
         work.result()
 
     async def _acquire(self) -> None:
@@ -162,6 +177,7 @@ class LeaderElector:
                 break
             await asyncio.sleep(self._retry * (1 + JITTER * self._clock.random.random()))
         self._leading = True
+        self._status.set(1)
         self._say("became leader")
         log.info("Successfully acquired lease %s/%s", self._namespace, self.name)
 
@@ -179,9 +195,11 @@ class LeaderElector:
                         if self.leader != self.identity:
                             self._until = -math.inf
                             return f"held by {self.leader or 'nobody'}"
+                        if self._heir:
+                            return f"the server prefers {self._heir}"
                         await asyncio.sleep(self._retry)
             except TimeoutError:
-                return "it could not be renewed in time"
+                return TOO_LATE
 
     async def _end(self, work: asyncio.Task[None], renewal: asyncio.Task[str], *, release: bool) -> None:
         """Stop leading, in the order that keeps others safe: the work, the fence, the lease."""
@@ -197,6 +215,7 @@ class LeaderElector:
         finally:
             self._until = -math.inf
             self._leading = False
+            self._status.set(0)
             self._say("stopped leading")
         if release and work.done():
             await self._give_up()
@@ -219,7 +238,7 @@ class LeaderElector:
 
     async def _acquire_or_renew(self) -> bool:
         now = self._clock.monotonic()
-        if self.leader == self.identity and self._valid(now):
+        if self.leader == self.identity and not self._heir and self._valid(now):
             # Most renewals: nobody touched the lease, so there is no need to read it first.
             with suppress(ApiError, TimeoutError):
                 await self._write(self._lease)
@@ -227,15 +246,17 @@ class LeaderElector:
         try:
             lease = await self._within(self._api.get(DOCUMENTS, self._namespace, self.name))
         except NotFound:
-            if self.leader not in ("", self.identity) and self._valid(now):
+            if self._coordinated or (self.leader not in ("", self.identity) and self._valid(now)):
                 # differs: upstream takes a deleted lease at once, while its holder still works.
                 return False
             await self._create()
             return True
         self._observe(lease)
         if self.leader == self.identity:
-            self.slowpaths += 1
-        elif self._leading or (self.leader and self._valid(now)):
+            if self._heir:
+                return False
+            self._slowpaths.inc()
+        elif self._coordinated or self._leading or (self.leader and self._valid(now)):
             # Somebody else's; and who has been leading must stop before trying to win it anew.
             return False
         await self._write(lease)
@@ -244,6 +265,12 @@ class LeaderElector:
     def _valid(self, now: float) -> bool:
         """Whether the lease was seen to change less than its duration ago."""
         return now < self._observed + float(_spec(self._lease).get("leaseDurationSeconds") or 0)
+
+    @property
+    def _heir(self) -> str:
+        """Who the API server wants to lead instead of this process; empty: nobody."""
+        preferred = str(_spec(self._lease).get("preferredHolder") or "") if self._coordinated else ""
+        return preferred if preferred != self.identity else ""
 
     async def _create(self) -> None:
         lease: Document = {
@@ -280,8 +307,8 @@ class LeaderElector:
             **before,
             "holderIdentity": self.identity,
             "leaseDurationSeconds": self._duration,
-            "acquireTime": _micro(acquired or now),
-            "renewTime": _micro(now),
+            "acquireTime": micro(acquired or now),
+            "renewTime": micro(now),
             "leaseTransitions": transitions if mine else transitions + 1,
         }
 
@@ -298,9 +325,9 @@ class LeaderElector:
             spec = _spec(lease)
             if spec.get("holderIdentity") != self.identity:
                 return
-            now = _micro(self._clock.now())
+            now = micro(self._clock.now())
             given = {
-                **spec,
+                **{field: value for field, value in spec.items() if field != "preferredHolder"},
                 "holderIdentity": "",
                 "leaseDurationSeconds": 1,
                 "renewTime": now,
@@ -357,7 +384,7 @@ def _version(lease: Document) -> str:
     return str((lease.get("metadata") or {}).get("resourceVersion") or "")
 
 
-def _micro(at: datetime) -> str:
+def micro(at: datetime) -> str:
     """A MicroTime. The server refuses one without its six digits."""
     return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
