@@ -11,6 +11,7 @@ from steersman.api.kinds import PODS, Pod
 from steersman.api.pods import is_ready, is_terminating
 from steersman.controllers.job.backoff import NOT_AT_ALL, Streak, remaining, remaining_after
 from steersman.controllers.job.counting import Tally, indexes_of
+from steersman.controllers.job.measures import created
 from steersman.controllers.job.pods import is_tracked, let_go, surplus
 from steersman.controllers.job.spec import (
     completions_of,
@@ -37,6 +38,13 @@ class Plan:
     """For which indexes; None is for none."""
     wait: timedelta = NOT_AT_ALL
     """Pods are missing, and may not be made before that long."""
+
+    @property
+    def deed(self) -> str:
+        """What metrics call a look with this plan."""
+        if self.remove:
+            return "pods_deleted"
+        return "pods_created" if self.create or self.wait else "tracking"
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,18 +183,21 @@ async def _create(seen: Tally, indexes: tuple[int | None, ...]) -> Scaled:
     if not job.spec.template.metadata.labels:
         problem = Nonsense("unable to create pods, no labels")
         return Scaled(active, seen.ready, seen.terminating, problem)
+    made = refused = 0
     failure: ApiError | None = None
     for outcome in await Batch(_creations(seen, indexes)):
         match outcome:
-            case Done(created):
-                active += 1
-                await Emit(job, "Normal", "SuccessfulCreate", f"Created pod: {created.metadata.name}")
+            case Done(pod):
+                made += 1
+                await Emit(job, "Normal", "SuccessfulCreate", f"Created pod: {pod.metadata.name}")
             case Failed(error) if not error.caused_by("NamespaceTerminating"):
+                refused += 1
                 await Emit(job, "Warning", "FailedCreate", f"Error creating: {error}")
                 failure = failure or error
             case _:
                 pass  # not tried, or the namespace is going: no pod will ever come of it
-    return Scaled(active, seen.ready, seen.terminating, failure)
+    await created(job, seen.failed, seen.terminating, made, refused)
+    return Scaled(active + made, seen.ready, seen.terminating, failure)
 
 
 def _creations(seen: Tally, indexes: tuple[int | None, ...]) -> tuple[Create[Pod], ...]:
