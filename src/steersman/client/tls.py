@@ -79,14 +79,19 @@ def context(material: Material, tls: Tls) -> ssl.SSLContext:
         made.load_default_certs()
     if material.cert:
         where = tls.cert.path or "client-certificate-data"
-        with _as_file(material.cert + b"\n" + material.key) as path:
-            try:
-                made.load_cert_chain(path, password=_no_password)
-            except (ssl.SSLError, ValueError, OSError):
-                raise ConfigError(
-                    f"{where}: not a PEM certificate with the unencrypted key that belongs to it"
-                ) from None
+        try:
+            present(made, material.cert, material.key)
+        except (ssl.SSLError, ValueError, OSError):
+            raise ConfigError(
+                f"{where}: not a PEM certificate with the unencrypted key that belongs to it"
+            ) from None
     return made
+
+
+def present(context: ssl.SSLContext, cert: bytes, key: bytes) -> None:
+    """Have a context show a certificate. Raises `ssl.SSLError`, `ValueError` or `OSError`."""
+    with _as_file(cert + b"\n" + key) as path:
+        context.load_cert_chain(path, password=_no_password)
 
 
 def _no_password() -> str:

@@ -1,0 +1,111 @@
+"""Does an authority vouch for a client's certificate? The rules are those of Go's verification for clients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from steersman.api.jwt import Untrusted
+
+if TYPE_CHECKING:
+    from cryptography.x509 import Certificate
+
+LONGEST = 6
+"""Certificates between a client's own and an authority's, at most."""
+
+
+def authorities(pem: bytes) -> tuple[Certificate, ...]:
+    """The certificates of a bundle. Raises `ValueError` where there are none."""
+    from cryptography import x509
+
+    return tuple(x509.load_pem_x509_certificates(pem))
+
+
+def verify(chain: Sequence[bytes], roots: Iterable[Certificate], now: datetime) -> None:
+    """Whether one of the roots vouches for the first of a chain, by way of the others. Raises `Untrusted`."""
+    from cryptography import x509
+
+    try:
+        own, *others = (x509.load_der_x509_certificate(one) for one in chain)
+        roots = tuple(roots)
+        if not _vouched(own, others, roots, now, 0):
+            raise Untrusted("certificate signed by unknown authority")
+    except ValueError:
+        # Of what is asked of it later, too: cryptography reads extensions when they are looked at.
+        raise Untrusted("the certificate cannot be read") from None
+
+
+def _vouched(
+    certificate: Certificate,
+    others: Sequence[Certificate],
+    roots: Sequence[Certificate],
+    now: datetime,
+    below: int,
+) -> bool:
+    """``below`` counts the certificates between this one and the client's own."""
+    _check(certificate, now)
+    if certificate in roots:
+        return True
+    if any(_issued(certificate, root, below) and _good(root, now) for root in roots):
+        return True
+    return below < LONGEST and any(
+        _issued(certificate, issuer, below)
+        and _good(issuer, now)
+        and _vouched(issuer, [one for one in others if one != issuer], roots, now, below + 1)
+        for issuer in others
+    )
+
+
+def _good(certificate: Certificate, now: datetime) -> bool:
+    try:
+        _check(certificate, now)
+    except Untrusted:
+        return False
+    return True
+
+
+def _check(certificate: Certificate, now: datetime) -> None:
+    """What must hold of each certificate of a chain. Raises `Untrusted`."""
+    from cryptography import x509
+    from cryptography.x509.oid import ExtendedKeyUsageOID, ExtensionOID
+
+    if not certificate.not_valid_before_utc <= now <= certificate.not_valid_after_utc:
+        raise Untrusted("certificate has expired or is not yet valid")
+    known = (
+        ExtensionOID.BASIC_CONSTRAINTS,
+        ExtensionOID.KEY_USAGE,
+        ExtensionOID.EXTENDED_KEY_USAGE,
+        ExtensionOID.SUBJECT_ALTERNATIVE_NAME,
+    )
+    for extension in certificate.extensions:
+        if extension.critical and extension.oid not in known:
+            # differs: upstream knows constraints on names; here who has them vouches for nobody.
+            raise Untrusted("unhandled critical extension")
+        if isinstance(extension.value, x509.ExtendedKeyUsage):
+            usages = (ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.ANY_EXTENDED_KEY_USAGE)
+            if not any(usage in usages for usage in extension.value):
+                raise Untrusted("certificate specifies an incompatible key usage")
+
+
+def _issued(certificate: Certificate, issuer: Certificate, below: int) -> bool:
+    """Whether an authority that may has signed a certificate."""
+    from cryptography import x509
+    from cryptography.exceptions import InvalidSignature
+
+    try:
+        constraints = issuer.extensions.get_extension_for_class(x509.BasicConstraints).value
+    except x509.ExtensionNotFound:
+        return False
+    if not constraints.ca or (constraints.path_length is not None and constraints.path_length < below):
+        return False
+    try:
+        if not issuer.extensions.get_extension_for_class(x509.KeyUsage).value.key_cert_sign:
+            return False
+    except x509.ExtensionNotFound:
+        pass  # who says nothing of usages may be used for everything
+    try:
+        certificate.verify_directly_issued_by(issuer)
+    except (ValueError, TypeError, InvalidSignature):
+        return False
+    return True
