@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import msgspec
 import pytest
 
 from steersman.api.discovery import Discovered, Resource
@@ -31,7 +32,9 @@ from steersman.api.kinds.autoscaling import (
     ResourceMetricSource,
 )
 from steersman.controllers.autoscaler import controller
-from steersman.intent.actions import Action, Emit, UpdateStatus
+from steersman.controllers.autoscaler.measures import NUMBER
+from steersman.intent.actions import Action, Emit, Measure, UpdateStatus
+from steersman.intent.controller import Change
 from steersman.intent.live import Consult, Discover, ReadPart, Replace, Survey
 from steersman.intent.settings import DEFAULTS, Settings
 from steersman.intent.verdict import Verdict, Wake
@@ -355,3 +358,78 @@ def test_scaling_to_zero_and_back_is_behind_its_gate() -> None:
 def test_an_odd_metric_is_told_of_and_no_crash() -> None:
     actions, _ = Cluster(scale=scale(2)).look(scaler(MetricSpec(type="Mood")), pod(0))
     assert events(actions)[0] == ("InvalidMetricSourceType", 'unknown metric source type "Mood"')
+
+
+# -- what is counted ------------------------------------------------------------------------------
+
+
+def counted(actions: list[Action[Any]]) -> dict[tuple[str, ...], float]:
+    """Counters and gauges; how long things took is left out."""
+    return {
+        (one.metric.name.removeprefix("horizontal_pod_autoscaler_controller_"), *one.labels): one.value
+        for one in actions
+        if isinstance(one, Measure) and not one.metric.buckets
+    }
+
+
+UNKNOWN = MetricSpec(type="Guess")
+
+
+@pytest.mark.parametrize(
+    ("of", "answers", "looks", "metrics"),
+    [
+        (
+            scaler(),
+            {"used": used("800m", "600m")},
+            ("scale_up", "none"),
+            [("scale_up", "none", "Resource")],
+        ),
+        (scaler(), {"used": used("500m", "500m")}, ("none", "none"), [("scale_up", "none", "Resource")]),
+        (scaler(), {"used": []}, ("none", "internal"), [("none", "internal", "Resource")]),
+        (
+            scaler(CPU, UNKNOWN),
+            {"used": used("800m", "600m")},
+            ("scale_up", "internal"),
+            [("scale_up", "none", "Resource"), ("none", "spec", "Guess")],
+        ),
+        (
+            scaler(most=1),
+            {"put": Forbidden("no")},
+            ("none", "internal"),
+            [],
+        ),
+        (scaler(most=1), {}, ("scale_down", "none"), []),
+    ],
+)
+def test_looks_are_counted_by_what_came_of_them(
+    of: HorizontalPodAutoscaler,
+    answers: dict[str, Any],
+    looks: tuple[str, str],
+    metrics: list[tuple[str, ...]],
+) -> None:
+    actions, _ = Cluster(scale=scale(2), **answers).look(of, pod(0), pod(1))
+    found = counted(actions)
+    assert found.pop(("reconciliations_total", *looks)) == 1
+    found.pop(("desired_replicas", "d", "h"), None)
+    # A metric is compared with what the status says there is, which is nothing yet.
+    assert found == {("metric_computation_total", *labels): 1 for labels in metrics}
+    durations = [one for one in actions if isinstance(one, Measure) and one.metric.buckets]
+    assert len(durations) == len(metrics) + 1
+
+
+def test_a_reference_that_is_none_is_the_mistake_of_whoever_wrote_it() -> None:
+    odd = CrossVersionObjectReference(apiVersion="a/b/c", kind="Deployment", name="web")
+    of = scaler()
+    of = msgspec.structs.replace(of, spec=msgspec.structs.replace(of.spec, scaleTargetRef=odd))
+    actions, _ = Cluster().look(of)
+    assert counted(actions) == {("reconciliations_total", "none", "spec"): 1}
+
+
+def test_what_is_wanted_and_how_many_want_is_shown() -> None:
+    actions, _ = Cluster(scale=scale(2), used=used("800m", "600m")).look(scaler(), pod(0), pod(1))
+    assert counted(actions)["desired_replicas", "d", "h"] == 3
+    (watch, *_) = controller.watches
+    shelves = Shelves(controller, scaler(), scaler(name="other"))
+    assert watch.counts is not None
+    assert list(watch.counts(shelves, Change(None, scaler()))) == [Measure(NUMBER, 2)]
+    assert list(watch.counts(shelves, Change(scaler(), scaler()))) == []

@@ -20,10 +20,18 @@ from steersman.api.meta import truncate
 from steersman.api.scheme import Key
 from steersman.api.selectors import Selector, parse_selector
 from steersman.controllers.autoscaler.behavior import History, longest, plain, ruled
+from steersman.controllers.autoscaler.measures import (
+    DESIRED,
+    METRICS,
+    action,
+    computation,
+    of_scaler,
+    reconciliation,
+)
 from steersman.controllers.autoscaler.proposals import Failure, Given, propose
 from steersman.controllers.autoscaler.replicas import Tolerance, Tuning
-from steersman.controllers.autoscaler.target import Target, Unknown, read_scale
-from steersman.intent.actions import Emit, UpdateStatus
+from steersman.controllers.autoscaler.target import Misspelt, Target, Unknown, read_scale
+from steersman.intent.actions import Emit, Measure, UpdateStatus
 from steersman.intent.controller import Caches, Controller, Flag, Settings, Watch
 from steersman.intent.live import Discover, Replace
 from steersman.intent.verdict import Verdict, Wake
@@ -157,6 +165,11 @@ def _generation(scaler: HorizontalPodAutoscaler) -> dict[str, Any]:
 class Unscaled(Exception):
     """This round changes nothing; the message says why."""
 
+    def __init__(self, why: str, misspelt: bool = False) -> None:
+        super().__init__(why)
+        self.misspelt = misspelt
+        """Whoever wrote the autoscaler has to mend it."""
+
 
 def _autoscaler(settings: Settings) -> Controller[Seen]:
     memory = Memory()
@@ -169,15 +182,18 @@ def _autoscaler(settings: Settings) -> Controller[Seen]:
 
     async def decide(seen: Seen, now: datetime) -> Verdict:
         draft = Draft(seen.scaler, truncate(now))
-        try:
-            because = await scale(seen, draft, now)
-        except Unscaled as error:
+        async with reconciliation() as timed:
+            try:
+                because = await scale(seen, draft, now, timed.labels)
+            except Unscaled as error:
+                timed.labels["error"] = "spec" if error.misspelt else "internal"
+                await draft.write()
+                return Wake(period, str(error))
+            await Measure(DESIRED, draft.desired, (seen.scaler.metadata.namespace, seen.scaler.metadata.name))
             await draft.write()
-            return Wake(period, str(error))
-        await draft.write()
-        return Wake(period, because)
+            return Wake(period, because)
 
-    async def scale(seen: Seen, draft: Draft, now: datetime) -> str:
+    async def scale(seen: Seen, draft: Draft, now: datetime, labels: dict[str, str]) -> str:
         scaler = seen.scaler
         target = await look(scaler, draft, now)
         current = target.replicas
@@ -206,11 +222,12 @@ def _autoscaler(settings: Settings) -> Controller[Seen]:
             wanted, reason = least, "Current number of replicas below Spec.MinReplicas"
             draft.metrics = None
         else:
-            wanted, reason = await measure(seen, target, draft, history, least, now)
+            wanted, reason = await measure(seen, target, draft, history, least, now, labels)
         if wanted == current:
             draft.desired = current
             return f"{current} replicas are right"
         await rescale(scaler, target, wanted, reason, draft)
+        labels["action"] = action(current, wanted)
         behavior = scaler.spec.behavior
         if behavior is not None:
             rules = behavior.scaleUp if wanted > current else behavior.scaleDown
@@ -234,7 +251,8 @@ def _autoscaler(settings: Settings) -> Controller[Seen]:
             await Emit(scaler, "Warning", "FailedGetScale", why)
             message = f"the HPA controller was unable to get the target's current scale: {why}"
             draft.say("AbleToScale", False, "FailedGetScale", message)
-            raise Unscaled(f"cannot read the scale of its target: {why}") from None
+            misspelt = isinstance(error, Misspelt)
+            raise Unscaled(f"cannot read the scale of its target: {why}", misspelt) from None
         draft.say(
             "AbleToScale",
             True,
@@ -284,7 +302,13 @@ def _autoscaler(settings: Settings) -> Controller[Seen]:
         raise Unscaled(event)
 
     async def measure(
-        seen: Seen, target: Target, draft: Draft, history: History, least: int, now: datetime
+        seen: Seen,
+        target: Target,
+        draft: Draft,
+        history: History,
+        least: int,
+        now: datetime,
+        labels: dict[str, str],
     ) -> tuple[int, str]:
         scaler, current = seen.scaler, target.replicas
         pods = await chosen(seen, target, draft)
@@ -301,8 +325,10 @@ def _autoscaler(settings: Settings) -> Controller[Seen]:
         best, name, statuses, failures = 0, "", [], list[Failure]()
         for metric in scaler.spec.metrics:
             try:
-                served = await memory.discovered(now)
-                proposal = await propose(given, metric, served)
+                async with computation(metric.type) as timed:
+                    served = await memory.discovered(now)
+                    proposal = await propose(given, metric, served)
+                    timed.labels["action"] = action(scaler.status.currentReplicas, proposal.replicas)
             except Failure as error:
                 await Emit(scaler, "Warning", error.reason, error.cause)
                 failures.append(error)
@@ -321,6 +347,7 @@ def _autoscaler(settings: Settings) -> Controller[Seen]:
                 draft.say("ScalingActive", False, first.reason, message)
                 await Emit(scaler, "Warning", "FailedComputeMetricsReplicas", why)
                 raise Unscaled(why)
+            labels["error"] = "internal"  # it goes on with the others
         found = f"the HPA was able to successfully calculate a replica count from {name}"
         draft.say("ScalingActive", True, "ValidMetricFound", found)
         reason = ""
@@ -366,12 +393,13 @@ def _autoscaler(settings: Settings) -> Controller[Seen]:
         aliases=("horizontalpodautoscaling",),
         account="horizontal-pod-autoscaler",
         watches=(
-            Watch(HORIZONTALPODAUTOSCALERS, after=settings[PERIOD]),
+            Watch(HORIZONTALPODAUTOSCALERS, after=settings[PERIOD], counts=of_scaler),
             Watch(PODS, to=lambda caches, change: ()),
         ),
         workers=WORKERS,
         observe=observe,
         decide=decide,
+        metrics=METRICS,
     )
 
 

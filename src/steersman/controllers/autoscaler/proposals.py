@@ -31,6 +31,8 @@ from steersman.controllers.autoscaler.replicas import (
     per_pod,
 )
 
+UNKNOWN_TYPE = "InvalidMetricSourceType"
+
 
 class Failure(Exception):
     """A metric that proposes nothing."""
@@ -85,7 +87,7 @@ async def propose(given: Given, metric: MetricSpec, served: Discovered) -> Propo
         case "External" if metric.external is not None:
             return await _external(given, metric.external)
     why = f'unknown metric source type "{metric.type}"'
-    raise Failure("InvalidMetricSourceType", why, why)
+    raise Failure(UNKNOWN_TYPE, why, why)
 
 
 def _quantity(milli: int, resource: str = "") -> str:

@@ -16,6 +16,10 @@ class Unknown(Exception):
     """Nothing of that kind is served."""
 
 
+class Misspelt(Unknown):
+    """Nothing of that kind can be: the reference is no reference."""
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """A scale, and where it is."""
@@ -53,7 +57,7 @@ async def _scale(kind: Kind[Any], namespace: str, name: str) -> dict[str, Any]:
 async def read_scale(reference: CrossVersionObjectReference, namespace: str, served: Discovered) -> Target:
     """The scale of what a reference names, in any version of its group. Raises `Unknown` or `ApiError`."""
     if reference.apiVersion.count("/") > 1:
-        raise Unknown(f"unexpected GroupVersion string: {reference.apiVersion}")
+        raise Misspelt(f"unexpected GroupVersion string: {reference.apiVersion}")
     group = reference.apiVersion.rpartition("/")[0]
     found = [one for one in served.resources if (one.group, one.kind) == (group, reference.kind)]
     if not found:

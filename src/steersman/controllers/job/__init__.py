@@ -21,7 +21,7 @@ from steersman.controllers.job import strays
 from steersman.controllers.job.backoff import NOT_AT_ALL, Streak, Streaks
 from steersman.controllers.job.counting import NONE, tally, without
 from steersman.controllers.job.ending import Ending, completed, condition, ending, ensure, time_left
-from steersman.controllers.job.measures import METRICS, Sync, of_job, of_pod
+from steersman.controllers.job.measures import METRICS, of_job, of_pod, sync
 from steersman.controllers.job.pods import FINALIZER, is_tracked
 from steersman.controllers.job.scaling import Scaled, carry_out, end, plan
 from steersman.controllers.job.spec import is_finished, is_managed_elsewhere, is_suspended
@@ -95,14 +95,14 @@ async def decide(seen: Seen | Pod, now: datetime) -> Verdict:
         selector = selector_of(job)
     except ValueError as error:
         return Rest(f"cannot act: the selector is not usable: {error}")
-    async with Sync(job) as sync:
+    async with sync(job) as timed:
         owned = await claim(
             job, seen.owned, seen.orphans, lambda pod: selector.matches(pod.metadata.labels), (FINALIZER,)
         )
-        return await _run(job, owned, seen.streak, now, sync)
+        return await _run(job, owned, seen.streak, now, timed.labels)
 
 
-async def _run(job: Job, owned: list[Pod], streak: Streak, now: datetime, sync: Sync) -> Verdict:
+async def _run(job: Job, owned: list[Pod], streak: Streak, now: datetime, labels: dict[str, str]) -> Verdict:
     """One step on the way of a Job that is not finished."""
     counts = tally(job, owned)
     status = _started(job, now)
@@ -123,7 +123,7 @@ async def _run(job: Job, owned: list[Pod], streak: Streak, now: datetime, sync: 
         if job.metadata.deletionTimestamp is None:
             todo = plan(counts, streak, now)
             wait = todo.wait
-            sync.action = "pods_deleted" if is_suspended(job) else todo.deed
+            labels["action"] = "pods_deleted" if is_suspended(job) else todo.deed
             scaled = await carry_out(counts, todo)
             counts = without(counts, todo.remove)
         finish = completed(counts, scaled.active)

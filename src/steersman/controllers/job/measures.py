@@ -6,7 +6,6 @@ How long looks take is said by the look itself; what became of Jobs and pods is 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from types import TracebackType
 
 from steersman.api.kinds import JOBS, Job, Pod
 from steersman.controllers.job.indexes import Indexes
@@ -20,9 +19,10 @@ from steersman.controllers.job.spec import (
     limits_each_index,
 )
 from steersman.controllers.job.strays import owner_of
-from steersman.intent.actions import Elapsed, Measure
+from steersman.intent.actions import Measure
 from steersman.intent.controller import Caches, Change
 from steersman.intent.metrics import Metric, exponential
+from steersman.intent.timed import Timed
 
 _SYNC = ("completion_mode", "result", "action")
 SYNC_SECONDS = Metric(
@@ -74,25 +74,10 @@ def _mode(job: Job) -> str:
     return "Indexed" if is_indexed(job) else "NonIndexed"
 
 
-class Sync:
-    """One look at a Job: measured when it ends, whichever way."""
-
-    def __init__(self, job: Job) -> None:
-        self._mode = _mode(job)
-        self.action = "reconciling"
-        """What was done about its pods."""
-
-    async def __aenter__(self) -> Sync:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if error is not None and not isinstance(error, Exception):
-            return  # it was broken off: nobody is there to count
-        labels = (self._mode, "success" if error is None else "error", self.action)
-        await Measure(SYNC_SECONDS, await Elapsed(), labels)
-        await Measure(SYNCS, labels=labels)
+def sync(job: Job) -> Timed:
+    """A look at a Job that has not ended."""
+    labels = {"completion_mode": _mode(job), "result": "success", "action": "reconciling"}
+    return Timed(SYNC_SECONDS, SYNCS, labels, lambda error: {"result": "error"})
 
 
 async def created(job: Job, failed: int, terminating: int, made: int, refused: int) -> None:
