@@ -219,6 +219,8 @@ def _turn(owner: type, field: Field) -> Turn | None:
             return _instant if is_micro(owner, field.attribute) else _whole_seconds
         if field.shape == "map":
             return _map
+        if field.type is Any and field.shape == "value":
+            return _open
         return tuple if field.shape == "list" else None
 
     builders = _builders.setdefault(struct, {})
@@ -278,6 +280,11 @@ def _hollows(type_: type[Struct]) -> tuple[tuple[str, ...], ...]:
 def _map(value: Mapping[str, Any]) -> Mapping[str, Any]:
     # An empty map is not told from none at all, and is not written.
     return value or EMPTY
+
+
+def _open(value: Any) -> Any:
+    """What the API leaves open is plain data here, also where a view has it raw."""
+    return msgspec.json.decode(value) if isinstance(value, msgspec.Raw) else value
 
 
 def _each(turn: Turn, items: Sequence[Any]) -> Sequence[Any]:
