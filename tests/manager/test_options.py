@@ -1,10 +1,9 @@
 """What the command line asks for is checked before anything starts."""
 
-from collections.abc import Mapping
-
 import pytest
 
 from steersman.controllers import CONTROLLERS
+from steersman.intent.settings import Settings
 from steersman.manager.choice import select
 from steersman.manager.flags import UsageError
 from steersman.manager.options import read
@@ -61,15 +60,18 @@ def test_the_defaults_are_upstreams() -> None:
     assert (election.namespace, election.name) == ("kube-system", "kube-controller-manager")
 
 
-def gates(*words: str) -> Mapping[str, bool]:
-    return read([f"--feature-gates={','.join(words)}"]).settings.gates
+def settings(*gates: str) -> Settings:
+    return read([f"--feature-gates={','.join(gates)}"]).settings
 
 
 def test_feature_gates_are_read_as_upstream_writes_them() -> None:
-    assert gates("HPAScaleToZero=true", "WatchList=false") == {"HPAScaleToZero": True, "WatchList": False}
+    assert settings("HPAScaleToZero=true", "WatchList=false").gates == {
+        "HPAScaleToZero": True,
+        "WatchList": False,
+    }
 
 
 def test_all_of_a_stage_can_be_set_and_one_of_them_otherwise() -> None:
-    found = gates("AllAlpha=true", "HPAScaleToZero=false")
-    assert not found["HPAScaleToZero"]
-    assert found["StorageVersionAPI"]
+    found = settings("AllAlpha=true", "HPAScaleToZero=false")
+    assert not found.enabled("HPAScaleToZero")
+    assert found.enabled("StorageVersionAPI")

@@ -1,78 +1,76 @@
-"""The feature gates of kube-controller-manager 1.36: facts, as its ``--help`` lists them."""
+"""The feature gates of kube-controller-manager 1.36: what each is by default, and since when.
+
+``gates.tsv`` holds, for each gate, the versions in which it changed (from the last change before the oldest
+version that can be emulated) and the gates it needs.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from pathlib import Path
+from typing import Literal, TypeAlias, cast
+
+Version: TypeAlias = tuple[int, int]
+Stage: TypeAlias = Literal["ALPHA", "BETA", "GA", "DEPRECATED"]
+
+CURRENT: Version = (1, 36)
+OLDEST: Version = (1, 33)
+"""The oldest version that can be emulated."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gate:
     """How far a feature has come, and whether it is on when nobody says anything."""
 
-    stage: Literal["ALPHA", "BETA"]
+    stage: Stage
     default: bool
+    locked: bool = False
+    """Nobody may say otherwise."""
 
 
-BETA_ON = """
-    APIResponseCompression APIServerIdentity AllowParsingUserUIDFromCertAuth AtomicFIFO
-    AuthorizePodWebsocketUpgradeCreatePermission CPUManagerPolicyBetaOptions
-    CRDObservedGenerationTracking ClearingNominatedNodeNameAfterBinding ClientsAllowCARotation
-    ClientsAllowTLSCacheGC ComponentFlagz ComponentStatusz ConstrainedImpersonation ContainerCheckpoint
-    ContainerRestartRules ContextualLogging DRAConsumableCapacity DRADeviceBindingConditions
-    DRADeviceTaints DRAExtendedResource DRAPartitionableDevices DRAResourceClaimDeviceStatus
-    DRAResourceClaimGranularStatusAuthorization DRASchedulerFilterTimeout DeclarativeValidationBeta
-    DeploymentReplicaSetTerminatingReplicas DetectCacheInconsistency EnvFiles ExtendWebSocketsToKubelet
-    GracefulNodeShutdown GracefulNodeShutdownBasedOnPodPriority HPAConfigurableTolerance
-    HostnameOverride InOrderInformersBatchProcess InPlacePodLevelResourcesVerticalScaling
-    InPlacePodVerticalScalingInitContainers KubeletCrashLoopBackOffMax KubeletEnsureSecretPulledImages
-    KubeletSeparateDiskGC KubeletServiceAccountTokenForCredentialProviders ListFromCacheSnapshot
-    LoggingBetaOptions MatchLabelKeysInPodTopologySpread MatchLabelKeysInPodTopologySpreadSelectorMerge
-    MutablePodResourcesForSuspendedJobs MutableSchedulingDirectivesForSuspendedJobs NodeDeclaredFeatures
-    NominatedNodeNameForExpectation OpenAPIEnums OpportunisticBatching PLEGOnDemandRelist
-    PodDeletionCost PodLevelResources PodReadyToStartContainersCondition PodTopologyLabelsAdmission
-    PortForwardWebsockets PreventStaticPodAPIReferences RelaxedServiceNameValidation
-    ReloadKubeletClientCAFile ReloadKubeletServerCertificateFile RemoteRequestHeaderUID
-    ResourceHealthStatus ResourceHealthStatusMessage RestartAllContainersOnContainerExits
-    RotateKubeletServerCertificate SchedulerAsyncPreemption SchedulerPopFromBackoffQ
-    ServiceAccountNodeAudienceRestriction SizeBasedListCostEstimate StaleControllerConsistencyDaemonSet
-    StaleControllerConsistencyJob StaleControllerConsistencyReplicaSet
-    StaleControllerConsistencyStatefulSet StatefulSetSemanticRevisionComparison StorageVersionHash
-    StrictIPCIDRValidation StructuredAuthenticationConfigurationEgressSelector
-    StructuredAuthenticationConfigurationJWKSMetrics TokenRequestServiceAccountUIDValidation
-    TopologyManagerPolicyBetaOptions TranslateStreamCloseWebsocketRequests
-    UnauthenticatedHTTP2DOSMitigation UnknownVersionInteroperabilityProxy UnlockWhileProcessingFIFO
-    WatchCacheInitializationPostStartHook WatchList WatchListClient WindowsGracefulNodeShutdown
-"""
-BETA_OFF = """
-    AllBeta ClusterTrustBundle ClusterTrustBundleProjection ConcurrentWatchObjectDecode
-    CoordinatedLeaderElection DRADeviceTaintRules LocalStorageCapacityIsolationFSQuotaMonitoring
-    MaxUnavailableStatefulSet PodCertificateRequest SELinuxMount SchedulerAsyncAPICalls
-    StorageVersionMigrator
-"""
-ALPHA = """
-    APIServingWithRoutine AllAlpha AllowUnsafeMalformedObjectDeletion CBORServingAndStorage
-    CPUManagerPolicyAlphaOptions CRIListStreaming CSIVolumeHealth ClientsAllowCBOR ClientsPreferCBOR
-    CloudControllerManagerWatchBasedRoutesReconciliation CloudControllerManagerWebhook
-    ContainerStopSignals ControllerManagerReleaseLeaderElectionLockOnExit CrossNamespaceVolumeDataSource
-    DRAListTypeAttributes DRANodeAllocatableResources DRAResourcePoolStatus DRAWorkloadResourceClaims
-    EventedPLEG GangScheduling GenericWorkload HPAScaleToZero ImageVolumeWithDigest
-    InPlacePodVerticalScalingExclusiveCPUs InPlacePodVerticalScalingExclusiveMemory
-    KubeletInUserNamespace LoggingAlphaOptions ManifestBasedAdmissionControlConfig MemoryQoS
-    MutablePVNodeAffinity NativeHistograms PersistentVolumeClaimUnusedSinceTime
-    PodAndContainerStatsFromCRI PodLevelResourceManagers PodLogsQuerySplitStreams PodsAPI QOSReserved
-    ReduceDefaultCrashLoopBackOffDecay RuntimeClassInImageCriApi ShardedListAndWatch
-    StorageCapacityScoring StorageVersionAPI TaintTolerationComparisonOperators
-    TopologyAwareWorkloadScheduling TopologyManagerPolicyAlphaOptions UserNamespacesHostNetworkSupport
-    VolumeLimitScaling WindowsCPUAndMemoryAffinity WorkloadAwarePreemption WorkloadWithJob
-"""
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """A gate over the versions."""
+
+    name: str
+    history: tuple[tuple[Version, Gate], ...]
+    """Oldest first."""
+    needs: tuple[str, ...]
+    """Gates without which it cannot be on."""
+
+    def at(self, version: Version) -> Gate | None:
+        """What the gate is in a version; None before there was such a gate."""
+        found = None
+        for since, gate in self.history:
+            found = gate if since <= version else found
+        return found
 
 
-def _gates() -> Iterator[tuple[str, Gate]]:
-    yield from ((name, Gate("BETA", True)) for name in BETA_ON.split())
-    yield from ((name, Gate("BETA", False)) for name in BETA_OFF.split())
-    yield from ((name, Gate("ALPHA", False)) for name in ALPHA.split())
+def read_version(text: str) -> Version:
+    """``1.36``"""
+    major, minor = text.split(".")
+    return int(major), int(minor)
 
 
-GATES: Mapping[str, Gate] = dict(sorted(_gates()))
+def _features() -> Iterator[Feature]:
+    rows = (Path(__file__).parent / "gates.tsv").read_text("utf-8").splitlines()[1:]
+    for name, history, needs in (row.split("\t") for row in rows):
+        yield Feature(name, tuple(map(_change, history.split(", "))), tuple(needs.split()))
+
+
+def _change(text: str) -> tuple[Version, Gate]:
+    version, stage, default, *locked = text.split()
+    return read_version(version), Gate(cast("Stage", stage), default == "on", bool(locked))
+
+
+FEATURES: tuple[Feature, ...] = tuple(_features())
+
+
+def gates_at(version: Version) -> dict[str, Gate]:
+    """The gates there are in a version."""
+    found = {feature.name: feature.at(version) for feature in FEATURES}
+    return {name: gate for name, gate in found.items() if gate is not None}
+
+
+GATES: Mapping[str, Gate] = gates_at(CURRENT)

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from steersman.manager import choice
+from steersman.manager.features import Features
 
 
-def problems(values: Mapping[str, Any], gates: Mapping[str, bool]) -> Iterator[str]:
+def problems(values: Mapping[str, Any], features: Features) -> Iterator[str]:
     """Each mistake in one line, in the words kube-controller-manager has for it."""
     if values["leader-elect"] and values["leader-elect-resource-lock"] != "leases":
         yield 'resourceLock value must be "leases"'

@@ -11,8 +11,9 @@ from steersman.intent.controller import Controller, Flag, Settings
 from steersman.intent.settings import Misconfigured
 from steersman.manager import checks
 from steersman.manager.choice import select
-from steersman.manager.features import read_gates
+from steersman.manager.features import Features, read_features
 from steersman.manager.flags import UsageError, parse
+from steersman.manager.logs import Logging
 from steersman.manager.table import FLAGS
 from steersman.manager.values import NamedPair
 
@@ -104,23 +105,6 @@ class Migration:
 
 
 @dataclass(frozen=True, slots=True)
-class Logging:
-    """What is logged, how and how much of it."""
-
-    format: str
-    """``text`` or ``json``."""
-    verbosity: int
-    modules: tuple[tuple[str, int], ...]
-    """Patterns of file names, and the verbosity of those."""
-    split: bool
-    """Information goes to standard output, all else to standard error."""
-    buffer: int
-    """Bytes of information to hold back, where it has a stream of its own."""
-    flush: float
-    """Seconds after which it is written at the latest."""
-
-
-@dataclass(frozen=True, slots=True)
 class Metering:
     """Which metrics are served."""
 
@@ -146,6 +130,8 @@ class Options:
 
     controllers: tuple[Controller[Any], ...]
     settings: Settings
+    features: Features
+    """Every feature gate, for whoever asks whether it is on."""
     workers: Mapping[str, int]
     kubeconfig: str
     master: str
@@ -176,12 +162,13 @@ def read(argv: Sequence[str]) -> Options:
 
 def options(values: Mapping[str, Any]) -> Options:
     """Options from the values of all flags. Raises `UsageError`."""
-    gates = read_gates(values)
-    wrong = tuple(checks.problems(values, gates))
+    features = read_features(values)
+    wrong = tuple(checks.problems(values, features))
     if wrong:
         raise UsageError(wrong[0] if len(wrong) == 1 else f"[{', '.join(wrong)}]")
     settings = Settings(
-        gates=gates, flags={flag.name: values[flag.name] for c in CONTROLLERS for flag in c.flags}
+        gates=features.overrides(),
+        flags={flag.name: values[flag.name] for c in CONTROLLERS for flag in c.flags},
     )
     controllers = select(values["controllers"])
     try:
@@ -193,6 +180,7 @@ def options(values: Mapping[str, Any]) -> Options:
     return Options(
         controllers=controllers,
         settings=settings,
+        features=features,
         workers={name: values[name] for name in workers},
         kubeconfig=values["kubeconfig"],
         master=values["master"],
