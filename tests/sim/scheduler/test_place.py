@@ -302,3 +302,35 @@ def test_remembered_ranks_decide_as_if_everything_were_looked_at_anew(
             host = hosts.get(decision.node)
             assert host is not None
             assert host.used["cpu"] <= host.room["cpu"]
+
+
+# -- pods that name their node ----------------------------------------------------------------
+
+
+def named(*names: str, **more: Any) -> dict[str, Any]:
+    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": list(names)}], **more}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    return {"nodeAffinity": required}
+
+
+def test_a_pod_that_names_its_node_goes_there_and_nowhere_else() -> None:
+    nodes = [node("a", cpu="64"), node("b"), node("c", unschedulable=True)]
+    assert place(pod(affinity=named("b")), nodes, {}) == Placed("b")
+    refused = place(pod(affinity=named("b"), cpu="5"), nodes, {})
+    assert isinstance(refused, Unplaced)
+    assert refused.message == (
+        "0/3 nodes are available: 1 Insufficient cpu, 2 node(s) didn't satisfy plugin(s) [NodeAffinity]."
+    )
+    assert isinstance(place(pod(affinity=named("gone")), nodes, {}), Unplaced)
+
+
+def test_of_several_nodes_that_a_pod_names_it_goes_to_the_best() -> None:
+    nodes = [node("a"), node("b", cpu="8", memory="16Gi"), node("c", cpu="64", memory="128Gi")]
+    assert place(pod(affinity=named("a", "b")), nodes, {}) == Placed("b")
+
+
+def test_what_else_a_term_requires_holds_for_named_nodes_too() -> None:
+    expressions = [{"key": "disk", "operator": "In", "values": ["hdd"]}]
+    nodes = [node("a"), node("c")]
+    assert isinstance(place(pod(affinity=named("a", matchExpressions=expressions)), nodes, {}), Unplaced)
+    assert place(pod(affinity=named("c", matchExpressions=expressions)), nodes, {}) == Placed("c")

@@ -27,6 +27,8 @@ class Demand:
     """What it counts for when nodes are compared."""
     selector: tuple[tuple[str, str], ...]
     affinity: v1.NodeAffinity | None
+    names: tuple[str, ...] | None
+    """The only nodes it may go to, where it says so: a pod of a DaemonSet does."""
     tolerations: tuple[v1.Toleration, ...]
     ports: tuple[tuple[str, str, int], ...]
     """Address, protocol and number of the node's ports it takes."""
@@ -98,6 +100,7 @@ def _read(spec: v1.PodSpec) -> Demand:
         memory=wanted.get("memory", 0) or MEMORY_UNSAID * count,
         selector=selector,
         affinity=affinity.nodeAffinity,
+        names=_names(affinity.nodeAffinity),
         tolerations=spec.tolerations,
         ports=ports,
         together=affinity.podAffinity,
@@ -105,6 +108,21 @@ def _read(spec: v1.PodSpec) -> Demand:
         spread=spec.topologySpreadConstraints,
         shape=(asked, count, selector, affinity.nodeAffinity, spec.tolerations, ports),
     )
+
+
+def _names(affinity: v1.NodeAffinity | None) -> tuple[str, ...] | None:
+    """The nodes that are named, if each way to meet the affinity names some."""
+    required = affinity and affinity.requiredDuringSchedulingIgnoredDuringExecution
+    if not required or not required.nodeSelectorTerms:
+        return None
+    names: dict[str, None] = {}
+    for term in required.nodeSelectorTerms:
+        named = (need.values for need in term.matchFields if need.operator == "In")
+        values = next(named, None)
+        if values is None:
+            return None
+        names.update(dict.fromkeys(values))
+    return tuple(names)
 
 
 def _ports(containers: Iterable[v1.Container]) -> tuple[tuple[str, str, int], ...]:

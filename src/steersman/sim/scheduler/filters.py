@@ -15,6 +15,8 @@ from steersman.sim.scheduler.hosts import Host
 UNSCHEDULABLE = "node(s) were unschedulable"
 TAINTED = "node(s) had untolerated taint(s)"
 MISMATCHED = "node(s) didn't match Pod's node affinity/selector"
+ELSEWHERE = "node(s) didn't satisfy plugin(s) [NodeAffinity]"
+"""What is said of nodes that were not looked at, as the pod names others."""
 PORTS = "node(s) didn't have free ports for the requested pod ports"
 FULL = "Too many pods"
 
@@ -40,7 +42,7 @@ def refusals(wants: Demand, host: Host) -> tuple[str, ...]:
 
 def is_helpless(reasons: tuple[str, ...]) -> bool:
     """Whether the node would not do even if it were empty."""
-    return any(reason in (UNSCHEDULABLE, TAINTED, MISMATCHED) for reason in reasons)
+    return any(reason in (UNSCHEDULABLE, TAINTED, MISMATCHED, ELSEWHERE) for reason in reasons)
 
 
 def _shortages(wants: Demand, host: Host) -> tuple[str, ...]:

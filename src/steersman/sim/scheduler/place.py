@@ -86,6 +86,8 @@ class Ranks:
         """Where a pod goes now."""
         if new.demand.wide or self.hosts.guarded:
             return self._widely(new)
+        if new.demand.names is not None:
+            return self._named(new, new.demand.names)
         rank = self._rank(new)
         heap = rank.heap
         while heap:
@@ -120,6 +122,21 @@ class Ranks:
                 heapq.heappush(rank.heap, entry)
         rank.position = len(hosts.log)
         return rank
+
+    def _named(self, new: Tenant, names: Iterable[str]) -> Placed | Unplaced:
+        """For pods that name their nodes: no others are looked at."""
+        refused: dict[str, tuple[str, ...]] = {}
+        fitting: list[Host] = []
+        for host in filter(None, map(self.hosts.get, names)):
+            why = filters.refusals(new.demand, host)
+            if why:
+                refused[host.name] = why
+            else:
+                fitting.append(host)
+        if fitting:
+            return Placed(min(fitting, key=lambda host: (-filters.score(new.demand, host), host.index)).name)
+        others = dict.fromkeys((host.name for host in self.hosts), (filters.ELSEWHERE,))
+        return Unplaced(others | refused)
 
     def _widely(self, new: Tenant) -> Placed | Unplaced:
         """For pods to which it matters where others are: all nodes, each time."""
