@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-import signal
 import sys
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -19,17 +18,18 @@ from steersman.client.connection import ConfigError, Connection
 from steersman.client.exchange import RequestDone
 from steersman.client.http import HttpApi
 from steersman.intent.controller import Controller, Settings
-from steersman.manager import files, logs, loops
+from steersman.manager import files, logs, loops, migration
 from steersman.manager.accounts import Accounts
+from steersman.manager.election import Election
 from steersman.manager.flags import UsageError, parse, usage, warnings
 from steersman.manager.options import Options, options
+from steersman.manager.stopping import until_told
 from steersman.manager.table import FLAGS
 from steersman.manager.version import VERSION, user_agent
 from steersman.runtime.clock import LiveClock
 from steersman.runtime.fleet import Fleet
-from steersman.runtime.leader import LeaderElector, LostLease, identity
+from steersman.runtime.leader import LostLease
 from steersman.runtime.metrics import Metrics
-from steersman.runtime.recorder import Recorder
 
 log = logging.getLogger(__name__)
 
@@ -62,29 +62,30 @@ def main(argv: Sequence[str]) -> int:
         if values["version"] in ("true", "raw"):
             print(VERSION)
             return 0
-        logs.configure(asked.logging.verbosity, as_json=asked.logging.format == "json")
-        connection = kubeconfig.from_flags(asked.kubeconfig, asked.master)
-        loops.run(_until_told(manage(asked, connection)))
-    except (UsageError, ConfigError, Refused, LostLease) as error:
+        flush = logs.begin(asked.logging)
+        try:
+            connection = kubeconfig.from_flags(asked.kubeconfig, asked.master)
+            loops.run(until_told(manage(asked, connection), _limit(asked)))
+        finally:
+            flush()
+    except (UsageError, ConfigError, Refused) as error:
         print(f"Error: {error}", file=sys.stderr)
+        return 1
+    except LostLease:
+        # It has been logged.
         return 1
     return 0
 
 
-async def _until_told(work: Coroutine[Any, Any, None]) -> None:
-    """Do the work until it ends, or a signal says to stop."""
-    task = asyncio.create_task(work, name="manager")
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, task.cancel)
-    try:
-        await task
-    except asyncio.CancelledError:
-        log.info("told to stop: stopped")
+def _limit(options: Options) -> float | None:
+    """Seconds to end in: for the controllers, and to release the lease. None: as long as it takes."""
+    releasing = options.election.renew_deadline if options.election.enabled else 0.0
+    return options.shutdown + releasing if options.shutdown else None
 
 
 async def manage(options: Options, connection: Connection) -> None:
     """Reach the server, win the lease, run the controllers. Ends with `Refused` or `LostLease`."""
+    table = migration.chosen(options.migration.enabled, options.migration.config)
     clock = LiveClock()
     metrics = Metrics()
     root = HttpApi(
@@ -101,12 +102,20 @@ async def manage(options: Options, connection: Connection) -> None:
         log.info("%s at %s: %s", VERSION, connection.server, names or "no controllers")
         settings, named = files.settle(options.settings, connection.tls.ca)
 
-        async def lead(fence: Callable[[], bool] = lambda: True) -> None:
+        async def lead(
+            controllers: tuple[Controller[Any], ...],
+            fence: Callable[[], bool] = lambda: True,
+            started: Callable[[], None] = lambda: None,
+        ) -> None:
+            def synced() -> None:
+                _synced()
+                started()
+
             fleet = Fleet(
-                await served(options.controllers, settings, root),
+                await served(controllers, settings, root),
                 root.with_agent("shared-informers"),
                 clock,
-                api_of=accounts.client,
+                api_of=lambda controller: accounts.client(controller, fence),
                 workers=options.workers,
                 fence=fence,
                 metrics=metrics,
@@ -115,58 +124,15 @@ async def manage(options: Options, connection: Connection) -> None:
                 files=named,
             )
             await accounts.warm()
-            await fleet.run(_synced)
+            await fleet.run(synced)
 
-        if not options.election.enabled:
-            await lead()
-            return
-        await _elect(options, root, clock, metrics, lead)
+        if options.election.enabled:
+            await Election(options, table, root, clock, metrics).run(lead)
+        else:
+            await lead(options.controllers)
     finally:
         await accounts.close()
         await root.close()
-
-
-async def _elect(
-    options: Options,
-    root: HttpApi,
-    clock: LiveClock,
-    metrics: Metrics,
-    lead: Callable[[Callable[[], bool]], Coroutine[Any, Any, None]],
-) -> None:
-    """Lead while this process holds the lease."""
-    election = options.election
-    api = root.with_agent("leader-election")
-    name = identity(clock)
-    recorder = Recorder(api, clock, component=name)
-    try:
-        elector = LeaderElector(
-            api,
-            clock,
-            name=election.name,
-            namespace=election.namespace,
-            identity=name,
-            lease_duration=election.lease_duration,
-            renew_deadline=election.renew_deadline,
-            retry_period=election.retry_period,
-            emit=recorder.emit,
-        )
-    except ValueError as error:
-        raise UsageError(f"leader election: {error}") from None
-    status = metrics.leader.of(election.name)
-    events = asyncio.create_task(recorder.run(), name="leader events")
-
-    async def leading() -> None:
-        status.set(1)
-        try:
-            await lead(elector.fence)
-        finally:
-            status.set(0)
-
-    try:
-        await elector.run(leading)
-    finally:
-        await recorder.close(1.0)
-        events.cancel()
 
 
 async def served(

@@ -67,13 +67,14 @@ class LeaderElector:
         lease_duration: float = 15.0,
         renew_deadline: float = 10.0,
         retry_period: float = 2.0,
+        patience: float | None = 10.0,
         release_on_cancel: bool = False,
         coordinated: bool = False,
         on_new_leader: Callable[[str], None] | None = None,
         emit: Emitter | None = None,
         metrics: Metrics | None = None,
     ) -> None:
-        """``coordinated`` leaves it to the API server who leads. ``on_new_leader`` is told of every change
+        """``patience`` is how many seconds the work has to end, None: as long as it takes. ``coordinated`` leaves it to the API server who leads. ``on_new_leader`` is told of every change
         of the holder seen; ``emit`` records events.
         """
         if lease_duration <= renew_deadline:
@@ -100,7 +101,7 @@ class LeaderElector:
         self._namespace = namespace
         self._duration = int(lease_duration)
         self._retry = retry_period
-        self._patience = renew_deadline
+        self._patience = patience
         # One hanging request must not use up the whole deadline.
         self._limit = max(1.0, renew_deadline / 2)
         self._span = min(renew_deadline, self._duration * (1 - MARGIN))
