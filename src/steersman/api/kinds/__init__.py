@@ -115,8 +115,18 @@ class InitContainer(Struct, frozen=True):
     resources: ResourceRequirements = ResourceRequirements()
 
 
+class PersistentVolumeClaimVolumeSource(Struct, frozen=True):
+    claimName: str = ""
+
+
+class Volume(Struct, frozen=True):
+    name: str = ""
+    persistentVolumeClaim: PersistentVolumeClaimVolumeSource | None = None
+
+
 class PodSpec(Struct, frozen=True):
     nodeName: str = ""
+    volumes: tuple[Volume, ...] = ()
     containers: tuple[Container, ...] = ()
     initContainers: tuple[InitContainer, ...] = ()
     activeDeadlineSeconds: int | None = None

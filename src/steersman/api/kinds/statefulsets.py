@@ -2,16 +2,79 @@
 
 from __future__ import annotations
 
-from steersman.api.kinds import Object, Struct
+import msgspec
+
+from steersman.api.kinds import Condition, LabelSelector, Object, ObjectMeta, Opaque, PodTemplateSpec, Struct
+from steersman.api.kinds.quota import PERSISTENTVOLUMECLAIMS
 from steersman.api.scheme import Kind, register
+
+
+class RollingUpdateStatefulSetStrategy(Struct, frozen=True):
+    partition: int | None = None
+    maxUnavailable: int | str | None = None
+
+
+class StatefulSetUpdateStrategy(Struct, frozen=True):
+    type: str = ""
+    rollingUpdate: RollingUpdateStatefulSetStrategy | None = None
+
+
+class StatefulSetOrdinals(Struct, frozen=True):
+    start: int = 0
+
+
+class PersistentVolumeClaimRetentionPolicy(Struct, frozen=True):
+    whenDeleted: str = ""
+    whenScaled: str = ""
+
+
+class VolumeClaimTemplate(Struct, frozen=True):
+    """A claim to make for each pod. Its spec is passed on untouched."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: Opaque = Opaque(b"{}")
 
 
 class StatefulSetSpec(Struct, frozen=True):
     replicas: int | None = None
+    selector: LabelSelector | None = None
+    template: PodTemplateSpec = PodTemplateSpec()
+    volumeClaimTemplates: tuple[VolumeClaimTemplate, ...] = ()
+    serviceName: str = ""
+    podManagementPolicy: str = ""
+    updateStrategy: StatefulSetUpdateStrategy = StatefulSetUpdateStrategy()
+    revisionHistoryLimit: int | None = None
+    minReadySeconds: int = 0
+    persistentVolumeClaimRetentionPolicy: PersistentVolumeClaimRetentionPolicy | None = None
+    ordinals: StatefulSetOrdinals | None = None
+
+
+class StatefulSetStatus(Struct, frozen=True):
+    """All of it, since it is put back as a whole; what is always there is never left out."""
+
+    replicas: int = msgspec.field(default_factory=int)
+    availableReplicas: int = msgspec.field(default_factory=int)
+    readyReplicas: int = 0
+    currentReplicas: int = 0
+    updatedReplicas: int = 0
+    currentRevision: str = ""
+    updateRevision: str = ""
+    collisionCount: int | None = None
+    observedGeneration: int = 0
+    conditions: tuple[Condition, ...] = ()
 
 
 class StatefulSet(Object, frozen=True):
     spec: StatefulSetSpec = StatefulSetSpec()
+    status: StatefulSetStatus = StatefulSetStatus()
+
+
+class NewClaim(Struct, frozen=True):
+    """A claim as it is sent: metadata of its own, the template's spec as it is."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: Opaque = Opaque(b"{}")
 
 
 STATEFULSETS = register(Kind("apps", "v1", "StatefulSet", "statefulsets", True, StatefulSet))
+NEW_CLAIMS = register(PERSISTENTVOLUMECLAIMS.as_(NewClaim))
