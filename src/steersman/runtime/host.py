@@ -73,6 +73,8 @@ class Host(Generic[S]):
         self._clock = clock
         self._metrics = metrics
         self._trace = trace
+        self.crashes = 0
+        """Rounds in a row that ended in an error of the program itself."""
         self._silences: dict[Key, asyncio.TimerHandle] = {}
         """What keys that listen for a voice wait for."""
         queue.hold = 0.0
@@ -202,6 +204,7 @@ class Host(Generic[S]):
         except Exception as error:
             ending = self._failed(key, error)
         else:
+            self.crashes = 0
             self.queue.forget(key)
             self._wait(key, ending)
         took = self._clock.monotonic() - start
@@ -246,6 +249,7 @@ class Host(Generic[S]):
         elif isinstance(error, ApiError | Nonsense):
             log.warning("%s %s: %s", name, key, error)
         else:
+            self.crashes += 1
             log.error("%s %s: the round failed", name, key, exc_info=error)
         self.queue.retry(key, "the last round failed")
         return Failure(
