@@ -177,7 +177,7 @@ def test_nothing_is_let_go_while_discovery_fails(world: World) -> None:
     around.api.mood = ServiceUnavailable("away")
     around.pass_(10 * PERIOD)
     assert {informer.kind.resource for informer in around.informers} == followed
-    assert b"garbagecollector_controller_resources_sync_error_total 10.0" in around.metrics.render()
+    assert b"garbagecollector_controller_resources_sync_error_total 10" in around.metrics.render()
 
 
 def test_an_odd_answer_is_a_failure_and_does_not_stop_anything(world: World) -> None:

@@ -77,7 +77,7 @@ def _others() -> list[str]:
 
 def _version(python: str) -> str:
     """Its version where it could run a world: it is new enough, and has what is needed; else nothing."""
-    probe = "import sys, msgspec, prometheus_client; print(*sys.version_info[:2], sep='.')"
+    probe = "import sys, msgspec; print(*sys.version_info[:2], sep='.')"
     try:
         asked = subprocess.run([python, "-c", probe], capture_output=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired):

@@ -9,7 +9,9 @@ from __future__ import annotations
 import asyncio
 import base64
 import logging
+import math
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -158,18 +160,39 @@ class _Renewed(ABC):
         """A new credential and when it ends. Raises `NoCredentials`."""
 
 
+_AGES = 1000
+"""How many are kept for whoever counts them."""
+
+
 class FromPlugin(_Renewed):
     """What an exec plugin prints."""
 
     def __init__(self, connection: Connection, now: Now = wall) -> None:
         super().__init__(now)
         self._connection = connection
+        self.calls: Counter[tuple[int, str]] = Counter()
+        """By exit code, and by how they ended."""
+        self.ages: list[float] = []
+        """How many seconds old certificates were when they were replaced; for whoever counts them."""
+        self._since: datetime | None = None
+
+    def ttl(self) -> float:
+        """Seconds for which the certificate in use is good."""
+        if self._since is None or self._expires is None:
+            return math.inf
+        return (self._expires - self._now()).total_seconds()
 
     async def _fetch(self) -> tuple[Credential, datetime | None]:
         try:
             printed: Credentials = await run(self._connection)
         except PluginError as error:
+            self.calls[error.code, error.status] += 1
             raise NoCredentials(str(error)) from None
+        self.calls[0, "no_error"] += 1
+        if printed.cert:
+            if self._since is not None and len(self.ages) < _AGES:
+                self.ages.append((self._now() - self._since).total_seconds())
+            self._since = self._now()
         header = f"Bearer {printed.token}" if printed.token else ""
         return Credential(header, printed.cert, printed.key), printed.expires
 

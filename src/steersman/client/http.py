@@ -28,7 +28,7 @@ from steersman.api.errors import Unreachable
 from steersman.api.scheme import Kind, encode
 from steersman.client import discovery
 from steersman.client.api import Page, Unreadable, WatchEvent
-from steersman.client.auth import Authenticator, authenticator
+from steersman.client.auth import Authenticator, FromPlugin, authenticator
 from steersman.client.connection import Connection
 from steersman.client.decode import Decoder
 from steersman.client.exchange import Exchange, Request, RequestDone
@@ -103,6 +103,16 @@ class HttpApi:
             sleep=sleep,
             permit=permit,
         )
+
+    @property
+    def transports(self) -> Transports:
+        """The sockets of this client and of those derived from it."""
+        return self._common.transports
+
+    @property
+    def plugin(self) -> FromPlugin | None:
+        """What runs the plugin that hands out its credentials, where there is one."""
+        return self._auth if isinstance(self._auth, FromPlugin) else None
 
     # -- other clients ------------------------------------------------------------------------
 

@@ -18,10 +18,17 @@ from steersman.client.tls import gather
 
 PATIENCE = 60.0
 """Seconds a plugin that talks to nobody may take. differs: upstream waits for ever."""
+NOT_FOUND = "plugin_not_found_error"
 
 
 class PluginError(Exception):
     """A plugin that gave no credentials. The message names it and says why, never what it printed."""
+
+    def __init__(self, message: str, code: int = 1, status: str = "client_internal_error") -> None:
+        """The code it ended with, and in which of upstream's ways it failed."""
+        super().__init__(message)
+        self.code = code
+        self.status = status
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +71,10 @@ async def run(connection: Connection) -> Credentials:
         )
     except (FileNotFoundError, NotADirectoryError):
         hint = f": {_printable(plugin.install_hint)}" if plugin.install_hint else "; install it"
-        raise PluginError(f"{name} is not there{hint}") from None
+        raise PluginError(f"{name} is not there{hint}", status=NOT_FOUND) from None
     except OSError as error:
-        raise PluginError(f"{name} cannot be run: {(error.strerror or 'failed').lower()}") from None
+        said = (error.strerror or "failed").lower()
+        raise PluginError(f"{name} cannot be run: {said}", status=NOT_FOUND) from None
     try:
         async with asyncio.timeout(None if interactive else PATIENCE):
             output, _ = await process.communicate()
@@ -77,7 +85,8 @@ async def run(connection: Connection) -> Credentials:
             process.kill()
             await process.wait()
     if process.returncode:
-        raise PluginError(f"{name} failed with exit code {process.returncode}")
+        code = process.returncode
+        raise PluginError(f"{name} failed with exit code {code}", code, "plugin_execution_error")
     return _read(output, plugin, name)
 
 

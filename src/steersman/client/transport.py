@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
@@ -82,9 +83,10 @@ class Pool:
 class Transport:
     """The current pool of one identity."""
 
-    def __init__(self, identity: Identity, limit: int) -> None:
+    def __init__(self, identity: Identity, limit: int, reloads: Counter[tuple[str, str]]) -> None:
         self._identity = identity
         self._limit = limit
+        self._reloads = reloads
         self._files = files(identity.tls)
         self._stamp = stamp(self._files)
         self._checked = float("-inf")
@@ -131,13 +133,16 @@ class Transport:
         try:
             material = gather(self._identity.tls, credential.cert, credential.key)
             if material == pool.material:
+                self._reloads["success", "unchanged"] += 1
                 return pool
             renewed = self._renew(material)
         except ConfigError as error:
             # Half written, or gone for a moment: look again soon, and go on with what works.
             self._stamp = ()
+            self._reloads["failure", "read_error"] += 1
             log.warning("keeping the certificates in use: %s", error.message)
             return pool
+        self._reloads["success", "updated"] += 1
         log.info("certificates changed: new connections use the new ones")
         return renewed
 
@@ -170,12 +175,23 @@ class Transports:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._by_identity: dict[Identity, Transport] = {}
+        self.hits = 0
+        """Clients whose sockets were there already."""
+        self.misses = 0
+        self.reloads: Counter[tuple[str, str]] = Counter()
+        """Certificates that were read anew, by result and reason."""
+
+    def __len__(self) -> int:
+        return len(self._by_identity)
 
     def acquire(self, connection: Connection) -> Transport:
         identity = Identity.of(connection)
         transport = self._by_identity.get(identity)
         if transport is None:
-            transport = self._by_identity[identity] = Transport(identity, self._limit)
+            self.misses += 1
+            transport = self._by_identity[identity] = Transport(identity, self._limit, self.reloads)
+        else:
+            self.hits += 1
         transport.clients += 1
         return transport
 

@@ -17,6 +17,8 @@ class Metric:
     """The upper bounds of a histogram; none for what is no histogram."""
     settles: bool = False
     """It goes up and down."""
+    stability: Literal["ALPHA", "BETA", "STABLE"] = "ALPHA"
+    """What upstream promises about it."""
 
     @property
     def type(self) -> Literal["counter", "gauge", "histogram"]:

@@ -15,6 +15,7 @@ from typing import Any
 
 from steersman.api.errors import AlreadyExists, NotFound
 from steersman.api.kinds import SERVICEACCOUNTS, ObjectMeta, ServiceAccount
+from steersman.api.verbosity import V
 from steersman.client.auth import Fetched, NoCredentials, Token
 from steersman.client.http import HttpApi
 from steersman.intent.controller import Controller
@@ -92,5 +93,5 @@ class Accounts:
         return Token(status["token"], datetime.fromisoformat(status["expirationTimestamp"]))
 
     async def _request(self, account: str, body: dict[str, Any]) -> dict[str, Any]:
-        log.debug("asking for a token of %s/%s", NAMESPACE, account)
+        log.log(V[4], "Asking for a token", extra={"values": {"serviceAccount": f"{NAMESPACE}/{account}"}})
         return await self._root.subresource(SERVICEACCOUNTS, NAMESPACE, account, "token", body)

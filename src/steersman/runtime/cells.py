@@ -1,17 +1,18 @@
 """Numbers that count what happens, cheaply: no locks, no label look-ups, nothing but an addition.
 
-Everything counts on the event loop, so nothing needs guarding. prometheus-client's own counters cost
-several times as much, which shows where there is one for every event and every round.
+Everything counts on the event loop, so nothing needs guarding. What somebody who scrapes is shown of them is up to
+`steersman.runtime.exposition`.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
-if TYPE_CHECKING:
-    from prometheus_client import Metric
+Type: TypeAlias = Literal["counter", "gauge", "histogram"]
+Stability: TypeAlias = Literal["", "ALPHA", "BETA", "STABLE"]
+"""What upstream promises about a metric; nothing where it says nothing."""
 
 
 class Counter:
@@ -70,20 +71,25 @@ C = TypeVar("C", bound=Counter | Gauge | Histogram)
 class Family(Generic[C]):
     """One metric: a cell for each combination of label values."""
 
-    __slots__ = ("_make", "cells", "help", "labels", "name", "type")
+    __slots__ = ("_make", "cells", "deprecated", "help", "labels", "name", "stability", "type")
 
     def __init__(
         self,
         name: str,
         help: str,
-        type: Literal["counter", "gauge", "histogram"],
+        type: Type,
         labels: tuple[str, ...],
         make: Callable[[], C],
+        stability: Stability = "ALPHA",
+        deprecated: str = "",
     ) -> None:
+        """``deprecated`` is the version since which it is: ``1.35``. It is hidden some versions later."""
         self.name = name
         self.help = help
         self.type = type
         self.labels = labels
+        self.stability = stability
+        self.deprecated = deprecated
         self.cells: dict[tuple[str, ...], C] = {}
         self._make = make
 
@@ -96,28 +102,48 @@ class Family(Generic[C]):
             cell = self.cells[values] = self._make()
         return cell
 
-    def metric(self) -> Metric:
-        """All cells, for prometheus-client."""
-        from prometheus_client import Metric
 
-        metric = Metric(self.name.removesuffix("_total"), self.help, self.type)
-        for values, cell in self.cells.items():
-            labels = dict(zip(self.labels, values, strict=True))
-            if not isinstance(cell, Histogram):
-                metric.add_sample(self.name, labels, cell.value)
-                continue
-            seen = 0
-            for bound, count in zip((*cell.bounds, float("inf")), cell.counts, strict=True):
-                seen += count
-                metric.add_sample(f"{self.name}_bucket", {**labels, "le": _bound(bound)}, seen)
-            metric.add_sample(f"{self.name}_sum", labels, cell.total)
-            metric.add_sample(f"{self.name}_count", labels, seen)
-        return metric
+class Registry:
+    """Metrics by their names."""
 
+    def __init__(self) -> None:
+        self._families: dict[str, Family[Any]] = {}
+        self.refreshes: list[Callable[[], None]] = []
+        """Called before somebody looks: they bring up to date what nobody counts here."""
 
-def _bound(bound: float) -> str:
-    """A bound as Go writes it: no needless fraction, exponents from a million on."""
-    from prometheus_client.utils import floatToGoString
+    @property
+    def families(self) -> tuple[Family[Any], ...]:
+        """Everything there is, by name."""
+        return tuple(family for _, family in sorted(self._families.items()))
 
-    text: str = floatToGoString(bound)  # type: ignore[no-untyped-call]
-    return text.removesuffix(".0")
+    def counter(
+        self, name: str, help: str, labels: tuple[str, ...] = (), stability: Stability = "ALPHA"
+    ) -> Family[Counter]:
+        """Declare a counter."""
+        return self.add(Family(name, help, "counter", labels, Counter, stability))
+
+    def gauge(
+        self, name: str, help: str, labels: tuple[str, ...] = (), stability: Stability = "ALPHA"
+    ) -> Family[Gauge]:
+        """Declare a gauge."""
+        return self.add(Family(name, help, "gauge", labels, Gauge, stability))
+
+    def histogram(
+        self,
+        name: str,
+        help: str,
+        buckets: Sequence[float],
+        labels: tuple[str, ...] = (),
+        stability: Stability = "ALPHA",
+    ) -> Family[Histogram]:
+        """Declare a histogram."""
+        return self.add(Family(name, help, "histogram", labels, lambda: Histogram(buckets), stability))
+
+    def add(self, family: Family[C]) -> Family[C]:
+        """Declare a metric. One without labels is there from the start."""
+        if family.name in self._families:
+            raise ValueError(f"{family.name} is declared twice")
+        self._families[family.name] = family
+        if not family.labels:
+            family.of()
+        return family

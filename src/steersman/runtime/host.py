@@ -16,6 +16,7 @@ from typing import Any, Generic, TypeVar
 from steersman.api.errors import ApiError, Conflict
 from steersman.api.kinds import Object
 from steersman.api.scheme import Key, Kind
+from steersman.api.verbosity import V
 from steersman.intent.controller import Cache, Caches, Change, Controller, Watch
 from steersman.intent.verdict import Nonsense, Rest, Verdict, Wake
 from steersman.runtime.clock import Clock
@@ -211,8 +212,8 @@ class Host(Generic[S]):
         # On an idle server every change is answered at once; on a busy one, those that come while it
         # is busy anyway are answered by one write.
         self.queue.hold = min(self.controller.pace, PATIENCE * self._shell.latency)
-        failed = isinstance(ending, Failure)
-        self._metrics.round(self.controller.name, took, failed)
+        code = ending.code if isinstance(ending, Failure) else 200
+        self._metrics.round(self.controller.name, took, code)
         self._trace.record(
             Round(self.controller.name, key, taken.causes, taken.waited, started, took, tuple(steps), ending)
         )
@@ -242,16 +243,15 @@ class Host(Generic[S]):
 
     def _failed(self, key: Key, error: Exception) -> Failure:
         """Say what went wrong as loudly as it deserves, and try again later."""
-        name = self.controller.name
+        said: dict[str, object] = {"logger": self.controller.name, "key": str(key)}
         if isinstance(error, Conflict):
             # Somebody else wrote in between; the cache will show it in a moment.
-            log.debug("%s %s: conflict, looking again: %s", name, key, error)
+            log.log(V[4], "Looking again after a conflict", extra={"values": {**said, "err": error}})
         elif isinstance(error, ApiError | Nonsense):
-            log.warning("%s %s: %s", name, key, error)
+            log.warning("The round failed", extra={"values": {**said, "err": error}})
         else:
             self.crashes += 1
-            log.error("%s %s: the round failed", name, key, exc_info=error)
+            log.error("The round failed", exc_info=error, extra={"values": said})
         self.queue.retry(key, "the last round failed")
-        return Failure(
-            str(error) if isinstance(error, ApiError | Nonsense) else f"{type(error).__name__}: {error}"
-        )
+        told = str(error) if isinstance(error, ApiError | Nonsense) else f"{type(error).__name__}: {error}"
+        return Failure(told, (error.code if isinstance(error, ApiError) else 0) or 500)

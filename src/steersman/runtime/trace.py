@@ -74,6 +74,8 @@ class Failure(msgspec.Struct, frozen=True, gc=False):
     """A round that ended in an error instead of a verdict."""
 
     error: str
+    code: int = 500
+    """Of the refusal, where it was one."""
 
 
 Ending: TypeAlias = Rest | Wake | Failure
