@@ -1,0 +1,91 @@
+"""Which path is answered by what."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from steersman.manager.serving import profile, views
+from steersman.manager.serving.health import METRICS, Check, Health
+from steersman.manager.serving.replies import JSON, NOSNIFF, NOT_FOUND, Answer
+from steersman.manager.serving.zpages import Page
+from steersman.runtime.fleet import Fleet
+from steersman.runtime.host import Host
+
+CRASHES = 10
+"""Rounds in a row that end in an error of the program itself, after which a controller does not count as well."""
+
+
+class Asked(NamedTuple):
+    """What a request asks for."""
+
+    method: str
+    path: str
+    query: Mapping[str, Sequence[str]]
+    accept: str = ""
+
+
+class Routes:
+    """What a manager answers. Controllers appear when they are started."""
+
+    def __init__(
+        self,
+        *,
+        metrics: Callable[[], bytes],
+        configz: Callable[[], Mapping[str, Any]],
+        pages: Mapping[str, Page],
+        profiling: bool = False,
+    ) -> None:
+        """``pages`` are further ones by their paths."""
+        self.health = Health()
+        self._metrics = metrics
+        self._configz = configz
+        self._pages = pages
+        self._profiling = profiling
+        self._controllers: dict[str, tuple[Fleet, Host[Any]]] = {}
+
+    def follow(self, fleet: Fleet) -> None:
+        """Controllers are about to start: look after them."""
+        self._controllers |= {host.controller.name: (fleet, host) for host in fleet.hosts}
+        self.health.add({host.controller.name: _well(host) for host in fleet.hosts})
+
+    async def answer(self, asked: Asked) -> Answer:
+        """The answer to who may ask."""
+        path, query = asked.path, asked.query
+        match path.split("/")[1:]:
+            case ["healthz"]:
+                return self.health.answer(query)
+            case ["healthz", name]:
+                return self.health.one(name)
+            case ["metrics"]:
+                return Answer(self._metrics(), 200, METRICS)
+            case ["metrics", "slis"]:
+                return self.health.reset() if asked.method == "DELETE" else self.health.indicators()
+            case ["configz"]:
+                return Answer(msgspec.json.encode(self._configz()), 200, JSON, (NOSNIFF,))
+            case ["debug", "controllers", name] if name in self._controllers:
+                return views.view(*self._controllers[name], query)
+            case ["debug", "pprof"] if self._profiling:
+                page = b'<a href="/debug/pprof/">Found</a>.\n\n'
+                return Answer(page, 302, "text/html; charset=utf-8", (("Location", "/debug/pprof/"),))
+            case ["debug", "pprof", name] if self._profiling:
+                return await profile.serve(name, query)
+        if path in self._pages:
+            return self._pages[path].answer(asked.accept)
+        return NOT_FOUND
+
+
+def _well(host: Host[Any]) -> Check:
+    """A controller is not well when it can only crash.
+
+    What the API server refuses is no illness: a quota that is used up would have the whole manager restarted.
+    """
+
+    def check() -> str | None:
+        if host.crashes < CRASHES:
+            return None
+        return f"{host.crashes} rounds in a row ended in an error of the program; see the log"
+
+    return check
