@@ -30,6 +30,8 @@ async def until_told(work: Coroutine[Any, Any, None], limit: float | None) -> No
     def tell() -> None:
         told.set()
         task.cancel()
+        # uvloop complains of connections that are closed while they are read from.
+        loop.set_exception_handler(lambda _, context: log.debug("while stopping: %s", context["message"]))
         for number in SIGNALS:
             loop.remove_signal_handler(number)
             # Not a handler of the loop's: that may be what hangs.
