@@ -1,7 +1,9 @@
 """Which nodes a pod may be on, by labels and by taints."""
 
+import msgspec
 import pytest
 
+from steersman.api.kinds import Pod
 from steersman.api.kinds.daemonsets import NodeSelectorRequirement, NodeSelectorTerm, Toleration
 from steersman.api.kinds.nodes import Taint
 from steersman.api.nodes import matches, tolerates
@@ -89,3 +91,10 @@ def test_all_of_a_term_must_hold_and_an_empty_one_never_does() -> None:
     assert not matches(NodeSelectorTerm(matchExpressions=(zone,), matchFields=(here,)), "n2", LABELS)
     assert not matches(NodeSelectorTerm(matchExpressions=(zone, other)), "n1", LABELS)
     assert not matches(NodeSelectorTerm(), "n1", LABELS)
+
+
+@pytest.mark.parametrize("affinity", [b'{"nodeAffinity":{}}', b"null"])
+def test_a_pod_with_an_affinity_can_be_read_from_a_wire(affinity: bytes) -> None:
+    document = b'{"spec":{"nodeName":"n1","affinity":' + affinity + b"}}"
+    pod = msgspec.json.decode(document, type=Pod)
+    assert (pod.spec.nodeName, bytes(pod.spec.affinity)) == ("n1", affinity)

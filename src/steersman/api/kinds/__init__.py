@@ -130,7 +130,8 @@ class PodSpec(Struct, frozen=True):
     containers: tuple[Container, ...] = ()
     initContainers: tuple[InitContainer, ...] = ()
     activeDeadlineSeconds: int | None = None
-    affinity: Opaque | None = None
+    affinity: Opaque = Opaque(b"null")
+    """Not ``Opaque | None``, which would read nothing but null."""
     overhead: Mapping[str, str] = EMPTY
     priorityClassName: str = ""
     resources: ResourceRequirements | None = None
