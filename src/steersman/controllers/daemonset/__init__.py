@@ -1,0 +1,123 @@
+"""daemonset (a decision): keep a pod on every node that is to have one.
+
+A round finds the revision of the template, then mends what is missing or too much on each node (`place`), and
+where nothing is, takes the next step of a rollout (`rolling`). Then it counts.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from datetime import datetime, timedelta
+
+from steersman.api.errors import ApiError
+from steersman.api.kinds import PODS, Object
+from steersman.api.kinds.daemonsets import DAEMONSETS, DaemonSetStatus
+from steersman.api.kinds.nodes import NODES
+from steersman.api.kinds.revisions import CONTROLLERREVISIONS
+from steersman.api.selectors import Selector, compile_selector
+from steersman.controllers.daemonset.backoff import Memory
+from steersman.controllers.daemonset.place import place
+from steersman.controllers.daemonset.revisions import Past, look_back, tidy
+from steersman.controllers.daemonset.rolling import roll
+from steersman.controllers.daemonset.sight import Seen, Sight, of_pod, of_revision
+from steersman.controllers.daemonset.stations import survey
+from steersman.controllers.daemonset.status import counted, next_available
+from steersman.controllers.daemonset.step import take
+from steersman.controllers.shared.claiming import claim
+from steersman.controllers.shared.indexes import CONTROLLED
+from steersman.intent.actions import Emit, UpdateStatus
+from steersman.intent.controller import Controller, Flag, Settings, Watch
+from steersman.intent.verdict import Nonsense, Rest, Verdict, Wake
+
+PACE = 0.5
+"""Seconds between two looks at one DaemonSet, at most: many pods becoming ready are one status write."""
+
+
+async def decide(seen: Seen, now: datetime) -> Verdict:
+    daemonset = seen.daemonset
+    try:
+        selector = compile_selector(daemonset.spec.selector)
+    except ValueError as error:
+        return Rest(f"cannot act: the selector is invalid: {error}")
+    if selector.empty:
+        message = "This daemon set is selecting all pods. A non-empty selector is required."
+        await Emit(daemonset, "Warning", "SelectingAll", message)
+        return Rest("cannot act: it selects all pods, a non-empty selector is required")
+    if selector.nothing:
+        # differs: upstream relies on validation alone, and would make pods it never finds again.
+        return Rest("cannot act: there is no selector")
+    if daemonset.metadata.deletionTimestamp is not None:
+        # Its history may be gone before its pods are, so nobody can tell which are of which template.
+        return Rest("being deleted")
+    past = await _past(seen, selector)
+    return await _go_on(seen, past, now) if isinstance(past, Past) else past
+
+
+async def _past(seen: Seen, selector: Selector) -> Past | Wake:
+    def selected(obj: Object) -> bool:
+        return selector.matches(obj.metadata.labels)
+
+    revisions = await claim(seen.daemonset, seen.revisions, seen.strays, selected)
+    pods = await claim(seen.daemonset, seen.owned, seen.orphans, selected)
+    return await look_back(seen.daemonset, revisions, pods)
+
+
+async def _go_on(seen: Seen, past: Past, now: datetime) -> Verdict:
+    daemonset = seen.daemonset
+    stations = survey(seen.fits, past.pods)
+    placed = place(daemonset, stations, past.hash, seen.failures, now)
+    step = placed.step
+    failure: ApiError | Nonsense | None = None
+    if not step and daemonset.spec.updateStrategy.type == "RollingUpdate":
+        try:
+            step = roll(daemonset, stations, past.hash, now)
+        except Nonsense as nonsense:
+            failure = nonsense
+    taken = await take(daemonset, step, past.hash)
+    failure = failure or taken.failure
+    if failure is None and taken.done and taken.whole:
+        # differs: upstream writes the status it had before the pods changed, and again when it sees them. They
+        # show in the cache in a moment, and the round that follows writes it once, and tidies up.
+        what = f"{len(step.create)} more, {len(step.ended) + len(step.delete)} fewer"
+        return Rest(f"asked for pods ({what}); the next look will count them")
+    failure = failure or await tidy(daemonset, past)
+    status = counted(daemonset, stations, past.hash, now)
+    await UpdateStatus(daemonset, status)
+    if failure is not None:
+        raise failure
+    waits = [wait for wait in (placed.wait, next_available(daemonset, stations, now)) if wait is not None]
+    return _verdict(status, waits)
+
+
+def _verdict(status: DaemonSetStatus, waits: list[timedelta]) -> Verdict:
+    desired = status.desiredNumberScheduled
+    because = f"{status.numberAvailable} of {desired} nodes have a pod that serves"
+    if status.updatedNumberScheduled < desired:
+        because += f", {status.updatedNumberScheduled} one of the newest template"
+    if not waits:
+        return Rest(because)
+    return Wake(min(waits), f"{because}; a pod becomes available then, or one that failed is replaced")
+
+
+def _keeper(settings: Settings) -> Controller[Seen]:
+    sight = Sight(numeric=settings.enabled("TaintTolerationComparisonOperators"))
+    return Controller(
+        name="daemonset-controller",
+        aliases=("daemonset",),
+        account="daemon-set-controller",
+        source="daemonset-controller",
+        watches=(
+            Watch(DAEMONSETS),
+            Watch(PODS, to=of_pod, indexes=CONTROLLED),
+            Watch(CONTROLLERREVISIONS, to=of_revision, indexes=CONTROLLED),
+            Watch(NODES, to=sight.of_node),
+        ),
+        workers=Flag("concurrent-daemonset-syncs", 2),
+        observe=sight.observe,
+        decide=decide,
+        memory=Memory,
+        pace=PACE,
+    )
+
+
+controller = dataclasses.replace(_keeper(Settings()), configure=_keeper)

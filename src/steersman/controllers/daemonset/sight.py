@@ -1,0 +1,111 @@
+"""What a round sees, and which changes are a reason to look."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from steersman.api.kinds import PODS, Object, Pod
+from steersman.api.kinds.daemonsets import DAEMONSETS, DaemonSet
+from steersman.api.kinds.nodes import NODES, Node
+from steersman.api.kinds.revisions import CONTROLLERREVISIONS, ControllerRevision
+from steersman.api.meta import controller_of
+from steersman.api.scheme import Key
+from steersman.api.selectors import NOTHING, Selector, compile_selector
+from steersman.controllers.daemonset.backoff import Failures, Memory
+from steersman.controllers.daemonset.fit import UNFIT, Fit, wish
+from steersman.controllers.shared.concerned import concerned
+from steersman.controllers.shared.indexes import controlled_by, orphans_in
+from steersman.intent.controller import Caches, Change, remembered
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A DaemonSet, its pods and its history at one instant, and what each node is to it."""
+
+    daemonset: DaemonSet
+    fits: Mapping[str, Fit] = field(default_factory=dict)
+    """By the nodes' names."""
+    owned: tuple[Pod, ...] = ()
+    orphans: tuple[Pod, ...] = ()
+    """The pods of the namespace that have no controller."""
+    revisions: tuple[ControllerRevision, ...] = ()
+    """Those it controls."""
+    strays: tuple[ControllerRevision, ...] = ()
+    """Those of the namespace that nothing controls."""
+    failures: Failures = field(default_factory=dict)
+
+
+def selector_of(daemonset: DaemonSet) -> Selector:
+    """What a DaemonSet may adopt: nothing, where its selector is missing or nonsense or selects all."""
+    try:
+        selector = compile_selector(daemonset.spec.selector)
+    except ValueError:
+        return NOTHING
+    return NOTHING if selector.empty else selector
+
+
+def _selects(daemonset: DaemonSet, obj: Object) -> bool:
+    return selector_of(daemonset).matches(obj.metadata.labels)
+
+
+of_pod = concerned(DAEMONSETS, _selects)
+_of_revision = concerned(DAEMONSETS, _selects)
+
+
+def of_revision(caches: Caches, change: Change[ControllerRevision]) -> Iterator[Key]:
+    """Nobody need look at a revision of its own that has just appeared: it wrote it."""
+    controller = controller_of(change.obj)
+    if controller is None or change.old is not None:
+        yield from _of_revision(caches, Change(change.old, change.new))
+    if change.new is None and controller is not None:
+        # One of a namesake of before may have stood in for its own.
+        yield Key(change.obj.metadata.namespace, controller.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """How DaemonSets look at nodes."""
+
+    numeric: bool = False
+    """See `tolerates`."""
+
+    def observe(self, caches: Caches, key: Key) -> Seen | None:
+        memory: Memory = remembered(caches)
+        daemonset = caches[DAEMONSETS].get(key)
+        if daemonset is None:
+            memory.forget(key)
+            return None
+        pods, revisions = caches[PODS], caches[CONTROLLERREVISIONS]
+        wanted, numeric = wish(daemonset.spec.template.spec), self.numeric
+        fits = {node.metadata.name: wanted.fit(node, numeric=numeric) for node in caches[NODES].list()}
+        owned = tuple(controlled_by(pods, daemonset))
+        return Seen(
+            daemonset,
+            fits,
+            owned,
+            tuple(orphans_in(pods, key.namespace)),
+            tuple(controlled_by(revisions, daemonset)),
+            tuple(orphans_in(revisions, key.namespace)),
+            memory.note(daemonset, owned, fits),
+        )
+
+    def of_node(self, caches: Caches, change: Change[Node]) -> Iterator[Key]:
+        """The DaemonSets to which the node is something else now. Nearly all changes of nodes are heartbeats.
+
+        differs: upstream does not look when a node goes, nor when a node that has the pod is tainted so that it
+        would not get one: the numbers in the status are then those of before.
+        """
+        old, new = change.old, change.new
+        if old is not None and new is not None and _alike(old, new):
+            return
+        for daemonset in caches[DAEMONSETS].list():
+            wanted = wish(daemonset.spec.template.spec)
+            before = wanted.fit(old, numeric=self.numeric) if old is not None else UNFIT
+            after = wanted.fit(new, numeric=self.numeric) if new is not None else UNFIT
+            if before != after:
+                yield daemonset.key
+
+
+def _alike(old: Node, new: Node) -> bool:
+    return old.metadata.labels == new.metadata.labels and old.spec.taints == new.spec.taints

@@ -1,0 +1,59 @@
+"""The nodes with the pods a DaemonSet has on each of them, which is what all its decisions are made from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from steersman.api.kinds import Pod
+from steersman.api.pods import is_terminal
+from steersman.controllers.daemonset.fit import UNFIT, Fit
+from steersman.controllers.daemonset.template import target_of
+
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Station:
+    """One node, and the pods that are on it or for it."""
+
+    node: str
+    fit: Fit
+    pods: tuple[Pod, ...] = ()
+    """The one that counts first: those that have their place, then the eldest."""
+    there: bool = True
+    """Whether the node is."""
+
+    @property
+    def staying(self) -> list[Pod]:
+        """The pods that nobody has asked to go."""
+        return [pod for pod in self.pods if pod.metadata.deletionTimestamp is None]
+
+
+def survey(fits: Mapping[str, Fit], pods: Iterable[Pod]) -> list[Station]:
+    """Every node, and after them those that are gone but have pods.
+
+    A pod that has ended and is on its way out is nobody's business any more, and one that is for no
+    node in particular is nowhere.
+    """
+    by_node: dict[str, list[Pod]] = {}
+    for pod in pods:
+        if pod.metadata.deletionTimestamp is not None and is_terminal(pod):
+            continue
+        node = target_of(pod)
+        if node:
+            by_node.setdefault(node, []).append(pod)
+    for several in by_node.values():
+        if len(several) > 1:
+            several.sort(key=precedence)
+    stations = [Station(node, fit, tuple(by_node.get(node, ()))) for node, fit in fits.items()]
+    gone = (node for node in by_node if node not in fits)
+    stations.extend(Station(node, UNFIT, tuple(by_node[node]), there=False) for node in gone)
+    return stations
+
+
+def precedence(pod: Pod) -> tuple[bool, datetime, str]:
+    """Sorts first which of a node's pods is the one to keep."""
+    meta = pod.metadata
+    return (not pod.spec.nodeName, meta.creationTimestamp or _LONG_AGO, meta.name)

@@ -1,0 +1,58 @@
+"""Making and deleting the pods of an owner, and telling of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from steersman.api.errors import ApiError, NotFound
+from steersman.api.kinds import PODS, NewPod, Object, Pod
+from steersman.intent.actions import Batch, Create, Delete, Done, Emit, Failed
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What became of some pods."""
+
+    done: tuple[Pod, ...] = ()
+    """Those that were made, or that are gone or going."""
+    failure: ApiError | None = None
+    """Why not all, where one was refused for a real reason."""
+
+
+async def create_pods(owner: Object, pods: Iterable[NewPod]) -> Written:
+    """Create pods in the owner's namespace, slow-start."""
+    namespace = owner.metadata.namespace
+    done: list[Pod] = []
+    failure: ApiError | None = None
+    for outcome in await Batch(tuple(Create(PODS, namespace, pod) for pod in pods)):
+        match outcome:
+            case Done(created):
+                done.append(created)
+                await Emit(owner, "Normal", "SuccessfulCreate", f"Created pod: {created.metadata.name}")
+            case Failed(error) if not error.caused_by("NamespaceTerminating"):
+                await Emit(owner, "Warning", "FailedCreate", f"Error creating: {error}")
+                failure = failure or error
+            case _:
+                pass  # not tried, or the namespace is going: no pod will ever come of it
+    return Written(tuple(done), failure)
+
+
+async def delete_pods(owner: Object, pods: Sequence[Pod]) -> Written:
+    """Delete pods of the owner's, all at once. What is gone already is done."""
+    done: list[Pod] = []
+    failure: ApiError | None = None
+    outcomes = await Batch(tuple(map(Delete, pods)), slow_start=False)
+    for pod, outcome in zip(pods, outcomes, strict=True):
+        match outcome:
+            case Done():
+                done.append(pod)
+                await Emit(owner, "Normal", "SuccessfulDelete", f"Deleted pod: {pod.metadata.name}")
+            case Failed(NotFound()):
+                done.append(pod)
+            case Failed(error):
+                await Emit(owner, "Warning", "FailedDelete", f"Error deleting: {error}")
+                failure = failure or error
+            case _:
+                pass
+    return Written(tuple(done), failure)
