@@ -34,7 +34,9 @@ class Accounts:
         """``root`` is the kubeconfig's user; ``own`` gives each controller its own ServiceAccount."""
         self._root = root
         self._own = own
-        self._clients: list[HttpApi] = []
+        self._manager = root.with_agent("kube-controller-manager")
+        """Asks for tokens, and makes accounts."""
+        self._clients: list[HttpApi] = [self._manager]
         self._tokens: list[Fetched] = []
 
     def client(self, controller: Controller[Any], permit: Callable[[], bool] | None = None) -> HttpApi:
@@ -85,7 +87,7 @@ class Accounts:
         except NotFound:
             body = ServiceAccount(metadata=ObjectMeta(name=account, namespace=NAMESPACE))
             try:
-                await self._root.create(SERVICEACCOUNTS, NAMESPACE, body)
+                await self._manager.create(SERVICEACCOUNTS, NAMESPACE, body)
             except AlreadyExists:
                 pass
             answer = await self._request(account, request)
@@ -94,4 +96,4 @@ class Accounts:
 
     async def _request(self, account: str, body: dict[str, Any]) -> dict[str, Any]:
         log.log(V[4], "Asking for a token", extra={"values": {"serviceAccount": f"{NAMESPACE}/{account}"}})
-        return await self._root.subresource(SERVICEACCOUNTS, NAMESPACE, account, "token", body)
+        return await self._manager.subresource(SERVICEACCOUNTS, NAMESPACE, account, "token", body)

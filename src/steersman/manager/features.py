@@ -33,6 +33,8 @@ class Features:
     emulated: Version
     given: Mapping[str, bool]
     """The gates that were set by name."""
+    oldest: Version = OLDEST
+    """The oldest version to be compatible with."""
 
     @property
     def known(self) -> Mapping[str, Gate]:
@@ -90,7 +92,7 @@ def read_features(values: Mapping[str, Any]) -> Features:
         raise UsageError(
             f"minCompatibilityVersion version {_text(oldest)} is not between [{_text(OLDEST)}, {_text(emulated)}]"
         )
-    features = Features(emulated, dict(_given(values["feature-gates"])))
+    features = Features(emulated, dict(_given(values["feature-gates"])), oldest)
     wrong = [*_refused(features, oldest)] or [*_lacking(features)]
     if wrong:
         raise UsageError(wrong[0] if len(wrong) == 1 else f"[{', '.join(wrong)}]")

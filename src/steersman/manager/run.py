@@ -15,10 +15,9 @@ from steersman.api.kinds import NAMESPACES
 from steersman.api.scheme import Kind
 from steersman.client import kubeconfig
 from steersman.client.connection import ConfigError, Connection
-from steersman.client.exchange import RequestDone
 from steersman.client.http import HttpApi
 from steersman.intent.controller import Controller, Settings
-from steersman.manager import files, logs, loops, migration
+from steersman.manager import figures, files, logs, loops, migration
 from steersman.manager.accounts import Accounts
 from steersman.manager.election import Election
 from steersman.manager.flags import UsageError, parse, usage, warnings
@@ -92,9 +91,10 @@ async def manage(options: Options, connection: Connection) -> None:
         connection,
         qps=options.qps,
         burst=options.burst,
-        user_agent=user_agent("").rstrip("/"),
-        on_request=_counting(metrics, connection),
+        user_agent=user_agent(),
+        on_request=metrics.rest.counting(urlsplit(connection.server).netloc),
     )
+    figures.describe(metrics, options.features, root)
     accounts = Accounts(root, own=options.own_accounts)
     try:
         await reach(root)
@@ -183,21 +183,3 @@ def _synced() -> None:
     log.info("caches are filled: controllers start")
     gc.collect()
     gc.freeze()
-
-
-def _counting(metrics: Metrics, connection: Connection) -> Callable[[RequestDone], None]:
-    """Count requests under upstream's names."""
-    host = urlsplit(connection.server).netloc
-    rest = metrics.rest
-
-    def done(request: RequestDone) -> None:
-        code = str(request.code) if request.code else "<error>"
-        rest.requests.of(code, request.method, host).inc()
-        rest.latency.of(request.method, host).observe(request.seconds)
-        rest.throttled.of(request.method, host).observe(request.throttled)
-        rest.sent.of(request.method, host).observe(request.sent)
-        rest.received.of(request.method, host).observe(request.received)
-        if request.attempt:
-            rest.retries.of(code, request.method, host).inc()
-
-    return done

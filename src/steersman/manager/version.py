@@ -14,13 +14,14 @@ VERSION = f"steersman {version('steersman')} (Kubernetes {KUBERNETES})"
 
 
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+PLATFORM = f"{sys.platform}/{_ARCHITECTURES.get(platform.machine(), platform.machine())}"
+"""As Go names it."""
 
 
-def user_agent(component: str) -> str:
+def user_agent(component: str = "") -> str:
     """How a client of this process names itself, in the form Kubernetes components use."""
-    machine = platform.machine()
-    system = f"{sys.platform}/{_ARCHITECTURES.get(machine, machine)}"
-    return f"kube-controller-manager/{KUBERNETES} ({system}) steersman/{version('steersman')}/{component}"
+    program = f"kube-controller-manager/{KUBERNETES} ({PLATFORM}) steersman/{version('steersman')}"
+    return f"{program}/{component}" if component else program
 
 
 def main(argv: Sequence[str]) -> int:

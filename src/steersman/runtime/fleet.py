@@ -28,6 +28,8 @@ from steersman.runtime.workqueue import WorkQueue
 
 CLOSING = 5.0
 """Seconds that recorders have at the end to send what they hold."""
+MANAGER = "kube-controller-manager"
+"""What a fleet is called where it is counted."""
 FILLING = 30.0
 """Seconds that a controller that roams waits for everything to be read; upstream's number."""
 
@@ -103,7 +105,12 @@ class Fleet:
     async def _work(self, host: Host[Any]) -> None:
         if host.controller.roams is not None:
             await self.roaming.wait_filled(FILLING)
-        await host.run(self._workers_of(host.controller))
+        running = self.metrics.running.of(host.controller.name, MANAGER)
+        running.set(1)
+        try:
+            await host.run(self._workers_of(host.controller))
+        finally:
+            running.set(0)
 
     def _workers_of(self, controller: Controller[Any]) -> int:
         if isinstance(controller.workers, int):
