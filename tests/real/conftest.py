@@ -7,10 +7,14 @@ worker, so that one plane is started and not one a core.
 
 from __future__ import annotations
 
+import importlib.util
 import itertools
 import os
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -44,3 +48,21 @@ def namespace(plane: RealPlane) -> str:
     name = f"test-{next(_numbers)}"
     plane.kubectl("create", "namespace", name)
     return name
+
+
+def load(name: str) -> ModuleType:
+    """A module beside this one: test directories are no packages."""
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, HERE / f"{name}.py")
+        assert spec is not None
+        assert spec.loader is not None
+        module = sys.modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+    return sys.modules[name]
+
+
+@pytest.fixture(scope="session")
+def both() -> Callable[..., dict[str, dict[str, Any]]]:
+    """Tells a story to steersman and to the reference manager: see ``both.py``."""
+    tell: Callable[..., dict[str, dict[str, Any]]] = load("both").tell
+    return tell

@@ -1,0 +1,180 @@
+"""One story told to both managers at once, each on a plane of its own, and what they leave behind.
+
+A story waits by watching, never by the clock, so what a manager does next does not depend on how fast it is;
+what is left at the end is brought into a form that can be compared.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias, TypeVar
+
+from steersman.api.kinds import NAMESPACES, Object
+from steersman.api.scheme import Kind
+from steersman.client.api import Api
+from steersman.runtime.clock import LiveClock
+from steersman.sim.kubelet import Kubelets
+from steersman.testing.child import Child, tail
+from steersman.testing.follow import beside, gone, until
+from steersman.testing.normal import Document, normalise
+from steersman.testing.plane import ASSETS, MANAGER, Binary, RealPlane
+
+O = TypeVar("O", bound=Object)
+
+OURS: Binary = "steersman"
+REFERENCE: Binary = "kube-controller-manager"
+EVENTS: Kind[Document] = Kind("", "v1", "Event", "events", True, dict)
+FLAGS = (
+    "--use-service-account-credentials=true",
+    "--leader-elect=false",
+    "--kube-api-qps=200",
+    "--kube-api-burst=300",
+)
+PATIENCE = 90.0
+QUIET = 1.5
+WRITES = ("create", "update", "patch", "delete", "deletecollection")
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Where a story is told: one manager, with a plane and a namespace of its own."""
+
+    plane: RealPlane
+    api: Api
+    binary: Binary
+    namespace: str
+
+    async def create(self, kind: Kind[Any], *documents: Document) -> None:
+        for document in documents:
+            await self.api.create(kind.untyped, self.namespace if kind.namespaced else "", document)
+
+    async def patch(self, kind: Kind[Any], name: str, body: Document, subresource: str = "") -> None:
+        namespace = self.namespace if kind.namespaced else ""
+        await self.api.patch(kind.untyped, namespace, name, body, subresource=subresource)
+
+    async def until(self, kind: Kind[O], name: str, ready: Callable[[O], bool]) -> O:
+        """The object, once it is there and ready."""
+        namespace = self.namespace if kind.namespaced else ""
+        return await self._patient(f"{kind.name} {name}", until(self.api, kind, namespace, name, ready))
+
+    async def gone(self, kind: Kind[Any], name: str) -> None:
+        await self._patient(f"{kind.name} {name} to go", gone(self.api, kind, self.namespace, name))
+
+    async def told(self, reason: str, about: str) -> None:
+        """Wait until somebody has told of this reason, about an object of this name."""
+
+        async def heard() -> None:
+            version = ""
+            while True:
+                page = await self.api.list(EVENTS, self.namespace)
+                if any(_is_about(event, reason, about) for event in page.items):
+                    return
+                version = page.resource_version
+                async for event in self.api.watch(EVENTS, self.namespace, resource_version=version):
+                    if _is_about(event.obj, reason, about):
+                        return
+
+        await self._patient(f"the event {reason} about {about}", heard())
+
+    async def _patient(self, what: str, waiting: Awaitable[O]) -> O:
+        try:
+            async with asyncio.timeout(PATIENCE):
+                return await waiting
+        except TimeoutError:
+            log = tail(self.plane.managers[-1])
+            raise AssertionError(f"{self.binary}: waited {PATIENCE:g} s for {what}:\n{log}") from None
+
+    async def quiet(self) -> None:
+        """Wait until managers have written nothing for a while: events come after the fact."""
+        loop = asyncio.get_running_loop()
+        mark, deadline = self.plane.mark(), loop.time() + QUIET
+        while loop.time() < deadline:
+            await asyncio.sleep(0.1)
+            entries, mark = self.plane.audit(mark), self.plane.mark()
+            if any(entry.verb in WRITES and _is_a_manager(entry.user) for entry in entries):
+                deadline = loop.time() + QUIET
+
+
+Story: TypeAlias = Callable[[Stage], Awaitable[None]]
+Ends: TypeAlias = dict[Binary, dict[str, Any]]
+
+
+def tell(
+    story: Story,
+    namespace: str,
+    *,
+    controllers: Sequence[str],
+    kinds: Sequence[Kind[Any]],
+    flags: Sequence[str] = (),
+    nodes: Sequence[str] = ("node-1",),
+    apiserver: Sequence[str] = (),
+) -> Ends:
+    """Tell both a story; what each has left of these kinds, and of events. ``apiserver`` are flags of its own.
+
+    Where the binary of the reference manager is not there, ours is alone.
+    """
+    there = os.access(Path(os.environ.get(ASSETS, ""), REFERENCE), os.X_OK)
+    binaries = (OURS, REFERENCE) if there else (OURS,)
+    argv = (f"--controllers={','.join(controllers)}", *FLAGS, *flags)
+
+    async def all_of_them(planes: Sequence[RealPlane]) -> Ends:
+        async with asyncio.TaskGroup() as tasks:
+            told = [
+                tasks.create_task(_tell(story, plane, binary, namespace, argv, kinds, nodes))
+                for plane, binary in zip(planes, binaries, strict=True)
+            ]
+        return {binary: task.result() for binary, task in zip(binaries, told, strict=True)}
+
+    with ExitStack() as stack:
+        planes = [stack.enter_context(RealPlane.start(apiserver=apiserver)) for _ in binaries]
+        return asyncio.run(all_of_them(planes))
+
+
+async def _tell(
+    story: Story,
+    plane: RealPlane,
+    binary: Binary,
+    namespace: str,
+    argv: Sequence[str],
+    kinds: Sequence[Kind[Any]],
+    nodes: Sequence[str],
+) -> dict[str, Any]:
+    mark = plane.mark()
+    async with plane.connect() as api:
+        space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
+        await api.create(NAMESPACES, "", space)
+        account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}}
+        await api.create(Kind("", "v1", "ServiceAccount", "serviceaccounts", True, dict), namespace, account)
+        manager = plane.manager(*argv, binary=binary)
+        kubelets = Kubelets(api, LiveClock(), tuple(nodes), register=False)
+        async with beside(_watchdog(manager), kubelets.run()):
+            await story(Stage(plane, api, binary, namespace))
+            found: dict[str, list[Document]] = {}
+            for kind in (*kinds, EVENTS):
+                page = await api.list(kind.untyped, namespace if kind.namespaced else "")
+                found[kind.plural] = [item for item in page.items if isinstance(item, dict)]
+        manager.stop()
+    refused = [entry for entry in plane.audit(mark) if _is_a_manager(entry.user) and entry.code == 403]
+    assert refused == [], "each controller has just its bootstrap rights"
+    assert "Traceback" not in manager.log()
+    return normalise(found)
+
+
+async def _watchdog(manager: Child) -> None:
+    await manager.exited()
+    raise AssertionError(f"the manager ended with code {manager.code}:\n{tail(manager)}")
+
+
+def _is_a_manager(user: str) -> bool:
+    return user == MANAGER or user.startswith("system:serviceaccount:kube-system:")
+
+
+def _is_about(event: Any, reason: str, about: str) -> bool:
+    if not isinstance(event, dict):
+        return False
+    return bool(event.get("reason") == reason and event.get("involvedObject", {}).get("name") == about)
