@@ -11,8 +11,8 @@ from steersman.api.errors import Conflict, NotFound, ServerError
 from steersman.api.kinds import Condition, ObjectMeta, Pod, PodSpec, PodStatus
 from steersman.api.kinds.nodes import Node, NodeSpec, NodeStatus, Taint
 from steersman.api.scheme import Key
-from steersman.controllers.podgc import ENDED, MISSING, controller
-from steersman.intent.actions import Action, Delete, Patch
+from steersman.controllers.podgc import ENDED, ERRORS, MISSING, REMOVED, controller
+from steersman.intent.actions import Action, Delete, Measure, Patch
 from steersman.intent.controller import Change
 from steersman.intent.live import Read
 from steersman.intent.settings import Settings
@@ -72,17 +72,18 @@ def names(actions: list[Action[Any]]) -> list[str]:
 
 def test_a_pod_that_was_never_scheduled_is_marked_failed_and_removed_at_once() -> None:
     lost = pod(node="", phase="Pending", going=True)
-    (patch, delete), _ = look(Key("d", "p"), lost)
+    (patch, delete, measure), _ = look(Key("d", "p"), lost)
     assert isinstance(patch, Patch)
     assert patch.body == {"metadata": {"uid": "p"}, "status": {"phase": "Failed", "observedGeneration": 2}}
     assert patch.subresource == "status"
     assert delete == Delete(lost, grace=0)
+    assert measure == Measure(REMOVED, labels=("d", "unscheduled"))
 
 
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
 def test_a_pod_that_has_ended_is_not_marked_again(phase: str) -> None:
     actions, _ = look(Key("d", "p"), pod(node="", phase=phase, going=True))
-    assert [type(action) for action in actions] == [Delete]
+    assert [type(action) for action in actions] == [Delete, Measure]
 
 
 @pytest.mark.parametrize(
@@ -142,7 +143,8 @@ def test_of_ended_pods_the_evicted_and_the_oldest_go_first() -> None:
 
 
 def test_a_pod_that_somebody_else_removed_is_no_error() -> None:
-    look(Key("d", "p"), pod(node="", going=True), refuse=NotFound("gone"))
+    actions, _ = look(Key("d", "p"), pod(node="", going=True), refuse=NotFound("gone"))
+    assert actions[-1] == Measure(ERRORS, labels=("d", "unscheduled"))
 
 
 @pytest.mark.parametrize("error", [ServerError("down"), Conflict("changed")])

@@ -19,9 +19,10 @@ from steersman.api.kinds import PODS, Pod
 from steersman.api.kinds.nodes import NODES, Node
 from steersman.api.scheme import Key
 from steersman.controllers.shared.indexes import by_node
-from steersman.intent.actions import Action, Batch, Delete, Done, Failed, Patch, PatchType
+from steersman.intent.actions import Action, Batch, Delete, Done, Failed, Measure, Patch, PatchType
 from steersman.intent.controller import Caches, Change, Controller, Flag, Settings, Watch
 from steersman.intent.live import Read
+from steersman.intent.metrics import Metric
 from steersman.intent.verdict import Rest, Verdict
 
 THRESHOLD = Flag(
@@ -34,6 +35,11 @@ QUARANTINE = 40.0
 PERIOD = 20.0
 """Seconds in which ended pods are counted at most once."""
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
+_COUNTED = ("namespace", "reason")
+REMOVED = Metric("pod_gc_collector_force_delete_pods_total", "Pods that were removed, by cause", _COUNTED)
+ERRORS = Metric(
+    "pod_gc_collector_force_delete_pod_errors_total", "Pods that could not be removed, by cause", _COUNTED
+)
 ENDED = Key("", "ended pods")
 MISSING = "node/"
 """Begins the keys of nodes that may be missing; no pod's name has a slash."""
@@ -129,21 +135,33 @@ def _target(pod: Pod, now: datetime, reason: str, message: str) -> dict[str, Any
     return condition
 
 
-async def _remove(pods: Iterable[Pod], now: datetime, reason: str = "", message: str = "") -> int:
-    """Mark pods as failed, then delete them at once; answers how many went. Raises the first refusal."""
+async def _remove(
+    pods: Iterable[Pod], now: datetime, because: str, reason: str = "", message: str = ""
+) -> int:
+    """Mark pods as failed, then delete them at once; answers how many went. Raises the first refusal.
+
+    They are counted as removed for one of upstream's four causes.
+    """
     pods = tuple(pods)
     marks = {
         pod.metadata.uid: mark for pod in pods if (mark := failing(pod, now, reason, message)) is not None
     }
-    refused: list[Failed] = []
-    unmarked: set[str] = set()
+    unmarked: dict[str, Failed] = {}
     for uid, outcome in zip(marks, await _all(marks.values()), strict=True):
         if isinstance(outcome, Failed):
-            unmarked.add(uid)
-            refused.append(outcome)
+            unmarked[uid] = outcome
     marked = [pod for pod in pods if pod.metadata.uid not in unmarked]
     deleted = await _all(Delete(pod, grace=0) for pod in marked)
-    refused += [outcome for outcome in deleted if isinstance(outcome, Failed)]
+    refused = list(unmarked.values())
+    for pod in pods:
+        if pod.metadata.uid in unmarked:
+            await Measure(ERRORS, labels=(pod.metadata.namespace, because))
+    for pod, outcome in zip(marked, deleted, strict=True):
+        if isinstance(outcome, Failed):
+            refused.append(outcome)
+        await Measure(
+            ERRORS if isinstance(outcome, Failed) else REMOVED, labels=(pod.metadata.namespace, because)
+        )
     for outcome in refused:
         # A pod that somebody else removed is not ours to see to any more. One that was changed, or came anew,
         # is looked at again: there is no next time by itself.
@@ -160,7 +178,7 @@ async def _all(actions: Iterable[Action[Any]]) -> list[Any]:
 async def decide(seen: Stuck | Orphans | Surplus, now: datetime) -> Verdict:
     match seen:
         case Surplus(pods):
-            return Rest(f"removed {await _remove(pods, now)} pods that had ended")
+            return Rest(f"removed {await _remove(pods, now, 'terminated')} pods that had ended")
         case Orphans(node, pods):
             return await _orphaned(node, pods, now)
         case Stuck(pod, node):
@@ -168,7 +186,7 @@ async def decide(seen: Stuck | Orphans | Surplus, now: datetime) -> Verdict:
                 return Rest("is not being deleted")
             if pod.spec.nodeName and not out_of_service(node):
                 return Rest("its node sees to it")
-            await _remove((pod,), now)
+            await _remove((pod,), now, "out-of-service" if pod.spec.nodeName else "unscheduled")
             return Rest("no kubelet would have seen to it")
 
 
@@ -178,7 +196,7 @@ async def _orphaned(node: str, pods: tuple[Pod, ...], now: datetime) -> Verdict:
     try:
         await Read(NODES, "", node)
     except NotFound:
-        gone = await _remove(pods, now, "DeletionByPodGC", "PodGC: node no longer exists")
+        gone = await _remove(pods, now, "orphaned", "DeletionByPodGC", "PodGC: node no longer exists")
         return Rest(f"the node is gone, and so are {gone} pods of it")
     return Rest("the node is there, the cache will show it")
 
@@ -244,6 +262,7 @@ def _collector(threshold: int) -> Controller[Stuck | Orphans | Surplus]:
         workers=1,
         observe=_observer(threshold),
         decide=decide,
+        metrics=(REMOVED, ERRORS),
     )
 
 

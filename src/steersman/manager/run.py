@@ -22,6 +22,7 @@ from steersman.manager.accounts import Accounts
 from steersman.manager.election import Election
 from steersman.manager.flags import UsageError, parse, usage, warnings
 from steersman.manager.options import Options, options
+from steersman.manager.serving import start as serving
 from steersman.manager.stopping import until_told
 from steersman.manager.table import FLAGS
 from steersman.manager.version import VERSION, user_agent
@@ -94,10 +95,17 @@ async def manage(options: Options, connection: Connection) -> None:
         user_agent=user_agent(),
         on_request=metrics.rest.counting(urlsplit(connection.server).netloc),
     )
+    metrics.shown = figures.shown(options.metrics)
     figures.describe(metrics, options.features, root)
     accounts = Accounts(root, own=options.own_accounts)
+    routes = serving.routes(options, table, clock, metrics)
+    server: serving.Server | None = None
     try:
+        if options.serving.secure_port:
+            server = serving.Server(options, clock, routes)
         await reach(root)
+        if server is not None:
+            await server.open()
         names = ", ".join(controller.name for controller in options.controllers)
         log.info("%s at %s: %s", VERSION, connection.server, names or "no controllers")
         settings, named = files.settle(options.settings, connection.tls.ca)
@@ -123,14 +131,19 @@ async def manage(options: Options, connection: Connection) -> None:
                 settings=settings,
                 files=named,
             )
+            routes.follow(fleet)
             await accounts.warm()
             await fleet.run(synced)
 
         if options.election.enabled:
-            await Election(options, table, root, clock, metrics).run(lead)
+            election = Election(options, table, root, clock, metrics)
+            routes.health.add({"leaderElection": election.check})
+            await election.run(lead)
         else:
             await lead(options.controllers)
     finally:
+        if server is not None:
+            await server.close()
         await accounts.close()
         await root.close()
 

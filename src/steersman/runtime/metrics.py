@@ -17,7 +17,7 @@ from steersman.intent.metrics import Metric as Declared
 from steersman.intent.metrics import exponential
 from steersman.runtime.cells import Counter, Family, Gauge, Histogram, Registry
 from steersman.runtime.clients import RestMetrics
-from steersman.runtime.exposition import exposition
+from steersman.runtime.exposition import ALL, exposition
 from steersman.runtime.queues import QUEUES
 
 QUEUE_BUCKETS = exponential(10e-9, 10, 10)
@@ -57,6 +57,8 @@ class Metrics(Registry):
     def __init__(self, enabled: bool = True) -> None:
         super().__init__()
         self.enabled = enabled
+        self.shown = ALL
+        """Which of them `render` shows."""
         name = ("name",)
         self._depth = self.gauge("workqueue_depth", "Keys waiting in the queue", name, "BETA")
         self._adds = self.counter("workqueue_adds_total", "Keys that were put into the queue", name, "BETA")
@@ -230,5 +232,5 @@ class Metrics(Registry):
     # -- reading
 
     def render(self) -> bytes:
-        """Everything as text."""
-        return exposition(self) if self.enabled else b""
+        """What is shown of it, as text."""
+        return exposition(self, self.shown) if self.enabled else b""

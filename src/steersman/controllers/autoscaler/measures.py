@@ -15,16 +15,21 @@ _PREFIX = "horizontal_pod_autoscaler_controller_"
 _BUCKETS = exponential(0.001, 2, 15)
 _LOOK = ("action", "error")
 _METRIC = ("action", "error", "metric_type")
-RECONCILIATIONS = Metric(_PREFIX + "reconciliations_total", "Looks at autoscalers", _LOOK)
+RECONCILIATIONS = Metric(_PREFIX + "reconciliations_total", "Looks at autoscalers", _LOOK, stability="BETA")
 RECONCILIATION_SECONDS = Metric(
-    _PREFIX + "reconciliation_duration_seconds", "How long a look took", _LOOK, buckets=_BUCKETS
+    _PREFIX + "reconciliation_duration_seconds",
+    "How long a look took",
+    _LOOK,
+    buckets=_BUCKETS,
+    stability="BETA",
 )
-COMPUTATIONS = Metric(_PREFIX + "metric_computation_total", "Looks at one metric", _METRIC)
+COMPUTATIONS = Metric(_PREFIX + "metric_computation_total", "Looks at one metric", _METRIC, stability="BETA")
 COMPUTATION_SECONDS = Metric(
     _PREFIX + "metric_computation_duration_seconds",
     "How long a look at one metric took",
     _METRIC,
     buckets=_BUCKETS,
+    stability="BETA",
 )
 NUMBER = Metric(_PREFIX + "num_horizontal_pod_autoscalers", "How many autoscalers there are", settles=True)
 DESIRED = Metric(

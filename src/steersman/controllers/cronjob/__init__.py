@@ -36,6 +36,7 @@ SKEW = Metric(
     "cronjob_controller_job_creation_skew_duration_seconds",
     "How long after its time the Job of a CronJob was created",
     buckets=exponential(1, 2, 10),
+    stability="STABLE",
 )
 FRESH = timedelta(seconds=1)
 

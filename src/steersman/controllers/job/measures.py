@@ -30,10 +30,14 @@ SYNC_SECONDS = Metric(
     "How long a look at a Job took",
     _SYNC,
     buckets=exponential(0.004, 2, 15),
+    stability="STABLE",
 )
-SYNCS = Metric("job_controller_job_syncs_total", "Looks at Jobs", _SYNC)
+SYNCS = Metric("job_controller_job_syncs_total", "Looks at Jobs", _SYNC, stability="STABLE")
 FINISHED = Metric(
-    "job_controller_jobs_finished_total", "Jobs that ended", ("completion_mode", "result", "reason")
+    "job_controller_jobs_finished_total",
+    "Jobs that ended",
+    ("completion_mode", "result", "reason"),
+    stability="STABLE",
 )
 EXTERNAL = Metric(
     "job_controller_jobs_by_external_controller_total",
@@ -41,17 +45,22 @@ EXTERNAL = Metric(
     ("controller_name",),
 )
 PODS_FINISHED = Metric(
-    "job_controller_job_pods_finished_total", "Pods that ended and are counted", ("completion_mode", "result")
+    "job_controller_job_pods_finished_total",
+    "Pods that ended and are counted",
+    ("completion_mode", "result"),
+    stability="STABLE",
 )
 HANDLED = Metric(
     "job_controller_pod_failures_handled_by_failure_policy_total",
     "Pods that failed as a rule of their Job's policy says, by what it has done about them",
     ("action",),
+    stability="BETA",
 )
 TRACKED = Metric(
     "job_controller_terminated_pods_tracking_finalizer_total",
     "Pods that have ended, as they begin and cease to wait for being counted",
     ("event",),
+    stability="BETA",
 )
 INDEXES = Metric(
     "job_controller_job_finished_indexes_total", "Indexes that ended", ("status", "backoffLimit")
