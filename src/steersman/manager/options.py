@@ -184,8 +184,9 @@ def options(values: Mapping[str, Any]) -> Options:
         workers={name: values[name] for name in workers},
         kubeconfig=values["kubeconfig"],
         master=values["master"],
-        qps=values["kube-api-qps"],
-        burst=values["kube-api-burst"],
+        # None at all stands for what clients have by default, as upstream.
+        qps=values["kube-api-qps"] or 5.0,
+        burst=values["kube-api-burst"] or 10,
         resync=values["min-resync-period"],
         own_accounts=values["use-service-account-credentials"],
         start=values["controller-start-interval"],
