@@ -30,6 +30,8 @@ async def review(api: Api, clock: Clock, kind: Kind[Document], spec: Document) -
     """The status of a review. Raises `ApiError` where there is no answer in time."""
     body = {"apiVersion": kind.api_version, "kind": kind.name, "metadata": {}, "spec": spec}
     pause = PAUSE
+    # A request is begun where it was read, outside any task; only within one can time be limited.
+    await asyncio.sleep(0)
     try:
         async with asyncio.timeout(PATIENCE):
             for left in reversed(range(TRIES)):

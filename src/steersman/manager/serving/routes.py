@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import msgspec
@@ -14,6 +15,7 @@ from steersman.manager.serving.zpages import Page
 from steersman.runtime.fleet import Fleet
 from steersman.runtime.host import Host
 
+EPOCH = datetime.fromtimestamp(0, UTC)
 CRASHES = 10
 """Rounds in a row that end in an error of the program itself, after which a controller does not count as well."""
 
@@ -37,9 +39,11 @@ class Routes:
         configz: Callable[[], Mapping[str, Any]],
         pages: Mapping[str, Page],
         profiling: bool = False,
+        started: datetime = EPOCH,
     ) -> None:
         """``pages`` are further ones by their paths."""
         self.health = Health()
+        self._started = (("Process-Start-Time-Unix", f"{started.timestamp():.0f}"),)
         self._metrics = metrics
         self._configz = configz
         self._pages = pages
@@ -60,7 +64,7 @@ class Routes:
             case ["healthz", name]:
                 return self.health.one(name)
             case ["metrics"]:
-                return Answer(self._metrics(), 200, METRICS)
+                return Answer(self._metrics(), 200, METRICS, self._started)
             case ["metrics", "slis"]:
                 return self.health.reset() if asked.method == "DELETE" else self.health.indicators()
             case ["configz"]:
