@@ -1,0 +1,403 @@
+"""What a DaemonSet makes and deletes: nodes drawn as words, one letter for each pod, the eldest first.
+
+``N`` new and available, ``n`` new and not, ``m`` new and ready, but not for long enough; ``O``, ``o`` old and
+available or not, ``p`` old and ready, but not for long enough; ``X`` on its way out, ``F`` failed,
+``S`` succeeded, ``w`` new and still without a place. A node's word may begin with ``-`` (unfit), ``~`` (tainted: what
+is there may stay) or ``?`` (gone).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from steersman.api.kinds import Condition, ObjectMeta, Pod, PodSpec, PodStatus, RollingUpdate
+from steersman.api.kinds.daemonsets import DaemonSet, DaemonSetSpec, DaemonSetUpdateStrategy
+from steersman.controllers.daemonset.fit import ENDURED, UNFIT, WANTED
+from steersman.controllers.daemonset.limits import Limits, allows_surge
+from steersman.controllers.daemonset.place import place
+from steersman.controllers.daemonset.rolling import roll
+from steersman.controllers.daemonset.stations import Station, survey
+from steersman.controllers.daemonset.status import counted
+from steersman.controllers.daemonset.step import Step
+from steersman.intent.verdict import Nonsense
+
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+WAIT = 15
+NEW, OLD = "new", "old"
+
+
+def daemonset(unavailable: Any = 0, surge: Any = None, kind: str = "RollingUpdate", **spec: Any) -> DaemonSet:
+    rolling = RollingUpdate(maxUnavailable=unavailable, maxSurge=surge)
+    strategy = DaemonSetUpdateStrategy(type=kind, rollingUpdate=rolling if kind == "RollingUpdate" else None)
+    return DaemonSet(
+        metadata=ObjectMeta(name="agent", namespace="default", uid="ds", generation=2),
+        spec=DaemonSetSpec(updateStrategy=strategy, minReadySeconds=WAIT, **spec),
+    )
+
+
+def pod(letter: str, node: str, number: int) -> Pod:
+    ready = {"N": 600, "O": 600, "X": 600, "m": 5, "p": 5}.get(letter)
+    conditions: tuple[Condition, ...] = ()
+    if ready is not None:
+        since = NOW - timedelta(seconds=ready)
+        conditions = (Condition(type="Ready", status="True", lastTransitionTime=since),)
+    where = PodSpec(nodeName=node)
+    if letter == "w":
+        field = {"key": "metadata.name", "operator": "In", "values": [node]}
+        terms = [{"matchFields": [field]}]
+        required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+        where = PodSpec(affinity=msgspec.Raw(msgspec.json.encode({"nodeAffinity": required})))
+    return Pod(
+        metadata=ObjectMeta(
+            name=f"{node}-{letter}{number}",
+            namespace="default",
+            uid=f"{node}-{letter}{number}",
+            labels={"controller-revision-hash": NEW if letter in "Nnmw" else OLD},
+            creationTimestamp=NOW - timedelta(seconds=1000 - number),
+            deletionTimestamp=NOW if letter == "X" else None,
+        ),
+        spec=where,
+        status=PodStatus(
+            phase={"F": "Failed", "S": "Succeeded", "w": "Pending"}.get(letter, "Running"),
+            conditions=conditions,
+        ),
+    )
+
+
+def drawn(words: str) -> list[Station]:
+    """The nodes of a drawing, called n0, n1 …"""
+    fits, pods = {}, []
+    for index, word in enumerate(words.split()):
+        mark, letters = (word[0], word[1:]) if word[0] in "-~?" else ("", word)
+        if mark != "?":
+            fits[f"n{index}"] = {"": WANTED, "-": UNFIT, "~": ENDURED}[mark]
+        pods += [pod(letter, f"n{index}", number) for number, letter in enumerate(letters) if letter != "."]
+    return survey(fits, pods)
+
+
+def told(step: Step) -> str:
+    """``+n1`` for a pod that is made, ``-n1-O0`` for one that goes."""
+    gone = sorted(pod.metadata.name for pod in (*step.ended, *step.delete))
+    return " ".join([*(f"+{node}" for node in sorted(step.create)), *(f"-{name}" for name in gone)])
+
+
+# -- mending ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("nodes", "step"),
+    [
+        ("", ""),
+        (". .", "+n0 +n1"),
+        ("N n", ""),
+        ("O o", ""),
+        ("w", ""),
+        ("X", ""),
+        ("F", "-n0-F0"),
+        ("S", "-n0-S0"),
+        ("FN", "-n0-F0"),
+        ("NN nNO", "-n0-N1 -n1-N1 -n1-O2"),
+        ("wN", "-n0-w0"),
+        ("-. -N -nX", "-n1-N0 -n2-n0"),
+        ("-F -S", "-n0-F0 -n1-S0"),
+        ("~. ~N ~NN", "-n2-N1"),
+        ("~F", "-n0-F0"),
+        ("?N ?w ?F", "-n1-w0"),
+        (". N NN NNNNN -NN", "+n0 -n2-N1 -n3-N1 -n3-N2 -n3-N3 -n3-N4 -n4-N0 -n4-N1"),
+    ],
+)
+def test_each_node_gets_the_one_pod_it_is_to_have(nodes: str, step: str) -> None:
+    assert told(place(daemonset(1), drawn(nodes), NEW, {}, NOW).step) == step
+    assert told(place(daemonset(kind="OnDelete"), drawn(nodes), NEW, {}, NOW).step) == step
+
+
+@pytest.mark.parametrize(
+    ("nodes", "step"),
+    [
+        (". N", "+n0"),
+        ("X", "+n0"),
+        ("XN", ""),
+        ("~X -X", ""),
+        ("On", ""),
+        ("Om", ""),
+        ("ON", "-n0-O0"),
+        ("on", "-n0-o0"),
+        ("pn", ""),
+        ("pN", "-n0-p0"),
+        ("NN OO", "-n0-N1 -n1-O1"),
+        ("OOn", "-n0-O1"),
+        ("oOn", "-n0-O1 -n0-o0"),
+        ("OOm", "-n0-O1"),
+        ("OON", "-n0-O0 -n0-O1"),
+        (". N NN NNNNN -NN", "+n0 -n2-N1 -n3-N1 -n3-N2 -n3-N3 -n3-N4 -n4-N0 -n4-N1"),
+        ("On O O O X", "+n4"),
+        ("F", "+n0 -n0-F0"),
+    ],
+)
+def test_with_a_surge_a_node_may_have_two_until_the_new_one_serves(nodes: str, step: str) -> None:
+    assert told(place(daemonset(0, 1), drawn(nodes), NEW, {}, NOW).step) == step
+
+
+def test_a_pod_that_has_ended_and_is_on_its_way_out_is_nobodys_business() -> None:
+    leaving = pod("F", "n0", 0)
+    leaving = msgspec.structs.replace(
+        leaving, metadata=msgspec.structs.replace(leaving.metadata, deletionTimestamp=NOW)
+    )
+    (station,) = survey({"n0": WANTED}, [leaving])
+    assert station.pods == ()
+    assert told(place(daemonset(1), [station], NEW, {}, NOW).step) == "+n0"
+
+
+def test_a_pod_that_is_for_no_node_is_left_alone() -> None:
+    (station,) = survey({"n0": WANTED}, [pod("w", "", 0)])
+    assert station.pods == ()
+
+
+# -- limits -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("unavailable", "surge", "desired", "limits"),
+    [
+        (0, None, 0, Limits(0, 0)),
+        (1, None, 2, Limits(0, 1)),
+        (0, None, 2, Limits(0, 1)),
+        (0, 0, 2, Limits(0, 1)),
+        ("50%", None, 2, Limits(0, 1)),
+        ("50%", 0, 3, Limits(0, 2)),
+        (0, "50%", 2, Limits(1, 0)),
+        (0, "100%", 2, Limits(2, 0)),
+        (0, "1%", 5000, Limits(50, 0)),
+        ("10%", None, 5, Limits(0, 1)),
+        (7, None, 2, Limits(0, 7)),
+    ],
+)
+def test_limits_are_numbers_or_shares_rounded_up_and_never_both_nothing(
+    unavailable: Any, surge: Any, desired: int, limits: Limits
+) -> None:
+    assert Limits.of(daemonset(unavailable, surge), desired) == limits
+
+
+def test_without_limits_one_node_at_a_time_may_do_without() -> None:
+    unsaid = DaemonSet(spec=DaemonSetSpec(updateStrategy=DaemonSetUpdateStrategy(type="RollingUpdate")))
+    assert Limits.of(unsaid, 3) == Limits(0, 1)
+
+
+@pytest.mark.parametrize(("unavailable", "surge"), [("many", 0), (None, 0), (0, "some")])
+def test_limits_that_are_no_numbers_are_nonsense(unavailable: Any, surge: Any) -> None:
+    with pytest.raises(Nonsense, match="invalid value for Max"):
+        Limits.of(daemonset(unavailable, surge), 3)
+
+
+@pytest.mark.parametrize(
+    ("surge", "kind", "allowed"),
+    [
+        (1, "RollingUpdate", True),
+        ("1%", "RollingUpdate", True),
+        (0, "RollingUpdate", False),
+        ("0%", "RollingUpdate", False),
+        (None, "RollingUpdate", False),
+        ("some", "RollingUpdate", False),
+        (1, "OnDelete", False),
+    ],
+)
+def test_a_surge_is_allowed_where_it_is_more_than_nothing(surge: Any, kind: str, allowed: bool) -> None:
+    assert allows_surge(daemonset(0, surge, kind)) is allowed
+
+
+# -- rolling ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("most", "nodes", "step"),
+    [
+        (1, "", ""),
+        (2, "O O O O O", "-n0-O0 -n1-O0"),
+        (2, "X X O O O", ""),
+        (2, "n n O O O", ""),
+        (2, "m N O O O", "-n2-O0"),
+        (2, "N N O O O", "-n2-O0 -n3-O0"),
+        (2, ". n O O O", ""),
+        (2, ". N O O O", "-n2-O0"),
+        (1, "o o o o o", "-n0-o0 -n1-o0 -n2-o0 -n3-o0 -n4-o0"),
+        (1, "p O", "-n0-p0"),
+        (2, "p O O", "-n0-p0 -n1-O0"),
+        (1, "o O", "-n0-o0"),
+        (1, "On O", ""),
+        (2, "NN O O", "-n1-O0"),
+        (2, "OO O O", "-n1-O0"),
+        (3, "-O O ~O O", "-n0-O0 -n1-O0 -n2-O0"),
+        (1, "?n O", ""),
+        (1, "?N O", "-n1-O0"),
+        (1, "-. O", "-n1-O0"),
+        ("50%", "O O O", "-n0-O0 -n1-O0"),
+        ("100%", "O O O", "-n0-O0 -n1-O0 -n2-O0"),
+        (0, "O O", "-n0-O0"),
+    ],
+)
+def test_old_pods_make_room_as_far_as_nodes_may_do_without(most: Any, nodes: str, step: str) -> None:
+    assert told(roll(daemonset(most), drawn(nodes), NEW, NOW)) == step
+
+
+@pytest.mark.parametrize(
+    ("most", "nodes", "step"),
+    [
+        (2, "O O O", "+n0 +n1"),
+        (2, "On O O", "+n1"),
+        (2, "On Om O", ""),
+        (2, "ON Om O", "+n2 -n0-O0"),
+        (3, "o o o o o", "+n0 +n1 +n2 +n3 +n4"),
+        (1, "On o", "+n1"),
+        (1, "On p", "+n1"),
+        (1, "N O", "+n1"),
+        (1, "n O", "+n1"),
+        (1, "X O", "+n1"),
+        (1, "OO O", ""),
+        (2, "NN O O", "+n1"),
+        ("50%", "O O O", "+n0 +n1"),
+        ("100%", "O O", "+n0 +n1"),
+        # Pods move to other nodes: what serves stays until as many serve there.
+        (1, "~O n", ""),
+        (1, "~O N", "-n0-O0"),
+        (1, "~O ~O N", "-n0-O0 -n1-O0"),
+        (1, "~O ~O N n", "-n0-O0"),
+        (1, "~o n", "-n0-o0"),
+        (1, "~o O", "+n1 -n0-o0"),
+        (1, "?O O", "+n1 -n0-O0"),
+        (1, "?o O", "+n1 -n0-o0"),
+    ],
+)
+def test_new_pods_come_beside_old_ones_as_far_as_the_surge_goes(most: Any, nodes: str, step: str) -> None:
+    assert told(roll(daemonset(0, most), drawn(nodes), NEW, NOW)) == step
+
+
+# -- counting ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("nodes", "desired", "current", "misscheduled", "ready", "updated", "available"),
+    [
+        ("", 0, 0, 0, 0, 0, 0),
+        (". .", 2, 0, 0, 0, 0, 0),
+        ("N m n w", 4, 4, 0, 2, 4, 1),
+        ("O p o X", 4, 4, 0, 3, 0, 2),
+        ("-N ~N -.", 0, 0, 2, 0, 0, 0),
+        ("On nO", 2, 2, 0, 1, 1, 1),
+        ("?N N", 1, 1, 0, 1, 1, 1),
+        ("F S", 2, 2, 0, 0, 0, 0),
+    ],
+)
+def test_the_first_pod_of_each_node_counts(
+    nodes: str, desired: int, current: int, misscheduled: int, ready: int, updated: int, available: int
+) -> None:
+    status = counted(daemonset(1), drawn(nodes), NEW, NOW)
+    assert (status.desiredNumberScheduled, status.currentNumberScheduled) == (desired, current)
+    assert (status.numberMisscheduled, status.numberReady) == (misscheduled, ready)
+    assert (status.updatedNumberScheduled, status.numberAvailable) == (updated, available)
+    assert status.numberUnavailable == desired - available
+    assert status.observedGeneration == 2
+
+
+# -- whatever the nodes are like ----------------------------------------------------------------
+
+words = st.builds(
+    "".join,
+    st.tuples(
+        st.sampled_from(["", "", "", "-", "~", "?"]),
+        st.text("NnmOopXFSw", max_size=3).map(lambda text: text or "."),
+    ),
+)
+clusters = st.lists(words, max_size=7).map(" ".join)
+limits = st.one_of(st.integers(0, 4), st.sampled_from(["1%", "30%", "100%"]))
+
+
+def kept(stations: Iterable[Station], step: Step) -> dict[str, list[Pod]]:
+    """The pods on each node that nobody has asked to go, once a step is taken."""
+    gone = {pod.metadata.uid for pod in (*step.ended, *step.delete)}
+    return {
+        station.node: [pod for pod in station.staying if pod.metadata.uid not in gone] for station in stations
+    }
+
+
+def serves(pod: Pod) -> bool:
+    return pod.metadata.name.split("-")[1][0] in "NO"
+
+
+@given(clusters, limits)
+def test_without_a_surge_no_node_keeps_two_pods_that_run(nodes: str, most: Any) -> None:
+    stations = drawn(nodes)
+    step = place(daemonset(most), stations, NEW, {}, NOW).step
+    after = kept(stations, step)
+    for station in stations:
+        if station.there:
+            assert len(after[station.node]) <= 1
+        # One is made only where there is none, and not even one on its way out.
+        assert station.node not in step.create or not station.pods
+
+
+@given(clusters, st.integers(1, 4))
+def test_with_a_surge_no_node_keeps_two_pods_of_one_sort(nodes: str, most: int) -> None:
+    stations = drawn(nodes)
+    step = place(daemonset(0, most), stations, NEW, {}, NOW).step
+    after = kept(stations, step)
+    for station in stations:
+        if station.there:
+            sorts = [pod.metadata.labels["controller-revision-hash"] for pod in after[station.node]]
+            assert len(sorts) == len(set(sorts))
+            assert station.node not in step.create or not sorts
+
+
+@given(clusters, limits)
+def test_no_pod_is_made_where_none_should_be_and_none_stays_there(nodes: str, most: Any) -> None:
+    for strategy in (daemonset(most), daemonset(0, most), daemonset(kind="OnDelete")):
+        stations = drawn(nodes)
+        step = place(strategy, stations, NEW, {}, NOW).step
+        after = kept(stations, step)
+        for station in stations:
+            assert station.fit.runs or station.node not in step.create
+            assert station.fit.stays or not station.there or not after[station.node]
+
+
+@given(clusters, limits)
+def test_a_rollout_never_takes_more_that_serves_than_nodes_may_do_without(nodes: str, most: Any) -> None:
+    stations = drawn(nodes)
+    if place(daemonset(most), stations, NEW, {}, NOW).step:
+        return  # it is not rolled before all is mended
+    step = roll(daemonset(most), stations, NEW, NOW)
+    wanted = [station for station in stations if station.fit.runs or station.pods]
+    allowed = Limits.of(daemonset(most), sum(station.fit.runs for station in stations)).unavailable
+    before = sum(not any(map(serves, station.staying)) for station in wanted)
+    taken = sum(map(serves, step.delete))
+    assert not step.create
+    assert taken == 0 or before + taken <= allowed
+    assert all("-N" not in pod.metadata.name for pod in step.delete)
+
+
+@given(clusters, st.integers(1, 4))
+def test_a_surge_never_takes_the_last_pod_that_serves_from_a_node_that_should_have_one(
+    nodes: str, most: int
+) -> None:
+    stations = drawn(nodes)
+    if place(daemonset(0, most), stations, NEW, {}, NOW).step:
+        return
+    step = roll(daemonset(0, most), stations, NEW, NOW)
+    after = kept(stations, step)
+    beside = 0
+    for station in stations:
+        if station.fit.runs and any(map(serves, station.staying)):
+            assert any(map(serves, after[station.node]))
+        if station.node in step.create:
+            assert station.fit.runs
+            beside += any(map(serves, station.staying))
+    assert beside <= most
+    desired = sum(station.fit.runs for station in stations)
+    serving = sum(any(map(serves, station.staying)) for station in stations)
+    left = sum(any(map(serves, pods)) for pods in after.values())
+    assert left >= min(serving, desired)
