@@ -24,6 +24,8 @@ QUEUE_BUCKETS = exponential(10e-9, 10, 10)
 SYNC_BUCKETS = exponential(0.001, 2, 15)
 EVENT_BUCKETS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 
+STALE = ("replicaset", "statefulset", "daemonset", "job")
+"""What upstream counts stale caches of. differs: here every controller waits for its own writes, and is counted."""
 PUBLISHERS: Mapping[str, str] = MappingProxyType(
     {
         "root-ca-certificate-publisher-controller": "root_ca_cert_publisher",
@@ -118,6 +120,9 @@ class Metrics(Registry):
             "garbagecollector_controller_resources_sync_error_total",
             "How often what there is to follow could not be learned, or not all of it",
         ).of()
+        self._stale: dict[str, Family[Counter]] = {}
+        for subject in STALE:
+            self._skips(subject)
         code = ("code",)
         self._syncs = {
             controller: (
@@ -204,13 +209,15 @@ class Metrics(Registry):
         """A round was put off since the cache of a resource does not show our own writes yet."""
         # Upstream's ReplicationController loop is its ReplicaSet loop, and counts as such.
         subject = "replicaset" if controller == "replicationcontroller-controller" else controller
-        name = f"{subject.removesuffix('-controller').replace('-', '_')}_controller_stale_sync_skips_total"
-        family = self._families.get(name)
-        if family is None:
-            help = "Rounds put off since a cache did not show our own writes yet"
-            family = self.counter(name, help, ("group", "resource"))
+        subject = subject.removesuffix("-controller").replace("-", "_")
         plural, _, group = resource.partition(".")
-        family.of(group, plural).inc()
+        (self._stale.get(subject) or self._skips(subject)).of(group, plural).inc()
+
+    def _skips(self, subject: str) -> Family[Counter]:
+        help = "Rounds put off since a cache did not show our own writes yet"
+        family = self.counter(f"{subject}_controller_stale_sync_skips_total", help, ("group", "resource"))
+        self._stale[subject] = family
+        return family
 
     def sync_error(self) -> None:
         """What there is to follow could not be learned, or not all of it."""
