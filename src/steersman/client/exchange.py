@@ -20,6 +20,7 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from steersman.api.errors import Unreachable
+from steersman.client import talk
 from steersman.client.auth import Authenticator, Credential
 from steersman.client.connection import ConfigError, Connection
 from steersman.client.failures import FAILURES, broke, refusal, retry_after, unreachable
@@ -119,6 +120,7 @@ class Exchange:
             credential = await self._credential()
             started = asyncio.get_running_loop().time()
             code, size = 0, 0
+            answer: aiohttp.ClientResponse | None = None
             try:
                 async with self._transport.pool(credential) as pool, pool.turns:
                     started = asyncio.get_running_loop().time()
@@ -134,7 +136,7 @@ class Exchange:
                         )
                     with self._reading(response):
                         body = await response.read()
-                    code, size = response.status, len(body)
+                    answer, code, size = response, response.status, len(body)
             except FAILURES as error:
                 wait = self._retry(request, attempt, error)
             except ConfigError as error:
@@ -147,7 +149,7 @@ class Exchange:
                 else:
                     wait = self._wait(request, attempt, response, body)
             finally:
-                self._report(request, code, started, size, throttled, attempt)
+                self._report(request, answer, code, started, size, throttled, attempt)
             attempt += 1
             await self._sleep(wait)
             throttled = await self._bucket.take()
@@ -195,8 +197,9 @@ class Exchange:
         pool = await stack.enter_async_context(self._transport.pool(credential))
         started = asyncio.get_running_loop().time()
         code = 0
+        answer: aiohttp.ClientResponse | None = None
         try:
-            response = await pool.watches.request(
+            answer = response = await pool.watches.request(
                 request.method,
                 URL(self._server + request.path, encoded=True),
                 headers=self._with(request, credential),
@@ -206,7 +209,7 @@ class Exchange:
             )
             code = response.status
         finally:
-            self._report(request, code, started, 0, 0.0, attempt)
+            self._report(request, answer, code, started, 0, 0.0, attempt)
         stack.enter_context(self._reading(response))
         return response
 
@@ -266,11 +269,22 @@ class Exchange:
             headers["Authorization"] = credential.authorization
         if request.body is not None:
             headers["Content-Type"] = request.content_type
+        talk.asking(request.method, self._server, request.path, headers)
         return headers
 
     def _report(
-        self, request: Request, code: int, started: float, size: int, throttled: float, attempt: int
+        self,
+        request: Request,
+        answer: aiohttp.ClientResponse | None,
+        code: int,
+        started: float,
+        size: int,
+        throttled: float,
+        attempt: int,
     ) -> None:
+        seconds = asyncio.get_running_loop().time() - started
+        headers = answer.headers if answer is not None else None
+        talk.answered(request.method, self._server, request.path, code, headers, seconds)
         if self._on_request is not None:
             self._on_request(
                 RequestDone(
@@ -278,7 +292,7 @@ class Exchange:
                     method=request.method,
                     resource=request.resource,
                     code=code,
-                    seconds=asyncio.get_running_loop().time() - started,
+                    seconds=seconds,
                     sent=len(request.body or b""),
                     received=size,
                     throttled=throttled,

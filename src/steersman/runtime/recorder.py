@@ -25,6 +25,7 @@ from steersman.api.errors import (
 )
 from steersman.api.kinds import Object
 from steersman.api.scheme import Kind
+from steersman.api.verbosity import V
 from steersman.client.api import Api
 from steersman.runtime.clock import Clock
 from steersman.runtime.correlator import (
@@ -135,7 +136,10 @@ class Recorder:
             log.error("Unsupported event type %r", type)
             return
         ref = about if isinstance(about, ObjectReference) else reference(about)
-        log.debug("Event occurred: %s %s/%s: %s %s", ref.kind, ref.namespace, ref.name, type, reason)
+        if log.isEnabledFor(V[3]):
+            said = {"object": f"{ref.namespace}/{ref.name}", "kind": ref.kind, "apiVersion": ref.apiVersion}
+            said |= {"type": type, "reason": reason, "message": message}
+            log.log(V[3], "Event occurred", extra={"values": said})
         now = self._clock.monotonic()
         wall = self._clock.now()
         found: Correlated | None
@@ -301,7 +305,7 @@ class Recorder:
             except ApiError as error:
                 self.dropped += 1
                 quiet = isinstance(error, AlreadyExists) or error.caused_by("NamespaceTerminating")
-                level = logging.DEBUG if quiet else logging.ERROR
+                level = V[4] if quiet else logging.ERROR
                 log.log(level, "Server rejected event %s (will not retry!): %s", entry.event.reason, error)
                 break
         self._settle(entry)
