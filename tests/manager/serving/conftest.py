@@ -1,0 +1,162 @@
+"""A manager's door on loopback, an API server behind it, and somebody who asks."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import aiohttp
+import pytest
+
+from steersman.client.connection import Connection, Pem, Tls, User
+from steersman.client.http import HttpApi, RequestDone
+from steersman.client.tls import present
+from steersman.manager.serving import pairs
+from steersman.manager.serving.authentication import Authenticator
+from steersman.manager.serving.authorization import Authorizer, Paths
+from steersman.manager.serving.contexts import Contexts
+from steersman.manager.serving.door import Door, bound
+from steersman.manager.serving.routes import Routes
+from steersman.runtime.clock import LiveClock
+from steersman.server.auth.authority import Authority, Pair, self_signed
+from steersman.server.auth.users import User as Somebody
+from steersman.server.boot import Boot, equip
+from steersman.server.core import Server
+from steersman.server.edge.app import Edge
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass
+class Answered:
+    """An answer as a client sees it."""
+
+    status: int
+    headers: Any
+    body: str
+
+
+@dataclass
+class Client:
+    """Asks at a port of this machine."""
+
+    port: int
+    session: aiohttp.ClientSession
+    version: ssl.TLSVersion = ssl.TLSVersion.TLSv1_3
+    """The newest that it speaks."""
+
+    async def get(
+        self, path: str, *, pair: Pair | None = None, method: str = "GET", name: str = "", **headers: str
+    ) -> Answered:
+        """Each time on a connection of its own, with a certificate where one is given."""
+        context = ssl._create_unverified_context()
+        context.maximum_version = self.version
+        if pair is not None:
+            present(context, pair.cert, pair.key)
+        async with self.session.request(
+            method,
+            f"https://127.0.0.1:{self.port}{path}",
+            headers={key.replace("_", "-"): value for key, value in headers.items()},
+            ssl=context,
+            server_hostname=name or None,
+            allow_redirects=False,
+        ) as answer:
+            return Answered(answer.status, answer.headers, await answer.text())
+
+
+@pytest.fixture
+async def session() -> AsyncIterator[aiohttp.ClientSession]:
+    connector = aiohttp.TCPConnector(force_close=True)
+    async with aiohttp.ClientSession(connector=connector, skip_auto_headers=("Accept",)) as session:
+        yield session
+
+
+@pytest.fixture
+def authority() -> Authority:
+    """Whom clients are recognised by."""
+    return Authority(self_signed("clients", now()), now)
+
+
+@pytest.fixture
+def stranger() -> Authority:
+    """An authority nobody here trusts."""
+    return Authority(self_signed("strangers", now()), now)
+
+
+@pytest.fixture
+def routes() -> Routes:
+    return Routes(metrics=lambda: b"a_metric 1\n", configz=dict, pages={}, profiling=True)
+
+
+Opened = Callable[..., Awaitable[Client]]
+
+
+@pytest.fixture
+async def opened(routes: Routes, session: aiohttp.ClientSession) -> AsyncIterator[Opened]:
+    """Opens a door, and answers with who asks at it."""
+    doors: list[Door] = []
+    clock = LiveClock()
+
+    async def open(
+        authenticator: Authenticator | None = None,
+        authorizer: Authorizer | None = None,
+        contexts: Contexts | None = None,
+    ) -> Client:
+        authenticator = authenticator or Authenticator(clock)
+        authorizer = authorizer or Authorizer(Paths(["/healthz"]))
+        source = pairs.Fixed(pairs.made("127.0.0.1", now()))
+        contexts = contexts or Contexts(source, asks=authenticator.asks)
+        door = Door(bound("127.0.0.1", 0), contexts, authenticator, authorizer, routes, clock)
+        doors.append(door)
+        await door.open()
+        return Client(door.port, session)
+
+    yield open
+    for door in doors:
+        await door.close()
+
+
+@dataclass
+class Plane:
+    """An embedded API server with RBAC at a socket."""
+
+    boot: Boot
+    edge: Edge
+    asked: list[RequestDone] = field(default_factory=list)
+    """What clients have asked of it."""
+
+    def api(self, token: str) -> HttpApi:
+        """A client of a token's holder."""
+        tls = Tls(ca=Pem(data=self.boot.authority.pair.cert))
+        connection = Connection(server=self.edge.url, tls=tls, user=User(token=token))
+        return HttpApi(connection, qps=0, on_request=self.asked.append)
+
+
+TOKENS = {
+    "admin": Somebody("admin", groups=("system:masters",)),
+    "manager": Somebody("system:kube-controller-manager"),
+    "monitor": Somebody("monitor", groups=("system:monitoring",)),
+    "nobody": Somebody("nobody"),
+}
+"""Who has which token."""
+
+
+@pytest.fixture
+async def plane() -> AsyncIterator[Plane]:
+    boot = Boot.fresh(now)
+    server = Server(LiveClock())
+    authorizer = equip(server, authority=boot.authority.pair.cert)
+    async with await boot.serve(server, authorizer, tokens=TOKENS) as edge:
+        yield Plane(boot, edge)
+
+
+@pytest.fixture
+def expired() -> Authority:
+    """An authority whose certificates ended yesterday."""
+    then = now() - timedelta(days=3)
+    return Authority(self_signed("clients", then), lambda: then, timedelta(days=2))

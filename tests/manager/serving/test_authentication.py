@@ -1,0 +1,216 @@
+"""Who asks at a manager's door: by certificate, by a proxy, by a token that the API server knows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from steersman.api.jwt import Untrusted
+from steersman.api.kinds.config import CONFIGMAPS
+from steersman.manager.serving.authentication import Authenticator, Shown, Tokens, spoken_for
+from steersman.manager.serving.bundles import NAME, NAMESPACE, Headers, Proxies, Published
+from steersman.manager.serving.reviews import subject
+from steersman.manager.serving.trust import authorities
+from steersman.runtime.clock import LiveClock
+from steersman.server.auth.authority import Authority
+from steersman.server.auth.users import ANONYMOUS, User
+from steersman.server.edge.heads import Headers as Sent
+
+
+class Wound(LiveClock):
+    """A clock that somebody winds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.at = 0.0
+
+    def monotonic(self) -> float:
+        return self.at
+
+
+def der(authority: Authority, user: str, *groups: str) -> tuple[bytes, ...]:
+    from cryptography import x509
+    from cryptography.hazmat.primitives.serialization import Encoding
+
+    pem = authority.client(user, groups).cert
+    return (x509.load_pem_x509_certificate(pem).public_bytes(Encoding.DER),)
+
+
+def bearer(token: str, scheme: str = "Bearer") -> Shown:
+    return Shown(Sent([("Authorization", f"{scheme} {token}")]))
+
+
+# -- tokens -----------------------------------------------------------------------------------
+
+
+async def test_a_token_is_whose_the_api_server_says(plane: Any) -> None:
+    async with plane.api("manager") as api:
+        authenticator = Authenticator(LiveClock(), tokens=Tokens(api, LiveClock(), 10))
+        user = await authenticator.authenticate(bearer("monitor", "bearer"))
+        assert (user.name, user.groups) == ("monitor", ("system:monitoring", "system:authenticated"))
+        with pytest.raises(Untrusted, match="invalid bearer token"):
+            await authenticator.authenticate(bearer("wrong"))
+        for nothing in (bearer("wrong", "Token"), bearer("", "Bearer"), Shown(Sent())):
+            assert await authenticator.authenticate(nothing) == ANONYMOUS
+
+
+async def test_what_the_api_server_said_holds_for_its_time_yes_and_no(plane: Any) -> None:
+    clock = Wound()
+    async with plane.api("manager") as api:
+        tokens = Tokens(api, clock, 10)
+
+        async def ask() -> int:
+            await tokens.whose("monitor")
+            with pytest.raises(Untrusted):
+                await tokens.whose("wrong")
+            return len(plane.asked)
+
+        assert [await ask(), await ask()] == [2, 2]
+        clock.at = 9.9
+        assert await ask() == 2
+        clock.at = 10.0
+        assert await ask() == 4
+
+
+async def test_that_the_api_server_did_not_answer_is_not_remembered(plane: Any) -> None:
+    async with plane.api("wrong itself") as api:
+        tokens = Tokens(api, LiveClock(), 10)
+        for _ in range(2):
+            with pytest.raises(Untrusted, match="Unauthorized"):
+                await tokens.whose("monitor")
+    assert len(plane.asked) == 2
+
+
+async def test_nobody_is_asked_about_tokens_where_that_is_not_configured() -> None:
+    assert await Authenticator(LiveClock()).authenticate(bearer("anything")) == ANONYMOUS
+
+
+# -- certificates and proxies -----------------------------------------------------------------
+
+
+async def test_a_certificate_says_who_its_bearer_is(authority: Authority, stranger: Authority) -> None:
+    roots = authorities(authority.pair.cert)
+    authenticator = Authenticator(LiveClock(), clients=lambda: roots)
+    user = await authenticator.authenticate(Shown(Sent(), der(authority, "me", "a", "b")))
+    assert (user.name, user.groups) == ("me", ("a", "b", "system:authenticated"))
+    with pytest.raises(Untrusted, match="unknown authority"):
+        await authenticator.authenticate(Shown(Sent(), der(stranger, "me")))
+
+
+async def test_a_good_token_makes_up_for_a_bad_certificate(plane: Any, stranger: Authority) -> None:
+    async with plane.api("manager") as api:
+        roots = authorities(plane.boot.authority.pair.cert)
+        authenticator = Authenticator(LiveClock(), clients=lambda: roots, tokens=Tokens(api, LiveClock(), 10))
+        shown = Shown(bearer("monitor").headers, der(stranger, "me"))
+        assert (await authenticator.authenticate(shown)).name == "monitor"
+
+
+async def test_until_authorities_are_known_a_certificate_says_nothing(stranger: Authority) -> None:
+    authenticator = Authenticator(LiveClock(), clients=lambda: (), proxies=lambda: None)
+    assert await authenticator.authenticate(Shown(Sent(), der(stranger, "me"))) == ANONYMOUS
+
+
+SPOKEN = [
+    ("X-Remote-User", "somebody"),
+    ("X-Remote-Group", "a"),
+    ("x-remote-group", "b"),
+    ("X-Remote-Uid", "42"),
+    ("X-Remote-Extra-Acme.com%2Fproject", "x"),
+    ("X-Remote-Extra-Acme.com%2Fproject", "y"),
+]
+
+
+@pytest.mark.parametrize(
+    ("names", "proxy", "expected"),
+    [
+        ((), "anyone", "somebody"),
+        (("front",), "front", "somebody"),
+        (("front", "other"), "other", "somebody"),
+        (("front",), "anyone", None),
+    ],
+)
+async def test_a_proxy_speaks_for_others_if_it_is_one_of_those(
+    authority: Authority, names: tuple[str, ...], proxy: str, expected: str | None
+) -> None:
+    believed = Proxies(authorities(authority.pair.cert), names)
+    authenticator = Authenticator(LiveClock(), proxies=lambda: believed)
+    shown = Shown(Sent(SPOKEN), der(authority, proxy))
+    if expected is None:
+        with pytest.raises(Untrusted, match=f"cn={proxy} is not in the allowed list"):
+            await authenticator.authenticate(shown)
+    else:
+        assert (await authenticator.authenticate(shown)).name == expected
+
+
+async def test_nobody_else_speaks_for_others(authority: Authority, stranger: Authority) -> None:
+    believed = Proxies(authorities(authority.pair.cert))
+    authenticator = Authenticator(LiveClock(), proxies=lambda: believed)
+    assert await authenticator.authenticate(Shown(Sent(SPOKEN))) == ANONYMOUS
+    with pytest.raises(Untrusted):
+        await authenticator.authenticate(Shown(Sent(SPOKEN), der(stranger, "front")))
+
+
+def test_a_proxy_says_all_there_is_to_say_of_somebody() -> None:
+    names = Headers(uid=("x-remote-uid",))
+    user = spoken_for(Sent(SPOKEN), names)
+    assert user == User("somebody", "42", ("a", "b"), {"acme.com/project": ("x", "y")})
+    assert user is not None
+    assert dict(user.extra) == {"acme.com/project": ("x", "y")}
+    assert subject(user) == {
+        "user": "somebody",
+        "groups": ["a", "b"],
+        "uid": "42",
+        "extra": {"acme.com/project": ["x", "y"]},
+    }
+    assert spoken_for(Sent([("X-Remote-Group", "a")]), names) is None
+
+
+# -- what the cluster publishes ---------------------------------------------------------------
+
+
+async def test_whom_the_cluster_trusts_is_read_and_followed(plane: Any, authority: Authority) -> None:
+    import asyncio
+
+    async with plane.api("manager") as api, asyncio.TaskGroup() as group:
+        published = Published(api, LiveClock())
+        await published.look()
+        assert published.clients() == authorities(plane.boot.authority.pair.cert)
+        assert published.proxies() is None
+        following = group.create_task(published.follow())
+        data = {
+            "client-ca-file": authority.pair.cert.decode(),
+            "requestheader-client-ca-file": authority.pair.cert.decode(),
+            "requestheader-allowed-names": '["front"]',
+            "requestheader-username-headers": '["X-User"]',
+            "requestheader-group-headers": '["X-Group"]',
+            "requestheader-extra-headers-prefix": '["X-Extra-"]',
+        }
+        await _write(plane, data)
+        async with asyncio.timeout(10):
+            while published.proxies() is None:
+                await asyncio.sleep(0)
+        roots = authorities(authority.pair.cert)
+        assert published.clients() == roots
+        headers = Headers(("X-User",), (), ("X-Group",), ("X-Extra-",))
+        assert published.proxies() == Proxies(roots, ("front",), headers)
+        following.cancel()
+
+
+async def test_what_cannot_be_read_of_it_changes_nothing(
+    plane: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with plane.api("manager") as api:
+        published = Published(api, LiveClock())
+        await published.look()
+        before = published.clients()
+        await _write(plane, {"client-ca-file": "nonsense"})
+        await published.look()
+    assert published.clients() == before
+    assert f"configmap {NAMESPACE}/{NAME} cannot be read" in caplog.text
+
+
+async def _write(plane: Any, data: dict[str, str]) -> None:
+    """As the API server itself does."""
+    async with plane.api("admin") as api:
+        await api.patch(CONFIGMAPS, NAMESPACE, NAME, {"data": data})
