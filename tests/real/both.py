@@ -35,7 +35,7 @@ FLAGS = (
     "--kube-api-qps=200",
     "--kube-api-burst=300",
 )
-PATIENCE = 90.0
+PATIENCE = 75.0
 QUIET = 1.5
 WRITES = ("create", "update", "patch", "delete", "deletecollection")
 
@@ -98,6 +98,21 @@ class Stage:
             entries, mark = self.plane.audit(mark), self.plane.mark()
             if any(entry.verb in WRITES and _is_a_manager(entry.user) for entry in entries):
                 deadline = loop.time() + QUIET
+
+
+def apart(ours: Any, reference: Any) -> list[str]:
+    """What only one of two ends has: a line each, short enough to read."""
+    if isinstance(ours, dict) and isinstance(reference, dict):
+        return [
+            f"{key}: {line}"
+            for key in sorted(ours.keys() | reference.keys())
+            if ours.get(key) != reference.get(key)
+            for line in apart(ours.get(key), reference.get(key))
+        ]
+    if isinstance(ours, list) and isinstance(reference, list):
+        lines = [f"only ours has {one}" for one in ours if one not in reference]
+        return lines + [f"only the reference has {one}" for one in reference if one not in ours]
+    return [f"{ours!r} here, {reference!r} there"] if ours != reference else []
 
 
 Story: TypeAlias = Callable[[Stage], Awaitable[None]]

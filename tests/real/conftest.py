@@ -62,6 +62,13 @@ def load(name: str) -> ModuleType:
 
 
 @pytest.fixture(scope="session")
+def apart() -> Callable[[Any, Any], list[str]]:
+    """What only one of two ends has."""
+    lines: Callable[[Any, Any], list[str]] = load("both").apart
+    return lines
+
+
+@pytest.fixture(scope="session")
 def both() -> Callable[..., dict[str, dict[str, Any]]]:
     """Tells a story to steersman and to the reference manager: see ``both.py``."""
     tell: Callable[..., dict[str, dict[str, Any]]] = load("both").tell

@@ -285,6 +285,7 @@ async def _create(cron: CronJob, at: datetime) -> Job | None:
     try:
         made = await Create(NEW_JOBS, namespace, body)
     except AlreadyExists:
+        # differs: upstream looks for it in no namespace, finds nothing, and tries again for ever.
         job = await Read(JOBS, namespace, body.metadata.name)
         return job if is_controlled_by(job, cron) else None
     except ApiError as error:
