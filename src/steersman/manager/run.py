@@ -12,13 +12,13 @@ from urllib.parse import urlsplit
 
 from steersman.api.errors import ApiError, Forbidden, ServerError, TooManyRequests, Unauthorized, Unreachable
 from steersman.api.kinds import NAMESPACES
-from steersman.api.scheme import Kind
 from steersman.client import kubeconfig
 from steersman.client.connection import ConfigError, Connection
 from steersman.client.http import HttpApi
-from steersman.intent.controller import Controller, Settings
-from steersman.manager import figures, files, logs, loops, migration
+from steersman.intent.controller import Controller
+from steersman.manager import choice, figures, files, logs, loops, migration
 from steersman.manager.accounts import Accounts
+from steersman.manager.arrivals import arrivals, served
 from steersman.manager.election import Election
 from steersman.manager.flags import UsageError, parse, usage, warnings
 from steersman.manager.options import Options, options
@@ -106,8 +106,7 @@ async def manage(options: Options, connection: Connection) -> None:
         await reach(root)
         if server is not None:
             await server.open()
-        names = ", ".join(controller.name for controller in options.controllers)
-        log.info("%s at %s: %s", VERSION, connection.server, names or "no controllers")
+        _introduce(options, connection)
         settings, named = files.settle(options.settings, connection.tls.ca)
 
         async def lead(
@@ -119,8 +118,10 @@ async def manage(options: Options, connection: Connection) -> None:
                 _synced()
                 started()
 
+            wanted = tuple(one for one in controllers if one.configured(settings) is not None)
+            present, absent = await served(wanted, root)
             fleet = Fleet(
-                await served(controllers, settings, root),
+                present,
                 root.with_agent("shared-informers"),
                 clock,
                 api_of=lambda controller: accounts.client(controller, fence),
@@ -130,10 +131,15 @@ async def manage(options: Options, connection: Connection) -> None:
                 resync=options.resync,
                 settings=settings,
                 files=named,
+                pause=options.start,
             )
             routes.follow(fleet)
             await accounts.warm()
-            await fleet.run(synced)
+            coming = asyncio.create_task(arrivals(fleet, absent, root, lambda: routes.follow(fleet)))
+            try:
+                await fleet.run(synced)
+            finally:
+                coming.cancel()
 
         if options.election.enabled:
             election = Election(options, table, root, clock, metrics)
@@ -148,25 +154,15 @@ async def manage(options: Options, connection: Connection) -> None:
         await root.close()
 
 
-async def served(
-    controllers: tuple[Controller[Any], ...], settings: Settings, api: HttpApi
-) -> tuple[Controller[Any], ...]:
-    """Those of the controllers for which the server serves what they need."""
-    controllers = tuple(one for one in controllers if one.configured(settings) is not None)
-    if not any(controller.needs for controller in controllers):
-        return controllers
-    found = await api.discover()
-    known = {(one.group, one.version, one.name) for one in found.resources}
-
-    def has(kind: Kind[Any]) -> bool:
-        # What could not be learned is not taken for what is not there.
-        return (kind.group, kind.version, kind.plural) in known or found.lacks(kind.group)
-
-    for controller in controllers:
-        for kind in controller.needs:
-            if not has(kind):
-                log.info("%s is left out: the server does not serve %s", controller.name, kind)
-    return tuple(one for one in controllers if all(map(has, one.needs)))
+def _introduce(options: Options, connection: Connection) -> None:
+    """Say who this is, and what it was asked for that it does not do."""
+    names = ", ".join(controller.name for controller in options.controllers)
+    log.info("%s at %s: %s", VERSION, connection.server, names or "no controllers")
+    missing = choice.missing(options.values["controllers"])
+    if missing:
+        log.info("not there yet, so somebody else has to run them: %s", ", ".join(missing))
+    for line in options.features.warnings():
+        log.warning("%s", line)
 
 
 async def reach(api: HttpApi, patience: float = PATIENCE) -> None:

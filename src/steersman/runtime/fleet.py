@@ -14,7 +14,7 @@ from steersman.api.scheme import Key
 from steersman.client.api import Api
 from steersman.intent.controller import Controller
 from steersman.intent.settings import DEFAULTS, Settings
-from steersman.runtime.backoff import ItemBackoff
+from steersman.runtime.backoff import ItemBackoff, jittered
 from steersman.runtime.clock import Clock
 from steersman.runtime.freshness import Ledger, stores_of
 from steersman.runtime.host import Host
@@ -51,12 +51,14 @@ class Fleet:
         resync: float = 0.0,
         settings: Settings = DEFAULTS,
         files: Callable[[str], bytes] = read_file,
+        pause: float = 0.0,
     ) -> None:
         """``api`` feeds the informers; ``api_of`` gives each controller the one it writes with.
         Controllers that the ``settings`` leave nothing to do are left out; ``files`` reads what those
         name: keys and certificates.
 
-        ``workers`` sets the number of workers by flag name, where it is not the default.
+        ``workers`` sets the number of workers by flag name, where it is not the default. ``pause``: the
+        shortest time, in seconds, that a controller waits before it starts, so that not all do at once.
         """
         self.metrics = metrics or Metrics()
         self.trace = trace or Trace()
@@ -67,12 +69,19 @@ class Fleet:
         self._workers = workers or {}
         self._files = files
         self._api = api
+        self._api_of = api_of or (lambda controller: api)
+        self._fence = fence
+        self._settings = settings
+        self._pause = pause
         self._recorders: list[Recorder] = []
-        configured = (controller.configured(settings) for controller in controllers)
-        for controller in (one for one in configured if one is not None):
-            self.hosts.append(self._host(controller, api_of(controller) if api_of else api, fence))
+        self._group: asyncio.TaskGroup | None = None
+        for controller in controllers:
+            configured = controller.configured(settings)
+            if configured is not None:
+                self.hosts.append(self._host(configured))
 
-    def _host(self, controller: Controller[Any], api: Api, fence: Callable[[], bool]) -> Host[Any]:
+    def _host(self, controller: Controller[Any]) -> Host[Any]:
+        api, fence = self._api_of(controller), self._fence
         kinds = tuple(watch.kind for watch in controller.watches)
         recorder = Recorder(
             api,
@@ -103,6 +112,8 @@ class Fleet:
         )
 
     async def _work(self, host: Host[Any]) -> None:
+        if self._pause and not host.controller.root:
+            await asyncio.sleep(jittered(self._clock.random, self._pause, 1.0))
         if host.controller.roams is not None:
             await self.roaming.wait_filled(FILLING)
         running = self.metrics.running.of(host.controller.name, MANAGER)
@@ -128,7 +139,28 @@ class Fleet:
                 synced()
                 if any(host.controller.roams is not None for host in self.hosts):
                     group.create_task(self.roaming.run(), name="roaming")
-                for host in self.hosts:
+                # Those that the accounts of others depend on are at work before the others.
+                for host in sorted(self.hosts, key=lambda host: not host.controller.root):
                     group.create_task(self._work(host), name=host.controller.name)
+                self._group = group
         finally:
+            self._group = None
             await asyncio.gather(*(each.close(CLOSING) for each in self._recorders if each.busy))
+
+    def join(self, controller: Controller[Any]) -> None:
+        """Have a controller work that could not from the start: what it needs is served only now."""
+        configured = controller.configured(self._settings)
+        if self._group is None or configured is None:
+            return
+        for watch in configured.watches:
+            self.roaming.release(watch.kind)
+            self.informers.informer(watch.kind)
+        host = self._host(configured)
+        self._recorders[-1].open()
+        self.hosts.append(host)
+        self._group.create_task(self._work_late(host), name=configured.name)
+
+    async def _work_late(self, host: Host[Any]) -> None:
+        for watch in host.controller.watches:
+            await self.informers.informer(watch.kind).wait_synced()
+        await self._work(host)

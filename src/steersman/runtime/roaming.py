@@ -211,6 +211,15 @@ class Roaming:
             # Its metrics are still asked for; its objects need not be kept for that.
             followed.informer.store.replace({}, {})
 
+    def release(self, kind: Kind[Any]) -> None:
+        """Somebody wants to read a resource by its type: what was read of it for its metadata alone goes, and it is
+        followed again with them."""
+        followed = self._followed.get(kind.resource)
+        if followed is not None and not issubclass(followed.kind.type, kind.type):
+            self._end(followed)
+            self._seen = None
+            self._hint.set()
+
     def _listen(self, followed: _Followed) -> None:
         kind, resource, everything = followed.kind, followed.resource, self.everything
         rangers = [ranger for ranger in self._rangers if ranger.roam.wants(resource)]
