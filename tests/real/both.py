@@ -115,7 +115,8 @@ def apart(ours: Any, reference: Any) -> list[str]:
     return [f"{ours!r} here, {reference!r} there"] if ours != reference else []
 
 
-Story: TypeAlias = Callable[[Stage], Awaitable[None]]
+Story: TypeAlias = Callable[[Stage], Awaitable[dict[str, Any] | None]]
+"""What it answers with is compared, too."""
 Ends: TypeAlias = dict[Binary, dict[str, Any]]
 
 
@@ -128,8 +129,10 @@ def tell(
     flags: Sequence[str] = (),
     nodes: Sequence[str] = ("node-1",),
     apiserver: Sequence[str] = (),
+    before: Story | None = None,
 ) -> Ends:
     """Tell both a story; what each has left of these kinds, and of events. ``apiserver`` are flags of its own.
+    ``before`` is told before there is a manager.
 
     Where the binary of the reference manager is not there, ours is alone.
     """
@@ -140,7 +143,7 @@ def tell(
     async def all_of_them(planes: Sequence[RealPlane]) -> Ends:
         async with asyncio.TaskGroup() as tasks:
             told = [
-                tasks.create_task(_tell(story, plane, binary, namespace, argv, kinds, nodes))
+                tasks.create_task(_tell(before, story, plane, binary, namespace, argv, kinds, nodes))
                 for plane, binary in zip(planes, binaries, strict=True)
             ]
         return {binary: task.result() for binary, task in zip(binaries, told, strict=True)}
@@ -151,6 +154,7 @@ def tell(
 
 
 async def _tell(
+    before: Story | None,
     story: Story,
     plane: RealPlane,
     binary: Binary,
@@ -165,10 +169,13 @@ async def _tell(
         await api.create(NAMESPACES, "", space)
         account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}}
         await api.create(Kind("", "v1", "ServiceAccount", "serviceaccounts", True, dict), namespace, account)
+        stage = Stage(plane, api, binary, namespace)
+        if before is not None:
+            await before(stage)
         manager = plane.manager(*argv, binary=binary)
         kubelets = Kubelets(api, LiveClock(), tuple(nodes), register=False)
         async with beside(_watchdog(manager), kubelets.run()):
-            await story(Stage(plane, api, binary, namespace))
+            said = await story(stage) or {}
             found: dict[str, list[Document]] = {}
             for kind in (*kinds, EVENTS):
                 page = await api.list(kind.untyped, namespace if kind.namespaced else "")
@@ -177,7 +184,7 @@ async def _tell(
     refused = [entry for entry in plane.audit(mark) if _is_a_manager(entry.user) and entry.code == 403]
     assert refused == [], "each controller has just its bootstrap rights"
     assert "Traceback" not in manager.log()
-    return normalise(found)
+    return {**normalise(found), **said}
 
 
 async def _watchdog(manager: Child) -> None:
