@@ -66,7 +66,7 @@ class Client:
             server_hostname=name or None,
             allow_redirects=False,
         ) as answer:
-            return Answered(answer.status, answer.headers, await answer.text())
+            return Answered(answer.status, answer.headers, (await answer.read()).decode(errors="replace"))
 
 
 @pytest.fixture
@@ -74,6 +74,12 @@ async def session() -> AsyncIterator[aiohttp.ClientSession]:
     connector = aiohttp.TCPConnector(force_close=True)
     async with aiohttp.ClientSession(connector=connector, skip_auto_headers=("Accept",)) as session:
         yield session
+
+
+@pytest.fixture
+def asker(session: aiohttp.ClientSession) -> Callable[[int], Client]:
+    """Who asks at a port."""
+    return lambda port: Client(port, session)
 
 
 @pytest.fixture
@@ -91,6 +97,22 @@ def stranger() -> Authority:
 @pytest.fixture
 def routes() -> Routes:
     return Routes(metrics=lambda: b"a_metric 1\n", configz=dict, pages={}, profiling=True)
+
+
+class Wound(LiveClock):
+    """A clock that somebody winds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.at = 0.0
+
+    def monotonic(self) -> float:
+        return self.at
+
+
+@pytest.fixture
+def wound() -> Wound:
+    return Wound()
 
 
 Opened = Callable[..., Awaitable[Client]]

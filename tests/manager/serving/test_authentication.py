@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -16,17 +17,6 @@ from steersman.runtime.clock import LiveClock
 from steersman.server.auth.authority import Authority
 from steersman.server.auth.users import ANONYMOUS, User
 from steersman.server.edge.heads import Headers as Sent
-
-
-class Wound(LiveClock):
-    """A clock that somebody winds."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.at = 0.0
-
-    def monotonic(self) -> float:
-        return self.at
 
 
 def der(authority: Authority, user: str, *groups: str) -> tuple[bytes, ...]:
@@ -55,10 +45,9 @@ async def test_a_token_is_whose_the_api_server_says(plane: Any) -> None:
             assert await authenticator.authenticate(nothing) == ANONYMOUS
 
 
-async def test_what_the_api_server_said_holds_for_its_time_yes_and_no(plane: Any) -> None:
-    clock = Wound()
+async def test_what_the_api_server_said_holds_for_its_time_yes_and_no(plane: Any, wound: Any) -> None:
     async with plane.api("manager") as api:
-        tokens = Tokens(api, clock, 10)
+        tokens = Tokens(api, wound, 10)
 
         async def ask() -> int:
             await tokens.whose("monitor")
@@ -67,9 +56,9 @@ async def test_what_the_api_server_said_holds_for_its_time_yes_and_no(plane: Any
             return len(plane.asked)
 
         assert [await ask(), await ask()] == [2, 2]
-        clock.at = 9.9
+        wound.at = 9.9
         assert await ask() == 2
-        clock.at = 10.0
+        wound.at = 10.0
         assert await ask() == 4
 
 
@@ -170,8 +159,6 @@ def test_a_proxy_says_all_there_is_to_say_of_somebody() -> None:
 
 
 async def test_whom_the_cluster_trusts_is_read_and_followed(plane: Any, authority: Authority) -> None:
-    import asyncio
-
     async with plane.api("manager") as api, asyncio.TaskGroup() as group:
         published = Published(api, LiveClock())
         await published.look()

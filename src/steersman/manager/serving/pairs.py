@@ -64,7 +64,10 @@ class Files:
 
 def load(cert: str, key: str) -> Pair:
     """A usable certificate with its key. Raises `UsageError`, which names the file and never what is in it."""
-    pair = Pair(_read(cert, "--tls-cert-file"), _read(key, "--tls-private-key-file"))
+    if not cert or not key:
+        missing = "--tls-private-key-file" if cert else "--tls-cert-file"
+        raise UsageError(f"a certificate and its key must be given together: {missing} is missing")
+    pair = Pair(_read(cert), _read(key))
     try:
         present(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), pair.cert, pair.key)
     except (ssl.SSLError, ValueError, OSError):
@@ -74,9 +77,7 @@ def load(cert: str, key: str) -> Pair:
     return pair
 
 
-def _read(path: str, flag: str) -> bytes:
-    if not path:
-        raise UsageError(f"a certificate and its key must be given together: {flag} is missing")
+def _read(path: str) -> bytes:
     try:
         return Path(path).read_bytes()
     except OSError as error:
