@@ -18,7 +18,7 @@ def said(caplog: pytest.LogCaptureFixture, verbosity: int) -> list[tuple[str, di
         talk.answered(
             "GET", "https://me:hunter2@host:6443/prefix", "/api/v1/pods?limit=1", 404, HEADERS, 0.0042
         )
-    return [(record.getMessage(), record.values) for record in caplog.records]  # type: ignore[attr-defined]
+    return [(record.brief, record.values) for record in caplog.records]  # type: ignore[attr-defined]
 
 
 def test_nothing_is_said_below_six(caplog: pytest.LogCaptureFixture) -> None:

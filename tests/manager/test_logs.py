@@ -236,3 +236,10 @@ def test_what_is_remembered_of_warnings_is_bounded() -> None:
     for number in range(Damper.MOST + 10):
         damper.filter(record(f"no answer from {number}", level=logging.WARNING))
     assert len(damper._lines) == Damper.MOST
+
+
+def test_a_fixed_message_goes_before_the_sentence() -> None:
+    each = record("a sentence about default/a", {"key": "default/a"})
+    each.brief = "The round failed"
+    assert body(Klog().format(each)) == '"The round failed" key="default/a"'
+    assert json.loads(Json().format(each))["msg"] == "The round failed"

@@ -2,15 +2,17 @@
 
 ::
 
-    log.log(V[6], "Response", extra={"values": {"verb": "GET", "milliseconds": 4}})
+    log.log(V[6], "GET took 4 ms", extra=told_as("Response", verb="GET", milliseconds=4))
 
-What ``-v`` does not ask for is dropped by the standard library's own check of a level, which is cheap. A record's
-``values`` are told apart from its message by those who write it down.
+What ``-v`` does not ask for is dropped by the standard library's own check of a level, which is cheap. Whoever writes
+records down as Kubernetes' components do (`steersman.manager.logs`) tells a fixed message and its values apart; all
+others write the sentence.
 """
 
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 V = tuple(logging.INFO - verbosity for verbosity in range(11))
 """The level of each verbosity: `logging.INFO` for 0, `logging.DEBUG` for 10."""
@@ -19,3 +21,8 @@ V = tuple(logging.INFO - verbosity for verbosity in range(11))
 def verbosity(level: int) -> int:
     """The verbosity that a record of this level needs; 0 for warnings and errors."""
     return max(0, logging.INFO - level)
+
+
+def told_as(brief: str, /, **values: Any) -> dict[str, Any]:
+    """What a record is in terms of a message that is always the same and values: its ``extra``."""
+    return {"brief": brief, "values": values}

@@ -95,5 +95,5 @@ class Accounts:
         return Token(status["token"], datetime.fromisoformat(status["expirationTimestamp"]))
 
     async def _request(self, account: str, body: dict[str, Any]) -> dict[str, Any]:
-        log.log(V[4], "Asking for a token", extra={"values": {"serviceAccount": f"{NAMESPACE}/{account}"}})
+        log.log(V[4], "asking for a token of %s/%s", NAMESPACE, account)
         return await self._manager.subresource(SERVICEACCOUNTS, NAMESPACE, account, "token", body)

@@ -1,6 +1,6 @@
 """Logging as Kubernetes components do it: klog's text lines, or one JSON object a line.
 
-A record may carry ``values`` (``extra={"values": {...}}``): they are written as ``key="value"`` behind the message, or
+A record may carry values (`steersman.api.verbosity.told_as`): they are written as ``key="value"`` behind the message, or
 as members of the object. Nothing is ever logged of bodies, tokens and keys, so there is nothing to be masked here.
 """
 
@@ -58,6 +58,11 @@ def _values(record: logging.LogRecord) -> Iterator[tuple[str, Any]]:
         yield "repeated", repeated
 
 
+def _message(record: logging.LogRecord) -> str:
+    brief: str | None = getattr(record, "brief", None)
+    return record.getMessage() if brief is None else brief
+
+
 def quote(text: str) -> str:
     """A string as Go quotes it, as far as log lines have it."""
     return json.dumps(text, ensure_ascii=False)
@@ -81,7 +86,7 @@ class Klog(logging.Formatter):
         letter = _LETTERS.get(record.levelno, "I")
         head = f"{letter}{when:%m%d %H:%M:%S.%f} {os.getpid():>7} {record.filename}:{record.lineno}] "
         pairs = "".join(_pair(key, value) for key, value in _values(record))
-        message = record.getMessage()
+        message = _message(record)
         return f"{head}{quote(message)}{pairs}" if pairs else head + message
 
 
@@ -93,7 +98,7 @@ class Json(logging.Formatter):
         line: dict[str, Any] = {
             "ts": round(record.created * 1000, 6),
             "caller": f"{folder}/{record.filename}:{record.lineno}",
-            "msg": record.getMessage(),
+            "msg": _message(record),
         }
         if record.levelno < logging.ERROR:
             line["v"] = verbosity(record.levelno)

@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 from steersman.api.errors import ApiError, Conflict
 from steersman.api.kinds import Object
 from steersman.api.scheme import Key, Kind
-from steersman.api.verbosity import V
+from steersman.api.verbosity import V, told_as
 from steersman.intent.controller import Cache, Caches, Change, Controller, Watch
 from steersman.intent.verdict import Nonsense, Rest, Verdict, Wake
 from steersman.runtime.clock import Clock
@@ -243,15 +243,18 @@ class Host(Generic[S]):
 
     def _failed(self, key: Key, error: Exception) -> Failure:
         """Say what went wrong as loudly as it deserves, and try again later."""
-        said: dict[str, object] = {"logger": self.controller.name, "key": str(key)}
+        name, values = self.controller.name, {"logger": self.controller.name, "key": str(key)}
         if isinstance(error, Conflict):
             # Somebody else wrote in between; the cache will show it in a moment.
-            log.log(V[4], "Looking again after a conflict", extra={"values": {**said, "err": error}})
+            told = told_as("Looking again after a conflict", **values, err=error)
+            log.log(V[4], "%s %s: conflict, looking again: %s", name, key, error, extra=told)
         elif isinstance(error, ApiError | Nonsense):
-            log.warning("The round failed", extra={"values": {**said, "err": error}})
+            told = told_as("The round failed", **values, err=error)
+            log.warning("%s %s: %s", name, key, error, extra=told)
         else:
             self.crashes += 1
-            log.error("The round failed", exc_info=error, extra={"values": said})
+            told = told_as("The round failed", **values)
+            log.error("%s %s: the round failed", name, key, exc_info=error, extra=told)
         self.queue.retry(key, "the last round failed")
-        told = str(error) if isinstance(error, ApiError | Nonsense) else f"{type(error).__name__}: {error}"
-        return Failure(told, (error.code if isinstance(error, ApiError) else 0) or 500)
+        why = str(error) if isinstance(error, ApiError | Nonsense) else f"{type(error).__name__}: {error}"
+        return Failure(why, (error.code if isinstance(error, ApiError) else 0) or 500)

@@ -25,7 +25,7 @@ from steersman.api.errors import (
 )
 from steersman.api.kinds import Object
 from steersman.api.scheme import Kind
-from steersman.api.verbosity import V
+from steersman.api.verbosity import V, told_as
 from steersman.client.api import Api
 from steersman.runtime.clock import Clock
 from steersman.runtime.correlator import (
@@ -137,9 +137,16 @@ class Recorder:
             return
         ref = about if isinstance(about, ObjectReference) else reference(about)
         if log.isEnabledFor(V[3]):
-            said = {"object": f"{ref.namespace}/{ref.name}", "kind": ref.kind, "apiVersion": ref.apiVersion}
-            said |= {"type": type, "reason": reason, "message": message}
-            log.log(V[3], "Event occurred", extra={"values": said})
+            told = told_as(
+                "Event occurred",
+                object=f"{ref.namespace}/{ref.name}",
+                kind=ref.kind,
+                apiVersion=ref.apiVersion,
+                type=type,
+                reason=reason,
+                message=message,
+            )
+            log.log(V[3], "%s %s/%s: %s %s", ref.kind, ref.namespace, ref.name, type, reason, extra=told)
         now = self._clock.monotonic()
         wall = self._clock.now()
         found: Correlated | None
