@@ -79,11 +79,11 @@ SIX = ["--allocate-node-cidrs", "--cluster-cidr=fd00::/48"]
         (["--cidr-allocator-type=CloudAllocator"], "The ipam CloudAllocator is not available"),
         (
             ["--cluster-signing-kubelet-serving-cert-file=/a"],
-            '"cluster-signing-kubelet-serving": cannot specify cert without key',
+            "--cluster-signing-kubelet-serving-cert-file is given without --cluster-signing-kubelet-serving-key-file",
         ),
         (
-            ["--cluster-signing-legacy-unknown-key-file=/a"],
-            '"cluster-signing-legacy-unknown": cannot specify key without cert',
+            ["--cluster-signing-legacy-unknown-key-file=/a", "--controllers=job"],
+            "--cluster-signing-legacy-unknown-key-file is given without --cluster-signing-legacy-unknown-cert-file",
         ),
         (
             [

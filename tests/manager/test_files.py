@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from steersman.client.connection import Pem
+from steersman.api.keys import Keys
+from steersman.client.connection import ConfigError, Pem
 from steersman.intent.actions import Unreadable
 from steersman.intent.settings import Settings
-from steersman.manager.files import settle
+from steersman.manager.files import examine, settle
+from steersman.manager.options import read
+from steersman.server.auth.authority import self_signed
 
 
 def test_a_root_ca_that_is_named_is_read_from_its_file_each_time(tmp_path: Path) -> None:
@@ -33,3 +37,79 @@ def test_a_file_that_is_not_there_is_named() -> None:
     settings, files = settle(Settings({"root-ca-file": "/nowhere/ca.crt"}), Pem())
     with pytest.raises(Unreadable, match=r"/nowhere/ca\.crt: No such file"):
         files(settings.flags["root-ca-file"])
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with a CA, another one, and a key that signs tokens."""
+    place = tmp_path_factory.mktemp("pki")
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    for name in ("ca", "other"):
+        pair = self_signed(name, now)
+        (place / f"{name}.crt").write_bytes(pair.cert)
+        (place / f"{name}.key").write_bytes(pair.key)
+    (place / "sa.key").write_bytes(Keys.generate().pem)
+    (place / "nonsense").write_text("hunter2")
+    return place
+
+
+def look(place: Path, *argv: str) -> None:
+    options = read([word.replace("@", f"{place}/") for word in argv])
+    examine(options.settings, options.controllers)
+
+
+def test_files_that_can_be_used_are_fine(good: Path) -> None:
+    look(
+        good,
+        "--root-ca-file=@ca.crt",
+        "--service-account-private-key-file=@sa.key",
+        "--cluster-signing-cert-file=@ca.crt",
+        "--cluster-signing-key-file=@ca.key",
+    )
+
+
+@pytest.mark.parametrize(
+    ("argv", "words"),
+    [
+        (["--root-ca-file=@nowhere"], "/nowhere: No such file or directory"),
+        (["--root-ca-file=@nonsense"], "/nonsense: is not a bundle of CA certificates in PEM"),
+        (["--root-ca-file=@sa.key"], "/sa.key: is not a bundle of CA certificates in PEM"),
+        (["--service-account-private-key-file=@nowhere"], "/nowhere: No such file or directory"),
+        (["--service-account-private-key-file=@nonsense"], "/nonsense: "),
+        (["--service-account-private-key-file=@ca.crt"], "/ca.crt: "),
+        (
+            ["--cluster-signing-cert-file=@nowhere", "--cluster-signing-key-file=@ca.key"],
+            "/nowhere: No such file",
+        ),
+        (
+            ["--cluster-signing-cert-file=@nonsense", "--cluster-signing-key-file=@ca.key"],
+            "the CA certificate cannot be read",
+        ),
+        (
+            ["--cluster-signing-cert-file=@ca.crt", "--cluster-signing-key-file=@nonsense"],
+            "the CA key cannot be read",
+        ),
+        (
+            ["--cluster-signing-cert-file=@ca.crt", "--cluster-signing-key-file=@other.key"],
+            "the CA key does not belong to the CA certificate",
+        ),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_named_before_anything_starts(
+    good: Path, argv: list[str], words: str
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        look(good, *argv)
+    assert words in str(caught.value)
+    assert str(good) in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert "hunter2" not in str(caught.value)
+
+
+def test_files_of_controllers_that_do_not_run_are_not_looked_at(good: Path) -> None:
+    look(
+        good,
+        "--controllers=job-controller",
+        "--root-ca-file=@nowhere",
+        "--service-account-private-key-file=@nowhere",
+    )

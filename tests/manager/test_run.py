@@ -80,6 +80,26 @@ def test_help_and_version_succeed(argv: list[str], capfd: pytest.CaptureFixture[
     assert "steersman" in capfd.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("word", "begin"),
+    [
+        ("--version", "Kubernetes v1.36.4"),
+        ("--version=raw", 'version.Info{Major:"1", Minor:"36", GitVersion:"v1.36.4"'),
+    ],
+)
+def test_the_version_is_told_as_kubernetes_components_do(
+    word: str, begin: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["run", word]) == 0
+    assert capfd.readouterr().out.startswith(begin)
+
+
+def test_a_wrong_flag_is_told_before_help_and_version(capfd: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["run", "--help", "--secure-port=x"]) == 1
+    assert cli.main(["run", "--version", "--feature-gates=Nonesuch=true"]) == 1
+    assert capfd.readouterr().out == ""
+
+
 @pytest.fixture
 async def answering() -> AsyncIterator[Callable[[int, str], object]]:
     """A server that gives one answer to everything."""

@@ -25,7 +25,6 @@ def problems(values: Mapping[str, Any], features: Features) -> Iterator[str]:
     yield from _election(values)
     yield from choice.unknown(values["controllers"])
     yield from _cloud(values)
-    yield from _signing(values)
     yield from _sizes(values)
     yield from ranges.problems(values)
     yield from _serving(values, on)
@@ -90,25 +89,6 @@ def _cloud(values: Mapping[str, Any]) -> Iterator[str]:
         yield (
             f"built-in cloud providers are disabled. The ipam {allocator} is not available "
             "(--cidr-allocator-type)"
-        )
-
-
-def _signing(values: Mapping[str, Any]) -> Iterator[str]:
-    # differs: upstream calls two of these by the names of others.
-    own = [
-        f"cluster-signing-{signer}"
-        for signer in ("kubelet-serving", "kubelet-client", "kube-apiserver-client")
-    ]
-    own.append("cluster-signing-legacy-unknown")
-    for name in own:
-        cert, key = values[f"{name}-cert-file"], values[f"{name}-key-file"]
-        if bool(cert) != bool(key):
-            yield f"{quoted(name)}: cannot specify {'cert without key' if cert else 'key without cert'}"
-    files = [values[f"{name}-{part}-file"] for name in own for part in ("cert", "key")]
-    if any(files) and (values["cluster-signing-cert-file"] or values["cluster-signing-key-file"]):
-        yield (
-            "cannot specify --cluster-signing-{cert,key}-file and other --cluster-signing-*-file flags "
-            "at the same time"
         )
 
 

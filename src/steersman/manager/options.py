@@ -172,7 +172,7 @@ def options(values: Mapping[str, Any]) -> Options:
     )
     controllers = select(values["controllers"])
     try:
-        for controller in controllers:
+        for controller in CONTROLLERS:
             controller.configured(settings)
     except Misconfigured as error:
         raise UsageError(str(error)) from None

@@ -25,7 +25,7 @@ from steersman.manager.options import Options, options
 from steersman.manager.serving import start as serving
 from steersman.manager.stopping import until_told
 from steersman.manager.table import FLAGS
-from steersman.manager.version import VERSION, user_agent
+from steersman.manager.version import AS_KUBERNETES, VERSION, raw, user_agent
 from steersman.runtime.clock import LiveClock
 from steersman.runtime.fleet import Fleet
 from steersman.runtime.leader import LostLease
@@ -60,7 +60,7 @@ def main(argv: Sequence[str]) -> int:
             return 0
         asked = options(values)
         if values["version"] in ("true", "raw"):
-            print(VERSION)
+            print(AS_KUBERNETES if values["version"] == "true" else raw())
             return 0
         flush = logs.begin(asked.logging)
         try:
@@ -85,6 +85,7 @@ def _limit(options: Options) -> float | None:
 
 async def manage(options: Options, connection: Connection) -> None:
     """Reach the server, win the lease, run the controllers. Ends with `Refused` or `LostLease`."""
+    files.examine(options.settings, options.controllers)
     table = migration.chosen(options.migration.enabled, options.migration.config)
     clock = LiveClock()
     metrics = Metrics()

@@ -12,6 +12,8 @@ KUBERNETES = "v1.36.4"
 
 VERSION = f"steersman {version('steersman')} (Kubernetes {KUBERNETES})"
 
+AS_KUBERNETES = f"Kubernetes {KUBERNETES} (steersman {version('steersman')})"
+"""The same for whoever asks kube-controller-manager: it begins as that one's answer."""
 
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 PLATFORM = f"{sys.platform}/{_ARCHITECTURES.get(platform.machine(), platform.machine())}"
@@ -22,6 +24,19 @@ def user_agent(component: str = "") -> str:
     """How a client of this process names itself, in the form Kubernetes components use."""
     program = f"kube-controller-manager/{KUBERNETES} ({PLATFORM}) steersman/{version('steersman')}"
     return f"{program}/{component}" if component else program
+
+
+def raw() -> str:
+    """What ``--version=raw`` prints, in the form it has for Go's programs."""
+    major, minor, _ = KUBERNETES.removeprefix("v").split(".")
+    fields = {
+        "Major": major,
+        "Minor": minor,
+        "GitVersion": KUBERNETES,
+        "Compiler": f"{platform.python_implementation()} {platform.python_version()}",
+        "Platform": PLATFORM,
+    }
+    return "version.Info{" + ", ".join(f'{name}:"{value}"' for name, value in fields.items()) + "}"
 
 
 def main(argv: Sequence[str]) -> int:
