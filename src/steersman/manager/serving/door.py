@@ -15,12 +15,12 @@ from steersman.manager.serving.authentication import Authenticator, Shown
 from steersman.manager.serving.authorization import Authorizer
 from steersman.manager.serving.chains import secured
 from steersman.manager.serving.contexts import Contexts
-from steersman.manager.serving.replies import UNAUTHORIZED, Answer, denied, problem, undecided
+from steersman.manager.serving.replies import UNAUTHORIZED, Answer, denied, formed, problem, undecided
 from steersman.manager.serving.routes import Asked, Routes
 from steersman.runtime.clock import Clock
 from steersman.server.edge.connection import Listener, Reply, Request, Stream
 from steersman.server.edge.heads import dated
-from steersman.server.edge.requests import split
+from steersman.server.edge.requests import for_people, split
 
 log = logging.getLogger(__name__)
 
@@ -105,6 +105,7 @@ class Door:
         except Exception:
             log.exception("%s %s failed", asked.method, path)
             answer = problem(500, "This request caused the manager to fail: see its log")
+        answer = formed(answer, asked.accept, for_people(request.headers.get("User-Agent"), query))
         lines = (("Content-Type", answer.content_type), _CACHE, *answer.headers)
         return Reply(answer.status, lines, answer.body)
 

@@ -6,8 +6,10 @@ from typing import NamedTuple
 
 import msgspec
 
+from steersman.api.errors import NotAcceptable
 from steersman.server.auth.attributes import Attributes, forbidden
 from steersman.server.auth.users import User
+from steersman.server.negotiation import YAML, negotiate
 
 TEXT = "text/plain; charset=utf-8"
 JSON = "application/json"
@@ -47,7 +49,11 @@ def _status(code: int, reason: str, message: str, *, details: bool = False) -> b
     }
     if details:
         status["details"] = {}
-    return msgspec.json.encode(status | {"code": code}) + b"\n"
+    written = msgspec.json.encode(status | {"code": code})
+    for mark in b"&<>":
+        # As Go writes them, so that no browser takes them for markup.
+        written = written.replace(bytes([mark]), f"\\u{mark:04x}".encode())
+    return written + b"\n"
 
 
 UNAUTHORIZED = Answer(_status(401, "Unauthorized", "Unauthorized"), 401, JSON)
@@ -70,3 +76,21 @@ def undecided(target: str, why: str) -> Answer:
 def unacceptable(message: str) -> Answer:
     """For who takes none of the forms there are."""
     return Answer(_status(406, "NotAcceptable", message), 406, JSON)
+
+
+def formed(answer: Answer, accept: str, pretty: bool) -> Answer:
+    """A refusal in the form that a client takes; indented for people, and for who takes none that there is."""
+    if answer.content_type != JSON or answer.status < 400:
+        return answer
+    try:
+        choice = negotiate(accept)
+    except NotAcceptable:
+        pretty = True
+    else:
+        if choice.media_type == YAML:
+            import yaml
+
+            document = msgspec.json.decode(answer.body)
+            return answer._replace(body=yaml.safe_dump(document).encode(), content_type=YAML)
+        pretty = pretty or choice.pretty
+    return answer._replace(body=msgspec.json.format(answer.body.rstrip(), indent=2)) if pretty else answer

@@ -11,7 +11,7 @@ from steersman.server.auth.users import User
 from steersman.server.core import Server
 from steersman.server.edge.bodies import Reading
 from steersman.server.edge.connection import Request
-from steersman.server.edge.requests import Asked, Query, first, flag
+from steersman.server.edge.requests import Asked, Query, for_people
 from steersman.server.negotiation import JSON, Choice, as_is, as_meta, negotiate
 from steersman.server.strict import directive
 
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from steersman.server.edge.plant import Plant
 
 USER_AGENT = "User-Agent"
-_PEOPLE = ("curl", "Wget", "Mozilla/5.0")
-"""What people use who do not say that they want to read the answer."""
 
 
 @dataclass(slots=True)
@@ -43,9 +41,7 @@ class Context:
     @property
     def pretty(self) -> bool:
         """Whether a person is to read the answer."""
-        if "pretty" in self.query:
-            return flag(self.query, "pretty") and first(self.query, "pretty") != ""
-        return self.request.headers.get(USER_AGENT, "").startswith(_PEOPLE)
+        return for_people(self.request.headers.get(USER_AGENT, ""), self.query)
 
     def reading(self, validation: str) -> Reading:
         """How closely to look at the body."""

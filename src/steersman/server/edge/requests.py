@@ -64,6 +64,17 @@ def first(query: Query, name: str) -> str:
     return values[0] if values else ""
 
 
+_PEOPLE = ("curl", "Wget", "Mozilla/5.0")
+"""What people use who do not say that they want to read the answer."""
+
+
+def for_people(agent: str, query: Query) -> bool:
+    """Whether a person is to read the answer, by the client's name for itself and what it says."""
+    if "pretty" in query:
+        return flag(query, "pretty") and first(query, "pretty") != ""
+    return agent.startswith(_PEOPLE)
+
+
 def ask(method: str, path: str, query: Query) -> Asked:
     """What a request is for."""
     parts = path.strip("/").split("/") if not path.startswith("//") else [""]
