@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
-from steersman.manager.values import BOOL, STRING, Type, quoted
+from steersman.manager.values import BOOL, STRING, STRINGS, Type, quoted
 
 
 class UsageError(Exception):
@@ -36,10 +36,7 @@ class Option:
 def parse(options: Iterable[Option], argv: Sequence[str]) -> dict[str, Any]:
     """The values of all options: those given, and the defaults of the others."""
     known = {option.name: option for option in options}
-    values = {name: option.default for name, option in known.items()}
-    for name, given in _collect(known, argv).items():
-        values[name] = given
-    return values
+    return {name: option.default for name, option in known.items()} | _collect(known, argv)
 
 
 def warnings(options: Iterable[Option], argv: Sequence[str]) -> Iterator[str]:
@@ -135,6 +132,7 @@ def _shown(option: Option) -> str:
     written = option.type.write(option.default)
     if option.type is BOOL or option.type.name == "version":
         return written if written == "true" else ""
-    if written in ("", "[]", "0", "0s"):
+    # As pflag, which knows only of its own lists that an empty one is not worth a word.
+    if written in ("", "0", "0s") or (written == "[]" and option.type is STRINGS):
         return ""
     return quoted(written) if option.type is STRING else written

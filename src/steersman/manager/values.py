@@ -214,6 +214,14 @@ def _write_modules(modules: tuple[tuple[str, int], ...]) -> str:
     return ",".join(f"{pattern}={level}" for pattern, level in modules)
 
 
+def _read_quantity(text: str) -> Quantity:
+    try:
+        return Quantity.parse(text)
+    except ValueError as error:
+        # The text itself has been told already.
+        raise ValueError(str(error).removeprefix(f"cannot parse '{text}': ")) from None
+
+
 @dataclass(frozen=True, slots=True)
 class NamedPair:
     """A certificate and its key, and the names it is for; without names, those it carries."""
@@ -269,7 +277,7 @@ TYPES = (
     Type("stringToString", _read_pairs, _write_pairs, many=True),
     Type("colonSeparatedMultimapStringString", _read_components, _write_components, many=True),
     Type("namedCertKey", _read_named, _write_named, many=True),
-    Type("quantity", Quantity.parse),
+    Type("quantity", _read_quantity),
     Type("Level", _read_level),
     Type("pattern=N,...", _read_modules, _write_modules, many=True),
     Type("version", _read_version, bare="true"),

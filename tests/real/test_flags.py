@@ -1,0 +1,189 @@
+"""Flags beside the reference manager: the same names, types and defaults, and the same mistakes."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import re
+import ssl
+import subprocess
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from steersman.manager import cli
+from steersman.manager.flags import usage
+from steersman.manager.table import FLAGS
+from steersman.testing.child import until
+from steersman.testing.plane import ASSETS, MANAGER, RealPlane
+
+
+def reference(*argv: str) -> subprocess.CompletedProcess[str]:
+    program = Path(os.environ[ASSETS]) / "kube-controller-manager"
+    return subprocess.run([program, *argv], capture_output=True, text=True, timeout=30)
+
+
+LINE = re.compile(
+    r"^ {2}(?:-(?P<short>\w), | {4})--(?P<name>[\w-]+)(?: (?P<type>\S+))?(?: {2,}|$)(?P<rest>.*)$"
+)
+DEFAULT = re.compile(r"\(default (.*)\)$")
+
+
+def read(text: str) -> Iterator[tuple[str, str, str, str, str]]:
+    """Section, name, shorthand, type and default of the flags that a help shows."""
+    section, found = "", ["", "", "", "", ""]
+    for line in text.splitlines():
+        if line.endswith(" flags:") and not line.startswith(" "):
+            section = line
+        elif match := LINE.match(line):
+            if found[1]:
+                yield (found[0], found[1], found[2], found[3], found[4])
+            found = [section, match["name"], match["short"] or "", match["type"] or "", ""]
+        if default := DEFAULT.search(line):
+            found[4] = default[1]
+    yield (found[0], found[1], found[2], found[3], found[4])
+
+
+def test_the_help_has_the_same_flags_with_the_same_types_and_defaults() -> None:
+    theirs = list(read(reference("--help").stdout))
+    ours = list(read(usage(FLAGS, width=100_000)))
+    assert len(ours) == 148
+    assert ours == theirs
+
+
+def test_their_own_defaults_are_what_flagz_shows() -> None:
+    shown = {option.name: option.type.write(option.default) for option in FLAGS}
+    for _, name, _, kind, default in read(reference("--help").stdout):
+        if default and kind != "string":
+            assert shown[name] == default
+
+
+NOBODY = "--kubeconfig=/nowhere/at/all"
+WRONG = [
+    ["--attach-detach-reconcile-sync-period=10ms"],
+    ["--bind-address=foo"],
+    ["--kube-api-qps=x"],
+    ["--node-eviction-rate=1e99"],
+    ["--secure-port=x"],
+    ["--secure-port=70000"],
+    ["--secure-port=-1"],
+    ["--tls-curve-preferences=a"],
+    ["--tls-sni-cert-key=a"],
+    ["--tls-sni-cert-key=a,b:"],
+    ["--allow-metric-labels=foo"],
+    ["--show-hidden-metrics-for-version=1.2"],
+    ["-v=-1"],
+    ["--v=99999999999"],
+    ["-v"],
+    ["-z"],
+    ["--=1"],
+    ["--nonesuch"],
+    ["--vmodule=x"],
+    ["--vmodule=a=b"],
+    ["--vmodule=a=1", "--logging-format=json"],
+    ["--logging-format=xml"],
+    ["--logging-format=json", "--feature-gates=LoggingBetaOptions=false"],
+    ["--log-json-split-stream"],
+    ["--log-text-info-buffer-size=2Ki"],
+    ["--log-json-info-buffer-size=x"],
+    ["--log-flush-frequency=0"],
+    ["--log-flush-frequency=5"],
+    ["--log-flush-frequency=5x"],
+    ["--leader-elect=maybe"],
+    ["--leader-elect-resource-lock=endpoints"],
+    ["--requestheader-username-headers= "],
+    ["--requestheader-uid-headers=a"],
+    ["--requestheader-uid-headers=a", "--feature-gates=RemoteRequestHeaderUID=false"],
+    ["--cloud-provider=aws"],
+    ["--cidr-allocator-type=foo"],
+    ["--service-cluster-ip-range=a,b,c"],
+    ["--concurrent-job-syncs=0"],
+    ["--concurrent-service-endpoint-syncs=0"],
+    ["--max-endpoints-per-slice=1001"],
+    ["--controllers=*,-nonesuch"],
+    ["--controllers=-*"],
+    ["--version=v1.2.3"],
+    ["--version=maybe"],
+    ["--help=maybe"],
+    ["--feature-gates=Nonesuch=true"],
+    ["--feature-gates=WatchList"],
+    ["--feature-gates=WatchList=maybe"],
+    ["--feature-gates=wardle:WatchList=true"],
+    ["--feature-gates=WatchList=true,kube:AtomicFIFO=true"],
+    ["--feature-gates=APIServerTracing=false"],
+    ["--feature-gates=GangScheduling=true"],
+    ["--feature-gates=GenericWorkload=true", "--emulated-version=1.33"],
+    ["--emulated-version=x"],
+    ["--emulated-version=kube=1.35.1"],
+    ["--emulated-version=wardle=1.35"],
+    ["--emulated-version=1.35,1.34"],
+    ["--min-compatibility-version=1.30"],
+    [
+        "--cluster-signing-cert-file=/a",
+        "--cluster-signing-kubelet-client-cert-file=/c",
+        "--cluster-signing-kubelet-client-key-file=/d",
+    ],
+]
+
+
+@pytest.mark.parametrize("argv", WRONG, ids=lambda argv: " ".join(argv))
+def test_a_mistake_ends_both_in_the_same_words(argv: list[str], capfd: pytest.CaptureFixture[str]) -> None:
+    theirs = reference(NOBODY, *argv)
+    assert cli.main(["run", NOBODY, *argv]) == theirs.returncode == 1
+    said = capfd.readouterr().err
+    assert said.startswith("Error: ")
+    assert said.count("\n") == 1
+    # Ours may go on with a hint, or with the flag where upstream does not name it.
+    words = re.split(r"; (?:did you mean|see --help)| \(--", said.strip().removeprefix("Error: "))[0]
+    assert words in theirs.stderr.replace('\\"', '"')
+
+
+@cache
+def unverified() -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
+
+
+def healthy(port: int) -> bool:
+    connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=5, context=unverified())
+    try:
+        connection.request("GET", "/healthz")
+        return connection.getresponse().status == 200
+    except OSError:
+        return False
+    finally:
+        connection.close()
+
+
+def test_the_command_line_that_kubeadm_writes_runs_unchanged(plane: RealPlane) -> None:
+    # Where kubeadm has its files, and the name of its cluster, differ here; and the port, for others may serve, too.
+    kubeconfig, port = plane.kubeconfig(MANAGER), plane.free_port()
+    child = plane.manager(
+        "--allocate-node-cidrs=true",
+        f"--authentication-kubeconfig={kubeconfig}",
+        f"--authorization-kubeconfig={kubeconfig}",
+        "--bind-address=127.0.0.1",
+        f"--client-ca-file={plane.ca}",
+        "--cluster-cidr=10.244.0.0/16",
+        "--cluster-name=kubernetes",
+        f"--cluster-signing-cert-file={plane.ca}",
+        f"--cluster-signing-key-file={plane.ca_key}",
+        "--controllers=*,bootstrapsigner,tokencleaner",
+        "--leader-elect=true",
+        f"--requestheader-client-ca-file={plane.ca}",
+        f"--root-ca-file={plane.ca}",
+        f"--service-account-private-key-file={plane.service_account_key}",
+        "--service-cluster-ip-range=10.96.0.0/12",
+        "--use-service-account-credentials=true",
+        f"--secure-port={port}",
+        "--permit-port-sharing",
+    )
+    try:
+        until(lambda: healthy(port), child, 60, "it is well")
+        until(lambda: "caches are filled" in child.log(), child, 60, "its controllers start")
+        assert "serviceaccount-token-controller" in child.log()
+    finally:
+        child.stop()
