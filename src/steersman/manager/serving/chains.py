@@ -59,7 +59,7 @@ def certificates(message: bytes, *, modern: bool) -> Iterator[bytes]:
     """The certificates in a Certificate message of TLS, which is another one in 1.3, here ``modern``."""
     rest = message[4:]
     if modern:
-        rest = rest[1 + rest[0] :]
+        rest = rest[1 + int.from_bytes(rest[:1]) :]
     rest = _sized(rest)
     while rest:
         one = _sized(rest)

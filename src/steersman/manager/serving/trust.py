@@ -11,8 +11,8 @@ from steersman.api.jwt import Untrusted
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate
 
-LONGEST = 6
-"""Certificates between a client's own and an authority's, at most."""
+LONGEST = 8
+"""Certificates beside a client's own that are looked at."""
 
 
 def authorities(pem: bytes) -> tuple[Certificate, ...]:
@@ -27,9 +27,9 @@ def verify(chain: Sequence[bytes], roots: Iterable[Certificate], now: datetime) 
     from cryptography import x509
 
     try:
-        own, *others = (x509.load_der_x509_certificate(one) for one in chain)
-        roots = tuple(roots)
-        if not _vouched(own, others, roots, now, 0):
+        own, *others = (x509.load_der_x509_certificate(one) for one in chain[: LONGEST + 1])
+        _check(own, now)
+        if not _vouched(own, others, tuple(roots), now):
             raise Untrusted("certificate signed by unknown authority")
     except ValueError:
         # Of what is asked of it later, too: cryptography reads extensions when they are looked at.
@@ -37,24 +37,23 @@ def verify(chain: Sequence[bytes], roots: Iterable[Certificate], now: datetime) 
 
 
 def _vouched(
-    certificate: Certificate,
-    others: Sequence[Certificate],
-    roots: Sequence[Certificate],
-    now: datetime,
-    below: int,
+    own: Certificate, others: Sequence[Certificate], roots: Sequence[Certificate], now: datetime
 ) -> bool:
-    """``below`` counts the certificates between this one and the client's own."""
-    _check(certificate, now)
-    if certificate in roots:
-        return True
-    if any(_issued(certificate, root, below) and _good(root, now) for root in roots):
-        return True
-    return below < LONGEST and any(
-        _issued(certificate, issuer, below)
-        and _good(issuer, now)
-        and _vouched(issuer, [one for one in others if one != issuer], roots, now, below + 1)
-        for issuer in others
-    )
+    reached, left = [own], list(others)
+    # Step by step away from the client's own, each certificate once: whoever sends many gains nothing.
+    for below in range(len(others) + 1):
+        for certificate in reached:
+            if certificate in roots:
+                return True
+            if any(_issued(certificate, root, below) and _good(root, now) for root in roots):
+                return True
+        reached = [
+            issuer
+            for issuer in left
+            if _good(issuer, now) and any(_issued(certificate, issuer, below) for certificate in reached)
+        ]
+        left = [one for one in left if one not in reached]
+    return False
 
 
 def _good(certificate: Certificate, now: datetime) -> bool:
@@ -89,7 +88,7 @@ def _check(certificate: Certificate, now: datetime) -> None:
 
 
 def _issued(certificate: Certificate, issuer: Certificate, below: int) -> bool:
-    """Whether an authority that may has signed a certificate."""
+    """Whether an authority that may has signed a certificate, ``below`` others away from the client's own."""
     from cryptography import x509
     from cryptography.exceptions import InvalidSignature
 
