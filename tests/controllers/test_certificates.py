@@ -6,7 +6,6 @@ import base64
 import functools
 import ipaddress
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
@@ -18,6 +17,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from steersman.api.kinds import Condition, ObjectMeta
 from steersman.api.kinds.certificates import (

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from steersman.controllers.serviceaccount import controller as plain
 from steersman.intent.controller import Controller

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from msgspec.structs import replace
 from datetime import datetime
 from typing import Any
 

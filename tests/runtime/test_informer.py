@@ -6,13 +6,14 @@ import asyncio
 import logging
 import random
 from collections.abc import AsyncIterator, Callable, Coroutine, Hashable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, TypeVar
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from steersman.api.errors import (
     Cause,

@@ -8,10 +8,11 @@ spring, times that do not exist are skipped; in autumn, times that come twice co
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 from zoneinfo import ZoneInfo
+
+import msgspec
 
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
@@ -37,8 +38,7 @@ class Unparseable(ValueError):
     """This is not a schedule. Says why in upstream's words."""
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(msgspec.Struct, frozen=True):
     """The values of a field that match."""
 
     values: frozenset[int]
@@ -46,8 +46,7 @@ class Field:
     """Whether it is unrestricted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Every:
+class Every(msgspec.Struct, frozen=True):
     """At a constant distance."""
 
     distance: timedelta
@@ -56,8 +55,7 @@ class Every:
         return after.replace(microsecond=0) + self.distance
 
 
-@dataclass(frozen=True, slots=True)
-class Schedule:
+class Schedule(msgspec.Struct, frozen=True):
     """At certain times of certain days."""
 
     minute: Field

@@ -10,12 +10,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
+import msgspec
+
 from steersman.api.partial import Partial, partial
 from steersman.api.scheme import Kind
 
 
-@dataclass(frozen=True, slots=True)
-class Resource:
+class Resource(msgspec.Struct, frozen=True):
     """One resource in one version."""
 
     group: str
@@ -47,8 +48,7 @@ class Resource:
         return all(verb in self.verbs for verb in verbs)
 
 
-@dataclass(frozen=True, slots=True)
-class Missing:
+class Missing(msgspec.Struct, frozen=True):
     """A group-version that is served, of which could not be learned what is in it."""
 
     group_version: str

@@ -25,12 +25,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 
-@dataclass(frozen=True, slots=True)
-class Cause:
+
+class Cause(msgspec.Struct, frozen=True):
     """One reason of a refusal: which field, what is wrong."""
 
     reason: str

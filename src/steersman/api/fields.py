@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 
+import msgspec
 
-@dataclass(frozen=True, slots=True)
-class Term:
+
+class Term(msgspec.Struct, frozen=True):
     """One condition on one field."""
 
     field: str
@@ -23,8 +23,7 @@ class Term:
         return f"{self.field}{'=' if self.equal else '!='}{escape(self.value)}"
 
 
-@dataclass(frozen=True, slots=True)
-class FieldSelector:
+class FieldSelector(msgspec.Struct, frozen=True):
     """A parsed field selector: all of its terms must hold."""
 
     terms: tuple[Term, ...] = ()

@@ -8,9 +8,10 @@ in the same family again.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
+
+import msgspec
 
 NANO = 10**9
 """Nanos in one."""
@@ -51,8 +52,7 @@ _ECHOED_BINARY_DIGITS = {10: 11, 20: 8, 30: 5, 40: 2}
 _ECHOED_DECIMAL_DIGITS = 18
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Quantity:
+class Quantity(msgspec.Struct, frozen=True, eq=False):
     """An exact amount. Compares and hashes by amount alone: ``1Gi == 1024Mi``."""
 
     nanos: int

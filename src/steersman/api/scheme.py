@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import msgspec
+from msgspec.structs import replace
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -28,8 +28,7 @@ class Key(NamedTuple):
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Kind(Generic[T]):
+class Kind(msgspec.Struct, Generic[T], frozen=True, eq=False):
     """One resource as one type: what it is called, where it is served, what it decodes to."""
 
     group: str

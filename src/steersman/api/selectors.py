@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol
+
+import msgspec
 
 from steersman.api.labels import invalid, key_errors, value_errors
 
@@ -39,8 +40,7 @@ class Described(Protocol):
     def matchExpressions(self) -> Iterable[Expression]: ...  # noqa: N802
 
 
-@dataclass(frozen=True, slots=True)
-class Requirement:
+class Requirement(msgspec.Struct, frozen=True):
     """One condition on one label. Operators are spelt as upstream's ``selection`` package does."""
 
     key: str

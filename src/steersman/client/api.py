@@ -8,9 +8,10 @@ embedded one in the same process. Faults and throttles wrap an `Api`. All failur
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Generic, Literal, Protocol, TypeVar
+
+import msgspec
 
 from steersman.api.discovery import Discovered
 from steersman.api.kinds import ObjectMeta
@@ -26,8 +27,7 @@ class EventType(Enum):
     BOOKMARK = "BOOKMARK"
 
 
-@dataclass(frozen=True, slots=True)
-class WatchEvent(Generic[T]):
+class WatchEvent(msgspec.Struct, Generic[T], frozen=True):
     """One line of a watch. An ERROR line is never an event: it is raised as the error it carries."""
 
     type: EventType
@@ -38,8 +38,7 @@ class WatchEvent(Generic[T]):
     """A bookmark that ends the initial events of a streamed list."""
 
 
-@dataclass(frozen=True, slots=True)
-class Page(Generic[T]):
+class Page(msgspec.Struct, Generic[T], frozen=True):
     """One page of a list."""
 
     items: list[T]
@@ -47,8 +46,7 @@ class Page(Generic[T]):
     continue_: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Unreadable:
+class Unreadable(msgspec.Struct, frozen=True):
     """An object that could not be read as its type: what is known of it, and what is wrong.
 
     It is never dropped (a pod we cannot read is still a pod) and never a reason to stop reading

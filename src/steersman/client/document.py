@@ -6,10 +6,10 @@ import base64
 import binascii
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import yaml
 
 from steersman.client.connection import ConfigError, Pem
@@ -17,8 +17,7 @@ from steersman.client.connection import ConfigError, Pem
 _Loader: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(msgspec.Struct, frozen=True):
     """One mapping of the file. Absent and null are the same, as everywhere in Kubernetes."""
 
     file: str

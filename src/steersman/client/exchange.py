@@ -13,9 +13,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass
 
 import aiohttp
+import msgspec
 from multidict import CIMultiDict
 from yarl import URL
 
@@ -35,8 +35,7 @@ LONGEST_WATCH = 3600
 """Seconds after which a server ends a watch that asked for no time of its own, at the latest."""
 
 
-@dataclass(frozen=True, slots=True)
-class RequestDone:
+class RequestDone(msgspec.Struct, frozen=True):
     """One attempt, for metrics. Repeated requests are reported each time."""
 
     verb: str
@@ -55,8 +54,7 @@ class RequestDone:
     """0 for the first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(msgspec.Struct, frozen=True):
     """What to ask."""
 
     verb: str

@@ -7,8 +7,9 @@ it halfway, what came so far is worth nothing, and everything is read again at o
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from typing import Generic, Literal, TypeVar
+
+import msgspec
 
 from steersman.api.errors import Expired
 from steersman.api.scheme import Kind
@@ -20,8 +21,7 @@ PAGE = 500
 """Objects in a page; upstream's number."""
 
 
-@dataclass(frozen=True, slots=True)
-class Part(Generic[T]):
+class Part(msgspec.Struct, Generic[T], frozen=True):
     """One page of a whole list."""
 
     items: list[T]

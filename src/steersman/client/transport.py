@@ -14,10 +14,10 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any
 
 import aiohttp
+import msgspec
 from aiohttp.connector import Connection as Connector
 
 from steersman.client.auth import Credential
@@ -42,8 +42,7 @@ SENDING: ContextVar[Callable[[], None]] = ContextVar("sending", default=lambda: 
 """Called by a request when its socket is connected and nothing is sent yet; raises if nothing shall be."""
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(msgspec.Struct, frozen=True):
     """What makes two clients' sockets interchangeable."""
 
     tls: Tls

@@ -13,8 +13,9 @@ import hmac
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
+
+import msgspec
 
 from steersman.api.errors import Conflict, NotFound
 from steersman.api.kinds.config import CONFIGMAPS, SECRETS, ConfigMap, Secret, plain
@@ -32,8 +33,7 @@ _NAME = re.compile(r"bootstrap-token-([a-z0-9]{6})")
 _RFC3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(msgspec.Struct, frozen=True):
     info: ConfigMap
     tokens: tuple[Secret, ...]
 

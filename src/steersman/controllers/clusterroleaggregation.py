@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+
+import msgspec
 
 from steersman.api.kinds.rbac import CLUSTERROLES, ClusterRole, PolicyRule
 from steersman.api.scheme import Key
@@ -17,8 +18,7 @@ from steersman.intent.verdict import Nonsense, Rest, Verdict
 NAME = "clusterrole-aggregation-controller"
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(msgspec.Struct, frozen=True):
     role: ClusterRole
     others: tuple[ClusterRole, ...]
     """By name."""

@@ -7,9 +7,11 @@ when it has been noting. One that has not been used for a year is marked invalid
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from steersman.api.errors import Conflict, NotFound
 from steersman.api.kinds import PODS, SERVICEACCOUNTS, ServiceAccount
@@ -35,8 +37,7 @@ EVERY = timedelta(hours=24)
 ROUND = Key("", "legacy tokens")
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(msgspec.Struct, frozen=True):
     secret: Secret
     account: ServiceAccount | None
 

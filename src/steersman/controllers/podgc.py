@@ -9,9 +9,11 @@ differs: upstream looks around every 20 seconds; here each change is looked at w
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from steersman.api.conditions import find, is_true
 from steersman.api.errors import NotFound
@@ -45,24 +47,21 @@ MISSING = "node/"
 """Begins the keys of nodes that may be missing; no pod's name has a slash."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stuck:
+class Stuck(msgspec.Struct, frozen=True):
     """A pod that is being deleted, and its node, if it has one."""
 
     pod: Pod
     node: Node | None
 
 
-@dataclass(frozen=True, slots=True)
-class Orphans:
+class Orphans(msgspec.Struct, frozen=True):
     """The pods of a node that the cache does not show."""
 
     node: str
     pods: tuple[Pod, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Surplus:
+class Surplus(msgspec.Struct, frozen=True):
     """Ended pods beyond what is kept, those first that go first."""
 
     pods: tuple[Pod, ...]

@@ -7,10 +7,10 @@ counting terminating pods.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, TypeAlias
 
+import msgspec
 from msgspec.structs import replace
 
 from steersman.api import conditions, pods
@@ -57,8 +57,7 @@ Owner: TypeAlias = ReplicaSet | ReplicationController
 Status: TypeAlias = ReplicaSetStatus | ReplicationControllerStatus
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(msgspec.Struct, frozen=True):
     owner: Owner
     owned: tuple[Pod, ...]
     """The pods whose controller is the owner."""

@@ -7,9 +7,11 @@ counts, and every few minutes, so that what was charged and never came to be is 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from steersman.api.kinds import PODS, Pod
 from steersman.api.kinds.quota import (
@@ -52,8 +54,7 @@ def resource_of(name: str) -> str:
     return name if name in BARE else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(msgspec.Struct, frozen=True):
     quota: ResourceQuota
     objects: Mapping[str, tuple[Any, ...]]
     """What of `TYPED` the quota is about."""

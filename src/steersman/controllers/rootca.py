@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from datetime import datetime
 
 import msgspec
+from msgspec.structs import replace
 
 from steersman.api.errors import AlreadyExists, ApiError, NotFound
 from steersman.api.kinds import NAMESPACES, Namespace, ObjectMeta
@@ -27,8 +27,7 @@ WORDS = (
 MAPS = CONFIGMAPS.where(f"metadata.name={NAME}")
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(msgspec.Struct, frozen=True):
     namespace: Namespace
     published: ConfigMap | None
 

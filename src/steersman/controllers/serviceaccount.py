@@ -6,8 +6,9 @@ The API server admits no pod into a namespace before this account is there.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime
+
+import msgspec
 
 from steersman.api.errors import AlreadyExists, ApiError
 from steersman.api.kinds import NAMESPACES, SERVICEACCOUNTS, Namespace, ObjectMeta, ServiceAccount
@@ -19,8 +20,7 @@ from steersman.intent.verdict import Rest, Verdict
 WANTED = "default"
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(msgspec.Struct, frozen=True):
     namespace: Namespace
     present: bool
 

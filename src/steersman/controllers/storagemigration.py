@@ -8,7 +8,6 @@ custom resource the definition is told, so that versions nobody stores any more 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -47,8 +46,7 @@ VERBS = ("update", "patch", "list")
 MIGRATING = "StorageMigrating"
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(msgspec.Struct, frozen=True):
     migration: StorageVersionMigration
     others: tuple[StorageVersionMigration, ...]
     """Of the same resource."""

@@ -6,7 +6,6 @@ Every API server holds a lease that says it lives, and notes for every resource 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime
 
 import msgspec
@@ -36,8 +35,7 @@ def _is_server(lease: Lease) -> bool:
     return lease.metadata.labels.get(IDENTITY) == "kube-apiserver"
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(msgspec.Struct, frozen=True):
     version: StorageVersion
     doubtful: frozenset[str]
     """Servers whose lease the cache does not show."""

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from steersman.api.errors import Conflict, NotFound
 from steersman.api.jwt import Claims, encode
@@ -33,16 +35,14 @@ KEY = Flag("service-account-private-key-file", "", "PEM file of the key that sig
 WORKERS = Flag("concurrent-serviceaccount-token-syncs", 5)
 
 
-@dataclass(frozen=True, slots=True)
-class Present:
+class Present(msgspec.Struct, frozen=True):
     """A secret, and the account it is for, as far as the cache knows one."""
 
     secret: Secret
     account: ServiceAccount | None
 
 
-@dataclass(frozen=True, slots=True)
-class Gone:
+class Gone(msgspec.Struct, frozen=True):
     """The name of a secret that is no more, and the account it was for."""
 
     secret: str
@@ -168,8 +168,7 @@ def _giver(key: str, ca: str) -> Controller[Present | Gone]:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Filling:
+class Filling(msgspec.Struct, frozen=True):
     """Puts entries into a live secret, and says whose they are."""
 
     entries: Mapping[str, bytes]

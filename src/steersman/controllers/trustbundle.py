@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from datetime import datetime
+
+import msgspec
+from msgspec.structs import replace
 
 from steersman.api.errors import AlreadyExists, Conflict, NotFound
 from steersman.api.kinds import ObjectMeta
@@ -27,8 +29,7 @@ BUNDLES = CLUSTERTRUSTBUNDLES.where(f"spec.signerName={SIGNER}")
 ROUND = Key("", SIGNER)
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(msgspec.Struct, frozen=True):
     bundles: tuple[ClusterTrustBundle, ...]
 
 

@@ -8,9 +8,10 @@ frozen and compare by value, so a test states what a decision should say and com
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
+
+import msgspec
 
 from steersman.api.errors import ApiError
 from steersman.api.kinds import Object
@@ -32,23 +33,18 @@ class PatchType(Enum):
     APPLY = "application/apply-patch+yaml"
 
 
-class Action(Generic[T]):
+class Action(msgspec.Struct, Generic[T], frozen=True):
     """Something to be done by the driver, whose answer is a ``T``."""
-
-    __slots__ = ()
 
     def __await__(self) -> Generator[Action[T], T, T]:
         return (yield self)
 
 
-class Write(Action[T]):
+class Write(Action[T], frozen=True):
     """An action that changes the cluster: fenced by leadership, remembered for read-your-writes."""
 
-    __slots__ = ()
 
-
-@dataclass(frozen=True, slots=True)
-class Create(Write[T]):
+class Create(Write[T], frozen=True):
     """Create an object; answers with what the server made of it."""
 
     kind: Kind[T]
@@ -56,8 +52,7 @@ class Create(Write[T]):
     body: object
 
 
-@dataclass(frozen=True, slots=True)
-class UpdateStatus(Write[O]):
+class UpdateStatus(Write[O], frozen=True):
     """Replace the status. The metadata goes along (annotations are written, labels are not).
 
     Not sent when the status is the one the object already has and no annotation changes.
@@ -69,8 +64,7 @@ class UpdateStatus(Write[O]):
     """The annotations to write in the same request, where they differ; None leaves them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Patch(Write[O]):
+class Patch(Write[O], frozen=True):
     """Change some fields. Put ``metadata.uid`` or ``resourceVersion`` in the body to be exact."""
 
     obj: O
@@ -83,8 +77,7 @@ class Patch(Write[O]):
     """Take fields over from other managers (applied patches only)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Update(Write[O]):
+class Update(Write[O], frozen=True):
     """Put the object back as given: only for kinds whose view has all their fields.
 
     Elsewhere a field this program does not know would be lost: `Patch` or `Amend` keep it.
@@ -93,8 +86,7 @@ class Update(Write[O]):
     obj: O
 
 
-@dataclass(frozen=True, slots=True)
-class Amend(Write[O]):
+class Amend(Write[O], frozen=True):
     """Change the live document and put it back, for where only ``update`` is granted.
 
     ``change`` edits the raw document in place; fields this program does not know survive.
@@ -105,8 +97,7 @@ class Amend(Write[O]):
     change: Callable[[dict[str, Any]], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Delete(Write[None]):
+class Delete(Write[None], frozen=True):
     """Delete exactly this object: its uid is always a precondition."""
 
     obj: Object
@@ -116,22 +107,19 @@ class Delete(Write[None]):
     grace: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Evict(Write[None]):
+class Evict(Write[None], frozen=True):
     """Ask for a pod to go, respecting disruption budgets."""
 
     obj: Object
 
 
-@dataclass(frozen=True, slots=True)
-class ReadLive(Action[O]):
+class ReadLive(Action[O], frozen=True):
     """Read the object from the server, past the cache. Raises `NotFound` when it is gone."""
 
     obj: O
 
 
-@dataclass(frozen=True, slots=True)
-class Ask(Action[T]):
+class Ask(Action[T], frozen=True):
     """Post a question (a SubjectAccessReview, say) and get it back answered. Nothing is kept of it."""
 
     kind: Kind[T]
@@ -139,8 +127,7 @@ class Ask(Action[T]):
     body: object
 
 
-@dataclass(frozen=True, slots=True)
-class Load(Action[bytes]):
+class Load(Action[bytes], frozen=True):
     """The content of a file the settings name (a key, a certificate), as it is now.
 
     Raises `Unreadable` where it cannot be read: controllers never open files themselves.
@@ -149,8 +136,7 @@ class Load(Action[bytes]):
     path: str
 
 
-@dataclass(frozen=True, slots=True)
-class Draw(Action[int]):
+class Draw(Action[int], frozen=True):
     """Random bits, for what nobody may foresee: a serial number."""
 
     bits: int
@@ -160,8 +146,7 @@ class Unreadable(Exception):
     """A file that the settings name cannot be read. The message names it, never what is in it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Emit(Action[None]):
+class Emit(Action[None], frozen=True):
     """Record an event about an object. Best effort: it never fails a decision."""
 
     about: Object
@@ -172,8 +157,7 @@ class Emit(Action[None]):
     """What it is, where its type does not say."""
 
 
-@dataclass(frozen=True, slots=True)
-class Measure(Action[None]):
+class Measure(Action[None], frozen=True):
     """Count something that the declaration of the controller says is counted. It is no part of a round's story."""
 
     metric: Metric
@@ -181,35 +165,30 @@ class Measure(Action[None]):
     labels: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Elapsed(Action[float]):
+class Elapsed(Action[float], frozen=True):
     """How long the round has taken so far, in seconds; for a `Measure`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Done(Generic[T]):
+class Done(msgspec.Struct, Generic[T], frozen=True):
     """An action of a batch that went through."""
 
     value: T
 
 
-@dataclass(frozen=True, slots=True)
-class Failed:
+class Failed(msgspec.Struct, frozen=True):
     """An action of a batch that was refused."""
 
     error: ApiError
 
 
-@dataclass(frozen=True, slots=True)
-class Skipped:
+class Skipped(msgspec.Struct, frozen=True):
     """An action of a batch that was not tried, since earlier ones were refused."""
 
 
 Outcome: TypeAlias = Done[T] | Failed | Skipped
 
 
-@dataclass(frozen=True, slots=True)
-class Batch(Action[list[Outcome[T]]]):
+class Batch(Action[list[Outcome[T]]], frozen=True):
     """Independent actions at once; answers one outcome each, in order, and never raises.
 
     Slow start tries 1, then 2, 4, 8 …, and stops after the first group with a failure, so a

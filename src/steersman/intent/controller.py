@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
+
+import msgspec
+from msgspec import field
 
 from steersman.api.kinds import Object
 from steersman.api.scheme import Key, Kind
@@ -65,8 +67,7 @@ def remembered(caches: Caches) -> Any:
     return caches.memory
 
 
-@dataclass(frozen=True, slots=True)
-class Change(Generic[O]):
+class Change(msgspec.Struct, Generic[O], frozen=True):
     """What happened to one object: appeared (no old), changed, or went (no new)."""
 
     old: O | None
@@ -86,8 +87,7 @@ def itself(caches: Caches, change: Change[Any]) -> Iterable[Key]:
     return (key,)
 
 
-@dataclass(frozen=True, slots=True)
-class Watch(Generic[O]):
+class Watch(msgspec.Struct, Generic[O], frozen=True):
     """A kind to follow, and which keys a change of it is a reason to look at."""
 
     kind: Kind[O]
@@ -106,8 +106,7 @@ def first(controller: Controller[Any], caches: Caches, key: Key) -> Any:
     return caches[controller.watches[0].kind].get(key)
 
 
-@dataclass(frozen=True, slots=True)
-class Controller(Generic[S]):
+class Controller(msgspec.Struct, Generic[S], frozen=True):
     """A control loop, declared.
 
     The framework never runs a round on caches that have not yet seen the writes of the same key's

@@ -7,9 +7,10 @@ version that can be emulated) and the gates it needs.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias, cast
+
+import msgspec
 
 Version: TypeAlias = tuple[int, int]
 Stage: TypeAlias = Literal["ALPHA", "BETA", "GA", "DEPRECATED"]
@@ -19,8 +20,7 @@ OLDEST: Version = (1, 33)
 """The oldest version that can be emulated."""
 
 
-@dataclass(frozen=True, slots=True)
-class Gate:
+class Gate(msgspec.Struct, frozen=True):
     """How far a feature has come, and whether it is on when nobody says anything."""
 
     stage: Stage
@@ -29,8 +29,7 @@ class Gate:
     """Nobody may say otherwise."""
 
 
-@dataclass(frozen=True, slots=True)
-class Feature:
+class Feature(msgspec.Struct, frozen=True):
     """A gate over the versions."""
 
     name: str

@@ -6,7 +6,6 @@ All of them go to the server itself, past any cache.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from steersman.api.discovery import Discovered
@@ -16,13 +15,11 @@ from steersman.intent.actions import Action, PatchType, Propagation, Write
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Discover(Action[Discovered]):
+class Discover(Action[Discovered], frozen=True):
     """What the server serves now. Raises where it does not say; says which parts it could not learn."""
 
 
-@dataclass(frozen=True, slots=True)
-class Consult(Action[dict[str, Any]]):
+class Consult(Action[dict[str, Any]], frozen=True):
     """What the server says of itself at a path that is no resource: ``/openapi/v3/apis/apps/v1``.
 
     Raises `NotFound` where it says nothing.
@@ -31,8 +28,7 @@ class Consult(Action[dict[str, Any]]):
     path: str
 
 
-@dataclass(frozen=True, slots=True)
-class Read(Action[T]):
+class Read(Action[T], frozen=True):
     """One object as it is now. Raises `NotFound` when there is none of that name."""
 
     kind: Kind[T]
@@ -40,8 +36,7 @@ class Read(Action[T]):
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class ReadPart(Action[dict[str, Any]]):
+class ReadPart(Action[dict[str, Any]], frozen=True):
     """A subresource (``scale``, say) as a plain document, as it is now."""
 
     kind: Kind[Any]
@@ -50,15 +45,13 @@ class ReadPart(Action[dict[str, Any]]):
     subresource: str
 
 
-@dataclass(frozen=True, slots=True)
-class Latest(Action[str]):
+class Latest(Action[str], frozen=True):
     """The resourceVersion that a resource has reached."""
 
     kind: Kind[Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Survey(Action[list[T]]):
+class Survey(Action[list[T]], frozen=True):
     """All objects of a kind in a namespace as they are now; at most ``limit`` of them, where there is one."""
 
     kind: Kind[T]
@@ -71,8 +64,7 @@ class Survey(Action[list[T]]):
     rarely to keep."""
 
 
-@dataclass(frozen=True, slots=True)
-class Remove(Write[None]):
+class Remove(Write[None], frozen=True):
     """Delete the object of that name, where it is the one that is meant."""
 
     kind: Kind[Any]
@@ -85,8 +77,7 @@ class Remove(Write[None]):
     propagation: Propagation | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RemoveAll(Write[None]):
+class RemoveAll(Write[None], frozen=True):
     """Delete all objects of a kind in a namespace, in one request."""
 
     kind: Kind[Any]
@@ -94,8 +85,7 @@ class RemoveAll(Write[None]):
     propagation: Propagation | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Alter(Write[T]):
+class Alter(Write[T], frozen=True):
     """Change some fields of the object of that name; answers with what it is then.
 
     A list of operations is a JSON patch: its ``test`` operations say of what object it is a change.
@@ -110,8 +100,7 @@ class Alter(Write[T]):
     """The field manager; an applied patch needs one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Replace(Write[dict[str, Any]]):
+class Replace(Write[dict[str, Any]], frozen=True):
     """Put a whole document in the place of the object of that name, or of a subresource of it."""
 
     kind: Kind[Any]

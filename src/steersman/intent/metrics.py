@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
+import msgspec
 
-@dataclass(frozen=True, slots=True)
-class Metric:
+
+class Metric(msgspec.Struct, frozen=True):
     """One metric, as its `Measure` names it: a counter is added to, a gauge set, a histogram filled."""
 
     name: str

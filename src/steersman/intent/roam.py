@@ -7,10 +7,10 @@ their objects are in one cache, each with the kind it is of.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
 
 import msgspec
+from msgspec import field
 
 from steersman.api.discovery import Discovered, Resource
 from steersman.api.kinds import Object
@@ -93,8 +93,7 @@ To: TypeAlias = Callable[["Wide", Kind[Any], Change[Any]], Iterable[Key]]
 """Which keys a change of an object of some kind is a reason to look at. The cache shows it already."""
 
 
-@dataclass(frozen=True, slots=True)
-class Roam:
+class Roam(msgspec.Struct, frozen=True):
     """Follow every resource that has these verbs, but for those that are left out."""
 
     to: To

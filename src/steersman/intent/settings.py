@@ -8,8 +8,10 @@ kube-controller-manager 1.36 has it by default.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar, cast
+
+import msgspec
+from msgspec import field
 
 from steersman.intent.gates import GATES
 
@@ -20,8 +22,7 @@ class Misconfigured(Exception):
     """Settings that cannot be, or contradict each other. The message is one line and names the flags."""
 
 
-@dataclass(frozen=True, slots=True)
-class Flag(Generic[T]):
+class Flag(msgspec.Struct, Generic[T], frozen=True):
     """A value the command line may set. Durations are seconds."""
 
     name: str
@@ -29,8 +30,7 @@ class Flag(Generic[T]):
     help: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(msgspec.Struct, frozen=True):
     """The flags and gates that are not as they are by default."""
 
     flags: Mapping[str, Any] = field(default_factory=dict)

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, TypeAlias
+
+import msgspec
 
 from steersman.api.scheme import Key, Kind
 
 
-@dataclass(frozen=True, slots=True)
-class Rest:
+class Rest(msgspec.Struct, frozen=True):
     """Nothing more to do until something the controller watches changes."""
 
     because: str
 
 
-@dataclass(frozen=True, slots=True)
-class Wake:
+class Wake(msgspec.Struct, frozen=True):
     """Look at the same key again after this long, whatever happens until then."""
 
     after: timedelta

@@ -11,9 +11,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
+
+import msgspec
+from msgspec import field
 
 from steersman.runtime.cells import Counter, Family, Gauge, Histogram, Registry, Stability
 
@@ -30,8 +32,7 @@ _HELP_ESCAPES = str.maketrans({"\\": r"\\", "\n": r"\n"})
 _KEY = re.compile(r"([a-zA-Z_:][a-zA-Z0-9_:]*),([a-zA-Z_][a-zA-Z0-9_]*)")
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
+class Shown(msgspec.Struct, frozen=True):
     """Which metrics are shown, and which values of their labels, as flags say."""
 
     disabled: frozenset[str] = frozenset()

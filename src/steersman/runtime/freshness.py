@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+
+import msgspec
+from msgspec import field
 
 from steersman.api.kinds import Object, ObjectMeta
 from steersman.api.scheme import Key, Kind
@@ -25,8 +27,7 @@ FORGIVEN_AFTER = 300.0
 """Seconds; upstream's ExpectationsTimeout."""
 
 
-@dataclass(frozen=True, slots=True)
-class Doubt:
+class Doubt(msgspec.Struct, frozen=True):
     """A write that got no answer, and the objects in which it would show."""
 
     kind: Kind[Object]
@@ -39,8 +40,7 @@ class Doubt:
     """A selector of what was to be created, where its name is not known."""
 
 
-@dataclass(slots=True)
-class Debt:
+class Debt(msgspec.Struct):
     """What one key waits to see."""
 
     since: float

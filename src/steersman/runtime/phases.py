@@ -16,8 +16,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
+
+import msgspec
 
 from steersman.api.errors import (
     ApiError,
@@ -36,18 +37,15 @@ STUBBORN = 5
 # -- states -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Empty:
+class Empty(msgspec.Struct, frozen=True):
     """Nothing has been asked yet."""
 
 
-@dataclass(frozen=True, slots=True)
-class Streaming:
+class Streaming(msgspec.Struct, frozen=True):
     """Everything is being streamed, to go on as a watch: the cheapest list for the server."""
 
 
-@dataclass(frozen=True, slots=True)
-class Paging:
+class Paging(msgspec.Struct, frozen=True):
     """Everything is being listed, page by page."""
 
     token: str = ""
@@ -56,8 +54,7 @@ class Paging:
     """All at once: pages expired before all were read."""
 
 
-@dataclass(frozen=True, slots=True)
-class Watching:
+class Watching(msgspec.Struct, frozen=True):
     """Changes are being followed."""
 
     since: str
@@ -66,8 +63,7 @@ class Watching:
     """Internal errors in a row without getting any further."""
 
 
-@dataclass(frozen=True, slots=True)
-class Broken:
+class Broken(msgspec.Struct, frozen=True):
     """Something failed; a pause, and on."""
 
     error: Exception
@@ -85,27 +81,23 @@ State: TypeAlias = Empty | Streaming | Paging | Watching | Broken
 # -- what can happen --------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Went:
+class Went(msgspec.Struct, frozen=True):
     """On: it was started, or the pause is over."""
 
 
-@dataclass(frozen=True, slots=True)
-class Paged:
+class Paged(msgspec.Struct, frozen=True):
     """A page came, and there are more."""
 
     token: str
 
 
-@dataclass(frozen=True, slots=True)
-class Synced:
+class Synced(msgspec.Struct, frozen=True):
     """Everything that is there has come."""
 
     at: str
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(msgspec.Struct, frozen=True):
     """The server ended a stream."""
 
     at: str
@@ -115,8 +107,7 @@ class Ended:
     """After its full time, and without a word: not even a bookmark."""
 
 
-@dataclass(frozen=True, slots=True)
-class Failed:
+class Failed(msgspec.Struct, frozen=True):
     """A request was refused or a stream broke."""
 
     error: Exception

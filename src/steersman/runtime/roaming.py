@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, TypeVar
+
+import msgspec
 
 from steersman.api.discovery import Discovered, Resource
 from steersman.api.errors import ApiError
@@ -40,8 +41,7 @@ GRACE = 10.0
 """Seconds for which a resource is followed on after it has disappeared."""
 
 
-@dataclass(slots=True)
-class _Followed:
+class _Followed(msgspec.Struct):
     """A resource that is followed."""
 
     resource: Resource

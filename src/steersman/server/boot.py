@@ -14,7 +14,6 @@ import ssl
 import tempfile
 from base64 import b64encode
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from ipaddress import ip_network
 from pathlib import Path
@@ -86,8 +85,7 @@ def _create(server: Server, plural: str, namespace: str, obj: Any) -> None:
 # -- keys and certificates --------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Boot:
+class Boot(msgspec.Struct, frozen=True, eq=False):
     """What a control plane trusts, and is trusted by."""
 
     authority: Authority

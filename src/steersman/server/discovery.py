@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 from base64 import b64encode
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256, sha512
 from typing import Any, NamedTuple, TypeAlias
@@ -64,8 +63,7 @@ def tagged_bytes(body: bytes) -> Tagged:
 # -- custom resources -------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class CustomResource:
+class CustomResource(msgspec.Struct, frozen=True, eq=False):
     """One served version of a custom resource: what discovery, OpenAPI and tables need to know of it."""
 
     group: str

@@ -6,7 +6,6 @@ Clients match on reason and details, people on the message, so all three are the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -154,8 +153,7 @@ def success() -> dict[str, Any]:
 # -- fields -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class FieldProblem:
+class FieldProblem(msgspec.Struct, frozen=True):
     """One thing wrong with one field."""
 
     reason: str

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
+from msgspec.structs import force_setattr, replace
 
 from steersman.api.errors import NotFound
 from steersman.api.generated import Resource as Row
@@ -29,8 +29,7 @@ from steersman.server.validation import rules_for
 from steersman.server.versions import FACES, Face
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Resource:
+class Resource(msgspec.Struct, frozen=True, eq=False):
     """One served resource: how it is called, what it is made of, how it behaves."""
 
     group: str
@@ -51,13 +50,13 @@ class Resource:
     """Where its objects are: in a table of its own name, unless it shares another's."""
     hub: Resource | None = None
     """The resource whose objects are written in its stead, by the rules of that one."""
-    id: str = field(init=False)
-    """How RBAC and messages call it: ``deployments.apps``."""
+    id: str = ""
+    """How RBAC and messages call it: ``deployments.apps``. Worked out, never given."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "id", f"{self.plural}.{self.group}" if self.group else self.plural)
+        force_setattr(self, "id", f"{self.plural}.{self.group}" if self.group else self.plural)
         if not self.table:
-            object.__setattr__(self, "table", self.id)
+            force_setattr(self, "table", self.id)
 
     @property
     def api_version(self) -> str:
@@ -199,7 +198,7 @@ def _deployment_changed(new: Any, old: Any) -> bool:
 
 
 def _slice_changed(new: Any, old: Any) -> bool:
-    same = msgspec.structs.replace(new, metadata=old.metadata) == old
+    same = replace(new, metadata=old.metadata) == old
     return not same or new.metadata.labels != old.metadata.labels
 
 

@@ -8,11 +8,11 @@ or a function in the module of that kind; never a branch in the verbs.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
+from msgspec import field
 
 from steersman.server.defaulting import Default, untouched
 from steersman.server.validation import PLAIN, Rules
@@ -49,8 +49,7 @@ def _always(obj: Any) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True)
-class Strategy:
+class Strategy(msgspec.Struct, frozen=True):
     """How one resource is created, updated and deleted."""
 
     default: Default = untouched

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+
+import msgspec
 
 from steersman.api.scheme import Key
 from steersman.client.api import EventType
@@ -24,8 +25,7 @@ KEPT = 50_000
 QUIET = "leases.coordination.k8s.io"
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(msgspec.Struct, frozen=True):
     """One thing that happened to an object."""
 
     at: datetime
@@ -42,8 +42,7 @@ class Entry:
         return f"{at} {self.who}: {self.resource.partition('.')[0]} {self.key} {self.what}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Note:
+class _Note(msgspec.Struct, frozen=True):
     at: datetime
     who: str
     said: Commit | Round

@@ -17,10 +17,12 @@ import sys
 from base64 import b64decode
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import Any
+
+import msgspec
+from msgspec import field
 
 from steersman.client import kubeconfig
 from steersman.testing.line import Line, context
@@ -33,8 +35,7 @@ _VERSION = re.compile(rb'"resourceVersion":"([0-9]+)"')
 _PATCHES = {"patch": "application/merge-patch+json", "apply": "application/apply-patch+yaml"}
 
 
-@dataclass(slots=True)
-class Story:
+class Story(msgspec.Struct):
     """What is known of one object."""
 
     name: str
@@ -45,8 +46,7 @@ class Story:
     """The content a write will leave that nobody has answered for."""
 
 
-@dataclass(slots=True)
-class Tally:
+class Tally(msgspec.Struct):
     """What has happened so far."""
 
     kills: int = 0

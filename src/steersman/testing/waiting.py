@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from steersman.api.scheme import Key
 from steersman.sim.loop import VirtualLoop
@@ -17,8 +19,7 @@ class Unmet(AssertionError):
     """What was waited for did not come about."""
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(msgspec.Struct, frozen=True):
     """What a predicate answered."""
 
     said: Any

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any, TypeAlias
+
+import msgspec
 
 from steersman.api.quantity import NANO, ZERO, Quantity
 from steersman.api.quota.compute import Amounts, add, total, with_overhead
@@ -28,8 +29,7 @@ _REQUIRED = tuple(f"{prefix}{name}" for name in ("cpu", "memory") for prefix in 
 Used: TypeAlias = Callable[[Any], Amounts]
 
 
-@dataclass(frozen=True, slots=True)
-class Evaluator:
+class Evaluator(msgspec.Struct, frozen=True):
     """How one resource is counted."""
 
     usage: Used

@@ -6,11 +6,12 @@ number; the largest counts. What was recommended and changed lately is remembere
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
+from msgspec import field
+from msgspec.structs import replace
 
 from steersman.api.discovery import Discovered
 from steersman.api.errors import ApiError, Conflict
@@ -58,8 +59,7 @@ FLAGS: tuple[Flag[Any], ...] = (PERIOD, WINDOW, INITIALIZATION, READINESS, TOLER
 DISCOVERED = timedelta(seconds=30)
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(msgspec.Struct, frozen=True):
     scaler: HorizontalPodAutoscaler
     pods: tuple[Pod, ...]
     """Those of its namespace."""
@@ -77,8 +77,7 @@ def observe(caches: Caches, key: Key) -> Seen | None:
     )
 
 
-@dataclass(slots=True)
-class Memory:
+class Memory(msgspec.Struct):
     """What a manager remembers of its autoscalers while it leads."""
 
     histories: dict[str, History] = field(default_factory=dict)

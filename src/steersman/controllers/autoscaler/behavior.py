@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+
+import msgspec
+from msgspec import field
 
 from steersman.api.kinds.autoscaling import HorizontalPodAutoscalerBehavior, HPAScalingRules
 
@@ -12,8 +14,7 @@ UP_FACTOR = 2
 UP_LEAST = 4
 
 
-@dataclass(slots=True)
-class History:
+class History(msgspec.Struct):
     """What one autoscaler remembers, for as long as its manager leads."""
 
     recommended: list[tuple[int, datetime]] = field(default_factory=list)
@@ -36,8 +37,7 @@ class History:
         events.append((abs(after - before), now))
 
 
-@dataclass(frozen=True, slots=True)
-class Limited:
+class Limited(msgspec.Struct, frozen=True):
     """What is left of a wish, and why."""
 
     replicas: int

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -44,8 +43,7 @@ class Failure(Exception):
         self.cause = cause
 
 
-@dataclass(frozen=True, slots=True)
-class Given:
+class Given(msgspec.Struct, frozen=True):
     """What all metrics of an autoscaler start from."""
 
     scaler: HorizontalPodAutoscaler
@@ -64,8 +62,7 @@ class Given:
         return self.scaler.metadata.namespace
 
 
-@dataclass(frozen=True, slots=True)
-class Proposal:
+class Proposal(msgspec.Struct, frozen=True):
     replicas: int
     name: str
     status: dict[str, Any]

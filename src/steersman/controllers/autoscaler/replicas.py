@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+
+import msgspec
 
 from steersman.api.conditions import find
 from steersman.api.kinds import Container, InitContainer, Pod
@@ -24,8 +25,7 @@ class Unmeasured(Exception):
     """Nobody can tell how many there should be."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(msgspec.Struct, frozen=True):
     """What one pod used, in thousandths."""
 
     value: int
@@ -33,8 +33,7 @@ class Reading:
     window: timedelta = timedelta(minutes=1)
 
 
-@dataclass(frozen=True, slots=True)
-class Tolerance:
+class Tolerance(msgspec.Struct, frozen=True):
     """How far off the target is near enough."""
 
     down: float
@@ -44,16 +43,14 @@ class Tolerance:
         return 1.0 - self.down <= ratio <= 1.0 + self.up
 
 
-@dataclass(frozen=True, slots=True)
-class Tuning:
+class Tuning(msgspec.Struct, frozen=True):
     """When the first words of a pod count."""
 
     initialization: timedelta
     readiness: timedelta
 
 
-@dataclass(frozen=True, slots=True)
-class Groups:
+class Groups(msgspec.Struct, frozen=True):
     ready: int
     unready: frozenset[str]
     missing: frozenset[str]

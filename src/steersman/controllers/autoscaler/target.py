@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from steersman.api.discovery import Discovered
 from steersman.api.errors import ApiError
@@ -20,8 +21,7 @@ class Misspelt(Unknown):
     """Nothing of that kind can be: the reference is no reference."""
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(msgspec.Struct, frozen=True):
     """A scale, and where it is."""
 
     kind: Kind[Any]

@@ -7,9 +7,10 @@ authority. The usages come from the API object, where they were checked and appr
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -55,8 +56,7 @@ class Refusal(Exception):
     """This authority does not sign this. The message never quotes a key."""
 
 
-@dataclass(frozen=True, slots=True)
-class Authority:
+class Authority(msgspec.Struct, frozen=True):
     """A certificate and its key."""
 
     certificate: x509.Certificate

@@ -10,8 +10,9 @@ import base64
 import binascii
 import re
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from steersman.api.kinds.certificates import CertificateSigningRequest
 
@@ -35,8 +36,7 @@ class Malformed(ValueError):
     """This is not a certificate request. The message never quotes it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(msgspec.Struct, frozen=True):
     """What a request asks for."""
 
     common_name: str

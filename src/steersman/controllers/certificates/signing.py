@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from steersman.api.kinds import Condition
 from steersman.api.kinds.certificates import (
@@ -38,8 +40,7 @@ from steersman.intent.verdict import Nonsense, Rest, Verdict
 YEAR = 8760 * 3600.0
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(msgspec.Struct, frozen=True):
     """Where a signer's certificate and key are."""
 
     cert: str

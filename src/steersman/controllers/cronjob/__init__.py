@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import msgspec
@@ -41,8 +40,7 @@ SKEW = Metric(
 FRESH = timedelta(seconds=1)
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(msgspec.Struct, frozen=True):
     cron: CronJob
     jobs: tuple[Job, ...]
     """Those it controls."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+
+import msgspec
 
 from steersman.api.cron import Every, Schedule
 from steersman.api.kinds.cronjobs import CronJob
@@ -18,8 +19,7 @@ class Impossible(ValueError):
     """A schedule that can be read and makes no sense: the 31st of February."""
 
 
-@dataclass(frozen=True, slots=True)
-class Due:
+class Due(msgspec.Struct, frozen=True):
     """What is due."""
 
     since: datetime

@@ -6,8 +6,9 @@ where nothing is, takes the next step of a rollout (`rolling`). Then it counts.
 
 from __future__ import annotations
 
-import dataclasses
 from datetime import datetime, timedelta
+
+import msgspec
 
 from steersman.api.errors import ApiError
 from steersman.api.kinds import PODS, Object
@@ -20,7 +21,7 @@ from steersman.controllers.daemonset.place import place
 from steersman.controllers.daemonset.revisions import Past, look_back, tidy
 from steersman.controllers.daemonset.rolling import roll
 from steersman.controllers.daemonset.sight import Seen, Sight, of_pod, of_revision
-from steersman.controllers.daemonset.stations import survey
+from steersman.controllers.daemonset.stations import hidden, survey
 from steersman.controllers.daemonset.status import counted, next_available
 from steersman.controllers.daemonset.step import take
 from steersman.controllers.shared.claiming import claim
@@ -65,10 +66,11 @@ async def _past(seen: Seen, selector: Selector) -> Past | Wake:
 async def _go_on(seen: Seen, past: Past, now: datetime) -> Verdict:
     daemonset = seen.daemonset
     stations = survey(seen.fits, past.pods)
-    placed = place(daemonset, stations, past.hash, seen.failures, now)
+    unread = hidden(past.pods)
+    placed = place(daemonset, stations, past.hash, seen.failures, now, unread)
     step = placed.step
     failure: ApiError | Nonsense | None = None
-    if not step and daemonset.spec.updateStrategy.type == "RollingUpdate":
+    if not step and not unread and daemonset.spec.updateStrategy.type == "RollingUpdate":
         try:
             step = roll(daemonset, stations, past.hash, now)
         except Nonsense as nonsense:
@@ -120,4 +122,4 @@ def _keeper(settings: Settings) -> Controller[Seen]:
     )
 
 
-controller = dataclasses.replace(_keeper(Settings()), configure=_keeper)
+controller = msgspec.structs.replace(_keeper(Settings()), configure=_keeper)

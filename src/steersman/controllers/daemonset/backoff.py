@@ -8,9 +8,11 @@ which pods have failed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TypeAlias
+
+import msgspec
+from msgspec import field
 
 from steersman.api.kinds import Pod
 from steersman.api.kinds.daemonsets import DaemonSet
@@ -51,8 +53,7 @@ def remaining(pod: Pod, failures: Failures, node: str, now: datetime) -> timedel
     return max(NOT_AT_ALL, born + min(SHORTEST * (1 << count - 1), LONGEST) - now)
 
 
-@dataclass(slots=True)
-class _Record:
+class _Record(msgspec.Struct):
     """What is known of one generation of one DaemonSet."""
 
     identity: tuple[str, int]

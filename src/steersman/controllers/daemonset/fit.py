@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -12,8 +11,7 @@ from steersman.api.kinds.nodes import Node, Taint
 from steersman.api.nodes import NO_EXECUTE, NO_SCHEDULE, matches, tolerates
 
 
-@dataclass(frozen=True, slots=True)
-class Fit:
+class Fit(msgspec.Struct, frozen=True):
     """What a node is to a DaemonSet."""
 
     runs: bool
@@ -39,8 +37,7 @@ HOST_NETWORK = (Toleration(key=_NODE + "network-unavailable", operator="Exists",
 """And what one on the node's own network does not need."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wish:
+class Wish(msgspec.Struct, frozen=True):
     """What the pods of a template ask of a node."""
 
     node: str

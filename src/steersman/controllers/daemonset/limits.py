@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from steersman.api.kinds import RollingUpdate
 from steersman.api.kinds.daemonsets import DaemonSet
@@ -10,8 +10,7 @@ from steersman.api.percent import scaled
 from steersman.intent.verdict import Nonsense
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(msgspec.Struct, frozen=True):
     surge: int
     """How many nodes may have a new pod beside an old one that serves."""
     unavailable: int

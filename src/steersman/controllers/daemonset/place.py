@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+
+import msgspec
 
 from steersman.api.kinds import Pod
 from steersman.api.kinds.daemonsets import DaemonSet
@@ -16,8 +17,7 @@ from steersman.controllers.daemonset.step import Step
 from steersman.controllers.shared.history import REVISION
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
+class Placed(msgspec.Struct, frozen=True):
     """What there is to be done, and when to look again at what is left alone for now."""
 
     step: Step
@@ -25,9 +25,17 @@ class Placed:
 
 
 def place(
-    daemonset: DaemonSet, stations: Iterable[Station], hash_: str, failures: Failures, now: datetime
+    daemonset: DaemonSet,
+    stations: Iterable[Station],
+    hash_: str,
+    failures: Failures,
+    now: datetime,
+    hidden: int = 0,
 ) -> Placed:
-    """What to make and what to delete so that each node has what it should, whichever template it is of."""
+    """What to make and what to delete so that each node has what it should, whichever template it is of.
+
+    As many nodes as there are ``hidden`` pods only seem to lack one.
+    """
     surges = allows_surge(daemonset)
     create: list[str] = []
     ended: list[Pod] = []
@@ -58,7 +66,7 @@ def place(
             create.append(station.node)
         if len(running) > 1:
             delete += _surplus(daemonset, running, hash_, now) if surges else running[1:]
-    return Placed(Step(tuple(create), tuple(ended), tuple(delete)), min(waits, default=None))
+    return Placed(Step(tuple(create[hidden:]), tuple(ended), tuple(delete)), min(waits, default=None))
 
 
 def _surplus(daemonset: DaemonSet, running: list[Pod], hash_: str, now: datetime) -> list[Pod]:

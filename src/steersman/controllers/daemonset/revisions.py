@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 
+import msgspec
 from msgspec.structs import replace
 
 from steersman.api.errors import AlreadyExists, ApiError, NotFound
@@ -18,8 +18,7 @@ from steersman.intent.actions import Batch, Create, Delete, Failed, Patch, ReadL
 from steersman.intent.verdict import Wake
 
 
-@dataclass(frozen=True, slots=True)
-class Past:
+class Past(msgspec.Struct, frozen=True):
     """The revisions of a DaemonSet, and its pods as they are labelled now."""
 
     hash: str

@@ -6,8 +6,9 @@ What is missing on a node, and what is too much, is `place`'s to mend; here such
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
+
+import msgspec
 
 from steersman.api.kinds import Pod
 from steersman.api.kinds.daemonsets import DaemonSet
@@ -18,8 +19,7 @@ from steersman.controllers.daemonset.step import Step
 from steersman.controllers.daemonset.template import generation_of, is_updated
 
 
-@dataclass(frozen=True, slots=True)
-class Post:
+class Post(msgspec.Struct, frozen=True):
     """A station in the eyes of a rollout. Pods that are on their way out do not count, so that it goes on where
     nodes are down."""
 

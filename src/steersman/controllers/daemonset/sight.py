@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+
+import msgspec
+from msgspec import field
 
 from steersman.api.kinds import PODS, Object, Pod
 from steersman.api.kinds.daemonsets import DAEMONSETS, DaemonSet
@@ -19,8 +21,7 @@ from steersman.controllers.shared.indexes import controlled_by, orphans_in
 from steersman.intent.controller import Caches, Change, remembered
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(msgspec.Struct, frozen=True):
     """A DaemonSet, its pods and its history at one instant, and what each node is to it."""
 
     daemonset: DaemonSet
@@ -63,8 +64,7 @@ def of_revision(caches: Caches, change: Change[ControllerRevision]) -> Iterator[
         yield Key(change.obj.metadata.namespace, controller.name)
 
 
-@dataclass(frozen=True, slots=True)
-class Sight:
+class Sight(msgspec.Struct, frozen=True):
     """How DaemonSets look at nodes."""
 
     numeric: bool = False

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
+
+import msgspec
 
 from steersman.api.kinds import Pod
 from steersman.api.pods import is_terminal
@@ -14,8 +15,7 @@ from steersman.controllers.daemonset.template import target_of
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True)
-class Station:
+class Station(msgspec.Struct, frozen=True):
     """One node, and the pods that are on it or for it."""
 
     node: str
@@ -51,6 +51,11 @@ def survey(fits: Mapping[str, Fit], pods: Iterable[Pod]) -> list[Station]:
     gone = (node for node in by_node if node not in fits)
     stations.extend(Station(node, UNFIT, tuple(by_node[node]), there=False) for node in gone)
     return stations
+
+
+def hidden(pods: Iterable[Pod]) -> int:
+    """How many pods are known by their metadata alone, since they could not be read: each is on some node."""
+    return sum(not pod.spec.containers and not target_of(pod) for pod in pods)
 
 
 def precedence(pod: Pod) -> tuple[bool, datetime, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from steersman.api.errors import ApiError
 from steersman.api.kinds import Pod
@@ -15,8 +15,7 @@ BURST = 250
 """The most pods created, and the most deleted, in one round; upstream's BurstReplicas."""
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(msgspec.Struct, frozen=True):
     """A change to be made."""
 
     create: tuple[str, ...] = ()
@@ -35,8 +34,7 @@ class Step:
         return Step(self.create[:count], ended, self.delete[: count - len(ended)])
 
 
-@dataclass(frozen=True, slots=True)
-class Taken:
+class Taken(msgspec.Struct, frozen=True):
     """What became of a step."""
 
     done: int = 0

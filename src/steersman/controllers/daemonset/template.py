@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -57,8 +56,7 @@ def target_of(pod: Pod) -> str:
     return ""
 
 
-@dataclass(frozen=True, slots=True)
-class Blueprint:
+class Blueprint(msgspec.Struct, frozen=True):
     """All pods of a DaemonSet are alike, but for the one name of a node in them."""
 
     metadata: ObjectMeta

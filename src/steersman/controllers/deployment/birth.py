@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+import msgspec
 from msgspec.structs import replace
 
 from steersman.api import names, templates
@@ -27,8 +27,7 @@ from steersman.intent.actions import Create, Emit, ReadLive, UpdateStatus
 from steersman.intent.verdict import Rest, Verdict, Wake
 
 
-@dataclass(frozen=True, slots=True)
-class Born:
+class Born(msgspec.Struct, frozen=True):
     """A family that has its new ReplicaSet now, and what is to be said about it."""
 
     family: Family

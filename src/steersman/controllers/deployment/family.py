@@ -6,9 +6,9 @@ A step of a rollout is a family before and a family after; what has to be writte
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
+import msgspec
 from msgspec.structs import replace
 
 from steersman.api import templates
@@ -51,8 +51,7 @@ def age(rs: ReplicaSet) -> tuple[datetime, str]:
     return rs.metadata.creationTimestamp or LONG_AGO, rs.metadata.name
 
 
-@dataclass(frozen=True, slots=True)
-class Family:
+class Family(msgspec.Struct, frozen=True):
     """A Deployment with the ReplicaSets it controls."""
 
     deployment: Deployment

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from steersman.api.kinds import Deployment, RollingUpdate
 from steersman.api.percent import scaled
@@ -16,8 +16,7 @@ def rolls(deployment: Deployment) -> bool:
     return deployment.spec.strategy.type == "RollingUpdate"
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(msgspec.Struct, frozen=True):
     """How far a rollout may stray from the wanted number of pods."""
 
     replicas: int

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from steersman.controllers.deployment import recreate, revision, rolling, scale
 from steersman.controllers.deployment.family import Family, size
@@ -12,8 +13,7 @@ from steersman.controllers.deployment.rollback import asked
 from steersman.intent.verdict import Nonsense
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(msgspec.Struct, frozen=True):
     """What a round is to do."""
 
     after: Family

@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
+from msgspec import field
 from msgspec.structs import replace
 
 from steersman.api import templates
@@ -29,8 +29,7 @@ def asked(deployment: Deployment) -> int | None:
     return number(deployment.metadata.annotations.get(ROLLBACK, ""))
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True):
     """The edit that answers a request: the wish goes, and the old template comes if there is one."""
 
     wish: str

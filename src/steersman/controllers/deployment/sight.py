@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+
+import msgspec
+from msgspec import field
 
 from steersman.api.kinds import (
     DEPLOYMENTS,
@@ -23,8 +25,7 @@ from steersman.intent.controller import Caches, Change
 FINAL = ("Succeeded", "Failed")
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(msgspec.Struct, frozen=True):
     """A Deployment and its ReplicaSets at one instant."""
 
     deployment: Deployment

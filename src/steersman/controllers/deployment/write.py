@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from steersman.api.errors import ApiError
 from steersman.api.kinds import Deployment, ReplicaSet
@@ -11,8 +12,7 @@ from steersman.controllers.deployment.family import Family, size
 from steersman.intent.actions import Batch, Done, Emit, Failed, Patch
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(msgspec.Struct, frozen=True):
     """What became of a family's wishes."""
 
     family: Family

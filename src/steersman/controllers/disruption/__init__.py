@@ -8,9 +8,10 @@ in ``disruptedPods`` until the pod is seen to go, or for two minutes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+
+import msgspec
 
 from steersman.api.errors import ApiError, Conflict
 from steersman.api.kinds import DEPLOYMENTS, PODS, REPLICASETS, REPLICATIONCONTROLLERS, Pod
@@ -39,8 +40,7 @@ POD = "pod/"
 """Begins the names in keys of pods; no budget's name has a slash."""
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(msgspec.Struct, frozen=True):
     budget: PodDisruptionBudget
     pods: tuple[Pod, ...]
     owners: Owners

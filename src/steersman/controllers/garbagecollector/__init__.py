@@ -8,8 +8,9 @@ it is asked of the server before anything is deleted. Objects of kinds nobody ca
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime, timedelta
+
+from msgspec.structs import replace
 
 from steersman.controllers.garbagecollector.absent import Absent, coordinates
 from steersman.controllers.garbagecollector.owners import Impossible, Judged, judge

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from steersman.api.discovery import Resource
 from steersman.api.errors import NotFound
@@ -19,8 +19,7 @@ class Impossible(Exception):
     """A cluster-scoped object says that it is owned by a namespaced one. Nobody can find that owner."""
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
+class Judged(msgspec.Struct, frozen=True):
     """The owner references of one object, by what became of whom they mean."""
 
     solid: tuple[OwnerReference, ...] = ()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum
 from typing import Any
+
+import msgspec
 
 from steersman.api.discovery import Resource
 from steersman.api.kinds import Object, OwnerReference
@@ -34,8 +35,7 @@ class Standing(Enum):
     UNSEEN = "is not in the cache"
 
 
-@dataclass(frozen=True, slots=True)
-class Owner:
+class Owner(msgspec.Struct, frozen=True):
     """An owner reference, and what is known of whom it means."""
 
     reference: OwnerReference
@@ -46,8 +46,7 @@ class Owner:
     """There is such an object in another namespace, where it can own nothing of this one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(msgspec.Struct, frozen=True):
     item: Item
     owners: tuple[Owner, ...]
     dependents: tuple[Item, ...]

@@ -6,11 +6,10 @@ that nothing is lost of if it breaks off anywhere: see `counting`.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+import msgspec
 from msgspec.structs import replace
 
 from steersman.api.kinds import JOBS, PODS, Job, JobStatus, Pod
@@ -39,8 +38,7 @@ PATIENCE = 60.0
 MODES = (None, "", "NonIndexed", "Indexed")
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(msgspec.Struct, frozen=True):
     job: Job
     owned: tuple[Pod, ...]
     """The pods it controls."""
@@ -112,8 +110,8 @@ async def _run(job: Job, owned: list[Pod], streak: Streak, now: datetime, labels
         # differs: upstream deletes pods first. Deleted pods count as failed, so if it died then it could find
         # another end than the one it was about to write down.
         job = await UpdateStatus(job, foretold(status, finish, now))
-        counts, status = dataclasses.replace(counts, job=job), job.status
-        finish = dataclasses.replace(finish, told=True)
+        counts, status = msgspec.structs.replace(counts, job=job), job.status
+        finish = msgspec.structs.replace(finish, told=True)
     if finish is not None:
         scaled = await end(counts)
         if scaled.failure is not None:

@@ -7,8 +7,9 @@ that have gone, the `Streaks` of this process know.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+
+import msgspec
 
 from steersman.api.kinds import ContainerStatus, Job, Pod
 from steersman.api.scheme import Key
@@ -94,8 +95,7 @@ def remaining_after(pod: Pod | None, now: datetime) -> timedelta:
 # -- what is remembered ---------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Streak:
+class Streak(msgspec.Struct, frozen=True):
     """The failures of a Job since its last success."""
 
     job: str = ""

@@ -7,10 +7,9 @@ in between leaves enough to go on from, and no pod is counted twice.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
+import msgspec
 from msgspec.structs import replace
 
 from steersman.api.kinds import Job, JobStatus, Pod, UncountedTerminatedPods
@@ -33,8 +32,7 @@ from steersman.controllers.job.spec import completions_of, is_indexed, limits_ea
 NONE = UncountedTerminatedPods()
 
 
-@dataclass(frozen=True, slots=True)
-class Tally:
+class Tally(msgspec.Struct, frozen=True):
     """How a Job stands at one instant."""
 
     job: Job
@@ -93,7 +91,7 @@ def without(seen: Tally, removed: tuple[Pod, ...]) -> Tally:
         return seen
     uids = frozenset(pod.metadata.uid for pod in removed)
     left = tuple(pod for pod in seen.pods if pod.metadata.uid not in uids)
-    return dataclasses.replace(seen, pods=left)
+    return msgspec.structs.replace(seen, pods=left)
 
 
 def indexes_of(pods: Iterable[Pod]) -> Indexes:

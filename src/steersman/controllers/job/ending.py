@@ -6,8 +6,9 @@ nothing else can happen to the Job. ``Failed`` or ``Complete`` follows once all 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+
+import msgspec
 
 from steersman.api.conditions import find
 from steersman.api.kinds import Condition, Job, Pod
@@ -24,8 +25,7 @@ from steersman.controllers.job.spec import (
 from steersman.controllers.job.template import restart_policy
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
+class Ending(msgspec.Struct, frozen=True):
     """How a Job ends."""
 
     succeeds: bool

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 _RANGE = re.compile(r"\+?([0-9]{1,18})(?:-\+?([0-9]{1,18})(?:-.*)?)?")
 
 
-@dataclass(frozen=True, slots=True)
-class Indexes:
+class Indexes(msgspec.Struct, frozen=True):
     """A set of indexes as ranges, both ends included: in order, and never next to each other."""
 
     ranges: tuple[tuple[int, int], ...] = ()

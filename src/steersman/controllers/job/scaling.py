@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+
+import msgspec
 
 from steersman.api.errors import ApiError, NotFound
 from steersman.api.kinds import PODS, Pod
@@ -29,8 +30,7 @@ BURST = 500
 """The most pods created or deleted in one round; upstream's MaxPodCreateDeletePerSync."""
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(msgspec.Struct, frozen=True):
     """What is to be done about a Job's pods: at most one of these."""
 
     remove: tuple[Pod, ...] = ()
@@ -47,8 +47,7 @@ class Plan:
         return "pods_created" if self.create or self.wait else "tracking"
 
 
-@dataclass(frozen=True, slots=True)
-class Scaled:
+class Scaled(msgspec.Struct, frozen=True):
     """What came of it."""
 
     active: int

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 
+import msgspec
 from msgspec.structs import replace
 
 from steersman.api.errors import ApiError, NotFound
@@ -28,8 +28,7 @@ MOST_UNCOUNTED = 500
 """How many pods a status lists at most, so that it stays small and other Jobs get their turn."""
 
 
-@dataclass(frozen=True, slots=True)
-class Account:
+class Account(msgspec.Struct, frozen=True):
     """What the status is to say before finalizers go, and whose."""
 
     status: JobStatus

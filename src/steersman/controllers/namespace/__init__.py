@@ -7,9 +7,10 @@ listed or deleted keeps it.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
+
+from msgspec.structs import replace
 
 from steersman.api.discovery import Discovered, Resource
 from steersman.api.errors import ApiError, Conflict, NotFound

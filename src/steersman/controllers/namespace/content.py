@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
+
+import msgspec
+from msgspec import field
 
 from steersman.api.discovery import Resource
 from steersman.api.errors import ApiError, MethodNotAllowed, NotFound
@@ -38,8 +40,7 @@ class GracefulPod(Object, frozen=True):
 GRACEFUL = PODS.as_(GracefulPod)
 
 
-@dataclass(slots=True)
-class Remains:
+class Remains(msgspec.Struct):
     """What is left of a namespace, and why."""
 
     counts: dict[tuple[str, str], int] = field(default_factory=dict)

@@ -7,8 +7,9 @@ longer selects it releases; an orphan it selects it adopts. `divide` decides, `c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
+
+import msgspec
 
 from steersman.api.errors import ApiError, Conflict, Invalid, NotFound
 from steersman.api.kinds import Object
@@ -18,8 +19,7 @@ from steersman.intent.actions import Batch, Done, Failed, Patch, PatchType, Read
 O = TypeVar("O", bound=Object)
 
 
-@dataclass(frozen=True, slots=True)
-class Claims(Generic[O]):
+class Claims(msgspec.Struct, Generic[O], frozen=True):
     """What is to become of the objects an owner controls or might control."""
 
     keep: tuple[O, ...] = ()

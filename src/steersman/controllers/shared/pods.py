@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from steersman.api.errors import ApiError, NotFound
 from steersman.api.kinds import PODS, NewPod, Object, Pod
 from steersman.intent.actions import Batch, Create, Delete, Done, Emit, Failed
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(msgspec.Struct, frozen=True):
     """What became of some pods."""
 
     done: tuple[Pod, ...] = ()

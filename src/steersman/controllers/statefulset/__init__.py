@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from dataclasses import replace as having
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from itertools import islice
+
+import msgspec
+from msgspec.structs import replace as having
 
 from steersman.api import pods
 from steersman.api.errors import ApiError, NotFound
@@ -45,8 +46,7 @@ SEVERAL = "MaxUnavailableStatefulSet"
 SEMANTIC = "StatefulSetSemanticRevisionComparison"
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(msgspec.Struct, frozen=True):
     set: StatefulSet
     owned: tuple[Pod, ...]
     orphans: tuple[Pod, ...]
@@ -101,8 +101,7 @@ def _claims(caches: Caches, set_: StatefulSet, members: tuple[Pod, ...]) -> clai
 # -- decide -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(msgspec.Struct, frozen=True):
     """How far a round came."""
 
     waits: str | None = None
@@ -115,8 +114,7 @@ class Progress:
         return self.waits is not None or self.failure is not None
 
 
-@dataclass(frozen=True, slots=True)
-class Sets:
+class Sets(msgspec.Struct, frozen=True):
     """The control loop, under some settings."""
 
     several: bool
@@ -244,6 +242,15 @@ def _selects(set_: StatefulSet, pod: Object) -> bool:
         return False
 
 
+_owner = concerned(STATEFULSETS, _selects)
+
+
+def _revision_going(caches: Caches, change: Change[ControllerRevision]) -> Iterable[Key]:
+    """The set whose revision goes: it may have asked for that, and wait to see it."""
+    going = change.new is None or change.new.metadata.deletionTimestamp is not None
+    return _owner(caches, change) if going else ()
+
+
 def _claim_gone(caches: Caches, change: Change[PersistentVolumeClaim]) -> Iterator[Key]:
     """The sets of which a claim that has gone was one: a pod may wait for that.
 
@@ -265,19 +272,14 @@ def _controller(settings: Settings) -> Controller[Seen]:
         aliases=("statefulset",),
         watches=(
             Watch(STATEFULSETS),
-            Watch(PODS, to=concerned(STATEFULSETS, _selects), indexes=CONTROLLED),
-            Watch(CONTROLLERREVISIONS, to=_no_news, indexes=CONTROLLED),
+            Watch(PODS, to=_owner, indexes=CONTROLLED),
+            Watch(CONTROLLERREVISIONS, to=_revision_going, indexes=CONTROLLED),
             Watch(PERSISTENTVOLUMECLAIMS, to=_claim_gone),
         ),
         workers=Flag("concurrent-statefulset-syncs", 5),
         observe=observe,
         decide=sets.decide,
     )
-
-
-def _no_news(caches: Caches, change: Change[ControllerRevision]) -> tuple[Key, ...]:
-    """Revisions change by the controller's own hand, and are read when something else happens."""
-    return ()
 
 
 controller = having(_controller(DEFAULTS), configure=_controller)

@@ -7,7 +7,6 @@ by the set, to go with it; by a pod that is to go for good, to go with that.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import msgspec
@@ -126,8 +125,7 @@ def owners(
     return scrubbed + wanted
 
 
-@dataclass(frozen=True, slots=True)
-class Handover:
+class Handover(msgspec.Struct, frozen=True):
     """The edit that gives a claim the owners it should have, by those it has at the moment."""
 
     set: StatefulSet

@@ -8,8 +8,10 @@ A parallel set fills and shrinks at once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from itertools import islice
+
+import msgspec
+from msgspec import field
 
 from steersman.api import pods
 from steersman.api.kinds import Pod
@@ -27,8 +29,7 @@ def is_ordered(set_: StatefulSet) -> bool:
     return set_.spec.podManagementPolicy != "Parallel"
 
 
-@dataclass(frozen=True, slots=True)
-class Turn:
+class Turn(msgspec.Struct, frozen=True):
     """What a round may do to the pods that stay."""
 
     mend: tuple[Pod, ...] = ()
@@ -98,8 +99,7 @@ def _hindrance(roster: Roster, pod: Pod) -> str | None:
 # -- shrinking --------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Departure:
+class Departure(msgspec.Struct, frozen=True):
     """Who may go, and what has to be waited for otherwise."""
 
     leave: tuple[Pod, ...] = ()

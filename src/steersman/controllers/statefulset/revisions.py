@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from steersman.api.kinds import NewPod
 from steersman.api.kinds.revisions import ControllerRevision
@@ -12,8 +12,7 @@ from steersman.controllers.statefulset.identity import new_pod, ordinals
 from steersman.controllers.statefulset.order import partition
 
 
-@dataclass(frozen=True, slots=True)
-class Revisions:
+class Revisions(msgspec.Struct, frozen=True):
     """Where an update comes from and where it goes; the same where there is none under way."""
 
     current: ControllerRevision

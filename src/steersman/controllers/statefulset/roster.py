@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import datetime
+
+import msgspec
 
 from steersman.api import pods
 from steersman.api.kinds import Pod
@@ -12,8 +13,7 @@ from steersman.api.kinds.statefulsets import StatefulSet
 from steersman.controllers.statefulset.identity import ordinal_of, ordinals
 
 
-@dataclass(frozen=True, slots=True)
-class Roster:
+class Roster(msgspec.Struct, frozen=True):
     """The pods of one instant. An ordinal that nobody has is to be filled."""
 
     set: StatefulSet

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace as replaced
 from functools import lru_cache
 from typing import Any
 
 from msgspec.structs import replace
+from msgspec.structs import replace as replaced
 
 from steersman.server.apply import resets
 from steersman.server.apply.lazy import Owning

@@ -11,7 +11,6 @@ See ``docs/adr/0003-managed-fields.md``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeAlias, overload
 
@@ -172,8 +171,7 @@ share one set, so it is written and kept once.
 """
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Owning:
+class Owning(msgspec.Struct, frozen=True, eq=False):
     """How owning is followed for one resource, or for one of its subresources."""
 
     terms: Terms

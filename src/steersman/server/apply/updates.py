@@ -6,9 +6,10 @@ Documents here are plain, of one kind, without ``managedFields``; owners are `en
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeAlias
+
+import msgspec
 
 from steersman.server.apply import sets
 from steersman.server.apply.compare import Comparison, compare
@@ -44,8 +45,7 @@ def _all(fields: FieldSet) -> FieldSet:
     return fields
 
 
-@dataclass(frozen=True, slots=True)
-class Terms:
+class Terms(msgspec.Struct, frozen=True):
     """What owning is spoken of in: one resource at one version, or a subresource of it."""
 
     api_version: str

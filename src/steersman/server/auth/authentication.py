@@ -7,9 +7,10 @@ bootstrap), then nobody in particular. A token that does not hold is refused; it
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias
+
+import msgspec
 
 from steersman.api.errors import Unauthorized
 from steersman.api.jwt import Untrusted, Verifier, digest
@@ -29,8 +30,7 @@ _Bearer: TypeAlias = tuple[User, tuple[str, ...], tuple[str, ...]]
 """Somebody, the audiences their token is meant for, and warnings."""
 
 
-@dataclass(frozen=True, slots=True)
-class Credentials:
+class Credentials(msgspec.Struct, frozen=True):
     """What a request shows of its sender."""
 
     authorization: str = ""
@@ -41,8 +41,7 @@ class Credentials:
     """The Sec-WebSocket-Protocol headers of a request for a web socket: browsers can set no others."""
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(msgspec.Struct, frozen=True):
     """Somebody who has been recognised."""
 
     user: User

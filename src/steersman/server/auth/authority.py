@@ -8,10 +8,11 @@ from __future__ import annotations
 import ipaddress
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import msgspec
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -22,8 +23,7 @@ _SKEW = timedelta(minutes=5)
 """A client's clock may be behind ours."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pair:
+class Pair(msgspec.Struct, frozen=True):
     """A certificate and its private key, both as PEM."""
 
     cert: bytes

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from random import Random
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -44,8 +43,7 @@ class Minted(NamedTuple):
     warnings: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Mint:
+class Mint(msgspec.Struct, frozen=True):
     """Makes tokens in the name of an issuer."""
 
     keys: Keys

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass
-from dataclasses import replace as changed
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from steersman.api.generated.apiextensions_v1 import CustomResourceDefinition, CustomResourceDefinitionSpec
@@ -98,8 +97,7 @@ def terminated(definition: CustomResourceDefinition, moment: Moment) -> CustomRe
 # -- definitions at work ----------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Served:
+class Served(msgspec.Struct, frozen=True, eq=False):
     """What a definition makes the server serve."""
 
     spec: CustomResourceDefinitionSpec
@@ -117,7 +115,7 @@ class Definitions:
     def __init__(self, server: Server) -> None:
         self._server = server
         row = server.registry.find(GROUP, "v1", PLURAL)
-        strategy = changed(
+        strategy = replace(
             row.strategy,
             default=defaulted,
             created=created,
@@ -125,7 +123,7 @@ class Definitions:
             status_updated=status_updated,
             terminated=terminated,
         )
-        self._resource = changed(row, strategy=strategy)
+        self._resource = replace(row, strategy=strategy)
         self._served: dict[str, Served] = {}
         self._judged: dict[str, CustomResourceDefinitionSpec] = {}
         self._due: dict[str, None] = {}
@@ -217,7 +215,7 @@ class Definitions:
         old = self._served.get(name)
         if old is not None and old.spec == spec and old.names == names:
             if old.terminating != terminating:
-                self._register(name, changed(old, terminating=terminating))
+                self._register(name, replace(old, terminating=terminating))
             return
         try:
             compiled = {said.name: version_of(definition, said) for said in spec.versions}
@@ -247,7 +245,7 @@ class Definitions:
         )
         for resource in resources:
             self._server.registry.add(resource)
-        self._served[name] = changed(served, resources=resources)
+        self._served[name] = replace(served, resources=resources)
         if served.terminating:
             self._server.reactions[name] = lambda obj: self._look_at(name)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from steersman.api.errors import BadRequest
 from steersman.api.generated.apiextensions_v1 import (
@@ -39,8 +40,7 @@ _BLOCKING = (
 )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Version:
+class Version(msgspec.Struct, frozen=True, eq=False):
     """What a version is called, and what is done to its objects."""
 
     group: str

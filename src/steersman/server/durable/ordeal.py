@@ -18,10 +18,12 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import IO
+
+import msgspec
+from msgspec import field
 
 from steersman.api.generated.core_v1 import ConfigMap
 from steersman.api.generated.meta_v1 import ObjectMeta
@@ -75,8 +77,7 @@ def _say(line: str) -> None:
 # -- what must be true ------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class Story:
+class Story(msgspec.Struct):
     """All that writers of a directory ever said."""
 
     writes: list[tuple[int, str, str]] = field(default_factory=list)

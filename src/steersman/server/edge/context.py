@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import field
 
 from steersman.server.apply.entries import manager_name
 from steersman.server.auth.users import User
@@ -21,8 +23,7 @@ if TYPE_CHECKING:
 USER_AGENT = "User-Agent"
 
 
-@dataclass(slots=True)
-class Context:
+class Context(msgspec.Struct):
     """What handlers are given."""
 
     plant: Plant

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from functools import cache
+
+import msgspec
+from msgspec import field
 
 from steersman.api.generated import resources
 from steersman.server.auth.authentication import Authenticator
@@ -20,8 +22,7 @@ from steersman.server.edge.watching import Watches
 from steersman.server.rehearsal import Rehearsal
 
 
-@dataclass(slots=True, eq=False)
-class Plant:
+class Plant(msgspec.Struct, eq=False):
     """One server as it is served."""
 
     server: Server

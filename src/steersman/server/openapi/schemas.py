@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from importlib import import_module
 from types import NoneType, UnionType
 from typing import Any, TypeAlias, Union, get_args, get_origin
+
+import msgspec
 
 from steersman.api.generated import resources
 from steersman.api.generated.base import Atomic
@@ -50,8 +51,7 @@ DELETE_OPTIONS = f"{META}.DeleteOptions"
 _COMMON = (DELETE_OPTIONS, f"{META}.WatchEvent")
 
 
-@dataclass(frozen=True, slots=True)
-class Dialect:
+class Dialect(msgspec.Struct, frozen=True):
     """A version of OpenAPI."""
 
     version: int

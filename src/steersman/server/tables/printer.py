@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple, TypeAlias
+
+import msgspec
 
 Cell: TypeAlias = str | int | float | bool | None
 
@@ -30,8 +31,7 @@ class Condition(NamedTuple):
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class Printer:
+class Printer(msgspec.Struct, frozen=True):
     """How objects of a kind are shown."""
 
     columns: tuple[Column, ...]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from types import MappingProxyType
 
+import msgspec
+from msgspec import field
 from msgspec.structs import replace
 
 from steersman.api.generated import core_v1 as v1
@@ -29,8 +30,7 @@ _PRESSURES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
+class Shape(msgspec.Struct, frozen=True):
     """What nodes are like."""
 
     room: Mapping[str, str] = field(default_factory=lambda: _ROOM)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
+
+import msgspec
 
 from steersman.api.generated import core_v1 as v1
 from steersman.sim.kubelet.behaviour import FOREVER, NEVER_READY, PREFIX, Behaviour, behaviour, span
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(msgspec.Struct, frozen=True):
     """How simulated kubelets take their time, in seconds."""
 
     start_delay: float = 0.0

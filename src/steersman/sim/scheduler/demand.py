@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from steersman.api.generated import core_v1 as v1
 from steersman.api.generated.base import Quantity as Amount
@@ -16,8 +17,7 @@ MEMORY_UNSAID = 200 * 1024 * 1024
 _KEPT = 1024
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Demand:
+class Demand(msgspec.Struct, frozen=True, eq=False):
     """A pod's wishes."""
 
     requests: tuple[tuple[str, int], ...]

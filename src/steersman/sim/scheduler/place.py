@@ -10,7 +10,8 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from steersman.api.generated import core_v1 as v1
 from steersman.sim.scheduler import filters, topology
@@ -21,15 +22,13 @@ UNHELPFUL = "Preemption is not helpful for scheduling"
 NO_VICTIMS = "No preemption victims found for incoming pod"
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
+class Placed(msgspec.Struct, frozen=True):
     """A pod goes to this node."""
 
     node: str
 
 
-@dataclass(frozen=True, slots=True)
-class Unplaced:
+class Unplaced(msgspec.Struct, frozen=True):
     """A pod goes nowhere: each node's reasons."""
 
     reasons: Mapping[str, tuple[str, ...]]

@@ -7,7 +7,8 @@ changes that might help it).
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass
+
+import msgspec
 
 from steersman.api.generated import core_v1 as v1
 from steersman.api.scheme import Key
@@ -16,8 +17,7 @@ BACKOFF = 1.0
 BACKOFF_MOST = 10.0
 
 
-@dataclass(slots=True)
-class Waiting:
+class Waiting(msgspec.Struct):
     """A pod that waits."""
 
     pod: v1.Pod

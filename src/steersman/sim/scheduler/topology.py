@@ -9,7 +9,8 @@ which are the defaults.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from steersman.api.generated import core_v1 as v1
 from steersman.api.generated.meta_v1 import LabelSelector, LabelSelectorRequirement
@@ -24,8 +25,7 @@ APART = "node(s) didn't match pod anti-affinity rules"
 GUARDED = "node(s) didn't satisfy existing pods anti-affinity rules"
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(msgspec.Struct, frozen=True):
     """A required term, and how often it is met in each domain of its topology."""
 
     key: str
@@ -34,8 +34,7 @@ class Rule:
     """No pod meets it anywhere, and the pod itself does: somebody has to be the first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Evenness:
+class Evenness(msgspec.Struct, frozen=True):
     """A spread constraint, and how many pods each domain has."""
 
     key: str
@@ -45,8 +44,7 @@ class Evenness:
     itself: int
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
+class Surroundings(msgspec.Struct, frozen=True):
     """All a pod needs to know of where others are."""
 
     spread: tuple[Evenness, ...]

@@ -18,12 +18,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import yaml
+from msgspec.structs import replace
 
 from steersman.controllers import CONTROLLERS
 from steersman.intent.controller import Controller
