@@ -174,3 +174,26 @@ def test_who_asks_is_known_for_the_request_and_no_longer(world: World, robot: Ap
         return REQUESTER.get()
 
     assert world.run(ask()) is None
+
+
+def test_who_may_ask_is_told_what_others_may_do(world: World, robot: Api) -> None:
+    def review(verb: str) -> dict[str, Any]:
+        resource = {"namespace": "default", "verb": verb, "resource": "configmaps"}
+        return {"spec": {"user": WHO.name, "resourceAttributes": resource}}
+
+    reviews = load("authorization.k8s.io", "v1", "SubjectAccessReview")
+    with pytest.raises(Forbidden):
+        world.run(robot.create(reviews, "", review("get")))
+    asks = {"apiGroups": ["authorization.k8s.io"], "resources": ["subjectaccessreviews"], "verbs": ["create"]}
+    api = world.api()
+    world.run(
+        api.create(load(GROUP, "v1", "ClusterRole"), "", {"metadata": {"name": "asks"}, "rules": [asks]})
+    )
+    ref = {"apiGroup": GROUP, "kind": "ClusterRole", "name": "asks"}
+    subject = {"kind": "ServiceAccount", "name": "robot", "namespace": "default"}
+    binding = {"metadata": {"name": "asks"}, "roleRef": ref, "subjects": [subject]}
+    world.run(api.create(load(GROUP, "v1", "ClusterRoleBinding"), "", binding))
+    allow(world, rule("get", "configmaps"))
+    assert world.run(robot.create(reviews, "", review("get"))).status.allowed
+    assert not world.run(robot.create(reviews, "", review("delete"))).status.allowed
+    assert world.run(robot.create(reviews.untyped, "", review("get")))["status"]["allowed"] is True

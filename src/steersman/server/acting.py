@@ -14,11 +14,15 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any, TypeVar
 
+import msgspec
+
 from steersman.api.errors import Forbidden
-from steersman.api.scheme import Kind
+from steersman.api.generated.authorization_v1 import SubjectAccessReview
+from steersman.api.scheme import Kind, encode
 from steersman.client.api import Api, WatchEvent
 from steersman.client.around import Around, Asked
 from steersman.client.steady import Resting, is_steady, rests
+from steersman.server.auth import access
 from steersman.server.auth.attributes import Attributes, forbidden
 from steersman.server.auth.rbac import GROUP, Authorizer
 from steersman.server.auth.requester import REQUESTER
@@ -92,6 +96,14 @@ class Acting(Around):
         refusal = self._refusal(asked)
         return _refused(refusal) if refusal is not None else begin()
 
+    def create(self, kind: Kind[T], namespace: str, body: object) -> Coroutine[Any, Any, T]:
+        if (kind.group, kind.plural) == (access.GROUP, "subjectaccessreviews"):
+            # Nothing is kept of a question, so there is nothing for the store to do.
+            return self._pass(
+                Asked("create", "create", kind, namespace), lambda: _reviewed(kind, body, self._authorizer)
+            )
+        return super().create(kind, namespace, body)
+
     async def _named(self, send: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Send a request with who asks known to those who must know."""
         token = REQUESTER.set(self.user)
@@ -99,6 +111,13 @@ class Acting(Around):
             return await send()
         finally:
             REQUESTER.reset(token)
+
+
+async def _reviewed(kind: Kind[T], body: object, authorizer: Authorizer) -> T:
+    """The answer to whether somebody may do something."""
+    asked = msgspec.json.decode(encode(kind, body), type=SubjectAccessReview)
+    answer = access.subject_access_review(asked, authorizer)
+    return msgspec.json.decode(encode(kind, answer), type=kind.type)
 
 
 async def _raised(error: Forbidden) -> Any:

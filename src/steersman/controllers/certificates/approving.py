@@ -77,10 +77,13 @@ def review(request: CertificateSigningRequest, right: str) -> dict[str, Any]:
 
 def approval(request: CertificateSigningRequest, conditions: tuple[Condition, ...]) -> dict[str, Any]:
     """What is put to say so: the metadata as it is, so that it is not wiped, and the conditions."""
+    # Who owns which field is the server's to know; in process it comes along, as something that is not plain data.
+    metadata = msgspec.to_builtins(request.metadata, enc_hook=list)
+    metadata.pop("managedFields", None)
     return {
         "apiVersion": CERTIFICATESIGNINGREQUESTS.api_version,
         "kind": CERTIFICATESIGNINGREQUESTS.name,
-        "metadata": msgspec.to_builtins(request.metadata),
+        "metadata": metadata,
         "status": {"conditions": [msgspec.to_builtins(one) for one in conditions]},
     }
 
