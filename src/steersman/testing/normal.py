@@ -165,6 +165,9 @@ def _plain(value: Any, names: Names, at: str = "") -> Any:
         }
     if isinstance(value, list):
         plain = [_plain(inner, names, at) for inner in value]
+        if at == "volumes":
+            # In the reference, those of a StatefulSet's claims are in no order.
+            plain.sort(key=lambda volume: str(volume["name"]))
         return _conditions(plain) if at == "conditions" else plain
     if isinstance(value, str):
         if at in ("name", "generateName"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from steersman.api.kinds import Object, OwnerReference
 from steersman.api.meta import controller_of
@@ -12,7 +12,7 @@ from steersman.intent.controller import Caches, Change
 
 O = TypeVar("O", bound=Object)
 
-To: TypeAlias = Callable[[Caches, Change[Object]], Iterator[Key]]
+To: TypeAlias = Callable[[Caches, Change[Any]], Iterator[Key]]
 
 
 def concerned(owners: Kind[O], selects: Callable[[O, Object], bool]) -> To:
