@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
+
+import msgspec
 
 from steersman.intent.gates import (
     CURRENT,
@@ -26,8 +27,7 @@ STAGES: Mapping[str, Stage] = {"AllAlpha": "ALPHA", "AllBeta": "BETA"}
 COMPONENT = "kube"
 
 
-@dataclass(frozen=True, slots=True)
-class Features:
+class Features(msgspec.Struct, frozen=True):
     """Which features are on, and what was said to make them so."""
 
     emulated: Version

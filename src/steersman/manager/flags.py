@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
+
+import msgspec
 
 from steersman.manager.values import BOOL, STRING, STRINGS, Type, quoted
 
@@ -19,8 +20,7 @@ class UsageError(Exception):
     """What was typed cannot be understood. The message is one line and says what to do."""
 
 
-@dataclass(frozen=True, slots=True)
-class Option:
+class Option(msgspec.Struct, frozen=True):
     """One flag."""
 
     name: str

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import msgspec
 
 from steersman.controllers import CONTROLLERS
 from steersman.intent.controller import Controller, Flag, Settings
@@ -17,25 +18,25 @@ from steersman.manager.logs import Logging
 from steersman.manager.table import FLAGS
 from steersman.manager.values import NamedPair
 
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
+T = TypeVar("T", bound=msgspec.Struct)
 
-    T = TypeVar("T", bound=DataclassInstance)
+
+def flags(prefix: str = "") -> Callable[[str], str]:
+    """How the fields of a group of options are called on the command line: ``bind_address`` is ``bind-address``."""
+    return lambda name: prefix + name.replace("_", "-")
 
 
 def flag(name: str) -> Any:
     """A field whose flag is called otherwise."""
-    return field(metadata={"flag": name})
+    return msgspec.field(name=name)
 
 
-def taken(group: type[T], values: Mapping[str, Any], prefix: str = "") -> T:
-    """A group of options: each field is the value of the flag of that name, behind the prefix."""
-    names = {one.name: one.metadata.get("flag", prefix + one.name.replace("_", "-")) for one in fields(group)}
-    return group(**{name: values[flag] for name, flag in names.items()})
+def taken(group: type[T], values: Mapping[str, Any]) -> T:
+    """A group of options: each field is the value of its flag."""
+    return group(*(values[name] for name in group.__struct_encode_fields__))
 
 
-@dataclass(frozen=True, slots=True)
-class Serving:
+class Serving(msgspec.Struct, frozen=True, rename=flags()):
     """How HTTPS is served."""
 
     bind_address: str
@@ -55,8 +56,7 @@ class Serving:
     permit_address_sharing: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Authentication:
+class Authentication(msgspec.Struct, frozen=True, rename=flags("authentication-")):
     """Who is asked who a client is."""
 
     kubeconfig: str
@@ -72,8 +72,7 @@ class Authentication:
     requestheader_extra_headers_prefix: tuple[str, ...] = flag("requestheader-extra-headers-prefix")
 
 
-@dataclass(frozen=True, slots=True)
-class Authorization:
+class Authorization(msgspec.Struct, frozen=True, rename=flags("authorization-")):
     """Who is asked what a client may do."""
 
     kubeconfig: str
@@ -82,8 +81,7 @@ class Authorization:
     webhook_cache_unauthorized_ttl: float
 
 
-@dataclass(frozen=True, slots=True)
-class Election:
+class Election(msgspec.Struct, frozen=True):
     """Leader election. Durations are seconds."""
 
     enabled: bool = flag("leader-elect")
@@ -95,8 +93,7 @@ class Election:
     retry_period: float = flag("leader-elect-retry-period")
 
 
-@dataclass(frozen=True, slots=True)
-class Migration:
+class Migration(msgspec.Struct, frozen=True):
     """Leader migration."""
 
     enabled: bool = flag("enable-leader-migration")
@@ -104,8 +101,7 @@ class Migration:
     """Path of its configuration; empty: the default one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Metering:
+class Metering(msgspec.Struct, frozen=True, rename=flags()):
     """Which metrics are served."""
 
     show_hidden_metrics_for_version: str
@@ -116,16 +112,14 @@ class Metering:
     """A file with more of them; those given directly win."""
 
 
-@dataclass(frozen=True, slots=True)
-class Debugging:
+class Debugging(msgspec.Struct, frozen=True, rename=flags()):
     """What is served for whoever looks into the process."""
 
     profiling: bool
     contention_profiling: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(msgspec.Struct, frozen=True):
     """What the command line asked for, checked. Durations are seconds."""
 
     controllers: tuple[Controller[Any], ...]
@@ -192,8 +186,8 @@ def options(values: Mapping[str, Any]) -> Options:
         start=values["controller-start-interval"],
         shutdown=values["controller-shutdown-timeout"],
         serving=taken(Serving, values),
-        authentication=taken(Authentication, values, "authentication-"),
-        authorization=taken(Authorization, values, "authorization-"),
+        authentication=taken(Authentication, values),
+        authorization=taken(Authorization, values),
         election=taken(Election, values),
         migration=taken(Migration, values),
         logging=_logging(values),

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Any
+
+import msgspec
 
 from steersman.api.quantity import Quantity
 from steersman.manager.version import KUBERNETES
 
 
-@dataclass(frozen=True, slots=True)
-class Type:
+class Type(msgspec.Struct, frozen=True):
     """How the value of a flag is read, written and called in the help."""
 
     name: str
@@ -222,8 +222,7 @@ def _read_quantity(text: str) -> Quantity:
         raise ValueError(str(error).removeprefix(f"cannot parse '{text}': ")) from None
 
 
-@dataclass(frozen=True, slots=True)
-class NamedPair:
+class NamedPair(msgspec.Struct, frozen=True):
     """A certificate and its key, and the names it is for; without names, those it carries."""
 
     cert: str
