@@ -56,6 +56,8 @@ PAGE = 500
 """Objects on one page of a list, as upstream's pager asks for."""
 BREATH = 256
 """Events handled before others get a turn: a stream that is always ready must not hog the loop."""
+REMIND = 300.0
+"""Seconds after which trouble that goes on is told again: a server that is away would be told of by every kind."""
 
 
 class Sink(Protocol[O]):
@@ -104,6 +106,8 @@ class Reflector(Generic[O]):
         """What a list under way has brought so far."""
         self._unreadable: dict[Key, str] = {}
         self._listed_at = ""
+        self._told = ("", -math.inf)
+        """The trouble that was told last, and when."""
 
     async def run(self) -> None:
         """Feed the sink. Never ends, and never fails, by itself."""
@@ -140,6 +144,8 @@ class Reflector(Generic[O]):
 
     def _tell(self, before: State, happening: Happening) -> None:
         """Log what went wrong and what follows. Errors carry the server's words, never a body."""
+        if isinstance(happening, Synced | Ended) and not isinstance(self.state, Broken):
+            self._told = ("", -math.inf)
         if isinstance(before, Streaming) and isinstance(self.state, Paging):
             why = happening.error if isinstance(happening, Failed) else "the stream ended"
             log.info("%s: cannot be streamed, listing instead: %s", self.kind, why)
@@ -148,8 +154,14 @@ class Reflector(Generic[O]):
         elif isinstance(self.state, Broken):
             error, then = self.state.error, self.state.then
             known = isinstance(error, ApiError | ShortWatch)
+            level = logging.WARNING if known else logging.ERROR
+            told, at = self._told
+            if told == str(error) and self._clock.monotonic() - at < REMIND:
+                level = logging.DEBUG
+            else:
+                self._told = str(error), self._clock.monotonic()
             log.log(
-                logging.WARNING if known else logging.ERROR,
+                level,
                 "%s: %s failed, %s: %s",
                 self.kind,
                 type(before).__name__.lower(),

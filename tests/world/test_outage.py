@@ -1,0 +1,188 @@
+"""The API server is gone for ten minutes: the manager waits, says so now and then, and goes on when it is back."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from typing import Any, TypeVar
+
+import pytest
+
+from steersman.api.errors import Unreachable
+from steersman.api.kinds import DEPLOYMENTS, PODS
+from steersman.client.api import Api, WatchEvent
+from steersman.client.around import Around, Asked
+from steersman.controllers import CONTROLLERS
+from steersman.manager.logs import Damper
+from steersman.runtime.fleet import Fleet
+from steersman.runtime.leader import LeaderElector, LostLease
+from steersman.sim.nodes import Nodes
+from steersman.sim.world import World
+
+T = TypeVar("T")
+
+OUTAGE = 600.0
+REPLICAS = 2
+
+
+class Away(Around):
+    """A server that can go away: watches break, and nothing else is answered."""
+
+    def __init__(self, api: Api) -> None:
+        super().__init__(api)
+        self._there = asyncio.Event()
+        self._there.set()
+        self._gone = asyncio.Event()
+        self.tries = 0
+
+    def leave(self) -> None:
+        self._there.clear()
+        self._gone.set()
+
+    def come_back(self) -> None:
+        self._there.set()
+        self._gone.clear()
+
+    def _ask(self) -> None:
+        self.tries += 1
+        if not self._there.is_set():
+            raise Unreachable("https://10.0.0.1:6443: connection refused")
+
+    async def _pass(self, asked: Asked, send: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        self._ask()
+        return await send()
+
+    async def _stream(
+        self, asked: Asked, initial: bool, begin: Callable[[], AsyncIterator[WatchEvent[T]]]
+    ) -> AsyncIterator[WatchEvent[T]]:
+        self._ask()
+        events: Any = begin()
+        gone = asyncio.ensure_future(self._gone.wait())
+        try:
+            while True:
+                event = asyncio.ensure_future(anext(events))
+                await asyncio.wait((event, gone), return_when=asyncio.FIRST_COMPLETED)
+                if gone.done():
+                    event.cancel()
+                    await asyncio.wait((event,))
+                    return
+                yield event.result()
+        except StopAsyncIteration:
+            return
+        finally:
+            gone.cancel()
+            await events.aclose()
+
+
+class Lines(logging.Handler):
+    """What would be written to the log, by the world's time."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(logging.INFO)
+        self._world = world
+        self._damper = Damper()
+        self.all = 0
+        self.written: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        record.created = self._world.now().timestamp()
+        self.all += 1
+        if self._damper.filter(record):
+            self.written.append(record.getMessage())
+
+
+class Plane:
+    """A manager with all controllers, some nodes, and some work."""
+
+    def __init__(self, world: World, workloads: int) -> None:
+        self.world = world
+        self.api = Away(world.api("manager"))
+        self.names = [f"web-{number}" for number in range(workloads)]
+        with world.background():
+            world.spawn(Nodes(world.api("nodes"), world, ("n1", "n2")).run(), name="nodes")
+        for name in self.names:
+            labels = {"app": name}
+            document = {
+                "metadata": {"name": name},
+                "spec": {
+                    "replicas": REPLICAS,
+                    "selector": {"matchLabels": labels},
+                    "template": {
+                        "metadata": {"labels": labels},
+                        "spec": {"containers": [{"name": "main", "image": "app"}]},
+                    },
+                },
+            }
+            world.run(world.api().create(DEPLOYMENTS.untyped, "default", document))
+
+    def ready(self) -> int:
+        found = self.world.run(self.world.api().list(DEPLOYMENTS, "default"))
+        return sum(one.status.readyReplicas or 0 for one in found.items)  # type: ignore[union-attr]
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    with World(seed=11) as made:
+        yield made
+
+
+@pytest.fixture
+def lines(world: World) -> Iterator[Lines]:
+    handler = Lines(world)
+    logger = logging.getLogger("steersman")
+    before = logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    yield handler
+    logger.removeHandler(handler)
+    logger.setLevel(before)
+
+
+def test_ten_minutes_without_a_server_are_survived_in_peace(world: World, lines: Lines) -> None:
+    plane = Plane(world, 30)
+    manager = world.spawn(Fleet(CONTROLLERS, plane.api, world).run(), name="manager")
+    world.run(world.advance(60))
+    assert plane.ready() == 30 * REPLICAS
+    # Work that is under way when the server goes: each of these has a round that fails.
+    for name in plane.names:
+        world.run(world.api().patch(DEPLOYMENTS, "default", name, {"spec": {"replicas": REPLICAS + 1}}))
+    plane.api.leave()
+    lines.all, lines.written, plane.api.tries = 0, [], 0
+    world.run(world.advance(OUTAGE))
+    assert not manager.done()
+    kinds = len(list(Fleet(CONTROLLERS, plane.api, world).informers))
+    # Caches come back after 0.8 s at first, and every 30 to 60 s in the end; so do keys.
+    assert plane.api.tries < OUTAGE / 60 * (kinds + len(plane.names)) * 4
+    assert len(set(lines.written)) > kinds, "each says it once, at least"
+    assert len(lines.written) < OUTAGE, "and all together less than a line a second"
+    plane.api.come_back()
+    world.run(world.advance(90))
+    assert plane.ready() == 30 * (REPLICAS + 1)
+    world.run(world.api().patch(DEPLOYMENTS, "default", "web-0", {"spec": {"replicas": 0}}))
+    world.run(world.advance(5))
+    assert plane.ready() == 29 * (REPLICAS + 1), "as before, at once"
+    assert len(world.run(world.api().list(PODS, "default")).items) == 29 * (REPLICAS + 1)
+
+
+def test_a_leader_without_a_server_has_lost_after_the_renew_deadline(world: World, lines: Lines) -> None:
+    plane = Plane(world, 1)
+    elector = LeaderElector(
+        plane.api, world, name="kube-controller-manager", namespace="kube-system", identity="a"
+    )
+    fleet = Fleet(CONTROLLERS, plane.api, world, fence=elector.fence)
+
+    async def lead() -> float:
+        try:
+            await elector.run(fleet.run)
+        except LostLease:
+            return world.monotonic()
+        raise AssertionError("it goes on")
+
+    manager = world.spawn(lead(), name="manager")
+    world.run(world.advance(60))
+    plane.api.leave()
+    left, lines.written = world.monotonic(), []
+    world.run(world.advance(OUTAGE))
+    assert manager.result() - left <= 10.0
+    assert len(lines.written) < 150
