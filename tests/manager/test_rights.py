@@ -12,12 +12,15 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
+import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
+from steersman.api.errors import Forbidden
+from steersman.api.kinds import PODS
 from steersman.api.kinds.certificates import CERTIFICATESIGNINGREQUESTS
 from steersman.controllers import CONTROLLERS
 from steersman.server.auth.attributes import Attributes, Decision
@@ -43,6 +46,7 @@ class Heard:
     def __init__(self) -> None:
         self.asked: dict[str, dict[tuple[str, ...], None]] = {}
         self.refused: list[str] = []
+        self._doubt: tuple[object, ...] | None = None
 
     @contextmanager
     def at(self, cluster: Cluster) -> Iterator[None]:
@@ -53,8 +57,9 @@ class Heard:
             decision = decide(asked)
             self.asked.setdefault(asked.user.name, {})[asked[1:5]] = None
             # Whether it may be done to any object is asked first, and to the one that is meant after that.
-            if not decision.allowed and asked.name:
+            if not decision.allowed and self._doubt == asked[:6]:
                 self.refused.append(f"{asked.user.name}: {asked.verb} {asked.resource} {asked.name}")
+            self._doubt = None if decision.allowed else asked[:6]
             return decision
 
         cluster._authorizer.authorize = listen  # type: ignore[method-assign]
@@ -71,6 +76,17 @@ def test_every_controller_has_a_role_of_its_own() -> None:
     # Those of bootstrap tokens are about single namespaces.
     without = {f"{name}" for name in accounts() if f"system:controller:{name}" not in there}
     assert without == UNSERVED
+
+
+@pytest.mark.parametrize("name", ["", "web"])
+def test_a_refusal_is_heard(name: str) -> None:
+    heard = Heard()
+    with Cluster(1, nodes=0) as cluster, heard.at(cluster):
+        nobody = cluster.as_user("nobody")
+        request = nobody.get(PODS, "default", name) if name else nobody.create(PODS, "default", {})
+        with pytest.raises(Forbidden):
+            cluster.run(request)
+    assert heard.refused == [f"nobody: {'get' if name else 'create'} pods {name}"]
 
 
 def test_whatever_happens_in_a_scenario_nobody_is_refused() -> None:
