@@ -12,10 +12,14 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from steersman.api.kinds import PODS, SERVICEACCOUNTS
-from steersman.api.kinds.certificates import CERTIFICATESIGNINGREQUESTS, CLUSTERTRUSTBUNDLES
+from steersman.api.kinds.certificates import (
+    CERTIFICATESIGNINGREQUESTS,
+    CLUSTERTRUSTBUNDLES,
+    PODCERTIFICATEREQUESTS,
+)
 from steersman.api.kinds.config import CONFIGMAPS, SECRETS
 from steersman.api.kinds.quota import RESOURCEQUOTAS, SERVICES
 from steersman.api.kinds.storageversions import (
@@ -26,8 +30,14 @@ from steersman.api.kinds.storageversions import (
 )
 from steersman.api.scheme import Kind
 from steersman.client.http import HttpApi
+from steersman.controllers.certificates import cleaning
 from steersman.controllers.legacytokens import INVALID_SINCE, TRACKING
 from steersman.controllers.trustbundle import named
+from steersman.intent.settings import Settings
+from steersman.manager.accounts import Accounts
+from steersman.runtime.clock import LiveClock
+from steersman.runtime.fleet import Fleet
+from steersman.runtime.trace import Round, Trace
 from steersman.testing.child import Child
 from steersman.testing.follow import gone, until
 from steersman.testing.plane import RealPlane
@@ -261,11 +271,80 @@ async def _migrated(api: HttpApi) -> None:
     assert live["status"]["storedVersions"] == ["v2"]
 
 
+CLEANER = ":podcertificaterequestcleaner"
+
+
+class Ahead(LiveClock):
+    """A clock that runs ahead: the server says when a request was made, and has just done so."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__()
+        self._ahead = timedelta(seconds=seconds)
+
+    def now(self) -> datetime:
+        return super().now() + self._ahead
+
+
+class Looked(Trace):
+    """Says when a first round has ended."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.once = asyncio.Event()
+
+    def record(self, round_: Round) -> None:
+        super().record(round_)
+        self.once.set()
+
+
+async def _pods_requests_forgotten(api: HttpApi) -> None:
+    """Requests of pods go after a quarter of an hour, and not before."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    uid = "0d3b9b7e-0000-4000-8000-000000000000"
+    pkix = key.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    body = {
+        "apiVersion": PODCERTIFICATEREQUESTS.api_version,
+        "kind": PODCERTIFICATEREQUESTS.name,
+        "metadata": {"name": "of-a-pod"},
+        "spec": {
+            "signerName": "example.com/signer",
+            "podName": "pod",
+            "podUID": uid,
+            "serviceAccountName": "default",
+            "serviceAccountUID": uid,
+            "nodeName": "node",
+            "nodeUID": uid,
+            "maxExpirationSeconds": 3600,
+            "pkixPublicKey": base64.b64encode(pkix).decode(),
+            "proofOfPossession": base64.b64encode(key.sign(uid.encode(), ec.ECDSA(hashes.SHA256()))).decode(),
+        },
+    }
+    await api.create(PODCERTIFICATEREQUESTS.untyped, "default", body)
+    gates = Settings(gates={"PodCertificateRequest": True})
+    accounts = Accounts(api, own=True)
+    for seconds in (14 * 60, 16 * 60):
+        looked = Looked()
+        fleet = Fleet(
+            (cleaning.pods,), api, Ahead(seconds), api_of=accounts.client, settings=gates, trace=looked
+        )
+        running = asyncio.create_task(fleet.run())
+        if seconds < 15 * 60:
+            await looked.once.wait()
+            await api.get(PODCERTIFICATEREQUESTS.untyped, "default", "of-a-pod")
+        else:
+            await gone(api, PODCERTIFICATEREQUESTS, "default", "of-a-pod")
+        running.cancel()
+        await asyncio.wait((running,))
+    await accounts.close()
+
+
 async def test_controllers_behind_gates_run_where_their_apis_are_served() -> None:
     with RealPlane.start(
         apiserver=(
-            "--feature-gates=ClusterTrustBundle=true,StorageVersionAPI=true,StorageVersionMigrator=true",
+            "--feature-gates=ClusterTrustBundle=true,StorageVersionAPI=true,StorageVersionMigrator=true,"
+            "PodCertificateRequest=true",
             "--runtime-config=certificates.k8s.io/v1beta1/clustertrustbundles=true,"
+            "certificates.k8s.io/v1beta1/podcertificaterequests=true,"
             "internal.apiserver.k8s.io/v1alpha1=true,storagemigration.k8s.io/v1beta1=true",
         )
     ) as plane:
@@ -296,4 +375,7 @@ async def test_controllers_behind_gates_run_where_their_apis_are_served() -> Non
             await gone(api, STORAGEVERSIONS, "", "example.com.ghosts")
             await _migrated(api)
         ended(plane, manager, mark)
-        assert "podcertificaterequest-cleaner-controller is left out" in manager.log()
+        assert "podcertificaterequest-cleaner-controller is left out" not in manager.log()
+        async with plane.connect() as api, asyncio.timeout(60):
+            await _pods_requests_forgotten(api)
+        assert [one for one in plane.audit(mark) if one.user.endswith(CLEANER) and one.code == 403] == []
