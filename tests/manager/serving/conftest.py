@@ -51,7 +51,7 @@ class Client:
     """The newest that it speaks."""
 
     async def get(
-        self, path: str, *, pair: Pair | None = None, method: str = "GET", name: str = "", **headers: str
+        self, path: str, *, pair: Pair | None = None, method: str = "GET", data: str = "", **headers: str
     ) -> Answered:
         """Each time on a connection of its own, with a certificate where one is given."""
         context = ssl._create_unverified_context()
@@ -63,7 +63,7 @@ class Client:
             f"https://127.0.0.1:{self.port}{path}",
             headers={key.replace("_", "-"): value for key, value in headers.items()},
             ssl=context,
-            server_hostname=name or None,
+            data=data or None,
             allow_redirects=False,
         ) as answer:
             return Answered(answer.status, answer.headers, (await answer.read()).decode(errors="replace"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
@@ -46,7 +47,7 @@ def asked(routes: Routes, path: str) -> tuple[int, str]:
 
 
 @pytest.fixture
-def routes() -> Routes:
+def routes() -> Iterator[Routes]:
     """With three controllers, after a minute."""
     made = Routes(metrics=lambda: b"", configz=dict, pages={})
     with World(seed=1) as world:
@@ -93,3 +94,21 @@ def test_a_controller_shows_its_queue_its_caches_and_its_last_rounds(routes: Rou
     assert asked(routes, "/debug/controllers/refused?rounds=none")[0] == 400
     assert asked(routes, "/debug/controllers/nobody") == (404, "404 page not found\n")
     assert json.loads(asked(routes, "/debug/controllers/refused?rounds=0")[1])["rounds"] == []
+
+
+@pytest.mark.parametrize(
+    ("method", "body", "code", "told", "verbosity"),
+    [
+        ("PUT", b"5", 200, "successfully set klog.logging.verbosity to 5\n", [5]),
+        ("PUT", b"", 400, 'strconv.ParseUint: parsing "": invalid syntax\n', []),
+        ("PUT", b"-1", 400, 'strconv.ParseUint: parsing "-1": invalid syntax\n', []),
+        ("GET", b"", 406, "unsupported http method\n", []),
+    ],
+)
+async def test_how_much_is_logged_can_be_changed(
+    method: str, body: bytes, code: int, told: str, verbosity: list[int]
+) -> None:
+    heard: list[int] = []
+    routes = Routes(metrics=lambda: b"", configz=dict, pages={}, profiling=True, talk=heard.append)
+    answer = await routes.answer(Asked(method, "/debug/flags/v", {}, body=body))
+    assert (answer.status, answer.body.decode(), heard) == (code, told, verbosity)

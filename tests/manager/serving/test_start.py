@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
@@ -13,6 +14,7 @@ from typing import Any
 import aiohttp
 import pytest
 
+from steersman.api.verbosity import V
 from steersman.client import kubeconfig
 from steersman.manager import cli
 from steersman.manager.flags import UsageError
@@ -251,6 +253,19 @@ async def test_who_leads_shows_so_in_its_health(started: Started) -> None:
     view = json.loads((await client.get("/debug/controllers/ttl-after-finished-controller", **headers)).body)
     assert view["controller"] == "ttl-after-finished-controller"
     assert list(view["caches"]) == ["jobs.batch/v1"]
+
+
+async def test_more_is_logged_once_somebody_says_so(started: Started) -> None:
+    client = await started(*CALM, *BOTH)
+    root = logging.getLogger()
+    level, handlers = root.level, list(root.handlers)
+    try:
+        answer = await client.get("/debug/flags/v", method="PUT", data="4", Authorization="Bearer admin")
+        assert (answer.status, answer.body) == (200, "successfully set klog.logging.verbosity to 4\n")
+        assert root.level == V[4]
+    finally:
+        root.handlers[:] = handlers
+        root.setLevel(level)
 
 
 async def test_with_port_0_nothing_is_served(started: Started) -> None:

@@ -25,6 +25,8 @@ from steersman.server.edge.requests import for_people, split
 log = logging.getLogger(__name__)
 
 _CACHE = ("Cache-Control", "no-cache, private")
+_LARGEST = 1024
+"""Bytes of a body that are read."""
 _GRACE = 1.0
 """Seconds requests under way are given when the door closes."""
 
@@ -125,4 +127,6 @@ class Door:
             return undecided(request.raw_path, str(error))
         if not decision.allowed:
             return denied(user, verb, asked.path, decision.reason)
+        if asked.method == "PUT":
+            asked = asked._replace(body=await request.read(_LARGEST) or b"")
         return await self._routes.answer(asked)

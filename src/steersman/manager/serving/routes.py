@@ -27,6 +27,7 @@ class Asked(NamedTuple):
     path: str
     query: Mapping[str, Sequence[str]]
     accept: str = ""
+    body: bytes = b""
 
 
 class Routes:
@@ -39,15 +40,17 @@ class Routes:
         configz: Callable[[], Mapping[str, Any]],
         pages: Mapping[str, Page],
         profiling: bool = False,
+        talk: Callable[[int], object] = lambda verbosity: None,
         started: datetime = EPOCH,
     ) -> None:
-        """``pages`` are further ones by their paths."""
+        """``pages`` are further ones by their paths; ``talk`` changes how much is logged."""
         self.health = Health()
         self._started = (("Process-Start-Time-Unix", f"{started.timestamp():.0f}"),)
         self._metrics = metrics
         self._configz = configz
         self._pages = pages
         self._profiling = profiling
+        self._talk = talk
         self._controllers: dict[str, tuple[Fleet, Host[Any]]] = {}
 
     def follow(self, fleet: Fleet) -> None:
@@ -76,9 +79,23 @@ class Routes:
                 return Answer(page, 302, "text/html; charset=utf-8", (("Location", "/debug/pprof/"),))
             case ["debug", "pprof", name] if self._profiling:
                 return await profile.serve(name, query)
+            case ["debug", "flags", "v"] if self._profiling:
+                return self._verbosity(asked)
         if path in self._pages:
             return self._pages[path].answer(asked.accept)
         return NOT_FOUND
+
+    def _verbosity(self, asked: Asked) -> Answer:
+        """``PUT /debug/flags/v``: log more, or less, from now on."""
+        said = asked.body.decode("utf-8", "replace")
+        if asked.method != "PUT":
+            code, told = 406, "unsupported http method"
+        elif not said.isdecimal():
+            code, told = 400, f'strconv.ParseUint: parsing "{said}": invalid syntax'
+        else:
+            self._talk(int(said))
+            code, told = 200, f"successfully set klog.logging.verbosity to {said}"
+        return Answer(f"{told}\n".encode(), code, "text/plain", (NOSNIFF,))
 
 
 def _well(host: Host[Any]) -> Check:

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,6 +14,7 @@ from steersman.api.errors import ApiError
 from steersman.client import kubeconfig
 from steersman.client.connection import ConfigError, Connection
 from steersman.client.http import HttpApi
+from steersman.manager import logs
 from steersman.manager.configz import configz
 from steersman.manager.flags import UsageError
 from steersman.manager.flagz import flagz
@@ -54,6 +56,7 @@ def routes(options: Options, table: Migration | None, clock: Clock, metrics: Met
         configz=partial(configz, options, table),
         pages={path: page for gate, path, page in pages if gates.get(gate, False)},
         profiling=options.debugging.profiling,
+        talk=lambda verbosity: logs.begin(replace(options.logging, verbosity=verbosity)),
         started=started,
     )
 

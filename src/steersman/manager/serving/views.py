@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -33,16 +33,23 @@ def view(fleet: Fleet, host: Host[Any], query: Mapping[str, Sequence[str]]) -> A
             "longestSeconds": round(queue.longest(), 3),
         },
         "crashes": host.crashes,
-        "caches": {
-            f"{kind.resource}/{kind.version}": {
-                "objects": len(store),
-                "resourceVersion": str(store.revision),
-                "unreadable": len(store.unreadable),
-            }
-            for kind, store in (
-                (watch.kind, fleet.informers.informer(watch.kind).store) for watch in host.controller.watches
-            )
-        },
+        "caches": dict(_caches(fleet, host)),
         "rounds": [msgspec.Raw(encode(one)) for one in rounds[len(rounds) - int(asked) :]],
     }
     return Answer(msgspec.json.format(msgspec.json.encode(document), indent=2), 200, JSON, (NOSNIFF,))
+
+
+def _caches(fleet: Fleet, host: Host[Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for watch in host.controller.watches:
+        kind, store = watch.kind, fleet.informers.informer(watch.kind).store
+        yield (
+            f"{kind.resource}/{kind.version}",
+            {
+                "objects": len(store),
+                "resourceVersion": str(store.revision),
+                "unreadable": len(store.unreadable),
+            },
+        )
+    if host.controller.roams is not None:
+        everything = fleet.roaming.everything
+        yield "*", {"objects": len(everything), "unfilled": everything.unfilled}
