@@ -252,9 +252,10 @@ def test_one_that_selects_all_pods_is_told_so_and_left_alone() -> None:
     [
         daemonset(selector=None),
         daemonset(selector=LabelSelector(matchLabels={"a b": "c"})),
+        daemonset(labels={"app": "other"}),
         daemonset(meta={"deletionTimestamp": NOW}),
     ],
-    ids=["no selector", "nonsense", "being deleted"],
+    ids=["no selector", "nonsense", "selects other pods", "being deleted"],
 )
 def test_nothing_is_done_about_one_that_goes_or_cannot_be_understood(odd: DaemonSet) -> None:
     actions, verdict = walk(decide(seen(odd, node(), pod("n9"), pod("n8", owned=False)), NOW))
@@ -268,6 +269,18 @@ def test_limits_nobody_understands_fail_the_round_after_the_status_is_written() 
     with pytest.raises(Nonsense):
         walk(decide(seen(*there), NOW), said=until)
     assert [type(action) for action in until] == [UpdateStatus]
+
+
+def test_pods_that_could_not_be_read_are_taken_to_be_where_one_seems_to_be_missing() -> None:
+    """They are known by their metadata alone, and another pod would be one too many."""
+    unread = replace(pod("n2"), spec=PodSpec(), status=PodStatus())
+    there = daemonset(), revision(1), *map(node, ("n1", "n2", "n3")), pod("n1", hash_="then"), unread
+    actions, _ = walk(decide(seen(*there), NOW))
+    assert len(of(actions, Create)) == 1
+    assert not of(actions, Delete)
+    there = daemonset(), revision(1), *map(node, ("n1", "n2")), pod("n1", hash_="then"), unread
+    actions, _ = walk(decide(seen(*there), NOW))
+    assert [type(action) for action in actions] == [UpdateStatus], "nor is anything rolled meanwhile"
 
 
 # -- adoption -------------------------------------------------------------------------------------

@@ -44,9 +44,9 @@ async def decide(seen: Seen, now: datetime) -> Verdict:
         message = "This daemon set is selecting all pods. A non-empty selector is required."
         await Emit(daemonset, "Warning", "SelectingAll", message)
         return Rest("cannot act: it selects all pods, a non-empty selector is required")
-    if selector.nothing:
-        # differs: upstream relies on validation alone, and would make pods it never finds again.
-        return Rest("cannot act: there is no selector")
+    if not selector.matches(daemonset.spec.template.metadata.labels):
+        # differs: upstream relies on validation alone, and would make pods for ever that it does not find again.
+        return Rest("cannot act: it does not select the pods it would make")
     if daemonset.metadata.deletionTimestamp is not None:
         # Its history may be gone before its pods are, so nobody can tell which are of which template.
         return Rest("being deleted")
