@@ -18,6 +18,7 @@ from steersman.controllers import CONTROLLERS
 from steersman.manager import figures
 from steersman.manager.flags import UsageError
 from steersman.manager.options import Metering, read
+from steersman.manager.serving.counts import Counts
 from steersman.manager.version import KUBERNETES
 from steersman.runtime.exposition import Shown, exposition
 from steersman.runtime.metrics import Metrics
@@ -42,10 +43,11 @@ def table() -> dict[str, dict[str, str]]:
 
 @pytest.fixture
 async def metrics() -> Metrics:
-    """Those of a manager that runs every controller."""
+    """Those of a manager that serves and runs every controller."""
     made = Metrics()
     async with HttpApi(Connection("https://127.0.0.1:1")) as root:
         figures.describe(made, read(["--kubeconfig=x"]).features, root)
+    Counts(made)
     for controller in CONTROLLERS:
         made.declare(controller.metrics)
     return made

@@ -103,7 +103,7 @@ async def manage(options: Options, connection: Connection) -> None:
     server: serving.Server | None = None
     try:
         if options.serving.secure_port:
-            server = serving.Server(options, clock, routes)
+            server = serving.Server(options, clock, metrics, routes)
         await reach(root)
         if server is not None:
             await server.open()

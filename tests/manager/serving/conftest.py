@@ -18,8 +18,10 @@ from steersman.manager.serving import pairs
 from steersman.manager.serving.authentication import Authenticator
 from steersman.manager.serving.authorization import Authorizer, Paths
 from steersman.manager.serving.contexts import Contexts
+from steersman.manager.serving.counts import Counts
 from steersman.manager.serving.door import Door, bound
 from steersman.manager.serving.routes import Routes
+from steersman.runtime.cells import Registry
 from steersman.runtime.clock import LiveClock
 from steersman.server.auth.authority import Authority, Pair, self_signed
 from steersman.server.auth.users import User as Somebody
@@ -133,7 +135,9 @@ async def opened(routes: Routes, session: aiohttp.ClientSession) -> AsyncIterato
         authorizer = authorizer or Authorizer(Paths(["/healthz"]))
         source = pairs.Fixed(pairs.made("127.0.0.1", now()))
         contexts = contexts or Contexts(source, asks=authenticator.asks)
-        door = Door(bound("127.0.0.1", 0), contexts, authenticator, authorizer, routes, clock)
+        door = Door(
+            bound("127.0.0.1", 0), contexts, authenticator, authorizer, routes, clock, Counts(Registry())
+        )
         doors.append(door)
         await door.open()
         return Client(door.port, session)

@@ -11,8 +11,10 @@ from steersman.api.jwt import Untrusted
 from steersman.api.kinds.config import CONFIGMAPS
 from steersman.manager.serving.authentication import Authenticator, Shown, Tokens, spoken_for
 from steersman.manager.serving.bundles import NAME, NAMESPACE, Headers, Proxies, Published
+from steersman.manager.serving.counts import Counts
 from steersman.manager.serving.reviews import subject
 from steersman.manager.serving.trust import authorities
+from steersman.runtime.cells import Registry
 from steersman.runtime.clock import LiveClock
 from steersman.server.auth.authority import Authority
 from steersman.server.auth.users import ANONYMOUS, User
@@ -36,7 +38,7 @@ def bearer(token: str, scheme: str = "Bearer") -> Shown:
 
 async def test_a_token_is_whose_the_api_server_says(plane: Any) -> None:
     async with plane.api("manager") as api:
-        authenticator = Authenticator(LiveClock(), tokens=Tokens(api, LiveClock(), 10))
+        authenticator = Authenticator(LiveClock(), tokens=Tokens(api, LiveClock(), 10, Counts(Registry())))
         user = await authenticator.authenticate(bearer("monitor", "bearer"))
         assert (user.name, user.groups) == ("monitor", ("system:monitoring", "system:authenticated"))
         with pytest.raises(Untrusted, match="invalid bearer token"):
@@ -47,7 +49,7 @@ async def test_a_token_is_whose_the_api_server_says(plane: Any) -> None:
 
 async def test_what_the_api_server_said_holds_for_its_time_yes_and_no(plane: Any, wound: Any) -> None:
     async with plane.api("manager") as api:
-        tokens = Tokens(api, wound, 10)
+        tokens = Tokens(api, wound, 10, Counts(Registry()))
 
         async def ask() -> int:
             await tokens.whose("monitor")
@@ -64,7 +66,7 @@ async def test_what_the_api_server_said_holds_for_its_time_yes_and_no(plane: Any
 
 async def test_that_the_api_server_did_not_answer_is_not_remembered(plane: Any) -> None:
     async with plane.api("wrong itself") as api:
-        tokens = Tokens(api, LiveClock(), 10)
+        tokens = Tokens(api, LiveClock(), 10, Counts(Registry()))
         for _ in range(2):
             with pytest.raises(Untrusted, match="Unauthorized"):
                 await tokens.whose("monitor")
@@ -90,7 +92,9 @@ async def test_a_certificate_says_who_its_bearer_is(authority: Authority, strang
 async def test_a_good_token_makes_up_for_a_bad_certificate(plane: Any, stranger: Authority) -> None:
     async with plane.api("manager") as api:
         roots = authorities(plane.boot.authority.pair.cert)
-        authenticator = Authenticator(LiveClock(), clients=lambda: roots, tokens=Tokens(api, LiveClock(), 10))
+        authenticator = Authenticator(
+            LiveClock(), clients=lambda: roots, tokens=Tokens(api, LiveClock(), 10, Counts(Registry()))
+        )
         shown = Shown(bearer("monitor").headers, der(stranger, "me"))
         assert (await authenticator.authenticate(shown)).name == "monitor"
 

@@ -255,6 +255,28 @@ async def test_who_leads_shows_so_in_its_health(started: Started) -> None:
     assert list(view["caches"]) == ["jobs.batch/v1"]
 
 
+async def test_who_asks_is_counted(started: Started) -> None:
+    client = await started(*CALM, *BOTH)
+    for authorization in ("Bearer wrong", "Bearer wrong", "Bearer nobody", "Bearer admin"):
+        await client.get("/metrics", Authorization=authorization)
+    body = (await client.get("/metrics", Authorization="Bearer monitor")).body
+    for line in (
+        'authentication_attempts{result="error"} 2',
+        'authentication_attempts{result="success"} 3',
+        'authenticated_user_requests{username="admin"} 1',
+        'authenticated_user_requests{username="other"} 2',
+        'authentication_token_cache_request_total{status="hit"} 1',
+        'authentication_token_cache_request_total{status="miss"} 4',
+        'authentication_token_cache_fetch_total{status="ok"} 4',
+        'authentication_token_cache_active_fetch_count{status="in_flight"} 0',
+        'authorization_attempts_total{result="allowed"} 2',
+        'authorization_attempts_total{result="no-opinion"} 1',
+        'apiserver_delegated_authn_request_total{code="201"} 4',
+        'apiserver_delegated_authz_request_total{code="201"} 2',
+    ):
+        assert f"\n{line}\n" in body, line
+
+
 async def test_more_is_logged_once_somebody_says_so(started: Started) -> None:
     client = await started(*CALM, *BOTH)
     root = logging.getLogger()

@@ -9,6 +9,7 @@
     pairs           certificates and keys, from files or made here               chains    what clients show of themselves
     trust           does an authority vouch for a client?                        bundles   the authorities, from files or the cluster
     authentication  certificates, front proxies, tokens   authorization   paths, groups, SubjectAccessReview
+    counts          what is counted of those who ask      cbor            documents as CBOR
     reviews         questions to the API server           lately          answers that hold for a while
     health          /healthz and its checks               zpages          /statusz, /flagz, /configz
     views           /debug/controllers/NAME               profile         /debug/pprof/

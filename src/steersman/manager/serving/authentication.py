@@ -16,6 +16,7 @@ from steersman.api.jwt import Untrusted, digest
 from steersman.client.api import Api
 from steersman.manager.serving.bundles import Headers as Names
 from steersman.manager.serving.bundles import Proxies
+from steersman.manager.serving.counts import Counts
 from steersman.manager.serving.lately import Lately
 from steersman.manager.serving.reviews import TOKENS, named, review
 from steersman.manager.serving.trust import verify
@@ -44,30 +45,40 @@ class Shown:
 class Tokens:
     """Asks the API server whose a token is, and remembers what it said: yes and no, not that it did not answer."""
 
-    def __init__(self, api: Api, clock: Clock, ttl: float) -> None:
+    def __init__(self, api: Api, clock: Clock, ttl: float, counts: Counts) -> None:
         self._api = api
         self._clock = clock
         self._ttl = ttl
+        self._counts = counts
         self._known: Lately[bytes, User | Untrusted] = Lately(clock)
 
     async def whose(self, token: str) -> User:
         """Raises `Untrusted`."""
         # By digest: they are not kept in the clear.
-        key = digest(token)
+        key, start = digest(token), self._clock.monotonic()
         found = self._known.get(key)
-        if found is None:
-            found = await self._ask(token)
-            self._known.put(key, found, self._ttl)
+        known = found is not None
+        try:
+            if found is None:
+                found = await self._ask(token)
+                self._known.put(key, found, self._ttl)
+        finally:
+            self._counts.token(known, self._clock.monotonic() - start)
         if isinstance(found, Untrusted):
             raise found
         return found
 
     async def _ask(self, token: str) -> User | Untrusted:
+        self._counts.fetching(1)
         try:
             status = await review(self._api, self._clock, TOKENS, {"token": token})
         except ApiError as error:
             log.error("Failed to make webhook authenticator request: %s", error)
+            self._counts.fetched(False)
             raise Untrusted(str(error)) from None
+        finally:
+            self._counts.fetching(-1)
+        self._counts.fetched(True)
         if not status.get("authenticated"):
             return Untrusted(str(status.get("error") or _INVALID))
         return named(status.get("user") or {})

@@ -15,6 +15,7 @@ from steersman.manager.serving.authentication import Authenticator, Shown
 from steersman.manager.serving.authorization import Authorizer
 from steersman.manager.serving.chains import secured
 from steersman.manager.serving.contexts import Contexts
+from steersman.manager.serving.counts import Counts
 from steersman.manager.serving.replies import UNAUTHORIZED, Answer, denied, formed, problem, undecided
 from steersman.manager.serving.routes import Asked, Routes
 from steersman.runtime.clock import Clock
@@ -67,12 +68,15 @@ class Door:
         authorizer: Authorizer,
         routes: Routes,
         clock: Clock,
+        counts: Counts,
     ) -> None:
         self._socket = listening
         self._contexts = contexts
         self._authenticator = authenticator
         self._authorizer = authorizer
         self._routes = routes
+        self._clock = clock
+        self._counts = counts
         self._http = Listener(self._handle, lambda: dated(clock.now()))
         self._server: asyncio.Server | None = None
 
@@ -114,17 +118,22 @@ class Door:
     async def _answer(self, request: Request, asked: Asked) -> Answer:
         tls = secured(request.transport)
         shown = Shown(request.headers, self._contexts.chains.of(tls) if tls is not None else ())
+        start = self._clock.monotonic()
         try:
             user = await self._authenticator.authenticate(shown)
         except Untrusted as error:
             log.warning("Unable to authenticate the request: %s", "; ".join(error.errors))
+            self._counts.recognised(None, self._clock.monotonic() - start)
             return UNAUTHORIZED
-        verb = asked.method.lower()
+        verb, known = asked.method.lower(), self._clock.monotonic()
+        self._counts.recognised(user.name, known - start)
         try:
             decision = await self._authorizer.authorize(user, verb, asked.path)
         except ApiError as error:
             log.error("Failed to make webhook authorizer request: %s", error)
+            self._counts.decided(None, self._clock.monotonic() - known)
             return undecided(request.raw_path, str(error))
+        self._counts.decided(decision.allowed, self._clock.monotonic() - known)
         if not decision.allowed:
             return denied(user, verb, asked.path, decision.reason)
         if asked.method == "PUT":

@@ -25,6 +25,7 @@ from steersman.manager.serving.authentication import Authenticator, Tokens
 from steersman.manager.serving.authorization import Access, Authorizer, Paths
 from steersman.manager.serving.bundles import Bundle, Headers, Proxies, Published
 from steersman.manager.serving.contexts import Contexts, Named
+from steersman.manager.serving.counts import Counts
 from steersman.manager.serving.door import Door, bound
 from steersman.manager.serving.routes import Routes
 from steersman.manager.version import KUBERNETES, user_agent
@@ -64,7 +65,7 @@ def routes(options: Options, table: Migration | None, clock: Clock, metrics: Met
 class Server:
     """What serves a manager's own endpoints: prepared at once, and opened when the cluster can be asked."""
 
-    def __init__(self, options: Options, clock: Clock, made: Routes) -> None:
+    def __init__(self, options: Options, clock: Clock, metrics: Metrics, made: Routes) -> None:
         """Raises `UsageError`: files, names and the address are looked at here."""
         serving, authentication, authorization = (
             options.serving,
@@ -81,13 +82,14 @@ class Server:
         listening = bound(serving.bind_address, serving.secure_port, shares_port=serving.permit_port_sharing)
         # From here on nothing can be wrong any more, and there is something to be closed.
         self._apis: list[HttpApi] = []
+        self._counts = counts = Counts(metrics)
         self._tolerant = authentication.tolerate_lookup_failure
         self._published: Published | None = None
         self._following: asyncio.Task[None] | None = None
         tokens, reviews = None, None
         if asked is not None:
             api = self._api(asked, "authentication")
-            tokens = Tokens(api, clock, authentication.token_webhook_cache_ttl)
+            tokens = Tokens(api, clock, authentication.token_webhook_cache_ttl, counts)
             if not authentication.skip_lookup and not given.all:
                 self._published = Published(api, clock)
         if access is not None:
@@ -105,7 +107,7 @@ class Server:
             tokens=tokens,
         )
         contexts = Contexts(source, named, minimum=minimum, ciphers=ciphers, asks=authenticator.asks)
-        self.door = Door(listening, contexts, authenticator, Authorizer(paths, reviews), made, clock)
+        self.door = Door(listening, contexts, authenticator, Authorizer(paths, reviews), made, clock, counts)
 
     async def open(self) -> None:
         """Begin to serve. Raises `UsageError` where the cluster does not say whom it trusts."""
@@ -134,7 +136,8 @@ class Server:
             log.warning("%s; going on without, so that all clients may count as anonymous", told)
 
     def _api(self, connection: Connection, purpose: str) -> HttpApi:
-        api = HttpApi(connection, qps=QPS, burst=BURST, user_agent=user_agent(purpose))
+        counted = self._counts.delegated("authn" if purpose == "authentication" else "authz")
+        api = HttpApi(connection, qps=QPS, burst=BURST, user_agent=user_agent(purpose), on_request=counted)
         self._apis.append(api)
         return api
 
