@@ -103,8 +103,9 @@ def deletion_cost(pod: Pod) -> int:
 _PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
 
 
-def victims(pods: Sequence[Pod], ranks: Sequence[int], now: datetime) -> list[Pod]:
-    """The pods in the order in which they should go. ``ranks`` counts each pod's company on its node.
+def victims(pods: Sequence[Pod], ranks: Sequence[int], now: datetime, *, costs: bool = True) -> list[Pod]:
+    """The pods in the order in which they should go. ``ranks`` counts each pod's company on its node; ``costs``:
+    whether it counts what they would cost.
 
     First go pods that do not run yet, then those that are not ready, then what costs least, then
     where most are together; then those that serve for the shortest time, restart most, and are
@@ -112,7 +113,7 @@ def victims(pods: Sequence[Pod], ranks: Sequence[int], now: datetime) -> list[Po
     does not always take the newest; within a magnitude it is up to the uid, which is random.
     """
     standing = sorted(
-        ((_standing(pod, rank, now), pod) for pod, rank in zip(pods, ranks, strict=True)),
+        ((_standing(pod, rank, now, costs), pod) for pod, rank in zip(pods, ranks, strict=True)),
         key=lambda pair: pair[0],
     )
     order: list[Pod] = []
@@ -121,13 +122,13 @@ def victims(pods: Sequence[Pod], ranks: Sequence[int], now: datetime) -> list[Po
     return order
 
 
-def _standing(pod: Pod, rank: int, now: datetime) -> tuple[Any, ...]:
+def _standing(pod: Pod, rank: int, now: datetime, costs: bool) -> tuple[Any, ...]:
     ready = _readiness(pod)
     return (
         bool(pod.spec.nodeName),
         _PHASES.get(pod.status.phase, 0),
         ready is not None,
-        deletion_cost(pod),
+        deletion_cost(pod) if costs else 0,
         -rank,
         _magnitude(ready.lastTransitionTime, now) if ready is not None else 0,
     )

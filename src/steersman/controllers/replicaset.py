@@ -35,8 +35,9 @@ from steersman.api.selectors import Selector, compile_selector
 from steersman.controllers.shared.claiming import claim
 from steersman.controllers.shared.indexes import BY_CONTROLLER, CONTROLLED, controlled_by, orphans_in
 from steersman.intent.actions import Batch, Create, Delete, Done, Emit, Failed, Measure, UpdateStatus
-from steersman.intent.controller import Cache, Caches, Change, Controller, Flag, Watch
+from steersman.intent.controller import Cache, Caches, Change, Controller, Flag, Settings, Watch
 from steersman.intent.metrics import Metric, exponential
+from steersman.intent.settings import DEFAULTS
 from steersman.intent.verdict import Nonsense, Rest, Verdict, Wake
 
 BURST = 500
@@ -46,6 +47,7 @@ PACE = 0.5
 """Seconds between two looks at one set, at most: many pods becoming ready are one status write."""
 
 LONGEST_NAME = 253
+COSTS = "PodDeletionCost"
 FAILURE = "ReplicaFailure"
 AGES = Metric(
     "replicaset_controller_sorting_deletion_age_ratio",
@@ -145,9 +147,11 @@ def new_status(
 class Sets:
     """The control loop for one of the two kinds."""
 
-    def __init__(self, kind: Kind[Any], *, counts_terminating: bool) -> None:
+    def __init__(self, kind: Kind[Any], *, counts_terminating: bool, costs: bool = True) -> None:
+        """``costs``: whether what pods would cost counts where some are to go."""
         self.kind = kind
         self.counts_terminating = counts_terminating
+        self.costs = costs
 
     def observe(self, caches: Caches, key: Key) -> Seen | None:
         owner = caches[self.kind].get(key)
@@ -256,7 +260,7 @@ class Sets:
         victims = active
         if count < len(active):
             ranks = [crowd.get(pod.spec.nodeName, 0) for pod in active]
-            order = pods.victims(active, ranks, now)
+            order = pods.victims(active, ranks, now, costs=self.costs)
             victims = order[:count]
             for ratio in age_ratios(order, count, now):
                 await Measure(AGES, ratio)
@@ -345,12 +349,22 @@ def age_ratios(order: list[Pod], count: int, now: datetime) -> Iterator[float]:
             yield float((now - at) // youngest)
 
 
-replicaset = Sets(REPLICASETS, counts_terminating=True).controller(
-    "replicaset-controller", "replicaset", "replicaset-controller", "concurrent-replicaset-syncs"
-)
-replicationcontroller = Sets(REPLICATIONCONTROLLERS, counts_terminating=False).controller(
-    "replicationcontroller-controller",
-    "replicationcontroller",
-    "replication-controller",
-    "concurrent-rc-syncs",
-)
+def _replicaset(settings: Settings) -> Controller[Seen]:
+    counts, costs = settings.enabled("DeploymentReplicaSetTerminatingReplicas"), settings.enabled(COSTS)
+    return Sets(REPLICASETS, counts_terminating=counts, costs=costs).controller(
+        "replicaset-controller", "replicaset", "replicaset-controller", "concurrent-replicaset-syncs"
+    )
+
+
+def _replicationcontroller(settings: Settings) -> Controller[Seen]:
+    loop = Sets(REPLICATIONCONTROLLERS, counts_terminating=False, costs=settings.enabled(COSTS))
+    return loop.controller(
+        "replicationcontroller-controller",
+        "replicationcontroller",
+        "replication-controller",
+        "concurrent-rc-syncs",
+    )
+
+
+replicaset = replace(_replicaset(DEFAULTS), configure=_replicaset)
+replicationcontroller = replace(_replicationcontroller(DEFAULTS), configure=_replicationcontroller)

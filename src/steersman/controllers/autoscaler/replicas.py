@@ -44,10 +44,12 @@ class Tolerance(msgspec.Struct, frozen=True):
 
 
 class Tuning(msgspec.Struct, frozen=True):
-    """When the first words of a pod count."""
+    """When the first words of a pod count, and whether its own requests do."""
 
     initialization: timedelta
     readiness: timedelta
+    pod_level: bool = True
+    """Where a pod asks for something as a whole, that counts, and not what its containers ask for."""
 
 
 class Groups(msgspec.Struct, frozen=True):
@@ -90,14 +92,16 @@ def _too_young(pod: Pod, reading: Reading, now: datetime, tuning: Tuning) -> boo
     return condition.status == "False" and started + tuning.readiness > since
 
 
-def requested(pods: Iterable[Pod], container: str, resource: str) -> dict[str, int]:
+def requested(
+    pods: Iterable[Pod], container: str, resource: str, *, pod_level: bool = True
+) -> dict[str, int]:
     """What each pod asked for, in thousandths. Raises `Unmeasured` where one does not say."""
-    return {pod.metadata.name: _request(pod, container, resource) for pod in pods}
+    return {pod.metadata.name: _request(pod, container, resource, pod_level) for pod in pods}
 
 
-def _request(pod: Pod, container: str, resource: str) -> int:
+def _request(pod: Pod, container: str, resource: str, pod_level: bool) -> int:
     spec, name = pod.spec, pod.metadata.name
-    if not container and spec.resources is not None and spec.resources.requests:
+    if pod_level and not container and spec.resources is not None and spec.resources.requests:
         amounts = with_overhead(spec, total(spec, "requests"), "requests")
         if resource not in amounts:
             raise Unmeasured(f"missing pod-level request for {resource} in Pod {name}")
@@ -153,7 +157,7 @@ def by_utilization(
 ) -> tuple[int, int, int]:
     """Replicas for a target in per cent of requests; also the per cent and the average."""
     groups, counted = _counted(pods, readings, resource, now, tuning)
-    requests = requested(pods, container, resource)
+    requests = requested(pods, container, resource, pod_level=tuning.pod_level)
     ratio, percent, raw = utilization(counted, requests, target)
     fallback = max(100, target)
 

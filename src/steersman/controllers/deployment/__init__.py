@@ -9,6 +9,7 @@ family as it should be (`plan`). What differs is written, and then the status sa
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -33,14 +34,15 @@ from steersman.controllers.deployment.write import carry_out
 from steersman.controllers.shared.claiming import claim
 from steersman.controllers.shared.indexes import CONTROLLED
 from steersman.intent.actions import Batch, Delete, Emit, Failed, UpdateStatus
-from steersman.intent.controller import Controller, Flag, Watch
+from steersman.intent.controller import Controller, Flag, Settings, Watch
 from steersman.intent.verdict import Rest, Verdict, Wake
 
 PACE = 0.3
 """Seconds between two looks at one Deployment, at most: sets that change together are one status write."""
 
 
-async def decide(seen: Seen, now: datetime) -> Verdict:
+async def decide(seen: Seen, now: datetime, *, going: bool = True) -> Verdict:
+    """``going``: whether the status counts pods that are on their way out."""
     deployment = seen.deployment
     try:
         selector = compile_selector(deployment.spec.selector)
@@ -63,11 +65,18 @@ async def decide(seen: Seen, now: datetime) -> Verdict:
             return created
         family, shown, born = created.family, created.shown, True
         course = plan.make(family, limits, seen.running)
-    return await _follow(course, family, shown, limits, now, born=born)
+    return await _follow(course, family, shown, limits, now, born=born, going=going)
 
 
 async def _follow(
-    course: Plan, before: Family, shown: tuple[Condition, ...], limits: Limits, now: datetime, *, born: bool
+    course: Plan,
+    before: Family,
+    shown: tuple[Condition, ...],
+    limits: Limits,
+    now: datetime,
+    *,
+    born: bool,
+    going: bool,
 ) -> Verdict:
     """Write what is to be written, the status last and once."""
     deployment = before.deployment
@@ -77,7 +86,7 @@ async def _follow(
         return await rollback.roll_back(family, course.rollback)
     if family.new is not None:
         shown = progress.found(deployment, shown, family.new.metadata.name, now)
-    status = counted(family, limits, shown, now)
+    status = counted(family, limits, shown, now, going=going)
     if course.rollout:
         status = progress.estimated(family, status, now)
     changed = Rest(f"changed {', '.join(written.done)}; the next look will count their pods")
@@ -136,6 +145,11 @@ async def _refuse(deployment: Deployment) -> Verdict:
     return Rest("cannot act: it selects all pods, a non-empty selector is required")
 
 
+def _configured(settings: Settings) -> Controller[Seen]:
+    going = settings.enabled("DeploymentReplicaSetTerminatingReplicas")
+    return controller if going else replace(controller, decide=partial(decide, going=False), configure=None)
+
+
 controller = Controller(
     name="deployment-controller",
     aliases=("deployment",),
@@ -148,5 +162,6 @@ controller = Controller(
     workers=Flag("concurrent-deployment-syncs", 5),
     observe=observe,
     decide=decide,
+    configure=_configured,
     pace=PACE,
 )

@@ -16,8 +16,10 @@ from steersman.controllers.deployment.limits import Limits
 AVAILABLE = "Available"
 
 
-def counted(family: Family, limits: Limits, shown: tuple[Condition, ...], now: datetime) -> DeploymentStatus:
-    """The status, with the given conditions and the one about availability."""
+def counted(
+    family: Family, limits: Limits, shown: tuple[Condition, ...], now: datetime, *, going: bool = True
+) -> DeploymentStatus:
+    """The status, with the given conditions and the one about availability; ``going``: those that terminate, too."""
     available = sum(rs.status.availableReplicas for rs in family)
     return replace(
         family.deployment.status,
@@ -28,7 +30,7 @@ def counted(family: Family, limits: Limits, shown: tuple[Condition, ...], now: d
         availableReplicas=available,
         # While a set shrinks more are available than are wanted: then none is missing.
         unavailableReplicas=max(0, family.total - available),
-        terminatingReplicas=terminating(family),
+        terminatingReplicas=terminating(family) if going else None,
         conditions=put(shown, availability(available >= limits.fewest, now)),
     )
 

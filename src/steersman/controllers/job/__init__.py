@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
+from functools import partial
 
 import msgspec
 from msgspec.structs import replace
@@ -28,7 +29,7 @@ from steersman.controllers.job.tracking import foretold, track
 from steersman.controllers.shared.claiming import claim
 from steersman.controllers.shared.indexes import CONTROLLED, controlled_by, orphans_in
 from steersman.intent.actions import Emit, UpdateStatus
-from steersman.intent.controller import Caches, Change, Controller, Flag, Watch, remembered
+from steersman.intent.controller import Caches, Change, Controller, Flag, Settings, Watch, remembered
 from steersman.intent.verdict import Rest, Verdict, Wake
 
 PERIOD = 1.0
@@ -75,7 +76,8 @@ def observe(caches: Caches, key: Key) -> Seen | Pod | None:
     return Seen(job, owned, tuple(orphans_in(caches[PODS], key.namespace)), streaks.note(job, owned))
 
 
-async def decide(seen: Seen | Pod, now: datetime) -> Verdict:
+async def decide(seen: Seen | Pod, now: datetime, *, restarts: bool = True) -> Verdict:
+    """``restarts``: whether a Job that is suspended has not started any more."""
     if not isinstance(seen, Seen):
         return await strays.release(seen)
     job = seen.job
@@ -97,10 +99,12 @@ async def decide(seen: Seen | Pod, now: datetime) -> Verdict:
         owned = await claim(
             job, seen.owned, seen.orphans, lambda pod: selector.matches(pod.metadata.labels), (FINALIZER,)
         )
-        return await _run(job, owned, seen.streak, now, timed.labels)
+        return await _run(job, owned, seen.streak, now, timed.labels, restarts)
 
 
-async def _run(job: Job, owned: list[Pod], streak: Streak, now: datetime, labels: dict[str, str]) -> Verdict:
+async def _run(
+    job: Job, owned: list[Pod], streak: Streak, now: datetime, labels: dict[str, str], restarts: bool
+) -> Verdict:
     """One step on the way of a Job that is not finished."""
     counts = tally(job, owned)
     status = _started(job, now)
@@ -126,7 +130,7 @@ async def _run(job: Job, owned: list[Pod], streak: Streak, now: datetime, labels
             counts = without(counts, todo.remove)
         finish = completed(counts, scaled.active)
         if finish is None and job.metadata.deletionTimestamp is None:
-            status = await _suspended_or_resumed(job, status, now)
+            status = await _suspended_or_resumed(job, status, now, restarts)
     status = replace(status, active=scaled.active, ready=scaled.ready, terminating=scaled.terminating)
     if await track(counts, status, finish, scaled.terminating, now):
         return Rest("has ended")
@@ -145,10 +149,11 @@ def _started(job: Job, now: datetime) -> JobStatus:
     return status
 
 
-async def _suspended_or_resumed(job: Job, status: JobStatus, now: datetime) -> JobStatus:
+async def _suspended_or_resumed(job: Job, status: JobStatus, now: datetime, restarts: bool) -> JobStatus:
     """Say whether it is suspended, where that is new. The clock of its deadline starts anew with it."""
     if is_suspended(job):
-        word, new, at = "Suspended", condition("Suspended", "JobSuspended", "Job suspended", now), None
+        word, new = "Suspended", condition("Suspended", "JobSuspended", "Job suspended", now)
+        at = None if restarts else status.startTime
     else:
         new = condition("Suspended", "JobResumed", "Job resumed", now, status="False")
         word, at = "Resumed", truncate(now)
@@ -230,6 +235,15 @@ def _stray(caches: Caches, change: Change[Pod]) -> Iterable[Key]:
     return strays.suspects(caches, change.new) if change.new is not None else ()
 
 
+def _configured(settings: Settings) -> Controller[Seen | Pod]:
+    restarts = settings.enabled("MutableSchedulingDirectivesForSuspendedJobs")
+    return (
+        controller
+        if restarts
+        else replace(controller, decide=partial(decide, restarts=False), configure=None)
+    )
+
+
 controller: Controller[Seen | Pod] = Controller(
     name="job-controller",
     aliases=("job",),
@@ -243,6 +257,7 @@ controller: Controller[Seen | Pod] = Controller(
     workers=Flag("concurrent-job-syncs", 5),
     observe=observe,
     decide=decide,
+    configure=_configured,
     memory=Streaks,
     patience=PATIENCE,
     metrics=METRICS,

@@ -1,0 +1,73 @@
+"""A feature gate that changes a controller of kube-controller-manager changes it here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from steersman.api.kinds import Container, ObjectMeta, Pod, PodSpec, ResourceRequirements
+from steersman.controllers.autoscaler.replicas import requested
+from steersman.testing import Cluster
+
+LABELS = {"app": "web"}
+TEMPLATE = {"metadata": {"labels": LABELS}, "spec": {"containers": [{"name": "web", "image": "web:v1"}]}}
+
+
+def deployment(replicas: int) -> dict[str, Any]:
+    spec = {"replicas": replicas, "selector": {"matchLabels": LABELS}, "template": TEMPLATE}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": spec}
+
+
+def job(*, suspend: bool) -> dict[str, Any]:
+    pod = {"spec": {"restartPolicy": "Never", "containers": [{"name": "web", "image": "web:v1"}]}}
+    spec = {"suspend": suspend, "template": pod}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "work"}, "spec": spec}
+
+
+@pytest.mark.parametrize(("on", "shown"), [(True, 0), (False, None)])
+def test_pods_that_terminate_are_counted_where_the_gate_is_on(on: bool, shown: int | None) -> None:
+    with Cluster(gates={"DeploymentReplicaSetTerminatingReplicas": on}) as cluster:
+        cluster.apply(deployment(2))
+        cluster.advance(minutes=1)
+        (replicaset,) = cluster.list("replicasets")
+        assert replicaset.status.readyReplicas == 2
+        assert replicaset.status.terminatingReplicas == shown
+        assert cluster.get("Deployment", "web").status.terminatingReplicas == shown
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_what_a_pod_would_cost_counts_where_the_gate_is_on(on: bool) -> None:
+    with Cluster(gates={"PodDeletionCost": on}) as cluster:
+        cluster.apply(deployment(6))
+        cluster.advance(minutes=1)
+        names = [pod.metadata.name for pod in cluster.list("pods")]
+        for number, name in enumerate(names):
+            note = {"controller.kubernetes.io/pod-deletion-cost": str(-number)}
+            cluster.patch("Pod", name, {"metadata": {"annotations": note}})
+        cluster.apply(deployment(1))
+        cluster.advance(minutes=1)
+        (left,) = cluster.list("pods")
+        assert (left.metadata.name == names[0]) is on
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_a_suspended_job_has_not_started_where_the_gate_is_on(on: bool) -> None:
+    with Cluster(nodes=0, gates={"MutableSchedulingDirectivesForSuspendedJobs": on}) as cluster:
+        cluster.apply(job(suspend=False))
+        cluster.advance(seconds=5)
+        assert cluster.get("Job", "work").status.startTime is not None
+        cluster.apply(job(suspend=True))
+        cluster.advance(seconds=5)
+        assert (cluster.get("Job", "work").status.startTime is None) is on
+
+
+@pytest.mark.parametrize(("on", "amount"), [(True, 500), (False, 1000)])
+def test_what_a_pod_asks_for_as_a_whole_counts_where_the_gate_is_on(on: bool, amount: int) -> None:
+    asks = ResourceRequirements(requests={"cpu": "1"})
+    spec = PodSpec(
+        containers=(Container(name="c", resources=asks),),
+        resources=ResourceRequirements(requests={"cpu": "500m"}),
+    )
+    pod = Pod(metadata=ObjectMeta(name="p"), spec=spec)
+    assert requested([pod], "", "cpu", pod_level=on) == {"p": amount}
