@@ -11,12 +11,13 @@ import asyncio
 import logging
 from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from steersman.api.errors import AlreadyExists, NotFound
 from steersman.api.kinds import SERVICEACCOUNTS, ObjectMeta, ServiceAccount
 from steersman.api.verbosity import V
-from steersman.client.auth import Fetched, NoCredentials, Token
+from steersman.client.auth import Fetched, NoCredentials, Now, Token, wall
 from steersman.client.http import HttpApi
 from steersman.intent.controller import Controller
 
@@ -30,14 +31,16 @@ LIFETIME = 3600
 class Accounts:
     """Makes the clients that controllers write with."""
 
-    def __init__(self, root: HttpApi, *, own: bool) -> None:
+    def __init__(self, root: HttpApi, *, own: bool, now: Now = wall) -> None:
         """``root`` is the kubeconfig's user; ``own`` gives each controller its own ServiceAccount."""
         self._root = root
         self._own = own
         self._manager = root.with_agent("kube-controller-manager")
         """Asks for tokens, and makes accounts."""
         self._clients: list[HttpApi] = [self._manager]
-        self._tokens: list[Fetched] = []
+        self._now = now
+        self._tokens: dict[str, Fetched] = {}
+        """By account: some controllers share one."""
 
     def client(self, controller: Controller[Any], permit: Callable[[], bool] | None = None) -> HttpApi:
         """The client of a controller, which writes while it is permitted to.
@@ -47,13 +50,10 @@ class Accounts:
         account = controller.account or controller.name
         qps, burst = self._root.qps * controller.qps, round(self._root.burst * controller.burst)
         if self._own and not controller.root:
-
-            async def fetch() -> Token:
-                return await self._token(account)
-
             who = f"system:serviceaccount:{NAMESPACE}:{account}"
-            tokens = Fetched(fetch)
-            self._tokens.append(tokens)
+            tokens = self._tokens.get(account)
+            if tokens is None:
+                tokens = self._tokens[account] = Fetched(partial(self._token, account), self._now)
             client = self._root.acting_as(tokens, who, qps=qps, burst=burst, permit=permit)
         else:
             client = self._root.with_agent(account, qps=qps, burst=burst, permit=permit)
@@ -63,7 +63,7 @@ class Accounts:
     async def warm(self) -> None:
         """Ask for all tokens now, so that no controller's first write waits for its own."""
         for answer in await asyncio.gather(
-            *(tokens.credential() for tokens in self._tokens), return_exceptions=True
+            *(tokens.credential() for tokens in self._tokens.values()), return_exceptions=True
         ):
             if isinstance(answer, BaseException) and not isinstance(answer, NoCredentials):
                 raise answer
