@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
+from itertools import takewhile
 from typing import TypeAlias
 
 import msgspec
@@ -17,6 +18,7 @@ from msgspec import field
 from steersman.api.kinds import Pod
 from steersman.api.kinds.daemonsets import DaemonSet
 from steersman.api.scheme import Key
+from steersman.controllers.daemonset.stations import precedence
 from steersman.controllers.daemonset.template import target_of
 
 SHORTEST = timedelta(seconds=1)
@@ -30,7 +32,7 @@ _KEPT = 12
 """As many failures make the longest wait; older ones make no difference."""
 
 Failures: TypeAlias = Mapping[str, tuple[tuple[datetime, str], ...]]
-"""Node -> when each pod that failed there was made, and its uid; the latest last."""
+"""Node -> when each pod that failed there was made, and its uid; in the order in which they were seen to."""
 
 
 def remaining(pod: Pod, failures: Failures, node: str, now: datetime) -> timedelta:
@@ -42,12 +44,12 @@ def remaining(pod: Pod, failures: Failures, node: str, now: datetime) -> timedel
     born = pod.metadata.creationTimestamp
     if born is None or now - born > FORGIVEN:
         return NOT_AT_ALL
-    me, count, at = (born, pod.metadata.uid), 0, born
-    for other in reversed(failures.get(node, ())):
-        if other < me:
-            if at - other[0] > FORGIVEN:
-                break
-            count, at = count + 1, other[0]
+    before = list(takewhile(lambda one: one[1] != pod.metadata.uid, failures.get(node, ())))
+    count, at = 0, born
+    for other, _ in reversed(before):
+        if at - other > FORGIVEN:
+            break
+        count, at = count + 1, other
     if not count:
         return NOT_AT_ALL
     return max(NOT_AT_ALL, born + min(SHORTEST * (1 << count - 1), LONGEST) - now)
@@ -77,13 +79,11 @@ class Memory:
             record = _Record(identity)
         for node in [node for node in record.nodes if node not in nodes]:
             del record.nodes[node]
-        for pod in owned:
-            if pod.status.phase == "Failed" and pod.metadata.creationTimestamp is not None:
-                node = target_of(pod)
-                known = record.nodes.get(node, ())
-                failed = (pod.metadata.creationTimestamp, pod.metadata.uid)
-                if node in nodes and failed not in known:
-                    record.nodes[node] = tuple(sorted((*known, failed))[-_KEPT:])
+        for pod in sorted((pod for pod in owned if pod.status.phase == "Failed"), key=precedence):
+            node, born = target_of(pod), pod.metadata.creationTimestamp
+            known = record.nodes.get(node, ())
+            if node in nodes and born is not None and (born, pod.metadata.uid) not in known:
+                record.nodes[node] = (*known, (born, pod.metadata.uid))[-_KEPT:]
         if record.nodes:
             self._known[daemonset.key] = record
         else:
