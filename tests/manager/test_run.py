@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -150,3 +151,36 @@ async def test_a_server_that_is_not_there_is_one_line_with_its_address() -> None
         async with HttpApi(Connection(server=f"http://127.0.0.1:{port}")) as api:
             with pytest.raises(Refused, match=f"127.0.0.1:{port}"):
                 await reach(api, patience=0)
+
+
+async def test_a_server_that_takes_connections_and_says_nothing_is_waited_for_no_longer_than_that() -> None:
+    silent = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
+    port = silent.sockets[0].getsockname()[1]
+    async with silent, HttpApi(Connection(server=f"http://127.0.0.1:{port}")) as api:
+        with pytest.raises(
+            Refused, match=rf"no answer from the API server at http://127.0.0.1:{port} in 0.2 s"
+        ):
+            await reach(api, patience=0.2)
+        silent.close()
+
+
+async def test_a_server_that_comes_up_in_time_is_reached() -> None:
+    answers = iter((503, 500, 429))
+
+    async def handle(request: web.Request) -> web.Response:
+        code = next(answers, 200)
+        body = {"kind": "NamespaceList", "apiVersion": "v1", "metadata": {}, "items": []}
+        return web.json_response(body if code == 200 else {"kind": "Status", "code": code}, status=code)
+
+    app = web.Application()
+    app.router.add_get("/api/v1/namespaces", handle)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    try:
+        async with HttpApi(Connection(server=f"http://127.0.0.1:{runner.addresses[0][1]}")) as api:
+            await reach(api, patience=30, pause=0.01)
+    finally:
+        await runner.cleanup()
+    assert next(answers, None) is None

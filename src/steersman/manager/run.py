@@ -166,10 +166,20 @@ def _introduce(options: Options, connection: Connection) -> None:
         log.warning("%s", line)
 
 
-async def reach(api: HttpApi, patience: float = PATIENCE) -> None:
-    """Wait until the server answers. Raises `Refused` when it does not in time, or says no."""
+async def reach(api: HttpApi, patience: float = PATIENCE, pause: float = KNOCK) -> None:
+    """Wait until the server answers. Raises `Refused` when it does not in so many seconds, or says no."""
     server = api.connection.server
     origin = f" (from {api.connection.origin})" if api.connection.origin else ""
+    try:
+        async with asyncio.timeout(patience or None):
+            await _knock(api, origin, patience, pause)
+    except TimeoutError:
+        raise Refused(f"no answer from the API server at {server}{origin} in {patience:g} s") from None
+
+
+async def _knock(api: HttpApi, origin: str, patience: float, pause: float) -> None:
+    """Ask until there is an answer. One that means "not now" is put up with for so long, too."""
+    server = api.connection.server
     deadline = asyncio.get_running_loop().time() + patience
     while True:
         try:
@@ -180,12 +190,12 @@ async def reach(api: HttpApi, patience: float = PATIENCE) -> None:
         except Forbidden as error:
             raise Refused(f"{server} refuses this user{origin}: {error}") from None
         except (Unreachable, ServerError, TooManyRequests) as error:
-            if asyncio.get_running_loop().time() + KNOCK > deadline:
+            if asyncio.get_running_loop().time() + pause > deadline:
                 raise Refused(f"no answer from the API server{origin}: {error}") from None
             log.info("waiting for the API server: %s", error)
         except ApiError as error:
             raise Refused(f"{server} does not answer as an API server does: {error}") from None
-        await asyncio.sleep(KNOCK)
+        await asyncio.sleep(pause)
 
 
 def _synced() -> None:
