@@ -290,6 +290,16 @@ async def test_more_is_logged_once_somebody_says_so(started: Started) -> None:
         root.setLevel(level)
 
 
+async def test_caches_are_shown_under_the_managers_name(started: Started) -> None:
+    flags = ("--leader-elect=false", "--controllers=garbagecollector", *NEITHER)
+    client = await started(*flags, "--authorization-always-allow-paths=/metrics")
+    async with asyncio.timeout(30):
+        while "\ninformer_queued_items{" not in (answer := await client.get("/metrics")).body:
+            pass
+    lines = [line for line in answer.body.splitlines() if line.startswith("informer_queued_items{")]
+    assert all('name="kube-controller-manager"' in line for line in lines)
+
+
 async def test_with_port_0_nothing_is_served(started: Started) -> None:
     client = await started(*CALM, "--secure-port=0")
     with pytest.raises(aiohttp.ClientConnectorError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import gzip
 import logging
 import socket
 from ipaddress import ip_address
@@ -26,6 +27,8 @@ from steersman.server.edge.requests import for_people, split
 log = logging.getLogger(__name__)
 
 _CACHE = ("Cache-Control", "no-cache, private")
+_SQUEEZED = 16 * 1024
+"""Bytes of an answer beyond which it is compressed for who takes that: metrics are long, and alike."""
 _LARGEST = 1024
 """Bytes of a body that are read."""
 _GRACE = 1.0
@@ -112,6 +115,9 @@ class Door:
             log.exception("%s %s failed", asked.method, path)
             answer = problem(500, "This request caused the manager to fail: see its log")
         answer = formed(answer, asked.accept, for_people(request.headers.get("User-Agent"), query))
+        if len(answer.body) > _SQUEEZED and "gzip" in request.headers.get("Accept-Encoding"):
+            headers = (*answer.headers, ("Content-Encoding", "gzip"))
+            answer = answer._replace(body=gzip.compress(answer.body, 1, mtime=0), headers=headers)
         lines = (("Content-Type", answer.content_type), _CACHE, *answer.headers)
         return Reply(answer.status, lines, answer.body)
 
