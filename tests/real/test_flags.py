@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import json
 import os
 import re
 import ssl
@@ -14,7 +15,10 @@ from pathlib import Path
 import pytest
 
 from steersman.manager import cli
+from steersman.manager.configz import configz
 from steersman.manager.flags import usage
+from steersman.manager.flagz import flagz
+from steersman.manager.options import read as options_of
 from steersman.manager.table import FLAGS
 from steersman.testing.child import until
 from steersman.testing.plane import ASSETS, MANAGER, RealPlane
@@ -147,15 +151,75 @@ def unverified() -> ssl.SSLContext:
     return context
 
 
-def healthy(port: int) -> bool:
+def page(port: int, path: str) -> str:
+    """What a manager answers; empty while it does not, or refuses."""
     connection = http.client.HTTPSConnection("127.0.0.1", port, timeout=5, context=unverified())
     try:
-        connection.request("GET", "/healthz")
-        return connection.getresponse().status == 200
+        connection.request("GET", path)
+        response = connection.getresponse()
+        return response.read().decode() if response.status == 200 else ""
     except OSError:
-        return False
+        return ""
     finally:
         connection.close()
+
+
+ODD = [
+    "--controllers=*,-nodeipam",
+    "--controllers=tokencleaner",
+    "--bind-address=127.0.0.1",
+    "--kube-api-burst=0x20",
+    "--kube-api-qps=33.5",
+    "--concurrent-gc-syncs=010",
+    "--concurrent-rc-syncs=1_0",
+    "--node-eviction-rate=1e-7",
+    "--secondary-node-eviction-rate=1000000",
+    "--unhealthy-zone-threshold=.5",
+    "--horizontal-pod-autoscaler-tolerance=0.125",
+    "--min-resync-period=1h30m",
+    "--node-monitor-period=1500ms",
+    "--route-reconciliation-period=1.5us",
+    "--namespace-sync-period=-2m",
+    "--pvclaimbinder-sync-period=+90s",
+    "--cluster-signing-duration=100h0.5s",
+    '--requestheader-allowed-names=a,"b,c"',
+    "--requestheader-allowed-names=d",
+    "--tls-curve-preferences=23,24",
+    "--tls-curve-preferences=25",
+    "--allow-metric-labels=metric,label=a,b",
+    "--feature-gates=kube:WatchList=true,kube:AtomicFIFO=true",
+    "--feature-gates=kube:HPAScaleToZero=true",
+    "--emulated-version=kube=1.36",
+    "--log-text-info-buffer-size=0Ki",
+    "--vmodule=a*=1,b=2,",
+    "--vmodule=c=3",
+    "--profiling=F",
+    "--enable_hostpath_provisioner",
+    "-v=1",
+    "--v",
+    "2",
+]
+"""Values that can be written in more than one way."""
+SHOWN = re.compile(r"^([a-z0-9-]+)(?:: |:|=| )(.*)$")
+
+
+def test_values_are_shown_as_the_reference_shows_them(plane: RealPlane) -> None:
+    port = plane.free_port()
+    always = [
+        "--authorization-always-allow-paths=/flagz,/configz",
+        f"--secure-port={port}",
+        "--permit-port-sharing",
+    ]
+    child = plane.manager(*ODD, *always, binary="kube-controller-manager")
+    until(lambda: bool(page(port, "/configz")), child, 60, "its configuration is shown")
+    shown, configuration = page(port, "/flagz"), json.loads(page(port, "/configz"))
+    child.end()
+    lines = shown.splitlines()[3:]
+    theirs = dict(match.groups() for line in lines if (match := SHOWN.match(line)) is not None)
+    options = options_of([*ODD, *always, f"--kubeconfig={plane.kubeconfig(MANAGER)}"])
+    ours = dict(line.split("=", 1) for line in flagz(options).splitlines()[3:])
+    assert ours == theirs
+    assert configz(options) == configuration
 
 
 def test_the_command_line_that_kubeadm_writes_runs_unchanged(plane: RealPlane) -> None:
@@ -182,7 +246,7 @@ def test_the_command_line_that_kubeadm_writes_runs_unchanged(plane: RealPlane) -
         "--permit-port-sharing",
     )
     try:
-        until(lambda: healthy(port), child, 60, "it is well")
+        until(lambda: page(port, "/healthz") == "ok", child, 60, "it is well")
         until(lambda: "caches are filled" in child.log(), child, 60, "its controllers start")
         assert "serviceaccount-token-controller" in child.log()
     finally:
