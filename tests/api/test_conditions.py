@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from steersman.api.conditions import drop, find, is_true, put
+from steersman.api.conditions import drop, find, is_true, put, revise
 from steersman.api.kinds import Condition
 
 THEN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -63,6 +63,17 @@ def test_another_status_is_a_transition_and_moves_the_condition_to_the_end() -> 
 def test_a_new_condition_goes_to_the_end() -> None:
     new = condition("ReplicaFailure", at=NOW)
     assert put(BOTH, new) == (*BOTH, new)
+
+
+def test_a_revised_condition_stays_where_it_was_and_keeps_the_time_of_its_status() -> None:
+    other = condition("Available", reason="Another", message="words", at=NOW)
+    first, last = revise(BOTH, other)
+    assert (first.reason, first.message, first.lastUpdateTime) == ("Another", "words", NOW)
+    assert first.lastTransitionTime == THEN
+    assert last is PROGRESSING
+    turned = condition("Available", "False", at=NOW)
+    assert revise(BOTH, turned) == (turned, PROGRESSING)
+    assert revise((PROGRESSING,), turned) == (PROGRESSING, turned)
 
 
 def test_a_condition_can_be_dropped() -> None:

@@ -26,9 +26,9 @@ from steersman.api.kinds import (
 )
 from steersman.api.kinds.policy import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
 from steersman.api.scheme import Key
+from steersman.api.selectors import printed
 from steersman.controllers.disruption import controller
 from steersman.controllers.disruption.budget import healthy, status, wanted
-from steersman.controllers.disruption.words import selector
 from steersman.intent.actions import Action, Emit, Patch, UpdateStatus
 from steersman.intent.controller import Change
 from steersman.intent.live import Discover, ReadPart
@@ -218,7 +218,7 @@ def test_pods_that_nobody_controls_are_told_of() -> None:
 
 def test_a_selector_is_printed_as_go_does() -> None:
     rule = LabelSelectorRequirement(key="a", operator="In", values=("b", "c"))
-    assert selector(LabelSelector(matchExpressions=(rule,))) == (
+    assert printed(LabelSelector(matchExpressions=(rule,))) == (
         "&LabelSelector{MatchLabels:map[string]string{},"
         "MatchExpressions:[]LabelSelectorRequirement{LabelSelectorRequirement{Key:a,Operator:In,Values:[b c],},},}"
     )

@@ -9,12 +9,11 @@ import pytest
 
 from steersman.api.errors import Conflict, NotFound
 from steersman.api.kinds import ObjectMeta, SecretReference, ServiceAccount
-from steersman.api.kinds.config import ConfigMap, Secret
+from steersman.api.kinds.config import ACCOUNT_NAME, ConfigMap, Secret
 from steersman.controllers.legacytokens import (
     EVERY,
     INVALID_SINCE,
     LAST_USED,
-    NAME,
     ROUND,
     controller,
     mentioned,
@@ -40,7 +39,7 @@ def token(days: int = 1000, **labels: str) -> Secret:
             resourceVersion="9",
             creationTimestamp=NOW - timedelta(days=days),
             labels={names[key]: value for key, value in labels.items()},
-            annotations={NAME: "builder"},
+            annotations={ACCOUNT_NAME: "builder"},
         )
     )
 

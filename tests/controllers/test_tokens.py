@@ -12,9 +12,9 @@ from steersman.api.errors import Conflict, NotFound
 from steersman.api.jwt import Verifier
 from steersman.api.keys import Keys
 from steersman.api.kinds import ObjectMeta, SecretReference, ServiceAccount
-from steersman.api.kinds.config import ACCOUNT_TOKENS, Secret
+from steersman.api.kinds.config import ACCOUNT_NAME, ACCOUNT_TOKENS, ACCOUNT_UID, Secret
 from steersman.api.scheme import Key
-from steersman.controllers.tokens import NAME, UID, controller
+from steersman.controllers.tokens import controller
 from steersman.intent.actions import Action, Amend, Delete, Load
 from steersman.intent.controller import Change
 from steersman.intent.live import Read
@@ -35,7 +35,7 @@ def account(uid: str = "u1", *mentions: str) -> ServiceAccount:
 
 
 def secret(uid: str = "", **data: str) -> Secret:
-    annotations = {NAME: "builder", **({UID: uid} if uid else {})}
+    annotations = {ACCOUNT_NAME: "builder", **({ACCOUNT_UID: uid} if uid else {})}
     return Secret(
         metadata=ObjectMeta(name="t", namespace="d", uid="s", resourceVersion="9", annotations=annotations),
         type="kubernetes.io/service-account-token",
@@ -75,7 +75,7 @@ def test_an_empty_secret_gets_a_token_that_names_its_account_its_secret_and_no_e
     assert verdict == Rest("given: ca.crt, namespace, token")
     assert base64.b64decode(made["data"]["ca.crt"]) == b"CA"
     assert base64.b64decode(made["data"]["namespace"]) == b"d"
-    assert made["metadata"]["annotations"] == {"mine": "stays", NAME: "builder", UID: "u1"}
+    assert made["metadata"]["annotations"] == {"mine": "stays", ACCOUNT_NAME: "builder", ACCOUNT_UID: "u1"}
     token = base64.b64decode(made["data"]["token"]).decode()
     claims = Verifier(KEYS, ["kubernetes/serviceaccount"]).read(token)
     assert claims is not None

@@ -37,6 +37,19 @@ def put(conditions: tuple[Condition, ...], new: Condition) -> tuple[Condition, .
     return (*drop(conditions, new.type), new)
 
 
+def revise(conditions: tuple[Condition, ...], new: Condition) -> tuple[Condition, ...]:
+    """The conditions with this one where the one of its type was, or last.
+
+    It is taken as it is, but for the time: the same status is no transition, whatever else is new.
+    """
+    old = find(conditions, new.type)
+    if old is None:
+        return (*conditions, new)
+    if old.status == new.status:
+        new = msgspec.structs.replace(new, lastTransitionTime=old.lastTransitionTime)
+    return tuple(new if condition.type == new.type else condition for condition in conditions)
+
+
 def drop(conditions: tuple[Condition, ...], type: str) -> tuple[Condition, ...]:
     """The conditions without those of a type."""
     return tuple(condition for condition in conditions if condition.type != type)

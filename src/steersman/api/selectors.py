@@ -305,3 +305,18 @@ class _Parser:
                 return tuple(sorted(values))
             if token != ",":
                 raise ValueError(f"found '{token}', expected: ',' or ')'")
+
+
+def printed(selector: Described | None) -> str:
+    """A selector the way Go prints the struct, which is how upstream puts it into messages and tables."""
+    if selector is None:
+        return "nil"
+    labels = "".join(f"{key}: {selector.matchLabels[key]}," for key in sorted(selector.matchLabels))
+    rules = "".join(
+        f"LabelSelectorRequirement{{Key:{one.key},Operator:{one.operator},Values:[{' '.join(one.values)}],}},"
+        for one in selector.matchExpressions
+    )
+    return (
+        f"&LabelSelector{{MatchLabels:map[string]string{{{labels}}},"
+        f"MatchExpressions:[]LabelSelectorRequirement{{{rules}}},}}"
+    )

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from steersman.api.errors import Conflict, NotFound
 from steersman.api.kinds import PODS, SERVICEACCOUNTS, ServiceAccount
-from steersman.api.kinds.config import ACCOUNT_TOKENS, CONFIGMAPS, Secret
+from steersman.api.kinds.config import ACCOUNT_NAME, ACCOUNT_TOKENS, ACCOUNT_UID, CONFIGMAPS, Secret
 from steersman.api.scheme import Key
 from steersman.intent.actions import Delete, Patch
 from steersman.intent.controller import Caches, Controller, Flag, Settings, Watch
@@ -23,8 +23,6 @@ from steersman.intent.live import Read, Survey
 from steersman.intent.verdict import Nonsense, Verdict, Wake
 
 TRACKING = Key("kube-system", "kube-apiserver-legacy-service-account-token-tracking")
-NAME = "kubernetes.io/service-account.name"
-UID = "kubernetes.io/service-account.uid"
 LAST_USED = "kubernetes.io/legacy-token-last-used"
 INVALID_SINCE = "kubernetes.io/legacy-token-invalid-since"
 
@@ -46,8 +44,8 @@ def observe(caches: Caches, key: Key) -> tuple[Token, ...]:
     def tokens() -> Iterator[Token]:
         for secret in caches[ACCOUNT_TOKENS].list():
             names = secret.metadata.annotations
-            account = caches[SERVICEACCOUNTS].get(Key(secret.metadata.namespace, names.get(NAME, "")))
-            if account is not None and names.get(UID) not in (None, "", account.metadata.uid):
+            account = caches[SERVICEACCOUNTS].get(Key(secret.metadata.namespace, names.get(ACCOUNT_NAME, "")))
+            if account is not None and names.get(ACCOUNT_UID) not in (None, "", account.metadata.uid):
                 account = None
             yield Token(secret, account)
 

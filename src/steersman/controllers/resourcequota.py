@@ -25,7 +25,7 @@ from steersman.api.kinds.quota import (
 from steersman.api.quantity import ZERO, Quantity
 from steersman.api.quota.compute import Amounts, add
 from steersman.api.quota.scopes import scopes_of
-from steersman.api.quota.usage import COUNT, ONE, evaluator
+from steersman.api.quota.usage import BARE, COUNT, ONE, evaluator
 from steersman.api.scheme import Key, Kind, kind_of
 from steersman.intent.actions import UpdateStatus
 from steersman.intent.controller import Caches, Change, Controller, Flag, Settings, Watch
@@ -40,8 +40,6 @@ MOMENT = timedelta(seconds=1)
 TYPED: Mapping[str, Kind[Any]] = {kind.resource: kind for kind in (PODS, SERVICES, PERSISTENTVOLUMECLAIMS)}
 """What a quota counts by more than its number."""
 CLAIMS = RESOURCECLAIMS.resource
-BARE = ("configmaps", "replicationcontrollers", "resourcequotas", "secrets")
-"""Counted under their bare names, too, since before there was ``count/``."""
 
 
 def resource_of(name: str) -> str:

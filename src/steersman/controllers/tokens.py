@@ -19,7 +19,7 @@ from steersman.api.errors import Conflict, NotFound
 from steersman.api.jwt import Claims, encode
 from steersman.api.keys import Keys
 from steersman.api.kinds import SERVICEACCOUNTS, ServiceAccount
-from steersman.api.kinds.config import ACCOUNT_TOKENS, Secret, plain
+from steersman.api.kinds.config import ACCOUNT_NAME, ACCOUNT_TOKENS, ACCOUNT_UID, Secret, plain
 from steersman.api.scheme import Key
 from steersman.controllers.shared.flags import ROOT_CA_FILE
 from steersman.intent.actions import Amend, Delete, Load
@@ -28,8 +28,6 @@ from steersman.intent.live import Read
 from steersman.intent.verdict import Nonsense, Rest, Verdict
 
 ISSUER = "kubernetes/serviceaccount"
-NAME = "kubernetes.io/service-account.name"
-UID = "kubernetes.io/service-account.uid"
 
 KEY = Flag("service-account-private-key-file", "", "PEM file of the key that signs service account tokens.")
 WORKERS = Flag("concurrent-serviceaccount-token-syncs", 5)
@@ -58,14 +56,18 @@ def observe(caches: Caches, key: Key) -> Present | Gone | None:
     account, _, uid = rest.partition("/")
     if not account or caches[ACCOUNT_TOKENS].get(Key(key.namespace, name)) is not None:
         return None
-    found = _named(caches, key.namespace, {NAME: account, UID: uid})
+    found = _named(caches, key.namespace, {ACCOUNT_NAME: account, ACCOUNT_UID: uid})
     return None if found is None else Gone(name, found)
 
 
 def _named(caches: Caches, namespace: str, names: Mapping[str, str]) -> ServiceAccount | None:
     """The account some annotations name. A namesake that came later is not it."""
-    account = caches[SERVICEACCOUNTS].get(Key(namespace, names.get(NAME, "")))
-    return account if account is not None and names.get(UID) in (None, "", account.metadata.uid) else None
+    account = caches[SERVICEACCOUNTS].get(Key(namespace, names.get(ACCOUNT_NAME, "")))
+    return (
+        account
+        if account is not None and names.get(ACCOUNT_UID) in (None, "", account.metadata.uid)
+        else None
+    )
 
 
 def missing(secret: Secret, ca: bytes) -> tuple[str, ...]:
@@ -117,10 +119,10 @@ async def _verified(seen: Present) -> ServiceAccount | None:
         return seen.account
     meta = seen.secret.metadata
     try:
-        live = await Read(SERVICEACCOUNTS, meta.namespace, meta.annotations[NAME])
+        live = await Read(SERVICEACCOUNTS, meta.namespace, meta.annotations[ACCOUNT_NAME])
     except NotFound:
         return None
-    return live if meta.annotations.get(UID) in (None, "", live.metadata.uid) else None
+    return live if meta.annotations.get(ACCOUNT_UID) in (None, "", live.metadata.uid) else None
 
 
 def _giver(key: str, ca: str) -> Controller[Present | Gone]:
@@ -128,7 +130,7 @@ def _giver(key: str, ca: str) -> Controller[Present | Gone]:
         if isinstance(seen, Gone):
             return await _forget(seen)
         secret = seen.secret
-        if not secret.metadata.annotations.get(NAME):
+        if not secret.metadata.annotations.get(ACCOUNT_NAME):
             return Rest("names no account")
         if secret.metadata.deletionTimestamp is not None:
             return Rest("is going away")
@@ -182,7 +184,11 @@ class Filling(msgspec.Struct, frozen=True):
                 data[name] = base64.b64encode(value).decode()
         meta = document["metadata"]
         owner = self.account.metadata
-        meta["annotations"] = {**(meta.get("annotations") or {}), NAME: owner.name, UID: owner.uid}
+        meta["annotations"] = {
+            **(meta.get("annotations") or {}),
+            ACCOUNT_NAME: owner.name,
+            ACCOUNT_UID: owner.uid,
+        }
 
     def __repr__(self) -> str:
         return f"<filling {', '.join(self.entries)}>"
@@ -194,12 +200,12 @@ def _looked_at(caches: Caches, change: Change[Secret]) -> Iterable[Key]:
         return (secret.key,)
     # The object is gone, and what it was for with it: the key has to say.
     annotations = secret.metadata.annotations
-    name = f"{secret.metadata.name}/{annotations.get(NAME, '')}/{annotations.get(UID, '')}"
+    name = f"{secret.metadata.name}/{annotations.get(ACCOUNT_NAME, '')}/{annotations.get(ACCOUNT_UID, '')}"
     return (Key(secret.metadata.namespace, name),)
 
 
 def _account_of(secret: Secret) -> Iterable[tuple[str, str]]:
-    name = secret.metadata.annotations.get(NAME)
+    name = secret.metadata.annotations.get(ACCOUNT_NAME)
     return ((secret.metadata.namespace, name),) if name else ()
 
 

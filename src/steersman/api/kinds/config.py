@@ -35,6 +35,9 @@ class Secret(Object, frozen=True):
 CONFIGMAPS = register(Kind("", "v1", "ConfigMap", "configmaps", True, ConfigMap))
 SECRETS = register(Kind("", "v1", "Secret", "secrets", True, Secret))
 
+ACCOUNT_NAME = "kubernetes.io/service-account.name"
+ACCOUNT_UID = "kubernetes.io/service-account.uid"
+"""The annotations of a secret that holds a token: whose it is."""
 ACCOUNT_TOKENS = SECRETS.where("type=kubernetes.io/service-account-token")
 """The secrets that hold a ServiceAccount's token."""
 

@@ -197,7 +197,7 @@ def device_usage(claim: Any) -> Amounts:
 
 # -- all --------------------------------------------------------------------------------------
 
-_OLD_NAMES = ("configmaps", "replicationcontrollers", "resourcequotas", "secrets")
+BARE = ("configmaps", "replicationcontrollers", "resourcequotas", "secrets")
 """Counted under their bare names, too, since before there was ``count/``."""
 
 _EVALUATORS = {
@@ -220,7 +220,7 @@ def evaluator(resource: str) -> Evaluator:
     """How a resource is counted; by default, as so many objects."""
     found = _EVALUATORS.get(resource)
     if found is None:
-        names = (f"count/{resource}", resource) if resource in _OLD_NAMES else (f"count/{resource}",)
+        names = (f"count/{resource}", resource) if resource in BARE else (f"count/{resource}",)
         used = dict.fromkeys(names, ONE)
         found = _EVALUATORS[resource] = Evaluator(lambda obj: used, lambda name: name in names)
     return found

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import field
 from msgspec.structs import replace
 
+from steersman.api.conditions import drop, is_true, revise
 from steersman.api.discovery import Discovered
 from steersman.api.errors import ApiError, Conflict
 from steersman.api.kinds import PODS, Condition, Pod
@@ -97,7 +98,7 @@ class Draft:
 
     def __init__(self, scaler: HorizontalPodAutoscaler, now: datetime) -> None:
         self.scaler = scaler
-        self.conditions = list(scaler.status.conditions)
+        self.conditions = scaler.status.conditions
         self.current = scaler.status.currentReplicas
         self.desired = scaler.status.desiredReplicas
         self.metrics = scaler.status.currentMetrics
@@ -109,18 +110,13 @@ class Draft:
         made = Condition(
             type=type_, status=word, reason=reason, message=message, lastTransitionTime=self._now
         )
-        for place, old in enumerate(self.conditions):
-            if old.type == type_:
-                since = old.lastTransitionTime if old.status == word else self._now
-                self.conditions[place] = msgspec.structs.replace(made, lastTransitionTime=since)
-                return
-        self.conditions.append(made)
+        self.conditions = revise(self.conditions, made)
 
     def unsay(self, type_: str) -> None:
-        self.conditions = [one for one in self.conditions if one.type != type_]
+        self.conditions = drop(self.conditions, type_)
 
     def says(self, type_: str) -> bool:
-        return any(one.type == type_ and one.status == "True" for one in self.conditions)
+        return is_true(self.conditions, type_)
 
     async def write(self) -> None:
         """Put the status where it is not what it was."""
@@ -174,7 +170,11 @@ def _autoscaler(settings: Settings) -> Controller[Seen]:
     memory = Memory()
     period = timedelta(seconds=settings[PERIOD])
     window = timedelta(seconds=settings[WINDOW])
-    tuning = Tuning(timedelta(seconds=settings[INITIALIZATION]), timedelta(seconds=settings[READINESS]))
+    tuning = Tuning(
+        timedelta(seconds=settings[INITIALIZATION]),
+        timedelta(seconds=settings[READINESS]),
+        settings.enabled("PodLevelResources"),
+    )
     to_zero = settings.enabled("HPAScaleToZero")
     own_tolerance = settings.enabled("HPAConfigurableTolerance")
     near = settings[TOLERANCE]
@@ -285,7 +285,7 @@ def _autoscaler(settings: Settings) -> Controller[Seen]:
             and any(one.matches(pod.metadata.labels) for pod in pods)
         ]
         if rivals:
-            keys = " ".join(f"{{{key.name} {key.namespace}}}" for key in sorted([scaler.key, *rivals]))
+            keys = " ".join(map(str, sorted([scaler.key, *rivals])))
             why = f"pods by selector {target.selector} are controlled by multiple HPAs: [{keys}]"
             await fail(scaler, draft, "AmbiguousSelector", why, why)
         return pods

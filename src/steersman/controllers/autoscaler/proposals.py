@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
 import msgspec
 
 from steersman.api.discovery import Discovered
-from steersman.api.kinds import LabelSelector, Pod
+from steersman.api.kinds import Pod
 from steersman.api.kinds.autoscaling import (
     HorizontalPodAutoscaler,
     MetricIdentifier,
@@ -18,7 +20,7 @@ from steersman.api.kinds.autoscaling import (
     PodsMetricSource,
 )
 from steersman.api.quantity import Format, Quantity
-from steersman.api.selectors import compile_selector
+from steersman.api.selectors import compile_selector, printed
 from steersman.controllers.autoscaler import metrics
 from steersman.controllers.autoscaler.replicas import (
     Tolerance,
@@ -106,11 +108,9 @@ async def _resource(given: Given, resource: str, container: str, target: MetricT
     try:
         if target.averageValue is not None:
             what = f"failed to get {resource} usage"
-            readings = await _read(
-                what, metrics.of_resource(resource, given.namespace, given.selector, container)
-            )
             wanted = _target(target.averageValue)
             with _worded(what):
+                readings = await metrics.of_resource(resource, given.namespace, given.selector, container)
                 replicas, raw = by_average(
                     given.replicas,
                     wanted,
@@ -125,10 +125,8 @@ async def _resource(given: Given, resource: str, container: str, target: MetricT
             current = {"averageValue": _quantity(raw, resource)}
         elif target.averageUtilization is not None:
             what = f"failed to get {resource} utilization"
-            readings = await _read(
-                what, metrics.of_resource(resource, given.namespace, given.selector, container)
-            )
             with _worded(what):
+                readings = await metrics.of_resource(resource, given.namespace, given.selector, container)
                 replicas, percent, raw = by_utilization(
                     given.replicas,
                     target.averageUtilization,
@@ -160,22 +158,13 @@ async def _resource(given: Given, resource: str, container: str, target: MetricT
     return Proposal(replicas, name, status)
 
 
-class _worded:  # noqa: N801  # reads as a word of the sentence it is in
-    """Puts words before what could not be measured."""
-
-    def __init__(self, words: str) -> None:
-        self._words = words
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, Unmeasured):
-            raise Unmeasured(f"{self._words}: {error}") from None
-
-
-async def _read(words: str, reading: Any) -> Any:
-    with _worded(words):
-        return await reading
+@contextmanager
+def _worded(words: str) -> Iterator[None]:
+    """Put words before what could not be measured."""
+    try:
+        yield
+    except Unmeasured as error:
+        raise Unmeasured(f"{words}: {error}") from None
 
 
 def _selected(metric: MetricIdentifier) -> str:
@@ -187,17 +176,6 @@ def _named(metric: MetricIdentifier) -> dict[str, Any]:
     if metric.selector is not None:
         made["selector"] = msgspec.to_builtins(metric.selector)
     return made
-
-
-def _shown(selector: LabelSelector | None) -> str:
-    """A selector as Go prints it."""
-    if selector is None:
-        return "nil"
-    labels = "".join(f"{key}: {selector.matchLabels[key]}," for key in sorted(selector.matchLabels))
-    return (
-        f"&LabelSelector{{MatchLabels:map[string]string{{{labels}}},"
-        "MatchExpressions:[]LabelSelectorRequirement{},}"
-    )
 
 
 async def _pods(given: Given, source: PodsMetricSource) -> Proposal:
@@ -227,6 +205,8 @@ async def _pods(given: Given, source: PodsMetricSource) -> Proposal:
 async def _object(given: Given, source: ObjectMetricSource, served: Discovered) -> Proposal:
     metric, target = source.metric, source.target
     described = msgspec.to_builtins(source.describedObject)
+    # One of the two ways of reading it says once more what failed.
+    words = f"failed to get {metric.name} object metric: " if target.type == "AverageValue" else ""
     try:
         value = target.value if target.type == "Value" else None
         shared = target.averageValue if target.type == "AverageValue" else None
@@ -242,12 +222,11 @@ async def _object(given: Given, source: ObjectMetricSource, served: Discovered) 
             name, current = f"{source.describedObject.kind} metric {metric.name}", {"value": _quantity(used)}
         else:
             replicas, each = per_pod(given.counted, used, _target(shared), given.tolerance)
-            name = f"external metric {metric.name}({_shown(metric.selector)})"
+            name = f"external metric {metric.name}({printed(metric.selector)})"
             current = {"averageValue": _quantity(each)}
     except (Unmeasured, ValueError, ZeroDivisionError) as error:
-        raise Failure(
-            "FailedGetObjectMetric", str(error), f"failed to get object metric value: {error}"
-        ) from None
+        message = f"failed to get object metric value: {words}{error}"
+        raise Failure("FailedGetObjectMetric", str(error), message) from None
     status = {
         "type": "Object",
         "object": {"describedObject": described, "metric": _named(metric), "current": current},
@@ -257,10 +236,14 @@ async def _object(given: Given, source: ObjectMetricSource, served: Discovered) 
 
 async def _external(given: Given, source: PodsMetricSource) -> Proposal:
     metric, target = source.metric, source.target
-    shown = _shown(metric.selector)
-    head = f"failed to get {metric.name} external metric value"
+    shown = printed(metric.selector)
+    head, words = f"failed to get {metric.name} external metric value", ""
     try:
-        if target.averageValue is None and target.value is None:
+        if target.averageValue is not None:
+            words = f"failed to get {metric.name} external metric: "
+        elif target.value is not None:
+            words = f"failed to get external metric {metric.name}: "
+        else:
             raise Unmeasured(
                 "invalid external metric source: neither a value target nor an average value target was set"
             )
@@ -272,6 +255,6 @@ async def _external(given: Given, source: PodsMetricSource) -> Proposal:
             replicas = by_ratio(given.replicas, used / _target(target.value), given.pods, given.tolerance)
             current = {"value": _quantity(used)}
     except (Unmeasured, ValueError, ZeroDivisionError) as error:
-        raise Failure("FailedGetExternalMetric", str(error), f"{head}: {error}") from None
+        raise Failure("FailedGetExternalMetric", str(error), f"{head}: {words}{error}") from None
     status = {"type": "External", "external": {"metric": _named(metric), "current": current}}
     return Proposal(replicas, f"external metric {metric.name}({shown})", status)

@@ -7,7 +7,7 @@ from datetime import datetime
 
 import msgspec
 
-from steersman.api.conditions import find
+from steersman.api.conditions import find, revise
 from steersman.api.kinds import Condition, Pod
 from steersman.api.kinds.policy import PodDisruptionBudget, PodDisruptionBudgetStatus
 from steersman.api.meta import truncate
@@ -92,7 +92,7 @@ def status(
     said = known is not None and (known.status, known.reason) == (condition.status, condition.reason)
     if said and _numbers(budget.status) == _numbers(made):
         return budget.status
-    return msgspec.structs.replace(made, conditions=_with(budget.status.conditions, condition))
+    return msgspec.structs.replace(made, conditions=revise(budget.status.conditions, condition))
 
 
 def failed(budget: PodDisruptionBudget, why: str, now: datetime) -> PodDisruptionBudgetStatus:
@@ -107,7 +107,7 @@ def failed(budget: PodDisruptionBudget, why: str, now: datetime) -> PodDisruptio
         lastTransitionTime=truncate(now),
     )
     return PodDisruptionBudgetStatus(
-        conditions=_with(old.conditions, condition),
+        conditions=revise(old.conditions, condition),
         currentHealthy=old.currentHealthy,
         desiredHealthy=old.desiredHealthy,
         disruptedPods=old.disruptedPods,
@@ -133,13 +133,3 @@ def _numbers(status: PodDisruptionBudgetStatus) -> tuple[object, ...]:
         dict(status.disruptedPods),
         status.observedGeneration,
     )
-
-
-def _with(conditions: tuple[Condition, ...], new: Condition) -> tuple[Condition, ...]:
-    """The conditions with this one in its place. The same status keeps the time of its last transition."""
-    old = find(conditions, new.type)
-    if old is None:
-        return (*conditions, new)
-    if old.status == new.status:
-        new = msgspec.structs.replace(new, lastTransitionTime=old.lastTransitionTime)
-    return tuple(new if condition.type == new.type else condition for condition in conditions)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from steersman.api.selectors import printed
 from steersman.server.tables.ages import since
 from steersman.server.tables.printer import NAME, Cell, Printer, Printers, columns, integer
 
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
         ValidatingAdmissionPolicyBinding,
     )
     from steersman.api.generated.flowcontrol_v1 import FlowSchema, PriorityLevelConfiguration
-    from steersman.api.generated.meta_v1 import LabelSelector
 
 
 def webhooks(found: Any, now: datetime) -> tuple[Cell, ...]:
@@ -51,21 +51,8 @@ def _parameters(reference: ParamRef | None) -> str:
             # Whether the parameter has a namespace cannot be told from here.
             return f"{reference.namespace or '*'}/{reference.name}"
         if reference.selector is not None:
-            return _spelt(reference.selector)
+            return printed(reference.selector)
     return "<unset>"
-
-
-def _spelt(selector: LabelSelector) -> str:
-    """A selector the way Go prints the struct, which is what upstream shows here."""
-    labels = "".join(f"{key}: {selector.matchLabels[key]}," for key in sorted(selector.matchLabels))
-    expressions = "".join(
-        f"LabelSelectorRequirement{{Key:{each.key},Operator:{each.operator},Values:[{' '.join(each.values)}],}},"
-        for each in selector.matchExpressions
-    )
-    return (
-        f"&LabelSelector{{MatchLabels:map[string]string{{{labels}}},"
-        f"MatchExpressions:[]LabelSelectorRequirement{{{expressions}}},}}"
-    )
 
 
 def flow_schema(schema: FlowSchema, now: datetime) -> tuple[Cell, ...]:

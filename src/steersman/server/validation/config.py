@@ -8,13 +8,13 @@ from base64 import b64decode
 import msgspec
 
 from steersman.api.generated import core_v1 as v1
+from steersman.api.kinds.config import ACCOUNT_NAME
 from steersman.server.validation import metadata as meta
 from steersman.server.validation import text
 from steersman.server.validation.found import Found
 
 _MAX_SIZE = 1024 * 1024
 _SEALED = "field is immutable when `immutable` is set"
-_ACCOUNT = "kubernetes.io/service-account.name"
 
 
 # -- ConfigMaps -------------------------------------------------------------------------------
@@ -97,8 +97,8 @@ def _secret(found: Found, obj: v1.Secret) -> None:
     if sum(map(decoded_size, data.values())) > _MAX_SIZE:
         found.too_long("data", _MAX_SIZE)
     if type_ == "kubernetes.io/service-account-token":
-        if not obj.metadata.annotations.get(_ACCOUNT):
-            found.required(f"metadata.annotations[{_ACCOUNT}]")
+        if not obj.metadata.annotations.get(ACCOUNT_NAME):
+            found.required(f"metadata.annotations[{ACCOUNT_NAME}]")
     elif type_ in _DOCKER:
         _docker(found, data.get(_DOCKER[type_]), _DOCKER[type_])
     elif type_ == "kubernetes.io/basic-auth":

@@ -6,6 +6,7 @@ of a manager through all its lives, and asks each armed fault before and after e
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator
 from dataclasses import MISSING, dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
@@ -70,7 +71,7 @@ class Armed:
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class Fault(ABC):
     """Something that goes wrong. Equal faults in equal worlds do the same."""
 
     word: ClassVar[str] = ""
@@ -83,8 +84,9 @@ class Fault:
         """What this very one excuses."""
         return self.excuses
 
+    @abstractmethod
     def arm(self, stage: Stage) -> Armed:
-        raise NotImplementedError
+        """The fault in a world, ready to go wrong."""
 
     def __str__(self) -> str:
         words = []

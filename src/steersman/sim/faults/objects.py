@@ -7,6 +7,7 @@ so that one can see whether everything comes right again.
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -67,7 +68,7 @@ class Garbage(Fault):
         return _Garbage(self, stage)
 
 
-class _Meddling(Armed):
+class _Meddling(Armed, ABC):
     """Changes the newest object of a kind behind the server's back."""
 
     def __init__(self, kind: str, n: int, stage: Stage) -> None:
@@ -105,8 +106,9 @@ class _Meddling(Armed):
     def get(self, resource: str, key: str) -> Any:
         return self.stage.world.server.store.table(resource).get(key)
 
+    @abstractmethod
     async def meddle(self, resource: str, key: str, when: str) -> None:
-        raise NotImplementedError
+        """Do it, when its moment has come."""
 
 
 class _Corrupted(_Meddling):

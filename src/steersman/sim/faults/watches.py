@@ -116,9 +116,9 @@ class Live(Armed):
             async for told in self.told(event):
                 yield told
 
-    def told(self, event: WatchEvent[Any]) -> Events:
-        """What becomes of one change."""
-        raise NotImplementedError
+    async def told(self, event: WatchEvent[Any]) -> Events:
+        """What becomes of one change: here, nothing."""
+        yield event
 
 
 class _Frozen(Live):
