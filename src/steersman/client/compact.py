@@ -112,7 +112,9 @@ class Compactor:
         """What to call with each new object of this type, or None where nothing can be shared."""
         if not (isinstance(type_, type) and issubclass(type_, msgspec.Struct)):
             return None
-        visit = self._struct(type_)
+        info = inspect.type_info(type_)
+        assert isinstance(info, inspect.StructType)
+        visit = self._struct(info)
         if visit is None:
             return None
         texts = self._texts
@@ -125,9 +127,10 @@ class Compactor:
 
         return compact
 
-    def _struct(self, type_: type) -> Sharer | None:
+    def _struct(self, info: inspect.StructType) -> Sharer | None:
         """Visit one struct: its texts, its times, and the rest. Written out for speed, it runs for
         every condition of every pod."""
+        type_ = info.cls
         if type_ in self._plans:
             return self._plans[type_]
         text = self._texts.setdefault
@@ -166,8 +169,6 @@ class Compactor:
             return value
 
         self._plans[type_] = visit
-        info = inspect.type_info(type_)
-        assert isinstance(info, inspect.StructType)
         for field in info.fields:
             of = _unwrap(field.type)
             if isinstance(of, inspect.StrType):
@@ -188,8 +189,8 @@ class Compactor:
                 return self._mapping()
             case inspect.VarTupleType(item_type=item):
                 return self._tuple(item)
-            case inspect.StructType(cls=cls):
-                return self._struct(cls)
+            case inspect.StructType():
+                return self._struct(type_)
             case _:
                 return None
 

@@ -75,8 +75,14 @@ class Reader(Generic[T]):
         self._type = type_
         self._decode = msgspec.json.Decoder(type_).decode
         self._decode_line: Callable[[bytes], Any] = msgspec.json.Decoder(line).decode
-        self._compact = compactor.plan(type_) or _as_is
+        self._compactor = compactor
+        self._compact: Callable[[T], T] = self._plan
         self._plain = type_ is dict
+
+    def _plan(self, obj: T) -> T:
+        """Work out what objects can share when there is the first of them: of many kinds there is none."""
+        self._compact = self._compactor.plan(self._type) or _as_is
+        return self._compact(obj)
 
     def one(self, document: bytes, *, wrote: bool = False) -> T:
         """A single answer. Raises `ApiError` where it cannot be read: nothing else can stand in."""

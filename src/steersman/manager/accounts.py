@@ -65,11 +65,11 @@ class Accounts:
         for answer in await asyncio.gather(
             *(tokens.credential() for tokens in self._tokens.values()), return_exceptions=True
         ):
-            if isinstance(answer, BaseException) and not isinstance(answer, NoCredentials):
-                raise answer
             if isinstance(answer, NoCredentials):
                 # Not the end: whoever needs it asks again.
                 log.warning("%s", answer)
+            elif isinstance(answer, Exception):
+                log.error("cannot ask for a token", exc_info=answer)
 
     async def close(self) -> None:
         for client in self._clients:

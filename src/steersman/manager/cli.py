@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import cast
 
+from steersman.manager import loops
+
 HEAD = """\
 steersman: the control loops of Kubernetes, to run, import, question and fast-forward.
 
@@ -23,7 +25,10 @@ class Verb:
     name: str
     about: str
 
-    def __call__(self, argv: Sequence[str]) -> int:
+    def __call__(self, argv: Sequence[str], *, alone: bool = False) -> int:
+        """Do it; ``alone`` in a process of its own."""
+        if alone and self.name in ("run", "up"):
+            loops.load()
         return cast("int", import_module(f"steersman.manager.{self.name}").main(argv))
 
 
@@ -47,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     for verb in VERBS:
         if verb.name == words[0].removeprefix("--"):
-            return verb(words[1:])
+            return verb(words[1:], alone=argv is None)
     names = ", ".join(verb.name for verb in VERBS)
     print(f"Error: {words[0]!r} is not something steersman does; there are: {names}", file=sys.stderr)
     return 1
@@ -55,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def kube_controller_manager() -> int:
     """Entry point of ``kube-controller-manager``: the same as ``steersman run``."""
-    return RUN(sys.argv[1:])
+    return RUN(sys.argv[1:], alone=True)
 
 
 if __name__ == "__main__":

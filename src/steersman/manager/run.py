@@ -24,7 +24,7 @@ from steersman.manager.flags import UsageError, parse, usage, warnings
 from steersman.manager.options import Options, options
 from steersman.manager.serving import start as serving
 from steersman.manager.stopping import until_told
-from steersman.manager.table import FLAGS
+from steersman.manager.table import FLAGS, described
 from steersman.manager.version import AS_KUBERNETES, VERSION, raw, user_agent
 from steersman.runtime.clock import LiveClock
 from steersman.runtime.fleet import Fleet
@@ -56,7 +56,7 @@ def main(argv: Sequence[str]) -> int:
         for line in warnings(FLAGS, argv):
             print(line, file=sys.stderr)
         if values["help"]:
-            print(HEAD + "\n" + usage(FLAGS))
+            print(HEAD + "\n" + usage(described()))
             return 0
         asked = options(values)
         if values["version"] in ("true", "raw"):
@@ -135,12 +135,16 @@ async def manage(options: Options, connection: Connection) -> None:
                 pause=options.start,
             )
             routes.follow(fleet)
-            await accounts.warm()
-            coming = asyncio.create_task(arrivals(fleet, absent, root, lambda: routes.follow(fleet)))
+            beside = (
+                # While the caches are being filled.
+                asyncio.create_task(accounts.warm()),
+                asyncio.create_task(arrivals(fleet, absent, root, lambda: routes.follow(fleet))),
+            )
             try:
                 await fleet.run(synced)
             finally:
-                coming.cancel()
+                for task in beside:
+                    task.cancel()
 
         if options.election.enabled:
             election = Election(options, table, root, clock, metrics)
