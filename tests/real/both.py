@@ -60,7 +60,14 @@ class Stage:
     async def until(self, kind: Kind[O], name: str, ready: Callable[[O], bool]) -> O:
         """The object, once it is there and ready."""
         namespace = self.namespace if kind.namespaced else ""
-        return await self._patient(f"{kind.name} {name}", until(self.api, kind, namespace, name, ready))
+        last: list[object] = []
+
+        def look(obj: O) -> bool:
+            last[:] = [getattr(obj, "status", obj)]
+            return ready(obj)
+
+        what = f"{kind.name} {name}"
+        return await self._patient(what, until(self.api, kind, namespace, name, look), last)
 
     async def gone(self, kind: Kind[Any], name: str) -> None:
         await self._patient(f"{kind.name} {name} to go", gone(self.api, kind, self.namespace, name))
@@ -81,13 +88,13 @@ class Stage:
 
         await self._patient(f"the event {reason} about {about}", heard())
 
-    async def _patient(self, what: str, waiting: Awaitable[O]) -> O:
+    async def _patient(self, what: str, waiting: Awaitable[O], last: Sequence[object] = ()) -> O:
         try:
             async with asyncio.timeout(PATIENCE):
                 return await waiting
         except TimeoutError:
             log = tail(self.plane.managers[-1])
-            raise AssertionError(f"{self.binary}: waited {PATIENCE:g} s for {what}:\n{log}") from None
+            raise AssertionError(f"{self.binary}: waited {PATIENCE:g} s for {what}; {last}\n{log}") from None
 
     async def quiet(self) -> None:
         """Wait until managers have written nothing for a while: events come after the fact."""

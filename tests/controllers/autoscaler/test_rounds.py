@@ -232,7 +232,7 @@ def test_two_autoscalers_of_the_same_pods_do_nothing() -> None:
     assert put(actions) == []
     assert events(actions)[0] == (
         "AmbiguousSelector",
-        "pods by selector app=web are controlled by multiple HPAs: [{a d} {b d}]",
+        "pods by selector app=web are controlled by multiple HPAs: [d/a d/b]",
     )
 
 
@@ -358,6 +358,47 @@ def test_scaling_to_zero_and_back_is_behind_its_gate() -> None:
 def test_an_odd_metric_is_told_of_and_no_crash() -> None:
     actions, _ = Cluster(scale=scale(2)).look(scaler(MetricSpec(type="Mood")), pod(0))
     assert events(actions)[0] == ("InvalidMetricSourceType", 'unknown metric source type "Mood"')
+
+
+def outside(**target: Any) -> MetricSpec:
+    source = PodsMetricSource(metric=MetricIdentifier(name="q"), target=MetricTarget(**target))
+    return MetricSpec(type="External", external=source)
+
+
+def inside(**target: Any) -> MetricSpec:
+    described = CrossVersionObjectReference(apiVersion="example.com/v1", kind="Queue", name="jobs")
+    return MetricSpec(
+        type="Object",
+        object=ObjectMetricSource(
+            describedObject=described, metric=MetricIdentifier(name="q"), target=MetricTarget(**target)
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("metric", "words"),
+    [
+        (
+            outside(type="Value", value="1"),
+            "failed to get q external metric value: failed to get external metric q: ",
+        ),
+        (
+            outside(type="AverageValue", averageValue="1"),
+            "failed to get q external metric value: failed to get q external metric: ",
+        ),
+        (inside(type="Value", value="1"), "failed to get object metric value: "),
+        (
+            inside(type="AverageValue", averageValue="1"),
+            "failed to get object metric value: failed to get q object metric: ",
+        ),
+    ],
+)
+def test_what_cannot_be_read_is_told_in_the_words_of_its_target(metric: MetricSpec, words: str) -> None:
+    cluster = Cluster(scale=scale(2), said=lambda path: NotFound("no such metric"))
+    actions, _ = cluster.look(scaler(metric), pod(0), pod(1))
+    reason, message = events(actions)[-1]
+    assert reason == "FailedComputeMetricsReplicas"
+    assert message.startswith(f"invalid metrics (1 invalid out of 1), first error is: {words}unable to get ")
 
 
 # -- what is counted ------------------------------------------------------------------------------
