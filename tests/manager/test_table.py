@@ -8,7 +8,7 @@ import pytest
 
 from steersman.manager.flags import Option, parse, usage, warnings
 from steersman.manager.options import options
-from steersman.manager.table import FLAGS, declared
+from steersman.manager.table import FLAGS, declared, described
 from steersman.manager.values import BOOL, DURATION, INT32, STRING, NamedPair
 
 FLOATS = ("float", "float32")
@@ -127,6 +127,13 @@ def test_the_help_has_upstreams_sections_in_its_order() -> None:
 def test_the_help_shows_defaults_as_pflag_does(name: str, shown: str) -> None:
     text = usage(FLAGS, width=1000)
     assert text.partition(f"--{name}")[2].splitlines()[1].endswith(shown)
+
+
+def test_the_help_names_all_controllers_and_the_gates_that_are_not_settled() -> None:
+    text = usage(described(), width=100_000)
+    assert "daemonset-controller, deployment-controller" in text
+    assert "HPAScaleToZero=true|false (ALPHA - default=false)" in text
+    assert "APIServerTracing" not in text
 
 
 def test_the_types_of_values_are_shared() -> None:

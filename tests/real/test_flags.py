@@ -19,7 +19,7 @@ from steersman.manager.configz import configz
 from steersman.manager.flags import usage
 from steersman.manager.flagz import flagz
 from steersman.manager.options import read as options_of
-from steersman.manager.table import FLAGS
+from steersman.manager.table import FLAGS, described
 from steersman.testing.child import until
 from steersman.testing.plane import ASSETS, MANAGER, RealPlane
 
@@ -55,6 +55,19 @@ def test_the_help_has_the_same_flags_with_the_same_types_and_defaults() -> None:
     ours = list(read(usage(FLAGS, width=100_000)))
     assert len(ours) == 148
     assert ours == theirs
+
+
+def test_the_help_offers_the_same_controllers_and_gates() -> None:
+    theirs = reference("--help").stdout
+    ours = usage(described(), width=100_000)
+    assert re.findall(r"(\w+=true\|false \(\w+ - default=\w+\))", ours) == re.findall(
+        r"kube:(\w+=true\|false \(\w+ - default=\w+\))", theirs
+    )
+    names = re.search(r"All controllers: (.*)", theirs)
+    off = re.search(r"Disabled-by-default controllers: (.*?) \(", theirs)
+    assert names is not None
+    assert off is not None
+    assert f"There are: {names[1]}. Off by default: {off[1]}." in ours
 
 
 def test_their_own_defaults_are_what_flagz_shows() -> None:

@@ -10,10 +10,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from steersman.controllers import CONTROLLERS
+from steersman.intent.gates import GATES
 from steersman.intent.settings import Flag
+from steersman.manager.choice import KNOWN, OFF
 from steersman.manager.flags import Option
-from steersman.manager.values import TYPES, Type
+from steersman.manager.values import TYPES, Type, write_bool
 
 _SHORT = {"v": "v", "help": "h"}
 
@@ -44,3 +48,19 @@ def _default(type: Type, text: str) -> Any:
 
 
 FLAGS: tuple[Option, ...] = tuple(_options())
+
+
+def described() -> Iterator[Option]:
+    """The flags with all there is to choose from in their help. It is long, so it is put together for the help alone."""
+    gates = (
+        f"{name}=true|false ({gate.stage} - default={write_bool(gate.default)})"
+        for name, gate in GATES.items()
+        # As upstream: what is settled is not offered.
+        if gate.stage in ("ALPHA", "BETA")
+    )
+    more = {
+        "controllers": f"There are: {', '.join(KNOWN)}. Off by default: {', '.join(OFF)}.",
+        "feature-gates": f"There are: {', '.join(gates)}.",
+    }
+    for flag in FLAGS:
+        yield replace(flag, help=f"{flag.help} {more[flag.name]}") if flag.name in more else flag
