@@ -814,7 +814,8 @@ async def test_cancelling_the_task_that_watches_closes_the_connection(api: HttpA
 async def test_a_watch_that_falls_silent_is_cut(
     api: HttpApi, server: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("steersman.client.exchange.GRACE", 0.01)
+    # Long enough for the stream to begin on a busy machine.
+    monkeypatch.setattr("steersman.client.exchange.GRACE", 0.5)
     gone = server.stream(line("ADDED", POD), hold=True)
     seen: list[Any] = []
     with pytest.raises(Unreachable, match="watch pods: nothing came for too long"):
