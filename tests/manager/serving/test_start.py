@@ -129,6 +129,7 @@ NEITHER = (
         ((*BOTH, "--authorization-always-allow-paths=/healthz*"), "/healthz/ping", "", 200),
         ((), "/metrics", "Bearer monitor", 403),
         ((), "/healthz", "Bearer wrong", 200),
+        ((*NEITHER, "--authorization-kubeconfig=GOOD"), "/metrics", "", 403),
         (NEITHER, "/metrics", "", 500),
         (NEITHER, "/healthz", "Bearer monitor", 401),
         (
@@ -240,6 +241,20 @@ async def test_an_authority_that_is_replaced_is_taken_at_once(
     assert (await client.get("/metrics", pair=me)).status == 200
     path.write_text("broken")
     assert (await client.get("/metrics", pair=me)).status == 200
+
+
+async def test_without_an_answer_of_the_api_server_there_is_no_access(started: Started, plane: Any) -> None:
+    client = await started(*CALM, *BOTH)
+    assert (await client.get("/metrics")).status == 403
+    await plane.edge.close()
+    assert (await client.get("/healthz")).status == 200
+    assert (await client.get("/metrics")).status == 403, "known for a while"
+    unknown = await client.get("/metrics/slis")
+    assert (unknown.status, unknown.body.startswith('Internal Server Error: "/metrics/slis": ')) == (
+        500,
+        True,
+    )
+    assert (await client.get("/metrics", Authorization="Bearer monitor")).status == 401
 
 
 async def test_who_leads_shows_so_in_its_health(started: Started) -> None:

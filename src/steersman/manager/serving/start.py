@@ -67,11 +67,8 @@ class Server:
 
     def __init__(self, options: Options, clock: Clock, metrics: Metrics, made: Routes) -> None:
         """Raises `UsageError`: files, names and the address are looked at here."""
-        serving, authentication, authorization = (
-            options.serving,
-            options.authentication,
-            options.authorization,
-        )
+        serving, authentication = options.serving, options.authentication
+        authorization = options.authorization
         paths = Paths(authorization.always_allow_paths)
         source = _source(serving, clock)
         named = [Named(pairs.Files(one.cert, one.key), one.names) for one in serving.tls_sni_cert_key]
@@ -83,7 +80,8 @@ class Server:
         # From here on nothing can be wrong any more, and there is something to be closed.
         self._apis: list[HttpApi] = []
         self._counts = counts = Counts(metrics)
-        self._tolerant = authentication.tolerate_lookup_failure
+        # As upstream: of the two only the proxies are waited for.
+        self._tolerant = authentication.tolerate_lookup_failure or given.proxies is not None
         self._published: Published | None = None
         self._following: asyncio.Task[None] | None = None
         tokens, reviews = None, None
