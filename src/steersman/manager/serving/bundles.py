@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 NAMESPACE, NAME = "kube-system", "extension-apiserver-authentication"
+WATCH, LATE = 600, 30
+"""Seconds that a watch lasts, and after which it is given up if the server has not ended it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,29 +104,33 @@ class Published:
         """The front proxies to believe; None where there are none."""
         return self._proxies
 
-    async def look(self) -> str:
-        """Read it once; answers with where to watch it from. Raises `ApiError`; what is not there is no error."""
+    async def look(self) -> None:
+        """Read it once. Raises `ApiError`; what is not there is no error."""
         try:
-            found = await self._api.get(CONFIGMAPS, NAMESPACE, NAME)
+            self._take(await self._api.get(CONFIGMAPS, NAMESPACE, NAME))
         except NotFound:
-            return ""
-        self._take(found)
-        return found.metadata.resourceVersion
+            log.info("there is no configmap %s/%s", NAMESPACE, NAME)
 
     async def follow(self) -> None:
         """Keep to what is published, until cancelled."""
         while True:
             try:
-                since = await self.look()
-                async for event in self._api.watch(
-                    CONFIGMAPS, NAMESPACE, field_selector=f"metadata.name={NAME}", resource_version=since
-                ):
-                    self._backoff.reset()
-                    if event.type is not EventType.DELETED and isinstance(event.obj, ConfigMap):
-                        self._take(event.obj)
-            except ApiError as error:
+                # The server ends it in time, unless it is gone without a word.
+                async with asyncio.timeout(WATCH + LATE):
+                    await self._watch()
+            except (ApiError, TimeoutError) as error:
                 log.info("configmap %s/%s cannot be followed: %s", NAMESPACE, NAME, error)
             await asyncio.sleep(self._backoff.next())
+
+    async def _watch(self) -> None:
+        """Each watch begins with what there is."""
+        fields = f"metadata.name={NAME}"
+        async for event in self._api.watch(
+            CONFIGMAPS, NAMESPACE, field_selector=fields, timeout_seconds=WATCH
+        ):
+            self._backoff.reset()
+            if event.type is not EventType.DELETED and isinstance(event.obj, ConfigMap):
+                self._take(event.obj)
 
     def _take(self, published: ConfigMap) -> None:
         """As upstream, what cannot be read changes nothing."""
