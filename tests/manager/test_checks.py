@@ -23,6 +23,7 @@ SIX = ["--allocate-node-cidrs", "--cluster-cidr=fd00::/48"]
         (["--kube-api-qps=x"], '"--kube-api-qps" flag: strconv.ParseFloat: parsing "x": invalid syntax'),
         (["--node-eviction-rate=1e99"], 'strconv.ParseFloat: parsing "1e99": value out of range'),
         (["--tls-curve-preferences=a"], '"--tls-curve-preferences" flag: strconv.ParseInt: parsing "a"'),
+        (["--tls-curve-preferences=23,99"], "curve preference 99 is not supported"),
         (["--tls-sni-cert-key=a"], "expected comma separated certificate and key file paths"),
         (["--tls-sni-cert-key=a,b:"], "empty names list is not allowed"),
         (["--allow-metric-labels=foo"], "foo must be formatted as key=value"),

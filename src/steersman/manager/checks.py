@@ -1,4 +1,4 @@
-"""What is wrong with flags that can be read: ranges, files, and flags that contradict each other.
+"""What is wrong with flags that can be read: what is out of range, and what contradicts something else.
 
 Each mistake is one line in the words kube-controller-manager has for it. Where those do not name the flag, the flag
 is added in brackets.
@@ -42,13 +42,13 @@ def _logging(values: Mapping[str, Any], on: Mapping[str, bool]) -> Iterator[str]
         yield "format: Forbidden: Log format json is disabled, see LoggingBetaOptions feature (--logging-format)"
     if form == "json" and values["vmodule"]:
         yield "vmodule: Forbidden: Only supported for text log format (--vmodule)"
-    if on["LoggingAlphaOptions"]:
-        return
-    for kind in ("text", "json"):
-        flags = {"splitStream": f"log-{kind}-split-stream", "infoBufferSize": f"log-{kind}-info-buffer-size"}
-        for field, flag in flags.items():
-            if values[flag] is True or (field == "infoBufferSize" and values[flag].value() != 0):
-                yield f"options.{kind}.{field}: Forbidden: Feature LoggingAlphaOptions is disabled (--{flag})"
+    if not on["LoggingAlphaOptions"]:
+        disabled = "Forbidden: Feature LoggingAlphaOptions is disabled"
+        for kind in ("text", "json"):
+            if values[f"log-{kind}-split-stream"]:
+                yield f"options.{kind}.splitStream: {disabled} (--log-{kind}-split-stream)"
+            if values[f"log-{kind}-info-buffer-size"].value():
+                yield f"options.{kind}.infoBufferSize: {disabled} (--log-{kind}-info-buffer-size)"
 
 
 def _election(values: Mapping[str, Any]) -> Iterator[str]:
@@ -118,6 +118,8 @@ def _sizes(values: Mapping[str, Any]) -> Iterator[str]:
         )
 
 
+_CURVES = (23, 24, 25, 29, 4587, 4588, 4589)
+"""What Go's tls package has numbers for: P-256, P-384, P-521, X25519, and three with ML-KEM."""
 _HEADERS = ("username-headers", "group-headers", "extra-headers-prefix", "uid-headers")
 
 
@@ -127,6 +129,9 @@ def _serving(values: Mapping[str, Any], on: Mapping[str, bool]) -> Iterator[str]
         yield f"--secure-port {port} must be between 1 and 65535, inclusive. It cannot be turned off with 0"
     if port < 0:
         yield f"--secure-port {port} must be between 0 and 65535, inclusive. 0 for turning off secure port"
+    for curve in values["tls-curve-preferences"]:
+        if curve not in _CURVES:
+            yield f"curve preference {curve} is not supported (--tls-curve-preferences)"
     for flag in ("requestheader-allowed-names", *(f"requestheader-{name}" for name in _HEADERS)):
         if any(not name.strip() for name in values[flag]):
             yield f"empty value in {quoted(flag)}"
