@@ -26,6 +26,8 @@ log = logging.getLogger(__name__)
 NAMESPACE = "kube-system"
 LIFETIME = 3600
 """Seconds a token is asked to live; it is renewed when a fifth of that is left."""
+AT_ONCE = 4
+"""Tokens that are asked for together at the start. Each more would open a socket that is hardly used again."""
 
 
 class Accounts:
@@ -62,14 +64,17 @@ class Accounts:
 
     async def warm(self) -> None:
         """Ask for all tokens now, so that no controller's first write waits for its own."""
-        for answer in await asyncio.gather(
-            *(tokens.credential() for tokens in self._tokens.values()), return_exceptions=True
-        ):
-            if isinstance(answer, NoCredentials):
-                # Not the end: whoever needs it asks again.
-                log.warning("%s", answer)
-            elif isinstance(answer, Exception):
-                log.error("cannot ask for a token", exc_info=answer)
+        few = asyncio.Semaphore(AT_ONCE)
+
+        async def one(tokens: Fetched) -> None:
+            async with few:
+                try:
+                    await tokens.credential()
+                except NoCredentials as error:
+                    # Not the end: whoever needs it asks again.
+                    log.warning("%s", error)
+
+        await asyncio.gather(*map(one, self._tokens.values()))
 
     async def close(self) -> None:
         for client in self._clients:
