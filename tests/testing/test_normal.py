@@ -166,3 +166,37 @@ def test_warnings_are_told_but_not_counted() -> None:
     ]
     assert normalise({"events": once}) == normalise({"events": often})
     assert normalise({"events": once}) != normalise({"events": []})
+
+
+def test_what_belongs_to_a_daemonset_is_called_after_it_and_its_revision() -> None:
+    owner = {"kind": "DaemonSet", "name": "agent"}
+    labels = {"controller-revision-hash": "6f9d"}
+    found = normalise(
+        {
+            "controllerrevisions": [
+                {
+                    "metadata": {"name": "agent-6f9d", "labels": labels, "ownerReferences": [owner]},
+                    "revision": 3,
+                }
+            ],
+            "pods": [{"metadata": {"name": "agent-x2x4z", "labels": labels}, "status": {"phase": "Running"}}],
+            "events": [
+                {
+                    "involvedObject": {"kind": "DaemonSet", "name": "gone"},
+                    "type": "Normal",
+                    "reason": "SuccessfulCreate",
+                    "message": "Created pod: gone-abcde",
+                },
+                {
+                    "involvedObject": {"kind": "DaemonSet", "name": "agent"},
+                    "type": "Normal",
+                    "reason": "SuccessfulDelete",
+                    "message": "Deleted pod: agent-x2x4z",
+                },
+            ],
+        }
+    )
+    assert list(found["controllerrevisions"]) == ["agent@3"]
+    (pod,) = found["pods"]["agent-*"]
+    assert pod["metadata"]["labels"] == {"controller-revision-hash": "<agent@3>"}
+    assert [event["message"] for event in found["events"]] == ["Deleted pod: agent-*", "Created pod: gone-*"]

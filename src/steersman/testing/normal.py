@@ -1,8 +1,8 @@
 """What two managers made of the same manifests, brought into a form that can be compared.
 
 Gone is what no two runs share: uids, versions, times, and the random and hashed parts of names. A
-ReplicaSet of a Deployment is called after its revision (``web@2``), a generated pod after its owner
-(``web@2-*``, ``job-*``, ``job-3-*``), wherever the name stands, in references and in the messages of events too.
+ReplicaSet of a Deployment is called after its revision (``web@2``), and so is a revision of a DaemonSet; a generated
+pod is called after its owner (``web@2-*``, ``job-*``, ``job-3-*``), wherever the name stands, in references and in the messages of events too.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ Found: TypeAlias = Mapping[str, Sequence[Document]]
 
 REVISION = "deployment.kubernetes.io/revision"
 HASH = "pod-template-hash"
+REVISION_HASH = "controller-revision-hash"
 COMBINED = "(combined from similar events): "
 
 _GONE = frozenset({"uid", "resourceVersion", "creationTimestamp", "managedFields", "generation", "selfLink"})
@@ -42,9 +43,14 @@ class Names:
         self._hashes: dict[str, str] = {}
         for document in found.get("replicasets", ()):
             self._learn(document["metadata"])
-        for document in found.get("replicationcontrollers", ()):
-            name = document["metadata"]["name"]
-            self._aliases[name] = name
+        for document in found.get("controllerrevisions", ()):
+            self._learn_revision(document["metadata"], document["revision"])
+        # One that is gone is known from what was told about it.
+        told = [document.get("involvedObject", {}) for document in found.get("events", ())]
+        plain = [document["metadata"]["name"] for document in found.get("replicationcontrollers", ())]
+        plain += [document["metadata"]["name"] for document in found.get("daemonsets", ())]
+        plain += [about.get("name", "") for about in told if about.get("kind") == "DaemonSet"]
+        self._aliases |= {name: name for name in plain}
         # A Deployment's set that is gone is known from events alone, and only by its form.
         self._lost = [
             (re.compile(rf"^{re.escape(name)}-[a-z0-9]{{5,10}}(-[a-z0-9]{{5}})?$"), name)
@@ -52,8 +58,6 @@ class Names:
         ]
 
         jobs = [document["metadata"]["name"] for document in found.get("jobs", ())]
-        # One that is gone is known from what was told about it.
-        told = [document.get("involvedObject", {}) for document in found.get("events", ())]
         jobs += [about.get("name", "") for about in told if about.get("kind") == "Job"]
         self._jobs = [
             re.compile(rf"({re.escape(name)}(-[0-9]+)?)-[a-z0-9]{{5}}") for name in dict.fromkeys(jobs)
@@ -67,6 +71,13 @@ class Names:
         alias = f"{owner}@{meta.get('annotations', {}).get(REVISION, '')}"
         self._aliases[meta["name"]] = alias
         self._hashes[meta.get("labels", {}).get(HASH, "")] = f"<{alias}>"
+
+    def _learn_revision(self, meta: Document, number: int) -> None:
+        # Those of a StatefulSet are called the same in every run.
+        for owner in meta.get("ownerReferences", ()):
+            if owner["kind"] == "DaemonSet":
+                alias = self._aliases[meta["name"]] = f"{owner['name']}@{number}"
+                self._hashes[meta["labels"][REVISION_HASH]] = f"<{alias}>"
 
     def name(self, name: str) -> str:
         """An object's name, or a word that may be one."""

@@ -1,0 +1,288 @@
+"""DaemonSets on a real API server: steersman and kube-controller-manager leave the same objects and events.
+
+Each controller has just its bootstrap rights, and each manager a plane of its own. Nodes and scheduler are simulated.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+
+from steersman.api.kinds import PODS, Pod
+from steersman.api.kinds.daemonsets import DAEMONSETS, DaemonSet
+from steersman.api.kinds.nodes import NODES
+from steersman.api.kinds.revisions import CONTROLLERREVISIONS
+from steersman.api.scheme import Kind
+from steersman.controllers.daemonset.template import target_of
+from steersman.runtime.clock import LiveClock
+from steersman.sim.scheduler import Scheduler
+from steersman.testing.follow import beside, follow
+from steersman.testing.normal import Document
+from steersman.testing.plane import Binary
+
+REFERENCE: Binary = "kube-controller-manager"
+KINDS: tuple[Kind[Any], ...] = (DAEMONSETS, CONTROLLERREVISIONS, PODS)
+NAMES = ("n1", "n2", "n3", "n4")
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+CLOSED = {"key": "example.com/closed", "effect": "NoSchedule"}
+CLEARED = {"key": "example.com/cleared", "effect": "NoExecute"}
+
+
+def daemonset(name: str, pod: Document | None = None, **spec: Any) -> Document:
+    container = {"name": "main", "image": "example/app:1", "args": ["a<b>&c"]}
+    template = {
+        "metadata": {"labels": {"app": name}},
+        "spec": {"terminationGracePeriodSeconds": 1, "containers": [container], **(pod or {})},
+    }
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": name, "annotations": {"example/note": f"about <{name}> & its kin"}},
+        "spec": {"selector": {"matchLabels": {"app": name}}, "template": template, **spec},
+    }
+
+
+def rolling(unavailable: Any, surge: Any = 0) -> Document:
+    return {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": unavailable, "maxSurge": surge}}
+
+
+def term(key: str, *values: str) -> Document:
+    return {"matchExpressions": [{"key": key, "operator": "In", "values": list(values)}]}
+
+
+HARDY = {
+    "hostNetwork": True,
+    "tolerations": [
+        {"operator": "Exists"},
+        {
+            "key": "node.kubernetes.io/not-ready",
+            "operator": "Exists",
+            "effect": "NoExecute",
+            "tolerationSeconds": 5,
+        },
+    ],
+    "affinity": {
+        "nodeAffinity": {
+            REQUIRED: {"nodeSelectorTerms": [term("disk", "ssd"), term("disk", "nvme")]},
+            PREFERRED: [{"weight": 1, "preference": term("zone", "a")}],
+        }
+    },
+}
+STORY = (
+    daemonset("plain"),
+    daemonset("rolled", updateStrategy=rolling(1), revisionHistoryLimit=1),
+    daemonset("shared", updateStrategy=rolling("50%")),
+    daemonset("surging", updateStrategy=rolling(0, "50%"), minReadySeconds=1),
+    daemonset("manual", updateStrategy={"type": "OnDelete"}, revisionHistoryLimit=0),
+    daemonset("picky", {"nodeSelector": {"disk": "ssd"}}),
+    daemonset("hardy", HARDY),
+    daemonset("named", {"nodeName": "n2"}),
+    daemonset("nowhere", {"nodeSelector": {"disk": "tape"}}),
+    daemonset("parted"),
+)
+
+
+def settled(desired: int, **more: int) -> Callable[[DaemonSet], bool]:
+    """Whether so many nodes have a pod of the newest template that serves, or what ``more`` says."""
+
+    def met(found: DaemonSet) -> bool:
+        status = found.status
+        numbers = {
+            "desiredNumberScheduled": desired,
+            "currentNumberScheduled": desired,
+            "updatedNumberScheduled": desired,
+            "numberAvailable": desired,
+            "numberMisscheduled": 0,
+            **more,
+        }
+        seen = status.observedGeneration == found.metadata.generation
+        return seen and all(getattr(status, name) == number for name, number in numbers.items())
+
+    return met
+
+
+class Story:
+    """What is done to the DaemonSets and to their nodes, each step after the one before has come to its end."""
+
+    def __init__(self, stage: Any) -> None:
+        self._stage = stage
+
+    async def until(self, name: str, ready: Callable[[DaemonSet], bool]) -> None:
+        await self._stage.until(DAEMONSETS, name, ready)
+
+    async def roll(self, name: str, image: str) -> None:
+        container = {"name": "main", "image": image}
+        await self._stage.patch(
+            DAEMONSETS, name, {"spec": {"template": {"spec": {"containers": [container]}}}}
+        )
+
+    async def taint(self, node: str, *taints: Document) -> None:
+        await self._stage.patch(NODES, node, {"spec": {"taints": list(taints) or None}})
+
+    async def pods(self, name: str) -> list[Pod]:
+        """The pods of a DaemonSet that stay, by the nodes they are for."""
+        page = await self._stage.api.list(PODS, self._stage.namespace, label_selector=f"app={name}")
+        staying = (pod for pod in page.items if pod.metadata.deletionTimestamp is None)
+        return sorted(staying, key=target_of)
+
+    async def begin(self) -> None:
+        """Four nodes: one has a fast disk, on one nothing new is to start, one is not there yet."""
+        await self._add("n1", disk="ssd", zone="a")
+        await self._add("n2", zone="b")
+        await self._add("n3", CLOSED, disk="nvme", zone="b")
+
+    async def _add(self, name: str, *taints: Document, **labels: str) -> None:
+        document = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}}
+        await self._stage.create(NODES, document)
+        room = {"cpu": "64", "memory": "256Gi", "pods": "110"}
+        await self._stage.patch(NODES, name, {"status": {"allocatable": room}}, subresource="status")
+        await self.taint(name, *taints)  # admission has put one on it, until somebody finds it ready
+
+    async def tell(self) -> None:
+        async with beside(Scheduler(self._stage.api, LiveClock()).run()):
+            await self._stage.create(DAEMONSETS, *STORY)
+            await self._all(2, picky=1, named=1)
+            await self._each()
+            await self._move_nodes()
+            await self._stage.quiet()
+
+    async def _all(self, desired: int, old: int = 0, **others: int) -> None:
+        """Wait until every DaemonSet is settled on as many nodes; ``old`` of the pods by hand are to be old."""
+        for document in STORY:
+            name = document["metadata"]["name"]
+            wanted = {"nowhere": 0, **others}.get(name, desired)
+            more = {"updatedNumberScheduled": wanted - old} if name == "manual" else {}
+            await self.until(name, settled(wanted, **more))
+
+    async def _each(self) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            for part in (
+                self._roll,
+                self._share,
+                self._surge,
+                self._by_hand,
+                self._fail,
+                self._part,
+                self._let_go,
+            ):
+                tasks.create_task(part())
+
+    async def _roll(self) -> None:
+        """To a second template and a third, and back to the second."""
+        for image in ("example/app:2", "example/app:3", "example/app:2"):
+            await self.roll("rolled", image)
+            await self.until("rolled", settled(2))
+
+    async def _share(self) -> None:
+        await self.roll("shared", "example/app:2")
+        await self.until("shared", settled(2))
+
+    async def _surge(self) -> None:
+        await self.roll("surging", "example/app:2")
+        await self.until("surging", settled(2))
+
+    async def _by_hand(self) -> None:
+        """Pods of the old template stay until somebody deletes one."""
+        await self.roll("manual", "example/app:2")
+        await self.until("manual", settled(2, updatedNumberScheduled=0))
+        first = (await self.pods("manual"))[0]
+        await self._stage.api.delete(PODS, self._stage.namespace, first.metadata.name)
+        await self.until("manual", settled(2, updatedNumberScheduled=1))
+
+    async def _fail(self) -> None:
+        """Of pods that nobody schedules one fails and one succeeds; each is replaced at once. Then all of it goes."""
+        await self._stage.create(DAEMONSETS, daemonset("waiting", {"schedulerName": "nobody"}))
+        await self.until("waiting", settled(2, numberAvailable=0))
+        before = await self.pods("waiting")
+        for pod, phase in zip(before, ("Failed", "Succeeded"), strict=True):
+            await self._stage.patch(PODS, pod.metadata.name, {"status": {"phase": phase}}, "status")
+        await self._replaced("waiting", before)
+        last = await self.pods("waiting")
+        await self._stage.api.delete(DAEMONSETS, self._stage.namespace, "waiting")
+        for pod in last:
+            await self._stage.gone(PODS, pod.metadata.name)
+
+    async def _replaced(self, name: str, before: list[Pod]) -> None:
+        """Wait until there are as many other pods."""
+        known = {pod.metadata.name for pod in before}
+        fresh: set[str] = set()
+        async for _, pod in follow(self._stage.api, PODS, self._stage.namespace):
+            if pod.metadata.labels.get("app") == name and pod.metadata.name not in known:
+                fresh.add(pod.metadata.name)
+                if len(fresh) == len(known):
+                    return
+
+    async def _part(self) -> None:
+        """One that is deleted leaves pods and history behind; the next of its name takes both."""
+        await self._stage.api.delete(DAEMONSETS, self._stage.namespace, "parted", propagation="Orphan")
+        await self._stage.gone(DAEMONSETS, "parted")
+        await self._stage.create(DAEMONSETS, daemonset("parted"))
+        await self.until("parted", settled(2))
+
+    async def _let_go(self) -> None:
+        """A pod whose label is changed is let go, and another takes its place."""
+        first = (await self.pods("plain"))[0]
+        change = {"metadata": {"labels": {"app": "free"}}}
+        await self._stage.patch(PODS, first.metadata.name, change)
+        await self._stage.until(PODS, first.metadata.name, lambda pod: not pod.metadata.ownerReferences)
+        await self.until("plain", settled(2))
+
+    async def _move_nodes(self) -> None:
+        """One opens, one is cleared, one comes, and one gets another disk."""
+        await self.taint("n3")
+        await self._all(3, old=1, hardy=2, picky=1, named=1)
+        await self.taint("n2", CLEARED)
+        await self._all(2, hardy=2, picky=1, named=0)
+        await self._add("n4", disk="nvme")
+        await self._all(3, hardy=3, picky=1, named=0)
+        await self._stage.patch(NODES, "n4", {"metadata": {"labels": {"disk": "ssd"}}})
+        await self._all(3, hardy=3, picky=2, named=0)
+
+
+@pytest.fixture(scope="module")
+def ends(both: Callable[..., dict[str, dict[str, Any]]]) -> dict[str, dict[str, Any]]:
+    return both(
+        lambda stage: Story(stage).tell(),
+        "daemons",
+        controllers=("daemonset-controller", "garbage-collector-controller"),
+        kinds=KINDS,
+        nodes=NAMES,
+        before=lambda stage: Story(stage).begin(),
+    )
+
+
+def numbers(revisions: dict[str, Any], of: str) -> Iterable[int]:
+    return sorted(one["revision"] for name, one in revisions.items() if name.startswith(f"{of}@"))
+
+
+def test_every_daemonset_comes_to_its_end_with_just_the_rights_it_has(
+    ends: dict[str, dict[str, Any]],
+) -> None:
+    ours = ends["steersman"]
+    assert sorted(pod["spec"]["nodeName"] for pod in ours["pods"]["plain-*"]) == ["n1", "n1", "n3", "n4"]
+    assert sorted(pod["spec"]["nodeName"] for pod in ours["pods"]["picky-*"]) == ["n1", "n4"]
+    assert "nowhere-*" not in ours["pods"]
+    assert numbers(ours["controllerrevisions"], "rolled") == [3, 4]
+    assert numbers(ours["controllerrevisions"], "manual") == [2], "no pod is of the first any more"
+    assert numbers(ours["controllerrevisions"], "parted") == [1]
+    reasons = {event["reason"] for event in ours["events"] if event["about"].startswith("DaemonSet/")}
+    assert reasons == {
+        "SuccessfulCreate",
+        "SuccessfulDelete",
+        "FailedDaemonPod",
+        "SucceededDaemonPod",
+    }
+
+
+@pytest.mark.parametrize("plural", [*(kind.plural for kind in KINDS), "events"])
+def test_both_managers_leave_the_same(
+    ends: dict[str, dict[str, Any]], plural: str, apart: Callable[[Any, Any], list[str]]
+) -> None:
+    if REFERENCE not in ends:
+        pytest.skip("needs the reference manager beside kube-apiserver")
+    assert ends[REFERENCE][plural], "the story must leave something to compare"
+    assert apart(ends["steersman"][plural], ends[REFERENCE][plural]) == []
