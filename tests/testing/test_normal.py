@@ -181,18 +181,8 @@ def test_what_belongs_to_a_daemonset_is_called_after_it_and_its_revision() -> No
             ],
             "pods": [{"metadata": {"name": "agent-x2x4z", "labels": labels}, "status": {"phase": "Running"}}],
             "events": [
-                {
-                    "involvedObject": {"kind": "DaemonSet", "name": "gone"},
-                    "type": "Normal",
-                    "reason": "SuccessfulCreate",
-                    "message": "Created pod: gone-abcde",
-                },
-                {
-                    "involvedObject": {"kind": "DaemonSet", "name": "agent"},
-                    "type": "Normal",
-                    "reason": "SuccessfulDelete",
-                    "message": "Deleted pod: agent-x2x4z",
-                },
+                event("Created pod: gone-abcde", involvedObject={"kind": "DaemonSet", "name": "gone"}),
+                event("Deleted pod: agent-x2x4z", involvedObject=owner),
             ],
         }
     )
