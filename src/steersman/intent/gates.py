@@ -46,12 +46,6 @@ class Feature(msgspec.Struct, frozen=True):
         return found
 
 
-def read_version(text: str) -> Version:
-    """``1.36``"""
-    major, minor = text.split(".")
-    return int(major), int(minor)
-
-
 def _features() -> Iterator[Feature]:
     rows = (Path(__file__).parent / "gates.tsv").read_text("utf-8").splitlines()[1:]
     for name, history, needs in (row.split("\t") for row in rows):
@@ -60,7 +54,8 @@ def _features() -> Iterator[Feature]:
 
 def _change(text: str) -> tuple[Version, Gate]:
     version, stage, default, *locked = text.split()
-    return read_version(version), Gate(cast("Stage", stage), default == "on", bool(locked))
+    major, minor = map(int, version.split("."))
+    return (major, minor), Gate(cast("Stage", stage), default == "on", bool(locked))
 
 
 FEATURES: tuple[Feature, ...] = tuple(_features())

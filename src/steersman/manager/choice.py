@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from difflib import get_close_matches
 from typing import Any
 
 from steersman.controllers import CONTROLLERS
 from steersman.intent.controller import Controller
-from steersman.manager.flags import UsageError
+from steersman.manager.flags import UsageError, closest
 from steersman.manager.values import quoted
 
 _TABLE = """
@@ -81,8 +80,8 @@ def unknown(wanted: Sequence[str]) -> Iterator[str]:
     for word in wanted:
         bare = word.removeprefix("-")
         if word != "*" and bare not in names:
-            close = get_close_matches(bare, names, n=1)
-            hint = f"; did you mean {quoted(close[0])}?" if close else ""
+            close = closest(bare, names)
+            hint = f"; did you mean {quoted(close)}?" if close else ""
             yield f"{quoted(bare)} is not in the list of known controllers{hint}"
 
 

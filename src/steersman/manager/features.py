@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any
 
 import msgspec
@@ -17,14 +17,14 @@ from steersman.intent.gates import (
     Stage,
     Version,
     gates_at,
-    read_version,
 )
-from steersman.manager.flags import UsageError
+from steersman.manager.flags import UsageError, closest
 from steersman.manager.values import quoted, read_bool, write_bool
 
 STAGES: Mapping[str, Stage] = {"AllAlpha": "ALPHA", "AllBeta": "BETA"}
 """The gates that stand for all of a stage."""
 COMPONENT = "kube"
+_VERSION = re.compile(r"v?(?P<major>\d+)\.(?P<minor>\d+)(?:\.(?P<patch>\d+))?")
 
 
 class Features(msgspec.Struct, frozen=True):
@@ -70,8 +70,9 @@ class Features(msgspec.Struct, frozen=True):
 
     def warnings(self) -> Iterator[str]:
         """What to tell about gates that will go."""
+        known = self.known
         for name, value in self.given.items():
-            stage = self.known[name].stage
+            stage = known[name].stage
             if stage in ("GA", "DEPRECATED"):
                 called = "GA" if stage == "GA" else "deprecated"
                 yield (
@@ -95,7 +96,7 @@ def read_features(values: Mapping[str, Any]) -> Features:
     features = Features(emulated, dict(_given(values["feature-gates"])), oldest)
     wrong = [*_refused(features, oldest)] or [*_lacking(features)]
     if wrong:
-        raise UsageError(wrong[0] if len(wrong) == 1 else f"[{', '.join(wrong)}]")
+        raise UsageError.of(wrong)
     return features
 
 
@@ -105,26 +106,23 @@ def _text(version: Version) -> str:
 
 def _version(words: Sequence[str]) -> Version | None:
     """The version that is said of this component."""
-    found: dict[str, str] = {}
+    found: Version | None = None
     for word in words:
-        component, _, text = word.rpartition("=")
-        component, text = component.strip() or COMPONENT, text.strip().removeprefix("v")
-        if (
-            not text
-            or not all(part.isdecimal() for part in text.split("."))
-            or not 2 <= len(text.split(".")) <= 3
-        ):
-            raise UsageError(f"could not parse {quoted(word.rpartition('=')[2])} as version")
-        if text.count(".") == 2:
-            if not text.endswith(".0"):
-                raise UsageError(f"patch version not allowed, got: {component}={text}")
-            text = text.rpartition(".")[0]
-        if component in found:
-            raise UsageError(f"duplicate version flag, {component}={found[component]} and {component}={text}")
+        before, _, text = (part.strip() for part in word.rpartition("="))
+        component = before or COMPONENT
+        match = _VERSION.fullmatch(text)
+        if match is None:
+            raise UsageError(f"could not parse {quoted(text)} as version")
+        if int(match["patch"] or 0):
+            raise UsageError(f"patch version not allowed, got: {component}={text.removeprefix('v')}")
         if component != COMPONENT:
             raise UsageError(f"component not registered: {component}")
-        found[component] = text
-    return read_version(found[COMPONENT]) if found else None
+        version = int(match["major"]), int(match["minor"])
+        if found is not None:
+            said = f"{component}={_text(found)} and {component}={_text(version)}"
+            raise UsageError(f"duplicate version flag, {said}")
+        found = version
+    return found
 
 
 def _given(words: Sequence[tuple[str, str]]) -> Iterator[tuple[str, bool]]:
@@ -149,12 +147,13 @@ def _given(words: Sequence[tuple[str, str]]) -> Iterator[tuple[str, bool]]:
 
 def _refused(features: Features, oldest: Version) -> Iterator[str]:
     """Gates that cannot be set so."""
+    known = features.known
     for name, value in features.given.items():
         if name not in GATES:
-            close = get_close_matches(name, GATES, n=1)
-            hint = f"; did you mean {close[0]}?" if close else ""
+            close = closest(name, GATES)
+            hint = f"; did you mean {close}?" if close else ""
             raise UsageError(f"unrecognized feature gate: {name}{hint}")
-        gate = features.known.get(name)
+        gate = known.get(name)
         said = f"cannot set feature gate {name} to {write_bool(value)}, feature is"
         if gate is None:
             versions = f"{_text(features.emulated)}, min compatibility version {_text(oldest)}"

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any
 
 import msgspec
@@ -18,6 +17,18 @@ from steersman.manager.values import BOOL, STRING, STRINGS, Type, quoted
 
 class UsageError(Exception):
     """What was typed cannot be understood. The message is one line and says what to do."""
+
+    @classmethod
+    def of(cls, problems: Sequence[str]) -> UsageError:
+        """One error of several mistakes, as upstream writes them down."""
+        return cls(problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]")
+
+
+def closest(word: str, names: Iterable[str]) -> str:
+    """The name that somebody may have meant who wrote this word; empty where none is near."""
+    from difflib import get_close_matches  # only where something is wrong
+
+    return next(iter(get_close_matches(word, names, n=1)), "")
 
 
 class Option(msgspec.Struct, frozen=True):
@@ -104,8 +115,8 @@ def _words(known: Mapping[str, Option], argv: Sequence[str]) -> Iterator[tuple[O
 
 
 def _hint(name: str, known: Mapping[str, Option]) -> str:
-    close = get_close_matches(name, known, n=1)
-    return f"did you mean --{close[0]}?" if close else "see --help for those there are"
+    close = closest(name, known)
+    return f"did you mean --{close}?" if close else "see --help for those there are"
 
 
 def usage(options: Iterable[Option], width: int = 100) -> str:

@@ -159,7 +159,7 @@ def options(values: Mapping[str, Any]) -> Options:
     features = read_features(values)
     wrong = tuple(checks.problems(values, features))
     if wrong:
-        raise UsageError(wrong[0] if len(wrong) == 1 else f"[{', '.join(wrong)}]")
+        raise UsageError.of(wrong)
     settings = Settings(
         gates=features.overrides(),
         flags={flag.name: values[flag.name] for c in CONTROLLERS for flag in c.flags},
