@@ -12,6 +12,7 @@ from steersman.controllers import CONTROLLERS
 from steersman.intent.actions import Measure
 from steersman.intent.metrics import Metric, exponential
 from steersman.runtime.cells import Gauge, Histogram
+from steersman.runtime.exposition import Shown
 from steersman.runtime.metrics import QUEUES, Metrics, QueueMetrics
 
 
@@ -308,3 +309,20 @@ def test_a_gauge_is_what_was_set_or_what_is_read() -> None:
     assert gauge.value == 4
     gauge.read(lambda: 7)
     assert gauge.value == 7
+
+
+@pytest.mark.parametrize("code", [200, 409, 500])
+def test_rounds_of_publishers_are_counted_by_outcome(code: int) -> None:
+    metrics = Metrics()
+    metrics.round("root-ca-certificate-publisher-controller", 0.5, code)
+    metrics.round("job-controller", 0.5, code)
+    found = samples(metrics)
+    assert found[f'root_ca_cert_publisher_sync_total{{code="{code}"}}'] == 1
+    assert found[f'root_ca_cert_publisher_sync_duration_seconds_sum{{code="{code}"}}'] == 0.5
+    assert sum(name.endswith("sync_total") or "sync_total{" in name for name in found) == 1
+
+
+def test_what_is_not_to_be_shown_is_not() -> None:
+    metrics = Metrics()
+    metrics.shown = Shown(frozenset({"rest_client_transport_cache_entries"}))
+    assert b"rest_client_transport_cache_entries" not in metrics.render()

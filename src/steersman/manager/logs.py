@@ -230,11 +230,6 @@ def handlers(said: Logging, out: TextIO, err: TextIO) -> list[logging.Handler]:
     return found
 
 
-def configure(verbosity: int, *, as_json: bool) -> None:
-    """Log to standard error, without further ado."""
-    begin(Logging("json" if as_json else "text", verbosity))
-
-
 def begin(said: Logging) -> Callable[[], None]:
     """Log as the flags say; answers what writes down everything that is held back."""
     root = logging.getLogger()

@@ -89,7 +89,7 @@ def main(argv: Sequence[str]) -> int:
         return 0
     try:
         options = read(argv)
-        logs.configure(options.verbosity, as_json=False)
+        logs.begin(logs.Logging(verbosity=options.verbosity))
         if not options.verbosity:
             # What a newcomer needs is printed; what controllers do is asked for with -v.
             logging.getLogger().setLevel(logging.WARNING)
