@@ -10,9 +10,8 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import functools
 import sys
-import time
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +19,9 @@ if not __package__:
     # Run as a file: the package it belongs to is beside it.
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
-from benchmarks import report
 from benchmarks.measure import Cost, Meter
 from benchmarks.phases import watchdog
+from benchmarks.rounds import Phases, arguments, compare, flags
 from benchmarks.workload import each
 from steersman.api.errors import NotFound
 from steersman.api.generated import load
@@ -69,13 +68,6 @@ BUILT_IN: tuple[tuple[str, str, str, Body], ...] = (
     ("discovery.k8s.io", "v1", "EndpointSlice", {"addressType": "IPv4", "endpoints": []}),
 )
 
-_started = time.monotonic()
-
-
-def say(text: str) -> None:
-    """A line of progress."""
-    print(f"[{time.monotonic() - _started:6.1f}s] {text}", file=sys.stderr, flush=True)
-
 
 def custom(number: int) -> Documents:
     return Kind("bench.example.com", "v1", f"Thing{number}", f"thing{number}s", True, dict)
@@ -104,7 +96,6 @@ class Run:
         self._plane = plane
         self._name = name
         self._options = options
-        self.costs: list[Cost] = []
 
     async def run(self) -> list[Cost]:
         options = self._options
@@ -113,39 +104,19 @@ class Run:
         for namespace in (FULL, CASCADE):
             body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
             await self._api.create(NAMESPACES, "", body)
-        manager = self._plane.manager(
-            f"--controllers={CONTROLLERS}",
-            f"--kube-api-qps={options.qps}",
-            f"--kube-api-burst={options.burst}",
-            "--use-service-account-credentials=true",
-            "--leader-elect=false",
-            binary=self._name,
-        )
-        meter = Meter(manager, self._plane)
+        manager = self._plane.manager(*flags(options, CONTROLLERS), binary=self._name)
+        phases = Phases(Meter(manager, self._plane), options.timeout)
         try:
             async with beside(watchdog(manager)):
-                await self._phase(meter, "start", 0, self._start)
-                await self._phase(meter, "fill", options.objects, self._fill)
-                await self._phase(meter, "namespace", options.objects, self._empty)
+                await phases.run("start", 0, self._start)
+                await phases.run("fill", options.objects, self._fill)
+                await phases.run("namespace", options.objects, self._empty)
                 for way in ("Background", "Foreground", "Orphan"):
-                    await self._phase(meter, f"{way} made", options.pods, lambda way=way: self._own(way))
-                    await self._phase(meter, way, options.pods, lambda way=way: self._cascade(way))
+                    await phases.run(f"{way} made", options.pods, functools.partial(self._own, way))
+                    await phases.run(way, options.pods, functools.partial(self._cascade, way))
         finally:
             manager.stop()
-        return self.costs
-
-    async def _phase(self, meter: Meter, name: str, count: int, act: Callable[[], Awaitable[None]]) -> None:
-        stretch = meter.begin()
-        async with asyncio.timeout(self._options.timeout):
-            await act()
-        stretch.converged()
-        await meter.quiet()
-        cost = stretch.end(name, count)
-        self.costs.append(cost)
-        say(
-            f"{name:<16}{cost.seconds:7.2f} s {cost.total:6d} requests {cost.cpu:6.2f} s CPU"
-            f" (API server {cost.apiserver_cpu:6.2f} s) {cost.peak_rss / 2**20:6.0f} MiB peak"
-        )
+        return phases.costs
 
     async def _start(self) -> None:
         await until(self._api, SERVICEACCOUNTS, CASCADE, "default", lambda account: True)
@@ -216,36 +187,13 @@ class Run:
         await gone(self._api, maps, CASCADE, way.lower())
 
 
-async def measure(options: argparse.Namespace) -> dict[str, list[list[Cost]]]:
-    results: dict[str, list[list[Cost]]] = {}
-    names: list[Binary] = options.manager or [report.OURS, report.REFERENCE]
-    for number in range(options.rounds):
-        for name in names if number % 2 == 0 else reversed(names):
-            say(f"round {number + 1}: {name}, {options.objects} objects, {options.pods} pods")
-            with RealPlane.start() as plane:
-                async with plane.connect() as api:
-                    costs = await Run(api, plane, name, options).run()
-            results.setdefault(name, []).append(costs)
-    return {name: results[name] for name in names}
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = arguments(__doc__)
     parser.add_argument("--objects", type=int, default=5000, help="in the namespace that is deleted")
     parser.add_argument("--pods", type=int, default=5000, help="of one owner, for each way to delete it")
-    parser.add_argument("--rounds", type=int, default=1, help="runs of each manager; who is first alternates")
-    parser.add_argument("--manager", action="append", choices=[report.OURS, report.REFERENCE])
-    parser.add_argument("--qps", type=int, default=2000)
-    parser.add_argument("--burst", type=int, default=3000)
-    parser.add_argument("--timeout", type=float, default=300, help="seconds a phase may take")
-    parser.add_argument("--markdown", action="store_true", help="print tables in Markdown")
     options = parser.parse_args()
-    results = asyncio.run(measure(options))
-    print(report.render(report.converge(results), options.markdown))
-    print()
-    print(report.render(report.requests(results), options.markdown))
+    what = f"{options.objects} objects, {options.pods} pods"
+    compare(options, what, lambda api, plane, name: Run(api, plane, name, options).run())
 
 
 if __name__ == "__main__":

@@ -16,7 +16,6 @@ import platform
 import shutil
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -30,6 +29,7 @@ from benchmarks import report
 from benchmarks.cache import CacheCost, CacheRun
 from benchmarks.measure import Cost
 from benchmarks.phases import Run
+from benchmarks.rounds import say, turns
 from steersman.client.http import HttpApi
 from steersman.client.kubeconfig import load
 from steersman.testing.assets import Binary, MissingAssets, assets, manager_command
@@ -44,13 +44,6 @@ CONTROLLERS = (
     "serviceaccount-controller",
 )
 GARBAGE_COLLECTOR = "garbage-collector-controller"
-
-_started = time.monotonic()
-
-
-def say(text: str) -> None:
-    """A line of progress."""
-    print(f"[{time.monotonic() - _started:6.1f}s] {text}", file=sys.stderr, flush=True)
 
 
 def read_arguments() -> argparse.Namespace:
@@ -106,13 +99,6 @@ def flags(options: argparse.Namespace) -> list[str]:
         "--leader-elect=false",
         *options.flag,
     ]
-
-
-def turns(names: list[Binary], rounds: int) -> Iterator[tuple[int, Binary]]:
-    """Who runs when: the order is turned round each time, so that no one is always second."""
-    for number in range(rounds):
-        for name in names if number % 2 == 0 else reversed(names):
-            yield number, name
 
 
 class Bench:

@@ -8,7 +8,7 @@ one that does not. This one reads nothing but metadata, a form neither manager a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -53,14 +53,47 @@ def running(pod: Object, now: datetime, containers: Sequence[str] = ("main",)) -
     }
 
 
+def succeeded(pod: Object, now: datetime, containers: Sequence[str] = ("main",)) -> dict[str, Any]:
+    """The status of a pod whose containers have done their work, as a patch."""
+    at = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    status = running(pod, now, containers)["status"]
+    over = {"exitCode": 0, "reason": "Completed", "startedAt": at, "finishedAt": at}
+    return {
+        "status": {
+            **status,
+            "phase": "Succeeded",
+            "conditions": [
+                {**one, "status": "False", "reason": "PodCompleted"}
+                if one["type"] in ("Ready", "ContainersReady")
+                else one
+                for one in status["conditions"]
+            ],
+            "containerStatuses": [
+                {**one, "ready": False, "started": False, "state": {"terminated": over}}
+                for one in status["containerStatuses"]
+            ],
+        }
+    }
+
+
 class HollowKubelet:
     """Follows pods, all of them bound to a node already, until it is cancelled."""
 
-    def __init__(self, api: Api, clock: Clock, namespace: str = "", *, workers: int = 16) -> None:
+    def __init__(
+        self,
+        api: Api,
+        clock: Clock,
+        namespace: str = "",
+        *,
+        workers: int = 16,
+        become: Callable[[Object, datetime], dict[str, Any]] = running,
+    ) -> None:
+        """``become`` is what the status of a pod is set to, once."""
         self._api = api
         self._clock = clock
         self._namespace = namespace
         self._workers = workers
+        self._become = become
         self._queue: asyncio.Queue[tuple[Object, bool]] = asyncio.Queue()
         self._going: dict[str, bool] = {}
         """By uid, whether a pod was told to go."""
@@ -96,7 +129,7 @@ class HollowKubelet:
                 if going:
                     await self._api.delete(_PODS, *pod.key, uid=pod.metadata.uid, grace=0)
                 elif self._going.get(pod.metadata.uid) is False:
-                    status = running(pod, self._clock.now())
+                    status = self._become(pod, self._clock.now())
                     await self._api.patch(_PODS, *pod.key, status, subresource="status")
             except (NotFound, Conflict):
                 # Somebody was faster; the watch says what came of it.
