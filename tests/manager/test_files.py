@@ -50,6 +50,8 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (place / f"{name}.key").write_bytes(pair.key)
     (place / "sa.key").write_bytes(Keys.generate().pem)
     (place / "nonsense").write_text("hunter2")
+    (place / "cut.key").write_text("-----BEGIN PRIVATE KEY-----\nMIG\n-----END PRIVATE KEY-----\n")
+    (place / "torn.key").write_bytes((place / "ca.key").read_bytes().replace(b"\nM", b"\nMAAAA"))
     return place
 
 
@@ -75,18 +77,23 @@ def test_files_that_can_be_used_are_fine(good: Path) -> None:
         (["--root-ca-file=@nonsense"], "/nonsense: is not a bundle of CA certificates in PEM"),
         (["--root-ca-file=@sa.key"], "/sa.key: is not a bundle of CA certificates in PEM"),
         (["--service-account-private-key-file=@nowhere"], "/nowhere: No such file or directory"),
-        (["--service-account-private-key-file=@nonsense"], "/nonsense: "),
-        (["--service-account-private-key-file=@ca.crt"], "/ca.crt: "),
+        (["--service-account-private-key-file=@nonsense"], "/nonsense: holds no private key in PEM"),
+        (["--service-account-private-key-file=@cut.key"], "/cut.key: holds no private key in PEM"),
+        (["--service-account-private-key-file=@ca.crt"], "/ca.crt: holds no private key in PEM"),
         (
             ["--cluster-signing-cert-file=@nowhere", "--cluster-signing-key-file=@ca.key"],
             "/nowhere: No such file",
         ),
         (
             ["--cluster-signing-cert-file=@nonsense", "--cluster-signing-key-file=@ca.key"],
-            "the CA certificate cannot be read",
+            "is not a bundle of CA certificates in PEM",
         ),
         (
             ["--cluster-signing-cert-file=@ca.crt", "--cluster-signing-key-file=@nonsense"],
+            "holds no private key in PEM",
+        ),
+        (
+            ["--cluster-signing-cert-file=@ca.crt", "--cluster-signing-key-file=@torn.key"],
             "the CA key cannot be read",
         ),
         (

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import ssl
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from base64 import b64decode
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from steersman.client.connection import ConfigError, Pem
@@ -40,43 +42,60 @@ def settle(settings: Settings, ca: Pem) -> tuple[Settings, Files]:
 
 
 def examine(settings: Settings, controllers: Iterable[Controller[Any]]) -> None:
-    """Look into the files that controllers will read, so that a wrong one shows at once. Raises `ConfigError`."""
+    """Look into the files that controllers will read, so that a wrong one shows at once. Raises `ConfigError`.
+
+    Quickly, for everything waits: the library that will use them takes longer to load than all that is done here.
+    """
     names = [controller.name for controller in controllers]
-    for paths, look in _looks(settings, names):
+    for look, *paths in _looks(settings, names):
         try:
-            look(*map(read_file, paths))
+            look(*paths, *map(read_file, paths))
         except Unreadable as error:
             raise ConfigError(str(error)) from None
-        except Exception as error:
+        except ValueError as error:
             raise ConfigError(f"{', '.join(paths)}: {error}") from None
 
 
-def _looks(settings: Settings, names: list[str]) -> Iterator[tuple[tuple[str, ...], Callable[..., object]]]:
-    """Files that belong together, and what raises where they cannot be used."""
+def _looks(settings: Settings, names: list[str]) -> Iterator[tuple[Any, ...]]:
+    """What raises where files cannot be used, and those files."""
     key, ca = settings[tokens.KEY], settings[ROOT_CA_FILE]
     if key and tokens.controller.name in names:
-        yield (key,), _key
+        yield _key, key
     if ca and (tokens.controller.name in names or rootca.controller.name in names):
-        yield (ca,), _bundle
+        yield _bundle, ca
     if signing.controller.name in names:
         for pair in dict.fromkeys(signing.pairs(settings).values()):
-            yield (pair.cert, pair.key), _authority
+            yield _authority, pair.cert, pair.key
 
 
-def _key(pem: bytes) -> object:
-    from steersman.api.keys import Keys
-
-    return Keys.load(pem).signer
+_PRIVATE = re.compile(rb"-----BEGIN (\w+ )?PRIVATE KEY-----\s+([\w+/=\s]+)-----END (\w+ )?PRIVATE KEY-----")
 
 
-def _bundle(pem: bytes) -> None:
+def _key(path: str, pem: bytes) -> None:
+    found = _PRIVATE.search(pem)
+    try:
+        key = b64decode(found[2]) if found is not None else b""
+    except ValueError:
+        key = b""
+    if not key.startswith(b"0"):  # the byte every such key begins with
+        raise ValueError("holds no private key in PEM")
+
+
+def _bundle(path: str, pem: bytes) -> None:
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=pem.decode("ascii", "replace"))
     except ssl.SSLError:
         raise ValueError("is not a bundle of CA certificates in PEM") from None
 
 
-def _authority(cert: bytes, key: bytes) -> object:
-    from steersman.controllers.certificates import authority
-
-    return authority.load(cert, key)
+def _authority(cert: str, key: str, cert_pem: bytes, key_pem: bytes) -> None:
+    _bundle(cert, cert_pem)
+    _key(key, key_pem)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.set_ciphers("DEFAULT:@SECLEVEL=0")  # how strong it is, is not asked here
+    try:
+        context.load_cert_chain(cert, key, password="")
+    except ssl.SSLError as error:
+        foreign = error.reason == "KEY_VALUES_MISMATCH"
+        told = "the CA key does not belong to the CA certificate" if foreign else "the CA key cannot be read"
+        raise ValueError(told) from None
