@@ -104,6 +104,13 @@ def test_setting_a_gate_that_will_go_is_warned_of(word: str, stage: str) -> None
     assert word.partition("=")[0] in said
 
 
+def test_alpha_features_of_an_older_version_are_warned_of() -> None:
+    argv = ["--feature-gates=HPAScaleToZero=true"]
+    assert list(read(argv).features.warnings()) == []
+    (said,) = read([*argv, "--emulated-version=1.35"]).features.warnings()
+    assert said.endswith("this is unsupported: features=[HPAScaleToZero]")
+
+
 def test_the_table_for_the_metric_has_every_gate_with_its_stage() -> None:
     table = {
         name: (stage, on)

@@ -69,7 +69,7 @@ class Features(msgspec.Struct, frozen=True):
         }
 
     def warnings(self) -> Iterator[str]:
-        """What to tell about gates that will go."""
+        """What to tell about gates that will go, and about those an emulated version was not sure of."""
         known = self.known
         for name, value in self.given.items():
             stage = known[name].stage
@@ -79,6 +79,12 @@ class Features(msgspec.Struct, frozen=True):
                     f"Warning: setting {called} feature gate. It will be removed in a future release. "
                     f"featureGate={quoted(name)} value={write_bool(value)}"
                 )
+        alpha = [name for name, on in self.enabled().items() if on and known[name].stage == "ALPHA"]
+        if alpha and self.emulated < CURRENT:
+            yield (
+                "component has alpha features enabled in emulated version, this is unsupported: "
+                f"features=[{' '.join(alpha)}]"
+            )
 
 
 def read_features(values: Mapping[str, Any]) -> Features:
