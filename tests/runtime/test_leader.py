@@ -562,6 +562,21 @@ def test_a_released_lease_is_taken_at_the_next_try() -> None:
     play(main)
 
 
+def test_a_lease_that_is_won_in_the_moment_of_stopping_is_released_too() -> None:
+    server = Server()
+
+    async def main() -> None:
+        server.journey = lambda: (0.1, 0.1)
+        one = elector(server, release_on_cancel=True)
+        running = asyncio.create_task(one.run(forever))
+        await asyncio.sleep(0.25)  # the answer to creating it is on its way
+        assert (server.lease["spec"]["holderIdentity"], one.leading) == ("a", False)
+        assert isinstance(await ended(running), asyncio.CancelledError)
+        assert server.lease["spec"]["holderIdentity"] == ""
+
+    play(main)
+
+
 def test_the_lease_is_released_only_after_the_work_has_ended() -> None:
     server = Server()
 

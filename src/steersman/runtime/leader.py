@@ -119,6 +119,8 @@ class LeaderElector:
         self._until = -math.inf
         """Until when the fence is open."""
         self._leading = False
+        self._unanswered = False
+        """Whether a write was sent whose answer has not come."""
         self._reported = ""
 
     # -- what others ask ----------------------------------------------------------------------
@@ -153,7 +155,13 @@ class LeaderElector:
         cancelled and `LostLease` raised. However it ends, ``lead`` has ended before the lease is
         released (with ``release_on_cancel``).
         """
-        await self._acquire()
+        try:
+            await self._acquire()
+        except asyncio.CancelledError:
+            if self._release and self._unanswered:
+                # It may have been won in this very moment.
+                await self._give_up()
+            raise
         work = asyncio.create_task(lead(), name=f"leading by {self.name}")
         renewal = asyncio.create_task(self._renew(), name=f"renewing {self.name}")
         lost = ""
@@ -298,19 +306,20 @@ class LeaderElector:
             "metadata": {"name": self.name, "namespace": self._namespace},
             "spec": self._spec_after({"holderIdentity": self.identity}),
         }
-        sent = self._clock.monotonic()
+        self._unanswered, sent = True, self._clock.monotonic()
         created = await self._within(self._api.create(DOCUMENTS, self._namespace, lease))
         self._won(created, sent)
 
     async def _write(self, lease: Document) -> None:
         """Make the lease ours or renew it, unless it has changed since it was read."""
         renewed = {**lease, "spec": self._spec_after(_spec(lease))}
-        sent = self._clock.monotonic()
+        self._unanswered, sent = True, self._clock.monotonic()
         written = await self._within(self._api.update(DOCUMENTS, self._namespace, self.name, renewed))
         self._won(written, sent)
 
     def _won(self, lease: Document, sent: float) -> None:
         self._observe(lease)
+        self._unanswered = False
         self._until = sent + self._span
 
     def _spec_after(self, before: Document) -> Document:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
-from steersman.api.kinds import LEASES, NAMESPACES
+from steersman.api.kinds import LEASES, NAMESPACES, SERVICEACCOUNTS
 from steersman.api.scheme import Kind
 from steersman.client.http import HttpApi
 from steersman.testing.audit import AuditEntry, parse
@@ -147,6 +147,8 @@ class Group:
         async with plane.connect() as api, api.with_agent("driver", qps=PACE, burst=1) as paced:
             group = cls(plane, api, name, task, trail)
             await api.create(NAMESPACES.untyped, "", {"metadata": {"name": name}})
+            # No controller makes it here, and pods need one.
+            await api.create(SERVICEACCOUNTS.untyped, name, {"metadata": {"name": "default"}})
             await api.create(task.kind.untyped, name, {"metadata": {"name": "work"}, "spec": task.spec})
             async with group._running(size), beside(group._drive(paced)):
                 yield group
