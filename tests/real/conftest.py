@@ -73,3 +73,10 @@ def both() -> Callable[..., dict[str, dict[str, Any]]]:
     """Tells a story to steersman and to the reference manager: see ``both.py``."""
     tell: Callable[..., dict[str, dict[str, Any]]] = load("both").tell
     return tell
+
+
+@pytest.fixture(scope="session")
+def stage() -> type[Any]:
+    """Where a story is told, for those that need more than one manager: see ``both.py``."""
+    found: type[Any] = load("both").Stage
+    return found

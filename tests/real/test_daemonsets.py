@@ -6,22 +6,25 @@ Each controller has just its bootstrap rights, and each manager a plane of its o
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from steersman.api.kinds import PODS, Pod
+from steersman.api.kinds import NAMESPACES, PODS, SERVICEACCOUNTS, Pod
 from steersman.api.kinds.daemonsets import DAEMONSETS, DaemonSet
 from steersman.api.kinds.nodes import NODES
 from steersman.api.kinds.revisions import CONTROLLERREVISIONS
 from steersman.api.scheme import Kind
 from steersman.controllers.daemonset.template import target_of
 from steersman.runtime.clock import LiveClock
+from steersman.sim.kubelet import Kubelets
 from steersman.sim.scheduler import Scheduler
 from steersman.testing.follow import beside, follow
 from steersman.testing.normal import Document
-from steersman.testing.plane import Binary
+from steersman.testing.plane import ASSETS, Binary, RealPlane
 
 REFERENCE: Binary = "kube-controller-manager"
 KINDS: tuple[Kind[Any], ...] = (DAEMONSETS, CONTROLLERREVISIONS, PODS)
@@ -109,23 +112,23 @@ class Story:
     """What is done to the DaemonSets and to their nodes, each step after the one before has come to its end."""
 
     def __init__(self, stage: Any) -> None:
-        self._stage = stage
+        self.stage = stage
 
     async def until(self, name: str, ready: Callable[[DaemonSet], bool]) -> None:
-        await self._stage.until(DAEMONSETS, name, ready)
+        await self.stage.until(DAEMONSETS, name, ready)
 
     async def roll(self, name: str, image: str) -> None:
         container = {"name": "main", "image": image}
-        await self._stage.patch(
+        await self.stage.patch(
             DAEMONSETS, name, {"spec": {"template": {"spec": {"containers": [container]}}}}
         )
 
     async def taint(self, node: str, *taints: Document) -> None:
-        await self._stage.patch(NODES, node, {"spec": {"taints": list(taints) or None}})
+        await self.stage.patch(NODES, node, {"spec": {"taints": list(taints) or None}})
 
     async def pods(self, name: str) -> list[Pod]:
         """The pods of a DaemonSet that stay, by the nodes they are for."""
-        page = await self._stage.api.list(PODS, self._stage.namespace, label_selector=f"app={name}")
+        page = await self.stage.api.list(PODS, self.stage.namespace, label_selector=f"app={name}")
         staying = (pod for pod in page.items if pod.metadata.deletionTimestamp is None)
         return sorted(staying, key=target_of)
 
@@ -137,18 +140,17 @@ class Story:
 
     async def _add(self, name: str, *taints: Document, **labels: str) -> None:
         document = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}}
-        await self._stage.create(NODES, document)
         room = {"cpu": "64", "memory": "256Gi", "pods": "110"}
-        await self._stage.patch(NODES, name, {"status": {"allocatable": room}}, subresource="status")
+        await self.stage.create(NODES, {**document, "status": {"allocatable": room}})
         await self.taint(name, *taints)  # admission has put one on it, until somebody finds it ready
 
     async def tell(self) -> None:
-        async with beside(Scheduler(self._stage.api, LiveClock()).run()):
-            await self._stage.create(DAEMONSETS, *STORY)
+        async with beside(Scheduler(self.stage.api, LiveClock()).run()):
+            await self.stage.create(DAEMONSETS, *STORY)
             await self._all(2, picky=1, named=1)
             await self._each()
             await self._move_nodes()
-            await self._stage.quiet()
+            await self.stage.quiet()
 
     async def _all(self, desired: int, old: int = 0, **others: int) -> None:
         """Wait until every DaemonSet is settled on as many nodes; ``old`` of the pods by hand are to be old."""
@@ -190,45 +192,45 @@ class Story:
         await self.roll("manual", "example/app:2")
         await self.until("manual", settled(2, updatedNumberScheduled=0))
         first = (await self.pods("manual"))[0]
-        await self._stage.api.delete(PODS, self._stage.namespace, first.metadata.name)
+        await self.stage.api.delete(PODS, self.stage.namespace, first.metadata.name)
         await self.until("manual", settled(2, updatedNumberScheduled=1))
 
     async def _fail(self) -> None:
         """Of pods that nobody schedules one fails and one succeeds; each is replaced at once. Then all of it goes."""
-        await self._stage.create(DAEMONSETS, daemonset("waiting", {"schedulerName": "nobody"}))
+        await self.stage.create(DAEMONSETS, daemonset("waiting", {"schedulerName": "nobody"}))
         await self.until("waiting", settled(2, numberAvailable=0))
         before = await self.pods("waiting")
         for pod, phase in zip(before, ("Failed", "Succeeded"), strict=True):
-            await self._stage.patch(PODS, pod.metadata.name, {"status": {"phase": phase}}, "status")
-        await self._replaced("waiting", before)
+            await self.stage.patch(PODS, pod.metadata.name, {"status": {"phase": phase}}, "status")
+        await self.replaced("waiting", before, 2)
         last = await self.pods("waiting")
-        await self._stage.api.delete(DAEMONSETS, self._stage.namespace, "waiting")
+        await self.stage.api.delete(DAEMONSETS, self.stage.namespace, "waiting")
         for pod in last:
-            await self._stage.gone(PODS, pod.metadata.name)
+            await self.stage.gone(PODS, pod.metadata.name)
 
-    async def _replaced(self, name: str, before: list[Pod]) -> None:
-        """Wait until there are as many other pods."""
+    async def replaced(self, name: str, before: list[Pod], count: int) -> None:
+        """Wait until so many pods have come that were not there before."""
         known = {pod.metadata.name for pod in before}
         fresh: set[str] = set()
-        async for _, pod in follow(self._stage.api, PODS, self._stage.namespace):
+        async for _, pod in follow(self.stage.api, PODS, self.stage.namespace):
             if pod.metadata.labels.get("app") == name and pod.metadata.name not in known:
                 fresh.add(pod.metadata.name)
-                if len(fresh) == len(known):
+                if len(fresh) == count:
                     return
 
     async def _part(self) -> None:
         """One that is deleted leaves pods and history behind; the next of its name takes both."""
-        await self._stage.api.delete(DAEMONSETS, self._stage.namespace, "parted", propagation="Orphan")
-        await self._stage.gone(DAEMONSETS, "parted")
-        await self._stage.create(DAEMONSETS, daemonset("parted"))
+        await self.stage.api.delete(DAEMONSETS, self.stage.namespace, "parted", propagation="Orphan")
+        await self.stage.gone(DAEMONSETS, "parted")
+        await self.stage.create(DAEMONSETS, daemonset("parted"))
         await self.until("parted", settled(2))
 
     async def _let_go(self) -> None:
         """A pod whose label is changed is let go, and another takes its place."""
         first = (await self.pods("plain"))[0]
         change = {"metadata": {"labels": {"app": "free"}}}
-        await self._stage.patch(PODS, first.metadata.name, change)
-        await self._stage.until(PODS, first.metadata.name, lambda pod: not pod.metadata.ownerReferences)
+        await self.stage.patch(PODS, first.metadata.name, change)
+        await self.stage.until(PODS, first.metadata.name, lambda pod: not pod.metadata.ownerReferences)
         await self.until("plain", settled(2))
 
     async def _move_nodes(self) -> None:
@@ -239,7 +241,7 @@ class Story:
         await self._all(2, hardy=2, picky=1, named=0)
         await self._add("n4", disk="nvme")
         await self._all(3, hardy=3, picky=1, named=0)
-        await self._stage.patch(NODES, "n4", {"metadata": {"labels": {"disk": "ssd"}}})
+        await self.stage.patch(NODES, "n4", {"metadata": {"labels": {"disk": "ssd"}}})
         await self._all(3, hardy=3, picky=2, named=0)
 
 
@@ -286,3 +288,56 @@ def test_both_managers_leave_the_same(
         pytest.skip("needs the reference manager beside kube-apiserver")
     assert ends[REFERENCE][plural], "the story must leave something to compare"
     assert apart(ends["steersman"][plural], ends[REFERENCE][plural]) == []
+
+
+# -- from one manager to the other ----------------------------------------------------------------
+
+
+TURNS: tuple[Binary, ...] = ("steersman", REFERENCE, "steersman")
+FLAGS = (
+    "--controllers=daemonset-controller",
+    "--use-service-account-credentials=true",
+    "--leader-elect=false",
+)
+
+
+async def handed_over(plane: RealPlane, stage: type[Any]) -> None:
+    """Each manager in turn has the same DaemonSet; the next one changes nothing of what it finds."""
+    async with plane.connect() as api:
+        space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "daemons"}}
+        await api.create(NAMESPACES, "", space)
+        here = stage(plane, api, "steersman", "daemons")
+        account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}}
+        await here.create(SERVICEACCOUNTS, account)
+        story = Story(here)
+        await story.begin()
+        kubelets = Kubelets(api, LiveClock(), NAMES, register=False)
+        async with beside(kubelets.run(), Scheduler(api, LiveClock()).run()):
+            await here.create(DAEMONSETS, daemonset("hardy", HARDY))
+            for turn, binary in enumerate(TURNS):
+                manager = plane.manager(*FLAGS, binary=binary)
+                await story.until("hardy", settled(2))
+                if turn:
+                    await _nothing_rolls(story, revisions=turn + 1)
+                await story.roll("hardy", f"example/next:{turn}")
+                await story.until("hardy", settled(2))
+                manager.stop()
+
+
+async def _nothing_rolls(story: Story, revisions: int) -> None:
+    """Delete a pod: the new manager makes another of the revision it has found, and leaves the rest alone."""
+    first, second = await story.pods("hardy")
+    await story.stage.api.delete(PODS, "daemons", first.metadata.name)
+    await story.replaced("hardy", [first, second], 1)
+    await story.until("hardy", settled(2))
+    third = next(pod for pod in await story.pods("hardy") if pod.metadata.uid != second.metadata.uid)
+    page = await story.stage.api.list(CONTROLLERREVISIONS, "daemons")
+    assert sorted(one.revision for one in page.items) == list(range(1, revisions + 1))
+    assert third.metadata.labels == second.metadata.labels
+
+
+def test_a_daemonset_goes_from_one_manager_to_the_other_and_back(stage: type[Any]) -> None:
+    if not os.access(Path(os.environ.get(ASSETS, ""), REFERENCE), os.X_OK):
+        pytest.skip("needs the reference manager beside kube-apiserver")
+    with RealPlane.start() as plane:
+        asyncio.run(handed_over(plane, stage))
