@@ -69,8 +69,9 @@ def test_a_flag_is_read_as_go_reads_it(argv: list[str], name: str, value: object
             'invalid argument "maybe" for "--leader-elect" flag: strconv.ParseBool: parsing "maybe": invalid syntax',
         ),
         (["--period=5"], 'invalid argument "5" for "--period" flag: time: missing unit in duration "5"'),
-        (["stray"], 'no other arguments are taken, got ["stray"]'),
-        (["--", "stray", "more"], 'no other arguments are taken, got ["stray" "more"]'),
+        (["--leader-elect", "false"], 'does not take any arguments, got ["false"]; write --FLAG=VALUE'),
+        (["stray"], 'does not take any arguments, got ["stray"]'),
+        (["--", "stray", "more"], 'does not take any arguments, got ["stray" "more"]'),
     ],
 )
 def test_a_bad_flag_is_one_line_that_names_it(argv: list[str], message: str) -> None:

@@ -97,6 +97,8 @@ WRONG = [
     ["-z"],
     ["--=1"],
     ["--nonesuch"],
+    ["stray"],
+    ["--leader-elect", "false"],
     ["--vmodule=x"],
     ["--vmodule=a=b"],
     ["--vmodule=a=1", "--logging-format=json"],
@@ -153,7 +155,7 @@ def test_a_mistake_ends_both_in_the_same_words(argv: list[str], capfd: pytest.Ca
     assert said.startswith("Error: ")
     assert said.count("\n") == 1
     # Ours may go on with a hint, or with the flag where upstream does not name it.
-    words = re.split(r"; (?:did you mean|see --help)| \(--", said.strip().removeprefix("Error: "))[0]
+    words = re.split(r"; (?:did you mean|see --help|write)| \(--", said.strip().removeprefix("Error: "))[0]
     assert words in theirs.stderr.replace('\\"', '"')
 
 

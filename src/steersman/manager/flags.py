@@ -111,7 +111,9 @@ def _words(known: Mapping[str, Option], argv: Sequence[str]) -> Iterator[tuple[O
                 raise UsageError(missing)
         yield option, text
     if any(stray):
-        raise UsageError(f"no other arguments are taken, got [{' '.join(map(quoted, stray))}]")
+        # As pflag: a flag that needs no value does not take the next word for one.
+        hint = "; write --FLAG=VALUE" if stray[0] in ("true", "false") else ""
+        raise UsageError(f"does not take any arguments, got [{' '.join(map(quoted, stray))}]{hint}")
 
 
 def _hint(name: str, known: Mapping[str, Option]) -> str:
