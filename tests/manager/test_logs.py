@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from steersman.api.verbosity import V, verbosity
-from steersman.manager.logs import Damper, Json, Klog, Logging, handlers
+from steersman.manager.logs import Damper, Json, Klog, Logging, handlers, quote
 
 
 def record(
@@ -71,6 +71,7 @@ def test_the_first_letter_is_the_severity(level: int, letter: str) -> None:
         ({"said": 'a "word"'}, '"Starting" said="a \\"word\\""'),
         ({"lines": "one\ntwo"}, '"Starting" lines=<\n\tone\n\ttwo\n >'),
         ({"lines": "one\ntwo\n"}, '"Starting" lines=<\n\tone\n\ttwo\n >'),
+        ({"lines": "one\n\rtwo\x1b"}, '"Starting" lines=<\n\tone\n\t\\x0dtwo\\x1b\n >'),
         ({"logger": "job-controller", "err": "refused"}, '"Starting" err="refused" logger="job-controller"'),
     ],
 )
@@ -243,3 +244,26 @@ def test_a_fixed_message_goes_before_the_sentence() -> None:
     each.brief = "The round failed"
     assert body(Klog().format(each)) == '"The round failed" key="default/a"'
     assert json.loads(Json().format(each))["msg"] == "The round failed"
+
+
+@pytest.mark.parametrize(
+    ("text", "quoted"),
+    [
+        ("plain", '"plain"'),
+        ('a "b" \\', r'"a \"b\" \\"'),
+        ("line\nbreak\ttab\r", r'"line\nbreak\ttab\r"'),
+        ("\x1b[31mred\x00\x7f", r'"\x1b[31mred\x00\x7f"'),
+        ("grüße 日本 🙂", '"grüße 日本 🙂"'),
+        ("\u2028\ue000\U000e0001", r'"\u2028\ue000\U000e0001"'),
+    ],
+)
+def test_texts_are_quoted_as_go_quotes_them(text: str, quoted: str) -> None:
+    assert quote(text) == quoted
+    assert body(Klog().format(record("m", {"k": text}))).startswith(
+        f'"m" k={quoted}' if "\n" not in text else '"m" k=<'
+    )
+
+
+def test_nobody_can_write_lines_of_their_own() -> None:
+    line = Klog().format(record("refused: x\nI0101 00:00:00.000000       1 forged.py:1] all is well"))
+    assert "\n" not in line

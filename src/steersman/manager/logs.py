@@ -63,9 +63,34 @@ def _message(record: logging.LogRecord) -> str:
     return record.getMessage() if brief is None else brief
 
 
+_ESCAPES = str.maketrans(
+    {
+        "\\": "\\\\",
+        '"': '\\"',
+        "\a": "\\a",
+        "\b": "\\b",
+        "\f": "\\f",
+        "\n": "\\n",
+        "\r": "\\r",
+        "\t": "\\t",
+        "\v": "\\v",
+    }
+)
+
+
 def quote(text: str) -> str:
-    """A string as Go quotes it, as far as log lines have it."""
-    return json.dumps(text, ensure_ascii=False)
+    """A string as Go quotes it: nothing in it can end the line, or speak to a terminal."""
+    escaped = text.translate(_ESCAPES)
+    return f'"{escaped if escaped.isprintable() else "".join(map(_printable, escaped))}"'
+
+
+def _printable(character: str) -> str:
+    if character.isprintable():
+        return character
+    code = ord(character)
+    if code < 0x80:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def _pair(key: str, value: Any) -> str:
@@ -74,7 +99,7 @@ def _pair(key: str, value: Any) -> str:
     text = str(value)
     if "\n" not in text:
         return f" {key}={quote(text)}"
-    lines = "".join(f"\t{line}\n" for line in text.removesuffix("\n").split("\n"))
+    lines = "".join(f"\t{''.join(map(_printable, line))}\n" for line in text.removesuffix("\n").split("\n"))
     return f" {key}=<\n{lines} >"
 
 
@@ -87,7 +112,8 @@ class Klog(logging.Formatter):
         head = f"{letter}{when:%m%d %H:%M:%S.%f} {os.getpid():>7} {record.filename}:{record.lineno}] "
         pairs = "".join(_pair(key, value) for key, value in _values(record))
         message = _message(record)
-        return f"{head}{quote(message)}{pairs}" if pairs else head + message
+        # A message of its own is written as it is; but no part of it may pass for another line.
+        return f"{head}{quote(message)}{pairs}" if pairs or not message.isprintable() else head + message
 
 
 class Json(logging.Formatter):
