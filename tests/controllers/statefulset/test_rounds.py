@@ -16,7 +16,17 @@ from steersman.api.kinds.statefulsets import NewClaim, StatefulSet, StatefulSetS
 from steersman.api.scheme import Key, kind_of
 from steersman.controllers.shared import history
 from steersman.controllers.statefulset import controller
-from steersman.intent.actions import Action, Amend, Create, Delete, Emit, Patch, ReadLive, UpdateStatus
+from steersman.intent.actions import (
+    Action,
+    Amend,
+    Create,
+    Delete,
+    Emit,
+    Measure,
+    Patch,
+    ReadLive,
+    UpdateStatus,
+)
 from steersman.intent.controller import Change, Settings
 from steersman.intent.verdict import Nonsense, Rest, Verdict, Wake
 from steersman.testing.rows import Answers, Shelves, walk
@@ -372,3 +382,16 @@ SET = stateful(2, claims=("data",))
 )
 def test_a_set_is_looked_at_when_something_changes_that_matters(change: Change[Any], wakes: bool) -> None:
     assert woken(change, SET) == ([KEY] if wakes else [])
+
+
+def test_where_several_may_miss_several_are_updated_and_it_is_counted() -> None:
+    settings = Settings(gates={"MaxUnavailableStatefulSet": True})
+    set_ = stateful(4, unavailable=2, status=StatefulSetStatus(currentRevision="old"))
+    past = (kept(stateful(4, "v0"), "old", 1), kept(set_, "new", 2))
+    actions, _ = look(set_, *past, *members(set_, "AAAA", "oooo"), settings=settings)
+    assert written(actions) == ["delete web-3", "delete web-2", "status"]
+    assert status_of(actions).currentReplicas == 2
+    assert [(one.value, one.labels) for one in actions if isinstance(one, Measure)] == [
+        (2, (NAMESPACE, "web", "OrderedReady")),
+        (0, (NAMESPACE, "web", "OrderedReady")),
+    ]

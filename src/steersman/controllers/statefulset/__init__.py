@@ -34,6 +34,7 @@ from steersman.controllers.statefulset.identity import (
     ordinals,
     revision_of,
 )
+from steersman.controllers.statefulset.measures import METRICS, measure
 from steersman.controllers.statefulset.revisions import Revisions, birth, settle
 from steersman.controllers.statefulset.roster import Roster, roster
 from steersman.controllers.statefulset.status import is_news, new_status
@@ -145,6 +146,8 @@ class Sets(msgspec.Struct, frozen=True):
         progress = Progress()
         if set_.metadata.deletionTimestamp is None:
             progress = await self._advance(team, revisions, seen.claims)
+        if self.several:
+            await measure(team)
         status = new_status(team, revisions, progress.dismissed)
         failure = progress.failure
         try:
@@ -279,6 +282,7 @@ def _controller(settings: Settings) -> Controller[Seen]:
         workers=Flag("concurrent-statefulset-syncs", 5),
         observe=observe,
         decide=sets.decide,
+        metrics=METRICS,
     )
 
 

@@ -149,8 +149,7 @@ def outdated(roster: Roster, revision: str, *, several: bool) -> Departure:
     if set_.spec.updateStrategy.type == "OnDelete":
         return Departure()
     if several:
-        serving = sum(map(roster.serves, roster.members.values()))
-        room = may_miss(set_) - (len(roster.ordinals) - serving)
+        room = may_miss(set_) - roster.unavailable
         return Departure(tuple(islice(_old(roster, revision), max(room, 0))))
     for ordinal in _downwards(roster):
         pod = roster.members.get(ordinal)

@@ -39,6 +39,11 @@ class Roster(msgspec.Struct, frozen=True):
         """Whether a pod is available and is to stay so."""
         return pod.metadata.deletionTimestamp is None and self.is_available(pod)
 
+    @property
+    def unavailable(self) -> int:
+        """How many of the pods that are to be there are missing or do not serve."""
+        return len(self.ordinals) - sum(map(self.serves, self.members.values()))
+
     def first_unavailable(self) -> Pod | None:
         """The pod that has to be waited for, or may be given up first: the lowest ordinal's."""
         order = (*self.members.values(), *reversed(self.condemned))
