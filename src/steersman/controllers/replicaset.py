@@ -6,7 +6,7 @@ counting terminating pods.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any, TypeAlias
 
@@ -21,6 +21,7 @@ from steersman.api.kinds import (
     REPLICATIONCONTROLLERS,
     Condition,
     NewPod,
+    Object,
     ObjectMeta,
     Pod,
     PodTemplateSpec,
@@ -33,9 +34,10 @@ from steersman.api.meta import controller_of, owner_reference, truncate
 from steersman.api.scheme import Key, Kind
 from steersman.api.selectors import Selector, compile_selector
 from steersman.controllers.shared.claiming import claim
+from steersman.controllers.shared.concerned import concerned
 from steersman.controllers.shared.indexes import BY_CONTROLLER, CONTROLLED, controlled_by, orphans_in
 from steersman.intent.actions import Batch, Create, Delete, Done, Emit, Failed, Measure, UpdateStatus
-from steersman.intent.controller import Cache, Caches, Change, Controller, Flag, Settings, Watch
+from steersman.intent.controller import Caches, Controller, Flag, Settings, Watch
 from steersman.intent.metrics import Metric, exponential
 from steersman.intent.settings import DEFAULTS
 from steersman.intent.verdict import Nonsense, Rest, Verdict, Wake
@@ -151,6 +153,7 @@ class Sets:
         """``costs``: whether what pods would cost counts where some are to go."""
         self.kind = kind
         self.counts_terminating = counts_terminating
+        self.concerned = concerned(kind, self._selects)
         self.costs = costs
 
     def observe(self, caches: Caches, key: Key) -> Seen | None:
@@ -289,35 +292,12 @@ class Sets:
             default=timedelta(seconds=owner.spec.minReadySeconds),
         )
 
-    # -- which sets a pod concerns ------------------------------------------------------------
-
-    def concerned(self, caches: Caches, change: Change[Pod]) -> Iterator[Key]:
-        """The set that controls the pod, and the one that did; for an orphan, those that select it."""
-        pod = change.obj
-        sets = caches[self.kind]
-        reference = controller_of(pod)
-        before = controller_of(change.old) if change.old is not None else None
-        if before is not None and before != reference:
-            yield from self._resolve(sets, pod.metadata.namespace, before.name, before.uid)
-        if reference is not None:
-            yield from self._resolve(sets, pod.metadata.namespace, reference.name, reference.uid)
-        elif change.new is not None and pod.metadata.deletionTimestamp is None:
-            old = change.old
-            if old is None or before is not None or old.metadata.labels != pod.metadata.labels:
-                yield from self._wooers(sets, pod)
-
-    def _resolve(self, sets: Cache[Owner], namespace: str, name: str, uid: str) -> Iterable[Key]:
-        key = Key(namespace, name)
-        owner = sets.get(key)
-        return (key,) if owner is not None and owner.metadata.uid == uid else ()
-
-    def _wooers(self, sets: Cache[Owner], pod: Pod) -> Iterator[Key]:
-        for owner in sets.list(pod.metadata.namespace):
-            try:
-                if selector_of(owner).matches(pod.metadata.labels):
-                    yield owner.key
-            except ValueError:
-                continue
+    @staticmethod
+    def _selects(owner: Owner, pod: Object) -> bool:
+        try:
+            return selector_of(owner).matches(pod.metadata.labels)
+        except ValueError:
+            return False
 
     def controller(self, name: str, alias: str, account: str, flag: str) -> Controller[Seen]:
         return Controller(
