@@ -13,6 +13,7 @@ import pytest
 from steersman.api.kinds import DEPLOYMENTS, LEASES, REPLICASETS, Lease
 from steersman.client.api import Api
 from steersman.runtime.candidate import CANDIDATES
+from steersman.runtime.events import EVENTS, Event
 from steersman.testing.child import Child
 from steersman.testing.follow import until
 from steersman.testing.plane import RealPlane
@@ -84,10 +85,18 @@ async def test_told_to_stop_it_succeeds_and_releases_the_lease_if_the_gate_says_
         flags = ("--controllers=replicaset-controller", f"--leader-elect-resource-namespace={namespace}")
         manager = start(*flags, f"{RELEASE}={gate}")
         who = await held(api, namespace)
+        await until(
+            api, LEASES, namespace, LEASE, lambda lease: lease.spec.renewTime != lease.spec.acquireTime
+        )
         manager.kill(signal.SIGTERM)
         assert await manager.exited() == 0
         lease = await api.get(LEASES, namespace, LEASE)
         assert lease.spec.holderIdentity == ("" if released else who)
+        events = [one for one in (await api.list(EVENTS, namespace)).items if isinstance(one, Event)]
+        told = {one.message: (one.reason, one.source.component) for one in events}
+        assert told == {
+            f"{who} {what}": ("LeaderElection", LEASE) for what in ("became leader", "stopped leading")
+        }
 
 
 async def test_migrated_controllers_have_a_lock_of_their_own_and_losing_it_ends_them_all(

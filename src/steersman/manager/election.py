@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from steersman.client.http import HttpApi
 from steersman.intent.controller import Controller
 from steersman.manager.flags import UsageError
-from steersman.manager.migration import Migration, Shares
+from steersman.manager.migration import COMPONENT, Migration, Shares
 from steersman.manager.options import Options
 from steersman.manager.version import KUBERNETES
 from steersman.runtime.candidate import Candidate
@@ -47,7 +47,7 @@ class Election:
         self.identity = identity(clock)
         self._api = root.with_agent("leader-election")
         self._clock = clock
-        self._recorder = Recorder(self._api, clock, component=self.identity)
+        self._recorder = Recorder(self._api, clock, component=COMPONENT)
         self._options = options
         self._metrics = metrics
         self._release = settings.enabled("ControllerManagerReleaseLeaderElectionLockOnExit")
