@@ -120,7 +120,7 @@ def test_an_orphan_that_goes_concerns_nobody() -> None:
 def test_a_set_that_changes_hands_concerns_both() -> None:
     one, two = deployment(name="one"), deployment(name="two")
     shelves = Shelves(controller, one, two)
-    assert keys(shelves, replicaset(one), replicaset(two)) == [Key("default", "two"), Key("default", "one")]
+    assert keys(shelves, replicaset(one), replicaset(two)) == [Key("default", "one"), Key("default", "two")]
 
 
 def test_a_set_that_is_released_concerns_the_one_that_had_it_and_those_that_select_it() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 from msgspec import field
@@ -12,6 +12,7 @@ from steersman.api.kinds import (
     PODS,
     REPLICASETS,
     Deployment,
+    Object,
     OwnerReference,
     Pod,
     ReplicaSet,
@@ -19,6 +20,7 @@ from steersman.api.kinds import (
 from steersman.api.meta import controller_of
 from steersman.api.scheme import Key
 from steersman.api.selectors import NOTHING, Selector, compile_selector
+from steersman.controllers.shared.concerned import concerned
 from steersman.controllers.shared.indexes import controlled_by, orphans_in
 from steersman.intent.controller import Caches, Change
 
@@ -80,24 +82,11 @@ def resolve(caches: Caches, namespace: str, reference: OwnerReference | None) ->
     return deployment if deployment is not None and deployment.metadata.uid == reference.uid else None
 
 
-def of_replicaset(caches: Caches, change: Change[ReplicaSet]) -> Iterator[Key]:
-    """The Deployment that controls the set, and the one that did; for an orphan, those that select it."""
-    rs, old = change.obj, change.old
-    namespace = rs.metadata.namespace
-    controller = controller_of(rs)
-    before = controller_of(old) if old is not None else None
-    concerned = [resolve(caches, namespace, controller)]
-    if before != controller:
-        concerned.append(resolve(caches, namespace, before))
-    for deployment in concerned:
-        if deployment is not None:
-            yield deployment.key
-    if controller is not None or change.new is None or rs.metadata.deletionTimestamp is not None:
-        return
-    if old is None or before is not None or old.metadata.labels != rs.metadata.labels:
-        for deployment in caches[DEPLOYMENTS].list(namespace):
-            if selector_of(deployment).matches(rs.metadata.labels):
-                yield deployment.key
+def _selects(deployment: Deployment, rs: Object) -> bool:
+    return selector_of(deployment).matches(rs.metadata.labels)
+
+
+of_replicaset = concerned(DEPLOYMENTS, _selects)
 
 
 def of_pod(caches: Caches, change: Change[Pod]) -> Iterable[Key]:

@@ -23,7 +23,7 @@ def concerned(owners: Kind[O], selects: Callable[[O, Object], bool]) -> To:
         key = Key(namespace, reference.name)
         owner = caches[owners].get(key)
         # A namesake of another kind, or of another time, is not meant.
-        if owner is not None and owner.metadata.uid == reference.uid:
+        if reference.kind == owners.name and owner is not None and owner.metadata.uid == reference.uid:
             yield key
 
     def to(caches: Caches, change: Change[Object]) -> Iterator[Key]:
