@@ -5,10 +5,15 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+import pytest
+
 from steersman.api.scheme import Key
+from steersman.controllers import serviceaccount
 from steersman.intent.controller import Caches, Controller
+from steersman.intent.settings import Settings
 from steersman.intent.verdict import Rest, Verdict
 from steersman.runtime.fleet import Fleet
+from steersman.server.local import LocalApi
 from steersman.sim.world import World
 
 ROUND = Key("", "round")
@@ -52,3 +57,26 @@ def test_others_wait_between_once_and_twice_the_pause() -> None:
     waits = [wait for _, wait in others]
     assert all(10.0 <= wait <= 20.1 for wait in waits)
     assert len(set(waits)) == 3
+
+
+class Counting(LocalApi):
+    """Counts the lists that are asked for."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.lists = 0
+
+    async def list(self, *args: Any, **more: Any) -> Any:
+        self.lists += 1
+        return await super().list(*args, **more)
+
+
+@pytest.mark.parametrize("streams", [True, False])
+def test_caches_are_filled_by_lists_where_the_gate_says_so(streams: bool) -> None:
+    world = World(seed=5)
+    api = Counting(world.server, "manager")
+    settings = Settings(gates={"WatchListClient": streams})
+    world.spawn(Fleet((serviceaccount.controller,), api, world, settings=settings).run(), name="manager")
+    world.run(world.advance(1))
+    world.close()
+    assert (api.lists == 0) is streams

@@ -203,13 +203,18 @@ def now() -> float:
 
 
 def play(
-    script: Script, seconds: float = 100.0, *, sink: Notes | None = None, seed: int = 0
+    script: Script,
+    seconds: float = 100.0,
+    *,
+    sink: Notes | None = None,
+    seed: int = 0,
+    streams: bool = True,
 ) -> tuple[Any, Notes]:
     """Let a reflector run for a while; what state it is in then, and what it told its sink."""
     notes = sink or Notes()
 
     async def main() -> Any:
-        reflector = Reflector[Pod](script, PODS, notes, Clock(seed))  # type: ignore[arg-type]
+        reflector = Reflector[Pod](script, PODS, notes, Clock(seed), streams=streams)  # type: ignore[arg-type]
         assert reflector.state == Empty()
         task = asyncio.create_task(reflector.run())
         await asyncio.sleep(seconds)
@@ -252,6 +257,22 @@ def test_a_streamed_list_goes_on_as_a_watch_on_the_same_stream() -> None:
     ]
     assert state == Watching("5")
     assert script.asked() == [("watch+", "")]
+
+
+def test_where_streams_are_not_wanted_everything_is_listed_at_first_and_when_a_watch_expires() -> None:
+    script = Script(
+        [[bookmark("9"), Expired("too old")], [added(pod("b", "12")), FOREVER]],
+        [Page([pod("a", "3")], "7", ""), Page([pod("a", "3")], "11", "")],
+    )
+    state, notes = play(script, streams=False)
+    assert state == Watching("11")
+    assert notes.told == [
+        ("replaced", ["a@3"], {}, "7"),
+        ("reached", "9"),
+        ("replaced", ["a@3"], {}, "11"),
+        ("changed", "b@12", "", "12"),
+    ]
+    assert [word for word, _ in script.asked()] == ["list", "watch", "list", "watch"]
 
 
 def test_changes_during_the_initial_events_count() -> None:

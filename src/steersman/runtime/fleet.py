@@ -62,7 +62,9 @@ class Fleet:
         """
         self.metrics = metrics or Metrics()
         self.trace = trace or Trace()
-        self.informers = Informers(api, clock, resync=resync, metrics=self.metrics)
+        self.informers = Informers(
+            api, clock, resync=resync, metrics=self.metrics, streams=settings.enabled("WatchListClient")
+        )
         self.roaming = Roaming(self.informers, api, clock, metrics=self.metrics)
         self.hosts: list[Host[Any]] = []
         self._clock = clock

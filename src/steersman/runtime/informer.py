@@ -45,6 +45,7 @@ class Informer(Generic[O]):
         *,
         resync: float = 0.0,
         metrics: Metrics | None = None,
+        streams: bool = True,
     ) -> None:
         """``resync``: the shortest time, in seconds, after which all objects are shown again; 0 is never."""
         kind.type(metadata=ObjectMeta())  # what stands in for an unreadable object must be possible
@@ -54,7 +55,7 @@ class Informer(Generic[O]):
         """How often a handler raised."""
         self._clock = clock
         self._resync = resync
-        self._reflector = Reflector(api, kind, self, clock)
+        self._reflector = Reflector(api, kind, self, clock, streams=streams)
         self._handlers: tuple[Callable[[Change[O]], None], ...] = ()
         self._watchers: tuple[Callable[[int], None], ...] = ()
         self._full = asyncio.Event()
@@ -235,9 +236,17 @@ class Informers:
     """One informer for each resource; the `Caches` of all controllers."""
 
     def __init__(
-        self, api: Api, clock: Clock, *, resync: float = 0.0, metrics: Metrics | None = None
+        self,
+        api: Api,
+        clock: Clock,
+        *,
+        resync: float = 0.0,
+        metrics: Metrics | None = None,
+        streams: bool = True,
     ) -> None:
+        """``resync`` and ``streams``: see `Informer` and `Reflector`."""
         self._api = api
+        self._streams = streams
         self._clock = clock
         self._resync = resync
         self._metrics = metrics
@@ -278,7 +287,14 @@ class Informers:
                     f"and cannot be read as {kind.version} {kind.type.__qualname__} too"
                 )
             return known
-        informer = Informer(kind, self._api, self._clock, resync=self._resync, metrics=self._metrics)
+        informer = Informer(
+            kind,
+            self._api,
+            self._clock,
+            resync=self._resync,
+            metrics=self._metrics,
+            streams=self._streams,
+        )
         self._informers[place] = informer
         if self._group is not None:
             self._launch(place, informer)

@@ -90,14 +90,23 @@ class Reflector(Generic[O]):
     """Keeps a sink at what the server has, until cancelled."""
 
     def __init__(
-        self, api: Api, kind: Kind[O], sink: Sink[O], clock: Clock, *, backoff: Backoff | None = None
+        self,
+        api: Api,
+        kind: Kind[O],
+        sink: Sink[O],
+        clock: Clock,
+        *,
+        backoff: Backoff | None = None,
+        streams: bool = True,
     ) -> None:
+        """``streams``: whether what there is may be asked for as a stream, too, and not only as a list."""
         self.state: State = Empty()
         self.kind = kind
         self._api = api
         self._sink = sink
         self._clock = clock
         self._backoff = backoff or Backoff(clock)
+        self._streams = streams
         self._at = ""
         """While watching: the resourceVersion reached, from which a broken watch goes on."""
         self._revision = 0
@@ -118,6 +127,8 @@ class Reflector(Generic[O]):
             before = self.state
             self.state = step(before, happening)
             self._tell(before, happening)
+            if isinstance(self.state, Streaming) and not self._streams:
+                self.state = Paging()
 
     async def _do(self, state: State) -> Happening:
         self._begin_at(state.since if isinstance(state, Watching) else "")
