@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any, TypeAlias
 
-from steersman.client.http import HttpApi
+from steersman.client.api import Api
 from steersman.intent.controller import Controller
 from steersman.manager.flags import UsageError
 from steersman.manager.migration import COMPONENT, Migration, Shares
@@ -40,12 +40,12 @@ class Election:
     """The locks of one manager."""
 
     def __init__(
-        self, options: Options, table: Migration | None, root: HttpApi, clock: Clock, metrics: Metrics
+        self, options: Options, table: Migration | None, api: Api, clock: Clock, metrics: Metrics
     ) -> None:
         """``table`` is that of leader migration, where there is one. Raises `UsageError`."""
         settings = options.settings
         self.identity = identity(clock)
-        self._api = root.with_agent("leader-election")
+        self._api = api
         self._clock = clock
         self._recorder = Recorder(self._api, clock, component=COMPONENT)
         self._options = options
@@ -79,7 +79,6 @@ class Election:
         finally:
             await self._recorder.close(CLOSING)
             events.cancel()
-            await self._api.close()
 
     async def _migrate(self, elector: LeaderElector, lead: Lead, started: asyncio.Event) -> None:
         # Whoever leads has both locks, and the controller that gives out tokens is at work.

@@ -147,9 +147,10 @@ async def manage(options: Options, connection: Connection) -> None:
                     task.cancel()
 
         if options.election.enabled:
-            election = Election(options, table, root, clock, metrics)
-            routes.health.add({"leaderElection": election.check})
-            await election.run(lead)
+            async with root.with_agent("leader-election") as api:
+                election = Election(options, table, api, clock, metrics)
+                routes.health.add({"leaderElection": election.check})
+                await election.run(lead)
         else:
             await lead(options.controllers)
     finally:
