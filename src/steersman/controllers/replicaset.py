@@ -21,7 +21,6 @@ from steersman.api.kinds import (
     REPLICATIONCONTROLLERS,
     Condition,
     NewPod,
-    Object,
     ObjectMeta,
     Pod,
     PodTemplateSpec,
@@ -32,10 +31,10 @@ from steersman.api.kinds import (
 )
 from steersman.api.meta import controller_of, owner_reference, truncate
 from steersman.api.scheme import Key, Kind
-from steersman.api.selectors import Selector, compile_selector
 from steersman.controllers.shared.claiming import claim
 from steersman.controllers.shared.concerned import concerned
 from steersman.controllers.shared.indexes import BY_CONTROLLER, CONTROLLED, controlled_by, orphans_in
+from steersman.controllers.shared.selecting import selector_of, selects
 from steersman.intent.actions import Batch, Create, Delete, Done, Emit, Failed, Measure, UpdateStatus
 from steersman.intent.controller import Caches, Controller, Flag, Settings, Watch
 from steersman.intent.metrics import Metric, exponential
@@ -72,18 +71,6 @@ class Seen(msgspec.Struct, frozen=True):
 
 
 # -- what a set asks for ----------------------------------------------------------------------
-
-
-def selector_of(owner: Owner) -> Selector:
-    """Which pods the set selects. Raises ValueError when that cannot be told."""
-    # differs: upstream relies on validation alone. A set that selects every pod of its namespace
-    # would adopt and delete what is not its own; one that selects none would create for ever.
-    if owner.spec.selector is None:
-        raise ValueError("it is missing")
-    compiled = compile_selector(owner.spec.selector)
-    if compiled.empty:
-        raise ValueError("it is empty and would select every pod")
-    return compiled
 
 
 def template_of(owner: Owner) -> PodTemplateSpec:
@@ -153,7 +140,7 @@ class Sets:
         """``costs``: whether what pods would cost counts where some are to go."""
         self.kind = kind
         self.counts_terminating = counts_terminating
-        self.concerned = concerned(kind, self._selects)
+        self.concerned = concerned(kind, selects)
         self.costs = costs
 
     def observe(self, caches: Caches, key: Key) -> Seen | None:
@@ -291,13 +278,6 @@ class Sets:
             (wait for wait in waits if wait is not None),
             default=timedelta(seconds=owner.spec.minReadySeconds),
         )
-
-    @staticmethod
-    def _selects(owner: Owner, pod: Object) -> bool:
-        try:
-            return selector_of(owner).matches(pod.metadata.labels)
-        except ValueError:
-            return False
 
     def controller(self, name: str, alias: str, account: str, flag: str) -> Controller[Seen]:
         return Controller(

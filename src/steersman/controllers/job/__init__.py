@@ -16,7 +16,6 @@ from msgspec.structs import replace
 from steersman.api.kinds import JOBS, PODS, Job, JobStatus, Pod
 from steersman.api.meta import controller_of, truncate
 from steersman.api.scheme import Key
-from steersman.api.selectors import Selector, compile_selector
 from steersman.controllers.job import strays
 from steersman.controllers.job.backoff import NOT_AT_ALL, Streak, Streaks
 from steersman.controllers.job.counting import NONE, tally, without
@@ -28,6 +27,7 @@ from steersman.controllers.job.spec import is_finished, is_managed_elsewhere, is
 from steersman.controllers.job.tracking import foretold, track
 from steersman.controllers.shared.claiming import claim
 from steersman.controllers.shared.indexes import CONTROLLED, controlled_by, orphans_in
+from steersman.controllers.shared.selecting import selector_of, selects
 from steersman.intent.actions import Emit, UpdateStatus
 from steersman.intent.controller import Caches, Change, Controller, Flag, Settings, Watch, remembered
 from steersman.intent.verdict import Rest, Verdict, Wake
@@ -47,17 +47,6 @@ class Seen(msgspec.Struct, frozen=True):
     """The pods of the namespace that have no controller."""
     streak: Streak = Streak()
     """What is known of its failures, also of pods that are gone."""
-
-
-def selector_of(job: Job) -> Selector:
-    """Which pods are the Job's. Raises ValueError when that cannot be told."""
-    # differs: upstream relies on validation alone. A Job that selects every pod would adopt what is not its own.
-    if job.spec.selector is None:
-        raise ValueError("it is missing")
-    compiled = compile_selector(job.spec.selector)
-    if compiled.empty:
-        raise ValueError("it is empty and would select every pod")
-    return compiled
 
 
 def observe(caches: Caches, key: Key) -> Seen | Pod | None:
@@ -192,11 +181,7 @@ def _job_wants_other(caches: Caches, change: Change[Job]) -> Iterator[Key]:
 
 def _selected(caches: Caches, job: Job) -> Iterable[Pod]:
     """The pods a Job has left behind that no longer say so."""
-    try:
-        matches = selector_of(job).matches
-    except ValueError:
-        return ()
-    return [pod for pod in orphans_in(caches[PODS], job.metadata.namespace) if matches(pod.metadata.labels)]
+    return [pod for pod in orphans_in(caches[PODS], job.metadata.namespace) if selects(job, pod)]
 
 
 def _job_changed(caches: Caches, change: Change[Job]) -> Iterator[Key]:
@@ -224,11 +209,8 @@ def _pod_changed(caches: Caches, change: Change[Pod]) -> Iterator[Key]:
 
 def _wooers(caches: Caches, pod: Pod) -> Iterator[Key]:
     for job in caches[JOBS].list(pod.metadata.namespace):
-        try:
-            if selector_of(job).matches(pod.metadata.labels):
-                yield job.key
-        except ValueError:
-            continue
+        if selects(job, pod):
+            yield job.key
 
 
 def _stray(caches: Caches, change: Change[Pod]) -> Iterable[Key]:

@@ -19,11 +19,11 @@ from steersman.api.kinds.quota import PERSISTENTVOLUMECLAIMS, PersistentVolumeCl
 from steersman.api.kinds.revisions import CONTROLLERREVISIONS, ControllerRevision
 from steersman.api.kinds.statefulsets import STATEFULSETS, StatefulSet
 from steersman.api.scheme import Key
-from steersman.api.selectors import Selector, compile_selector
 from steersman.controllers.shared import history
 from steersman.controllers.shared.claiming import claim
 from steersman.controllers.shared.concerned import concerned
 from steersman.controllers.shared.indexes import CONTROLLED, controlled_by, orphans_in
+from steersman.controllers.shared.selecting import selector_of, selects
 from steersman.controllers.statefulset import claims, order, writes
 from steersman.controllers.statefulset.identity import (
     claim_names,
@@ -57,17 +57,6 @@ class Seen(msgspec.Struct, frozen=True):
     """The revisions of the namespace that nothing controls."""
     claims: claims.Claims
     """Those of the claims that the set's pods have or are to have that are there."""
-
-
-def selector_of(set_: StatefulSet) -> Selector:
-    """Which pods the set selects. Raises ValueError when that cannot be told."""
-    # differs: upstream relies on validation alone, as for ReplicaSets.
-    if set_.spec.selector is None:
-        raise ValueError("it is missing")
-    compiled = compile_selector(set_.spec.selector)
-    if compiled.empty:
-        raise ValueError("it is empty and would select every pod")
-    return compiled
 
 
 def observe(caches: Caches, key: Key) -> Seen | None:
@@ -238,14 +227,7 @@ def _next_available(team: Roster) -> timedelta:
 # -- when to look -----------------------------------------------------------------------------
 
 
-def _selects(set_: StatefulSet, pod: Object) -> bool:
-    try:
-        return selector_of(set_).matches(pod.metadata.labels)
-    except ValueError:
-        return False
-
-
-_owner = concerned(STATEFULSETS, _selects)
+_owner = concerned(STATEFULSETS, selects)
 
 
 def _revision_going(caches: Caches, change: Change[ControllerRevision]) -> Iterable[Key]:
