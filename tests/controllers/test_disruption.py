@@ -29,6 +29,7 @@ from steersman.api.scheme import Key
 from steersman.api.selectors import printed
 from steersman.controllers.disruption import controller
 from steersman.controllers.disruption.budget import healthy, status, wanted
+from steersman.controllers.disruption.stale import STALE
 from steersman.intent.actions import Action, Emit, Patch, UpdateStatus
 from steersman.intent.controller import Change
 from steersman.intent.live import Discover, ReadPart
@@ -233,8 +234,9 @@ def test_an_eviction_that_was_granted_counts_as_gone_for_two_minutes() -> None:
     assert verdict == Wake(timedelta(seconds=90), "a pod should have been deleted by then")
 
 
-def test_a_pod_that_was_not_evicted_after_all_counts_again_and_is_told_of() -> None:
-    actions, _ = look(budget(least=1, granted={"a": BEFORE}), pod("a"), pod("b"))
+@pytest.mark.parametrize("granted", [BEFORE, NOW - STALE])
+def test_a_pod_that_was_not_evicted_after_all_counts_again_and_is_told_of(granted: datetime) -> None:
+    actions, _ = look(budget(least=1, granted={"a": granted}), pod("a"), pod("b"))
     made = written(actions)
     assert made.currentHealthy == 2
     assert not made.disruptedPods

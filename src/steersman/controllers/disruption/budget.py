@@ -46,7 +46,7 @@ def charges(
         since = granted.get(pod.metadata.name)
         if since is None or pod.metadata.deletionTimestamp is not None:
             continue
-        if since + STALE < now:
+        if since + STALE <= now:  # also to the moment, for that is when it is looked at again
             overdue.append(pod)
         else:
             charged[pod.metadata.name] = since
