@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from steersman.api.kinds import JOBS, PODS, Job, JobStatus, Pod
-from steersman.api.meta import controller_of, truncate
+from steersman.api.meta import truncate
 from steersman.api.scheme import Key
 from steersman.controllers.job import strays
 from steersman.controllers.job.backoff import NOT_AT_ALL, Streak, Streaks
@@ -26,6 +26,7 @@ from steersman.controllers.job.scaling import Scaled, carry_out, end, plan
 from steersman.controllers.job.spec import is_finished, is_managed_elsewhere, is_suspended
 from steersman.controllers.job.tracking import foretold, track
 from steersman.controllers.shared.claiming import claim
+from steersman.controllers.shared.concerned import concerned
 from steersman.controllers.shared.indexes import CONTROLLED, controlled_by, orphans_in
 from steersman.controllers.shared.selecting import selector_of, selects
 from steersman.intent.actions import Emit, UpdateStatus
@@ -191,28 +192,6 @@ def _job_changed(caches: Caches, change: Change[Job]) -> Iterator[Key]:
         yield new.key
 
 
-def _pod_changed(caches: Caches, change: Change[Pod]) -> Iterator[Key]:
-    """The Job that controls the pod, and the one that did; for an orphan, those that select it."""
-    pod, old = change.obj, change.old
-    reference = controller_of(pod)
-    before = controller_of(old) if old is not None else None
-    if old is not None and before != reference and (job := strays.owner_of(caches[JOBS], old)) is not None:
-        yield job.key
-    if reference is not None:
-        if (job := strays.owner_of(caches[JOBS], pod)) is not None:
-            yield job.key
-    elif change.new is None or pod.metadata.deletionTimestamp is not None:
-        return
-    elif old is None or before is not None or old.metadata.labels != pod.metadata.labels:
-        yield from _wooers(caches, pod)
-
-
-def _wooers(caches: Caches, pod: Pod) -> Iterator[Key]:
-    for job in caches[JOBS].list(pod.metadata.namespace):
-        if selects(job, pod):
-            yield job.key
-
-
 def _stray(caches: Caches, change: Change[Pod]) -> Iterable[Key]:
     return strays.suspects(caches, change.new) if change.new is not None else ()
 
@@ -233,7 +212,7 @@ controller: Controller[Seen | Pod] = Controller(
     watches=(
         Watch(JOBS, to=_job_wants_other, counts=of_job),
         Watch(JOBS, to=_job_changed, after=PERIOD),
-        Watch(PODS, to=_pod_changed, after=PERIOD, indexes=CONTROLLED),
+        Watch(PODS, to=concerned(JOBS, selects), after=PERIOD, indexes=CONTROLLED),
         Watch(PODS, to=_stray, counts=of_pod),
     ),
     workers=Flag("concurrent-job-syncs", 5),
