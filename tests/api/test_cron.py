@@ -136,3 +136,27 @@ def test_the_next_time_is_later_fits_and_leaves_none_out(schedule: str, zone: st
     assert local.hour in parsed.hour.values
     # Nothing that fits lies in between: looking again from just before finds the same.
     assert parsed.next(following - timedelta(seconds=1)) == following
+
+
+@given(
+    schedule=st.sampled_from(
+        ["30 2 * * *", "0 3 * 3,10,11 *", "15,45 */5 * * 0", "0 23 31 * *", "5 0 * * *"]
+    ),
+    zone=st.sampled_from(
+        ["", "America/New_York", "Europe/Berlin", "Australia/Lord_Howe", "America/Sao_Paulo"]
+    ),
+    after=st.integers(0, 8_000_000).map(lambda n: datetime(2017, 1, 1, tzinfo=UTC) + timedelta(minutes=n)),
+)
+def test_hours_that_are_skipped_at_once_are_those_that_would_be_one_by_one(
+    schedule: str, zone: str, after: datetime
+) -> None:
+    """Upstream goes from hour to hour, which tells what to do where clocks change."""
+    parsed = parse(schedule, zone)
+    assert isinstance(parsed, Schedule)
+
+    class Slowly(Schedule, frozen=True):
+        def _hour(self, at: datetime, local: datetime) -> datetime:
+            return at + timedelta(hours=1, minutes=-local.minute, seconds=-local.second)
+
+    slowly = Slowly(parsed.minute, parsed.hour, parsed.day, parsed.month, parsed.weekday, parsed.zone)
+    assert parsed.next(after) == slowly.next(after)

@@ -80,13 +80,21 @@ class Schedule(msgspec.Struct, frozen=True):
                 following = local.date() + timedelta(days=1)
                 at = self._midnight(following.year, following.month, following.day)
             elif local.hour not in self.hour.values:
-                at += timedelta(hours=1, minutes=-local.minute, seconds=-local.second)
+                at = self._hour(at, local)
             elif local.second or local.minute not in self.minute.values:
                 # At once to the next minute that matches, or to the next hour: not minute by minute.
                 later = [minute for minute in self.minute.values if minute > local.minute]
                 at += timedelta(minutes=min(later, default=60) - local.minute, seconds=-local.second)
             else:
                 return at
+
+    def _hour(self, at: datetime, local: datetime) -> datetime:
+        """The beginning of the next hour that matches, or of the next day; where clocks change, of the next hour."""
+        later = [hour for hour in self.hour.values if hour > local.hour]
+        begin = at - timedelta(minutes=local.minute, seconds=local.second)
+        there = begin + timedelta(hours=min(later, default=24) - local.hour)
+        same = there.astimezone(self.zone).utcoffset() == local.utcoffset()
+        return there if same else begin + timedelta(hours=1)
 
     def _on(self, local: datetime) -> bool:
         by_date = local.day in self.day.values

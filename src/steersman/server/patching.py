@@ -76,7 +76,10 @@ def patched(resource: Resource, old: Any, body: object, content_type: str) -> An
     _meant(resource, old, body, content_type)
     fields = fields_of(type_)
     touched = [name for name in _touched(body, content_type, list(fields)) if name in fields]
-    parts = {name: plain(getattr(old, fields[name].attribute)) for name in touched}
+    # Who owns what is worked out when somebody looks at it, which most patches do not.
+    aside = "metadata" in touched and not _about_owners(body)
+    bare = replace(old, metadata=replace(old.metadata, managedFields=())) if aside else old
+    parts = {name: plain(getattr(bare, fields[name].attribute)) for name in touched}
     parts = {name: value for name, value in parts.items() if value is not None}
     made = apply(type_, parts, _bare(body), content_type)
     if not isinstance(made, Mapping):
@@ -89,7 +92,10 @@ def patched(resource: Resource, old: Any, body: object, content_type: str) -> An
     if moments(type_) and (fault := mistake(type_, made)):
         raise _shown({**document(resource.api_version, resource.kind, old), **made}, fault)
     attributes = [fields[name].attribute for name in touched]
-    return replace(old, **{name: getattr(full, name) for name in attributes})
+    new = replace(old, **{name: getattr(full, name) for name in attributes})
+    if aside:
+        new = replace(new, metadata=replace(new.metadata, managedFields=old.metadata.managedFields))
+    return new
 
 
 def _patched_whole(resource: Resource, old: Any, body: object, content_type: str) -> Any:
@@ -103,6 +109,14 @@ def _patched_whole(resource: Resource, old: Any, body: object, content_type: str
         raise problems.bad_request(
             f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {error}'
         ) from None
+
+
+def _about_owners(body: object) -> bool:
+    """Whether a patch may read or change ``managedFields``."""
+    if not isinstance(body, Mapping) or not isinstance(meta := body.get("metadata"), Mapping):
+        return True
+    # Of the directives of a strategic merge these two are about all that is beside them.
+    return any(name in ("$patch", "$retainKeys") or name.endswith("managedFields") for name in (*body, *meta))
 
 
 def _touched(body: object, content_type: str, everything: list[str]) -> list[str]:
