@@ -9,7 +9,8 @@ from steersman.api.kinds import LEASES, Lease
 from steersman.runtime.clock import LiveClock
 from steersman.runtime.correlator import COMBINED
 from steersman.runtime.events import EVENTS, SERIES_EVENTS, Event, SeriesEvent
-from steersman.runtime.leader import LeaderElector, identity
+from steersman.runtime.leader import LeaderElector
+from steersman.runtime.lease import identity
 from steersman.runtime.recorder import Recorder
 from steersman.testing.child import Child
 from steersman.testing.plane import MANAGER, RealPlane

@@ -20,7 +20,7 @@ from steersman.api.kinds.policy import PODDISRUPTIONBUDGETS
 from steersman.api.kinds.quota import RESOURCEQUOTAS
 from steersman.api.kinds.statefulsets import STATEFULSETS
 from steersman.runtime.clock import LiveClock
-from steersman.runtime.leader import micro
+from steersman.runtime.lease import micro
 from steersman.testing.plane import RealPlane
 from steersman.testing.replicas import DEADLINE, DURATION, LEASE, RETRY, Group, Reign, Task, Trail
 

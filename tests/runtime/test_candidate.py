@@ -9,7 +9,7 @@ import pytest
 
 from steersman.api.scheme import Kind
 from steersman.runtime.candidate import CANDIDATES, RENEW, Candidate
-from steersman.runtime.leader import micro
+from steersman.runtime.lease import micro
 from steersman.sim.world import World
 
 DEFINITION = {

@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 from steersman.api.errors import AlreadyExists, ApiError, Conflict, Forbidden, NotFound, Unreachable
 from steersman.api.kinds import Lease
 from steersman.api.scheme import Kind
-from steersman.runtime.leader import SPREAD, LeaderElector, LostLease, identity
+from steersman.runtime.leader import SPREAD, LeaderElector, LostLease
+from steersman.runtime.lease import identity
 from steersman.runtime.metrics import Metrics
 from steersman.sim.loop import VirtualLoop
 

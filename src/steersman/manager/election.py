@@ -20,7 +20,8 @@ from steersman.manager.options import Options
 from steersman.manager.version import KUBERNETES
 from steersman.runtime.candidate import Candidate
 from steersman.runtime.clock import Clock
-from steersman.runtime.leader import LeaderElector, LostLease, identity
+from steersman.runtime.leader import LeaderElector, LostLease
+from steersman.runtime.lease import identity
 from steersman.runtime.metrics import Metrics
 from steersman.runtime.recorder import Recorder
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import aclosing
-from datetime import datetime
 from typing import Any, cast
 
 from steersman.api.errors import ApiError, NotFound
@@ -19,11 +18,11 @@ from steersman.api.scheme import Kind
 from steersman.client.api import Api, EventType
 from steersman.runtime.backoff import Backoff
 from steersman.runtime.clock import Clock
-from steersman.runtime.leader import micro
+from steersman.runtime.lease import Document, micro, time_in
 
 log = logging.getLogger(__name__)
 
-CANDIDATES: Kind[dict[str, Any]] = Kind(
+CANDIDATES: Kind[Document] = Kind(
     "coordination.k8s.io", "v1beta1", "LeaseCandidate", "leasecandidates", True, dict
 )
 STRATEGY = "OldestEmulationVersion"
@@ -80,9 +79,9 @@ class Candidate:
             written = await self._api.create(CANDIDATES, self._namespace, document)
         return str(written["metadata"]["resourceVersion"])
 
-    def _spec(self, before: dict[str, Any]) -> dict[str, Any]:
+    def _spec(self, before: Document) -> Document:
         # differs: an answer is never older than the question, though this clock may be behind the server's.
-        renewed = max(self._clock.now(), _time(before.get("pingTime")) or self._clock.now())
+        renewed = max(self._clock.now(), time_in(before.get("pingTime")) or self._clock.now())
         return {**before, **self._claim, "renewTime": micro(renewed)}
 
     async def _listen(self, since: str) -> bool:
@@ -105,9 +104,5 @@ class Candidate:
 def _pinged(candidate: object) -> bool:
     """Whether the server asks for a sign of life that has not been given."""
     spec = candidate.get("spec") or {} if isinstance(candidate, dict) else {}
-    ping, renewed = _time(spec.get("pingTime")), _time(spec.get("renewTime"))
+    ping, renewed = time_in(spec.get("pingTime")), time_in(spec.get("renewTime"))
     return ping is not None and (renewed is None or ping > renewed)
-
-
-def _time(text: object) -> datetime | None:
-    return datetime.fromisoformat(str(text)) if text else None

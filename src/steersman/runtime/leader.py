@@ -22,27 +22,32 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-import socket
-import uuid
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
 from typing import Any, TypeAlias, TypeVar
 
 from steersman.api.errors import ApiError, NotFound
-from steersman.api.kinds import LEASES, Lease, ObjectMeta
+from steersman.api.kinds import Lease, ObjectMeta
 from steersman.client.api import Api
 from steersman.runtime.clock import Clock
+from steersman.runtime.lease import (
+    DOCUMENTS,
+    Document,
+    given_up,
+    new,
+    seconds_of,
+    spec_of,
+    taken,
+    text_in,
+    version_of,
+)
 from steersman.runtime.metrics import Metrics
 
 T = TypeVar("T")
 Emitter: TypeAlias = Callable[[Lease, str, str, str], None]
-Document: TypeAlias = dict[str, Any]
 
 log = logging.getLogger(__name__)
 
-DOCUMENTS = LEASES.untyped
-"""Leases as they came, so that what this program does not know survives being written back."""
 JITTER = 1.2
 """How many retry periods must fit into the renew deadline; upstream's number."""
 SPREAD = 0.2
@@ -77,8 +82,9 @@ class LeaderElector:
         emit: Emitter | None = None,
         metrics: Metrics | None = None,
     ) -> None:
-        """``patience`` is how many seconds the work has to end, None: as long as it takes. ``coordinated`` leaves it to the API server who leads. ``on_new_leader`` is told of every change
-        of the holder seen; ``emit`` records events.
+        """``patience`` is how many seconds the work has to end, None: as long as it takes. ``coordinated``
+        leaves it to the API server who leads. ``on_new_leader`` is told of every change of the holder seen;
+        ``emit`` records events.
         """
         if lease_duration <= renew_deadline:
             raise ValueError("leaseDuration must be greater than renewDeadline")
@@ -133,7 +139,7 @@ class LeaderElector:
     @property
     def leader(self) -> str:
         """Who holds the lease, as far as was seen; empty: nobody."""
-        return str(_spec(self._lease).get("holderIdentity") or "")
+        return text_in(self._lease, "holderIdentity")
 
     def fence(self) -> bool:
         """Whether it is certain, now, that nobody else can hold the lease. Ask before every write."""
@@ -201,7 +207,7 @@ class LeaderElector:
         within the lease duration and one retry period.
         """
         pause = self._retry * (1 - SPREAD * self._clock.random.random())
-        left = self._observed + self._seconds() - self._clock.monotonic()
+        left = self._observed + seconds_of(self._lease) - self._clock.monotonic()
         return min(pause, left) if self.leader and left > 0.0 else pause
 
     async def _renew(self) -> str:
@@ -287,62 +293,39 @@ class LeaderElector:
 
     def _valid(self, now: float) -> bool:
         """Whether the lease was seen to change less than its duration ago."""
-        return now < self._observed + self._seconds()
-
-    def _seconds(self) -> float:
-        """The duration of the lease, as its holder wrote it."""
-        return float(_spec(self._lease).get("leaseDurationSeconds") or 0)
+        return now < self._observed + seconds_of(self._lease)
 
     @property
     def _heir(self) -> str:
         """Who the API server wants to lead instead of this process; empty: nobody."""
-        preferred = str(_spec(self._lease).get("preferredHolder") or "") if self._coordinated else ""
+        preferred = text_in(self._lease, "preferredHolder") if self._coordinated else ""
         return preferred if preferred != self.identity else ""
 
     async def _create(self) -> None:
-        lease: Document = {
-            "apiVersion": LEASES.api_version,
-            "kind": LEASES.name,
-            "metadata": {"name": self.name, "namespace": self._namespace},
-            "spec": self._spec_after({"holderIdentity": self.identity}),
-        }
+        lease = new(self._namespace, self.name, self._hold({"holderIdentity": self.identity}))
         self._unanswered, sent = True, self._clock.monotonic()
-        created = await self._within(self._api.create(DOCUMENTS, self._namespace, lease))
-        self._won(created, sent)
+        self._won(await self._within(self._api.create(DOCUMENTS, self._namespace, lease)), sent)
 
     async def _write(self, lease: Document) -> None:
         """Make the lease ours or renew it, unless it has changed since it was read."""
-        renewed = {**lease, "spec": self._spec_after(_spec(lease))}
+        renewed = {**lease, "spec": self._hold(spec_of(lease))}
         self._unanswered, sent = True, self._clock.monotonic()
-        written = await self._within(self._api.update(DOCUMENTS, self._namespace, self.name, renewed))
-        self._won(written, sent)
+        self._won(await self._within(self._update(renewed)), sent)
+
+    def _hold(self, before: Document) -> Document:
+        return taken(before, self.identity, self._duration, self._clock.now())
+
+    def _update(self, lease: Document) -> Awaitable[Document]:
+        return self._api.update(DOCUMENTS, self._namespace, self.name, lease)
 
     def _won(self, lease: Document, sent: float) -> None:
         self._observe(lease)
         self._unanswered = False
         self._until = sent + self._span
 
-    def _spec_after(self, before: Document) -> Document:
-        """The spec by which this process holds the lease."""
-        mine = before.get("holderIdentity") == self.identity
-        acquired = _time(before.get("acquireTime")) if mine else None
-        now = self._clock.now()
-        if now == _time(before.get("renewTime")):
-            # A write that changes nothing is none, and others would not notice it.
-            now += timedelta(microseconds=1)
-        transitions = int(before.get("leaseTransitions") or 0)
-        return {
-            **before,
-            "holderIdentity": self.identity,
-            "leaseDurationSeconds": self._duration,
-            "acquireTime": micro(acquired or now),
-            "renewTime": micro(now),
-            "leaseTransitions": transitions if mine else transitions + 1,
-        }
-
     def _observe(self, lease: Document) -> None:
         # differs: upstream compares the written times, which may repeat when a clock is set back.
-        if _version(lease) != _version(self._lease):
+        if version_of(lease) != version_of(self._lease):
             self._observed = self._clock.monotonic()
         self._lease = lease
 
@@ -350,19 +333,10 @@ class LeaderElector:
         """Let others have the lease at once, instead of after its duration."""
         try:
             lease = await self._within(self._api.get(DOCUMENTS, self._namespace, self.name))
-            spec = _spec(lease)
-            if spec.get("holderIdentity") != self.identity:
+            if text_in(lease, "holderIdentity") != self.identity:
                 return
-            now = micro(self._clock.now())
-            given = {
-                **{field: value for field, value in spec.items() if field != "preferredHolder"},
-                "holderIdentity": "",
-                "leaseDurationSeconds": 1,
-                "renewTime": now,
-                "acquireTime": now,
-            }
-            update = self._api.update(DOCUMENTS, self._namespace, self.name, {**lease, "spec": given})
-            self._observe(await self._within(update))
+            given = {**lease, "spec": given_up(spec_of(lease), self._clock.now())}
+            self._observe(await self._within(self._update(given)))
         except (ApiError, TimeoutError) as error:
             log.error("Failed to release lease %s/%s: %s", self._namespace, self.name, error or "timed out")
 
@@ -391,34 +365,7 @@ class LeaderElector:
                 name=self.name,
                 namespace=self._namespace,
                 uid=str(meta.get("uid") or ""),
-                resourceVersion=_version(self._lease),
+                resourceVersion=version_of(self._lease),
             )
         )
         self._emit(subject, "Normal", "LeaderElection", f"{self.identity} {what}")
-
-
-def identity(clock: Clock, host: str = "") -> str:
-    """A name no other candidate has, not even on the same host."""
-    suffix = uuid.UUID(int=clock.random.getrandbits(128), version=4)
-    return f"{host or socket.gethostname()}_{suffix}"
-
-
-def _spec(lease: Document) -> Document:
-    spec: Document = lease.get("spec") or {}
-    return spec
-
-
-def _version(lease: Document) -> str:
-    return str((lease.get("metadata") or {}).get("resourceVersion") or "")
-
-
-def micro(at: datetime) -> str:
-    """A MicroTime. The server refuses one without its six digits."""
-    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-
-
-def _time(text: object) -> datetime | None:
-    try:
-        return datetime.fromisoformat(str(text))
-    except ValueError:
-        return None

@@ -39,6 +39,7 @@ class Wire:
         self._open = asyncio.Event()
         self._open.set()
         self._writers: list[asyncio.StreamWriter] = []
+        self._carriers: list[asyncio.Future[Any]] = []
         self.url = ""
 
     @asynccontextmanager
@@ -50,6 +51,7 @@ class Wire:
         finally:
             server.close()
             self._drop()
+            await asyncio.gather(*self._carriers, return_exceptions=True)
 
     def cut(self) -> None:
         self._open.clear()
@@ -65,17 +67,16 @@ class Wire:
             writer.transport.abort()
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._writers.append(writer)
-        with suppress(OSError):
-            there, back = await asyncio.open_connection("127.0.0.1", self._port)
-            self._writers.append(back)
-            await asyncio.gather(self._carry(reader, back), self._carry(there, writer))
+        there, back = await asyncio.open_connection("127.0.0.1", self._port)
+        self._writers += (writer, back)
+        self._carriers += map(asyncio.ensure_future, (self._carry(reader, back), self._carry(there, writer)))
 
     async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while data := await reader.read(65536):
-            if self._open.is_set():
-                writer.write(data)
-                await writer.drain()
+        with suppress(OSError):
+            while data := await reader.read(65536):
+                if self._open.is_set():
+                    writer.write(data)
+                    await writer.drain()
         writer.close()
 
 

@@ -1,0 +1,94 @@
+"""Lease documents as they are on the wire, so that what this program does not know survives being written back."""
+
+from __future__ import annotations
+
+import socket
+import uuid
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeAlias
+
+from steersman.api.kinds import LEASES
+from steersman.runtime.clock import Clock
+
+Document: TypeAlias = dict[str, Any]
+
+DOCUMENTS = LEASES.untyped
+
+
+def identity(clock: Clock, host: str = "") -> str:
+    """A name no other candidate has, not even on the same host."""
+    suffix = uuid.UUID(int=clock.random.getrandbits(128), version=4)
+    return f"{host or socket.gethostname()}_{suffix}"
+
+
+def spec_of(lease: Document) -> Document:
+    """The spec, empty where there is none."""
+    spec: Document = lease.get("spec") or {}
+    return spec
+
+
+def text_in(lease: Document, field: str) -> str:
+    """A field of the spec, empty where it is absent."""
+    return str(spec_of(lease).get(field) or "")
+
+
+def seconds_of(lease: Document) -> float:
+    """How long the lease lasts, as its holder wrote it."""
+    return float(spec_of(lease).get("leaseDurationSeconds") or 0)
+
+
+def version_of(lease: Document) -> str:
+    """The resourceVersion, empty of one that was never read."""
+    return str((lease.get("metadata") or {}).get("resourceVersion") or "")
+
+
+def new(namespace: str, name: str, spec: Document) -> Document:
+    """A lease to be created."""
+    return {
+        "apiVersion": LEASES.api_version,
+        "kind": LEASES.name,
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": spec,
+    }
+
+
+def taken(before: Document, holder: str, duration: int, now: datetime) -> Document:
+    """The spec by which somebody holds a lease from now on, or goes on to."""
+    mine = before.get("holderIdentity") == holder
+    acquired = time_in(before.get("acquireTime")) if mine else None
+    if now == time_in(before.get("renewTime")):
+        # A write that changes nothing is none, and others would not notice it.
+        now += timedelta(microseconds=1)
+    transitions = int(before.get("leaseTransitions") or 0)
+    return {
+        **before,
+        "holderIdentity": holder,
+        "leaseDurationSeconds": duration,
+        "acquireTime": micro(acquired or now),
+        "renewTime": micro(now),
+        "leaseTransitions": transitions if mine else transitions + 1,
+    }
+
+
+def given_up(before: Document, now: datetime) -> Document:
+    """The spec by which others may have a lease at once."""
+    return {
+        **{field: value for field, value in before.items() if field != "preferredHolder"},
+        "holderIdentity": "",
+        "leaseDurationSeconds": 1,
+        "acquireTime": micro(now),
+        "renewTime": micro(now),
+    }
+
+
+def micro(at: datetime) -> str:
+    """A MicroTime. The server refuses one without its six digits."""
+    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def time_in(text: object) -> datetime | None:
+    """The moment that is written somewhere, if it is one."""
+    try:
+        return datetime.fromisoformat(str(text))
+    except ValueError:
+        return None
