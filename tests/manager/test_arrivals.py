@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from msgspec.structs import replace
 from datetime import datetime
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from steersman.api.discovery import Discovered, Missing
 from steersman.api.errors import ServerError
