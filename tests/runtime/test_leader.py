@@ -843,6 +843,24 @@ def test_who_is_to_make_way_stops_its_work_and_gives_the_lease_back() -> None:
     play(main)
 
 
+def test_a_chosen_leader_stops_when_the_lease_is_deleted_since_another_may_be_chosen_at_once() -> None:
+    server = Server()
+
+    async def main() -> None:
+        chosen(server, "a")
+        one = elector(server, coordinated=True)
+        running = asyncio.create_task(one.run(forever))
+        await asyncio.sleep(5)
+        assert one.fence()
+        server.leases.clear()
+        await asyncio.sleep(2.1)
+        assert not one.fence()
+        with pytest.raises(LostLease, match="held by nobody"):
+            await running
+
+    play(main)
+
+
 def test_who_is_to_make_way_does_not_begin() -> None:
     server = Server()
 

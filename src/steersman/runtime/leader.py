@@ -275,7 +275,11 @@ class LeaderElector:
         try:
             lease = await self._within(self._api.get(DOCUMENTS, self._namespace, self.name))
         except NotFound:
-            if self._coordinated or (self.leader not in ("", self.identity) and self._valid(now)):
+            if self._coordinated:
+                # The server may choose anybody now, so nobody is chosen.
+                self._lease = {}
+                return False
+            if self.leader not in ("", self.identity) and self._valid(now):
                 # differs: upstream takes a deleted lease at once, while its holder still works.
                 return False
             await self._create()
