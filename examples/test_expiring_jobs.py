@@ -1,7 +1,7 @@
-"""Jobs that run every night, finish, and go by themselves: a month in an instant.
+"""Jobs that finish and go by themselves, when their time is up and not a second before.
 
-Schedules, ``ttlSecondsAfterFinished`` and history limits are hard to test on a real cluster, where an hour is an
-hour. Here the nodes run each Job's command (``sleep 90``) by the cluster's own clock.
+``ttlSecondsAfterFinished`` is hard to test on a real cluster, where an hour is an hour. Here the nodes run each
+Job's command (``sleep 90``) by the cluster's own clock.
 """
 
 from typing import Any
@@ -26,18 +26,3 @@ def test_a_finished_job_goes_when_its_time_is_up_and_not_before(cluster: Cluster
     cluster.advance(seconds=5)
     assert cluster.list("Job") == []
     assert cluster.list("pods") == [], "and its pods go with it"
-
-
-def test_a_nightly_report_runs_every_night_and_the_last_three_are_kept(cluster: Cluster) -> None:
-    meta = {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "nightly"}}
-    spec = {"schedule": "0 3 * * *", "successfulJobsHistoryLimit": 3, "jobTemplate": {"spec": job()}}
-    cluster.apply({**meta, "spec": spec})
-
-    cluster.advance(days=30)
-
-    nights = [entry.at for entry in cluster.history("CronJob", "nightly") if "SuccessfulCreate" in entry.what]
-    assert len(nights) == 30
-    assert {(night.hour, night.minute) for night in nights} == {(3, 0)}
-    kept = cluster.list("Job")
-    assert [each.status.succeeded for each in kept] == [1, 1, 1]
-    assert max(each.status.completionTime for each in kept).day == 30
