@@ -6,7 +6,9 @@ Each controller has just its bootstrap rights, and each manager a plane of its o
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,9 +19,13 @@ from steersman.api.kinds.revisions import CONTROLLERREVISIONS
 from steersman.api.kinds.statefulsets import STATEFULSETS, StatefulSet
 from steersman.api.pods import is_ready
 from steersman.api.scheme import Kind
+from steersman.runtime.clock import LiveClock
+from steersman.sim.kubelet import Kubelets
+from steersman.testing.follow import beside, until
 from steersman.testing.normal import Document
-from steersman.testing.plane import Binary
+from steersman.testing.plane import ASSETS, Binary, RealPlane
 
+OURS: Binary = "steersman"
 REFERENCE: Binary = "kube-controller-manager"
 KINDS: tuple[Kind[Any], ...] = (STATEFULSETS, CONTROLLERREVISIONS, PERSISTENTVOLUMECLAIMS, PODS)
 GATES = "--feature-gates=MaxUnavailableStatefulSet=true"
@@ -272,7 +278,7 @@ def is_chance(event: Document) -> bool:
 
 
 def test_every_set_comes_to_its_end_with_just_the_rights_it_has(ends: dict[str, dict[str, Any]]) -> None:
-    ours = ends["steersman"]
+    ours = ends[OURS]
     claims = ours["persistentvolumeclaims"]
     assert sorted(name for name in claims if name.startswith("data-web-")) == [
         f"data-web-{i}" for i in range(3)
@@ -292,4 +298,32 @@ def test_both_managers_leave_the_same(ends: dict[str, dict[str, Any]], plural: s
     if REFERENCE not in ends:
         pytest.skip("needs the reference manager beside kube-apiserver")
     assert ends[REFERENCE][plural], "the story must leave something to compare"
-    assert ends["steersman"][plural] == ends[REFERENCE][plural]
+    assert ends[OURS][plural] == ends[REFERENCE][plural]
+
+
+async def test_a_set_that_changes_managers_is_not_rolled(plane: RealPlane, namespace: str) -> None:
+    if not os.access(Path(os.environ.get(ASSETS, ""), REFERENCE), os.X_OK):
+        pytest.skip("needs the reference manager beside kube-apiserver")
+    flags = (
+        "--controllers=statefulset-controller,serviceaccount-controller",
+        "--use-service-account-credentials=true",
+        "--leader-elect=false",
+    )
+    pods: dict[str, str] = {}
+    async with (
+        plane.connect() as api,
+        beside(Kubelets(api, LiveClock(), ("node-1",), register=False).run()),
+        asyncio.timeout(90),
+    ):
+        await api.create(STATEFULSETS.untyped, namespace, stateful("web", 1, ("data",)))
+        # Each is known to have taken over by the pod it adds.
+        for replicas, binary in enumerate((REFERENCE, OURS, REFERENCE, OURS), 1):
+            await api.patch(STATEFULSETS, namespace, "web", {"spec": {"replicas": replicas}})
+            manager = plane.manager(*flags, binary=binary)
+            await until(api, STATEFULSETS, namespace, "web", full)
+            manager.stop()
+            there = {pod.metadata.name: pod.metadata.uid for pod in (await api.list(PODS, namespace)).items}
+            assert there.items() >= pods.items(), f"{binary} replaced pods"
+            pods = there
+        assert sorted(pods) == [f"web-{ordinal}" for ordinal in range(4)]
+        assert len((await api.list(CONTROLLERREVISIONS, namespace)).items) == 1
