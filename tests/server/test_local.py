@@ -121,6 +121,16 @@ def test_parts_of_views_in_full_structs_become_full_and_times_whole_seconds_of_u
     assert condition.lastTransitionTime.tzinfo is UTC
 
 
+def test_a_lease_of_a_whole_second_can_be_patched(world: World) -> None:
+    api = world.api()
+    whole = datetime(2026, 1, 1, tzinfo=UTC)
+    spec = kinds.LeaseSpec(holderIdentity="a", renewTime=whole)
+    body = kinds.Lease(metadata=kinds.ObjectMeta(name="l"), spec=spec)
+    world.run(api.create(kinds.LEASES, "default", body))
+    patched = world.run(api.patch(kinds.LEASES, "default", "l", {"spec": {"holderIdentity": "b"}}))
+    assert (patched.spec.holderIdentity, patched.spec.renewTime) == ("b", whole)
+
+
 def test_a_lease_keeps_its_microseconds(world: World) -> None:
     body = kinds.Lease(metadata=kinds.ObjectMeta(name="l"), spec=kinds.LeaseSpec(renewTime=NOW))
     assert world.run(world.api().create(kinds.LEASES, "default", body)).spec.renewTime == NOW

@@ -81,6 +81,8 @@ def patched(resource: Resource, old: Any, body: object, content_type: str) -> An
     bare = replace(old, metadata=replace(old.metadata, managedFields=())) if aside else old
     parts = {name: plain(getattr(bare, fields[name].attribute)) for name in touched}
     parts = {name: value for name, value in parts.items() if value is not None}
+    for way in moments(type_):
+        _write_out(parts, way)
     made = apply(type_, parts, _bare(body), content_type)
     if not isinstance(made, Mapping):
         raise problems.bad_request("the patch does not leave an object")
@@ -109,6 +111,17 @@ def _patched_whole(resource: Resource, old: Any, body: object, content_type: str
         raise problems.bad_request(
             f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {error}'
         ) from None
+
+
+def _write_out(parts: Any, way: tuple[str, ...]) -> None:
+    """Give a time its six digits, where it has microseconds and happens to have none: a patch must have them."""
+    name, *rest = way
+    if not isinstance(parts, dict) or name not in parts:
+        return
+    if rest:
+        _write_out(parts[name], tuple(rest))
+    elif isinstance(parts[name], str) and "." not in parts[name]:
+        parts[name] = parts[name].replace("Z", ".000000Z")
 
 
 def _about_owners(body: object) -> bool:
