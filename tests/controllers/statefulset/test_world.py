@@ -57,24 +57,21 @@ def test_an_ordered_set_has_at_most_one_pod_that_is_not_ready(seed: int, delay: 
     with Cluster(seed, controllers=CREW, shuffle=True) as cluster:
         strategy = {"type": "RollingUpdate", "rollingUpdate": {"partition": partition}}
         cluster.apply(manifest(3, delays=delay, updateStrategy=strategy))
-        most = []
+        missing: list[int] = []
 
-        def is_over() -> bool:
-            """Asked after every write."""
+        def are(images: list[str]) -> bool:
+            """Asked after every write: how many do not serve, and whether these images do."""
             pods = cluster.list("Pod")
-            most.append(sum(not is_ready(pod) or pod.metadata.deletionTimestamp is not None for pod in pods))
-            images = [pod.spec.containers[0].image for pod in pods]
-            wanted = ["app:1"] * min(partition, 3) + ["app:2"] * max(3 - partition, 0)
-            return sorted(images) == sorted(wanted) and all(map(is_ready, pods)) and rolled
+            serving = [pod for pod in pods if is_ready(pod) and pod.metadata.deletionTimestamp is None]
+            missing.append(len(pods) - len(serving))
+            return sorted(pod.spec.containers[0].image for pod in serving) == images
 
-        rolled = False
-        cluster.wait_until(lambda: is_over() or status(cluster).readyReplicas == 3)
+        cluster.wait_until(lambda: are(["app:1"] * 3))
         roll(cluster, "app:2")
-        rolled = True
-        cluster.wait_until(is_over)
+        cluster.wait_until(lambda: are(["app:1"] * partition + ["app:2"] * (3 - partition)))
         cluster.settle()
-        assert max(most) == 1
-        assert (status(cluster).updatedReplicas, status(cluster).readyReplicas) == (max(3 - partition, 0), 3)
+        assert max(missing) == 1
+        assert (status(cluster).updatedReplicas, status(cluster).readyReplicas) == (3 - partition, 3)
 
 
 def test_a_pod_is_available_when_it_was_ready_for_long_enough() -> None:

@@ -32,15 +32,15 @@ HASH = "controller.kubernetes.io/hash"
 """The label on a StatefulSet's revisions that says their hash."""
 
 LONGEST_PREFIX = 223
+"""How much of an owner's name begins the names of its revisions: there is room for a hash."""
 
 # -- what a revision holds --------------------------------------------------------------------
 
 
 def data_of(template: templates.Template) -> Opaque:
     """The patch that puts this template in the place of any other."""
-    metadata = _decode(_encode(template.metadata))
-    spec = template.spec
-    content = {"$patch": "replace", "metadata": metadata, "spec": _decode(_raw(spec))}
+    metadata, spec = _decode(_encode(template.metadata)), _decode(_raw(template.spec))
+    content = {"$patch": "replace", "metadata": metadata, "spec": spec}
     return msgspec.Raw(_as_go(_encode({"spec": {"template": content}})))
 
 

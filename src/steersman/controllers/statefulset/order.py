@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 
 import msgspec
-from msgspec import field
 
 from steersman.api import pods
 from steersman.api.kinds import Pod
@@ -40,7 +39,7 @@ class Turn(msgspec.Struct, frozen=True):
     """Pods that have ended. They go, and others take their places."""
     fill: tuple[int, ...] = ()
     """Ordinals nobody has."""
-    waits: str | None = field(default=None)
+    waits: str | None = None
     """What has to come to pass before anything else is done; None: nothing."""
 
 

@@ -60,5 +60,5 @@ def roster(set_: StatefulSet, owned: Iterable[Pod], now: datetime) -> Roster:
         if ordinal in wanted:
             members[ordinal] = pod
         elif ordinal >= 0:
-            condemned.insert(0, pod)
-    return Roster(set_, members, tuple(condemned), now)
+            condemned.append(pod)
+    return Roster(set_, members, tuple(reversed(condemned)), now)

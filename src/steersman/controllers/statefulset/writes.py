@@ -105,6 +105,7 @@ async def mend(set_: StatefulSet, pod: Pod, there: Claims) -> ApiError | None:
     if not stored:
         error = _first((await furnish(set_, (ordinal,), there)).values())
     error = error or await hand_over(set_, pod, there)
+    # differs: upstream puts the pod back also where nothing about it changes.
     if error is None and not (stored and is_itself(set_, pod)):
         try:
             await Patch(pod, correction(set_, pod), PatchType.STRATEGIC)
