@@ -9,7 +9,7 @@ import msgspec
 
 from steersman.api.kinds import Pod
 from steersman.api.kinds.daemonsets import DaemonSet
-from steersman.api.pods import is_available, is_ready
+from steersman.api.pods import is_available, is_ready, is_terminal
 from steersman.controllers.daemonset.backoff import NOT_AT_ALL, Failures, remaining
 from steersman.controllers.daemonset.limits import allows_surge
 from steersman.controllers.daemonset.stations import Station
@@ -49,6 +49,8 @@ def place(
         if not station.fit.stays:
             delete += station.staying
             continue
+        if len(station.pods) == 1 == len(station.staying) and not is_terminal(station.pods[0]):
+            continue  # as nearly all are
         running: list[Pod] = []
         wait = NOT_AT_ALL
         for pod in station.staying:

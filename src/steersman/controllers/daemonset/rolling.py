@@ -61,6 +61,9 @@ def roll(daemonset: DaemonSet, stations: Sequence[Station], hash_: str, now: dat
     """What a RollingUpdate does next. Raises `Nonsense` where its limits cannot be told."""
     desired = sum(station.fit.runs for station in stations)
     limits = Limits.of(daemonset, desired)
+    generation = generation_of(daemonset)
+    if all(is_updated(pod, hash_, generation) for station in stations for pod in station.staying):
+        return Step()
     found = posts(daemonset, stations, hash_, now)
     return _surge(found, limits.surge, desired) if limits.surge else _make_room(found, limits.unavailable)
 

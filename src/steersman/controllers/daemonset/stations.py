@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
 import msgspec
@@ -20,15 +20,12 @@ class Station(msgspec.Struct, frozen=True):
 
     node: str
     fit: Fit
-    pods: tuple[Pod, ...] = ()
+    pods: Sequence[Pod] = ()
     """The one that counts first: those that have their place, then the eldest."""
+    staying: Sequence[Pod] = ()
+    """Those of them that nobody has asked to go."""
     there: bool = True
     """Whether the node is."""
-
-    @property
-    def staying(self) -> list[Pod]:
-        """The pods that nobody has asked to go."""
-        return [pod for pod in self.pods if pod.metadata.deletionTimestamp is None]
 
 
 def survey(fits: Mapping[str, Fit], pods: Iterable[Pod]) -> list[Station]:
@@ -38,18 +35,24 @@ def survey(fits: Mapping[str, Fit], pods: Iterable[Pod]) -> list[Station]:
     node in particular is nowhere.
     """
     by_node: dict[str, list[Pod]] = {}
+    staying: dict[str, list[Pod]] = {}
     for pod in pods:
-        if pod.metadata.deletionTimestamp is not None and is_terminal(pod):
+        leaving = pod.metadata.deletionTimestamp is not None
+        if leaving and is_terminal(pod):
             continue
         node = target_of(pod)
         if node:
             by_node.setdefault(node, []).append(pod)
-    for several in by_node.values():
+            if not leaving:
+                staying.setdefault(node, []).append(pod)
+    for several in (*by_node.values(), *staying.values()):
         if len(several) > 1:
             several.sort(key=precedence)
-    stations = [Station(node, fit, tuple(by_node.get(node, ()))) for node, fit in fits.items()]
+    stations = [
+        Station(node, fit, by_node.get(node, ()), staying.get(node, ())) for node, fit in fits.items()
+    ]
     gone = (node for node in by_node if node not in fits)
-    stations.extend(Station(node, UNFIT, tuple(by_node[node]), there=False) for node in gone)
+    stations.extend(Station(node, UNFIT, by_node[node], staying.get(node, ()), False) for node in gone)
     return stations
 
 

@@ -27,8 +27,9 @@ def counted(daemonset: DaemonSet, stations: Iterable[Station], hash_: str, now: 
         if station.pods:
             pod = station.pods[0]
             current += 1
-            ready += is_ready(pod)
-            available += is_available(pod, wait, now)
+            if is_ready(pod):
+                ready += 1
+                available += is_available(pod, wait, now)
             updated += is_updated(pod, hash_, generation)
     return replace(
         daemonset.status,
