@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import os
+import ssl
+import urllib.request
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
+
+from prometheus_client.parser import text_string_to_metric_families
 
 from steersman.api.kinds import NAMESPACES, Object
 from steersman.api.scheme import Kind
@@ -34,6 +38,11 @@ FLAGS = (
     "--leader-elect=false",
     "--kube-api-qps=200",
     "--kube-api-burst=300",
+)
+SERVING = (
+    "--bind-address=127.0.0.1",
+    "--permit-port-sharing=true",
+    "--authorization-always-allow-paths=/metrics",
 )
 PATIENCE = 75.0
 QUIET = 1.5
@@ -179,7 +188,8 @@ async def _tell(
         stage = Stage(plane, api, binary, namespace)
         if before is not None:
             await before(stage)
-        manager = plane.manager(*argv, binary=binary)
+        port = plane.free_port()
+        manager = plane.manager(*argv, *SERVING, f"--secure-port={port}", binary=binary)
         kubelets = Kubelets(api, LiveClock(), tuple(nodes), register=False)
         async with beside(_watchdog(manager), kubelets.run()):
             said = await story(stage) or {}
@@ -187,11 +197,26 @@ async def _tell(
             for kind in (*kinds, EVENTS):
                 page = await api.list(kind.untyped, namespace if kind.namespaced else "")
                 found[kind.plural] = [item for item in page.items if isinstance(item, dict)]
+            counted = await asyncio.to_thread(_counters, port)
         manager.stop()
     refused = [entry for entry in plane.audit(mark) if _is_a_manager(entry.user) and entry.code == 403]
     assert refused == [], "each controller has just its bootstrap rights"
     assert "Traceback" not in manager.log()
-    return {**normalise(found), **said}
+    return {**normalise(found), **said, "counters": counted}
+
+
+def _counters(port: int) -> dict[str, float]:
+    """What a manager has counted, by name and labels."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    with urllib.request.urlopen(f"https://127.0.0.1:{port}/metrics", context=context, timeout=10) as answer:
+        families = text_string_to_metric_families(answer.read().decode())
+    return {
+        f"{sample.name} {' '.join(sample.labels[label] for label in sorted(sample.labels))}".rstrip(): sample.value
+        for family in families
+        if family.type in ("counter", "gauge")
+        for sample in family.samples
+    }
 
 
 async def _watchdog(manager: Child) -> None:

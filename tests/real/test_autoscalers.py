@@ -666,3 +666,28 @@ def test_both_managers_scale_to_zero_alike_behind_its_gate(
     if len(zeros) < 2:
         pytest.skip("needs kube-controller-manager")
     assert apart(zeros["steersman"][what], zeros["kube-controller-manager"][what]) == []
+
+
+PREFIX = "horizontal_pod_autoscaler_controller_"
+OUTCOMES = ("scale_up none", "scale_down none", "none none", "none internal", "scale_up internal")
+
+
+def test_both_managers_show_what_is_wanted_and_count_what_came_of_looks(
+    ends: dict[str, dict[str, Any]], apart: Callable[[Any, Any], list[str]]
+) -> None:
+    for end in ends.values():
+        # How often one looked is a matter of time.
+        assert all(end["counters"][f"{PREFIX}reconciliations_total {outcome}"] for outcome in OUTCOMES)
+        assert end["counters"][f"{PREFIX}metric_computation_total none internal External"]
+    if len(ends) < 2:
+        pytest.skip("needs kube-controller-manager")
+    ours, reference = (
+        {
+            key: count
+            for key, count in ends[binary]["counters"].items()
+            if key.startswith(PREFIX) and "_total" not in key
+        }
+        for binary in ("steersman", "kube-controller-manager")
+    )
+    assert len(reference) > len(RESTING), "one for each, and how many there are"
+    assert apart(ours, reference) == []

@@ -146,3 +146,30 @@ def test_both_managers_leave_the_same(
         pytest.skip("needs kube-controller-manager")
     assert ends["kube-controller-manager"][plural], "the story must leave something to compare"
     assert apart(ends["steersman"][plural], ends["kube-controller-manager"][plural]) == []
+
+
+COUNTERS = (
+    "job_pods_creation_total",
+    "job_pods_finished_total",
+    "jobs_finished_total",
+    "job_finished_indexes_total",
+    "jobs_by_external_controller_total",
+    "pod_failures_handled_by_failure_policy_total",
+    "terminated_pods_tracking_finalizer_total",
+)
+
+
+@pytest.mark.parametrize("name", COUNTERS)
+def test_both_managers_count_the_same(
+    ends: dict[str, dict[str, Any]], apart: Callable[[Any, Any], list[str]], name: str
+) -> None:
+    if len(ends) < 2:
+        pytest.skip("needs kube-controller-manager")
+
+    def counted(binary: str) -> dict[str, float]:
+        found: dict[str, float] = ends[binary]["counters"]
+        # Upstream also shows that there was nothing to count.
+        return {key: count for key, count in found.items() if f"controller_{name}" in key and count}
+
+    assert counted("kube-controller-manager"), "the story must have it counted"
+    assert apart(counted("steersman"), counted("kube-controller-manager")) == []
