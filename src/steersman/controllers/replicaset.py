@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from steersman.api import conditions, pods
-from steersman.api.errors import ApiError, NotFound
+from steersman.api.errors import ApiError
 from steersman.api.kinds import (
     PODS,
     REPLICASETS,
@@ -34,8 +34,9 @@ from steersman.api.scheme import Key, Kind
 from steersman.controllers.shared.claiming import claim
 from steersman.controllers.shared.concerned import concerned
 from steersman.controllers.shared.indexes import BY_CONTROLLER, CONTROLLED, controlled_by, orphans_in
+from steersman.controllers.shared.pods import create_pods, delete_pods
 from steersman.controllers.shared.selecting import selector_of, selects
-from steersman.intent.actions import Batch, Create, Delete, Done, Emit, Failed, Measure, UpdateStatus
+from steersman.intent.actions import Measure, UpdateStatus
 from steersman.intent.controller import Caches, Controller, Flag, Settings, Watch
 from steersman.intent.metrics import Metric, exponential
 from steersman.intent.settings import DEFAULTS
@@ -227,21 +228,8 @@ class Sets:
         template = template_of(owner)
         if not template.metadata.labels:
             return 0, Nonsense("unable to create pods, no labels")
-        pod = new_pod(owner, self.kind, template)
-        create = Create(PODS, owner.metadata.namespace, pod)
-        done = 0
-        failure: ApiError | None = None
-        for outcome in await Batch((create,) * count):
-            match outcome:
-                case Done(created):
-                    done += 1
-                    await Emit(owner, "Normal", "SuccessfulCreate", f"Created pod: {created.metadata.name}")
-                case Failed(error) if not error.caused_by("NamespaceTerminating"):
-                    await Emit(owner, "Warning", "FailedCreate", f"Error creating: {error}")
-                    failure = failure or error
-                case _:
-                    pass  # not tried, or the namespace is going: no pod will ever come of it
-        return done, failure
+        made = await create_pods(owner, (new_pod(owner, self.kind, template),) * count)
+        return len(made.done), made.failure
 
     async def _delete(
         self, owner: Owner, active: list[Pod], count: int, crowd: dict[str, int], now: datetime
@@ -254,22 +242,8 @@ class Sets:
             victims = order[:count]
             for ratio in age_ratios(order, count, now):
                 await Measure(AGES, ratio)
-        done = 0
-        failure: ApiError | None = None
-        outcomes = await Batch(tuple(Delete(pod) for pod in victims), slow_start=False)
-        for pod, outcome in zip(victims, outcomes, strict=True):
-            match outcome:
-                case Done():
-                    done += 1
-                    await Emit(owner, "Normal", "SuccessfulDelete", f"Deleted pod: {pod.metadata.name}")
-                case Failed(NotFound()):
-                    done += 1
-                case Failed(error):
-                    await Emit(owner, "Warning", "FailedDelete", f"Error deleting: {error}")
-                    failure = failure or type(error)(f"unable to delete pods: {error}", code=error.code)
-                case _:
-                    pass
-        return done, failure
+        gone = await delete_pods(owner, victims)
+        return len(gone.done), gone.failure
 
     def _next_available(self, owner: Owner, active: list[Pod], now: datetime) -> timedelta:
         """How long until the next ready pod has been ready for long enough."""

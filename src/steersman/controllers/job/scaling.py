@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from steersman.api.errors import ApiError, NotFound
-from steersman.api.kinds import PODS, Pod
+from steersman.api.kinds import NewPod, Pod
 from steersman.api.pods import is_ready, is_terminating
 from steersman.controllers.job.backoff import NOT_AT_ALL, Streak, remaining, remaining_after
 from steersman.controllers.job.counting import Tally, indexes_of
@@ -23,7 +23,8 @@ from steersman.controllers.job.spec import (
     replaces_only_failed,
 )
 from steersman.controllers.job.template import new_pod
-from steersman.intent.actions import Batch, Create, Delete, Done, Emit, Failed
+from steersman.controllers.shared.pods import Written, create_pods, delete_pods
+from steersman.intent.actions import Batch, Failed
 from steersman.intent.verdict import Nonsense
 
 BURST = 500
@@ -155,25 +156,11 @@ async def _remove(seen: Tally, going: tuple[Pod, ...]) -> Scaled:
 
 
 async def _delete(seen: Tally, going: Iterable[Pod], gone: int = 0) -> Scaled:
-    job, going = seen.job, tuple(going)
-    done, ready = gone, 0
-    failure: ApiError | None = None
-    outcomes = await Batch(tuple(map(Delete, going)), slow_start=False) if going else []
-    for pod, outcome in zip(going, outcomes, strict=True):
-        match outcome:
-            case Done():
-                await Emit(job, "Normal", "SuccessfulDelete", f"Deleted pod: {pod.metadata.name}")
-            case Failed(NotFound()):
-                pass
-            case Failed(error):
-                await Emit(job, "Warning", "FailedDelete", f"Error deleting: {error}")
-                failure = failure or error
-                continue
-            case _:
-                continue
-        done += 1
-        ready += is_ready(pod)
-    return Scaled(len(seen.active) - done, seen.ready - ready, seen.terminating + done, failure)
+    pods = tuple(going)
+    written = await delete_pods(seen.job, pods) if pods else Written()
+    done = gone + len(written.done)
+    ready = sum(map(is_ready, written.done))
+    return Scaled(len(seen.active) - done, seen.ready - ready, seen.terminating + done, written.failure)
 
 
 async def _create(seen: Tally, indexes: tuple[int | None, ...]) -> Scaled:
@@ -182,29 +169,13 @@ async def _create(seen: Tally, indexes: tuple[int | None, ...]) -> Scaled:
     if not job.spec.template.metadata.labels:
         problem = Nonsense("unable to create pods, no labels")
         return Scaled(active, seen.ready, seen.terminating, problem)
-    made = refused = 0
-    failure: ApiError | None = None
-    for outcome in await Batch(_creations(seen, indexes)):
-        match outcome:
-            case Done(pod):
-                made += 1
-                await Emit(job, "Normal", "SuccessfulCreate", f"Created pod: {pod.metadata.name}")
-            case Failed(error) if not error.caused_by("NamespaceTerminating"):
-                refused += 1
-                await Emit(job, "Warning", "FailedCreate", f"Error creating: {error}")
-                failure = failure or error
-            case _:
-                pass  # not tried, or the namespace is going: no pod will ever come of it
-    await created(job, seen.failed, seen.terminating, made, refused)
-    return Scaled(active + made, seen.ready, seen.terminating, failure)
+    made = await create_pods(job, _new_pods(seen, indexes))
+    await created(job, seen.failed, seen.terminating, len(made.done), made.refused)
+    return Scaled(active + len(made.done), seen.ready, seen.terminating, made.failure)
 
 
-def _creations(seen: Tally, indexes: tuple[int | None, ...]) -> tuple[Create[Pod], ...]:
-    job, namespace = seen.job, seen.job.metadata.namespace
+def _new_pods(seen: Tally, indexes: tuple[int | None, ...]) -> Iterable[NewPod]:
+    job = seen.job
     if not is_indexed(job):
-        return (Create(PODS, namespace, new_pod(job)),) * len(indexes)
-    return tuple(
-        Create(PODS, namespace, new_pod(job, index, seen.awaiting.get(index)))
-        for index in indexes
-        if index is not None
-    )
+        return (new_pod(job),) * len(indexes)
+    return (new_pod(job, index, seen.awaiting.get(index)) for index in indexes if index is not None)
