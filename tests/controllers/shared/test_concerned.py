@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from steersman.api.kinds import DEPLOYMENTS, LabelSelector, ReplicaSet
 from steersman.api.scheme import Key
 from steersman.controllers.deployment import controller
-from steersman.controllers.shared.concerned import concerned
+from steersman.controllers.shared.concerned import concerned, concerned_by_revision
 from steersman.controllers.shared.selecting import selector_of, selects
 from steersman.intent.controller import Change
 from steersman.testing.rows import Shelves
@@ -53,6 +53,25 @@ def test_a_change_concerns_who_controls_did_or_might(
 ) -> None:
     to = concerned(DEPLOYMENTS, selects)
     found = to(Shelves(controller, ONE, TWO), Change(old, new))
+    assert list(found) == [Key("default", name) for name in names]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "names"),
+    [
+        pytest.param(None, OF_ONE, [], id="one of its own has come: it wrote it"),
+        pytest.param(OF_ONE, OF_ONE, ["one"], id="has changed"),
+        pytest.param(OF_ONE, None, ["one", "one"], id="has gone"),
+        pytest.param(NAMESAKE, None, ["one"], id="has gone that was a namesake's"),
+        pytest.param(FOREIGN, None, [], id="has gone that was another kind's"),
+        pytest.param(None, ORPHAN, ["one", "two"], id="an orphan has come"),
+    ],
+)
+def test_a_revision_that_has_just_come_concerns_nobody(
+    old: ReplicaSet | None, new: ReplicaSet | None, names: list[str]
+) -> None:
+    # What else it is of does not matter.
+    found = concerned_by_revision(DEPLOYMENTS, selects)(Shelves(controller, ONE, TWO), Change(old, new))
     assert list(found) == [Key("default", name) for name in names]
 
 

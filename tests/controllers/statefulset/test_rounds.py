@@ -377,7 +377,7 @@ SET = stateful(2, claims=("data",))
         pytest.param(came(claim("data-web-1")), False, id="a claim has come"),
         pytest.param(gone(claim("logs-web-1")), False, id="another claim has gone"),
         pytest.param(came(kept(SET)), False, id="a revision has come"),
-        pytest.param(gone(kept(SET)), True, id="a revision has gone"),
+        pytest.param(came(kept(SET, owned=False)), True, id="a revision that nobody has"),
     ],
 )
 def test_a_set_is_looked_at_when_something_changes_that_matters(change: Change[Any], wakes: bool) -> None:

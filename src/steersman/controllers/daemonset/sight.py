@@ -11,12 +11,11 @@ from steersman.api.kinds import PODS, Object, Pod
 from steersman.api.kinds.daemonsets import DAEMONSETS, DaemonSet
 from steersman.api.kinds.nodes import NODES, Node
 from steersman.api.kinds.revisions import CONTROLLERREVISIONS, ControllerRevision
-from steersman.api.meta import controller_of
 from steersman.api.scheme import Key
 from steersman.api.selectors import NOTHING, Selector, compile_selector
 from steersman.controllers.daemonset.backoff import Failures, Memory
 from steersman.controllers.daemonset.fit import UNFIT, Fit, wish
-from steersman.controllers.shared.concerned import concerned
+from steersman.controllers.shared.concerned import concerned, concerned_by_revision
 from steersman.controllers.shared.indexes import controlled_by, orphans_in
 from steersman.intent.controller import Caches, Change, remembered
 
@@ -51,17 +50,7 @@ def _selects(daemonset: DaemonSet, obj: Object) -> bool:
 
 
 of_pod = concerned(DAEMONSETS, _selects)
-_of_revision = concerned(DAEMONSETS, _selects)
-
-
-def of_revision(caches: Caches, change: Change[ControllerRevision]) -> Iterator[Key]:
-    """Nobody need look at a revision of its own that has just appeared: it wrote it."""
-    controller = controller_of(change.obj)
-    if controller is None or change.old is not None:
-        yield from _of_revision(caches, Change(change.old, change.new))
-    if change.new is None and controller is not None:
-        # One of a namesake of before may have stood in for its own.
-        yield Key(change.obj.metadata.namespace, controller.name)
+of_revision = concerned_by_revision(DAEMONSETS, _selects)
 
 
 class Sight(msgspec.Struct, frozen=True):

@@ -43,3 +43,18 @@ def concerned(owners: Kind[O], selects: Callable[[O, Object], bool]) -> To:
                     yield owner.key
 
     return to
+
+
+def concerned_by_revision(owners: Kind[O], selects: Callable[[O, Object], bool]) -> To:
+    """The same for ControllerRevisions: nobody need look at one of its own that has just come, for it wrote it."""
+    others = concerned(owners, selects)
+
+    def to(caches: Caches, change: Change[Object]) -> Iterator[Key]:
+        controller = controller_of(change.obj)
+        if controller is None or change.old is not None:
+            yield from others(caches, change)
+        if change.new is None and controller is not None and controller.kind == owners.name:
+            # One of a namesake of before may have stood in for its own.
+            yield Key(change.obj.metadata.namespace, controller.name)
+
+    return to

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from itertools import islice
 
@@ -21,7 +21,7 @@ from steersman.api.kinds.statefulsets import STATEFULSETS, StatefulSet
 from steersman.api.scheme import Key
 from steersman.controllers.shared import history
 from steersman.controllers.shared.claiming import claim
-from steersman.controllers.shared.concerned import concerned
+from steersman.controllers.shared.concerned import concerned, concerned_by_revision
 from steersman.controllers.shared.indexes import CONTROLLED, controlled_by, orphans_in
 from steersman.controllers.shared.selecting import selector_of, selects
 from steersman.controllers.statefulset import claims, order, writes
@@ -227,15 +227,6 @@ def _next_available(team: Roster) -> timedelta:
 # -- when to look -----------------------------------------------------------------------------
 
 
-_owner = concerned(STATEFULSETS, selects)
-
-
-def _revision_going(caches: Caches, change: Change[ControllerRevision]) -> Iterable[Key]:
-    """The set whose revision goes: it may have asked for that, and wait to see it."""
-    going = change.new is None or change.new.metadata.deletionTimestamp is not None
-    return _owner(caches, change) if going else ()
-
-
 def _claim_gone(caches: Caches, change: Change[PersistentVolumeClaim]) -> Iterator[Key]:
     """The sets of which a claim that has gone was one: a pod may wait for that.
 
@@ -257,8 +248,8 @@ def _controller(settings: Settings) -> Controller[Seen]:
         aliases=("statefulset",),
         watches=(
             Watch(STATEFULSETS),
-            Watch(PODS, to=_owner, indexes=CONTROLLED),
-            Watch(CONTROLLERREVISIONS, to=_revision_going, indexes=CONTROLLED),
+            Watch(PODS, to=concerned(STATEFULSETS, selects), indexes=CONTROLLED),
+            Watch(CONTROLLERREVISIONS, to=concerned_by_revision(STATEFULSETS, selects), indexes=CONTROLLED),
             Watch(PERSISTENTVOLUMECLAIMS, to=_claim_gone),
         ),
         workers=Flag("concurrent-statefulset-syncs", 5),
