@@ -100,6 +100,11 @@ class Table:
         """The object at a key, or None."""
         return self._objects.get(key)
 
+    @property
+    def changed(self) -> int:
+        """The revision of the latest change, or one since which there was none."""
+        return self._log[-1].revision if self._log else self._floor
+
     # -- writing ------------------------------------------------------------------------------
 
     def put(self, key: str, obj: Any) -> None:

@@ -9,6 +9,7 @@ tables, discovery and RBAC, over HTTP and in process::
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Any, NoReturn, Protocol
 
 from steersman.server import problems
@@ -31,6 +32,10 @@ class Source(Protocol):
         """The object at a key as it is now, or None."""
         ...
 
+    def moment(self) -> object:
+        """What all it says depends on: while this is the same, so are the objects."""
+        ...
+
 
 def install(server: Server, resource: Resource, source: Source) -> None:
     """Serve a resource from a source."""
@@ -45,20 +50,29 @@ class _Table(Table):
         super().__init__(store, resource.table)
         self._of = resource
         self._source = source
+        self._moment: object = None
+        self._found = _Found(source)
 
     # Of what is stored, which is nothing, `len` counts the objects.
 
     def get(self, key: str) -> Any | None:
-        return self._source.get(key)
+        return self._now().get(key)
 
     def keys(self) -> list[str]:
-        return self._source.keys()
+        return self._now().keys_in_order
 
     def select(self, selection: Selection) -> Iterator[Any]:
-        return choose(self.keys(), _Found(self._source), selection)
+        return choose(self.keys(), self._now(), selection)
 
     def at(self, revision: int) -> tuple[list[str], Mapping[str, Any]]:
-        return self.keys(), _Found(self._source)
+        return self.keys(), self._now()
+
+    def _now(self) -> _Found:
+        """What there is at the moment: worked out once for all who ask, as far as they look."""
+        moment = self._source.moment()
+        if moment != self._moment:
+            self._moment, self._found = moment, _Found(self._source)
+        return self._found
 
     # -- what cannot be done ------------------------------------------------------------------
 
@@ -88,16 +102,20 @@ class _Found(Mapping[str, Any]):
         self._source = source
         self._known: dict[str, Any] = {}
 
+    @cached_property
+    def keys_in_order(self) -> list[str]:
+        return self._source.keys()
+
     def __getitem__(self, key: str) -> Any:
         if key not in self._known:
-            found = self._source.get(key)
-            if found is None:
-                raise KeyError(key)
-            self._known[key] = found
-        return self._known[key]
+            self._known[key] = self._source.get(key)
+        found = self._known[key]
+        if found is None:
+            raise KeyError(key)
+        return found
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._source.keys())
+        return iter(self.keys_in_order)
 
     def __len__(self) -> int:
-        return len(self._source.keys())
+        return len(self.keys_in_order)
