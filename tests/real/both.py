@@ -16,8 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
+import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
+from steersman.api.generated import load
 from steersman.api.kinds import NAMESPACES, Object
 from steersman.api.scheme import Kind
 from steersman.client.api import Api
@@ -32,6 +34,7 @@ O = TypeVar("O", bound=Object)
 
 OURS: Binary = "steersman"
 REFERENCE: Binary = "kube-controller-manager"
+DEFINITIONS: Kind[Any] = load("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
 EVENTS: Kind[Document] = Kind("", "v1", "Event", "events", True, dict)
 FLAGS = (
     "--use-service-account-credentials=true",
@@ -65,6 +68,17 @@ class Stage:
     async def patch(self, kind: Kind[Any], name: str, body: Document, subresource: str = "") -> None:
         namespace = self.namespace if kind.namespaced else ""
         await self.api.patch(kind.untyped, namespace, name, body, subresource=subresource)
+
+    async def establish(self, plural: str) -> None:
+        """Define a resource of one's own, from a file beside this one, and wait until it is served."""
+        definition = yaml.safe_load(Path(__file__).with_name(f"{plural}.yaml").read_text())
+        await self.create(DEFINITIONS, definition)
+
+        def served(found: Any) -> bool:
+            told = found.status.conditions or () if found.status is not None else ()
+            return any(one.type == "Established" and one.status == "True" for one in told)
+
+        await self.until(DEFINITIONS, definition["metadata"]["name"], served)
 
     async def until(self, kind: Kind[O], name: str, ready: Callable[[O], bool]) -> O:
         """The object, once it is there and ready."""

@@ -30,7 +30,6 @@ from steersman.api.scheme import Kind
 from steersman.testing.authority import Authority
 
 Document = dict[str, Any]
-DEFINITIONS = load("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
 SERVICES = load("", "v1", "Service")
 APISERVICES: Kind[Document] = Kind("apiregistration.k8s.io", "v1", "APIService", "apiservices", False, dict)
 GAMES: Kind[Object] = Kind("example.com", "v1", "Game", "games", True, Object)
@@ -276,35 +275,6 @@ def api_service(group: str, version: str, at: Measured) -> Document:
 
 # -- what is scaled -------------------------------------------------------------------------------
 
-DEFINITION: Document = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "games.example.com"},
-    "spec": {
-        "group": "example.com",
-        "scope": "Namespaced",
-        "names": {"kind": "Game", "plural": "games", "singular": "game", "listKind": "GameList"},
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "schema": {
-                    "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-                },
-                "subresources": {
-                    "status": {},
-                    "scale": {
-                        "specReplicasPath": ".spec.players",
-                        "statusReplicasPath": ".status.players",
-                        "labelSelectorPath": ".status.selector",
-                    },
-                },
-            }
-        ],
-    },
-}
-
 
 def stamp(ago: timedelta = timedelta()) -> str:
     return (datetime.now(UTC) - ago).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -511,7 +481,7 @@ def gives(reason: str) -> Callable[[HorizontalPodAutoscaler], bool]:
 
 async def prepare(stage: Any, at: Measured, apps: tuple[str, ...]) -> None:
     """Before a manager looks: what there is to scale, and to measure it by."""
-    await stage.create(DEFINITIONS, DEFINITION)
+    await stage.establish("games")
     service = {
         "apiVersion": "v1",
         "kind": "Service",
@@ -524,7 +494,6 @@ async def prepare(stage: Any, at: Measured, apps: tuple[str, ...]) -> None:
     await stage.create(APISERVICES, *(api_service(group, version, at) for group, version in offered))
     for group, version in offered:
         await available(stage, group, version)
-    await stage.until(DEFINITIONS, "games.example.com", established)
     for name in apps:
         await make(stage, name, APPS[name])
 
@@ -539,11 +508,6 @@ async def available(stage: Any, group: str, version: str) -> None:
                 await asyncio.sleep(0.1)
             else:
                 return
-
-
-def established(definition: Any) -> bool:
-    conditions = definition.status.conditions or () if definition.status is not None else ()
-    return any(one.type == "Established" and one.status == "True" for one in conditions)
 
 
 async def tell(stage: Any) -> Document:

@@ -22,33 +22,8 @@ from steersman.api.pods import is_ready
 from steersman.api.scheme import Kind
 
 Document = dict[str, Any]
-DEFINITIONS = load("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
 CONFIGMAPS = load("", "v1", "ConfigMap")
 GAMES: Kind[Object] = Kind("example.com", "v1", "Game", "games", True, Object)
-DEFINITION: Document = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "games.example.com"},
-    "spec": {
-        "group": "example.com",
-        "scope": "Namespaced",
-        "names": {"kind": "Game", "plural": "games", "singular": "game", "listKind": "GameList"},
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "schema": {
-                    "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-                },
-                "subresources": {
-                    "status": {},
-                    "scale": {"specReplicasPath": ".spec.players", "statusReplicasPath": ".status.players"},
-                },
-            }
-        ],
-    },
-}
 
 
 def budget(name: str, **spec: Any) -> Document:
@@ -122,8 +97,7 @@ BUDGETS = (
 
 async def owners(stage: Any) -> dict[str, Document]:
     """Who controls the pods, by the name of their budget."""
-    await stage.create(DEFINITIONS, DEFINITION)
-    await stage.until(DEFINITIONS, "games.example.com", established)
+    await stage.establish("games")
     found: dict[str, Document] = {}
 
     async def make(kind: Kind[Any], name: str, replicas: int, owner: Document | None = None) -> Document:
@@ -150,11 +124,6 @@ async def owners(stage: Any) -> dict[str, Document]:
         "controller": True,
     }
     return found
-
-
-def established(definition: Any) -> bool:
-    conditions = definition.status.conditions or () if definition.status is not None else ()
-    return any(one.type == "Established" and one.status == "True" for one in conditions)
 
 
 async def before(stage: Any) -> None:
