@@ -11,6 +11,7 @@ A step is a map with one verb and what belongs to it. What it is about is writte
 | ``status`` | ``with`` | the same, of the status; ``now`` in it stands for the time |
 | ``image`` | ``to`` | another image for the first container of a workload |
 | ``scale`` | ``to`` | so many replicas |
+| ``own`` | ``by``, ``blocking`` | an owner for what it is about; ``blocking``: which the owner waits for in the foreground |
 | ``delete`` | ``propagation``, ``grace`` | |
 | ``node`` | ``do`` | ``fail``, ``recover``, ``reboot``, ``cordon``, ``uncordon``, ``drain`` |
 | ``advance`` | | a span of time, such as ``90s`` or ``3h`` |
@@ -116,7 +117,8 @@ class Doing:
         """Kind, name and namespace of what it is about."""
         kind, _ = self.target
         for obj in self.objects():
-            yield kind, obj.metadata.name, obj.metadata.namespace or self.namespace
+            meta = plain(obj)["metadata"]
+            yield kind, meta["name"], meta.get("namespace") or self.namespace
 
     def unlike(self) -> str:
         """What is not as the step says; empty where all is."""
@@ -186,6 +188,21 @@ def _scale(doing: Doing) -> None:
         doing.cluster.scale(kind, name, doing.step.body["to"], namespace)
 
 
+def _own(doing: Doing) -> None:
+    body = doing.step.body
+    word, _, owner = str(body["by"]).partition("/")
+    sort = doing.cluster.kind(word)
+    reference = {
+        "apiVersion": sort.api_version,
+        "kind": sort.name,
+        "name": owner,
+        "uid": plain(doing.cluster.get(word, owner, doing.namespace))["metadata"]["uid"],
+        "blockOwnerDeletion": bool(body.get("blocking", False)),
+    }
+    for kind, name, namespace in doing.each():
+        doing.cluster.patch(kind, name, {"metadata": {"ownerReferences": [reference]}}, namespace)
+
+
 def _delete(doing: Doing) -> None:
     body = doing.step.body
     for kind, name, namespace in list(doing.each()):
@@ -250,6 +267,7 @@ VERBS: Mapping[str, Verb] = {
     "status": Verb(_status, ("with",), ABOUT),
     "image": Verb(_image, ("to",), ABOUT),
     "scale": Verb(_scale, ("to",), ABOUT),
+    "own": Verb(_own, ("by",), ("blocking", *ABOUT)),
     "delete": Verb(_delete, may=("propagation", "grace", *ABOUT)),
     "node": Verb(_node, ("do",)),
     "advance": Verb(_advance),
