@@ -13,15 +13,16 @@ import msgspec
 from msgspec import field
 from msgspec.structs import replace
 
-from steersman.api.conditions import drop, is_true, revise
 from steersman.api.discovery import Discovered
 from steersman.api.errors import ApiError, Conflict
-from steersman.api.kinds import PODS, Condition, Pod
+from steersman.api.kinds import PODS, Pod
 from steersman.api.kinds.autoscaling import HORIZONTALPODAUTOSCALERS, HorizontalPodAutoscaler
 from steersman.api.meta import truncate
+from steersman.api.quantity import Quantity
 from steersman.api.scheme import Key
 from steersman.api.selectors import Selector, parse_selector
 from steersman.controllers.autoscaler.behavior import History, longest, plain, ruled
+from steersman.controllers.autoscaler.draft import Draft
 from steersman.controllers.autoscaler.measures import (
     DESIRED,
     METRICS,
@@ -33,7 +34,7 @@ from steersman.controllers.autoscaler.measures import (
 from steersman.controllers.autoscaler.proposals import Failure, Given, propose
 from steersman.controllers.autoscaler.replicas import Tolerance, Tuning
 from steersman.controllers.autoscaler.target import Misspelt, Target, Unknown, read_scale
-from steersman.intent.actions import Emit, Measure, UpdateStatus
+from steersman.intent.actions import Emit, Measure
 from steersman.intent.controller import Caches, Controller, Flag, Settings, Watch
 from steersman.intent.live import Discover, Replace
 from steersman.intent.verdict import Verdict, Wake
@@ -91,70 +92,6 @@ class Memory(msgspec.Struct):
         if self.served is None or self.learned is None or now - self.learned >= DISCOVERED:
             self.served, self.learned = await Discover(), now
         return self.served
-
-
-class Draft:
-    """The status while a round works on it."""
-
-    def __init__(self, scaler: HorizontalPodAutoscaler, now: datetime) -> None:
-        self.scaler = scaler
-        self.conditions = scaler.status.conditions
-        self.current = scaler.status.currentReplicas
-        self.desired = scaler.status.desiredReplicas
-        self.metrics = scaler.status.currentMetrics
-        self.scaled = scaler.status.lastScaleTime
-        self._now = now
-
-    def say(self, type_: str, status: bool, reason: str, message: str) -> None:
-        word = "True" if status else "False"
-        made = Condition(
-            type=type_, status=word, reason=reason, message=message, lastTransitionTime=self._now
-        )
-        self.conditions = revise(self.conditions, made)
-
-    def unsay(self, type_: str) -> None:
-        self.conditions = drop(self.conditions, type_)
-
-    def says(self, type_: str) -> bool:
-        return is_true(self.conditions, type_)
-
-    async def write(self) -> None:
-        """Put the status where it is not what it was."""
-        document = msgspec.to_builtins(
-            {
-                "currentReplicas": self.current,
-                "desiredReplicas": self.desired,
-                "currentMetrics": self.metrics,
-                "conditions": [_plain(one) for one in self.conditions],
-                **({"lastScaleTime": self.scaled} if self.scaled is not None else {}),
-                **_generation(self.scaler),
-            }
-        )
-        old = self.scaler.status
-        made = msgspec.convert(document, type(old))
-        if made == old:
-            return
-        try:
-            await UpdateStatus(self.scaler, made)
-        except ApiError as error:
-            await Emit(self.scaler, "Warning", "FailedUpdateStatus", error.message)
-            raise
-
-
-def _plain(condition: Condition) -> dict[str, Any]:
-    made = {
-        "type": condition.type,
-        "status": condition.status,
-        "reason": condition.reason,
-        "message": condition.message,
-    }
-    since = condition.lastTransitionTime
-    return {**made, "lastTransitionTime": since} if since is not None else made
-
-
-def _generation(scaler: HorizontalPodAutoscaler) -> dict[str, Any]:
-    observed = scaler.status.observedGeneration
-    return {} if observed is None else {"observedGeneration": observed}
 
 
 class Unscaled(Exception):
@@ -426,8 +363,6 @@ def _wakes(scaler: HorizontalPodAutoscaler, draft: Draft, least: int, to_zero: b
 
 
 def _share(rules: Any, usual: float) -> float:
-    from steersman.api.quantity import Quantity
-
     if rules is None or rules.tolerance is None:
         return usual
     return Quantity.parse(rules.tolerance).nanos / 1e9
