@@ -101,7 +101,7 @@ class Authorizer:
             self.put(obj)
 
     def fork(self) -> Authorizer:
-        """The same policy, to go on separately. What was worked out of it so far is shared."""
+        """The same policy, to go on separately. What is worked out of it is shared until one of them changes."""
         fork = Authorizer()
         fork._roles = dict(self._roles)
         fork._bindings = dict(self._bindings)
@@ -109,7 +109,7 @@ class Authorizer:
             namespace: {subject: dict(names) for subject, names in index.items()}
             for namespace, index in self._subjects.items()
         }
-        fork._holdings = dict(self._holdings)
+        fork._holdings = self._holdings
         fork.epoch = self.epoch
         return fork
 
@@ -154,7 +154,8 @@ class Authorizer:
     def _forget(self) -> None:
         self.epoch += 1
         if self._holdings:
-            self._holdings.clear()
+            # Not emptied: forks that have not changed go on with it.
+            self._holdings = {}
 
     # -- what it allows -----------------------------------------------------------------------
 
@@ -172,7 +173,7 @@ class Authorizer:
         found = self._holdings.get(key)
         if found is None:
             if len(self._holdings) >= _MOST:
-                self._holdings.clear()
+                self._holdings = {}
             found = self._holdings[key] = self._gather(user, key[2])
         return found
 
