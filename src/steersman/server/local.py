@@ -24,7 +24,6 @@ from steersman.server.convert import FORMS, adopt, document
 from steersman.server.core import Server
 from steersman.server.deletion import Options
 from steersman.server.discovered import discovered
-from steersman.server.documents import document as own_document
 from steersman.server.resources import Resource
 from steersman.server.selection import select
 from steersman.server.stream import Stream, turn
@@ -126,8 +125,11 @@ class LocalApi:
         return self._discovered[1]
 
     async def document(self, path: str) -> dict[str, Any]:
+        # Loaded when somebody asks: most never do.
+        from steersman.server import documents
+
         await turn()
-        return own_document(self.server, path)
+        return documents.document(self.server, path)
 
     # -- writing ------------------------------------------------------------------------------
 
