@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
+from steersman.api.quoting import quote
 from steersman.api.verbosity import V, verbosity
-from steersman.manager.logs import Damper, Json, Klog, Logging, handlers, quote
+from steersman.manager.logs import Damper, Json, Klog, Logging, handlers
 
 
 def record(

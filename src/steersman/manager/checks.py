@@ -10,9 +10,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from steersman.api.quoting import quote
 from steersman.manager import choice, ranges
 from steersman.manager.features import Features
-from steersman.manager.values import quoted, write_duration
+from steersman.manager.values import write_duration
 
 JITTER = 1.2
 """By how much the pause between two attempts to renew a lease may be stretched."""
@@ -34,10 +35,10 @@ def problems(values: Mapping[str, Any], features: Features) -> Iterator[str]:
 def _logging(values: Mapping[str, Any], on: Mapping[str, bool]) -> Iterator[str]:
     form = values["logging-format"]
     if values["log-flush-frequency"] <= 0:
-        shown = quoted(write_duration(values["log-flush-frequency"]))
+        shown = quote(write_duration(values["log-flush-frequency"]))
         yield f"flushFrequency: Invalid value: {shown}: Must be greater than zero (--log-flush-frequency)"
     if form not in ("text", "json"):
-        yield f"format: Invalid value: {quoted(form)}: Unsupported log format (--logging-format)"
+        yield f"format: Invalid value: {quote(form)}: Unsupported log format (--logging-format)"
     if form == "json" and not on["LoggingBetaOptions"]:
         yield "format: Forbidden: Log format json is disabled, see LoggingBetaOptions feature (--logging-format)"
     if form == "json" and values["vmodule"]:
@@ -82,7 +83,7 @@ def _cloud(values: Mapping[str, Any]) -> Iterator[str]:
     provider, allocator = values["cloud-provider"], values["cidr-allocator-type"]
     if provider not in ("", "external"):
         yield (
-            f"cloud provider {quoted(provider)} was specified, but built-in cloud providers are disabled. "
+            f"cloud provider {quote(provider)} was specified, but built-in cloud providers are disabled. "
             "Please set --cloud-provider=external and migrate to an external cloud provider"
         )
     if allocator not in ("", "RangeAllocator"):
@@ -134,7 +135,7 @@ def _serving(values: Mapping[str, Any], on: Mapping[str, bool]) -> Iterator[str]
             yield f"curve preference {curve} is not supported (--tls-curve-preferences)"
     for flag in ("requestheader-allowed-names", *(f"requestheader-{name}" for name in _HEADERS)):
         if any(not name.strip() for name in values[flag]):
-            yield f"empty value in {quoted(flag)}"
+            yield f"empty value in {quote(flag)}"
     uids = values["requestheader-uid-headers"]
     if uids and not on["RemoteRequestHeaderUID"]:
         yield '--requestheader-uid-headers requires the "RemoteRequestHeaderUID" feature to be enabled'
@@ -145,7 +146,7 @@ def _serving(values: Mapping[str, Any], on: Mapping[str, bool]) -> Iterator[str]
         )
     for path in values["authorization-always-allow-paths"]:
         if "*" in path[:-1]:
-            yield f"only trailing * allowed in {quoted(path.removeprefix('/'))} (--authorization-always-allow-paths)"
+            yield f"only trailing * allowed in {quote(path.removeprefix('/'))} (--authorization-always-allow-paths)"
 
 
 _METRIC = "[a-zA-Z_:][a-zA-Z0-9_:]*"
@@ -156,19 +157,19 @@ def _metrics(values: Mapping[str, Any]) -> Iterator[str]:
     version = values["show-hidden-metrics-for-version"]
     if version not in ("", "1.35"):
         yield (
-            f"metrics.showHiddenMetricsForVersion: Invalid value: {quoted(version)}: must be omitted or have the "
+            f"metrics.showHiddenMetricsForVersion: Invalid value: {quote(version)}: must be omitted or have the "
             "value '1.35'; only the previous minor version is allowed (--show-hidden-metrics-for-version)"
         )
     for name in values["disabled-metrics"]:
         if not re.fullmatch(_METRIC, name):
             yield (
                 f'metrics.disabledMetrics: must be fully qualified metric names matching "^{_METRIC}$", '
-                f"got {quoted(name)} (--disabled-metrics)"
+                f"got {quote(name)} (--disabled-metrics)"
             )
     for key, _ in values["allow-metric-labels"]:
         if not re.fullmatch(f"{_METRIC},{_LABEL}", key):
             yield (
-                f"metrics.allowListMapping: Invalid value: {quoted(key)}: must have keys with format "
+                f"metrics.allowListMapping: Invalid value: {quote(key)}: must have keys with format "
                 f'`metricName,labelName` where metricName matches "{_METRIC}" and labelName matches "{_LABEL}" '
                 "(--allow-metric-labels)"
             )

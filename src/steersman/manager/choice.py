@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from steersman.api.quoting import quote
 from steersman.controllers import CONTROLLERS
 from steersman.intent.controller import Controller
 from steersman.manager.flags import UsageError, closest
-from steersman.manager.values import quoted
 
 _TABLE = """
     bootstrap-signer-controller bootstrapsigner
@@ -81,8 +81,8 @@ def unknown(wanted: Sequence[str]) -> Iterator[str]:
         bare = word.removeprefix("-")
         if word != "*" and bare not in names:
             close = closest(bare, names)
-            hint = f"; did you mean {quoted(close)}?" if close else ""
-            yield f"{quoted(bare)} is not in the list of known controllers{hint}"
+            hint = f"; did you mean {quote(close)}?" if close else ""
+            yield f"{quote(bare)} is not in the list of known controllers{hint}"
 
 
 def chosen(wanted: Sequence[str]) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from steersman.api.quoting import quote
 from steersman.intent.gates import (
     CURRENT,
     FEATURES,
@@ -19,7 +20,7 @@ from steersman.intent.gates import (
     gates_at,
 )
 from steersman.manager.flags import UsageError, closest
-from steersman.manager.values import quoted, read_bool, write_bool
+from steersman.manager.values import read_bool, write_bool
 
 STAGES: Mapping[str, Stage] = {"AllAlpha": "ALPHA", "AllBeta": "BETA"}
 """The gates that stand for all of a stage."""
@@ -77,7 +78,7 @@ class Features(msgspec.Struct, frozen=True):
                 called = "GA" if stage == "GA" else "deprecated"
                 yield (
                     f"Warning: setting {called} feature gate. It will be removed in a future release. "
-                    f"featureGate={quoted(name)} value={write_bool(value)}"
+                    f"featureGate={quote(name)} value={write_bool(value)}"
                 )
         alpha = [name for name, on in self.enabled().items() if on and known[name].stage == "ALPHA"]
         if alpha and self.emulated < CURRENT:
@@ -118,7 +119,7 @@ def _version(words: Sequence[str]) -> Version | None:
         component = before or COMPONENT
         match = _VERSION.fullmatch(text)
         if match is None:
-            raise UsageError(f"could not parse {quoted(text)} as version")
+            raise UsageError(f"could not parse {quote(text)} as version")
         if int(match["patch"] or 0):
             raise UsageError(f"patch version not allowed, got: {component}={text.removeprefix('v')}")
         if component != COMPONENT:

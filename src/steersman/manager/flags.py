@@ -12,7 +12,8 @@ from typing import Any
 
 import msgspec
 
-from steersman.manager.values import BOOL, STRING, STRINGS, Type, quoted
+from steersman.api.quoting import quote
+from steersman.manager.values import BOOL, STRING, STRINGS, Type
 
 
 class UsageError(Exception):
@@ -66,7 +67,7 @@ def _collect(known: Mapping[str, Option], argv: Sequence[str]) -> dict[str, Any]
             value = option.type.read(text)
         except ValueError as error:
             flag = f"-{option.short}, --{option.name}" if option.short else f"--{option.name}"
-            raise UsageError(f"invalid argument {quoted(text)} for {quoted(flag)} flag: {error}") from None
+            raise UsageError(f"invalid argument {quote(text)} for {quote(flag)} flag: {error}") from None
         if option.type.many and option.name in given:
             value = (*given[option.name], *value)
         given[option.name] = value
@@ -113,7 +114,7 @@ def _words(known: Mapping[str, Option], argv: Sequence[str]) -> Iterator[tuple[O
     if any(stray):
         # As pflag: a flag that needs no value does not take the next word for one.
         hint = "; write --FLAG=VALUE" if stray[0] in ("true", "false") else ""
-        raise UsageError(f"does not take any arguments, got [{' '.join(map(quoted, stray))}]{hint}")
+        raise UsageError(f"does not take any arguments, got [{' '.join(map(quote, stray))}]{hint}")
 
 
 def _hint(name: str, known: Mapping[str, Option]) -> str:
@@ -148,4 +149,4 @@ def _shown(option: Option) -> str:
     # As pflag, which knows only of its own lists that an empty one is not worth a word.
     if written in ("", "0", "0s") or (written == "[]" and option.type is STRINGS):
         return ""
-    return quoted(written) if option.type is STRING else written
+    return quote(written) if option.type is STRING else written

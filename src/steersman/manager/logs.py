@@ -19,6 +19,7 @@ from fnmatch import fnmatchcase
 from io import BufferedWriter, FileIO
 from typing import Any, Literal, TextIO
 
+from steersman.api.quoting import printable, quote
 from steersman.api.verbosity import V, verbosity
 
 _LETTERS = {logging.WARNING: "W", logging.ERROR: "E", logging.CRITICAL: "F"}
@@ -63,43 +64,13 @@ def _message(record: logging.LogRecord) -> str:
     return record.getMessage() if brief is None else brief
 
 
-_ESCAPES = str.maketrans(
-    {
-        "\\": "\\\\",
-        '"': '\\"',
-        "\a": "\\a",
-        "\b": "\\b",
-        "\f": "\\f",
-        "\n": "\\n",
-        "\r": "\\r",
-        "\t": "\\t",
-        "\v": "\\v",
-    }
-)
-
-
-def quote(text: str) -> str:
-    """A string as Go quotes it: nothing in it can end the line, or speak to a terminal."""
-    escaped = text.translate(_ESCAPES)
-    return f'"{escaped if escaped.isprintable() else "".join(map(_printable, escaped))}"'
-
-
-def _printable(character: str) -> str:
-    if character.isprintable():
-        return character
-    code = ord(character)
-    if code < 0x80:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
-
-
 def _pair(key: str, value: Any) -> str:
     if isinstance(value, bool | int | float | list | tuple | dict) or value is None:
         return f" {key}={json.dumps(value, ensure_ascii=False, default=str, separators=(',', ':'))}"
     text = str(value)
     if "\n" not in text:
         return f" {key}={quote(text)}"
-    lines = "".join(f"\t{''.join(map(_printable, line))}\n" for line in text.removesuffix("\n").split("\n"))
+    lines = "".join(f"\t{printable(line)}\n" for line in text.removesuffix("\n").split("\n"))
     return f" {key}=<\n{lines} >"
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Any, TypeAlias
 
-from steersman.manager.values import quoted
+from steersman.api.quoting import quote
 
 Network: TypeAlias = IPv4Network | IPv6Network
 
@@ -99,5 +99,5 @@ def _parts(values: Mapping[str, Any], pods: tuple[Network, ...]) -> Iterator[str
         elif network.version == 6 and part - network.prefixlen > 16:
             yield (
                 "New CIDR set failed; the node CIDR size is too big "
-                f"({quoted(str(network))} in parts of /{part}: --node-cidr-mask-size)"
+                f"({quote(str(network))} in parts of /{part}: --node-cidr-mask-size)"
             )

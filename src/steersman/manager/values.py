@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from steersman.api.quantity import Quantity
+from steersman.api.quoting import quote
 from steersman.manager.version import KUBERNETES
 
 
@@ -24,12 +25,6 @@ class Type(msgspec.Struct, frozen=True):
     """The value of the flag given without one; None where one must be given."""
     many: bool = False
     """Given again, it adds to the list instead of replacing it."""
-
-
-def quoted(text: str) -> str:
-    """A text as Go's ``%q`` shows it."""
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'.replace("\n", "\\n").replace("\t", "\\t")
 
 
 _UNITS = {"ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9}
@@ -48,13 +43,13 @@ def read_duration(text: str) -> float:
             break
         unit = part["unit"]
         if not unit:
-            raise ValueError(f"time: missing unit in duration {quoted(text)}")
+            raise ValueError(f"time: missing unit in duration {quote(text)}")
         if unit not in _UNITS:
-            raise ValueError(f"time: unknown unit {quoted(unit)} in duration {quoted(text)}")
+            raise ValueError(f"time: unknown unit {quote(unit)} in duration {quote(text)}")
         total += float(part["number"]) * _UNITS[unit]
         end = part.end()
     if not rest or end != len(rest) or total >= 2**63:
-        raise ValueError(f"time: invalid duration {quoted(text)}")
+        raise ValueError(f"time: invalid duration {quote(text)}")
     return sign * total / 10**9
 
 
@@ -84,7 +79,7 @@ def read_bool(text: str) -> bool:
         return True
     if text in ("0", "f", "F", "FALSE", "false", "False"):
         return False
-    raise ValueError(f"strconv.ParseBool: parsing {quoted(text)}: invalid syntax")
+    raise ValueError(f"strconv.ParseBool: parsing {quote(text)}: invalid syntax")
 
 
 def write_bool(value: bool) -> str:
@@ -102,9 +97,9 @@ def _integer(low: int, high: int, base: int = 0) -> Callable[[str], int]:
                 raise ValueError
             value = int(text, 8 if octal else base)
         except ValueError:
-            raise ValueError(f"{call}: parsing {quoted(text)}: invalid syntax") from None
+            raise ValueError(f"{call}: parsing {quote(text)}: invalid syntax") from None
         if not low <= value <= high:
-            raise ValueError(f"{call}: parsing {quoted(text)}: value out of range")
+            raise ValueError(f"{call}: parsing {quote(text)}: value out of range")
         return value
 
     return read
@@ -117,9 +112,9 @@ def _float(largest: float) -> Callable[[str], float]:
                 raise ValueError
             value = float(text)
         except ValueError:
-            raise ValueError(f"strconv.ParseFloat: parsing {quoted(text)}: invalid syntax") from None
+            raise ValueError(f"strconv.ParseFloat: parsing {quote(text)}: invalid syntax") from None
         if value not in (float("inf"), float("-inf")) and abs(value) > largest:
-            raise ValueError(f"strconv.ParseFloat: parsing {quoted(text)}: value out of range")
+            raise ValueError(f"strconv.ParseFloat: parsing {quote(text)}: value out of range")
         return value
 
     return read
@@ -136,7 +131,7 @@ def _read_ip(text: str) -> str:
         # A blank address means every interface, as the default does.
         return str(ip_address(text)) if text else "0.0.0.0"
     except ValueError:
-        raise ValueError(f"failed to parse IP: {quoted(text)}") from None
+        raise ValueError(f"failed to parse IP: {quote(text)}") from None
 
 
 def _read_strings(text: str) -> tuple[str, ...]:
@@ -202,11 +197,11 @@ def _read_modules(text: str) -> tuple[tuple[str, int], ...]:
     for word in filter(None, text.split(",")):
         pattern, _, level = word.partition("=")
         if not pattern or not level or "=" in level:
-            raise ValueError(f"{quoted(word)} does not have the pattern=N format")
+            raise ValueError(f"{quote(word)} does not have the pattern=N format")
         try:
             found.append((pattern, _read_level(level)))
         except ValueError as error:
-            raise ValueError(f"parsing verbosity in {quoted(word)}: {error}") from None
+            raise ValueError(f"parsing verbosity in {quote(word)}: {error}") from None
     return tuple(found)
 
 
@@ -257,7 +252,7 @@ def _read_version(text: str) -> str:
     if re.fullmatch(re.escape(KUBERNETES) + r"(?:[-+].*)?", text):
         return text
     raise ValueError(
-        f"version {quoted(text)} must match major/minor/patch of default version {quoted(KUBERNETES)}"
+        f"version {quote(text)} must match major/minor/patch of default version {quote(KUBERNETES)}"
     )
 
 

@@ -7,16 +7,16 @@ from collections.abc import Iterator, Mapping
 import msgspec
 from msgspec import field
 
-from steersman.api.kinds import PODS, Object, Pod
+from steersman.api.kinds import PODS, Pod
 from steersman.api.kinds.daemonsets import DAEMONSETS, DaemonSet
 from steersman.api.kinds.nodes import NODES, Node
 from steersman.api.kinds.revisions import CONTROLLERREVISIONS, ControllerRevision
 from steersman.api.scheme import Key
-from steersman.api.selectors import NOTHING, Selector, compile_selector
 from steersman.controllers.daemonset.backoff import Failures, Memory
 from steersman.controllers.daemonset.fit import UNFIT, Fit, wish
 from steersman.controllers.shared.concerned import concerned, concerned_by_revision
 from steersman.controllers.shared.indexes import controlled_by, orphans_in
+from steersman.controllers.shared.selecting import selects
 from steersman.intent.controller import Caches, Change, remembered
 
 
@@ -36,21 +36,8 @@ class Seen(msgspec.Struct, frozen=True):
     failures: Failures = field(default_factory=dict)
 
 
-def selector_of(daemonset: DaemonSet) -> Selector:
-    """What a DaemonSet may adopt: nothing, where its selector is missing or nonsense or selects all."""
-    try:
-        selector = compile_selector(daemonset.spec.selector)
-    except ValueError:
-        return NOTHING
-    return NOTHING if selector.empty else selector
-
-
-def _selects(daemonset: DaemonSet, obj: Object) -> bool:
-    return selector_of(daemonset).matches(obj.metadata.labels)
-
-
-of_pod = concerned(DAEMONSETS, _selects)
-of_revision = concerned_by_revision(DAEMONSETS, _selects)
+of_pod = concerned(DAEMONSETS, selects)
+of_revision = concerned_by_revision(DAEMONSETS, selects)
 
 
 class Sight(msgspec.Struct, frozen=True):

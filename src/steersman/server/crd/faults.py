@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
+from steersman.api.quoting import quote
 from steersman.server.crd.numbers import number
 from steersman.server.problems import FieldProblem
-from steersman.server.validation.found import Found, Verbatim, json, quote, shown
+from steersman.server.validation.found import Found, Verbatim, json, shown
 
 
 class Missing:

@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from steersman.api.quoting import quote
 from steersman.server.problems import IMMUTABLE, FieldProblem
 
 NEGATIVE = "must be greater than or equal to 0"
@@ -107,35 +108,6 @@ def shown(value: object) -> str:
     if isinstance(value, int):
         return str(value)
     return json(value)
-
-
-_ESCAPES = {
-    '"': '\\"',
-    "\\": "\\\\",
-    "\a": "\\a",
-    "\b": "\\b",
-    "\f": "\\f",
-    "\n": "\\n",
-    "\r": "\\r",
-    "\t": "\\t",
-    "\v": "\\v",
-}
-
-
-def quote(text: str) -> str:
-    """A string in quotes, with the escapes of Go's ``%q``."""
-    if text.isprintable() and '"' not in text and "\\" not in text:
-        return f'"{text}"'
-    return '"' + "".join(_ESCAPES.get(char) or _escaped(char) for char in text) + '"'
-
-
-def _escaped(char: str) -> str:
-    if char.isprintable():
-        return char
-    code = ord(char)
-    if code < 0x80:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 _encoder = msgspec.json.Encoder(order="deterministic", enc_hook=dict)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from steersman.api.generated import batch_v1
+from steersman.api.quoting import quote
 from steersman.server.validation import text
-from steersman.server.validation.found import OMITTED, Found, fields, listed, quote
+from steersman.server.validation.found import OMITTED, Found, fields, listed
 
 _ACTIONS = ("Count", "FailIndex", "FailJob", "Ignore")
 _OPERATORS = ("In", "NotIn")

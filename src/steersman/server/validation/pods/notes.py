@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterator, Mapping
 
 from steersman.api.generated import core_v1 as v1
+from steersman.api.quoting import quote
 from steersman.server.validation import text
-from steersman.server.validation.found import Found, quote
+from steersman.server.validation.found import Found
 
 MIRROR = "kubernetes.io/config.mirror"
 _COST = "controller.kubernetes.io/pod-deletion-cost"

@@ -9,8 +9,9 @@ from msgspec.structs import replace
 from steersman.api.generated import core_v1 as v1
 from steersman.api.generated.base import Quantity as Amount
 from steersman.api.quota.compute import quality_of
+from steersman.api.quoting import quote
 from steersman.server.validation.differences import difference
-from steersman.server.validation.found import Found, quote
+from steersman.server.validation.found import Found
 from steersman.server.validation.pods.notes import MIRROR
 from steersman.server.validation.pods.pod import whole
 
