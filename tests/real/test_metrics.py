@@ -78,9 +78,10 @@ def _read(manager: Child, url: str) -> str:
                 found[:] = [answer.read().decode()]
         except OSError:
             return False
-        # A write has been answered and every queue is there, so controllers are at work.
+        # A write has been answered, every queue is there, and what counts its rounds has had one: all are at work.
         wrote = re.search(r'rest_client_requests_total{code="201",host="\S+",method="POST"}', found[0])
-        return wrote is not None and all(f'workqueue_depth{{name="{name}"}}' in found[0] for name in QUEUES)
+        queues = all(f'workqueue_depth{{name="{name}"}}' in found[0] for name in QUEUES)
+        return wrote is not None and queues and "root_ca_cert_publisher_sync_total{" in found[0]
 
     until(ready, manager, 60, "metrics are served", step=0.1)
     return found[0]
