@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
+import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -31,6 +32,8 @@ from steersman.testing.normal import Document, normalise
 from steersman.testing.plane import ASSETS, MANAGER, Binary, RealPlane
 
 O = TypeVar("O", bound=Object)
+Ends: TypeAlias = dict[str, dict[str, Any]]
+"""What is left, by manager and part."""
 
 OURS: Binary = "steersman"
 REFERENCE: Binary = "kube-controller-manager"
@@ -128,6 +131,20 @@ class Stage:
             entries, mark = self.plane.audit(mark), self.plane.mark()
             if any(entry.verb in WRITES and _is_a_manager(entry.user) for entry in entries):
                 deadline = loop.time() + QUIET
+
+
+def alike(ends: Ends, part: str | Callable[[dict[str, Any]], Any]) -> None:
+    """Require that both managers left the same of a part of the story, and that there is something of it.
+
+    Skips the test where the reference manager was not there to be told.
+    """
+    if REFERENCE not in ends:
+        pytest.skip(f"needs the reference manager: put {REFERENCE} into {ASSETS}")
+    ours, reference = (
+        ends[one][part] if isinstance(part, str) else part(ends[one]) for one in (OURS, REFERENCE)
+    )
+    assert reference, "the story must leave something to compare"
+    assert apart(ours, reference) == []
 
 
 def apart(ours: Any, reference: Any) -> list[str]:

@@ -22,6 +22,8 @@ from steersman.testing.plane import ASSETS, RealPlane
 
 HERE = Path(__file__).parent
 REASON = f"needs a real kube-apiserver: set {ASSETS}"
+REFERENCE = "kube-controller-manager"
+BESIDE = f"needs the reference manager: put {REFERENCE} into {ASSETS}"
 
 _numbers = itertools.count(1)
 
@@ -33,6 +35,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.xdist_group("real"))
             if not os.environ.get(ASSETS):
                 item.add_marker(pytest.mark.skip(reason=REASON))
+            elif item.get_closest_marker("reference") and not os.access(
+                Path(os.environ[ASSETS], REFERENCE), os.X_OK
+            ):
+                item.add_marker(pytest.mark.skip(reason=BESIDE))
 
 
 @pytest.fixture(scope="session")
@@ -62,10 +68,10 @@ def load(name: str) -> ModuleType:
 
 
 @pytest.fixture(scope="session")
-def apart() -> Callable[[Any, Any], list[str]]:
-    """What only one of two ends has."""
-    lines: Callable[[Any, Any], list[str]] = load("both").apart
-    return lines
+def alike() -> Callable[..., None]:
+    """Requires that both managers left the same of a story: see ``both.py``."""
+    compare: Callable[..., None] = load("both").alike
+    return compare
 
 
 @pytest.fixture(scope="session")

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,7 +16,7 @@ from steersman.api.partial import Partial, partial
 from steersman.api.scheme import Kind
 from steersman.client.http import HttpApi
 from steersman.testing.follow import gone, until
-from steersman.testing.plane import ASSETS, Binary, RealPlane
+from steersman.testing.plane import Binary, RealPlane
 
 REFERENCE: Binary = "kube-controller-manager"
 SPACES = ("garbage", "elsewhere")
@@ -264,10 +262,7 @@ def test_the_collector_is_refused_nothing_by_rbac(ours: tuple[dict[str, Any], li
     assert {entry.verb for entry in requests} <= {"get", "delete", "patch", "create"}
 
 
-@pytest.mark.skipif(
-    not os.access(Path(os.environ.get(ASSETS, ""), REFERENCE), os.X_OK),
-    reason=f"needs the reference manager: put {REFERENCE} into {ASSETS}",
-)
+@pytest.mark.reference
 def test_both_managers_leave_the_same(ours: tuple[dict[str, Any], list[Any]]) -> None:
     with RealPlane.start() as plane:
         assert ours[0] == asyncio.run(told(plane, REFERENCE))

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +14,7 @@ from steersman.api.partial import partial
 from steersman.api.scheme import Kind
 from steersman.client.http import HttpApi
 from steersman.testing.follow import gone, until
-from steersman.testing.plane import ASSETS, Binary, RealPlane
+from steersman.testing.plane import Binary, RealPlane
 
 REFERENCE: Binary = "kube-controller-manager"
 PATIENCE = 150.0
@@ -200,10 +198,7 @@ def test_the_controller_is_refused_nothing_by_rbac(ours: tuple[dict[str, Any], l
     assert [entry for entry in ours[1] if entry.code == 403] == []
 
 
-@pytest.mark.skipif(
-    not os.access(Path(os.environ.get(ASSETS, ""), REFERENCE), os.X_OK),
-    reason=f"needs the reference manager: put {REFERENCE} into {ASSETS}",
-)
+@pytest.mark.reference
 def test_both_managers_say_and_leave_the_same(ours: tuple[dict[str, Any], list[Any]]) -> None:
     with RealPlane.start() as plane:
         assert ours[0] == asyncio.run(told(plane, REFERENCE))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
-import os
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -16,14 +15,11 @@ from typing import Any
 
 import pytest
 
-from steersman.testing.plane import ASSETS, Binary, RealPlane
+from steersman.testing.plane import Binary, RealPlane
 
 REFERENCE: Binary = "kube-controller-manager"
 
-pytestmark = pytest.mark.skipif(
-    not os.access(Path(os.environ.get(ASSETS, ""), REFERENCE), os.X_OK),
-    reason=f"needs the reference manager: put {REFERENCE} into {ASSETS}",
-)
+pytestmark = pytest.mark.reference
 
 
 def load(name: str) -> ModuleType:

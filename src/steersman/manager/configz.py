@@ -215,5 +215,4 @@ def _migration(migration: Migration | None) -> dict[str, Any]:
     if migration is None:
         return {"leaderName": "", "resourceLock": "", "controllerLeaders": None}
     leaders = [{"name": one.name, "component": one.component} for one in migration.controllerLeaders]
-    lock = getattr(migration, "resourceLock", "") or "leases"
-    return {"leaderName": migration.leaderName, "resourceLock": lock, "controllerLeaders": leaders}
+    return {"leaderName": migration.leaderName, "resourceLock": "leases", "controllerLeaders": leaders}

@@ -6,11 +6,12 @@ a write, everybody who watches it and whoever reads it next are all sent the sam
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import msgspec
 
+from steersman.api.scheme import unusual
 from steersman.server.crd.custom import Custom
 from steersman.server.edge.times import exact
 
@@ -18,16 +19,7 @@ _MOST = 2048
 """How many objects are remembered; the oldest are forgotten first."""
 
 
-def _plain(value: Any) -> Any:
-    """What msgspec does not know: maps that are no dicts, sequences that are made when looked at."""
-    if isinstance(value, Mapping):
-        return dict(value)
-    if isinstance(value, Sequence):
-        return list(value)
-    raise NotImplementedError(f"{type(value).__name__} has no JSON")
-
-
-dump: Callable[[Any], bytes] = msgspec.json.Encoder(enc_hook=_plain).encode
+dump: Callable[[Any], bytes] = msgspec.json.Encoder(enc_hook=unusual).encode
 """Anything as JSON."""
 
 
