@@ -26,9 +26,9 @@ from steersman.client.api import Api
 from steersman.controllers.shared.indexes import CONTROLLED
 from steersman.runtime.clock import LiveClock
 from steersman.runtime.informer import Informer
-from steersman.testing.child import Child
-from steersman.testing.follow import beside, until
-from steersman.testing.plane import RealPlane
+from tests.harness.child_process import Child
+from tests.harness.envtest import RealPlane
+from tests.harness.follow import beside, until
 
 _PODS = PODS.as_(Object)
 _SETTLE = 5.0

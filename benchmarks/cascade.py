@@ -26,13 +26,13 @@ from benchmarks.workload import each
 from steersman.api.errors import NotFound
 from steersman.api.generated import load
 from steersman.api.kinds import NAMESPACES, SERVICEACCOUNTS
-from steersman.api.partial import Partial, partial
+from steersman.api.partial_object import Partial, partial
 from steersman.api.scheme import Kind
 from steersman.client.api import EventType
 from steersman.client.http import HttpApi
-from steersman.testing.assets import Binary
-from steersman.testing.follow import beside, follow, gone, until
-from steersman.testing.plane import RealPlane
+from tests.harness.assets import Binary
+from tests.harness.envtest import RealPlane
+from tests.harness.follow import beside, follow, gone, until
 
 CONTROLLERS = "namespace-controller,garbage-collector-controller,serviceaccount-controller"
 FULL, CASCADE = "full", "cascade"

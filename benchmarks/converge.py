@@ -32,9 +32,9 @@ from benchmarks.phases import Run
 from benchmarks.rounds import say, turns
 from steersman.client.http import HttpApi
 from steersman.client.kubeconfig import load
-from steersman.testing.assets import Binary, MissingAssets, assets, manager_command
-from steersman.testing.child import Child
-from steersman.testing.plane import MANAGER, RealPlane
+from tests.harness.assets import Binary, MissingAssets, assets, manager_command
+from tests.harness.child_process import Child
+from tests.harness.envtest import MANAGER, RealPlane
 
 CONTROLLERS = (
     "replicaset-controller",

@@ -19,12 +19,12 @@ from pathlib import Path
 import msgspec
 
 from steersman.api.generated import load
-from steersman.server.durable.disk import open_disk
-from steersman.server.durable.documents import encode
-from steersman.server.durable.ordeal import Story, check, kill
-from steersman.server.durable.snapshot import restore, save
-from steersman.server.store import Store
-from steersman.server.watch import with_version
+from steersman.server.storage.durable.data_dir import open_disk
+from steersman.server.storage.durable.documents import encode
+from steersman.server.storage.durable.snapshot import restore, save
+from steersman.server.storage.store import Store
+from steersman.server.storage.watch import with_version
+from tests.harness.data_dir_crash import Story, check, kill
 
 POD = load("", "v1", "Pod").type
 

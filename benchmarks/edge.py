@@ -29,13 +29,13 @@ from typing import Any
 
 from benchmarks.measure import busy
 from steersman.client.kubeconfig import load
-from steersman.manager import loops
+from steersman.manager import event_loop
 from steersman.runtime.clock import LiveClock
-from steersman.server.auth.authority import write_private
-from steersman.server.boot import Boot, equip
-from steersman.server.core import Server
-from steersman.server.durable.disk import open_disk
-from steersman.testing.line import Line, context
+from steersman.server.auth.ca import write_private
+from steersman.server.bootstrap import Boot, equip
+from steersman.server.server import Server
+from steersman.server.storage.durable.data_dir import open_disk
+from tests.harness.raw_http import Line, context
 
 PODS = "/api/v1/namespaces/default/pods"
 POD: dict[str, Any] = {
@@ -144,7 +144,7 @@ def clients(config: str, clients: int, requests: int, watches: int, own: bool, p
             took = await load.phase(name)
             pipe.send((took or time.perf_counter() - began, cpu() - used))
 
-    loops.run(run())
+    event_loop.run(run())
 
 
 # -- the server's process ---------------------------------------------------------------------
@@ -223,7 +223,7 @@ def server_account(server: Server) -> None:
     """Pods need the account that a controller would have made."""
     from steersman.api.generated.core_v1 import ServiceAccount
     from steersman.api.generated.meta_v1 import ObjectMeta
-    from steersman.server import verbs
+    from steersman.server.rest import verbs
 
     accounts = server.registry.find("", "v1", "serviceaccounts")
     verbs.create(server, accounts, "default", ServiceAccount(metadata=ObjectMeta(name="default")))
@@ -246,10 +246,10 @@ def main() -> None:
         import pstats
 
         profile = cProfile.Profile()
-        found = profile.runcall(loops.run, measure(options))
+        found = profile.runcall(event_loop.run, measure(options))
         pstats.Stats(profile).sort_stats("tottime").print_stats(45)
     else:
-        found = loops.run(measure(options))
+        found = event_loop.run(measure(options))
     for name, value in found.items():
         print(f"{name:44} {value:12.2f}")
 

@@ -30,9 +30,9 @@ from steersman.api.conditions import is_true
 from steersman.api.kinds import JOBS, NAMESPACES, SERVICEACCOUNTS, Job
 from steersman.client.http import HttpApi
 from steersman.runtime.clock import LiveClock
-from steersman.testing.assets import Binary
-from steersman.testing.follow import beside, follow, until
-from steersman.testing.plane import RealPlane
+from tests.harness.assets import Binary
+from tests.harness.envtest import RealPlane
+from tests.harness.follow import beside, follow, until
 
 CONTROLLERS = "job-controller,serviceaccount-controller"
 NAMESPACE = "jobs"

@@ -13,7 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from steersman.testing.ordeal import Ordeal
+from tests.harness.crash_loop import Ordeal
 
 
 def main() -> None:

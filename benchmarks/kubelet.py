@@ -16,7 +16,7 @@ from steersman.api.errors import Conflict, NotFound
 from steersman.api.kinds import PODS, Object
 from steersman.client.api import Api, EventType
 from steersman.runtime.clock import Clock
-from steersman.testing.follow import follow
+from tests.harness.follow import follow
 
 _PODS = PODS.as_(Object)
 _CONDITIONS = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")

@@ -9,9 +9,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from steersman.testing.audit import AuditEntry
-from steersman.testing.child import Child
-from steersman.testing.plane import MANAGER, RealPlane
+from tests.harness.audit import AuditEntry
+from tests.harness.child_process import Child
+from tests.harness.envtest import MANAGER, RealPlane
 
 _TICK = os.sysconf("SC_CLK_TCK")
 _QUIET = 1.0

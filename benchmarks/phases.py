@@ -14,9 +14,9 @@ from steersman.api.kinds import DEPLOYMENTS, NAMESPACES, PODS, REPLICASETS, SERV
 from steersman.api.scheme import Kind
 from steersman.client.api import Api
 from steersman.runtime.clock import LiveClock
-from steersman.testing.child import Child, tail
-from steersman.testing.follow import beside, until
-from steersman.testing.plane import RealPlane
+from tests.harness.child_process import Child, tail
+from tests.harness.envtest import RealPlane
+from tests.harness.follow import beside, until
 
 Starter = Callable[[], Child]
 

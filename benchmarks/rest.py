@@ -29,10 +29,10 @@ from steersman.api.kinds import DEPLOYMENTS, NAMESPACES, SERVICEACCOUNTS
 from steersman.api.kinds.config import CONFIGMAPS
 from steersman.client.http import HttpApi
 from steersman.controllers import CONTROLLERS
-from steersman.testing.assets import Binary
-from steersman.testing.child import Child, tail
-from steersman.testing.follow import until
-from steersman.testing.plane import RealPlane
+from tests.harness.assets import Binary
+from tests.harness.child_process import Child, tail
+from tests.harness.envtest import RealPlane
+from tests.harness.follow import until
 
 NAMES = tuple(each.name for each in CONTROLLERS if not each.off and not each.gates)
 

@@ -11,8 +11,8 @@ from collections.abc import Awaitable, Callable, Iterator
 from benchmarks import report
 from benchmarks.measure import Cost, Meter
 from steersman.client.http import HttpApi
-from steersman.testing.assets import Binary
-from steersman.testing.plane import RealPlane
+from tests.harness.assets import Binary
+from tests.harness.envtest import RealPlane
 
 _started = time.monotonic()
 

@@ -25,8 +25,8 @@ from pathlib import Path
 
 from benchmarks.measure import busy
 from steersman.client import kubeconfig
-from steersman.testing.child import Child
-from steersman.testing.line import Line, context
+from tests.harness.child_process import Child
+from tests.harness.raw_http import Line, context
 
 ACCOUNT = "/api/v1/namespaces/default/serviceaccounts/default"
 _PAUSE = 0.005

@@ -12,8 +12,8 @@ from typing import Any
 
 from steersman.api.kinds import DEPLOYMENTS, REPLICASETS, Deployment, ReplicaSet
 from steersman.client.api import Api, EventType
-from steersman.testing.follow import follow
-from steersman.testing.settled import deployment_settled
+from tests.harness.convergence import deployment_settled
+from tests.harness.follow import follow
 
 
 def pod_spec(node: str) -> dict[str, Any]:

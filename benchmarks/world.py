@@ -16,7 +16,7 @@ from typing import Any
 
 from steersman.api.kinds import DEPLOYMENTS
 from steersman.controllers import CONTROLLERS
-from steersman.runtime.fleet import Fleet
+from steersman.runtime.controller_group import Fleet
 from steersman.sim.kubelet import Kubelets, Settings
 from steersman.sim.kubelet.node import Shape
 from steersman.sim.scheduler import Scheduler

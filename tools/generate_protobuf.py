@@ -1,4 +1,4 @@
-"""Write ``steersman/server/protobuf/fields.json``: what the numbers in protobuf bodies stand for.
+"""Write ``steersman/server/codec/protobuf/fields.json``: what the numbers in protobuf bodies stand for.
 
     python tools/generate_protobuf.py DIRECTORY
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from steersman.api.discovery import Discovered, Missing, Resource, joined
-from steersman.api.partial import Partial, metadata_only
+from steersman.api.partial_object import Partial, metadata_only
 from steersman.api.scheme import kind_of
 
 V2 = Resource("autoscaling", "v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers", True, ("get",))

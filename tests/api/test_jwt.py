@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from steersman.api.jwt import Bound, Claims, Ref, Untrusted, Verifier, encode
-from steersman.api.keys import Keys, SigningKey, from_unpadded, unpadded
+from steersman.api.signing_keys import Keys, SigningKey, from_unpadded, unpadded
 
 ISSUER = "https://kubernetes.default.svc"
 KEYS = Keys.generate()

@@ -16,7 +16,7 @@ from aiohttp import web
 
 from steersman.client.connection import Connection, Pem, Tls
 from steersman.client.http import HttpApi
-from steersman.testing.authority import Authority, Pair
+from tests.harness.ca import Authority, Pair
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

@@ -30,8 +30,8 @@ from steersman.client import kubeconfig
 from steersman.client.api import EventType
 from steersman.client.auth import Fetched, Fixed, Token
 from steersman.client.http import HttpApi
-from steersman.client.pages import list_all
-from steersman.testing.plane import ASSETS, RealPlane
+from steersman.client.pager import list_all
+from tests.harness.envtest import ASSETS, RealPlane
 
 pytestmark = [
     pytest.mark.real,

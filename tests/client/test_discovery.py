@@ -9,7 +9,7 @@ import pytest
 
 from steersman.api.discovery import Missing, Resource
 from steersman.api.errors import ServerError, ServiceUnavailable
-from steersman.api.partial import Partial
+from steersman.api.partial_object import Partial
 from steersman.client.api import EventType, Unreadable
 from steersman.client.decode import Decoder
 from steersman.client.discovery import ACCEPT, discover

@@ -42,8 +42,8 @@ from steersman.api.scheme import Kind
 from steersman.client.api import Api, EventType, Unreadable
 from steersman.client.auth import Credential, Fixed
 from steersman.client.connection import Connection, Impersonation, User
-from steersman.client.exchange import RequestDone
 from steersman.client.http import Common, HttpApi
+from steersman.client.round_trip import RequestDone
 
 POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "n", "resourceVersion": "5"}}
 OPTIONS = {"kind": "DeleteOptions", "apiVersion": "v1"}
@@ -815,7 +815,7 @@ async def test_a_watch_that_falls_silent_is_cut(
     api: HttpApi, server: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Long enough for the stream to begin on a busy machine.
-    monkeypatch.setattr("steersman.client.exchange.GRACE", 0.5)
+    monkeypatch.setattr("steersman.client.round_trip.GRACE", 0.5)
     gone = server.stream(line("ADDED", POD), hold=True)
     seen: list[Any] = []
     with pytest.raises(Unreachable, match="watch pods: nothing came for too long"):

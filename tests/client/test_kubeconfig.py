@@ -10,7 +10,7 @@ import yaml
 
 from steersman.client.connection import ConfigError, Connection, Impersonation, Pem, Plugin, Tls, User
 from steersman.client.kubeconfig import from_flags, in_cluster, load
-from steersman.testing.authority import Authority
+from tests.harness.ca import Authority
 
 V1 = "client.authentication.k8s.io/v1"
 BETA = "client.authentication.k8s.io/v1beta1"

@@ -17,7 +17,7 @@ from steersman.client import transport
 from steersman.client.auth import Fixed
 from steersman.client.connection import Connection, Pem, Plugin, Tls, User
 from steersman.client.http import HttpApi
-from steersman.testing.authority import Authority
+from tests.harness.ca import Authority
 
 POD = {"metadata": {"name": "a", "namespace": "n", "resourceVersion": "5"}}
 

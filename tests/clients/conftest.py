@@ -30,8 +30,8 @@ from steersman.client.http import HttpApi
 from steersman.runtime.clock import LiveClock
 from steersman.sim.kubelet import Kubelets, Settings
 from steersman.sim.scheduler import Scheduler
-from steersman.testing.child import Child, until
-from steersman.testing.plane import ASSETS, RealPlane
+from tests.harness.child_process import Child, until
+from tests.harness.envtest import ASSETS, RealPlane
 
 HERE = Path(__file__).parent
 NODES = ("node-1", "node-2", "node-3")

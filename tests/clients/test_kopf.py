@@ -19,7 +19,7 @@ import yaml
 from kopf.testing import KopfRunner
 from kubernetes import client, watch
 
-from steersman.testing.child import Child, until
+from tests.harness.child_process import Child, until
 
 OPERATORS = Path(__file__).parent / "operators"
 WAIT = 30

@@ -13,7 +13,7 @@ from steersman.api.kinds.config import ConfigMap, Secret
 from steersman.controllers.bootstrap import INFO, clean, signature, signer
 from steersman.intent.actions import Delete, Update
 from steersman.intent.verdict import Rest, Wake
-from steersman.testing.rows import Shelves, walk
+from steersman.testing.decision_driver import Shelves, walk
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ABC = "eyJhbGciOiJIUzI1NiIsImtpZCI6ImFiY2RlZiJ9"  # {"alg":"HS256","kid":"abcdef"}

@@ -41,7 +41,7 @@ from steersman.intent.actions import Action, Ask, Delete, Load, UpdateStatus
 from steersman.intent.live import Replace
 from steersman.intent.settings import Misconfigured, Settings
 from steersman.intent.verdict import Nonsense, Rest, Verdict, Wake
-from steersman.testing.rows import USUAL, walk
+from steersman.testing.decision_driver import USUAL, walk
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 APPROVED = Condition(type="Approved", status="True", lastUpdateTime=NOW)

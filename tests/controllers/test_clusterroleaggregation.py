@@ -12,9 +12,9 @@ from steersman.api.kinds.rbac import CLUSTERROLES, AggregationRule, ClusterRole,
 from steersman.controllers.clusterroleaggregation import aggregated, controller, decide
 from steersman.intent.actions import Patch, PatchType
 from steersman.intent.verdict import Nonsense, Rest
-from steersman.runtime.fleet import Fleet
+from steersman.runtime.controller_group import Fleet
 from steersman.sim.world import World
-from steersman.testing.rows import Shelves, walk
+from steersman.testing.decision_driver import Shelves, walk
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 PODS = PolicyRule(apiGroups=("",), resources=("pods",), verbs=("get",))

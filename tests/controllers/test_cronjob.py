@@ -19,7 +19,7 @@ from steersman.intent.controller import Change
 from steersman.intent.live import Read
 from steersman.intent.verdict import Rest, Verdict, Wake
 from steersman.testing.cluster import Cluster
-from steersman.testing.rows import Shelves, walk
+from steersman.testing.decision_driver import Shelves, walk
 
 BORN = datetime(2026, 1, 1, 9, 30, tzinfo=UTC)
 NOW = datetime(2026, 1, 1, 10, 0, 30, tzinfo=UTC)

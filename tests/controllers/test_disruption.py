@@ -25,8 +25,8 @@ from steersman.api.kinds import (
     ReplicaSet,
 )
 from steersman.api.kinds.policy import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
+from steersman.api.label_selectors import printed
 from steersman.api.scheme import Key
-from steersman.api.selectors import printed
 from steersman.controllers.disruption import controller
 from steersman.controllers.disruption.budget import healthy, status, wanted
 from steersman.controllers.disruption.stale import STALE
@@ -35,7 +35,7 @@ from steersman.intent.controller import Change
 from steersman.intent.live import Discover, ReadPart
 from steersman.intent.verdict import Nonsense, Rest, Verdict, Wake
 from steersman.testing.cluster import Cluster
-from steersman.testing.rows import USUAL, Shelves, walk
+from steersman.testing.decision_driver import USUAL, Shelves, walk
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 BEFORE = NOW - timedelta(hours=1)

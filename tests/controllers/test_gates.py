@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from steersman.api.kinds import Container, ObjectMeta, Pod, PodSpec, ResourceRequirements
-from steersman.controllers.autoscaler.replicas import requested
+from steersman.controllers.horizontalpodautoscaler.replica_calculator import requested
 from steersman.testing import Cluster
 
 LABELS = {"app": "web"}

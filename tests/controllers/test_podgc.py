@@ -18,7 +18,7 @@ from steersman.intent.live import Read
 from steersman.intent.settings import Settings
 from steersman.intent.verdict import Rest, Verdict
 from steersman.testing.cluster import Cluster
-from steersman.testing.rows import USUAL, Shelves, walk
+from steersman.testing.decision_driver import USUAL, Shelves, walk
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

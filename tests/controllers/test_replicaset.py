@@ -44,7 +44,7 @@ from steersman.intent.actions import Create, Delete, Emit, Measure, Patch, ReadL
 from steersman.intent.controller import Change
 from steersman.intent.verdict import Nonsense, Rest, Wake
 from steersman.runtime.store import Store
-from steersman.testing.rows import walk
+from steersman.testing.decision_driver import walk
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 SPEC = msgspec.Raw(b'{"containers":[{"name":"c","image":"i"}],"fieldOfTomorrow":1}')

@@ -32,7 +32,7 @@ from steersman.intent.actions import UpdateStatus
 from steersman.intent.live import Survey
 from steersman.intent.verdict import Nonsense, Rest, Wake
 from steersman.testing.cluster import Cluster
-from steersman.testing.rows import walk
+from steersman.testing.decision_driver import walk
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

@@ -17,7 +17,7 @@ from steersman.controllers.serviceaccount import Seen, controller, decide
 from steersman.intent.actions import Create
 from steersman.intent.controller import Change
 from steersman.intent.verdict import Rest
-from steersman.testing.rows import walk
+from steersman.testing.decision_driver import walk
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ACCOUNT = ServiceAccount(metadata=ObjectMeta(namespace="shop", name="default"))

@@ -16,7 +16,7 @@ from steersman.intent.actions import Action, Delete, UpdateStatus
 from steersman.intent.controller import Change
 from steersman.intent.live import Read
 from steersman.intent.verdict import Rest, Verdict
-from steersman.testing.rows import USUAL, Shelves, walk
+from steersman.testing.decision_driver import USUAL, Shelves, walk
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 BEFORE = NOW - timedelta(days=1)

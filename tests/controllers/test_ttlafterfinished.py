@@ -11,7 +11,7 @@ from steersman.api.kinds import Condition, Job, JobSpec, JobStatus, ObjectMeta
 from steersman.controllers.ttlafterfinished import LATE, decide, expiry
 from steersman.intent.actions import Delete, Measure, ReadLive
 from steersman.intent.verdict import Nonsense, Rest, Wake
-from steersman.testing.rows import walk
+from steersman.testing.decision_driver import walk
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

@@ -26,7 +26,7 @@ from steersman.intent.live import Consult, Discover
 from steersman.intent.verdict import Rest
 from steersman.sim.faults import Answers
 from steersman.testing import Cluster
-from steersman.testing.rows import USUAL, walk
+from steersman.testing.decision_driver import USUAL, walk
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SERVED = Discovered(

@@ -8,7 +8,7 @@ from steersman.intent.actions import Action, Elapsed, Measure
 from steersman.intent.metrics import Metric
 from steersman.intent.timed import Timed
 from steersman.intent.verdict import Rest, Verdict
-from steersman.testing.rows import walk
+from steersman.testing.decision_driver import walk
 
 LABELS = ("action", "result")
 SECONDS = Metric("seconds", "How long", LABELS, buckets=(1.0,))

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from steersman.controllers import CONTROLLERS
 from steersman.intent.gates import GATES
-from steersman.manager.choice import KNOWN
-from steersman.manager.table import FLAGS, declared
+from steersman.manager.controller_selection import KNOWN
+from steersman.manager.flag_table import FLAGS, declared
 
 TEXT = (Path(__file__).parents[2] / "docs" / "compatibility.md").read_text()
 

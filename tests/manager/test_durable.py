@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from steersman.testing.ordeal import Ordeal, Story
+from tests.harness.crash_loop import Ordeal, Story
 
 KILLS = 5
 

@@ -13,7 +13,7 @@ from steersman.intent.controller import Controller
 from steersman.manager.election import Election
 from steersman.manager.migration import Leader, Migration
 from steersman.manager.options import read
-from steersman.runtime.leader import LostLease
+from steersman.runtime.leader_election import LostLease
 from steersman.runtime.metrics import Metrics
 from steersman.sim.world import World
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from steersman.api.keys import Keys
+from steersman.api.signing_keys import Keys
 from steersman.client.connection import ConfigError, Pem
 from steersman.intent.actions import Unreadable
 from steersman.intent.settings import Settings
 from steersman.manager.files import examine, settle
 from steersman.manager.options import read
-from steersman.server.auth.authority import self_signed
+from steersman.server.auth.ca import self_signed
 
 
 def test_a_root_ca_that_is_named_is_read_from_its_file_each_time(tmp_path: Path) -> None:

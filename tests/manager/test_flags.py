@@ -2,16 +2,8 @@
 
 import pytest
 
+from steersman.manager.flag_types import BOOL, DURATION, INT32, STRING, STRINGS, read_duration, write_duration
 from steersman.manager.flags import Option, UsageError, parse, usage
-from steersman.manager.values import (
-    BOOL,
-    DURATION,
-    INT32,
-    STRING,
-    STRINGS,
-    read_duration,
-    write_duration,
-)
 
 OPTIONS = (
     Option("leader-elect", BOOL, True, "Elect."),

@@ -30,9 +30,9 @@ from cryptography.x509.oid import NameOID
 from steersman.api.kinds import NAMESPACES, SERVICEACCOUNTS
 from steersman.client.http import HttpApi
 from steersman.client.kubeconfig import load as load_config
-from steersman.testing import follow
-from steersman.testing.assets import ASSETS
-from steersman.testing.child import Child, until
+from tests.harness import follow
+from tests.harness.assets import ASSETS
+from tests.harness.child_process import Child, until
 
 PATIENCE = 60.0
 """Seconds one command may take, on a busy machine."""

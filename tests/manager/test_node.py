@@ -14,9 +14,9 @@ from steersman.api.errors import NotFound
 from steersman.api.generated import load
 from steersman.api.kinds import DEPLOYMENTS, PODS
 from steersman.controllers import CONTROLLERS
-from steersman.manager import cli, fate, node
-from steersman.runtime.fleet import Fleet
-from steersman.server.boot import Boot
+from steersman.manager import cli, node, node_ops
+from steersman.runtime.controller_group import Fleet
+from steersman.server.bootstrap import Boot
 from steersman.sim.kubelet import Kubelets, Settings
 from steersman.sim.scheduler import Scheduler
 from steersman.sim.world import START, World
@@ -86,12 +86,12 @@ def cluster() -> Iterator[Cluster]:
 
 def test_a_list_says_how_each_node_is(cluster: Cluster) -> None:
     cluster.deploy(3)
-    cluster.do(fate.fail(cluster.api, "node-2", cluster.said.append))
+    cluster.do(node_ops.fail(cluster.api, "node-2", cluster.said.append))
     cluster.do(cluster.api.patch(NODES, "", "node-3", {"spec": {"unschedulable": True}}))
     real = {"metadata": {"name": "real"}, "spec": {"providerID": "aws://i-1"}}
     cluster.do(cluster.api.create(NODES.untyped, "", real))
     cluster.said.clear()
-    cluster.do(fate.show(cluster.api, cluster.said.append))
+    cluster.do(node_ops.show(cluster.api, cluster.said.append))
     assert [line.split() for line in cluster.said] == [
         ["NAME", "STATUS", "SIMULATED", "PODS"],
         ["node-1", "Ready", "up", "1"],
@@ -108,11 +108,11 @@ def test_a_node_that_failed_sends_no_heartbeats_until_it_recovers(cluster: Clust
         cluster.do(cluster.world.advance(30.0))
         return cluster.do(cluster.api.get(leases, "kube-node-lease", "node-1")).spec.renewTime
 
-    cluster.do(fate.fail(cluster.api, "node-1", cluster.said.append))
+    cluster.do(node_ops.fail(cluster.api, "node-1", cluster.said.append))
     silent = renewed()
     assert renewed() == silent
     cluster.do(cluster.api.patch(NODES, "", "node-1", {"spec": {"unschedulable": True}}))
-    cluster.do(fate.recover(cluster.api, "node-1", cluster.said.append))
+    cluster.do(node_ops.recover(cluster.api, "node-1", cluster.said.append))
     assert renewed() > silent
     found = cluster.do(cluster.api.get(NODES, "", "node-1"))
     assert (found.spec.unschedulable, dict(found.metadata.annotations)) == (False, {})
@@ -126,7 +126,7 @@ def test_a_reboot_ends_when_the_node_is_back_and_can_be_had_again(cluster: Clust
     cluster.deploy(3)
     for _ in range(2):
         began = cluster.world.monotonic()
-        cluster.do(fate.reboot(cluster.api, "node-1", cluster.said.append))
+        cluster.do(node_ops.reboot(cluster.api, "node-1", cluster.said.append))
         assert cluster.world.monotonic() - began == pytest.approx(30.0, abs=1.0)
     found = cluster.do(cluster.api.get(NODES, "", "node-1"))
     assert found.status.nodeInfo.bootID == "node-1-2"
@@ -143,7 +143,7 @@ def test_a_drain_moves_the_pods_elsewhere_and_says_so(cluster: Cluster) -> None:
     (name,) = cluster.pods("node-1")
     owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "d", "controller": True}
     cluster.lone("daemon", "node-1", ownerReferences=[owner])
-    cluster.do(fate.drain(cluster.api, "node-1", say=cluster.said.append))
+    cluster.do(node_ops.drain(cluster.api, "node-1", say=cluster.said.append))
     cluster.do(cluster.world.settle())
     assert cluster.pods("node-1") == ["daemon"]
     assert len(cluster.pods("node-2") + cluster.pods("node-3")) == 3
@@ -160,14 +160,14 @@ def test_a_drain_waits_for_budgets_and_gives_up_in_time(cluster: Cluster) -> Non
     cluster.deploy(3)
     (name,) = cluster.pods("node-1")
     cluster.budget(0)
-    with pytest.raises(fate.Refusal, match=f"after 60 s these are still on node-1: default/{name}"):
-        cluster.do(fate.drain(cluster.api, "node-1", timeout=60.0, say=cluster.said.append))
+    with pytest.raises(node_ops.Refusal, match=f"after 60 s these are still on node-1: default/{name}"):
+        cluster.do(node_ops.drain(cluster.api, "node-1", timeout=60.0, say=cluster.said.append))
     waits = f"  default/{name} has to wait: Cannot evict pod as it would violate the pod's disruption budget."
     assert cluster.said.count(waits) == 1, "the same is told once"
     assert cluster.pods("node-1") == [name]
 
     async def allowed_later() -> None:
-        draining = asyncio.create_task(fate.drain(cluster.api, "node-1", say=cluster.said.append))
+        draining = asyncio.create_task(node_ops.drain(cluster.api, "node-1", say=cluster.said.append))
         await asyncio.sleep(10.0)
         assert not draining.done()
         document = await cluster.api.get(BUDGETS.untyped, "default", "b")
@@ -181,22 +181,24 @@ def test_a_drain_waits_for_budgets_and_gives_up_in_time(cluster: Cluster) -> Non
 
 def test_a_drain_does_not_take_what_nobody_would_bring_back_unless_forced(cluster: Cluster) -> None:
     cluster.lone("alone", "node-1")
-    with pytest.raises(fate.Refusal, match=r"nobody would bring these pods back: default/alone .*--force"):
-        cluster.do(fate.drain(cluster.api, "node-1", say=cluster.said.append))
+    with pytest.raises(
+        node_ops.Refusal, match=r"nobody would bring these pods back: default/alone .*--force"
+    ):
+        cluster.do(node_ops.drain(cluster.api, "node-1", say=cluster.said.append))
     assert cluster.pods("node-1") == ["alone"]
-    cluster.do(fate.drain(cluster.api, "node-1", force=True, say=cluster.said.append))
+    cluster.do(node_ops.drain(cluster.api, "node-1", force=True, say=cluster.said.append))
     assert cluster.pods("node-1") == []
 
 
 def test_only_a_simulated_node_does_what_it_is_told(cluster: Cluster) -> None:
     cluster.do(cluster.api.create(NODES.untyped, "", {"metadata": {"name": "real"}}))
-    for act in (fate.fail, fate.reboot):
-        with pytest.raises(fate.Refusal, match="real is not simulated"):
+    for act in (node_ops.fail, node_ops.reboot):
+        with pytest.raises(node_ops.Refusal, match="real is not simulated"):
             cluster.do(act(cluster.api, "real", cluster.said.append))
     with pytest.raises(
-        fate.Refusal, match="there is no node 'nosuch'; there are: node-1, node-2, node-3, real"
+        node_ops.Refusal, match="there is no node 'nosuch'; there are: node-1, node-2, node-3, real"
     ):
-        cluster.do(fate.fail(cluster.api, "nosuch", cluster.said.append))
+        cluster.do(node_ops.fail(cluster.api, "nosuch", cluster.said.append))
 
 
 # -- the command line -------------------------------------------------------------------------

@@ -4,7 +4,7 @@ import pytest
 
 from steersman.controllers import CONTROLLERS
 from steersman.intent.settings import Settings
-from steersman.manager.choice import select
+from steersman.manager.controller_selection import select
 from steersman.manager.flags import UsageError
 from steersman.manager.options import read
 

@@ -23,10 +23,10 @@ from steersman.api.errors import Forbidden
 from steersman.api.kinds import PODS
 from steersman.api.kinds.certificates import CERTIFICATESIGNINGREQUESTS
 from steersman.controllers import CONTROLLERS
+from steersman.explore.scenario import catalogue
 from steersman.server.auth.attributes import Attributes, Decision
-from steersman.server.auth.policy import bootstrap
+from steersman.server.auth.bootstrap_policy import bootstrap
 from steersman.testing.cluster import Cluster
-from steersman.testing.explore.scenario import catalogue
 from steersman.testing.process import ROOT
 
 OWN = "system:serviceaccount:kube-system:"

@@ -22,11 +22,11 @@ from steersman.api.kinds.certificates import CERTIFICATESIGNINGREQUESTS
 from steersman.api.kinds.config import CONFIGMAPS, SECRETS, plain
 from steersman.runtime.clock import LiveClock
 from steersman.server.auth.users import User
-from steersman.server.boot import Boot, equip
-from steersman.server.core import Server
+from steersman.server.bootstrap import Boot, equip
 from steersman.server.local import LocalApi
-from steersman.testing.child import Child, tail
-from steersman.testing.follow import until
+from steersman.server.server import Server
+from tests.harness.child_process import Child, tail
+from tests.harness.follow import until
 
 TOKEN = "hunter2-the-manager"
 PASSWORD = "hunter2-the-password"

@@ -11,8 +11,8 @@ import pytest
 from steersman.api.generated.core_v1 import ConfigMap
 from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.manager import cli
-from steersman.server.durable.disk import open_disk
-from steersman.server.store import Store
+from steersman.server.storage.durable.data_dir import open_disk
+from steersman.server.storage.store import Store
 
 
 def put(store: Store, name: str) -> None:

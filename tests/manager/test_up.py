@@ -25,7 +25,7 @@ from steersman.manager.flags import UsageError
 from steersman.manager.up import plane, read
 from steersman.runtime.clock import LiveClock
 from steersman.server.local import LocalApi
-from steersman.testing.follow import until
+from tests.harness.follow import until
 
 
 def workload() -> dict[str, Any]:

@@ -24,12 +24,12 @@ from steersman.api.generated import load
 from steersman.api.kinds import NAMESPACES, Object
 from steersman.api.scheme import Kind
 from steersman.client.api import Api
+from steersman.explore.normalize import Document, normalise
 from steersman.runtime.clock import LiveClock
 from steersman.sim.kubelet import Kubelets
-from steersman.testing.child import Child, tail
-from steersman.testing.follow import beside, gone, until
-from steersman.testing.normal import Document, normalise
-from steersman.testing.plane import ASSETS, MANAGER, Binary, RealPlane
+from tests.harness.child_process import Child, tail
+from tests.harness.envtest import ASSETS, MANAGER, Binary, RealPlane
+from tests.harness.follow import beside, gone, until
 
 O = TypeVar("O", bound=Object)
 Ends: TypeAlias = dict[str, dict[str, Any]]

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from steersman.testing.plane import ASSETS, RealPlane
+from tests.harness.envtest import ASSETS, RealPlane
 
 HERE = Path(__file__).parent
 REASON = f"needs a real kube-apiserver: set {ASSETS}"

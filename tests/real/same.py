@@ -23,14 +23,14 @@ from steersman.api.kinds import (
 )
 from steersman.api.scheme import Kind
 from steersman.client.api import Api, EventType
+from steersman.explore.normalize import Document, normalise
 from steersman.runtime.clock import LiveClock
 from steersman.sim.kubelet import Kubelets, Settings
 from steersman.sim.kubelet.behaviour import NEVER_READY
-from steersman.testing.child import Child, tail
-from steersman.testing.follow import beside, follow, until
-from steersman.testing.normal import Document, normalise
-from steersman.testing.plane import MANAGER, Binary, RealPlane
-from steersman.testing.settled import deployment_settled, replicas_settled
+from tests.harness.child_process import Child, tail
+from tests.harness.convergence import deployment_settled, replicas_settled
+from tests.harness.envtest import MANAGER, Binary, RealPlane
+from tests.harness.follow import beside, follow, until
 
 NAMESPACE = "same"
 QUOTAS: Kind[Document] = Kind("", "v1", "ResourceQuota", "resourcequotas", True, dict)

@@ -24,12 +24,12 @@ from multidict import CIMultiDict
 from scenario_plain import Answer, Plain, in_order
 
 from steersman.api.jwt import Claims, encode
-from steersman.api.keys import Keys
+from steersman.api.signing_keys import Keys
 from steersman.runtime.clock import LiveClock
-from steersman.server.auth.authority import Pair
-from steersman.server.boot import Boot, equip
-from steersman.server.core import Server
-from steersman.testing.plane import RealPlane
+from steersman.server.auth.ca import Pair
+from steersman.server.bootstrap import Boot, equip
+from steersman.server.server import Server
+from tests.harness.envtest import RealPlane
 
 ISSUER = "https://kubernetes.default.svc"
 GROUPS = {"admin": ("system:masters",)}

@@ -16,7 +16,7 @@ from steersman.api.generated import load
 from steersman.client.api import Api
 from steersman.server import admission
 from steersman.sim.world import World
-from steersman.testing.plane import RealPlane
+from tests.harness.envtest import RealPlane
 
 CIDR = "10.0.0.0/24"
 """As `RealPlane` has it."""

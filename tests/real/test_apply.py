@@ -23,11 +23,11 @@ from steersman.client.api import Api
 from steersman.client.http import Common, HttpApi
 from steersman.client.kubeconfig import load as load_kubeconfig
 from steersman.server.apply.openapi import shapes
-from steersman.server.apply.shapes import Shape
+from steersman.server.apply.schema import Shape
 from steersman.server.apply.structs import shape_of
 from steersman.server.local import LocalApi
 from steersman.sim.world import World
-from steersman.testing.plane import RealPlane
+from tests.harness.envtest import RealPlane
 
 APPLY = "application/apply-patch+yaml"
 STRATEGIC = "application/strategic-merge-patch+json"

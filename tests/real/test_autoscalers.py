@@ -27,7 +27,7 @@ from steersman.api.generated import load
 from steersman.api.kinds import DEPLOYMENTS, PODS, Object
 from steersman.api.kinds.autoscaling import HORIZONTALPODAUTOSCALERS, HorizontalPodAutoscaler
 from steersman.api.scheme import Kind
-from steersman.testing.authority import Authority
+from tests.harness.ca import Authority
 
 Document = dict[str, Any]
 SERVICES = load("", "v1", "Service")

@@ -6,8 +6,8 @@ import re
 import subprocess
 from pathlib import Path
 
-from steersman.testing.child import until
-from steersman.testing.plane import RealPlane
+from tests.harness.child_process import until
+from tests.harness.envtest import RealPlane
 
 DOCS = Path(__file__).parents[2] / "docs" / "deploy.md"
 

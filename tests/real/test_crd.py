@@ -6,7 +6,7 @@ import importlib.util
 from pathlib import Path
 from types import ModuleType
 
-from steersman.testing.plane import RealPlane
+from tests.harness.envtest import RealPlane
 
 
 def _story() -> ModuleType:

@@ -17,12 +17,12 @@ from steersman.api.kinds.nodes import NODES
 from steersman.api.kinds.revisions import CONTROLLERREVISIONS
 from steersman.api.scheme import Kind
 from steersman.controllers.daemonset.template import target_of
+from steersman.explore.normalize import Document
 from steersman.runtime.clock import LiveClock
 from steersman.sim.kubelet import Kubelets
 from steersman.sim.scheduler import Scheduler
-from steersman.testing.follow import beside, follow
-from steersman.testing.normal import Document
-from steersman.testing.plane import Binary, RealPlane
+from tests.harness.envtest import Binary, RealPlane
+from tests.harness.follow import beside, follow
 
 REFERENCE: Binary = "kube-controller-manager"
 KINDS: tuple[Kind[Any], ...] = (DAEMONSETS, CONTROLLERREVISIONS, PODS)

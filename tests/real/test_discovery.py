@@ -12,9 +12,9 @@ import pytest
 
 from steersman.api.errors import NotAcceptable
 from steersman.api.generated.apiextensions_v1 import CustomResourceDefinition
-from steersman.server.discovery import AGGREGATED, Discovery, choose, custom_resources
-from steersman.testing.child import until
-from steersman.testing.plane import RealPlane
+from steersman.server.discovery.documents import AGGREGATED, Discovery, choose, custom_resources
+from tests.harness.child_process import until
+from tests.harness.envtest import RealPlane
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 AGGREGATED_TYPE = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"

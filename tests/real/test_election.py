@@ -7,13 +7,13 @@ import re
 
 from steersman.api.kinds import LEASES, Lease
 from steersman.runtime.clock import LiveClock
-from steersman.runtime.correlator import COMBINED
+from steersman.runtime.event_correlator import COMBINED
+from steersman.runtime.event_recorder import Recorder
 from steersman.runtime.events import EVENTS, SERIES_EVENTS, Event, SeriesEvent
-from steersman.runtime.leader import LeaderElector
+from steersman.runtime.leader_election import LeaderElector
 from steersman.runtime.lease import identity
-from steersman.runtime.recorder import Recorder
-from steersman.testing.child import Child
-from steersman.testing.plane import MANAGER, RealPlane
+from tests.harness.child_process import Child
+from tests.harness.envtest import MANAGER, RealPlane
 
 NAME = "kube-controller-manager"
 

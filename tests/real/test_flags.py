@@ -16,12 +16,12 @@ import pytest
 
 from steersman.manager import cli
 from steersman.manager.configz import configz
+from steersman.manager.flag_table import FLAGS, described
 from steersman.manager.flags import usage
 from steersman.manager.flagz import flagz
 from steersman.manager.options import read as options_of
-from steersman.manager.table import FLAGS, described
-from steersman.testing.child import until
-from steersman.testing.plane import ASSETS, MANAGER, RealPlane
+from tests.harness.child_process import until
+from tests.harness.envtest import ASSETS, MANAGER, RealPlane
 
 
 def reference(*argv: str) -> subprocess.CompletedProcess[str]:

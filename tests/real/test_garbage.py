@@ -12,11 +12,11 @@ import pytest
 from steersman.api.errors import NotFound
 from steersman.api.generated import load
 from steersman.api.kinds import DEPLOYMENTS, NAMESPACES, PODS, REPLICASETS
-from steersman.api.partial import Partial, partial
+from steersman.api.partial_object import Partial, partial
 from steersman.api.scheme import Kind
 from steersman.client.http import HttpApi
-from steersman.testing.follow import gone, until
-from steersman.testing.plane import Binary, RealPlane
+from tests.harness.envtest import Binary, RealPlane
+from tests.harness.follow import gone, until
 
 REFERENCE: Binary = "kube-controller-manager"
 SPACES = ("garbage", "elsewhere")

@@ -31,16 +31,16 @@ from steersman.api.kinds.storageversions import (
 from steersman.api.scheme import Kind
 from steersman.client.http import HttpApi
 from steersman.controllers.certificates import cleaning
-from steersman.controllers.legacytokens import INVALID_SINCE, TRACKING
-from steersman.controllers.trustbundle import named
+from steersman.controllers.clustertrustbundlepublisher import named
+from steersman.controllers.legacyserviceaccounttoken import INVALID_SINCE, TRACKING
 from steersman.intent.settings import Settings
-from steersman.manager.accounts import Accounts
+from steersman.manager.client_builder import Accounts
 from steersman.runtime.clock import LiveClock
-from steersman.runtime.fleet import Fleet
+from steersman.runtime.controller_group import Fleet
 from steersman.runtime.trace import Round, Trace
-from steersman.testing.child import Child
-from steersman.testing.follow import gone, until
-from steersman.testing.plane import RealPlane
+from tests.harness.child_process import Child
+from tests.harness.envtest import RealPlane
+from tests.harness.follow import gone, until
 
 COMMON = (
     "--leader-elect=false",

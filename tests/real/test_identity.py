@@ -23,16 +23,16 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 from steersman.api.jwt import encode
-from steersman.api.keys import Keys
 from steersman.api.kinds import SERVICEACCOUNTS
 from steersman.api.kinds.certificates import CERTIFICATESIGNINGREQUESTS, CertificateSigningRequest
 from steersman.api.kinds.config import CONFIGMAPS, SECRETS, Secret, plain
 from steersman.api.kinds.rbac import CLUSTERROLES
+from steersman.api.signing_keys import Keys
 from steersman.controllers.bootstrap import signature
-from steersman.controllers.tokens import claims
-from steersman.testing.child import Child
-from steersman.testing.follow import gone, until
-from steersman.testing.plane import RealPlane
+from steersman.controllers.serviceaccounttoken import claims
+from tests.harness.child_process import Child
+from tests.harness.envtest import RealPlane
+from tests.harness.follow import gone, until
 
 WHOAMI = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 REVIEW = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}

@@ -17,9 +17,9 @@ from steersman.client.api import Api, Unreadable
 from steersman.client.http import HttpApi
 from steersman.runtime.clock import LiveClock
 from steersman.sim.kubelet import Kubelets
-from steersman.testing.follow import beside, follow
-from steersman.testing.plane import RealPlane
-from steersman.testing.settled import deployment_settled
+from tests.harness.convergence import deployment_settled
+from tests.harness.envtest import RealPlane
+from tests.harness.follow import beside, follow
 
 KILLS = 10
 NAMES = ("one", "two", "three", "four")

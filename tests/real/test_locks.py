@@ -12,11 +12,11 @@ import pytest
 
 from steersman.api.kinds import DEPLOYMENTS, LEASES, REPLICASETS, Lease
 from steersman.client.api import Api
-from steersman.runtime.candidate import CANDIDATES
 from steersman.runtime.events import EVENTS, Event
-from steersman.testing.child import Child
-from steersman.testing.follow import until
-from steersman.testing.plane import RealPlane
+from steersman.runtime.lease_candidate import CANDIDATES
+from tests.harness.child_process import Child
+from tests.harness.envtest import RealPlane
+from tests.harness.follow import until
 
 LEASE = "kube-controller-manager"
 SYSTEM = "kube-system"

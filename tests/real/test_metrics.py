@@ -11,9 +11,9 @@ from typing import get_args
 
 import pytest
 
-from steersman.testing.assets import Binary
-from steersman.testing.child import Child, until
-from steersman.testing.plane import MANAGER, RealPlane
+from tests.harness.assets import Binary
+from tests.harness.child_process import Child, until
+from tests.harness.envtest import MANAGER, RealPlane
 
 TABLE = Path(__file__).parent.parent / "manager" / "metrics.tsv"
 CONTROLLERS = "job,deployment,replicaset,ttl-after-finished,garbagecollector,namespace,root-ca-cert-publisher,serviceaccount"

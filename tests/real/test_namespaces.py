@@ -10,11 +10,11 @@ import pytest
 from steersman.api.errors import NotFound
 from steersman.api.generated import load
 from steersman.api.kinds import DEPLOYMENTS, NAMESPACES
-from steersman.api.partial import partial
+from steersman.api.partial_object import partial
 from steersman.api.scheme import Kind
 from steersman.client.http import HttpApi
-from steersman.testing.follow import gone, until
-from steersman.testing.plane import Binary, RealPlane
+from tests.harness.envtest import Binary, RealPlane
+from tests.harness.follow import gone, until
 
 REFERENCE: Binary = "kube-controller-manager"
 PATIENCE = 150.0

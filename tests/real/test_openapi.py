@@ -13,10 +13,10 @@ import pytest
 from aiohttp import web
 
 from steersman.api.generated import resources
-from steersman.server.discovery import AGGREGATED, CustomResource, Discovery, choose
-from steersman.server.openapi import OpenAPI
-from steersman.server.openapi.schemas import V2, definitions
-from steersman.testing.plane import RealPlane, assets
+from steersman.server.discovery.documents import AGGREGATED, CustomResource, Discovery, choose
+from steersman.server.discovery.openapi import OpenAPI
+from steersman.server.discovery.openapi.schemas import V2, definitions
+from tests.harness.envtest import RealPlane, assets
 
 THING = CustomResource(
     group="example.com",

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from steersman.testing.plane import RealPlane
+from tests.harness.envtest import RealPlane
 
 HOLD = """
 import signal
-from steersman.testing.plane import RealPlane
+from tests.harness.envtest import RealPlane
 plane = RealPlane.start()
 print(plane.dir, plane.etcd.pid, plane.apiserver.pid, flush=True)
 signal.pause()

@@ -17,9 +17,9 @@ from steersman.api.cel.types import DYN, Sort
 from steersman.api.errors import Invalid
 from steersman.api.kinds.admission import VALIDATINGADMISSIONPOLICIES, ValidatingAdmissionPolicy
 from steersman.testing import Cluster
-from steersman.testing.child import until as wait_until
-from steersman.testing.follow import until
-from steersman.testing.plane import Binary, RealPlane
+from tests.harness.child_process import until as wait_until
+from tests.harness.envtest import Binary, RealPlane
+from tests.harness.follow import until
 
 STATUS = "validatingadmissionpolicy-status-controller"
 

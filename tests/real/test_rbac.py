@@ -16,15 +16,15 @@ import pytest
 from steersman.api.errors import ApiError
 from steersman.api.generated.authorization_v1 import SubjectAccessReview
 from steersman.api.generated.rbac_v1 import ClusterRole, ClusterRoleBinding, Role, RoleBinding
-from steersman.server.auth.access import subject_access_review
+from steersman.server.auth.access_reviews import subject_access_review
 from steersman.server.auth.attributes import Attributes
+from steersman.server.auth.bootstrap_policy import bootstrap
 from steersman.server.auth.escalation import check
 from steersman.server.auth.impersonation import impersonate
-from steersman.server.auth.policy import bootstrap
 from steersman.server.auth.rbac import Authorizer, Policy
 from steersman.server.auth.users import User
-from steersman.testing.child import until
-from steersman.testing.plane import RealPlane
+from tests.harness.child_process import until
+from tests.harness.envtest import RealPlane
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"

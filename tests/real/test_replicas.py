@@ -21,8 +21,8 @@ from steersman.api.kinds.quota import RESOURCEQUOTAS
 from steersman.api.kinds.statefulsets import STATEFULSETS
 from steersman.runtime.clock import LiveClock
 from steersman.runtime.lease import micro
-from steersman.testing.plane import RealPlane
-from steersman.testing.replicas import DEADLINE, DURATION, LEASE, RETRY, Group, Reign, Task, Trail
+from tests.harness.envtest import RealPlane
+from tests.harness.manager_replicas import DEADLINE, DURATION, LEASE, RETRY, Group, Reign, Task, Trail
 
 SLACK = 2.0
 """Seconds that a machine with other things to do may add."""

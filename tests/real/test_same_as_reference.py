@@ -1,6 +1,6 @@
 """Told the same story, steersman and kube-controller-manager leave the same objects and events.
 
-Each runs on a plane of its own; see `same` for the story and `steersman.testing.normal` for what
+Each runs on a plane of its own; see `same` for the story and `steersman.explore.normalize` for what
 is left out of the comparison.
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from steersman.testing.plane import Binary, RealPlane
+from tests.harness.envtest import Binary, RealPlane
 
 REFERENCE: Binary = "kube-controller-manager"
 

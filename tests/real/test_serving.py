@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from steersman.testing.authority import Authority
-from steersman.testing.child import Child, until
-from steersman.testing.plane import ASSETS, MANAGER, Binary, RealPlane
+from tests.harness.ca import Authority
+from tests.harness.child_process import Child, until
+from tests.harness.envtest import ASSETS, MANAGER, Binary, RealPlane
 
 REFERENCE: Binary = "kube-controller-manager"
 BOTH = ("--authentication-kubeconfig=GOOD", "--authorization-kubeconfig=GOOD")

@@ -14,8 +14,8 @@ from steersman.client.http import HttpApi
 from steersman.runtime.clock import LiveClock
 from steersman.sim.kubelet import Kubelets, Settings
 from steersman.sim.scheduler import Scheduler
-from steersman.testing.follow import beside, follow, until
-from steersman.testing.plane import RealPlane
+from tests.harness.envtest import RealPlane
+from tests.harness.follow import beside, follow, until
 
 FULL = load("", "v1", "Pod")
 NODES = load("", "v1", "Node")

@@ -17,11 +17,11 @@ from steersman.api.kinds.revisions import CONTROLLERREVISIONS
 from steersman.api.kinds.statefulsets import STATEFULSETS, StatefulSet
 from steersman.api.pods import is_ready
 from steersman.api.scheme import Kind
+from steersman.explore.normalize import Document
 from steersman.runtime.clock import LiveClock
 from steersman.sim.kubelet import Kubelets
-from steersman.testing.follow import beside, until
-from steersman.testing.normal import Document
-from steersman.testing.plane import Binary, RealPlane
+from tests.harness.envtest import Binary, RealPlane
+from tests.harness.follow import beside, until
 
 OURS: Binary = "steersman"
 REFERENCE: Binary = "kube-controller-manager"

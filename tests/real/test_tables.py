@@ -19,10 +19,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from steersman.api.generated import Resource, load, resource, resources
 from steersman.api.generated.meta_v1 import ListMeta
-from steersman.server.discovery import custom_resources
+from steersman.server.discovery.documents import custom_resources
 from steersman.server.tables import Printer, custom_printer, include_of, lay_out, printer_for
-from steersman.testing.child import until
-from steersman.testing.plane import RealPlane
+from tests.harness.child_process import until
+from tests.harness.envtest import RealPlane
 
 OBJECTS = Path(__file__).with_name("tables.yaml")
 NAMESPACE = "tables"

@@ -15,12 +15,12 @@ import pytest
 from steersman.api.errors import ApiError
 from steersman.api.generated.authentication_v1 import TokenRequest
 from steersman.api.generated.core_v1 import Node, Pod, Secret, ServiceAccount
-from steersman.api.keys import Keys, from_unpadded
+from steersman.api.signing_keys import Keys, from_unpadded
 from steersman.server.auth.authentication import Authenticator, Credentials
-from steersman.server.auth.objects import Lookup
+from steersman.server.auth.lookup import Lookup
 from steersman.server.auth.openid import documents
 from steersman.server.auth.tokens import Mint
-from steersman.testing.plane import RealPlane
+from tests.harness.envtest import RealPlane
 
 ISSUER = "https://kubernetes.default.svc"
 REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"

@@ -12,7 +12,7 @@ import pytest
 from steersman.api.generated import load
 from steersman.client.api import Api
 from steersman.sim.world import World
-from steersman.testing.plane import RealPlane
+from tests.harness.envtest import RealPlane
 
 V1 = load("autoscaling", "v1", "HorizontalPodAutoscaler").untyped
 V2 = load("autoscaling", "v2", "HorizontalPodAutoscaler").untyped

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import pytest
 
+from steersman.explore.engine import Trial, attempt, reference
+from steersman.explore.scenario import find
 from steersman.sim import faults
-from steersman.testing.explore.engine import Trial, attempt, reference
-from steersman.testing.explore.scenario import find
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ from steersman.api.kinds import PODS
 from steersman.controllers import CONTROLLERS
 from steersman.intent.actions import Measure
 from steersman.intent.metrics import Metric, exponential
-from steersman.runtime.cells import Gauge, Histogram
-from steersman.runtime.exposition import Shown
+from steersman.runtime.metric_types import Gauge, Histogram
 from steersman.runtime.metrics import QUEUES, Metrics, QueueMetrics
+from steersman.runtime.prometheus_text import Shown
 
 
 @dataclass

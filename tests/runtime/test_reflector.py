@@ -23,8 +23,8 @@ from steersman.api.errors import (
 from steersman.api.kinds import PODS, ObjectMeta, Pod, PodSpec
 from steersman.api.scheme import Key, Kind
 from steersman.client.api import EventType, Page, Unreadable, WatchEvent
-from steersman.runtime.phases import Broken, Empty, Paging, Streaming, Watching
 from steersman.runtime.reflector import BREATH, LATE, PAGE, PATIENCE, Reflector
+from steersman.runtime.reflector_state import Broken, Empty, Paging, Streaming, Watching
 from steersman.sim.loop import VirtualLoop
 
 DAWN = datetime(2026, 1, 1, tzinfo=UTC)

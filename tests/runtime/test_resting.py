@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from steersman.api.generated import load
-from steersman.client.steady import rests
+from steersman.client.capabilities import rests
 from steersman.runtime.informer import Informers
 from steersman.sim.world import World
 

@@ -4,7 +4,7 @@ import msgspec
 
 from steersman.api.generated import apps_v1
 from steersman.api.kinds.revisions import ControllerRevision
-from steersman.server.convert import adopt
+from steersman.server.codec.convert import adopt
 
 
 def test_raw_data_in_a_view_is_plain_data_in_the_object() -> None:

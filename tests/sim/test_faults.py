@@ -27,7 +27,7 @@ from steersman.api.kinds import LEASES, PODS
 from steersman.client.api import Api, EventType, Unreadable, WatchEvent
 from steersman.sim import faults
 from steersman.sim.faults import ALL, BadFault, Fault, Stage
-from steersman.sim.faults.hiding import coalesce
+from steersman.sim.faults.lossy_watches import coalesce
 from steersman.sim.world import World
 
 T = TypeVar("T")

@@ -16,9 +16,9 @@ from steersman.api.generated.core_v1 import Node, Pod
 from steersman.api.scheme import Kind
 from steersman.runtime.clock import LiveClock
 from steersman.server.auth.users import User
-from steersman.server.boot import Boot, equip
-from steersman.server.core import Server
+from steersman.server.bootstrap import Boot, equip
 from steersman.server.local import LocalApi
+from steersman.server.server import Server
 from steersman.sim import metrics
 from steersman.sim.world import World
 

@@ -13,8 +13,8 @@ from steersman.api.errors import AlreadyExists
 from steersman.api.generated import load
 from steersman.api.kinds import DEPLOYMENTS, JOBS, PODS, REPLICASETS, REPLICATIONCONTROLLERS, SERVICEACCOUNTS
 from steersman.controllers import CONTROLLERS
-from steersman.runtime.fleet import Fleet
-from steersman.runtime.leader import LeaderElector
+from steersman.runtime.controller_group import Fleet
+from steersman.runtime.leader_election import LeaderElector
 from steersman.sim.loop import Jam
 from steersman.sim.nodes import Nodes
 from steersman.sim.world import START, Restless, World

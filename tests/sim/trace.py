@@ -16,7 +16,7 @@ from typing import Any
 from steersman.api.generated import load
 from steersman.api.kinds import DEPLOYMENTS, PODS
 from steersman.controllers import deployment, replicaset, serviceaccount
-from steersman.runtime.fleet import Fleet
+from steersman.runtime.controller_group import Fleet
 from steersman.runtime.trace import Trace
 from steersman.sim.kubelet.node import STATE
 from steersman.sim.nodes import Nodes

@@ -12,8 +12,8 @@ from steersman.api.generated import load
 from steersman.api.kinds import NAMESPACES
 from steersman.client.api import EventType
 from steersman.controllers import garbagecollector
-from steersman.runtime.fleet import Fleet
-from steersman.server.watch import Commit
+from steersman.runtime.controller_group import Fleet
+from steersman.server.storage.watch import Commit
 from steersman.sim.world import World
 
 CONFIGMAPS = load("", "v1", "ConfigMap")

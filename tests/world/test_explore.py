@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from steersman.testing.explore.engine import attempt, distinct, reference
-from steersman.testing.explore.scenario import Scenario, catalogue
+from steersman.explore.engine import attempt, distinct, reference
+from steersman.explore.scenario import Scenario, catalogue
 
 SCENARIOS = catalogue()
 

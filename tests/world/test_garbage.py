@@ -13,7 +13,7 @@ from steersman.api.generated import load
 from steersman.api.kinds import DEPLOYMENTS, NAMESPACES, PODS, REPLICASETS
 from steersman.api.scheme import Kind
 from steersman.controllers import CONTROLLERS
-from steersman.runtime.fleet import Fleet
+from steersman.runtime.controller_group import Fleet
 from steersman.runtime.trace import Failure
 from steersman.server.local import LocalApi
 from steersman.sim.kubelet import Kubelets

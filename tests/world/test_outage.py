@@ -12,11 +12,11 @@ import pytest
 from steersman.api.errors import Unreachable
 from steersman.api.kinds import DEPLOYMENTS, PODS
 from steersman.client.api import Api, WatchEvent
-from steersman.client.around import Around, Asked
+from steersman.client.middleware import Around, Asked
 from steersman.controllers import CONTROLLERS
 from steersman.manager.logs import Damper
-from steersman.runtime.fleet import Fleet
-from steersman.runtime.leader import LeaderElector, LostLease
+from steersman.runtime.controller_group import Fleet
+from steersman.runtime.leader_election import LeaderElector, LostLease
 from steersman.sim.nodes import Nodes
 from steersman.sim.world import World
 

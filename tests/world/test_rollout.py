@@ -15,7 +15,7 @@ from steersman.api.pods import is_active
 from steersman.api.scheme import Key, Kind
 from steersman.controllers import CONTROLLERS
 from steersman.intent.verdict import Rest
-from steersman.runtime.fleet import Fleet
+from steersman.runtime.controller_group import Fleet
 from steersman.runtime.trace import Failure
 from steersman.server.local import LocalApi
 from steersman.sim.nodes import Nodes

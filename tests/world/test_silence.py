@@ -17,7 +17,7 @@ from steersman.controllers import CONTROLLERS
 from steersman.intent.actions import Patch
 from steersman.intent.controller import Caches, Controller, Watch
 from steersman.intent.verdict import Rest, Verdict, Wake, voice
-from steersman.runtime.fleet import Fleet
+from steersman.runtime.controller_group import Fleet
 from steersman.server.local import LocalApi
 from steersman.sim.kubelet import Kubelets
 from steersman.sim.world import World

@@ -12,7 +12,7 @@ from functools import cached_property
 
 import msgspec
 
-from steersman.api.partial import Partial, partial
+from steersman.api.partial_object import Partial, partial
 from steersman.api.scheme import Kind
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from steersman.api.keys import Keys, SigningKey, from_unpadded, unpadded
+from steersman.api.signing_keys import Keys, SigningKey, from_unpadded, unpadded
 
 _MOST = 4096
 

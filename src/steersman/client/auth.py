@@ -20,7 +20,7 @@ from typing import Protocol
 
 from steersman.api.errors import ApiError, Unreachable
 from steersman.client.connection import Connection
-from steersman.client.plugin import Credentials, PluginError, run
+from steersman.client.exec_plugin import Credentials, PluginError, run
 from steersman.client.tls import stamp
 
 log = logging.getLogger(__name__)

@@ -17,7 +17,7 @@ from steersman.api.errors import ApiError, ServerError, from_status
 from steersman.api.kinds import Object, ObjectMeta
 from steersman.api.scheme import Kind
 from steersman.client.api import EventType, Page, Unreadable, WatchEvent
-from steersman.client.compact import Compactor
+from steersman.client.interning import Compactor
 
 T = TypeVar("T")
 

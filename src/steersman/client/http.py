@@ -31,8 +31,8 @@ from steersman.client.api import Page, Unreadable, WatchEvent
 from steersman.client.auth import Authenticator, FromPlugin, authenticator
 from steersman.client.connection import Connection
 from steersman.client.decode import Decoder
-from steersman.client.exchange import Exchange, Request, RequestDone
 from steersman.client.paths import accept, delete_options, path, query, within
+from steersman.client.round_trip import Exchange, Request, RequestDone
 from steersman.client.throttle import Bucket
 from steersman.client.transport import Transports
 from steersman.client.watch import events

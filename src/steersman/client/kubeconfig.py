@@ -24,7 +24,7 @@ from steersman.client.connection import (
     Tls,
     User,
 )
-from steersman.client.document import Entry, named, read
+from steersman.client.kubeconfig_schema import Entry, named, read
 from steersman.client.proxy import proxy_for
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")

@@ -8,7 +8,7 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from steersman.api.errors import BadRequest
-from steersman.api.partial import metadata_only
+from steersman.api.partial_object import metadata_only
 from steersman.api.scheme import Kind
 
 _METADATA = "application/json;as=PartialObjectMetadata{list};g=meta.k8s.io;v=v1,application/json"

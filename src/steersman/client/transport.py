@@ -21,9 +21,9 @@ import msgspec
 from aiohttp.connector import Connection as Connector
 
 from steersman.client.auth import Credential
+from steersman.client.concurrency import Turns
 from steersman.client.connection import ConfigError, Connection, Plugin, Tls
 from steersman.client.tls import Material, context, files, gather, stamp
-from steersman.client.turns import Turns
 
 log = logging.getLogger(__name__)
 

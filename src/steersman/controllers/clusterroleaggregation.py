@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from steersman.api.kinds.rbac import CLUSTERROLES, ClusterRole, PolicyRule
+from steersman.api.label_selectors import compile_selector
 from steersman.api.scheme import Key
-from steersman.api.selectors import compile_selector
 from steersman.intent.actions import Patch, PatchType
 from steersman.intent.controller import Caches, Change, Controller, Watch
 from steersman.intent.verdict import Nonsense, Rest, Verdict

@@ -31,11 +31,11 @@ from steersman.api.kinds import (
 )
 from steersman.api.meta import controller_of, owner_reference, truncate
 from steersman.api.scheme import Key, Kind
-from steersman.controllers.shared.claiming import claim
-from steersman.controllers.shared.concerned import concerned
+from steersman.controllers.shared.controller_ref import claim
+from steersman.controllers.shared.enqueue_owner import concerned
 from steersman.controllers.shared.indexes import BY_CONTROLLER, CONTROLLED, controlled_by, orphans_in
 from steersman.controllers.shared.pods import create_pods, delete_pods
-from steersman.controllers.shared.selecting import selector_of, selects
+from steersman.controllers.shared.selectors import selector_of, selects
 from steersman.intent.actions import Measure, UpdateStatus
 from steersman.intent.controller import Caches, Controller, Flag, Settings, Watch
 from steersman.intent.metrics import Metric, exponential

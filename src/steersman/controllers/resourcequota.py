@@ -28,9 +28,9 @@ from steersman.api.quota.scopes import scopes_of
 from steersman.api.quota.usage import BARE, COUNT, ONE, evaluator
 from steersman.api.scheme import Key, Kind, kind_of
 from steersman.intent.actions import UpdateStatus
+from steersman.intent.all_resources import Roam, Wide, wide
 from steersman.intent.controller import Caches, Change, Controller, Flag, Settings, Watch
 from steersman.intent.live import Survey
-from steersman.intent.roam import Roam, Wide, wide
 from steersman.intent.verdict import Nonsense, Rest, Verdict, Wake
 
 WORKERS = Flag("concurrent-resource-quota-syncs", 5)

@@ -17,7 +17,7 @@ from steersman.intent.settings import Flag, Settings
 from steersman.intent.verdict import Verdict
 
 if TYPE_CHECKING:
-    from steersman.intent.roam import Roam
+    from steersman.intent.all_resources import Roam
 
 __all__ = (
     "Cache",

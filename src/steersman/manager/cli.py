@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import cast
 
-from steersman.manager import loops
+from steersman.manager import event_loop
 
 HEAD = """\
 steersman: the control loops of Kubernetes, to run, import, question and fast-forward.
@@ -28,7 +28,7 @@ class Verb:
     def __call__(self, argv: Sequence[str], *, alone: bool = False) -> int:
         """Do it; ``alone`` in a process of its own."""
         if alone and self.name in ("run", "up"):
-            loops.load()
+            event_loop.load()
         return cast("int", import_module(f"steersman.manager.{self.name}").main(argv))
 
 

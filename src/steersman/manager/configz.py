@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from steersman.manager.choice import KNOWN
+from steersman.manager.controller_selection import KNOWN
+from steersman.manager.flag_table import FLAGS
+from steersman.manager.flag_types import DURATION, Type
 from steersman.manager.migration import Migration
 from steersman.manager.options import Options
-from steersman.manager.table import FLAGS
-from steersman.manager.values import DURATION, Type
 
 GROUP = "kubecontrollermanager.config.k8s.io"
 

@@ -16,9 +16,9 @@ from steersman.api.generated import load
 from steersman.api.scheme import Key
 from steersman.controllers import CONTROLLERS
 from steersman.intent.verdict import Rest, Wake
+from steersman.manager.flag_types import BOOL, INT, STRING
 from steersman.manager.flags import Option, UsageError, parse, usage
-from steersman.manager.values import BOOL, INT, STRING
-from steersman.runtime.fleet import Fleet
+from steersman.runtime.controller_group import Fleet
 from steersman.runtime.trace import Failure, Round, span
 from steersman.sim.nodes import Nodes
 from steersman.sim.world import World

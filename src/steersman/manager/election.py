@@ -18,12 +18,12 @@ from steersman.manager.flags import UsageError
 from steersman.manager.migration import COMPONENT, Migration, Shares
 from steersman.manager.options import Options
 from steersman.manager.version import KUBERNETES
-from steersman.runtime.candidate import Candidate
 from steersman.runtime.clock import Clock
-from steersman.runtime.leader import LeaderElector, LostLease
+from steersman.runtime.event_recorder import Recorder
+from steersman.runtime.leader_election import LeaderElector, LostLease
 from steersman.runtime.lease import identity
+from steersman.runtime.lease_candidate import Candidate
 from steersman.runtime.metrics import Metrics
-from steersman.runtime.recorder import Recorder
 
 log = logging.getLogger(__name__)
 

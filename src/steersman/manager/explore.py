@@ -13,13 +13,7 @@ from importlib.util import find_spec
 from itertools import takewhile
 from typing import Any
 
-from steersman.manager.flags import Option, UsageError, parse, usage
-from steersman.manager.values import BOOL, INT, STRING
-from steersman.runtime.trace import span
-from steersman.sim.faults.text import BadFault, text
-from steersman.sim.faults.text import parse as read_faults
-from steersman.testing.cluster import Cluster
-from steersman.testing.explore.engine import (
+from steersman.explore.engine import (
     BrokenReference,
     Trial,
     Verdict,
@@ -31,9 +25,15 @@ from steersman.testing.explore.engine import (
     smallest,
     unanswered,
 )
-from steersman.testing.explore.run import Outcome, run
-from steersman.testing.explore.sample import DRAWS
-from steersman.testing.explore.scenario import BadScenario, Scenario, catalogue, find
+from steersman.explore.fault_sampling import DRAWS
+from steersman.explore.run import Outcome, run
+from steersman.explore.scenario import BadScenario, Scenario, catalogue, find
+from steersman.manager.flag_types import BOOL, INT, STRING
+from steersman.manager.flags import Option, UsageError, parse, usage
+from steersman.runtime.trace import span
+from steersman.sim.faults.text import BadFault, text
+from steersman.sim.faults.text import parse as read_faults
+from steersman.testing.cluster import Cluster
 
 ALL, CRASHES, ANSWERS = "all", "crashes", "answers"
 OPTIONS = (

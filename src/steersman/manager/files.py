@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from steersman.client.connection import ConfigError, Pem
-from steersman.controllers import rootca, tokens
+from steersman.controllers import rootcacertpublisher, serviceaccounttoken
 from steersman.controllers.certificates import signing
 from steersman.controllers.shared.flags import ROOT_CA_FILE
 from steersman.intent.actions import Unreadable
@@ -58,10 +58,10 @@ def examine(settings: Settings, controllers: Iterable[Controller[Any]]) -> None:
 
 def _looks(settings: Settings, names: list[str]) -> Iterator[tuple[Any, ...]]:
     """What raises where files cannot be used, and those files."""
-    key, ca = settings[tokens.KEY], settings[ROOT_CA_FILE]
-    if key and tokens.controller.name in names:
+    key, ca = settings[serviceaccounttoken.KEY], settings[ROOT_CA_FILE]
+    if key and serviceaccounttoken.controller.name in names:
         yield _key, key
-    if ca and (tokens.controller.name in names or rootca.controller.name in names):
+    if ca and (serviceaccounttoken.controller.name in names or rootcacertpublisher.controller.name in names):
         yield _bundle, ca
     if signing.controller.name in names:
         for pair in dict.fromkeys(signing.pairs(settings).values()):

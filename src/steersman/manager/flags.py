@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 
-from steersman.api.quoting import quote
-from steersman.manager.values import BOOL, STRING, STRINGS, Type
+from steersman.api.go_quote import quote
+from steersman.manager.flag_types import BOOL, STRING, STRINGS, Type
 
 
 class UsageError(Exception):

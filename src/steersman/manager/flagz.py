@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from steersman.manager.flag_table import FLAGS
 from steersman.manager.options import Options
-from steersman.manager.table import FLAGS
 
 HEAD = """\
 

@@ -19,7 +19,7 @@ from fnmatch import fnmatchcase
 from io import BufferedWriter, FileIO
 from typing import Any, Literal, TextIO
 
-from steersman.api.quoting import printable, quote
+from steersman.api.go_quote import printable, quote
 from steersman.api.verbosity import V, verbosity
 
 _LETTERS = {logging.WARNING: "W", logging.ERROR: "E", logging.CRITICAL: "F"}
@@ -88,7 +88,7 @@ class Klog(logging.Formatter):
 
 
 class Json(logging.Formatter):
-    """``{"ts":1580306777047.28,"caller":"runtime/host.py:42","msg":"message","v":0,"key":"value"}``"""
+    """``{"ts":1580306777047.28,"caller":"runtime/controller_runner.py:42","msg":"message","v":0,"key":"value"}``"""
 
     def format(self, record: logging.LogRecord) -> str:
         folder = os.path.basename(os.path.dirname(record.pathname))

@@ -18,8 +18,8 @@ from steersman.client import kubeconfig
 from steersman.client.api import Api
 from steersman.client.connection import ConfigError, Connection
 from steersman.client.http import HttpApi
-from steersman.manager import loops
-from steersman.manager.fate import Refusal, drain, fail, reboot, recover, show
+from steersman.manager import event_loop
+from steersman.manager.node_ops import Refusal, drain, fail, reboot, recover, show
 
 DEFAULT = "steersman.kubeconfig"
 """Where ``steersman up`` leaves its kubeconfig."""
@@ -44,7 +44,7 @@ def main(argv: Sequence[str]) -> int:
     given = _parser().parse_args(argv)
     try:
         connection = connect(given.kubeconfig)
-        loops.run(_do(connection, given))
+        event_loop.run(_do(connection, given))
     except (Refusal, ConfigError) as refusal:
         print(f"Error: {refusal}", file=sys.stderr)
         return 1

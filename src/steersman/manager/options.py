@@ -10,13 +10,13 @@ import msgspec
 from steersman.controllers import CONTROLLERS
 from steersman.intent.controller import Controller, Flag, Settings
 from steersman.intent.settings import Misconfigured
-from steersman.manager import checks
-from steersman.manager.choice import select
-from steersman.manager.features import Features, read_features
+from steersman.manager import flag_validation
+from steersman.manager.controller_selection import select
+from steersman.manager.feature_gates import Features, read_features
+from steersman.manager.flag_table import FLAGS
+from steersman.manager.flag_types import NamedPair
 from steersman.manager.flags import UsageError, parse
 from steersman.manager.logs import Logging
-from steersman.manager.table import FLAGS
-from steersman.manager.values import NamedPair
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -146,7 +146,7 @@ class Options(msgspec.Struct, frozen=True):
     metrics: Metering
     debugging: Debugging
     values: Mapping[str, Any]
-    """The values of all flags by their names, as `steersman.manager.values` reads them."""
+    """The values of all flags by their names, as `steersman.manager.flag_types` reads them."""
 
 
 def read(argv: Sequence[str]) -> Options:
@@ -157,7 +157,7 @@ def read(argv: Sequence[str]) -> Options:
 def options(values: Mapping[str, Any]) -> Options:
     """Options from the values of all flags. Raises `UsageError`."""
     features = read_features(values)
-    wrong = tuple(checks.problems(values, features))
+    wrong = tuple(flag_validation.problems(values, features))
     if wrong:
         raise UsageError.of(wrong)
     settings = Settings(

@@ -16,19 +16,19 @@ from steersman.client import kubeconfig
 from steersman.client.connection import ConfigError, Connection
 from steersman.client.http import HttpApi
 from steersman.intent.controller import Controller
-from steersman.manager import choice, figures, files, logs, loops, migration
-from steersman.manager.accounts import Accounts
-from steersman.manager.arrivals import arrivals, served
+from steersman.manager import build_info, controller_selection, event_loop, files, logs, migration
+from steersman.manager.client_builder import Accounts
 from steersman.manager.election import Election
+from steersman.manager.flag_table import FLAGS, described
 from steersman.manager.flags import UsageError, parse, usage, warnings
+from steersman.manager.late_start import arrivals, served
 from steersman.manager.options import Options, options
-from steersman.manager.serving import start as serving
-from steersman.manager.stopping import until_told
-from steersman.manager.table import FLAGS, described
+from steersman.manager.serving import setup as serving
+from steersman.manager.shutdown import until_told
 from steersman.manager.version import AS_KUBERNETES, VERSION, raw, user_agent
 from steersman.runtime.clock import LiveClock
-from steersman.runtime.fleet import Fleet
-from steersman.runtime.leader import LostLease
+from steersman.runtime.controller_group import Fleet
+from steersman.runtime.leader_election import LostLease
 from steersman.runtime.metrics import Metrics
 
 log = logging.getLogger(__name__)
@@ -65,7 +65,7 @@ def main(argv: Sequence[str]) -> int:
         flush = logs.begin(asked.logging)
         try:
             connection = kubeconfig.from_flags(asked.kubeconfig, asked.master)
-            loops.run(until_told(manage(asked, connection), _limit(asked)))
+            event_loop.run(until_told(manage(asked, connection), _limit(asked)))
         finally:
             flush()
     except (UsageError, ConfigError, Refused) as error:
@@ -96,8 +96,8 @@ async def manage(options: Options, connection: Connection) -> None:
         user_agent=user_agent(),
         on_request=metrics.rest.counting(urlsplit(connection.server).netloc),
     )
-    metrics.shown = figures.shown(options.metrics)
-    figures.describe(metrics, options.features, root)
+    metrics.shown = build_info.shown(options.metrics)
+    build_info.describe(metrics, options.features, root)
     accounts = Accounts(root, own=options.own_accounts)
     routes = serving.routes(options, table, clock, metrics)
     server: serving.Server | None = None
@@ -164,7 +164,7 @@ def _introduce(options: Options, connection: Connection) -> None:
     """Say who this is, and what it was asked for that it does not do."""
     names = ", ".join(controller.name for controller in options.controllers)
     log.info("%s at %s: %s", VERSION, connection.server, names or "no controllers")
-    missing = choice.missing(options.values["controllers"])
+    missing = controller_selection.missing(options.values["controllers"])
     if missing:
         log.info("not there yet, so somebody else has to run them: %s", ", ".join(missing))
     for line in options.features.warnings():

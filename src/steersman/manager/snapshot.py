@@ -7,8 +7,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from steersman.server.durable.refusals import Refused
-from steersman.server.durable.snapshot import restore, save
+from steersman.server.storage.durable.errors import Refused
+from steersman.server.storage.durable.snapshot import restore, save
 
 
 def main(argv: Sequence[str]) -> int:

@@ -15,13 +15,13 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from steersman.manager import logs, loops
-from steersman.manager.crew import Lost
+from steersman.manager import event_loop, logs
+from steersman.manager.control_plane import Options, Running, plane
+from steersman.manager.flag_types import BOOL, FLOAT, INT, STRING
 from steersman.manager.flags import Option, UsageError, parse, usage
-from steersman.manager.plane import Options, Running, plane
-from steersman.manager.values import BOOL, FLOAT, INT, STRING
+from steersman.manager.supervisor import Lost
 from steersman.runtime.clock import Clock, LiveClock
-from steersman.sim.hurry import HurriedClock, HurriedLoop
+from steersman.sim.scaled_clock import HurriedClock, HurriedLoop
 
 OPTIONS = (
     Option(
@@ -101,7 +101,7 @@ def main(argv: Sequence[str]) -> int:
 
 def _run(options: Options) -> int:
     if options.speed == 1.0:
-        return loops.run(_stay(options, LiveClock))
+        return event_loop.run(_stay(options, LiveClock))
     with asyncio.Runner(loop_factory=lambda: HurriedLoop(options.speed)) as runner:
         loop = runner.get_loop()
         return runner.run(_stay(options, lambda: HurriedClock(loop)))

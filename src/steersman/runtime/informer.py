@@ -14,13 +14,13 @@ from typing import Any, Generic, TypeAlias, TypeVar, cast
 from steersman.api.kinds import Object, ObjectMeta
 from steersman.api.scheme import Key, Kind
 from steersman.client.api import Api
-from steersman.client.steady import Resting, is_steady, rests
+from steersman.client.capabilities import Resting, is_steady, rests
 from steersman.intent.controller import Change
 from steersman.runtime.backoff import jittered
 from steersman.runtime.clock import Clock
 from steersman.runtime.metrics import Metrics
-from steersman.runtime.phases import Broken, State
 from steersman.runtime.reflector import Reflector
+from steersman.runtime.reflector_state import Broken, State
 from steersman.runtime.store import Store, revision_of
 
 O = TypeVar("O", bound=Object)

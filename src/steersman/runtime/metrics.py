@@ -1,7 +1,7 @@
 """What the manager counts, under the names, labels and buckets of kube-controller-manager.
 
 A `Metrics` holds its own registry, so two managers in one process do not meet. What is counted on
-every event or round lives in plain cells (`steersman.runtime.cells`), which are read when somebody scrapes.
+every event or round lives in plain cells (`steersman.runtime.metric_types`), which are read when somebody scrapes.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from steersman.api.scheme import Kind
 from steersman.intent.actions import Measure
 from steersman.intent.metrics import Metric as Declared
 from steersman.intent.metrics import exponential
-from steersman.runtime.cells import Counter, Family, Gauge, Histogram, Registry
-from steersman.runtime.clients import RestMetrics
-from steersman.runtime.exposition import ALL, exposition
-from steersman.runtime.queues import QUEUES
+from steersman.runtime.client_metrics import RestMetrics
+from steersman.runtime.metric_types import Counter, Family, Gauge, Histogram, Registry
+from steersman.runtime.prometheus_text import ALL, exposition
+from steersman.runtime.queue_names import QUEUES
 
 QUEUE_BUCKETS = exponential(10e-9, 10, 10)
 SYNC_BUCKETS = exponential(0.001, 2, 15)

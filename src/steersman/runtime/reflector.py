@@ -1,6 +1,6 @@
 """Feeds a sink with one kind: everything that is there, then every change, through any trouble.
 
-`steersman.runtime.phases` says what is to be done next; this does it. An error never means that there is
+`steersman.runtime.reflector_state` says what is to be done next; this does it. An error never means that there is
 nothing: the sink keeps what it has until a complete list says otherwise.
 """
 
@@ -17,10 +17,10 @@ from steersman.api.errors import ApiError, Unreachable
 from steersman.api.kinds import Object
 from steersman.api.scheme import Key, Kind
 from steersman.client.api import Api, EventType, Unreadable, WatchEvent
-from steersman.client.steady import LEVEL, is_steady
+from steersman.client.capabilities import LEVEL, is_steady
 from steersman.runtime.backoff import Backoff, jittered
 from steersman.runtime.clock import Clock
-from steersman.runtime.phases import (
+from steersman.runtime.reflector_state import (
     Broken,
     Empty,
     Ended,

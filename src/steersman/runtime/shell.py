@@ -18,7 +18,7 @@ from steersman.api.errors import ApiError, Conflict
 from steersman.api.kinds import Object, ObjectMeta, Struct
 from steersman.api.scheme import Key, Kind, kind_of
 from steersman.client.api import Api
-from steersman.client.pages import list_all
+from steersman.client.pager import list_all
 from steersman.intent.actions import (
     Action,
     Amend,
@@ -57,11 +57,11 @@ from steersman.intent.live import (
 )
 from steersman.intent.verdict import Verdict
 from steersman.runtime.clock import Clock
+from steersman.runtime.event_recorder import Recorder
 from steersman.runtime.events import ObjectReference
-from steersman.runtime.freshness import Doubt, Ledger
+from steersman.runtime.ledger import Doubt, Ledger
 from steersman.runtime.live import survey
 from steersman.runtime.metrics import Metrics
-from steersman.runtime.recorder import Recorder
 from steersman.runtime.trace import Step, describe, outcome
 
 T = TypeVar("T")

@@ -14,20 +14,23 @@ import msgspec
 
 from steersman.api.discovery import Discovered
 from steersman.api.errors import NotFound
-from steersman.api.partial import metadata_only
+from steersman.api.partial_object import metadata_only
 from steersman.api.scheme import Kind
 from steersman.client.api import Page, Unreadable, WatchEvent
-from steersman.server import listing, patching, problems, subresources, verbs
-from steersman.server.apply import verb as applying
+from steersman.server import status_errors
 from steersman.server.apply.options import APPLY_YAML, check_patch
-from steersman.server.convert import FORMS, adopt, document
-from steersman.server.core import Server
-from steersman.server.deletion import Options
-from steersman.server.discovered import discovered
-from steersman.server.resources import Resource
-from steersman.server.selection import select
-from steersman.server.stream import Stream, turn
-from steersman.server.watch import Rest, Subscription
+from steersman.server.codec.convert import FORMS, adopt, document
+from steersman.server.discovery.in_process import discovered
+from steersman.server.registry.graceful_deletion import Options
+from steersman.server.registry.resources import Resource
+from steersman.server.rest import apply as applying
+from steersman.server.rest import list as listing
+from steersman.server.rest import patch as patching
+from steersman.server.rest import subresources, verbs
+from steersman.server.server import Server
+from steersman.server.storage.selection import select
+from steersman.server.storage.stream import Stream, turn
+from steersman.server.storage.watch import Rest, Subscription
 
 T = TypeVar("T")
 
@@ -100,7 +103,7 @@ class LocalApi:
             selection = select(resource, namespace, label_selector, field_selector)
             version = listing.parse_version(resource_version)
             if send_initial_events and version > server.store.revision:
-                raise problems.too_new(version, server.store.revision)
+                raise status_errors.too_new(version, server.store.revision)
             since = None if send_initial_events else version or None
             return server.table(resource).watch(selection, since=since, initial_end=send_initial_events)
 
@@ -109,7 +112,7 @@ class LocalApi:
         )
 
     def rests(self, kind: Kind[Any], wake: Callable[[], None]) -> Rest | None:
-        """See `steersman.client.steady.rests`."""
+        """See `steersman.client.capabilities.rests`."""
         try:
             resource = self.server.registry.of(kind)
         except NotFound:
@@ -126,10 +129,10 @@ class LocalApi:
 
     async def document(self, path: str) -> dict[str, Any]:
         # Loaded when somebody asks: most never do.
-        from steersman.server import documents
+        from steersman.server.discovery import openapi_documents
 
         await turn()
-        return documents.document(self.server, path)
+        return openapi_documents.document(self.server, path)
 
     # -- writing ------------------------------------------------------------------------------
 
@@ -249,7 +252,7 @@ class LocalApi:
         await turn()
         resource = self.server.registry.of(kind)
         if resource.namespaced and not namespace:
-            raise problems.unsupported(resource.group, resource.plural, "deletecollection")
+            raise status_errors.unsupported(resource.group, resource.plural, "deletecollection")
         selection = select(resource, namespace, label_selector, field_selector)
         options = Options(propagation=propagation)
         verbs.delete_collection(self.server, resource, selection, options, user=self.user)
@@ -281,7 +284,7 @@ def _has(resource: Resource, subresource: str, name: str) -> None:
     if subresource not in resource.subresources:
         if resource.type in FORMS:
             # What custom resources have is no part of the paths there are.
-            raise problems.not_found(resource.group, resource.plural, name)
+            raise status_errors.not_found(resource.group, resource.plural, name)
         raise NotFound("the server could not find the requested resource", reason="NotFound")
 
 
@@ -316,7 +319,7 @@ def _body(resource: Resource, body: object) -> Any:
     try:
         return adopt(resource.type, body)
     except (ValueError, RecursionError) as error:
-        raise problems.bad_request(
+        raise status_errors.bad_request(
             f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {error}'
         ) from None
 
@@ -325,7 +328,7 @@ def _meant(resource: Resource, body: Mapping[str, Any]) -> None:
     """A document that says what it is must be what the path says."""
     version, kind = body.get("apiVersion"), body.get("kind")
     if version and version != resource.api_version:
-        raise problems.bad_request(
+        raise status_errors.bad_request(
             f"the API version in the data ({version}) does not match the expected API version "
             f"({resource.api_version})"
         )
@@ -333,9 +336,9 @@ def _meant(resource: Resource, body: Mapping[str, Any]) -> None:
         if resource.type in FORMS:
             # Any kind can be read as such a resource; it is the object that is wrong.
             name = (body.get("metadata") or {}).get("name") or ""
-            wrong = [problems.wrong("kind", kind, f"must be {resource.kind}")]
-            raise problems.invalid(resource.group, str(kind), name, wrong)
-        raise problems.bad_request(
+            wrong = [status_errors.wrong("kind", kind, f"must be {resource.kind}")]
+            raise status_errors.invalid(resource.group, str(kind), name, wrong)
+        raise status_errors.bad_request(
             f'{kind} in version "{resource.version}" cannot be handled as a {resource.kind}: '
             f"converting ({resource.group}.{kind}) to ({resource.group}.{resource.kind}): unknown conversion"
         )

@@ -20,9 +20,9 @@ from contextlib import contextmanager
 from contextvars import Context, ContextVar
 from typing import Any, NoReturn, TypeVarTuple, Unpack
 
-from steersman.runtime.rhythm import Rhythm
-from steersman.sim.beats import Beats, Due
-from steersman.sim.jam import Jam, Spin, who
+from steersman.runtime.heartbeat import Rhythm
+from steersman.sim.deadlock import Jam, Spin, who
+from steersman.sim.heartbeat_loop import Beats, Due
 
 __all__ = ["Jam", "Spin", "VirtualLoop", "background", "in_background"]
 

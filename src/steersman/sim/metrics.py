@@ -12,12 +12,13 @@ from steersman.api.generated import core_v1 as v1
 from steersman.api.generated import load
 from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.api.generated.rbac_v1 import ClusterRole, PolicyRule
-from steersman.server import verbs, virtual
-from steersman.server.core import Server
 from steersman.server.crd.custom import Custom, read
-from steersman.server.discovery import METRICS
-from steersman.server.resources import Resource
-from steersman.server.strategy import Strategy
+from steersman.server.discovery.documents import METRICS
+from steersman.server.registry.resources import Resource
+from steersman.server.registry.strategy import Strategy
+from steersman.server.rest import verbs
+from steersman.server.server import Server
+from steersman.server.storage import computed
 from steersman.sim.kubelet.node import STATE, is_ready
 from steersman.sim.kubelet.usage import containers, node_metrics, pod_metrics
 
@@ -27,7 +28,7 @@ READER = "system:aggregated-metrics-reader"
 
 def install(server: Server) -> None:
     """Serve what the pods and nodes of a server use; an extension of it."""
-    sources: tuple[virtual.Source, ...] = (_Nodes(server), _Pods(server))
+    sources: tuple[computed.Source, ...] = (_Nodes(server), _Pods(server))
     for row, source in zip(METRICS, sources, strict=True):
         resource = Resource(
             row.group,
@@ -37,9 +38,9 @@ def install(server: Server) -> None:
             row.namespaced,
             Custom,
             Strategy(),
-            verbs=virtual.VERBS,
+            verbs=computed.VERBS,
         )
-        virtual.install(server, resource, source)
+        computed.install(server, resource, source)
     load("rbac.authorization.k8s.io", "v1", "ClusterRole")
     roles = server.registry.find("rbac.authorization.k8s.io", "v1", "clusterroles")
     if server.table(roles).get(READER) is None:

@@ -29,13 +29,14 @@ import msgspec
 from steersman.api.generated.core_v1 import Namespace
 from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.api.scheme import unusual
-from steersman.server import admission, crd, verbs
+from steersman.server import admission, crd
 from steersman.server.admission import Plugins
-from steersman.server.core import Server
 from steersman.server.local import LocalApi
-from steersman.server.store import Store
-from steersman.server.watch import Commit
-from steersman.sim.jam import by_name
+from steersman.server.rest import verbs
+from steersman.server.server import Server
+from steersman.server.storage.store import Store
+from steersman.server.storage.watch import Commit
+from steersman.sim.deadlock import by_name
 from steersman.sim.loop import VirtualLoop, background, in_background
 
 T = TypeVar("T")

@@ -27,23 +27,23 @@ from steersman.client.api import Api
 from steersman.controllers import CONTROLLERS
 from steersman.intent.controller import Controller
 from steersman.server.auth.users import account_name
-from steersman.server.core import Server
 from steersman.server.local import LocalApi
+from steersman.server.server import Server
 from steersman.sim.kubelet import Settings, Shape
 from steersman.sim.world import START, World
 from steersman.testing import credentials
-from steersman.testing.chronicle import Chronicle, Entry
-from steersman.testing.fate import Node
-from steersman.testing.live import LiveWorld
+from steersman.testing.history import Chronicle, Entry
+from steersman.testing.node import Node
 from steersman.testing.objects import Objects
-from steersman.testing.plan import Plan, authorizer, plan, template
 from steersman.testing.process import Manager, acting
+from steersman.testing.template import Plan, authorizer, plan, template
+from steersman.testing.threaded import LiveWorld
 from steersman.testing.waiting import Unmet, Wait
 
 if TYPE_CHECKING:
     from steersman.server.auth.rbac import Authorizer
     from steersman.sim.faults.fault import Fault
-    from steersman.sim.faults.stage import Stage
+    from steersman.sim.faults.injector import Stage
     from steersman.testing.serving import Serving
 
 __all__ = ["AioCluster", "Cluster", "Entry", "Manager", "Node", "Unmet"]
@@ -119,7 +119,7 @@ class Cluster(Objects):
     def _arm(self, world: World, faults: tuple[Fault, ...]) -> Stage | None:
         if not faults:
             return None
-        from steersman.sim.faults.stage import Stage
+        from steersman.sim.faults.injector import Stage
 
         return Stage(world, faults, _Managers(self))
 

@@ -11,9 +11,9 @@ from steersman.api.errors import NotFound
 from steersman.api.scheme import Key, Kind
 from steersman.client.api import Api
 from steersman.server.apply.options import APPLY_YAML
-from steersman.server.core import Server
-from steersman.testing import nouns
-from steersman.testing.chronicle import Chronicle, Entry
+from steersman.server.server import Server
+from steersman.testing import kinds
+from steersman.testing.history import Chronicle, Entry
 
 T = TypeVar("T")
 
@@ -91,13 +91,13 @@ class Objects(ABC):
 
     def kind(self, said: object) -> Kind[Any]:
         """The kind somebody means by ``deploy``, ``deployments.apps``, a struct type … Raises `LookupError`."""
-        return nouns.kind(self._server, said)
+        return kinds.kind(self._server, said)
 
     def _about(self, of: object, name: str, namespace: str) -> tuple[Kind[Any], Key]:
         if name:
             kind = self.kind(of)
             return kind, Key(namespace if kind.namespaced else "", name)
-        kind = nouns.kind_of_object(self._server, of)
+        kind = kinds.kind_of_object(self._server, of)
         return kind, _key(of)
 
     # -- writing ------------------------------------------------------------------------------
@@ -149,13 +149,13 @@ class Objects(ABC):
         kind, key = self._about(of, name, namespace)
         self._ask(self._api.delete(kind, key.namespace, key.name, propagation=propagation, grace=grace))
 
-    def _each(self, what: object, do: Callable[[nouns.Document], Any]) -> Any:
-        made = [do(document) for document in nouns.documents(self._server, what)]
+    def _each(self, what: object, do: Callable[[kinds.Document], Any]) -> Any:
+        made = [do(document) for document in kinds.documents(self._server, what)]
         return made[0] if len(made) == 1 else made
 
-    def _apply(self, document: nouns.Document, namespace: str, server_side: bool, manager: str) -> Any:
-        kind = nouns.kind_of_object(self._server, document)
-        where, name = nouns.address(kind, document, namespace)
+    def _apply(self, document: kinds.Document, namespace: str, server_side: bool, manager: str) -> Any:
+        kind = kinds.kind_of_object(self._server, document)
+        where, name = kinds.address(kind, document, namespace)
         if not name:
             return self._create(document, namespace)
         if server_side:
@@ -168,9 +168,9 @@ class Objects(ABC):
         except NotFound:
             return self._create(document, namespace)
 
-    def _create(self, document: nouns.Document, namespace: str) -> Any:
-        kind = nouns.kind_of_object(self._server, document)
-        where, _ = nouns.address(kind, document, namespace)
+    def _create(self, document: kinds.Document, namespace: str) -> Any:
+        kind = kinds.kind_of_object(self._server, document)
+        where, _ = kinds.address(kind, document, namespace)
         return self._ask(self._api.create(kind, where, document))
 
 

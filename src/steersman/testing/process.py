@@ -10,15 +10,15 @@ from steersman.api.errors import Unreachable
 from steersman.client.api import Api
 from steersman.intent.controller import Controller
 from steersman.runtime.clock import Clock
-from steersman.runtime.fleet import Fleet
+from steersman.runtime.controller_group import Fleet
 from steersman.runtime.metrics import Metrics
 from steersman.runtime.shell import read_file
-from steersman.server.acting import Acting
 from steersman.server.auth import users
 from steersman.server.auth.rbac import Authorizer
-from steersman.server.core import Server
+from steersman.server.authorized_api import Acting
 from steersman.server.local import LocalApi
-from steersman.testing.chronicle import Chronicle
+from steersman.server.server import Server
+from steersman.testing.history import Chronicle
 
 ROOT = "system:kube-controller-manager"
 """Who a manager is where no controller has an account of its own."""

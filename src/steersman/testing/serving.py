@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TypeVar
 
 from steersman.intent.actions import Unreadable
-from steersman.server.auth.authority import write_private
-from steersman.server.boot import Boot, equip
+from steersman.server.auth.ca import write_private
+from steersman.server.bootstrap import Boot, equip
 from steersman.sim.world import World
-from steersman.testing.live import LiveWorld
-from steersman.testing.plan import Plan
+from steersman.testing.template import Plan
+from steersman.testing.threaded import LiveWorld
 
 T = TypeVar("T")
 

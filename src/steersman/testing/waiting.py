@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from steersman.api.scheme import Key
 from steersman.sim.loop import VirtualLoop
-from steersman.testing import vain
-from steersman.testing.chronicle import Chronicle
+from steersman.testing import wait_report
+from steersman.testing.history import Chronicle
 
 
 class Unmet(AssertionError):
@@ -82,7 +82,9 @@ class Wait:
     def in_vain(self, asked: Asked) -> Unmet:
         """What to raise."""
         seen: Mapping[tuple[str, Key], Any] = self._reads
-        words = vain.in_vain(self._predicate, asked.said, asked.error, self._patience, seen, self._chronicle)
+        words = wait_report.in_vain(
+            self._predicate, asked.said, asked.error, self._patience, seen, self._chronicle
+        )
         error = Unmet(words)
         error.__cause__ = asked.error
         return error

@@ -34,14 +34,14 @@ from steersman.api.kinds.revisions import ControllerRevision
 from steersman.api.scheme import Key
 from steersman.controllers.daemonset import controller, decide
 from steersman.controllers.daemonset.backoff import Memory, remaining
-from steersman.controllers.daemonset.sight import Seen, Sight, of_pod, of_revision
+from steersman.controllers.daemonset.observe import Seen, Sight, of_pod, of_revision
 from steersman.controllers.daemonset.step import BURST
 from steersman.controllers.shared import history
 from steersman.intent.actions import Action, Create, Delete, Emit, Patch, ReadLive, UpdateStatus
 from steersman.intent.controller import Change
 from steersman.intent.settings import Settings
 from steersman.intent.verdict import Nonsense, Rest, Wake
-from steersman.testing.rows import Shelves, walk
+from steersman.testing.decision_driver import Shelves, walk
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 LABELS = {"app": "agent"}

@@ -21,9 +21,9 @@ from steersman.api.kinds import Condition, ObjectMeta, Pod, PodSpec, PodStatus, 
 from steersman.api.kinds.daemonsets import DaemonSet, DaemonSetSpec, DaemonSetUpdateStrategy
 from steersman.controllers.daemonset.fit import ENDURED, UNFIT, WANTED
 from steersman.controllers.daemonset.limits import Limits, allows_surge
-from steersman.controllers.daemonset.place import place
+from steersman.controllers.daemonset.manage import place
+from steersman.controllers.daemonset.nodes import Station, survey
 from steersman.controllers.daemonset.rolling import roll
-from steersman.controllers.daemonset.stations import Station, survey
 from steersman.controllers.daemonset.status import counted
 from steersman.controllers.daemonset.step import Step
 from steersman.intent.verdict import Nonsense

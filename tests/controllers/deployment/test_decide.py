@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from steersman.api import templates
+from steersman.api import pod_templates
 from steersman.api.conditions import find
 from steersman.api.errors import AlreadyExists, Cause, Conflict, Forbidden, NotFound
 from steersman.api.generated import load
@@ -25,14 +25,14 @@ from steersman.api.kinds import (
 )
 from steersman.api.scheme import encode, kind_of
 from steersman.controllers.deployment import decide
-from steersman.controllers.deployment.family import size
+from steersman.controllers.deployment.observe import Seen
+from steersman.controllers.deployment.replicasets import size
 from steersman.controllers.deployment.revision import HISTORY, REVISION
 from steersman.controllers.deployment.scale import DESIRED, MAX
-from steersman.controllers.deployment.sight import Seen
 from steersman.intent.actions import Action, Create, Delete, Emit, Patch, ReadLive, UpdateStatus
 from steersman.intent.verdict import Nonsense, Rest, Wake
-from steersman.testing.rows import Answers, walk
-from steersman.testing.workloads import BIRTH, deployment, pod_template, replicaset
+from steersman.testing.decision_driver import Answers, walk
+from tests.harness.workloads import BIRTH, deployment, pod_template, replicaset
 
 NOW = BIRTH + timedelta(hours=1, microseconds=7)
 SECOND = BIRTH + timedelta(hours=1)
@@ -119,7 +119,7 @@ def test_a_new_deployment_gets_its_set_and_says_so_in_one_status_write() -> None
     assert isinstance(create, Create)
     assert isinstance(create.body, ReplicaSet)
     born = create.body
-    digest = templates.digest(owner.spec.template, None)
+    digest = pod_templates.digest(owner.spec.template, None)
     labels = {"app": "web", "pod-template-hash": digest}
     assert born.metadata.name == f"web-{digest}"
     assert born.metadata.namespace == "default"
@@ -401,7 +401,7 @@ def test_a_set_that_cannot_be_created_is_reported_and_tried_again() -> None:
     said: list[Action[Any]] = []
     with pytest.raises(Forbidden):
         walk(decide(Seen(owner), NOW), {Create: Forbidden("no quota")}, said=said)
-    name = f"web-{templates.digest(owner.spec.template, None)}"
+    name = f"web-{pod_templates.digest(owner.spec.template, None)}"
     message = f'Failed to create new replica set "{name}": no quota'
     condition = progressing(said)
     assert (condition.status, condition.reason) == ("False", "ReplicaSetCreateError")

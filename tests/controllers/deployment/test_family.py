@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from steersman.api.kinds import ReplicaSet
-from steersman.controllers.deployment.family import Family
-from steersman.testing.workloads import deployment, replicaset
+from steersman.controllers.deployment.replicasets import Family
+from tests.harness.workloads import deployment, replicaset
 
 
 def names(sets: tuple[ReplicaSet, ...]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from steersman.controllers.deployment.limits import Limits, deadline, history
-from steersman.testing.workloads import deployment
+from tests.harness.workloads import deployment
 
 
 @pytest.mark.parametrize(

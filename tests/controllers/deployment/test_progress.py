@@ -9,10 +9,10 @@ import pytest
 from steersman.api.conditions import find
 from steersman.api.kinds import Condition, Deployment, DeploymentStatus
 from steersman.controllers.deployment import progress
-from steersman.controllers.deployment.family import Family
 from steersman.controllers.deployment.limits import Limits
+from steersman.controllers.deployment.replicasets import Family
 from steersman.controllers.deployment.status import counted
-from steersman.testing.workloads import deployment, replicaset
+from tests.harness.workloads import deployment, replicaset
 
 THEN = datetime(2017, 2, 15, 18, 49, tzinfo=UTC)
 

@@ -9,10 +9,10 @@ from msgspec.structs import replace
 
 from steersman.api.kinds import ReplicaSet
 from steersman.controllers.deployment import revision
-from steersman.controllers.deployment.family import Family
+from steersman.controllers.deployment.replicasets import Family
 from steersman.controllers.deployment.revision import HISTORY, LAST_APPLIED, REVISION, ROLLBACK
 from steersman.controllers.deployment.scale import DESIRED, MAX
-from steersman.testing.workloads import BIRTH, deployment, replicaset
+from tests.harness.workloads import BIRTH, deployment, replicaset
 
 
 def with_revision(text: str | None, **more: str) -> ReplicaSet:

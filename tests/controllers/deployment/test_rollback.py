@@ -12,12 +12,12 @@ from msgspec.structs import replace
 from steersman.api.kinds import Deployment, DeploymentStatus, ReplicaSet
 from steersman.api.scheme import encode, kind_of
 from steersman.controllers.deployment import decide, rollback
+from steersman.controllers.deployment.observe import Seen
 from steersman.controllers.deployment.revision import LAST_APPLIED, REVISION, ROLLBACK
-from steersman.controllers.deployment.sight import Seen
 from steersman.intent.actions import Action, Amend, Create, Emit, Patch, UpdateStatus
 from steersman.intent.verdict import Rest
-from steersman.testing.rows import walk
-from steersman.testing.workloads import BIRTH, deployment, replicaset
+from steersman.testing.decision_driver import walk
+from tests.harness.workloads import BIRTH, deployment, replicaset
 
 NOW = BIRTH + timedelta(hours=1)
 

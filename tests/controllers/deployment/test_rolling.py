@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from steersman.controllers.deployment import rolling
-from steersman.controllers.deployment.family import Family, size
 from steersman.controllers.deployment.limits import Limits
+from steersman.controllers.deployment.replicasets import Family, size
 from steersman.controllers.deployment.scale import DESIRED, MAX
-from steersman.testing.workloads import deployment, replicaset
+from tests.harness.workloads import deployment, replicaset
 
 
 def sizes(family: Family) -> tuple[int, ...]:

@@ -14,14 +14,14 @@ from msgspec.structs import replace
 
 from steersman.api.kinds import Deployment, ReplicaSet
 from steersman.controllers.deployment import decide
-from steersman.controllers.deployment.family import Family, size
 from steersman.controllers.deployment.limits import Limits
+from steersman.controllers.deployment.observe import Seen
+from steersman.controllers.deployment.replicasets import Family, size
 from steersman.controllers.deployment.scale import rescaled
-from steersman.controllers.deployment.sight import Seen
 from steersman.intent.actions import Action, Create, Delete, Patch, UpdateStatus
 from steersman.intent.verdict import Rest, Verdict, Wake
-from steersman.testing.rows import walk
-from steersman.testing.workloads import BIRTH, deployment, pod_template
+from steersman.testing.decision_driver import walk
+from tests.harness.workloads import BIRTH, deployment, pod_template
 
 
 @dataclass

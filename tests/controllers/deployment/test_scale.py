@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from steersman.api.kinds import Deployment, DeploymentStatus, ReplicaSet
 from steersman.controllers.deployment import scale
-from steersman.controllers.deployment.family import Family, size
 from steersman.controllers.deployment.limits import Limits
-from steersman.testing.workloads import deployment, replicaset
+from steersman.controllers.deployment.replicasets import Family, size
+from tests.harness.workloads import deployment, replicaset
 
 
 def sized_for(owner: Deployment, rs: ReplicaSet) -> ReplicaSet:

@@ -9,10 +9,11 @@ from msgspec.structs import replace
 
 from steersman.api.kinds import Deployment, LabelSelector, LabelSelectorRequirement, ReplicaSet
 from steersman.api.scheme import Key
-from steersman.controllers.deployment import controller, sight
+from steersman.controllers.deployment import controller
+from steersman.controllers.deployment import observe as sight
 from steersman.intent.controller import Change
-from steersman.testing.rows import Shelves
-from steersman.testing.workloads import BIRTH, deployment, owned_by, pod, replicaset
+from steersman.testing.decision_driver import Shelves
+from tests.harness.workloads import BIRTH, deployment, owned_by, pod, replicaset
 
 KEY = Key("default", "web")
 

@@ -9,10 +9,10 @@ from msgspec.structs import replace
 
 from steersman.api.conditions import find
 from steersman.api.kinds import ReplicaSetStatus
-from steersman.controllers.deployment.family import Family
 from steersman.controllers.deployment.limits import Limits
+from steersman.controllers.deployment.replicasets import Family
 from steersman.controllers.deployment.status import counted, terminating
-from steersman.testing.workloads import deployment, replicaset
+from tests.harness.workloads import deployment, replicaset
 
 NOW = datetime(2024, 5, 1, 12, 0, 0, 999, tzinfo=UTC)
 

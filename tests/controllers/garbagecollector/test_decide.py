@@ -11,19 +11,19 @@ import pytest
 from steersman.api.discovery import Discovered, Resource
 from steersman.api.errors import Conflict, Forbidden, Invalid, NotFound, ServiceUnavailable
 from steersman.api.kinds import OwnerReference
-from steersman.api.partial import Identity, Partial
+from steersman.api.partial_object import Identity, Partial
 from steersman.api.scheme import Key, Kind
 from steersman.controllers import garbagecollector
-from steersman.controllers.garbagecollector.absent import Absent, Coordinates
-from steersman.controllers.garbagecollector.sight import concerned
+from steersman.controllers.garbagecollector.absent_owners import Absent, Coordinates
+from steersman.controllers.garbagecollector.observe import concerned
 from steersman.intent.actions import Action, Emit, PatchType
+from steersman.intent.all_resources import Item
 from steersman.intent.controller import Change
 from steersman.intent.live import Alter, Read, Remove
-from steersman.intent.roam import Item
 from steersman.intent.verdict import Nonsense, Rest, Verdict, Wake
-from steersman.runtime.everything import Everything
+from steersman.runtime.metadata_cache import Everything
 from steersman.runtime.store import Store
-from steersman.testing.rows import USUAL, walk
+from steersman.testing.decision_driver import USUAL, walk
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 ALL = ("create", "delete", "get", "list", "patch", "update", "watch")

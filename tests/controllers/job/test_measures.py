@@ -28,7 +28,7 @@ from steersman.api.kinds import (
 )
 from steersman.api.scheme import Key
 from steersman.controllers.job import controller
-from steersman.controllers.job.measures import (
+from steersman.controllers.job.metrics import (
     EXTERNAL,
     FINISHED,
     HANDLED,
@@ -41,10 +41,10 @@ from steersman.controllers.job.measures import (
 from steersman.controllers.job.pods import FINALIZER
 from steersman.intent.actions import Action, Create, Elapsed, Measure
 from steersman.intent.controller import Change
-from steersman.runtime.fleet import Fleet
+from steersman.runtime.controller_group import Fleet
 from steersman.sim.nodes import Nodes
 from steersman.sim.world import World
-from steersman.testing.rows import Shelves, walk
+from steersman.testing.decision_driver import Shelves, walk
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 LABELS = {"app": "x"}

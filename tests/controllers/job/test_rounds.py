@@ -54,7 +54,7 @@ from steersman.intent.actions import (
 )
 from steersman.intent.controller import Change
 from steersman.intent.verdict import Nonsense, Rest, Verdict, Wake
-from steersman.testing.rows import Shelves, walk
+from steersman.testing.decision_driver import Shelves, walk
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 BEGAN = NOW - timedelta(minutes=5)

@@ -11,7 +11,7 @@ import pytest
 from steersman.api.discovery import Discovered, Missing, Resource
 from steersman.api.errors import Conflict, Forbidden, MethodNotAllowed, NotFound, ServiceUnavailable
 from steersman.api.kinds import Namespace, ObjectMeta
-from steersman.api.partial import Identity, Partial
+from steersman.api.partial_object import Identity, Partial
 from steersman.controllers.namespace import DOCUMENTS, controller, decide
 from steersman.controllers.namespace.conditions import FINE, updated
 from steersman.controllers.namespace.content import (
@@ -25,7 +25,7 @@ from steersman.intent.actions import Action
 from steersman.intent.controller import Settings
 from steersman.intent.live import Discover, Read, Remove, RemoveAll, Replace, Survey
 from steersman.intent.verdict import Nonsense, Rest, Verdict, Wake
-from steersman.testing.rows import USUAL, walk
+from steersman.testing.decision_driver import USUAL, walk
 
 DELETED = datetime(2026, 1, 1, 12, tzinfo=UTC)
 NOW = DELETED + timedelta(seconds=5)

@@ -11,11 +11,11 @@ from msgspec.structs import replace
 from steersman.api.errors import ApiError, Conflict, Forbidden, Invalid, NotFound
 from steersman.api.kinds import Deployment, ReplicaSet
 from steersman.api.meta import is_controlled_by
-from steersman.controllers.shared.claiming import adoption, claim, divide, release
+from steersman.controllers.shared.controller_ref import adoption, claim, divide, release
 from steersman.intent.actions import Action, Patch, PatchType, ReadLive
 from steersman.intent.verdict import Rest, Verdict
-from steersman.testing.rows import Answers, walk
-from steersman.testing.workloads import BIRTH, deployment, owned_by, replicaset
+from steersman.testing.decision_driver import Answers, walk
+from tests.harness.workloads import BIRTH, deployment, owned_by, replicaset
 
 OWNER = deployment()
 LATER = BIRTH + timedelta(seconds=1)

@@ -11,11 +11,11 @@ from msgspec.structs import replace
 from steersman.api.kinds import DEPLOYMENTS, LabelSelector, ReplicaSet
 from steersman.api.scheme import Key
 from steersman.controllers.deployment import controller
-from steersman.controllers.shared.concerned import concerned, concerned_by_revision
-from steersman.controllers.shared.selecting import selector_of, selects
+from steersman.controllers.shared.enqueue_owner import concerned, concerned_by_revision
+from steersman.controllers.shared.selectors import selector_of, selects
 from steersman.intent.controller import Change
-from steersman.testing.rows import Shelves
-from steersman.testing.workloads import BIRTH, deployment, owned_by, replicaset
+from steersman.testing.decision_driver import Shelves
+from tests.harness.workloads import BIRTH, deployment, owned_by, replicaset
 
 ONE, TWO = deployment(name="one"), deployment(name="two")
 OF_ONE, OF_TWO, ORPHAN = replicaset(ONE, "a"), replicaset(TWO, "a"), replicaset(None, "a")

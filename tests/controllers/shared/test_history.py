@@ -16,8 +16,8 @@ from steersman.api.kinds.revisions import ControllerRevision
 from steersman.controllers.shared import history
 from steersman.intent.actions import Create, ReadLive
 from steersman.intent.verdict import Nonsense, Rest, Verdict
-from steersman.testing.rows import walk
-from steersman.testing.workloads import BIRTH, deployment, pod_template
+from steersman.testing.decision_driver import walk
+from tests.harness.workloads import BIRTH, deployment, pod_template
 
 OWNER = deployment()
 

@@ -7,8 +7,8 @@ from msgspec.structs import replace
 from steersman.api.kinds import REPLICASETS
 from steersman.controllers.deployment import controller
 from steersman.controllers.shared.indexes import controlled_by, orphans_in
-from steersman.testing.rows import Shelves
-from steersman.testing.workloads import deployment, owned_by, replicaset
+from steersman.testing.decision_driver import Shelves
+from tests.harness.workloads import deployment, owned_by, replicaset
 
 
 def test_objects_are_found_by_their_controller() -> None:

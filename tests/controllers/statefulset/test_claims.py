@@ -11,7 +11,7 @@ from steersman.api.kinds import ObjectMeta, OwnerReference
 from steersman.api.kinds.quota import PersistentVolumeClaim
 from steersman.api.kinds.statefulsets import StatefulSet
 from steersman.controllers.statefulset.claims import Handover, contested, going, is_stale, new_claims, owners
-from steersman.testing.stateful import NOW, member, stateful
+from tests.harness.statefulsets import NOW, member, stateful
 
 
 def reference(kind: str, uid: str = "", controller: bool | None = True, name: str = "") -> OwnerReference:

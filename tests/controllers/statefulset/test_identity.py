@@ -19,8 +19,8 @@ from steersman.controllers.statefulset.identity import (
     new_pod,
     ordinal_of,
 )
-from steersman.testing.stateful import member, stateful
-from steersman.testing.workloads import LABELS
+from tests.harness.statefulsets import member, stateful
+from tests.harness.workloads import LABELS
 
 
 @pytest.mark.parametrize(

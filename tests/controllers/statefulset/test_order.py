@@ -1,4 +1,4 @@
-"""In which order pods come, go and are updated. Pods are letters: see `steersman.testing.stateful`."""
+"""In which order pods come, go and are updated. Pods are letters: see `tests.harness.statefulsets`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from steersman.api.kinds import Pod
 from steersman.controllers.statefulset.order import Turn, departure, may_miss, outdated, turn
 from steersman.controllers.statefulset.roster import Roster
 from steersman.intent.verdict import Nonsense
-from steersman.testing.stateful import LETTERS, stateful, team
+from tests.harness.statefulsets import LETTERS, stateful, team
 
 
 def take(roster: Roster) -> Turn:

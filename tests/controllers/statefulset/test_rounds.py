@@ -29,9 +29,9 @@ from steersman.intent.actions import (
 )
 from steersman.intent.controller import Change, Settings
 from steersman.intent.verdict import Nonsense, Rest, Verdict, Wake
-from steersman.testing.rows import Answers, Shelves, walk
-from steersman.testing.stateful import NOW, member, members, stateful
-from steersman.testing.workloads import NAMESPACE
+from steersman.testing.decision_driver import Answers, Shelves, walk
+from tests.harness.statefulsets import NOW, member, members, stateful
+from tests.harness.workloads import NAMESPACE
 
 KEY = Key(NAMESPACE, "web")
 

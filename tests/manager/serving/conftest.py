@@ -14,20 +14,20 @@ import pytest
 from steersman.client.connection import Connection, Pem, Tls, User
 from steersman.client.http import HttpApi, RequestDone
 from steersman.client.tls import present
-from steersman.manager.serving import pairs
+from steersman.manager.serving import serving_certs
 from steersman.manager.serving.authentication import Authenticator
 from steersman.manager.serving.authorization import Authorizer, Paths
-from steersman.manager.serving.contexts import Contexts
-from steersman.manager.serving.counts import Counts
-from steersman.manager.serving.door import Door, bound
+from steersman.manager.serving.listener import Door, bound
+from steersman.manager.serving.metrics import Counts
 from steersman.manager.serving.routes import Routes
-from steersman.runtime.cells import Registry
+from steersman.manager.serving.tls import Contexts
 from steersman.runtime.clock import LiveClock
-from steersman.server.auth.authority import Authority, Pair, self_signed
+from steersman.runtime.metric_types import Registry
+from steersman.server.auth.ca import Authority, Pair, self_signed
 from steersman.server.auth.users import User as Somebody
-from steersman.server.boot import Boot, equip
-from steersman.server.core import Server
-from steersman.server.edge.app import Edge
+from steersman.server.bootstrap import Boot, equip
+from steersman.server.http.app import Edge
+from steersman.server.server import Server
 
 
 def now() -> datetime:
@@ -133,7 +133,7 @@ async def opened(routes: Routes, session: aiohttp.ClientSession) -> AsyncIterato
     ) -> Client:
         authenticator = authenticator or Authenticator(clock)
         authorizer = authorizer or Authorizer(Paths(["/healthz"]))
-        source = pairs.Fixed(pairs.made("127.0.0.1", now()))
+        source = serving_certs.Fixed(serving_certs.made("127.0.0.1", now()))
         contexts = contexts or Contexts(source, asks=authenticator.asks)
         door = Door(
             bound("127.0.0.1", 0), contexts, authenticator, authorizer, routes, clock, Counts(Registry())

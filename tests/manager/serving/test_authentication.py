@@ -9,16 +9,16 @@ import pytest
 
 from steersman.api.jwt import Untrusted
 from steersman.api.kinds.config import CONFIGMAPS
+from steersman.http.head import Headers as Sent
 from steersman.manager.serving.authentication import Authenticator, Shown, Tokens, spoken_for
-from steersman.manager.serving.bundles import NAME, NAMESPACE, Headers, Proxies, Published
-from steersman.manager.serving.counts import Counts
+from steersman.manager.serving.ca_bundles import NAME, NAMESPACE, Headers, Proxies, Published
+from steersman.manager.serving.cert_verify import authorities
+from steersman.manager.serving.metrics import Counts
 from steersman.manager.serving.reviews import subject
-from steersman.manager.serving.trust import authorities
-from steersman.runtime.cells import Registry
 from steersman.runtime.clock import LiveClock
-from steersman.server.auth.authority import Authority
+from steersman.runtime.metric_types import Registry
+from steersman.server.auth.ca import Authority
 from steersman.server.auth.users import ANONYMOUS, User
-from steersman.server.edge.heads import Headers as Sent
 
 
 def der(authority: Authority, user: str, *groups: str) -> tuple[bytes, ...]:

@@ -16,7 +16,7 @@ from steersman.api.scheme import Key
 from steersman.intent.controller import Caches, Controller, Watch
 from steersman.intent.verdict import Rest, Verdict
 from steersman.manager.serving.routes import CRASHES, Asked, Routes
-from steersman.runtime.fleet import Fleet
+from steersman.runtime.controller_group import Fleet
 from steersman.sim.world import World
 
 ROUND = Key("", "round")

@@ -12,9 +12,10 @@ import pytest
 from steersman.api.errors import ApiError
 from steersman.api.generated.core_v1 import Namespace, ServiceAccount
 from steersman.api.generated.meta_v1 import ObjectMeta
-from steersman.server import admission, verbs
-from steersman.server.convert import adopt
-from steersman.server.core import Server
+from steersman.server import admission
+from steersman.server.codec.convert import adopt
+from steersman.server.rest import verbs
+from steersman.server.server import Server
 
 
 class Still:

@@ -12,8 +12,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from msgspec.structs import replace
 
 from steersman.api.errors import Forbidden, Invalid
-from steersman.server.admission.security import Policy, Standard, policy_of
-from steersman.server.core import Attributes, Operation
+from steersman.server.admission.pod_security import Policy, Standard, policy_of
+from steersman.server.server import Attributes, Operation
 
 PSS = "pod-security.kubernetes.io/"
 

@@ -13,9 +13,18 @@ from msgspec.structs import replace
 
 from steersman.api.errors import ApiError, BadRequest, Conflict, ServerError, to_status
 from steersman.api.generated import load
-from steersman.server.apply import Applied, Managed, Terms, annotation, apply, entries, sets, track
-from steersman.server.apply.resets import but
-from steersman.server.apply.shapes import DEDUCED
+from steersman.server.apply import (
+    Applied,
+    Managed,
+    Terms,
+    apply,
+    field_set,
+    last_applied,
+    managed_fields,
+    track,
+)
+from steersman.server.apply.reset_fields import but
+from steersman.server.apply.schema import DEDUCED
 from steersman.server.apply.structs import shape_of
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -37,7 +46,7 @@ def service(**spec: Any) -> dict[str, Any]:
 def told(managed: Managed) -> dict[str, list[str]]:
     """Who owns what, in words."""
     return {
-        f"{who.name} {who.operation} {who.subresource}".strip(): list(sets.paths(owned.fields))
+        f"{who.name} {who.operation} {who.subresource}".strip(): list(field_set.paths(owned.fields))
         for who, owned in managed.items()
     }
 
@@ -237,8 +246,8 @@ def versioned(*served: str) -> Terms:
 
 
 def test_owners_at_other_versions_lose_what_is_changed_here() -> None:
-    other = entries.manager("other", entries.UPDATE, "v2")
-    managed = {other: entries.Owned(sets.of("data.a", "data.b"), "v2", NOW)}
+    other = managed_fields.manager("other", managed_fields.UPDATE, "v2")
+    managed = {other: managed_fields.Owned(field_set.of("data.a", "data.b"), "v2", NOW)}
     old, new = configmap({"a": "1", "b": "1"}), configmap({"a": "2", "b": "1"})
     after = track(old, new, "me", managed, terms=versioned("v1", "v2"), now=NOW)
     assert told(after) == {"other Update": [".data.b"], "me Update": [".data.a"]}
@@ -247,8 +256,8 @@ def test_owners_at_other_versions_lose_what_is_changed_here() -> None:
 
 
 def test_what_was_applied_at_another_version_goes_when_it_is_no_longer_applied() -> None:
-    one = entries.manager("one", entries.APPLY, "v2")
-    managed = {one: entries.Owned(sets.of("data.a", "data.b"), "v2", NOW)}
+    one = managed_fields.manager("one", managed_fields.APPLY, "v2")
+    managed = {one: managed_fields.Owned(field_set.of("data.a", "data.b"), "v2", NOW)}
     live = configmap({"a": "1", "b": "1"})
     made = apply(live, configmap({"a": "1"}), "one", managed, terms=versioned("v1", "v2"), now=NOW)
     assert made.document["data"] == {"a": "1"}
@@ -261,18 +270,18 @@ def test_what_was_applied_at_another_version_goes_when_it_is_no_longer_applied()
 
 def test_kubectl_does_not_conflict_with_what_it_applied_from_its_own_side() -> None:
     last = json.dumps({**BLANK, "metadata": {"name": "c"}, "data": {"a": "1"}})
-    live = configmap({"a": "1"}, annotations={annotation.NAME: last})
+    live = configmap({"a": "1"}, annotations={last_applied.NAME: last})
     made = track(None, live, "kubectl-client-side-apply", {}, terms=CONFIGMAP, now=NOW)
     state = Applied(live, made)
     with pytest.raises(Conflict):
         applied(state, configmap({"a": "2"}), "another")
     done = applied(state, configmap({"a": "2"}, annotations={"x": "<y>"}), "kubectl")
     assert done.document["data"] == {"a": "2"}
-    assert done.document["metadata"]["annotations"][annotation.NAME] == (
+    assert done.document["metadata"]["annotations"][last_applied.NAME] == (
         '{"apiVersion":"v1","data":{"a":"2"},"kind":"ConfigMap",'
         '"metadata":{"annotations":{"x":"\\u003cy\\u003e"},"name":"c"}}\n'
     )
-    edited = configmap({"a": "9"}, annotations={annotation.NAME: last})
+    edited = configmap({"a": "9"}, annotations={last_applied.NAME: last})
     managed = track(live, edited, "editor", made, terms=CONFIGMAP, now=NOW)
     with pytest.raises(Conflict):
         applied(Applied(edited, managed), configmap({"a": "2"}), "kubectl")
@@ -280,15 +289,15 @@ def test_kubectl_does_not_conflict_with_what_it_applied_from_its_own_side() -> N
 
 @pytest.mark.parametrize("text", ["no json", "[]", '{"apiVersion": "v2"}', '{"apiVersion": "v1", "x": 1}'])
 def test_an_annotation_that_says_nothing_of_use_changes_nothing(text: str) -> None:
-    live = configmap({"a": "1"}, annotations={annotation.NAME: text})
+    live = configmap({"a": "1"}, annotations={last_applied.NAME: text})
     made = track(None, live, "other", {}, terms=CONFIGMAP, now=NOW)
     with pytest.raises(Conflict):
         applied(Applied(live, made), configmap({"a": "2"}), "kubectl")
 
 
 def test_an_annotation_that_would_be_too_long_goes() -> None:
-    live = configmap({"a": "1"}, annotations={annotation.NAME: "{}"})
-    refreshed = annotation.refreshed(live, configmap({"a": "x" * 300_000}))
+    live = configmap({"a": "1"}, annotations={last_applied.NAME: "{}"})
+    refreshed = last_applied.refreshed(live, configmap({"a": "x" * 300_000}))
     assert refreshed["metadata"]["annotations"] == {}
 
 

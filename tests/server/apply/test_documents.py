@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steersman.server.apply import sets
+from steersman.server.apply import field_set
 from steersman.server.apply.compare import compare
 from steersman.server.apply.fields import fields_in, follow, with_named
 from steersman.server.apply.merge import merge, remove
 from steersman.server.apply.openapi import custom
-from steersman.server.apply.shapes import Shape, ShapeError
+from steersman.server.apply.schema import Shape, ShapeError
 from steersman.server.apply.validate import validate
 
 SHAPE = custom(
@@ -59,8 +59,8 @@ def spec(**fields: Any) -> dict[str, Any]:
     return {"spec": fields}
 
 
-def shown(fields: sets.FieldSet) -> list[str]:
-    return list(sets.paths(fields))
+def shown(fields: field_set.FieldSet) -> list[str]:
+    return list(field_set.paths(fields))
 
 
 # -- comparing --------------------------------------------------------------------------------
@@ -204,7 +204,7 @@ def test_what_merging_adds_are_fields_that_were_applied(live: Any, applied: Any)
     found = compare(live, merge(live, applied, SHAPE), SHAPE)
     assert found.removed == {} or "any" in applied["spec"]
     spoken = with_named(fields_in(applied, SHAPE), SHAPE)
-    assert sets.difference(sets.union(found.modified, found.added), spoken) == {}
+    assert field_set.difference(field_set.union(found.modified, found.added), spoken) == {}
 
 
 @given(documents)
@@ -231,7 +231,7 @@ def test_a_document_speaks_of_leaves_items_and_keys() -> None:
 
 
 def test_what_became_atomic_since_is_owned_as_a_whole() -> None:
-    before = sets.of("spec.whole.a", "spec.map.a", "spec.gone.a", "spec.any.a.b")
+    before = field_set.of("spec.whole.a", "spec.map.a", "spec.gone.a", "spec.any.a.b")
     assert shown(follow(before, SHAPE)) == [".spec.whole", ".spec.any.a.b", ".spec.gone.a", ".spec.map.a"]
 
 

@@ -16,11 +16,11 @@ from steersman.api.generated.authentication_v1 import TokenRequest, TokenRequest
 from steersman.api.generated.core_v1 import Secret, ServiceAccount
 from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.api.jwt import Claims, Untrusted, encode
-from steersman.api.keys import Keys, unpadded
-from steersman.server.auth.accounts import LegacyUse
+from steersman.api.signing_keys import Keys, unpadded
 from steersman.server.auth.authentication import Authenticator, Credentials
-from steersman.server.auth.authority import Authority, self_signed
-from steersman.server.auth.objects import Lookup
+from steersman.server.auth.ca import Authority, self_signed
+from steersman.server.auth.lookup import Lookup
+from steersman.server.auth.service_accounts import LegacyUse
 from steersman.server.auth.tokens import Mint
 from steersman.server.auth.users import ANONYMOUS, User
 

@@ -19,7 +19,7 @@ from steersman.api.generated.rbac_v1 import (
 )
 from steersman.server.auth.escalation import check
 from steersman.server.auth.rbac import GROUP, Authorizer, Policy
-from steersman.server.auth.rules import FULL_AUTHORITY
+from steersman.server.auth.rbac_rules import FULL_AUTHORITY
 from steersman.server.auth.users import User
 
 RITA = User("rita", groups=("g1", "g2"))

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from steersman.api.keys import Keys
+from steersman.api.signing_keys import Keys
 from steersman.server.auth.openid import documents
 
 ISSUER = "https://kubernetes.default.svc"

@@ -20,7 +20,7 @@ from steersman.api.generated.rbac_v1 import (
 )
 from steersman.server.auth.attributes import Attributes, Decision
 from steersman.server.auth.rbac import GROUP, Authorizer, Policy
-from steersman.server.auth.rules import allows
+from steersman.server.auth.rbac_rules import allows
 from steersman.server.auth.users import User, account
 
 PODS = PolicyRule(verbs=("get",), apiGroups=("",), resources=("pods",))

@@ -14,9 +14,9 @@ from steersman.api.generated.authentication_v1 import BoundObjectReference, Toke
 from steersman.api.generated.core_v1 import Node, Pod, PodSpec, Secret, ServiceAccount
 from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.api.jwt import Claims, Verifier
-from steersman.api.keys import Keys, from_unpadded
-from steersman.server.auth.accounts import bearer
-from steersman.server.auth.objects import Lookup
+from steersman.api.signing_keys import Keys, from_unpadded
+from steersman.server.auth.lookup import Lookup
+from steersman.server.auth.service_accounts import bearer
 from steersman.server.auth.tokens import Mint, Minted
 
 NOW = datetime(2026, 11, 15, 20, 50, 38, 123456, tzinfo=UTC)

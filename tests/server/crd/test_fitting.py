@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from steersman.api.generated.apiextensions_v1 import JSONSchemaProps
 from steersman.api.patch.values import alike, copied
-from steersman.server.crd.filling import filler
+from steersman.server.crd.defaulting import filler
 from steersman.server.crd.pruning import prune, pruner
 
 TEXT = {"type": "string"}

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from steersman.api.generated import resources
-from steersman.server.convert import adopt
+from steersman.server.codec.convert import adopt
 from steersman.server.defaulting import DEFAULTS, default_for, untouched
-from steersman.server.resources import Registry
+from steersman.server.registry.resources import Registry
 
 
 def _documents() -> ModuleType:

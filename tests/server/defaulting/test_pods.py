@@ -14,7 +14,7 @@ from steersman.api.generated.core_v1 import (
     ResourceRequirements,
 )
 from steersman.api.generated.meta_v1 import ObjectMeta
-from steersman.server.convert import plain
+from steersman.server.codec.convert import plain
 from steersman.server.defaulting import default_for, pods
 from steersman.server.defaulting.volumes import pull_policy
 

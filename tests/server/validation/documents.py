@@ -19,7 +19,7 @@ import yaml
 from steersman.api.errors import ApiError, from_status, to_status
 from steersman.api.generated import resource
 from steersman.api.patch import merge
-from steersman.testing.plane import RealPlane
+from tests.harness.envtest import RealPlane
 
 HERE = Path(__file__).parent
 ANSWERS = HERE / "answers.json"

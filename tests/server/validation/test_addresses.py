@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steersman.server.validation import addresses
-from steersman.server.validation.found import Found
+from steersman.server.validation.field_errors import Found
 
 ips = st.ip_addresses().filter(lambda ip: getattr(ip, "ipv4_mapped", None) is None)
 

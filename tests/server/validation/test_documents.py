@@ -14,10 +14,10 @@ import pytest
 
 from steersman.api.errors import ApiError
 from steersman.api.patch import merge
-from steersman.server import verbs
-from steersman.server.convert import adopt, document
-from steersman.server.core import Server
-from steersman.server.deletion import Options
+from steersman.server.codec.convert import adopt, document
+from steersman.server.registry.graceful_deletion import Options
+from steersman.server.rest import verbs
+from steersman.server.server import Server
 
 
 def _documents() -> ModuleType:

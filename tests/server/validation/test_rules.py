@@ -25,9 +25,9 @@ from steersman.api.generated.core_v1 import (
     VolumeResourceRequirements,
 )
 from steersman.api.generated.meta_v1 import ObjectMeta
-from steersman.server import verbs
-from steersman.server.convert import adopt, document
-from steersman.server.core import Server
+from steersman.server.codec.convert import adopt, document
+from steersman.server.rest import verbs
+from steersman.server.server import Server
 from steersman.server.validation import _ROWS, PLAIN, rules_for, validate_create, validate_update
 from steersman.server.validation.pods import pod as pods
 

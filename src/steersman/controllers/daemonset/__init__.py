@@ -15,16 +15,16 @@ from steersman.api.kinds import PODS, Object
 from steersman.api.kinds.daemonsets import DAEMONSETS, DaemonSetStatus
 from steersman.api.kinds.nodes import NODES
 from steersman.api.kinds.revisions import CONTROLLERREVISIONS
-from steersman.api.selectors import Selector, compile_selector
+from steersman.api.label_selectors import Selector, compile_selector
 from steersman.controllers.daemonset.backoff import Memory
-from steersman.controllers.daemonset.place import place
+from steersman.controllers.daemonset.manage import place
+from steersman.controllers.daemonset.nodes import hidden, survey
+from steersman.controllers.daemonset.observe import Seen, Sight, of_pod, of_revision
 from steersman.controllers.daemonset.revisions import Past, look_back, tidy
 from steersman.controllers.daemonset.rolling import roll
-from steersman.controllers.daemonset.sight import Seen, Sight, of_pod, of_revision
-from steersman.controllers.daemonset.stations import hidden, survey
 from steersman.controllers.daemonset.status import counted, next_available
 from steersman.controllers.daemonset.step import take
-from steersman.controllers.shared.claiming import claim
+from steersman.controllers.shared.controller_ref import claim
 from steersman.controllers.shared.indexes import CONTROLLED
 from steersman.intent.actions import Emit, UpdateStatus
 from steersman.intent.controller import Controller, Flag, Settings, Watch

@@ -18,7 +18,7 @@ from msgspec import field
 from steersman.api.kinds import Pod
 from steersman.api.kinds.daemonsets import DaemonSet
 from steersman.api.scheme import Key
-from steersman.controllers.daemonset.stations import precedence
+from steersman.controllers.daemonset.nodes import precedence
 from steersman.controllers.daemonset.template import target_of
 
 SHORTEST = timedelta(seconds=1)

@@ -8,7 +8,7 @@ import msgspec
 
 from steersman.api.kinds.daemonsets import NodeSelectorTerm, Placing, Toleration
 from steersman.api.kinds.nodes import Node, Taint
-from steersman.api.nodes import NO_EXECUTE, NO_SCHEDULE, matches, tolerates
+from steersman.api.scheduling import NO_EXECUTE, NO_SCHEDULE, matches, tolerates
 
 
 class Fit(msgspec.Struct, frozen=True):

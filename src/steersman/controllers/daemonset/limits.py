@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
+from steersman.api.intstr import scaled
 from steersman.api.kinds import RollingUpdate
 from steersman.api.kinds.daemonsets import DaemonSet
-from steersman.api.percent import scaled
 from steersman.intent.verdict import Nonsense
 
 

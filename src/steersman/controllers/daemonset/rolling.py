@@ -14,7 +14,7 @@ from steersman.api.kinds import Pod
 from steersman.api.kinds.daemonsets import DaemonSet
 from steersman.api.pods import is_available
 from steersman.controllers.daemonset.limits import Limits
-from steersman.controllers.daemonset.stations import Station
+from steersman.controllers.daemonset.nodes import Station
 from steersman.controllers.daemonset.step import Step
 from steersman.controllers.daemonset.template import generation_of, is_updated
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from steersman.api.kinds.daemonsets import DaemonSet, DaemonSetStatus
 from steersman.api.pods import available_in, is_available, is_ready
-from steersman.controllers.daemonset.stations import Station
+from steersman.controllers.daemonset.nodes import Station
 from steersman.controllers.daemonset.template import generation_of, is_updated
 
 

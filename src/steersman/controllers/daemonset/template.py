@@ -10,7 +10,7 @@ import msgspec
 
 from steersman.api.kinds import NewPod, ObjectMeta, Pod
 from steersman.api.kinds.daemonsets import DAEMONSETS, Affinity, DaemonSet
-from steersman.api.labels import MAX_SUBDOMAIN
+from steersman.api.label_syntax import MAX_SUBDOMAIN
 from steersman.api.meta import owner_reference
 from steersman.api.scheme import unusual
 from steersman.controllers.daemonset.fit import automatic

@@ -23,15 +23,15 @@ from steersman.api.kinds import (
     DeploymentStatus,
     ReplicaSet,
 )
-from steersman.api.selectors import compile_selector
-from steersman.controllers.deployment import birth, plan, progress, revision, rollback, words
-from steersman.controllers.deployment.family import Family
+from steersman.api.label_selectors import compile_selector
+from steersman.controllers.deployment import new_replicaset, plan, progress, reasons, revision, rollback
+from steersman.controllers.deployment.apply import carry_out
 from steersman.controllers.deployment.limits import Limits
+from steersman.controllers.deployment.observe import Seen, observe, of_pod, of_replicaset
 from steersman.controllers.deployment.plan import Plan
-from steersman.controllers.deployment.sight import Seen, observe, of_pod, of_replicaset
+from steersman.controllers.deployment.replicasets import Family
 from steersman.controllers.deployment.status import counted, same_counts
-from steersman.controllers.deployment.write import carry_out
-from steersman.controllers.shared.claiming import claim
+from steersman.controllers.shared.controller_ref import claim
 from steersman.controllers.shared.indexes import CONTROLLED
 from steersman.intent.actions import Batch, Delete, Emit, Failed, UpdateStatus
 from steersman.intent.controller import Controller, Flag, Settings, Watch
@@ -60,8 +60,8 @@ async def decide(seen: Seen, now: datetime, *, going: bool = True) -> Verdict:
     shown = deployment.status.conditions if leaving else progress.paused(deployment, now)
     course, born = plan.make(family, limits, seen.running), False
     if course.missing:
-        created = await birth.create(family, shown, limits, now)
-        if not isinstance(created, birth.Born):
+        created = await new_replicaset.create(family, shown, limits, now)
+        if not isinstance(created, new_replicaset.Born):
             return created
         family, shown, born = created.family, created.shown, True
         course = plan.make(family, limits, seen.running)
@@ -114,8 +114,8 @@ def _verdict(
     if deployment.metadata.deletionTimestamp is not None:
         return Rest("being deleted: only its status is kept up")
     if deployment.spec.paused:
-        return Rest(words.halted(status, limits))
-    because = words.standing(family, status, limits, course.waiting)
+        return Rest(reasons.halted(status, limits))
+    because = reasons.standing(family, status, limits, course.waiting)
     due = progress.expiry(deployment, status.conditions)
     if not course.rollout or due is None or progress.complete(deployment, status):
         return Rest(because)

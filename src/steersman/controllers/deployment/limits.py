@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
+from steersman.api.intstr import scaled
 from steersman.api.kinds import Deployment, RollingUpdate
-from steersman.api.percent import scaled
-from steersman.controllers.deployment.family import desired
+from steersman.controllers.deployment.replicasets import desired
 
 UNLIMITED = 2**31 - 1
 """How a spec says "for ever" where a missing value would be defaulted."""

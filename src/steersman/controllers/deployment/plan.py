@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import msgspec
 
 from steersman.controllers.deployment import recreate, revision, rolling, scale
-from steersman.controllers.deployment.family import Family, size
 from steersman.controllers.deployment.limits import Limits
+from steersman.controllers.deployment.replicasets import Family, size
 from steersman.controllers.deployment.rollback import asked
 from steersman.intent.verdict import Nonsense
 

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from steersman.api.conditions import drop, find, put
 from steersman.api.kinds import Condition, Deployment, DeploymentStatus, ReplicaSet
-from steersman.controllers.deployment.family import LONG_AGO, Family, desired
 from steersman.controllers.deployment.limits import deadline
+from steersman.controllers.deployment.replicasets import LONG_AGO, Family, desired
 from steersman.controllers.deployment.status import stated
 
 PROGRESSING = "Progressing"

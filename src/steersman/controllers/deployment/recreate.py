@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from steersman.controllers.deployment.family import Family
 from steersman.controllers.deployment.limits import Limits
+from steersman.controllers.deployment.replicasets import Family
 from steersman.controllers.deployment.scale import resized
 
 

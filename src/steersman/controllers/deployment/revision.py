@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 from msgspec.structs import replace
 
 from steersman.api.kinds import Deployment, Object, ReplicaSet
-from steersman.controllers.deployment.family import Family, age, annotated, size
 from steersman.controllers.deployment.limits import history
+from steersman.controllers.deployment.replicasets import Family, age, annotated, size
 from steersman.controllers.deployment.scale import DESIRED, MAX
 
 REVISION = "deployment.kubernetes.io/revision"

@@ -12,9 +12,9 @@ import msgspec
 from msgspec import field
 from msgspec.structs import replace
 
-from steersman.api import templates
+from steersman.api import pod_templates
 from steersman.api.kinds import Deployment, PodTemplateSpec, ReplicaSet
-from steersman.controllers.deployment.family import Family
+from steersman.controllers.deployment.replicasets import Family
 from steersman.controllers.deployment.revision import OWN, ROLLBACK, last, number, revision_of, shared
 from steersman.intent.actions import Amend, Emit
 from steersman.intent.verdict import Rest, Verdict
@@ -56,7 +56,7 @@ def answer(deployment: Deployment, to: ReplicaSet | None = None) -> Answer:
         return Answer(wish)
     template = to.spec.template
     metadata = template.metadata
-    labels = {key: value for key, value in metadata.labels.items() if key != templates.POD_TEMPLATE_HASH}
+    labels = {key: value for key, value in metadata.labels.items() if key != pod_templates.POD_TEMPLATE_HASH}
     template = replace(template, metadata=replace(metadata, labels=labels))
     # The set's annotations come along, the change-cause for one: they are what the Deployment
     # said when that template was its own.
@@ -73,7 +73,7 @@ async def roll_back(family: Family, revision: int) -> Verdict:
     target = next((rs for rs in family if revision_of(rs) == wanted), None)
     if target is None:
         return await _give_up(deployment, NOT_FOUND, "Unable to find the revision to rollback to.")
-    if templates.same(target.spec.template, deployment.spec.template):
+    if pod_templates.same(target.spec.template, deployment.spec.template):
         return await _give_up(
             deployment,
             UNCHANGED,

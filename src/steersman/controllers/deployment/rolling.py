@@ -7,8 +7,8 @@ never fewer available ones than asked for less ``maxUnavailable``.
 from __future__ import annotations
 
 from steersman.api.kinds import ReplicaSet
-from steersman.controllers.deployment.family import Family, available, size
 from steersman.controllers.deployment.limits import Limits
+from steersman.controllers.deployment.replicasets import Family, available, size
 from steersman.controllers.deployment.scale import resized
 
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from steersman.api.kinds import Deployment, ReplicaSet
-from steersman.controllers.deployment.family import Family, age, annotated, desired, size
 from steersman.controllers.deployment.limits import UNLIMITED, Limits, rolls
+from steersman.controllers.deployment.replicasets import Family, age, annotated, desired, size
 
 DESIRED = "deployment.kubernetes.io/desired-replicas"
 """How many pods the whole Deployment wanted when this ReplicaSet was sized: where it differs from

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from steersman.api.conditions import put
 from steersman.api.kinds import Condition, DeploymentStatus, ReplicaSet
 from steersman.api.meta import truncate
-from steersman.controllers.deployment.family import Family
 from steersman.controllers.deployment.limits import Limits
+from steersman.controllers.deployment.replicasets import Family
 
 AVAILABLE = "Available"
 

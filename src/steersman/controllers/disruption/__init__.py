@@ -17,9 +17,9 @@ from steersman.api.errors import ApiError, Conflict
 from steersman.api.kinds import DEPLOYMENTS, PODS, REPLICASETS, REPLICATIONCONTROLLERS, Pod
 from steersman.api.kinds.policy import PODDISRUPTIONBUDGETS, PodDisruptionBudget
 from steersman.api.kinds.statefulsets import STATEFULSETS
+from steersman.api.label_selectors import NOTHING, Selector, compile_selector
 from steersman.api.meta import controller_of
 from steersman.api.scheme import Key
-from steersman.api.selectors import NOTHING, Selector, compile_selector
 from steersman.controllers.disruption.budget import (
     Uncountable,
     charges,
@@ -29,9 +29,9 @@ from steersman.controllers.disruption.budget import (
     status,
     wanted,
 )
+from steersman.controllers.disruption.reasons import described
 from steersman.controllers.disruption.scale import Owners, expected, known_scale
 from steersman.controllers.disruption.stale import STALE, clean, stale_since
-from steersman.controllers.disruption.words import described
 from steersman.intent.actions import Emit, UpdateStatus
 from steersman.intent.controller import Caches, Change, Controller, Watch
 from steersman.intent.verdict import Nonsense, Rest, Verdict, Wake

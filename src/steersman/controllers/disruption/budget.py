@@ -8,10 +8,10 @@ from datetime import datetime
 import msgspec
 
 from steersman.api.conditions import find, revise
+from steersman.api.intstr import scaled
 from steersman.api.kinds import Condition, Pod
 from steersman.api.kinds.policy import PodDisruptionBudget, PodDisruptionBudgetStatus
 from steersman.api.meta import truncate
-from steersman.api.percent import scaled
 from steersman.api.pods import is_ready
 from steersman.controllers.disruption.stale import STALE
 

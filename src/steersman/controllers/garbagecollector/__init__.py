@@ -12,14 +12,14 @@ from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
-from steersman.controllers.garbagecollector.absent import Absent, coordinates
+from steersman.controllers.garbagecollector.absent_owners import Absent, coordinates
+from steersman.controllers.garbagecollector.apply import drop_owners, remove, strip, unblock
+from steersman.controllers.garbagecollector.observe import Seen, Standing, concerned, observe
+from steersman.controllers.garbagecollector.owner_refs import FOREGROUND, ORPHAN, OWNER, leaves, owners, waits
 from steersman.controllers.garbagecollector.owners import Impossible, Judged, judge
-from steersman.controllers.garbagecollector.sight import Seen, Standing, concerned, observe
-from steersman.controllers.garbagecollector.ties import FOREGROUND, ORPHAN, OWNER, leaves, owners, waits
-from steersman.controllers.garbagecollector.writes import drop_owners, remove, strip, unblock
 from steersman.intent.actions import Propagation
+from steersman.intent.all_resources import Item, Roam
 from steersman.intent.controller import Controller, Flag, Settings
-from steersman.intent.roam import Item, Roam
 from steersman.intent.verdict import Rest, Verdict, Wake
 
 IGNORED = ("events", "events.events.k8s.io")

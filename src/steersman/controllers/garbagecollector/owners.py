@@ -7,9 +7,9 @@ import msgspec
 from steersman.api.discovery import Resource
 from steersman.api.errors import NotFound
 from steersman.api.kinds import OwnerReference
-from steersman.controllers.garbagecollector.absent import coordinates
-from steersman.controllers.garbagecollector.sight import Owner, Seen, Standing
-from steersman.controllers.garbagecollector.ties import waits
+from steersman.controllers.garbagecollector.absent_owners import coordinates
+from steersman.controllers.garbagecollector.observe import Owner, Seen, Standing
+from steersman.controllers.garbagecollector.owner_refs import waits
 from steersman.intent.actions import Emit
 from steersman.intent.live import Read
 from steersman.intent.verdict import Nonsense

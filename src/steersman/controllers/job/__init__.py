@@ -16,19 +16,19 @@ from msgspec.structs import replace
 from steersman.api.kinds import JOBS, PODS, Job, JobStatus, Pod
 from steersman.api.meta import truncate
 from steersman.api.scheme import Key
-from steersman.controllers.job import strays
+from steersman.controllers.job import orphan_pods
 from steersman.controllers.job.backoff import NOT_AT_ALL, Streak, Streaks
 from steersman.controllers.job.counting import NONE, tally, without
 from steersman.controllers.job.ending import Ending, completed, condition, ending, ensure, time_left
-from steersman.controllers.job.measures import METRICS, of_job, of_pod, sync
+from steersman.controllers.job.metrics import METRICS, of_job, of_pod, sync
 from steersman.controllers.job.pods import FINALIZER, is_tracked
 from steersman.controllers.job.scaling import Scaled, carry_out, end, plan
 from steersman.controllers.job.spec import is_finished, is_managed_elsewhere, is_suspended
 from steersman.controllers.job.tracking import foretold, track
-from steersman.controllers.shared.claiming import claim
-from steersman.controllers.shared.concerned import concerned
+from steersman.controllers.shared.controller_ref import claim
+from steersman.controllers.shared.enqueue_owner import concerned
 from steersman.controllers.shared.indexes import CONTROLLED, controlled_by, orphans_in
-from steersman.controllers.shared.selecting import selector_of, selects
+from steersman.controllers.shared.selectors import selector_of, selects
 from steersman.intent.actions import Emit, UpdateStatus
 from steersman.intent.controller import Caches, Change, Controller, Flag, Settings, Watch, remembered
 from steersman.intent.verdict import Rest, Verdict, Wake
@@ -51,9 +51,9 @@ class Seen(msgspec.Struct, frozen=True):
 
 
 def observe(caches: Caches, key: Key) -> Seen | Pod | None:
-    if key.name.startswith(strays.POD):
-        pod = caches[PODS].get(Key(key.namespace, key.name.removeprefix(strays.POD)))
-        return pod if pod is not None and strays.is_stray(caches, pod) else None
+    if key.name.startswith(orphan_pods.POD):
+        pod = caches[PODS].get(Key(key.namespace, key.name.removeprefix(orphan_pods.POD)))
+        return pod if pod is not None and orphan_pods.is_stray(caches, pod) else None
     streaks: Streaks = remembered(caches)
     job = caches[JOBS].get(key)
     if job is None or is_finished(job):
@@ -69,13 +69,13 @@ def observe(caches: Caches, key: Key) -> Seen | Pod | None:
 async def decide(seen: Seen | Pod, now: datetime, *, restarts: bool = True) -> Verdict:
     """``restarts``: whether a Job that is suspended has not started any more."""
     if not isinstance(seen, Seen):
-        return await strays.release(seen)
+        return await orphan_pods.release(seen)
     job = seen.job
     if is_managed_elsewhere(job):
         return Rest(f"is managed by {job.spec.managedBy}")
     if is_finished(job):
         for pod in filter(is_tracked, seen.owned):
-            await strays.release(pod)
+            await orphan_pods.release(pod)
         return Rest("is finished")
     if job.spec.completionMode not in MODES:
         message = "Skipped Job sync because completion mode is unknown"
@@ -177,7 +177,7 @@ def _job_wants_other(caches: Caches, change: Change[Job]) -> Iterator[Key]:
     if new is None:
         for pod in (*controlled_by(caches[PODS], change.obj), *_selected(caches, change.obj)):
             if is_tracked(pod):
-                yield strays.key_of(pod)
+                yield orphan_pods.key_of(pod)
 
 
 def _selected(caches: Caches, job: Job) -> Iterable[Pod]:
@@ -193,7 +193,7 @@ def _job_changed(caches: Caches, change: Change[Job]) -> Iterator[Key]:
 
 
 def _stray(caches: Caches, change: Change[Pod]) -> Iterable[Key]:
-    return strays.suspects(caches, change.new) if change.new is not None else ()
+    return orphan_pods.suspects(caches, change.new) if change.new is not None else ()
 
 
 def _configured(settings: Settings) -> Controller[Seen | Pod]:

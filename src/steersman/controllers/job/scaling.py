@@ -12,7 +12,7 @@ from steersman.api.kinds import NewPod, Pod
 from steersman.api.pods import is_ready, is_terminating
 from steersman.controllers.job.backoff import NOT_AT_ALL, Streak, remaining, remaining_after
 from steersman.controllers.job.counting import Tally, indexes_of
-from steersman.controllers.job.measures import created
+from steersman.controllers.job.metrics import created
 from steersman.controllers.job.pods import is_tracked, let_go, surplus
 from steersman.controllers.job.spec import (
     completions_of,

@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 
+from steersman.api.generated_names import SUFFIX_LENGTH
 from steersman.api.kinds import JOBS, Job, NewPod, ObjectMeta, Opaque, Pod
-from steersman.api.labels import MAX_NAME
+from steersman.api.label_syntax import MAX_NAME
 from steersman.api.meta import owner_reference
-from steersman.api.names import SUFFIX_LENGTH
 from steersman.api.scheme import unusual
 from steersman.controllers.job.pods import (
     FAILURES,

@@ -15,12 +15,12 @@ from typing import Any
 
 import msgspec
 
-from steersman.api import templates
+from steersman.api import pod_templates
 from steersman.api.errors import AlreadyExists
+from steersman.api.generated_names import fnv32, safe_encode
 from steersman.api.kinds import Object, ObjectMeta, Opaque, PodTemplateSpec
 from steersman.api.kinds.revisions import CONTROLLERREVISIONS, ControllerRevision
 from steersman.api.meta import owner_reference
-from steersman.api.names import fnv32, safe_encode
 from steersman.api.scheme import kind_of, unusual
 from steersman.intent.actions import Create, Patch, ReadLive
 from steersman.intent.verdict import Nonsense
@@ -37,7 +37,7 @@ LONGEST_PREFIX = 223
 # -- what a revision holds --------------------------------------------------------------------
 
 
-def data_of(template: templates.Template) -> Opaque:
+def data_of(template: pod_templates.Template) -> Opaque:
     """The patch that puts this template in the place of any other."""
     metadata, spec = _decode(_encode(template.metadata)), _decode(_raw(template.spec))
     content = {"$patch": "replace", "metadata": metadata, "spec": spec}
@@ -57,10 +57,10 @@ def same(a: Opaque, b: Opaque) -> bool:
     return _canonical(_raw(a)) == _canonical(_raw(b))
 
 
-def equivalent(template: templates.Template, revision: ControllerRevision) -> bool:
+def equivalent(template: pod_templates.Template, revision: ControllerRevision) -> bool:
     """Whether pods of the template would be those of the revision: what is unsaid equals its default."""
     try:
-        return templates.equivalent(template, template_of(revision))
+        return pod_templates.equivalent(template, template_of(revision))
     except Nonsense:
         return False
 
@@ -79,7 +79,7 @@ def name_of(owner: Object, hash_: str) -> str:
 
 
 def new_revision(
-    owner: Object, template: templates.Template, number: int, *, label: str, hash_: str
+    owner: Object, template: pod_templates.Template, number: int, *, label: str, hash_: str
 ) -> ControllerRevision:
     """The revision that keeps a template, with the template's labels and its hash under ``label``."""
     return ControllerRevision(

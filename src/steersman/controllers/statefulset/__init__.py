@@ -20,11 +20,11 @@ from steersman.api.kinds.revisions import CONTROLLERREVISIONS, ControllerRevisio
 from steersman.api.kinds.statefulsets import STATEFULSETS, StatefulSet
 from steersman.api.scheme import Key
 from steersman.controllers.shared import history
-from steersman.controllers.shared.claiming import claim
-from steersman.controllers.shared.concerned import concerned, concerned_by_revision
+from steersman.controllers.shared.controller_ref import claim
+from steersman.controllers.shared.enqueue_owner import concerned, concerned_by_revision
 from steersman.controllers.shared.indexes import CONTROLLED, controlled_by, orphans_in
-from steersman.controllers.shared.selecting import selector_of, selects
-from steersman.controllers.statefulset import claims, order, writes
+from steersman.controllers.shared.selectors import selector_of, selects
+from steersman.controllers.statefulset import apply, claims, order
 from steersman.controllers.statefulset.identity import (
     claim_names,
     has_storage,
@@ -34,7 +34,7 @@ from steersman.controllers.statefulset.identity import (
     ordinals,
     revision_of,
 )
-from steersman.controllers.statefulset.measures import METRICS, measure
+from steersman.controllers.statefulset.metrics import METRICS, measure
 from steersman.controllers.statefulset.revisions import Revisions, birth, settle
 from steersman.controllers.statefulset.roster import Roster, roster
 from steersman.controllers.statefulset.status import is_news, new_status
@@ -160,7 +160,7 @@ class Sets(msgspec.Struct, frozen=True):
         if progress.over:
             return progress
         leave = order.outdated(team, revisions.update.metadata.name, several=self.several)
-        failure = await writes.dismiss(team.set, leave.leave)
+        failure = await apply.dismiss(team.set, leave.leave)
         # Where one is refused it is not known how many went; the next round counts them.
         return Progress(leave.waits, 0 if failure else len(leave.leave), failure)
 
@@ -178,16 +178,16 @@ async def _staff(team: Roster, revisions: Revisions, there: claims.Claims) -> Pr
     turn = order.turn(team, off, lambda ordinal: claims.is_stale(set_, ordinal, there))
     failure: ApiError | None = None
     for pod in turn.mend:
-        failure = failure or await writes.mend(set_, pod, there)
-    failure = failure or await writes.dismiss(set_, turn.repair)
+        failure = failure or await apply.mend(set_, pod, there)
+    failure = failure or await apply.dismiss(set_, turn.repair)
     if failure is None and turn.furnish:
         places = [ordinal_of(pod.metadata.name) for pod in turn.furnish]
-        refused = await writes.furnish(set_, places, there)
+        refused = await apply.furnish(set_, places, there)
         failure = next(filter(None, refused.values()), None)
         for pod in turn.furnish:
-            failure = failure or await writes.hand_over(set_, pod, there)
+            failure = failure or await apply.hand_over(set_, pod, there)
     if failure is None and turn.fill:
-        failure = await writes.fill(set_, turn.fill, there, lambda ordinal: birth(set_, ordinal, revisions))
+        failure = await apply.fill(set_, turn.fill, there, lambda ordinal: birth(set_, ordinal, revisions))
     return Progress(turn.waits, failure=failure)
 
 
@@ -195,11 +195,11 @@ async def _shrink(team: Roster, there: claims.Claims) -> Progress:
     """Let those go that are past the ordinals of the set, with their claims where these are to go too."""
     for pod in team.condemned:
         if any(claims.disowned(team.set, pod, there)):
-            failure = await writes.hand_over(team.set, pod, there)
+            failure = await apply.hand_over(team.set, pod, there)
             if failure is not None:
                 return Progress(failure=failure)
     departure = order.departure(team)
-    return Progress(departure.waits, failure=await writes.dismiss(team.set, departure.leave))
+    return Progress(departure.waits, failure=await apply.dismiss(team.set, departure.leave))
 
 
 async def _forget(

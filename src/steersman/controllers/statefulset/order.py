@@ -13,9 +13,9 @@ from itertools import islice
 import msgspec
 
 from steersman.api import pods
+from steersman.api.intstr import scaled
 from steersman.api.kinds import Pod
 from steersman.api.kinds.statefulsets import StatefulSet
-from steersman.api.percent import scaled
 from steersman.controllers.statefulset.identity import revision_of
 from steersman.controllers.statefulset.roster import Roster
 from steersman.intent.verdict import Nonsense

@@ -14,16 +14,16 @@ from urllib.parse import unquote
 from steersman.api.errors import ApiError
 from steersman.api.jwt import Untrusted, digest
 from steersman.client.api import Api
-from steersman.manager.serving.bundles import Headers as Names
-from steersman.manager.serving.bundles import Proxies
-from steersman.manager.serving.counts import Counts
-from steersman.manager.serving.lately import Lately
+from steersman.http.head import Headers
+from steersman.manager.serving.ca_bundles import Headers as Names
+from steersman.manager.serving.ca_bundles import Proxies
+from steersman.manager.serving.cert_verify import verify
+from steersman.manager.serving.metrics import Counts
 from steersman.manager.serving.reviews import TOKENS, named, review
-from steersman.manager.serving.trust import verify
+from steersman.manager.serving.ttl_cache import Lately
 from steersman.runtime.clock import Clock
-from steersman.server.auth.certificates import holder
 from steersman.server.auth.users import ANONYMOUS, User, authenticated
-from steersman.server.edge.heads import Headers
+from steersman.server.auth.x509 import holder
 
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate

@@ -8,8 +8,8 @@ import msgspec
 
 from steersman.client.api import Api
 from steersman.manager.flags import UsageError
-from steersman.manager.serving.lately import Lately
 from steersman.manager.serving.reviews import ACCESS, review, subject
+from steersman.manager.serving.ttl_cache import Lately
 from steersman.runtime.clock import Clock
 from steersman.server.auth.attributes import Decision
 from steersman.server.auth.users import MASTERS, User

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
-from steersman.manager.serving.replies import NOT_FOUND, TEXT, Answer, problem, text
+from steersman.manager.serving.responses import NOT_FOUND, TEXT, Answer, problem, text
 
 log = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from steersman.manager.serving.replies import JSON, NOSNIFF, TEXT, Answer, problem, text
+from steersman.manager.serving.responses import JSON, NOSNIFF, TEXT, Answer, problem, text
 
 EVERY = 0.01
 """Seconds between two looks."""

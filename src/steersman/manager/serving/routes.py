@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from steersman.manager.serving import profile, views
+from steersman.manager.serving import debug, profile
 from steersman.manager.serving.health import METRICS, Check, Health
-from steersman.manager.serving.replies import JSON, NOSNIFF, NOT_FOUND, Answer
+from steersman.manager.serving.responses import JSON, NOSNIFF, NOT_FOUND, Answer
 from steersman.manager.serving.zpages import Page
-from steersman.runtime.fleet import Fleet
-from steersman.runtime.host import Host
+from steersman.runtime.controller_group import Fleet
+from steersman.runtime.controller_runner import Host
 
 EPOCH = datetime.fromtimestamp(0, UTC)
 CRASHES = 10
@@ -73,7 +73,7 @@ class Routes:
             case ["configz"]:
                 return Answer(msgspec.json.encode(self._configz()), 200, JSON, (NOSNIFF,))
             case ["debug", "controllers", name] if name in self._controllers:
-                return views.view(*self._controllers[name], query)
+                return debug.view(*self._controllers[name], query)
             case ["debug", "pprof"] if self._profiling:
                 page = b'<a href="/debug/pprof/">Found</a>.\n\n'
                 return Answer(page, 302, "text/html; charset=utf-8", (("Location", "/debug/pprof/"),))

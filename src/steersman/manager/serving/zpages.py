@@ -12,8 +12,8 @@ import msgspec
 
 from steersman.api.errors import NotAcceptable
 from steersman.manager.serving.cbor import encode as cbor_encode
-from steersman.manager.serving.replies import JSON, TEXT, Answer, unacceptable
-from steersman.server.negotiation import YAML, Target, negotiate
+from steersman.manager.serving.responses import JSON, TEXT, Answer, unacceptable
+from steersman.server.codec.negotiation import YAML, Target, negotiate
 
 COMPONENT = "kube-controller-manager"
 GROUP = "config.k8s.io"

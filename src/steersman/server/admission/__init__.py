@@ -7,7 +7,7 @@ them as an extension, so that its forks have them, too::
     server.extend(admission.default())
     admission.bootstrap(server)
 
-The namespace's life cycle (`steersman.server.lifecycle`) comes before all of them. Webhooks and admission
+The namespace's life cycle (`steersman.server.admission.namespace_lifecycle`) comes before all of them. Webhooks and admission
 policies are not evaluated; whoever creates one is told so by `Chain.warnings`.
 """
 
@@ -15,8 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from steersman.server.admission.accounts import ServiceAccount
-from steersman.server.admission.bootstrap import bootstrap
+from steersman.server.admission.bootstrap_objects import bootstrap
 from steersman.server.admission.certificates import (
     Allows,
     CertificateApproval,
@@ -25,23 +24,24 @@ from steersman.server.admission.certificates import (
     everybody,
 )
 from steersman.server.admission.chain import Chain
-from steersman.server.admission.ingress import DefaultIngressClass
-from steersman.server.admission.limits import LimitRanger
-from steersman.server.admission.nodes import TaintNodesByCondition
+from steersman.server.admission.default_ingress_class import DefaultIngressClass
+from steersman.server.admission.default_toleration_seconds import DefaultTolerationSeconds
+from steersman.server.admission.limit_ranger import LimitRanger
 from steersman.server.admission.plugin import Plugin
+from steersman.server.admission.pod_security import PodSecurity
 from steersman.server.admission.priority import Priority
-from steersman.server.admission.quota import ResourceQuota
-from steersman.server.admission.runtimes import RuntimeClass
-from steersman.server.admission.security import PodSecurity
-from steersman.server.admission.services import CIDR, Services, holds
+from steersman.server.admission.resource_quota import ResourceQuota
+from steersman.server.admission.runtime_class import RuntimeClass
+from steersman.server.admission.service_account import ServiceAccount
+from steersman.server.admission.service_allocation import CIDR, Services, holds
 from steersman.server.admission.storage import (
     DefaultStorageClass,
     PersistentVolumeClaimResize,
     StorageObjectInUseProtection,
 )
-from steersman.server.admission.tolerations import DefaultTolerationSeconds
-from steersman.server.admission.webhooks import Unasked
-from steersman.server.core import Server
+from steersman.server.admission.taint_nodes import TaintNodesByCondition
+from steersman.server.admission.webhook_warnings import Unasked
+from steersman.server.server import Server
 
 __all__ = ["CIDR", "Chain", "Plugin", "Plugins", "bootstrap", "default", "standalone"]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
 from steersman.server.admission.plugin import Lookups, Plugin, Refused
-from steersman.server.core import Attributes, Settle
+from steersman.server.server import Attributes, Settle
 
 REQUESTS = "certificatesigningrequests.certificates.k8s.io"
 CLIENT_SIGNER = "kubernetes.io/kube-apiserver-client"

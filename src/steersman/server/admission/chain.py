@@ -12,11 +12,11 @@ from random import Random
 from typing import Any
 
 from steersman.server.admission.plugin import Plugin, PodPlugin, Refused, refusal
-from steersman.server.admission.pods import Templates
-from steersman.server.core import Attributes, Reaction, Server, Settle
-from steersman.server.resources import Resource
-from steersman.server.store import path
-from steersman.server.watch import Selection
+from steersman.server.admission.pod_template_memo import Templates
+from steersman.server.registry.resources import Resource
+from steersman.server.server import Attributes, Reaction, Server, Settle
+from steersman.server.storage.store import path
+from steersman.server.storage.watch import Selection
 
 
 class Shelf:
@@ -80,7 +80,7 @@ Holds = Callable[[Any], tuple[tuple[str, Any], ...]]
 
 
 class Chain:
-    """`steersman.server.core.Admission` by a list of plugins."""
+    """`steersman.server.server.Admission` by a list of plugins."""
 
     def __init__(self, server: Server, plugins: tuple[Plugin, ...], holds: Holds) -> None:
         self.plugins = plugins

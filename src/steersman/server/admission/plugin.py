@@ -8,8 +8,8 @@ from random import Random
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 from steersman.api.generated.core_v1 import PodSpec
-from steersman.server import problems
-from steersman.server.core import Attributes, Settle
+from steersman.server import status_errors
+from steersman.server.server import Attributes, Settle
 
 
 class Lookups(Protocol):
@@ -48,7 +48,7 @@ def refusal(request: Attributes, why: str) -> Exception:
         # While plugins change objects, names are not generated yet.
         name = request.obj.metadata.name or request.obj.metadata.generateName
     resource = request.resource
-    return problems.forbidden(resource.group, resource.plural, name or "Unknown", why)
+    return status_errors.forbidden(resource.group, resource.plural, name or "Unknown", why)
 
 
 @dataclass(frozen=True, slots=True)

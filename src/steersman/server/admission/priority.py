@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 
 from steersman.api.generated.scheduling_v1 import PriorityClass
 from steersman.server.admission.plugin import Draft, Lookups, PodPlugin, Refused
-from steersman.server.core import Attributes, Settle
-from steersman.server.defaulting.filling import put
+from steersman.server.defaulting.missing_fields import put
+from steersman.server.server import Attributes, Settle
 
 CLASSES = "priorityclasses.scheduling.k8s.io"
 PREEMPT = "PreemptLowerPriority"

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 from steersman.api.quantity import ZERO, Quantity
 from steersman.server.admission.plugin import Lookups, Plugin, Refused
-from steersman.server.core import Attributes, Settle
-from steersman.server.defaulting.filling import put
+from steersman.server.defaulting.missing_fields import put
+from steersman.server.server import Attributes, Settle
 
 CLASSES = "storageclasses.storage.k8s.io"
 CLAIMS = "persistentvolumeclaims"

@@ -11,11 +11,11 @@ from datetime import datetime
 from typing import NamedTuple
 
 from steersman.api.errors import ServerError
-from steersman.server import problems
-from steersman.server.apply import annotation, conflicts, entries
-from steersman.server.apply.entries import APPLY, UPDATE, Managed, manager_name
-from steersman.server.apply.shapes import Shape, ShapeError
-from steersman.server.apply.updates import Conflicts, Document, Terms, applied, updated
+from steersman.server import status_errors
+from steersman.server.apply import conflicts, last_applied, managed_fields
+from steersman.server.apply.managed_fields import APPLY, UPDATE, Managed, manager_name
+from steersman.server.apply.ownership import Conflicts, Document, Terms, applied, updated
+from steersman.server.apply.schema import Shape, ShapeError
 from steersman.server.apply.validate import validate
 
 __all__ = ["Applied", "Document", "Managed", "Shape", "Terms", "apply", "manager_name", "track"]
@@ -53,7 +53,7 @@ def apply(
     _check(patch, terms)
     try:
         if not managed:
-            before = entries.manager(BEFORE, UPDATE, terms.api_version, terms.subresource)
+            before = managed_fields.manager(BEFORE, UPDATE, terms.api_version, terms.subresource)
             managed = updated({}, blank, live, before, terms, now)
         document, managed = _applied(live, patch, manager, managed, terms, now, force)
     except Conflicts as found:
@@ -61,9 +61,9 @@ def apply(
     except ShapeError as error:
         raise ServerError(f"failed to create typed live object ({_named(live, terms)}): {error}") from None
     except RecursionError:
-        raise problems.bad_request("error decoding YAML: exceeded max depth") from None
-    if manager == annotation.KUBECTL:
-        document = annotation.refreshed(document, patch)
+        raise status_errors.bad_request("error decoding YAML: exceeded max depth") from None
+    if manager == last_applied.KUBECTL:
+        document = last_applied.refreshed(document, patch)
     return Applied(document, managed)
 
 
@@ -76,11 +76,11 @@ def _applied(
     now: datetime,
     force: bool,
 ) -> tuple[Document, Managed]:
-    who = entries.manager(manager, APPLY, terms.api_version, terms.subresource)
+    who = managed_fields.manager(manager, APPLY, terms.api_version, terms.subresource)
     try:
         document, managed = applied(managed, live, patch, who, terms, force=force)
     except Conflicts as found:
-        left = annotation.tolerated(found, live, terms) if manager == annotation.KUBECTL else found
+        left = last_applied.tolerated(found, live, terms) if manager == last_applied.KUBECTL else found
         if left is not None:
             raise left from None
         document, managed = applied(managed, live, patch, who, terms, force=True)
@@ -92,17 +92,17 @@ def _applied(
 def _check(patch: Document, terms: Terms) -> None:
     version, kind = patch.get("apiVersion") or "", patch.get("kind") or ""
     if (version, kind) != (terms.api_version, terms.kind):
-        raise problems.bad_request(f"invalid object type: {_kind(version, kind)}")
+        raise status_errors.bad_request(f"invalid object type: {_kind(version, kind)}")
     metadata = patch.get("metadata")
     if isinstance(metadata, dict) and isinstance(metadata.get("managedFields"), list):
-        raise problems.bad_request("metadata.managedFields must be nil")
+        raise status_errors.bad_request("metadata.managedFields must be nil")
     try:
         validate(patch, terms.shape)
     except ShapeError as error:
         # A mistake of the client's, but upstream answers with an error of its own.
         raise ServerError(f"failed to create typed patch object ({_named(patch, terms)}): {error}") from None
     except RecursionError:
-        raise problems.bad_request("error decoding YAML: exceeded max depth") from None
+        raise status_errors.bad_request("error decoding YAML: exceeded max depth") from None
 
 
 def _kind(version: object, kind: object) -> str:
@@ -138,7 +138,7 @@ def track(
         old = {"apiVersion": terms.api_version, "kind": terms.kind} if empty is None else empty
     elif not managed:
         return managed
-    who = entries.manager(manager, UPDATE, terms.api_version, terms.subresource)
+    who = managed_fields.manager(manager, UPDATE, terms.api_version, terms.subresource)
     try:
         return updated(managed, old, new, who, terms, now)
     except (ShapeError, RecursionError):

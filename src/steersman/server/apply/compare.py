@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from steersman.server.apply.sets import LEAF, FieldSet
-from steersman.server.apply.shapes import List, Map, Shape, facet
+from steersman.server.apply.field_set import LEAF, FieldSet
+from steersman.server.apply.schema import List, Map, Shape, facet
 
 
 class Comparison(NamedTuple):

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from steersman.api.errors import Cause, Conflict
-from steersman.server.apply import sets
-from steersman.server.apply.entries import Manager
-from steersman.server.apply.updates import Conflicts
-from steersman.server.problems import quote
+from steersman.server.apply import field_set
+from steersman.server.apply.managed_fields import Manager
+from steersman.server.apply.ownership import Conflicts
+from steersman.server.status_errors import quote
 
 
 def refusal(conflicts: Conflicts) -> Conflict:
     """The 409 with a cause for every field, in upstream's words."""
     found = [
-        (who, path) for who in sorted(conflicts.fields, key=str) for path in sets.paths(conflicts.fields[who])
+        (who, path)
+        for who in sorted(conflicts.fields, key=str)
+        for path in field_set.paths(conflicts.fields[who])
     ]
     causes = tuple(Cause("FieldManagerConflict", f"conflict with {shown(who)}", path) for who, path in found)
     return Conflict(_message(found), reason="Conflict", causes=causes)

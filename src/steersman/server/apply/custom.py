@@ -8,11 +8,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from steersman.server.apply import resets
-from steersman.server.apply.builtin import reader
-from steersman.server.apply.lazy import Owning
+from steersman.server.apply import reset_fields
+from steersman.server.apply.deferred_owners import Owning
 from steersman.server.apply.openapi import custom
-from steersman.server.apply.updates import Document, Filter, Terms
+from steersman.server.apply.ownership import Document, Filter, Terms
+from steersman.server.apply.owning import reader
 
 
 def following(
@@ -48,10 +48,10 @@ def following(
 
 def _allowed(subresource: str, has_status: bool, replicas: str) -> Filter:
     if subresource == "status":
-        return resets.but(resets.CUSTOM_STATUS)
+        return reset_fields.but(reset_fields.CUSTOM_STATUS)
     if subresource == "scale":
-        return resets.only((replicas.lstrip("."),))
-    return resets.but(("status",) if has_status else ())
+        return reset_fields.only((replicas.lstrip("."),))
+    return reset_fields.but(("status",) if has_status else ())
 
 
 # -- between versions -------------------------------------------------------------------------

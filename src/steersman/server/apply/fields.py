@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from steersman.server.apply.compare import indexed
-from steersman.server.apply.sets import LEAF, FieldSet
-from steersman.server.apply.shapes import DEDUCED, UNTYPED, List, Map, Shape, facet
+from steersman.server.apply.field_set import LEAF, FieldSet
+from steersman.server.apply.schema import DEDUCED, UNTYPED, List, Map, Shape, facet
 
 
 def fields_in(value: Any, shape: Shape) -> FieldSet:

@@ -6,8 +6,8 @@ from collections import deque
 from typing import Any
 
 from steersman.server.apply.compare import indexed
-from steersman.server.apply.sets import FieldSet
-from steersman.server.apply.shapes import List, Map, Shape, ShapeError, facet
+from steersman.server.apply.field_set import FieldSet
+from steersman.server.apply.schema import List, Map, Shape, ShapeError, facet
 
 
 def merge(live: Any, applied: Any, shape: Shape) -> Any:

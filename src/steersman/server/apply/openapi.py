@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from steersman.api.generated.meta_v1 import ObjectMeta
-from steersman.server.apply.shapes import DEDUCED, UNTYPED, List, Map, Scalar, Shape
+from steersman.server.apply.schema import DEDUCED, UNTYPED, List, Map, Scalar, Shape
 from steersman.server.apply.structs import part_of
 
 _NOTHING: Mapping[str, Any] = {}

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from steersman.server import problems
-from steersman.server.apply.entries import LONGEST_NAME
-from steersman.server.problems import FieldProblem
+from steersman.server import status_errors
+from steersman.server.apply.managed_fields import LONGEST_NAME
+from steersman.server.status_errors import FieldProblem
 
 APPLY_YAML = "application/apply-patch+yaml"
 """The content type of an apply; JSON is YAML too."""
@@ -15,12 +15,12 @@ def check_patch(content_type: str, field_manager: str, force: bool | None) -> No
     wrong: list[FieldProblem] = []
     if content_type == APPLY_YAML:
         if not field_manager:
-            wrong.append(problems.required("fieldManager", "is required for apply patch"))
+            wrong.append(status_errors.required("fieldManager", "is required for apply patch"))
     elif force is not None:
-        wrong.append(problems.banned("force", "may not be specified for non-apply patch"))
+        wrong.append(status_errors.banned("force", "may not be specified for non-apply patch"))
     wrong += manager_problems(field_manager)
     if wrong:
-        raise problems.invalid("meta.k8s.io", "PatchOptions", "", wrong)
+        raise status_errors.invalid("meta.k8s.io", "PatchOptions", "", wrong)
 
 
 def manager_problems(name: str) -> list[FieldProblem]:
@@ -33,6 +33,6 @@ def manager_problems(name: str) -> list[FieldProblem]:
     for letter in name:
         if not letter.isprintable():
             says = f"invalid character U+{ord(letter):04X} (at position {at})"
-            wrong.append(problems.wrong("fieldManager", name, says))
+            wrong.append(status_errors.wrong("fieldManager", name, says))
         at += len(letter.encode())
     return wrong

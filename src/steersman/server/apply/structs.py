@@ -12,7 +12,7 @@ import msgspec
 
 from steersman.api.generated.merge import Field, Merge, atomic, fields_of
 from steersman.api.kinds import Struct
-from steersman.server.apply.shapes import DEDUCED, UNTYPED, List, Map, Shape
+from steersman.server.apply.schema import DEDUCED, UNTYPED, List, Map, Shape
 
 _SCALARS = {
     frozenset({str}): Shape("string"),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from steersman.server.apply import elements
-from steersman.server.apply.shapes import List, Map, Scalar, Shape, ShapeError, facet
+from steersman.server.apply import path_element
+from steersman.server.apply.schema import List, Map, Scalar, Shape, ShapeError, facet
 
 
 def validate(document: Any, shape: Shape, *, duplicates: bool = False) -> None:
@@ -61,9 +61,9 @@ def _list(handled: List, value: list[Any], path: str, duplicates: bool) -> Itera
             yield f"{where}element {index}: {error}"
             return
         if element in seen and not duplicates:
-            yield f"{where}duplicate entries for key {elements.shown(element)}"
+            yield f"{where}duplicate entries for key {path_element.shown(element)}"
         seen[element] = None
-        yield from _wrong(item, handled.item, path + elements.shown(element), duplicates)
+        yield from _wrong(item, handled.item, path + path_element.shown(element), duplicates)
 
 
 def _scalar(sort: Scalar, value: Any) -> str:

@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 
 from steersman.api.errors import Forbidden
 from steersman.server.auth.users import User
-from steersman.server.problems import named, quote
+from steersman.server.status_errors import named, quote
 
 
 class Attributes(NamedTuple):

@@ -14,13 +14,13 @@ import msgspec
 
 from steersman.api.errors import Unauthorized
 from steersman.api.jwt import Untrusted, Verifier, digest
-from steersman.api.keys import Keys, from_unpadded
-from steersman.server.auth.accounts import LEGACY_ISSUER, LegacyUse, bearer, legacy_bearer
+from steersman.api.signing_keys import Keys, from_unpadded
 from steersman.server.auth.attributes import quoted
-from steersman.server.auth.bootstrap import joiner
-from steersman.server.auth.certificates import holder
-from steersman.server.auth.objects import Objects
+from steersman.server.auth.bootstrap_tokens import joiner
+from steersman.server.auth.lookup import Objects
+from steersman.server.auth.service_accounts import LEGACY_ISSUER, LegacyUse, bearer, legacy_bearer
 from steersman.server.auth.users import ANONYMOUS, User, authenticated
+from steersman.server.auth.x509 import holder
 
 _INVALID = "invalid bearer token"
 _PROTOCOL = "base64url.bearer.authorization.k8s.io."

@@ -18,10 +18,10 @@ from steersman.api.generated.rbac_v1 import (
     RoleBinding,
     RoleRef,
 )
-from steersman.server import problems
+from steersman.server import status_errors
 from steersman.server.auth.attributes import Attributes, quoted
 from steersman.server.auth.rbac import GROUP, Authorizer, Policy
-from steersman.server.auth.rules import FULL_AUTHORITY, compact, describe, missing
+from steersman.server.auth.rbac_rules import FULL_AUTHORITY, compact, describe, missing
 from steersman.server.auth.users import MASTERS, User
 
 _PLURAL = {
@@ -56,7 +56,7 @@ def check(
         rules = authorizer.referenced(new.roleRef, namespace)
         if rules is None:
             # Upstream looks the role up within the request for the binding, and names that.
-            raise problems.not_found(GROUP, _PLURAL[type(new)], new.roleRef.name)
+            raise status_errors.not_found(GROUP, _PLURAL[type(new)], new.roleRef.name)
         _check_rules(authorizer, user, new, rules, namespace)
 
 
@@ -80,7 +80,7 @@ def _check_rules(
         return
     told = "\n".join(sorted(dict.fromkeys(map(describe, compact(lacking)))))
     why = (
-        f"user {problems.quote(user.name)} (groups={quoted(user.groups)})"
+        f"user {status_errors.quote(user.name)} (groups={quoted(user.groups)})"
         f" is attempting to grant RBAC permissions not currently held:\n{told}"
     )
     errors = held.errors(_PLURAL[type(new)])
@@ -115,4 +115,4 @@ def _aggregates(role: Policy | None) -> bool:
 
 
 def _refusal(new: Policy, why: str) -> Exception:
-    return problems.forbidden(GROUP, _PLURAL[type(new)], new.metadata.name, why)
+    return status_errors.forbidden(GROUP, _PLURAL[type(new)], new.metadata.name, why)

@@ -15,8 +15,8 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 from steersman.api.errors import Forbidden
-from steersman.api.labels import subdomain_errors
-from steersman.server import problems
+from steersman.api.label_syntax import subdomain_errors
+from steersman.server import status_errors
 from steersman.server.auth.attributes import Attributes, Authorizes, aggregate, forbidden
 from steersman.server.auth.users import (
     ANONYMOUS,
@@ -74,7 +74,7 @@ def wanted(headers: Iterable[tuple[str, str]]) -> User | None:
     if name:
         return user
     if uid or groups or extra:
-        raise problems.bad_request(f"requested {_printed(user)} without impersonating a user name")
+        raise status_errors.bad_request(f"requested {_printed(user)} without impersonating a user name")
     return None
 
 
@@ -85,14 +85,14 @@ def _unescaped(key: str) -> str:
 
 def _printed(user: User) -> str:
     """A user as upstream's message prints it."""
-    groups = f"{{{', '.join(map(problems.quote, user.groups))}}}" if user.groups else "(nil)"
+    groups = f"{{{', '.join(map(status_errors.quote, user.groups))}}}" if user.groups else "(nil)"
     pairs = (
-        f"{problems.quote(key)}:[]string{{{', '.join(map(problems.quote, user.extra[key]))}}}"
+        f"{status_errors.quote(key)}:[]string{{{', '.join(map(status_errors.quote, user.extra[key]))}}}"
         for key in sorted(user.extra)
     )
     extra = f"{{{', '.join(pairs)}}}" if user.extra else "(nil)"
     return (
-        f'&user.DefaultInfo{{Name:"", UID:{problems.quote(user.uid)},'
+        f'&user.DefaultInfo{{Name:"", UID:{status_errors.quote(user.uid)},'
         f" Groups:[]string{groups}, Extra:map[string][]string{extra}}}"
     )
 
@@ -208,10 +208,12 @@ def _extra_error(key: str, values: tuple[str, ...]) -> str:
         if not re.fullmatch(_PATH, path):
             wrong.append((path, f"Invalid path (regex used for validation is '{_PATH}')"))
     if wrong:
-        told = aggregate(f"extra.key: Invalid value: {problems.quote(value)}: {why}" for value, why in wrong)
+        told = aggregate(
+            f"extra.key: Invalid value: {status_errors.quote(value)}: {why}" for value, why in wrong
+        )
         return f"impersonating an invalid key in extra is not allowed: {told}"
     if key != key.lower():
-        return f"impersonating a non-lowercase key in extra is not allowed: {problems.quote(key)}"
+        return f"impersonating a non-lowercase key in extra is not allowed: {status_errors.quote(key)}"
     return "impersonating the empty string value in extra is not allowed" if "" in values else ""
 
 

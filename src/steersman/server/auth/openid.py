@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from steersman.api.keys import Keys
+from steersman.api.signing_keys import Keys
 
 CONFIGURATION = "/.well-known/openid-configuration"
 KEYSET = "/openid/v1/jwks"

@@ -21,9 +21,9 @@ from steersman.api.generated.rbac_v1 import (
 )
 from steersman.api.scheme import Key
 from steersman.server.auth.attributes import Attributes, Decision, aggregate
-from steersman.server.auth.rules import names, permits
+from steersman.server.auth.rbac_rules import names, permits
 from steersman.server.auth.users import MASTERS, User, account_name
-from steersman.server.problems import quote
+from steersman.server.status_errors import quote
 
 GROUP = "rbac.authorization.k8s.io"
 

@@ -16,9 +16,9 @@ from steersman.api.generated.authentication_v1 import (
     TokenRequestStatus,
 )
 from steersman.api.jwt import Bound, Claims, Ref, encode
-from steersman.api.keys import Keys
-from steersman.server import problems
-from steersman.server.auth.objects import Objects
+from steersman.api.signing_keys import Keys
+from steersman.server import status_errors
+from steersman.server.auth.lookup import Objects
 from steersman.server.auth.users import account_name
 
 if TYPE_CHECKING:
@@ -111,15 +111,17 @@ def _identified(
     """The request with the metadata of the ServiceAccount it is for."""
     meta = body.metadata
     if meta.name and meta.name != name:
-        why = problems.wrong("metadata.name", meta.name, "must match the service account name if specified")
-        raise problems.invalid(GROUP, "TokenRequest", name, [why])
+        why = status_errors.wrong(
+            "metadata.name", meta.name, "must match the service account name if specified"
+        )
+        raise status_errors.invalid(GROUP, "TokenRequest", name, [why])
     if meta.namespace and meta.namespace != namespace:
-        raise problems.bad_request(
+        raise status_errors.bad_request(
             "the namespace of the provided object does not match the namespace sent on the request"
         )
     account = _found(objects.service_account(namespace, name), "serviceaccounts", name)
     if meta.uid and meta.uid != account.metadata.uid:
-        raise problems.conflict(
+        raise status_errors.conflict(
             GROUP,
             "TokenRequest",
             name,
@@ -144,8 +146,8 @@ def _lifetime(spec: TokenRequestSpec) -> int:
     elif seconds > _LONGEST:
         why = "may not specify a duration larger than 2^32 seconds"
     if why:
-        wrong = problems.wrong("spec.expirationSeconds", seconds, why)
-        raise problems.invalid(GROUP, "TokenRequest", "", [wrong])
+        wrong = status_errors.wrong("spec.expirationSeconds", seconds, why)
+        raise status_errors.invalid(GROUP, "TokenRequest", "", [wrong])
     return seconds
 
 
@@ -160,8 +162,8 @@ def _bind(ref: BoundObjectReference | None, namespace: str, account: str, object
     if group == "" and ref.kind == "Pod":
         pod = _found(objects.pod(namespace, ref.name), "pods", ref.name)
         if pod.spec.serviceAccountName != account:
-            raise problems.bad_request(
-                f"cannot bind token for serviceaccount {problems.quote(account)}"
+            raise status_errors.bad_request(
+                f"cannot bind token for serviceaccount {status_errors.quote(account)}"
                 " to pod running with different serviceaccount name."
             )
         bound = Bound(pod=_named(pod))
@@ -177,9 +179,11 @@ def _bind(ref: BoundObjectReference | None, namespace: str, account: str, object
         secret = _found(objects.secret(namespace, ref.name), "secrets", ref.name)
         bound, uid = Bound(secret=_named(secret)), secret.metadata.uid
     else:
-        raise problems.bad_request(f"cannot bind token to object of type {group}/{version}, Kind={ref.kind}")
+        raise status_errors.bad_request(
+            f"cannot bind token to object of type {group}/{version}, Kind={ref.kind}"
+        )
     if ref.uid and ref.uid != uid:
-        raise problems.conflict(
+        raise status_errors.conflict(
             group,
             ref.kind,
             ref.name,
@@ -195,5 +199,5 @@ def _named(obj: Object) -> Ref:
 
 def _found(obj: O | None, plural: str, name: str) -> O:
     if obj is None:
-        raise problems.not_found("", plural, name)
+        raise status_errors.not_found("", plural, name)
     return obj

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from steersman.api.kinds import EMPTY
-from steersman.api.labels import subdomain_errors
-from steersman.server.validation.text import label
+from steersman.api.label_syntax import subdomain_errors
+from steersman.server.validation.names import label
 
 MASTERS = "system:masters"
 """May do anything, whatever the roles say."""

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 if TYPE_CHECKING:
-    from steersman.server.core import Server
-    from steersman.server.strategy import Moment
+    from steersman.server.registry.strategy import Moment
+    from steersman.server.server import Server
 
 GROUP, VERSION, PLURAL = "apiextensions.k8s.io", "v1", "customresourcedefinitions"
 
@@ -46,6 +46,6 @@ def install(server: Server) -> None:
 
 
 def _load(server: Server) -> None:
-    from steersman.server.crd.life import Definitions
+    from steersman.server.crd.establishing import Definitions
 
     Definitions(server)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from steersman.api.generated.apiextensions_v1 import CustomResourceDefinition
-from steersman.server.validation.found import Found
+from steersman.server.validation.field_errors import Found
 
 APPROVED = "api-approved.kubernetes.io"
 """The annotation by which definitions in protected groups say who approved of them."""

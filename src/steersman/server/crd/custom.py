@@ -11,7 +11,7 @@ from steersman.api.generated import meta_v1
 from steersman.api.kinds import EMPTY
 from steersman.api.patch.values import alike
 from steersman.api.scheme import unusual
-from steersman.server.convert import FORMS, Form, adopt, plain
+from steersman.server.codec.convert import FORMS, Form, adopt, plain
 from steersman.server.crd.pruning import META
 
 T = TypeVar("T")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from steersman.api.generated.apiextensions_v1 import JSONSchemaProps
 from steersman.api.patch.values import alike, copied
-from steersman.server.crd.checks import compiled
 from steersman.server.crd.embedded import coercion, embedded_check
-from steersman.server.crd.faults import MISSING, Fault, problems
+from steersman.server.crd.errors import MISSING, Fault, problems
 from steersman.server.crd.pruning import META, pruner
-from steersman.server.validation.found import Found
+from steersman.server.crd.value_validation import compiled
+from steersman.server.validation.field_errors import Found
 
 
 def default_problems(

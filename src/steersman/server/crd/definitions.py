@@ -9,12 +9,12 @@ from steersman.api.generated.apiextensions_v1 import (
     CustomResourceDefinition,
     CustomResourceDefinitionVersion,
 )
-from steersman.server.crd import approvals, specs
+from steersman.server.crd import approvals, spec_validation
 from steersman.server.crd.naming import is_true
-from steersman.server.problems import FieldProblem
+from steersman.server.status_errors import FieldProblem
 from steersman.server.validation import metadata
-from steersman.server.validation.found import Found, Verbatim
-from steersman.server.validation.text import subdomain
+from steersman.server.validation.field_errors import Found, Verbatim
+from steersman.server.validation.names import subdomain
 
 # -- defaults ---------------------------------------------------------------------------------
 
@@ -71,10 +71,10 @@ def definition_problems(
         metadata.check(found, definition.metadata, rule, namespaced=False, kube=False)
     else:
         metadata.check_update(found, definition.metadata, old.metadata, kube=False)
-    specs.check(spec, found)
+    spec_validation.check(spec, found)
     if old is not None:
         _unchanged(definition, old, found)
-    specs.check_names(definition.status.acceptedNames, "status.acceptedNames", found)
+    spec_validation.check_names(definition.status.acceptedNames, "status.acceptedNames", found)
     _stored(definition.status.storedVersions or (), spec.versions, found)
     approvals.check(definition, old, found)
     if spec.preserveUnknownFields and not (old is not None and old.spec.preserveUnknownFields):
@@ -127,5 +127,5 @@ def status_problems(
     """What is wrong with a new status."""
     found = Found()
     metadata.check_update(found, definition.metadata, old.metadata, kube=False)
-    specs.check_names(definition.status.acceptedNames, "status.acceptedNames", found)
+    spec_validation.check_names(definition.status.acceptedNames, "status.acceptedNames", found)
     return found

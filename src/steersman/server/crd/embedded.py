@@ -10,12 +10,12 @@ from steersman.api.generated.apiextensions_v1 import JSONSchemaProps
 from steersman.api.generated.merge import fields_of
 from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.api.kinds import Struct
-from steersman.server.convert import adopt, plain
-from steersman.server.crd.visits import Visit, visitor
-from steersman.server.problems import FieldProblem
+from steersman.server.codec.convert import adopt, plain
+from steersman.server.crd.walk import Visit, visitor
+from steersman.server.status_errors import FieldProblem
 from steersman.server.validation import metadata
-from steersman.server.validation.found import Found
-from steersman.server.validation.text import label_1035, segment
+from steersman.server.validation.field_errors import Found
+from steersman.server.validation.names import label_1035, segment
 
 
 def coercion(schema: JSONSchemaProps) -> Visit | None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from steersman.api.generated.apiextensions_v1 import JSONSchemaProps
-from steersman.server.crd.visits import Visit, visitor
-from steersman.server.validation.found import Found, json
+from steersman.server.crd.walk import Visit, visitor
+from steersman.server.validation.field_errors import Found, json
 
 _ABSENT = object()
 

@@ -12,9 +12,9 @@ from steersman.api.generated.apiextensions_v1 import (
     CustomResourceDefinition,
     CustomResourceDefinitionCondition,
 )
-from steersman.api.quoting import quote
+from steersman.api.go_quote import quote
 from steersman.server.crd.approvals import approval, is_protected
-from steersman.server.crd.structure import structural_problems, unreadable
+from steersman.server.crd.structural_schema import structural_problems, unreadable
 
 
 def condition(

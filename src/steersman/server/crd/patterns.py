@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from steersman.server.crd.characters import POSIX, category, inverted, others, safe, written
+from steersman.server.crd.char_classes import POSIX, category, inverted, others, safe, written
 
 _MOST_REPEATS = 1000
 _SPACE = "\\t\\n\\f\\r "

@@ -11,17 +11,17 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from steersman.server import problems
+from steersman.server import status_errors
 from steersman.server.apply.custom import following
-from steersman.server.convert import plain
+from steersman.server.codec.convert import plain
 from steersman.server.crd.custom import Custom, same
 from steersman.server.crd.paths import split, text_at
 from steersman.server.crd.scale import scaling
 from steersman.server.crd.version import Version
-from steersman.server.resources import Resource
-from steersman.server.strategy import Moment, Strategy
+from steersman.server.registry.resources import Resource
+from steersman.server.registry.strategy import Moment, Strategy
 from steersman.server.validation import metadata
-from steersman.server.validation.found import Found
+from steersman.server.validation.field_errors import Found
 
 
 def resource_of(
@@ -89,7 +89,7 @@ class _Behaviour:
     def created(self, obj: Custom, moment: Moment) -> Custom:
         version = self._version
         if self._terminating:
-            raise problems.forbidden(
+            raise status_errors.forbidden(
                 version.group,
                 version.plural,
                 obj.metadata.name,
@@ -133,9 +133,9 @@ class _Behaviour:
             self._refuse(new, wrong)
         return self._stored(new)
 
-    def _refuse(self, obj: Custom, wrong: list[problems.FieldProblem]) -> None:
+    def _refuse(self, obj: Custom, wrong: list[status_errors.FieldProblem]) -> None:
         version = self._version
-        raise problems.invalid(version.group, version.kind, obj.metadata.name, wrong)
+        raise status_errors.invalid(version.group, version.kind, obj.metadata.name, wrong)
 
     # -- between versions ---------------------------------------------------------------------
 

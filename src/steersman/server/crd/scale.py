@@ -10,13 +10,14 @@ from msgspec.structs import replace
 from steersman.api.generated.apiextensions_v1 import CustomResourceSubresourceScale
 from steersman.api.generated.autoscaling_v1 import Scale, ScaleSpec, ScaleStatus
 from steersman.api.generated.meta_v1 import ObjectMeta
-from steersman.server import problems, verbs
-from steersman.server.convert import adopt, document
-from steersman.server.core import Server
+from steersman.server import status_errors
+from steersman.server.codec.convert import adopt, document
 from steersman.server.crd.custom import Custom
 from steersman.server.crd.paths import BadPath, split, value_at, with_value
-from steersman.server.resources import Resource
-from steersman.server.strategy import Scaling
+from steersman.server.registry.resources import Resource
+from steersman.server.registry.strategy import Scaling
+from steersman.server.rest import verbs
+from steersman.server.server import Server
 
 _UNSET = -(2**31)
 """What stands for a count that is not there, while it is changed."""
@@ -38,7 +39,9 @@ def scaling(said: CustomResourceSubresourceScale) -> Scaling:
             obj = server.get(resource, namespace, name)
             found = scale_of(said, obj)
             if found is None:
-                raise problems.internal(f'the spec replicas field "{said.specReplicasPath}" does not exist')
+                raise status_errors.internal(
+                    f'the spec replicas field "{said.specReplicasPath}" does not exist'
+                )
         else:
             make = change
             obj = verbs.change(
@@ -64,7 +67,7 @@ def scale_of(said: CustomResourceSubresourceScale, obj: Custom) -> Scale | None:
     try:
         wanted = value_at(obj.content, split(said.specReplicasPath), int)
     except BadPath as error:
-        raise problems.internal(str(error)) from None
+        raise status_errors.internal(str(error)) from None
     return None if wanted is None else _scale(said, obj, wanted)
 
 
@@ -79,7 +82,7 @@ def _scale(said: CustomResourceSubresourceScale, obj: Custom, wanted: int) -> Sc
         if said.labelSelectorPath:
             selector = value_at(obj.content, split(said.labelSelectorPath), str) or ""
     except BadPath as error:
-        raise problems.internal(str(error)) from None
+        raise status_errors.internal(str(error)) from None
     meta = obj.metadata
     return Scale(
         metadata=ObjectMeta(
@@ -97,10 +100,10 @@ def _scale(said: CustomResourceSubresourceScale, obj: Custom, wanted: int) -> Sc
 def scaled(said: CustomResourceSubresourceScale, obj: Custom, wanted: Scale) -> Custom:
     """The object with the number of replicas it is wanted to have."""
     if wanted.spec.replicas == _UNSET:
-        raise problems.bad_request(f'the spec replicas field "{said.specReplicasPath}" cannot be empty')
+        raise status_errors.bad_request(f'the spec replicas field "{said.specReplicasPath}" cannot be empty')
     try:
         content = with_value(obj.content, split(said.specReplicasPath), wanted.spec.replicas)
     except BadPath as error:
-        raise problems.internal(str(error)) from None
+        raise status_errors.internal(str(error)) from None
     version = wanted.metadata.resourceVersion or obj.metadata.resourceVersion
     return replace(obj, content=content, metadata=replace(obj.metadata, resourceVersion=version))

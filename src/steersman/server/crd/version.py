@@ -15,20 +15,20 @@ from steersman.api.generated.apiextensions_v1 import (
     CustomResourceSubresourceScale,
     JSONSchemaProps,
 )
-from steersman.server import problems as refusals
-from steersman.server.convert import plain
-from steersman.server.crd.checks import compiled
+from steersman.server import status_errors as refusals
+from steersman.server.codec.convert import plain
 from steersman.server.crd.custom import Custom, copied
+from steersman.server.crd.defaulting import Fill, filler
 from steersman.server.crd.embedded import coercion, embedded_check, metadata_search, unknown_metadata
-from steersman.server.crd.faults import MISSING, NOWHERE, Check, Fault, problems
-from steersman.server.crd.filling import Fill, filler
+from steersman.server.crd.errors import MISSING, NOWHERE, Check, Fault, problems
 from steersman.server.crd.lists import lists_check
 from steersman.server.crd.paths import BadPath, split, value_at
 from steersman.server.crd.pruning import META, Prune, prune, pruner
-from steersman.server.crd.structure import every_schema
-from steersman.server.crd.visits import Visit
-from steersman.server.problems import FieldProblem
-from steersman.server.validation.found import Found, Verbatim
+from steersman.server.crd.structural_schema import every_schema
+from steersman.server.crd.value_validation import compiled
+from steersman.server.crd.walk import Visit
+from steersman.server.status_errors import FieldProblem
+from steersman.server.validation.field_errors import Found, Verbatim
 
 _MOST_REPLICAS = 2**31 - 1
 _BLOCKING = (

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from steersman.api.generated.apiextensions_v1 import CustomResourceDefinition, JSONSchemaProps
 from steersman.api.generated.meta_v1 import ObjectMeta
-from steersman.api.labels import key_errors
-from steersman.api.quoting import quote
+from steersman.api.go_quote import quote
+from steersman.api.label_syntax import key_errors
 from steersman.server.crd import formats
 from steersman.server.crd.patterns import BadPattern, Unsupported, compile_pattern
-from steersman.server.crd.structure import every_schema
-from steersman.server.discovery import version_order
+from steersman.server.crd.structural_schema import every_schema
+from steersman.server.discovery.documents import version_order
 
 _STANDARD = ("orphan", "foregroundDeletion", "kubernetes")
 

@@ -9,9 +9,9 @@ from steersman.api.generated.apiextensions_v1 import (
     ServiceReference,
     WebhookClientConfig,
 )
-from steersman.api.labels import subdomain_errors
-from steersman.server.validation.found import Found
-from steersman.server.validation.text import label_1035
+from steersman.api.label_syntax import subdomain_errors
+from steersman.server.validation.field_errors import Found
+from steersman.server.validation.names import label_1035
 
 _FORM = "; desired format: https://host[/path]"
 _REVIEWS = ("v1", "v1beta1")

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any, TypeAlias
 
-from steersman.server import problems
-from steersman.server.defaulting.filling import Malformed
+from steersman.server import status_errors
+from steersman.server.defaulting.missing_fields import Malformed
 
 Default: TypeAlias = Callable[[Any], Any]
 
@@ -81,7 +81,7 @@ def default_for(group: str, kind: str, version: str = "v1") -> Default:
         try:
             return fill(obj)
         except Malformed as error:
-            raise problems.bad_request(
+            raise status_errors.bad_request(
                 f'{kind} in version "{version}" cannot be handled as a {kind}: {error}'
             ) from None
 

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from steersman.api.generated import admissionregistration_v1 as admission
 from steersman.api.generated.meta_v1 import LabelSelector
-from steersman.server.defaulting.filling import each, maybe, put, unset
+from steersman.server.defaulting.missing_fields import each, maybe, put, unset
 
 _EVERYTHING = LabelSelector()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from steersman.api.generated import autoscaling_v1, autoscaling_v2
-from steersman.server.defaulting.filling import amount, each, maybe, put, unset
+from steersman.server.defaulting.missing_fields import amount, each, maybe, put, unset
 
 _PERIOD = 15
 _UP = autoscaling_v2.HPAScalingRules(

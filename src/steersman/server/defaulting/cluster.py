@@ -11,7 +11,7 @@ from steersman.api.generated import (
     scheduling_v1,
     storage_v1,
 )
-from steersman.server.defaulting.filling import amount, amounts, each, maybe, put, unset, zero
+from steersman.server.defaulting.missing_fields import amount, amounts, each, maybe, put, unset, zero
 
 _RBAC = "rbac.authorization.k8s.io"
 

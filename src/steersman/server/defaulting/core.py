@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from steersman.api.generated import core_v1 as v1
 from steersman.api.kinds import EMPTY
-from steersman.server.defaulting.filling import Malformed, amounts, each, put, unset, zero
+from steersman.server.defaulting.missing_fields import Malformed, amounts, each, put, unset, zero
 
 NAME_LABEL = "kubernetes.io/metadata.name"
 """Every namespace is labelled with its own name, so that selectors can name it."""

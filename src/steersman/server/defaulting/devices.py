@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from steersman.api.generated import resource_v1 as v1
-from steersman.server.defaulting.filling import each, put
+from steersman.server.defaulting.missing_fields import each, put
 
 
 def claim(obj: v1.ResourceClaim) -> v1.ResourceClaim:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from steersman.api.generated import discovery_v1, networking_v1
 from steersman.api.kinds import EMPTY
-from steersman.server.defaulting.filling import each, maybe, put, unset
+from steersman.server.defaulting.missing_fields import each, maybe, put, unset
 
 
 def network_policy(obj: networking_v1.NetworkPolicy) -> networking_v1.NetworkPolicy:

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from steersman.api.generated import core_v1 as v1
 from steersman.api.kinds import EMPTY
-from steersman.server.defaulting.filling import amounts, each, maybe, put, unset, zero
-from steersman.server.defaulting.levels import pod_level
+from steersman.server.defaulting.missing_fields import amounts, each, maybe, put, unset, zero
+from steersman.server.defaulting.pod_resources import pod_level
 from steersman.server.defaulting.volumes import pull_policy, volume
 
 _RECENT = 256

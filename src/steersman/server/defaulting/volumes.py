@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from steersman.api.generated import core_v1 as v1
-from steersman.server.defaulting.filling import amount, amounts, each, maybe, put, unset, zero
+from steersman.server.defaulting.missing_fields import amount, amounts, each, maybe, put, unset, zero
 
 _READABLE = 0o644
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from steersman.api.generated import apps_v1, batch_v1
 from steersman.api.generated import core_v1 as v1
-from steersman.server.defaulting.filling import each, maybe, put, unset, zero
+from steersman.server.defaulting.missing_fields import each, maybe, put, unset, zero
 from steersman.server.defaulting.pods import template_spec
 from steersman.server.defaulting.volumes import claim_spec
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from steersman.server.tables.ages import human, since
+from steersman.server.tables.age import human, since
 from steersman.server.tables.printer import NAME, Cell, Printer, Printers, columns, wide
 
 if TYPE_CHECKING:

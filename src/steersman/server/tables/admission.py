@@ -6,8 +6,8 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from steersman.api.selectors import printed
-from steersman.server.tables.ages import since
+from steersman.api.label_selectors import printed
+from steersman.server.tables.age import since
 from steersman.server.tables.printer import NAME, Cell, Printer, Printers, columns, integer
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from steersman.server.tables.ages import since
+from steersman.server.tables.age import since
 from steersman.server.tables.printer import NAME, Cell, Printer, Printers, boolean, columns, integer, wide
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from steersman.server.tables import words
-from steersman.server.tables.ages import since
+from steersman.server.tables import cells
+from steersman.server.tables.age import since
 from steersman.server.tables.printer import NAME, Cell, Printer, Printers, columns
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def resource_quota(quota: ResourceQuota, now: datetime) -> tuple[Cell, ...]:
     for resource in sorted(quota.status.hard):
         used, hard = quota.status.used.get(resource), quota.status.hard[resource]
         column = limits if resource.startswith("limits.") else requests
-        column.append(f"{resource}: {words.quantity(used)}/{words.quantity(hard)}")
+        column.append(f"{resource}: {cells.quantity(used)}/{cells.quantity(hard)}")
     age = since(quota.metadata.creationTimestamp, now)
     return quota.metadata.name, ", ".join(requests), ", ".join(limits), age
 

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from steersman.api.generated.apiextensions_v1 import CustomResourceColumnDefinition
-from steersman.server.tables.ages import since
+from steersman.server.tables.age import since
 from steersman.server.tables.jsonpath import Path, compile_path
 from steersman.server.tables.printer import NAME, Cell, Column, Printer
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from steersman.server.tables.ages import since
+from steersman.server.tables.age import since
 from steersman.server.tables.printer import NAME, Cell, Printer, Printers, columns
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from steersman.api.generated.apps_v1 import DaemonSet
 from steersman.api.generated.meta_v1 import ListMeta
 from steersman.api.kinds import EMPTY, Struct
 from steersman.server.defaulting.workloads import TEMPLATE_GENERATION
-from steersman.server.edge.encoding import whole
+from steersman.server.http.encoding import whole
 from steersman.server.tables.printer import NAME, Cell, Column, Condition, Printer
 
 Include: TypeAlias = Literal["None", "Metadata", "Object"]

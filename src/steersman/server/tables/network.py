@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
-from steersman.server.tables import words
-from steersman.server.tables.ages import since
+from steersman.server.tables import cells
+from steersman.server.tables.age import since
 from steersman.server.tables.printer import NAME, Cell, Printer, Printers, columns, wide
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def service(service: Service, now: datetime) -> tuple[Cell, ...]:
         _external(service),
         ",".join(_port(port) for port in spec.ports) or "<none>",
         since(service.metadata.creationTimestamp, now),
-        words.labels(spec.selector),
+        cells.labels(spec.selector),
     )
 
 
@@ -70,7 +70,7 @@ def _addresses(points: Iterable[_Address]) -> str:
 def endpoints(endpoints: Endpoints, now: datetime) -> tuple[Cell, ...]:
     return (
         endpoints.metadata.name,
-        words.some(_reachable(endpoints)) if endpoints.subsets else "<none>",
+        cells.some(_reachable(endpoints)) if endpoints.subsets else "<none>",
         since(endpoints.metadata.creationTimestamp, now),
     )
 
@@ -99,8 +99,8 @@ def endpoint_slice(piece: EndpointSlice, now: datetime) -> tuple[Cell, ...]:
     return (
         piece.metadata.name,
         piece.addressType,
-        words.some(ports) or "<unset>",
-        words.some(addresses) or "<unset>",
+        cells.some(ports) or "<unset>",
+        cells.some(addresses) or "<unset>",
         since(piece.metadata.creationTimestamp, now),
     )
 
@@ -146,7 +146,7 @@ def ingress_class(found: IngressClass, now: datetime) -> tuple[Cell, ...]:
 def network_policy(policy: NetworkPolicy, now: datetime) -> tuple[Cell, ...]:
     return (
         policy.metadata.name,
-        words.selector(policy.spec.podSelector),
+        cells.selector(policy.spec.podSelector),
         since(policy.metadata.creationTimestamp, now),
     )
 

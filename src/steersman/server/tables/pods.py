@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from steersman.server.tables import words
-from steersman.server.tables.ages import since
+from steersman.server.tables import cells
+from steersman.server.tables.age import since
 from steersman.server.tables.printer import NAME, Cell, Condition, Printer, Printers, columns, wide
 
 if TYPE_CHECKING:
@@ -169,8 +169,8 @@ def _gates(pod: Pod) -> str:
 
 def template(template: PodTemplate, now: datetime) -> tuple[Cell, ...]:
     """The cells of a pod template."""
-    names, images = words.containers(template.template.spec.containers)
-    return template.metadata.name, names, images, words.labels(template.template.metadata.labels)
+    names, images = cells.containers(template.template.spec.containers)
+    return template.metadata.name, names, images, cells.labels(template.template.metadata.labels)
 
 
 PRINTERS: Printers = {

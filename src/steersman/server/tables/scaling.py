@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from steersman.server.tables import words
-from steersman.server.tables.ages import since
+from steersman.server.tables import cells
+from steersman.server.tables.age import since
 from steersman.server.tables.printer import NAME, Cell, Column, Printer, Printers, columns, integer
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def _percent(share: int | None, otherwise: str) -> str:
 
 
 def _amount(value: str | float | None) -> str:
-    return "<nil>" if value is None else words.quantity(value)
+    return "<nil>" if value is None else cells.quantity(value)
 
 
 def scale(scale: autoscaling_v1.Scale, now: datetime) -> tuple[Cell, ...]:

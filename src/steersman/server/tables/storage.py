@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from steersman.server.tables import words
-from steersman.server.tables.ages import since
+from steersman.server.tables import cells
+from steersman.server.tables.age import since
 from steersman.server.tables.printer import (
     NAME,
     Cell,
@@ -42,8 +42,8 @@ def volume(volume: PersistentVolume, now: datetime) -> tuple[Cell, ...]:
     claim = spec.claimRef
     return (
         metadata.name,
-        words.quantity(spec.capacity.get("storage")),
-        words.access_modes(spec.accessModes),
+        cells.quantity(spec.capacity.get("storage")),
+        cells.access_modes(spec.accessModes),
         spec.persistentVolumeReclaimPolicy,
         "Terminating" if metadata.deletionTimestamp is not None else volume.status.phase,
         "" if claim is None else f"{claim.namespace}/{claim.name}",
@@ -62,8 +62,8 @@ def claim(claim: PersistentVolumeClaim, now: datetime) -> tuple[Cell, ...]:
         metadata.name,
         "Terminating" if metadata.deletionTimestamp is not None else status.phase,
         spec.volumeName,
-        words.quantity(status.capacity.get("storage")) if bound else "",
-        words.access_modes(status.accessModes) if bound else "",
+        cells.quantity(status.capacity.get("storage")) if bound else "",
+        cells.access_modes(status.accessModes) if bound else "",
         metadata.annotations.get(_CLASS, spec.storageClassName or ""),
         _set(spec.volumeAttributesClassName),
         since(metadata.creationTimestamp, now),

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from steersman.api.selectors import compile_selector
-from steersman.server.tables import words
-from steersman.server.tables.ages import human, since
+from steersman.api.label_selectors import compile_selector
+from steersman.server.tables import cells
+from steersman.server.tables.age import human, since
 from steersman.server.tables.printer import (
     NAME,
     Cell,
@@ -44,7 +44,7 @@ def deployment(deployment: Deployment, now: datetime) -> tuple[Cell, ...]:
         status.updatedReplicas,
         status.availableReplicas,
         since(deployment.metadata.creationTimestamp, now),
-        *words.containers(spec.template.spec.containers),
+        *cells.containers(spec.template.spec.containers),
         selector,
     )
 
@@ -56,8 +56,8 @@ def replica_set(owner: ReplicaSet, now: datetime) -> tuple[Cell, ...]:
         owner.status.replicas,
         owner.status.readyReplicas,
         since(owner.metadata.creationTimestamp, now),
-        *words.containers(owner.spec.template.spec.containers),
-        words.selector(owner.spec.selector),
+        *cells.containers(owner.spec.template.spec.containers),
+        cells.selector(owner.spec.selector),
     )
 
 
@@ -69,8 +69,8 @@ def replication_controller(owner: ReplicationController, now: datetime) -> tuple
         owner.status.replicas,
         owner.status.readyReplicas,
         since(owner.metadata.creationTimestamp, now),
-        *words.containers(template.spec.containers if template else ()),
-        words.labels(owner.spec.selector),
+        *cells.containers(template.spec.containers if template else ()),
+        cells.labels(owner.spec.selector),
     )
 
 
@@ -79,7 +79,7 @@ def stateful_set(owner: StatefulSet, now: datetime) -> tuple[Cell, ...]:
         owner.metadata.name,
         f"{owner.status.readyReplicas}/{owner.spec.replicas or 0}",
         since(owner.metadata.creationTimestamp, now),
-        *words.containers(owner.spec.template.spec.containers),
+        *cells.containers(owner.spec.template.spec.containers),
     )
 
 
@@ -92,10 +92,10 @@ def daemon_set(owner: DaemonSet, now: datetime) -> tuple[Cell, ...]:
         status.numberReady,
         status.updatedNumberScheduled,
         status.numberAvailable,
-        words.labels(template.spec.nodeSelector),
+        cells.labels(template.spec.nodeSelector),
         since(owner.metadata.creationTimestamp, now),
-        *words.containers(template.spec.containers),
-        words.selector(owner.spec.selector),
+        *cells.containers(template.spec.containers),
+        cells.selector(owner.spec.selector),
     )
 
 
@@ -106,8 +106,8 @@ def job(job: Job, now: datetime) -> tuple[Cell, ...]:
         _completions(job),
         _job_duration(job, now),
         since(job.metadata.creationTimestamp, now),
-        *words.containers(job.spec.template.spec.containers),
-        words.selector(job.spec.selector),
+        *cells.containers(job.spec.template.spec.containers),
+        cells.selector(job.spec.selector),
     )
 
 
@@ -142,12 +142,12 @@ def cron_job(cron_job: CronJob, now: datetime) -> tuple[Cell, ...]:
         cron_job.metadata.name,
         spec.schedule,
         "<none>" if spec.timeZone is None else spec.timeZone,
-        words.truth(spec.suspend),
+        cells.truth(spec.suspend),
         len(status.active),
         "<none>" if last is None else since(last, now),
         since(cron_job.metadata.creationTimestamp, now),
-        *words.containers(template.template.spec.containers),
-        words.selector(template.selector),
+        *cells.containers(template.template.spec.containers),
+        cells.selector(template.selector),
     )
 
 

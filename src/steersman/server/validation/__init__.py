@@ -14,9 +14,10 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
-from steersman.server.problems import FieldProblem
-from steersman.server.validation import metadata, text
-from steersman.server.validation.found import Found
+from steersman.server.status_errors import FieldProblem
+from steersman.server.validation import metadata
+from steersman.server.validation import names as text
+from steersman.server.validation.field_errors import Found
 
 __all__ = ["PLAIN", "Rules", "rules_for", "validate_create", "validate_update"]
 
@@ -89,11 +90,17 @@ _ROWS: Mapping[tuple[str, str], _Row] = {
     ("", "Pod"): _Row(
         "pods.pod",
         status="pods.status.status",
-        others=(("ephemeralcontainers", "pods.parts.ephemeral"), ("resize", "pods.parts.resize")),
+        others=(
+            ("ephemeralcontainers", "pods.subresources.ephemeral"),
+            ("resize", "pods.subresources.resize"),
+        ),
     ),
     ("", "PodTemplate"): _Row("pods.pod", "template", "template_update"),
     ("", "ReplicationController"): _Row(
-        "apps", "replication_controller", "replication_controller_update", "counts.replication_controller"
+        "apps",
+        "replication_controller",
+        "replication_controller_update",
+        "workload_status.replication_controller",
     ),
     ("", "ResourceQuota"): _Row("quotas", "quota", "quota_update", "quota_status"),
     ("", "Secret"): _Row("config", "secret", "secret_update"),
@@ -111,23 +118,25 @@ _ROWS: Mapping[tuple[str, str], _Row] = {
         "admission", "binding", "binding_update"
     ),
     ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"): _Row("webhooks"),
-    ("apps", "ControllerRevision"): _Row("stateful", "revision", "revision_update"),
-    ("apps", "DaemonSet"): _Row("apps", "daemon_set", "daemon_set_update", "counts.daemon_set"),
-    ("apps", "Deployment"): _Row("apps", "deployment", "deployment_update", "counts.deployment"),
-    ("apps", "ReplicaSet"): _Row("apps", "replica_set", "replica_set_update", "counts.replica_set"),
-    ("apps", "StatefulSet"): _Row("stateful", status="counts.stateful_set"),
-    ("autoscaling", "HorizontalPodAutoscaler"): _Row("autoscaling", status="counts.autoscaler"),
+    ("apps", "ControllerRevision"): _Row("statefulset", "revision", "revision_update"),
+    ("apps", "DaemonSet"): _Row("apps", "daemon_set", "daemon_set_update", "workload_status.daemon_set"),
+    ("apps", "Deployment"): _Row("apps", "deployment", "deployment_update", "workload_status.deployment"),
+    ("apps", "ReplicaSet"): _Row("apps", "replica_set", "replica_set_update", "workload_status.replica_set"),
+    ("apps", "StatefulSet"): _Row("statefulset", status="workload_status.stateful_set"),
+    ("autoscaling", "HorizontalPodAutoscaler"): _Row("autoscaling", status="workload_status.autoscaler"),
     ("batch", "CronJob"): _Row("jobs", "cron_create", "cron_update"),
-    ("batch", "Job"): _Row("jobs", status="outcomes.status"),
+    ("batch", "Job"): _Row("jobs", status="job_status.status"),
     ("certificates.k8s.io", "CertificateSigningRequest"): _Row(
         "certificates", status="status", others=(("approval", "approval"),)
     ),
     ("coordination.k8s.io", "Lease"): _Row("cluster", "lease", "lease_update"),
     ("discovery.k8s.io", "EndpointSlice"): _Row("endpoints", "slice_create", "slice_update"),
     ("events.k8s.io", "Event"): _Row("cluster", "new_event", "new_event_update"),
-    ("flowcontrol.apiserver.k8s.io", "FlowSchema"): _Row("flows", "schema", "schema_update", "schema_status"),
+    ("flowcontrol.apiserver.k8s.io", "FlowSchema"): _Row(
+        "flowcontrol", "schema", "schema_update", "schema_status"
+    ),
     ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration"): _Row(
-        "flows", "level", "level_update", "level_status"
+        "flowcontrol", "level", "level_update", "level_status"
     ),
     ("networking.k8s.io", "IPAddress"): _Row("networks", "address_create", "address_update"),
     ("networking.k8s.io", "Ingress"): _Row("ingresses", status="status"),
@@ -143,12 +152,12 @@ _ROWS: Mapping[tuple[str, str], _Row] = {
     ("rbac.authorization.k8s.io", "Role"): _Row("rbac", "role", "role_update"),
     ("rbac.authorization.k8s.io", "RoleBinding"): _Row("rbac", "binding", "binding_update"),
     ("scheduling.k8s.io", "PriorityClass"): _Row("cluster", "priority_class", "priority_class_update"),
-    ("storage.k8s.io", "CSIDriver"): _Row("drivers", "driver", "driver_update"),
-    ("storage.k8s.io", "CSINode"): _Row("drivers", "node", "node_update"),
+    ("storage.k8s.io", "CSIDriver"): _Row("csi", "driver", "driver_update"),
+    ("storage.k8s.io", "CSINode"): _Row("csi", "node", "node_update"),
     ("storage.k8s.io", "CSIStorageCapacity"): _Row("storage", "capacity", "capacity_update"),
     ("storage.k8s.io", "StorageClass"): _Row("storage", "storage_class", "storage_class_update"),
     ("storage.k8s.io", "VolumeAttachment"): _Row(
-        "drivers", "attachment", "attachment_update", "attachment_update"
+        "csi", "attachment", "attachment_update", "attachment_update"
     ),
     ("storage.k8s.io", "VolumeAttributesClass"): _Row(
         "storage", "attributes_class", "attributes_class_update"
@@ -157,7 +166,7 @@ _ROWS: Mapping[tuple[str, str], _Row] = {
 
 _OLDER = {
     ("autoscaling", "v1", "HorizontalPodAutoscaler"): _Row(
-        "autoscaling", "create_v1", "update_v1", "counts.autoscaler"
+        "autoscaling", "create_v1", "update_v1", "workload_status.autoscaler"
     ),
 }
 

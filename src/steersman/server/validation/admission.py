@@ -9,8 +9,8 @@ from steersman.api.generated import admissionregistration_v1 as admission
 from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.server.validation import conditions as meta_conditions
 from steersman.server.validation import metadata as meta
-from steersman.server.validation import text
-from steersman.server.validation.found import Found
+from steersman.server.validation import names
+from steersman.server.validation.field_errors import Found
 from steersman.server.validation.selectors import label_selector
 from steersman.server.validation.webhooks import (
     FAILURE_POLICIES,
@@ -119,15 +119,15 @@ def _param_kind(found: Found, path: str, kind: admission.ParamKind) -> None:
         found.invalid(at, version, f"unexpected GroupVersion string: {version}")
     else:
         group, _, number = version.rpartition("/")
-        if group and (errors := text.subdomain(group)):
+        if group and (errors := names.subdomain(group)):
             found.invalid(at, group, ",".join(errors))
         if not number:
             found.invalid(at, version, "version must be specified")
-        elif errors := text.label_1035(number):
+        elif errors := names.label_1035(number):
             found.invalid(at, number, ",".join(errors))
     if not kind.kind:
         found.required(f"{path}.kind")
-    elif errors := text.label_1035(kind.kind.lower()):
+    elif errors := names.label_1035(kind.kind.lower()):
         mixed = f"may have mixed case, but should otherwise match: {','.join(errors)}"
         found.invalid(f"{path}.kind", kind.kind, mixed)
 
@@ -143,7 +143,7 @@ def _match(found: Found, path: str, given: admission.MatchResources) -> None:
         for i, one in enumerate(getattr(given, name)):
             at = f"{path}.{name}[{i}]"
             for j, resource in enumerate(one.resourceNames):
-                found.each(f"{at}.resourceNames[{j}]", resource, text.segment(resource))
+                found.each(f"{at}.resourceNames[{j}]", resource, names.segment(resource))
                 if resource in one.resourceNames[:j]:
                     found.duplicate(f"{at}.resourceNames[{j}]", resource)
             rule(found, at, one)
@@ -183,7 +183,7 @@ def _validations(found: Found, metadata: ObjectMeta, spec: admission.ValidatingA
     for i, annotation in enumerate(annotations):
         path = f"spec.auditAnnotations[{i}]"
         key = f"{metadata.name}/{annotation.key}"
-        found.each(f"{path}.key", key, text.qualified(key))
+        found.each(f"{path}.key", key, names.qualified(key))
         expression = annotation.valueExpression.strip()
         if not expression:
             found.required(f"{path}.valueExpression", "valueExpression is not specified")
@@ -232,7 +232,7 @@ def _binding(found: Found, obj: Binding) -> None:
     if not spec.policyName:
         found.required("spec.policyName")
     else:
-        found.each("spec.policyName", spec.policyName, text.subdomain(spec.policyName))
+        found.each("spec.policyName", spec.policyName, names.subdomain(spec.policyName))
     if spec.paramRef is not None:
         _param_ref(found, "spec.paramRef", spec.paramRef)
     if spec.matchResources is not None:
@@ -259,7 +259,7 @@ def _binding(found: Found, obj: Binding) -> None:
 def _param_ref(found: Found, path: str, ref: admission.ParamRef) -> None:
     exclusive = "name and selector are mutually exclusive"
     if ref.name:
-        found.each(f"{path}.name", ref.name, text.segment(ref.name))
+        found.each(f"{path}.name", ref.name, names.segment(ref.name))
         if ref.selector is not None:
             found.forbidden(f"{path}.name", exclusive)
     if ref.selector is not None:

@@ -8,8 +8,8 @@ from steersman.api.generated import apps_v1
 from steersman.api.generated import core_v1 as v1
 from steersman.api.generated.meta_v1 import LabelSelector
 from steersman.server.validation import metadata as meta
-from steersman.server.validation import text
-from steersman.server.validation.found import Found, Verbatim, fields, labels, selector
+from steersman.server.validation import names
+from steersman.server.validation.field_errors import Found, Verbatim, fields, labels, selector
 from steersman.server.validation.selectors import compiled, label_selector
 from steersman.server.validation.templates import (
     MISMATCH,
@@ -112,7 +112,7 @@ def _replica_set(found: Found, spec: apps_v1.ReplicaSetSpec, old: apps_v1.Replic
 
 
 def replication_controller(found: Found, obj: v1.ReplicationController) -> None:
-    meta.check(found, obj.metadata, text.long_name)
+    meta.check(found, obj.metadata, names.long_name)
     _replication_controller(found, obj.spec, None)
 
 

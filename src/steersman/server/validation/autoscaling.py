@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from steersman.api.generated import autoscaling_v1, autoscaling_v2, policy_v1
-from steersman.server.validation import amounts, conditions, text
+from steersman.server.validation import conditions, names, resources
 from steersman.server.validation import metadata as meta
-from steersman.server.validation.found import Found, fields, selector
+from steersman.server.validation.field_errors import Found, fields, selector
 from steersman.server.validation.selectors import label_selector
 from steersman.server.validation.templates import at_most_all, int_or_percent
 
@@ -115,7 +115,7 @@ def _reference(
         if not value:
             found.required(f"{path}.{name}")
         else:
-            found.each(f"{path}.{name}", value, text.segment(value))
+            found.each(f"{path}.{name}", value, names.segment(value))
 
 
 def _bad_version(found: Found, path: str, version: str) -> None:
@@ -169,11 +169,11 @@ def _source(found: Found, path: str, metric: autoscaling_v2.MetricSpec, name: st
         if not container.name:
             found.required(f"{path}.name", "must specify a resource name")
         else:
-            amounts.container_resource(found, f"{path}.name", container.name)
+            resources.container_resource(found, f"{path}.name", container.name)
         if not container.container:
             found.required(f"{path}.container", "must specify a container")
         else:
-            found.each(f"{path}.container", container.container, text.label(container.container))
+            found.each(f"{path}.container", container.container, names.label(container.container))
         _usage(found, path, container.target)
 
 
@@ -204,7 +204,7 @@ def _identifier(found: Found, path: str, metric: autoscaling_v2.MetricIdentifier
     if not metric.name:
         found.required(f"{path}.name", "must specify a metric name")
     else:
-        found.each(f"{path}.name", metric.name, text.segment(metric.name))
+        found.each(f"{path}.name", metric.name, names.segment(metric.name))
 
 
 def _target(found: Found, path: str, target: autoscaling_v2.MetricTarget) -> None:
@@ -215,8 +215,8 @@ def _target(found: Found, path: str, target: autoscaling_v2.MetricTarget) -> Non
         found.invalid(f"{path}.type", target.type, either)
     for name in ("value", "averageValue"):
         amount = getattr(target, name)
-        if amount is not None and amounts.quantity(amount).sign != 1:
-            found.invalid(f"{path}.{name}", str(amounts.quantity(amount)), "must be positive")
+        if amount is not None and resources.quantity(amount).sign != 1:
+            found.invalid(f"{path}.{name}", str(resources.quantity(amount)), "must be positive")
     if target.averageUtilization is not None and target.averageUtilization < 1:
         found.invalid(f"{path}.averageUtilization", target.averageUtilization, "must be greater than 0")
 
@@ -241,7 +241,7 @@ def _rules(found: Found, path: str, rules: autoscaling_v2.HPAScalingRules) -> No
         if policy.periodSeconds > 1800:
             found.invalid(f"{at}.periodSeconds", policy.periodSeconds, "must be less than or equal to 1800")
     if rules.tolerance is not None:
-        amounts.nonnegative(found, f"{path}.tolerance", rules.tolerance)
+        resources.nonnegative(found, f"{path}.tolerance", rules.tolerance)
 
 
 # -- PodDisruptionBudgets ---------------------------------------------------------------------

@@ -8,9 +8,9 @@ from functools import lru_cache
 
 from steersman.api.generated import certificates_v1
 from steersman.server.validation import metadata as meta
-from steersman.server.validation import signers, text
-from steersman.server.validation.differences import difference
-from steersman.server.validation.found import Found
+from steersman.server.validation import names, signers
+from steersman.server.validation.diff import difference
+from steersman.server.validation.field_errors import Found
 
 _LEGACY = "kubernetes.io/legacy-unknown"
 _ONLY_TRUE = ("Approved", "Denied", "Failed")
@@ -44,7 +44,7 @@ _USAGES = (
 
 
 def create(found: Found, csr: certificates_v1.CertificateSigningRequest) -> None:
-    meta.check(found, csr.metadata, text.anything, namespaced=False)
+    meta.check(found, csr.metadata, names.anything, namespaced=False)
     _request(found, csr)
 
 
@@ -147,7 +147,7 @@ def _update(
     approves: bool,
     certifies: bool,
 ) -> None:
-    meta.again(found, new.metadata, old.metadata, text.anything, namespaced=False)
+    meta.again(found, new.metadata, old.metadata, names.anything, namespaced=False)
     _request(found, new)
     path = "status.conditions"
     for type_ in _ONLY_TRUE:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from steersman.api.generated import core_v1 as v1
-from steersman.server.validation import amounts, text
 from steersman.server.validation import metadata as meta
-from steersman.server.validation.differences import difference
-from steersman.server.validation.found import Found, Verbatim
+from steersman.server.validation import names
+from steersman.server.validation import resources as amounts
+from steersman.server.validation.diff import difference
+from steersman.server.validation.field_errors import Found, Verbatim
 from steersman.server.validation.selectors import label_selector
 
 ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
@@ -61,13 +62,15 @@ def spec(found: Found, path: str, given: v1.PersistentVolumeClaimSpec) -> None:
     elif amounts.positive(found, at, storage):
         amounts.value(found, at, "storage", storage)
     if given.storageClassName:
-        found.each(f"{path}.storageClassName", given.storageClassName, text.subdomain(given.storageClassName))
+        found.each(
+            f"{path}.storageClassName", given.storageClassName, names.subdomain(given.storageClassName)
+        )
     if given.volumeMode is not None and given.volumeMode not in VOLUME_MODES:
         found.unsupported(f"{path}.volumeMode", given.volumeMode, VOLUME_MODES)
     _sources(found, path, given)
     if given.volumeAttributesClassName:
         name = given.volumeAttributesClassName
-        found.each(f"{path}.volumeAttributesClassName", name, text.subdomain(name))
+        found.each(f"{path}.volumeAttributesClassName", name, names.subdomain(name))
 
 
 def _sources(found: Found, path: str, given: v1.PersistentVolumeClaimSpec) -> None:
@@ -79,7 +82,7 @@ def _sources(found: Found, path: str, given: v1.PersistentVolumeClaimSpec) -> No
         return
     _source(found, f"{path}.dataSourceRef", reference)
     if reference.namespace:
-        found.each(f"{path}.dataSourceRef.namespace", reference.namespace, text.label(reference.namespace))
+        found.each(f"{path}.dataSourceRef.namespace", reference.namespace, names.label(reference.namespace))
         if source is not None:
             alone = "may not be specified when dataSourceRef.namespace is specified"
             found.invalid(path, Verbatim("{}"), alone)
@@ -101,7 +104,7 @@ def _source(found: Found, path: str, source: v1.TypedLocalObjectReference | v1.T
             only = "must be 'PersistentVolumeClaim' when referencing the default apiGroup"
             found.invalid(path, source.kind, only)
     else:
-        found.each(f"{path}.apiGroup", source.apiGroup, text.subdomain(source.apiGroup))
+        found.each(f"{path}.apiGroup", source.apiGroup, names.subdomain(source.apiGroup))
 
 
 # -- updates ----------------------------------------------------------------------------------
@@ -110,7 +113,7 @@ def _source(found: Found, path: str, source: v1.TypedLocalObjectReference | v1.T
 def update(found: Found, new: v1.PersistentVolumeClaim, old: v1.PersistentVolumeClaim) -> None:
     """Once made, a claim can be bound, and a bound one can grow."""
     meta.check_update(found, new.metadata, old.metadata)
-    meta.again(found, new.metadata, old.metadata, text.subdomain)
+    meta.again(found, new.metadata, old.metadata, names.subdomain)
     if new.spec is old.spec and new.metadata.annotations is old.metadata.annotations:
         return
     spec(found, "spec", new.spec)
@@ -194,7 +197,7 @@ def status(found: Found, new: v1.PersistentVolumeClaim, old: v1.PersistentVolume
 
 def _resource_key(found: Found, path: str, name: str) -> bool:
     before = len(found)
-    found.each(path, name, text.qualified(name))
+    found.each(path, name, names.qualified(name))
     if len(found) == before and amounts.is_native(name) and name != "storage":
         found.unsupported(path, name, ("storage",))
     return len(found) == before

@@ -6,9 +6,9 @@ from typing import Any
 
 from steersman.api.generated import coordination_v1, node_v1, scheduling_v1
 from steersman.api.generated import core_v1 as v1
-from steersman.server.validation import amounts, text
 from steersman.server.validation import metadata as meta
-from steersman.server.validation.found import Found
+from steersman.server.validation import names, resources
+from steersman.server.validation.field_errors import Found
 from steersman.server.validation.pods.scheduling import tolerations
 from steersman.server.validation.pods.spec import PREEMPTION
 
@@ -62,9 +62,9 @@ def runtime_class(found: Found, obj: node_v1.RuntimeClass) -> None:
     if not obj.handler:
         found.required("handler")
     else:
-        found.each("handler", obj.handler, text.label(obj.handler))
+        found.each("handler", obj.handler, names.label(obj.handler))
     if obj.overhead is not None:
-        amounts.requirements(found, "overhead", obj.overhead.podFixed, {})
+        resources.requirements(found, "overhead", obj.overhead.podFixed, {})
     scheduling = obj.scheduling
     if scheduling is None:
         return
@@ -133,7 +133,7 @@ def _event(found: Found, obj: Any, regarding: str, controller: str, called: str)
             found.invalid(at, regarding, _OTHER_NAMESPACE)
         if not controller:
             found.required(called)
-        found.each(called, controller, text.qualified(controller))
+        found.each(called, controller, names.qualified(controller))
         for name, most in (("reportingInstance", 128), ("action", 128), ("reason", 128)):
             value = getattr(obj, name)
             if not value:
@@ -142,7 +142,7 @@ def _event(found: Found, obj: Any, regarding: str, controller: str, called: str)
                 found.invalid(name, "", f"can have at most {most} characters")
         if len(getattr(obj, "note", "") or getattr(obj, "message", "")) > 1024:
             found.invalid("message", "", "can have at most 1024 characters")
-    found.each("namespace", namespace, text.subdomain(namespace))
+    found.each("namespace", namespace, names.subdomain(namespace))
 
 
 def new_event(found: Found, obj: Any) -> None:

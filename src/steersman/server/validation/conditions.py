@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from steersman.api.generated.meta_v1 import Condition
-from steersman.server.validation import text
-from steersman.server.validation.found import Found
+from steersman.server.validation import names
+from steersman.server.validation.field_errors import Found
 
 _STATUSES = ("False", "True", "Unknown")
 _REASON = "[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?"
@@ -26,7 +26,7 @@ def check(found: Found, path: str, conditions: tuple[Condition, ...]) -> None:
         if condition.type in seen:
             found.duplicate(f"{at}.type", condition.type)
         seen.add(condition.type)
-        found.each(f"{at}.type", condition.type, text.qualified(condition.type))
+        found.each(f"{at}.type", condition.type, names.qualified(condition.type))
         if condition.status not in _STATUSES:
             found.unsupported(f"{at}.status", condition.status, _STATUSES)
         if condition.observedGeneration < 0:

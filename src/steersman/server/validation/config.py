@@ -10,8 +10,8 @@ import msgspec
 from steersman.api.generated import core_v1 as v1
 from steersman.api.kinds.config import ACCOUNT_NAME
 from steersman.server.validation import metadata as meta
-from steersman.server.validation import text
-from steersman.server.validation.found import Found
+from steersman.server.validation import names as text
+from steersman.server.validation.field_errors import Found
 
 _MAX_SIZE = 1024 * 1024
 _SEALED = "field is immutable when `immutable` is set"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from steersman.api.generated import core_v1 as v1
 from steersman.api.generated import discovery_v1
-from steersman.api.labels import value_errors
-from steersman.server.problems import IMMUTABLE
-from steersman.server.validation import addresses, text
+from steersman.api.label_syntax import value_errors
+from steersman.server.status_errors import IMMUTABLE
+from steersman.server.validation import addresses
 from steersman.server.validation import metadata as meta
-from steersman.server.validation.found import Found
+from steersman.server.validation import names as text
+from steersman.server.validation.field_errors import Found
 from steersman.server.validation.pods.containers import PROTOCOLS
 
 _TYPES = ("FQDN", "IPv4", "IPv6")

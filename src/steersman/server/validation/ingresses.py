@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from steersman.api.generated import core_v1 as v1
 from steersman.api.generated import networking_v1
-from steersman.server.validation import addresses, text
+from steersman.server.validation import addresses, names
 from steersman.server.validation import metadata as meta
-from steersman.server.validation.found import Found, Verbatim
+from steersman.server.validation.field_errors import Found, Verbatim
 from steersman.server.validation.services import hostname
 
 _CLASS = "kubernetes.io/ingress.class"
@@ -28,7 +28,7 @@ def create(found: Found, ingress: networking_v1.Ingress) -> None:
 
 def update(found: Found, new: networking_v1.Ingress, old: networking_v1.Ingress) -> None:
     meta.check_update(found, new.metadata, old.metadata)
-    meta.again(found, new.metadata, old.metadata, text.subdomain)
+    meta.again(found, new.metadata, old.metadata, names.subdomain)
     if new.spec is not old.spec:
         _spec(found, "spec", new.spec)
 
@@ -45,14 +45,14 @@ def _spec(found: Found, path: str, spec: networking_v1.IngressSpec) -> None:
         for j, host in enumerate(tls.hosts):
             found.each(f"{at}.hosts[{j}]", host, _host(host))
         if tls.secretName:
-            found.each(f"{at}.secretName", tls.secretName, text.subdomain(tls.secretName))
+            found.each(f"{at}.secretName", tls.secretName, names.subdomain(tls.secretName))
     if spec.ingressClassName is not None:
         name = spec.ingressClassName
-        found.each(f"{path}.ingressClassName", name, text.subdomain(name))
+        found.each(f"{path}.ingressClassName", name, names.subdomain(name))
 
 
 def _host(host: str) -> tuple[str, ...]:
-    return text.wildcard(host) if "*" in host else text.subdomain(host)
+    return names.wildcard(host) if "*" in host else names.subdomain(host)
 
 
 def _rule(found: Found, path: str, rule: networking_v1.IngressRule) -> None:
@@ -105,16 +105,16 @@ def _service(found: Found, path: str, service: networking_v1.IngressServiceBacke
     if not service.name:
         found.required(f"{path}.service.name")
     else:
-        found.each(f"{path}.service.name", service.name, text.label(service.name))
+        found.each(f"{path}.service.name", service.name, names.label(service.name))
     port = service.port
     if port is None or not (port.name or port.number):
         found.required(path, "port name or number is required")
     elif port.name and port.number:
         found.invalid(path, "", "cannot set both port name & port number")
     elif port.name:
-        found.each(f"{path}.service.port.name", port.name, text.port_name(port.name))
+        found.each(f"{path}.service.port.name", port.name, names.port_name(port.name))
     else:
-        found.each(f"{path}.service.port.number", port.number, text.port(port.number))
+        found.each(f"{path}.service.port.number", port.number, names.port(port.number))
 
 
 def _reference(
@@ -123,13 +123,13 @@ def _reference(
     ref: v1.TypedLocalObjectReference | networking_v1.IngressClassParametersReference,
 ) -> None:
     if ref.apiGroup is not None:
-        found.each(f"{path}.apiGroup", ref.apiGroup, text.subdomain(ref.apiGroup))
+        found.each(f"{path}.apiGroup", ref.apiGroup, names.subdomain(ref.apiGroup))
     for name in ("kind", "name"):
         value = getattr(ref, name)
         if not value:
             found.required(f"{path}.{name}")
         else:
-            found.each(f"{path}.{name}", value, text.segment(value))
+            found.each(f"{path}.{name}", value, names.segment(value))
 
 
 def status(found: Found, new: networking_v1.Ingress, old: networking_v1.Ingress) -> None:
@@ -153,14 +153,14 @@ def class_create(found: Found, obj: networking_v1.IngressClass) -> None:
 def class_update(found: Found, new: networking_v1.IngressClass, old: networking_v1.IngressClass) -> None:
     meta.check_update(found, new.metadata, old.metadata)
     found.changed("spec.controller", new.spec.controller, old.spec.controller)
-    meta.again(found, new.metadata, old.metadata, text.subdomain, namespaced=False)
+    meta.again(found, new.metadata, old.metadata, names.subdomain, namespaced=False)
     _class(found, new.spec)
 
 
 def _class(found: Found, spec: networking_v1.IngressClassSpec) -> None:
     if len(spec.controller) > _CONTROLLER_LENGTH:
         found.too_long("spec.controller", _CONTROLLER_LENGTH)
-    text.domain_path(found, "spec.controller", spec.controller)
+    names.domain_path(found, "spec.controller", spec.controller)
     params = spec.parameters
     if params is None:
         return
@@ -176,4 +176,4 @@ def _class(found: Found, spec: networking_v1.IngressClassSpec) -> None:
     elif params.namespace is None:
         found.required(f"{path}.namespace", "`parameters.scope` is set to 'Namespace'")
     else:
-        found.each(f"{path}.namespace", params.namespace, text.label(params.namespace))
+        found.each(f"{path}.namespace", params.namespace, names.label(params.namespace))

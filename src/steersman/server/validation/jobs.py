@@ -9,10 +9,10 @@ from msgspec.structs import replace
 from steersman.api.generated import batch_v1
 from steersman.api.generated import core_v1 as v1
 from steersman.api.generated.meta_v1 import ObjectMeta
-from steersman.server.problems import IMMUTABLE
+from steersman.server.status_errors import IMMUTABLE
+from steersman.server.validation import job_policies, names
 from steersman.server.validation import metadata as meta
-from steersman.server.validation import policies, text
-from steersman.server.validation.found import Found, labels, selector
+from steersman.server.validation.field_errors import Found, labels, selector
 from steersman.server.validation.pods.spec import template as check_template
 from steersman.server.validation.schedules import schedule_error, zone_error
 from steersman.server.validation.selectors import compiled, label_selector
@@ -37,7 +37,7 @@ def _body(found: Found, job: batch_v1.Job) -> None:
     spec = job.spec
     if spec.completionMode == "Indexed" and spec.completions:
         longest = f"{job.metadata.name}-{spec.completions - 1}"
-        if text.label(longest):
+        if names.label(longest):
             says = f"will not able to create pod with invalid DNS label: {longest}"
             found.invalid("metadata.name", job.metadata.name, says)
 
@@ -97,7 +97,7 @@ def job_spec(found: Found, path: str, spec: batch_v1.JobSpec) -> None:
     if spec.maxFailedIndexes is not None and spec.backoffLimitPerIndex is None:
         found.required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified")
     if spec.managedBy is not None:
-        text.domain_path(found, f"{path}.managedBy", spec.managedBy)
+        names.domain_path(found, f"{path}.managedBy", spec.managedBy)
         if len(spec.managedBy) > 63:
             found.too_long(f"{path}.managedBy", 63)
     if spec.completionMode is not None and spec.completionMode not in _MODES:
@@ -109,9 +109,9 @@ def job_spec(found: Found, path: str, spec: batch_v1.JobSpec) -> None:
             if getattr(spec, name) is not None:
                 found.invalid(f"{path}.{name}", getattr(spec, name), "requires indexed completion mode")
     if spec.podFailurePolicy is not None:
-        policies.failure(found, f"{path}.podFailurePolicy", spec, spec.podFailurePolicy)
+        job_policies.failure(found, f"{path}.podFailurePolicy", spec, spec.podFailurePolicy)
     if spec.successPolicy is not None:
-        policies.success(found, f"{path}.successPolicy", spec, spec.successPolicy)
+        job_policies.success(found, f"{path}.successPolicy", spec, spec.successPolicy)
     _replacement(found, f"{path}.podReplacementPolicy", spec)
     check_template(found, f"{path}.template", spec.template)
     _ending(found, f"{path}.template.spec.restartPolicy", spec)
@@ -168,7 +168,7 @@ def _ending(found: Found, path: str, spec: batch_v1.JobSpec) -> None:
 
 def update(found: Found, new: batch_v1.Job, old: batch_v1.Job) -> None:
     """A Job can be suspended, resumed and sped up; what it runs stays, while it runs."""
-    meta.again(found, new.metadata, old.metadata, text.subdomain)
+    meta.again(found, new.metadata, old.metadata, names.subdomain)
     same = new.spec is old.spec
     if not same:
         _body(found, new)

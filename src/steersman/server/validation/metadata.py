@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from steersman.api.generated.meta_v1 import ObjectMeta, OwnerReference
-from steersman.api.labels import key_errors, value_errors
-from steersman.server.problems import quote as json_quote
-from steersman.server.validation import text
-from steersman.server.validation.found import Found, Verbatim, fields, listed
-from steersman.server.validation.text import Rule
+from steersman.api.label_syntax import key_errors, value_errors
+from steersman.server.status_errors import quote as json_quote
+from steersman.server.validation import names as text
+from steersman.server.validation.field_errors import Found, Verbatim, fields, listed
+from steersman.server.validation.names import Rule
 
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from steersman.api.generated import networking_v1
-from steersman.server.problems import IMMUTABLE
-from steersman.server.validation import addresses, text
+from steersman.server.status_errors import IMMUTABLE
+from steersman.server.validation import addresses, names
 from steersman.server.validation import metadata as meta
-from steersman.server.validation.found import Found, fields
+from steersman.server.validation.field_errors import Found, fields
 from steersman.server.validation.selectors import label_selector
 
 _PROTOCOLS = ("TCP", "UDP", "SCTP")
@@ -51,16 +51,16 @@ def _ports(found: Found, path: str, ports: tuple[networking_v1.NetworkPolicyPort
                 without = "may not be specified when `port` is not specified"
                 found.invalid(f"{at}.endPort", end, without)
         elif isinstance(number, int):
-            found.each(f"{at}.port", number, text.port(number))
+            found.each(f"{at}.port", number, names.port(number))
             if end is not None:
                 if end < number:
                     found.invalid(f"{at}.endPort", number, "must be greater than or equal to `port`")
-                found.each(f"{at}.endPort", end, text.port(end))
+                found.each(f"{at}.endPort", end, names.port(end))
         else:
             if end is not None:
                 named = "may not be specified when `port` is non-numeric"
                 found.invalid(f"{at}.endPort", end, named)
-            found.each(f"{at}.port", number, text.port_name(number))
+            found.each(f"{at}.port", number, names.port_name(number))
 
 
 def _peers(found: Found, path: str, peers: tuple[networking_v1.NetworkPolicyPeer, ...]) -> None:
@@ -147,15 +147,15 @@ def address_create(found: Found, obj: networking_v1.IPAddress) -> None:
         found.required("spec.parentRef")
         return
     if parent.group:
-        found.each("spec.parentRef.group", parent.group, text.subdomain(parent.group))
+        found.each("spec.parentRef.group", parent.group, names.subdomain(parent.group))
     for name in ("resource", "name"):
         value = getattr(parent, name)
         if not value:
             found.required(f"spec.parentRef.{name}")
         else:
-            found.each(f"spec.parentRef.{name}", value, text.segment(value))
+            found.each(f"spec.parentRef.{name}", value, names.segment(value))
     if parent.namespace:
-        found.each("spec.parentRef.namespace", parent.namespace, text.segment(parent.namespace))
+        found.each("spec.parentRef.namespace", parent.namespace, names.segment(parent.namespace))
 
 
 def address_update(found: Found, new: networking_v1.IPAddress, old: networking_v1.IPAddress) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 from steersman.api.generated import core_v1 as v1
-from steersman.api.labels import key_errors, value_errors
-from steersman.server.validation import addresses, amounts, text
+from steersman.api.label_syntax import key_errors, value_errors
+from steersman.server.validation import addresses, names, resources
 from steersman.server.validation import metadata as meta
-from steersman.server.validation.found import Found, fields
+from steersman.server.validation.field_errors import Found, fields
 from steersman.server.validation.pods.scheduling import EFFECTS
 
 _is_feature = re.compile(r"[A-Z][a-zA-Z0-9]*(/[a-zA-Z][a-zA-Z0-9]*)*").fullmatch
@@ -35,7 +35,7 @@ def _node(found: Found, node: v1.Node) -> None:
 
 
 def update(found: Found, new: v1.Node, old: v1.Node) -> None:
-    meta.again(found, new.metadata, old.metadata, text.subdomain, namespaced=False)
+    meta.again(found, new.metadata, old.metadata, names.subdomain, namespaced=False)
     if new.spec is not old.spec:
         _node(found, new)
     status(found, new, old)
@@ -83,7 +83,7 @@ def _taints(found: Found, path: str, taints: tuple[v1.Taint, ...]) -> None:
 def _resources(found: Found, status: v1.NodeStatus) -> None:
     for name in ("capacity", "allocatable"):
         for resource, amount in getattr(status, name).items():
-            amounts.value(found, f"status.{name}.{resource}", resource, amount)
+            resources.value(found, f"status.{name}.{resource}", resource, amount)
 
 
 def _features(found: Found, path: str, features: tuple[str, ...]) -> None:

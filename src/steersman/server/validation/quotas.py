@@ -6,13 +6,14 @@ from collections.abc import Callable, Mapping
 
 from steersman.api.generated import core_v1 as v1
 from steersman.api.generated.base import Quantity as Amount
-from steersman.api.labels import key_errors
+from steersman.api.label_syntax import key_errors
 from steersman.api.quantity import Quantity
-from steersman.server.problems import IMMUTABLE
-from steersman.server.validation import amounts, text
+from steersman.server.status_errors import IMMUTABLE
 from steersman.server.validation import metadata as meta
-from steersman.server.validation.amounts import quantity
-from steersman.server.validation.found import Found, fields, listed, strings
+from steersman.server.validation import names as text
+from steersman.server.validation import resources
+from steersman.server.validation.field_errors import Found, fields, listed, strings
+from steersman.server.validation.resources import quantity
 
 _POD_SCOPES = ("Terminating", "NotTerminating", "NotBestEffort", "PriorityClass", "CrossNamespacePodAffinity")
 _SCOPES = (*_POD_SCOPES, "BestEffort", "VolumeAttributesClass")
@@ -46,8 +47,8 @@ def quota_status(found: Found, new: v1.ResourceQuota, old: v1.ResourceQuota) -> 
 
 def _amounts(found: Found, path: str, given: Mapping[str, Amount]) -> None:
     for name, amount in given.items():
-        amounts.quota_resource(found, f"{path}[{name}]", name)
-        amounts.value(found, f"{path}[{name}]", name, amount)
+        resources.quota_resource(found, f"{path}[{name}]", name)
+        resources.value(found, f"{path}[{name}]", name, amount)
 
 
 def _quota(found: Found, spec: v1.ResourceQuotaSpec) -> None:
@@ -56,7 +57,7 @@ def _quota(found: Found, spec: v1.ResourceQuotaSpec) -> None:
         if scope not in _SCOPES:
             found.invalid("spec.scopes", spec.scopes, "unsupported scope")
         for name in sorted(spec.hard):
-            if amounts.is_quota_name(name) and not _scoped(scope, name):
+            if resources.is_quota_name(name) and not _scoped(scope, name):
                 found.invalid("spec.scopes", spec.scopes, "unsupported scope applied to resource")
     for pair in _PAIRS:
         if all(scope in spec.scopes for scope in pair):
@@ -82,7 +83,7 @@ def _scope_selector(found: Found, path: str, spec: v1.ResourceQuotaSpec, selecto
         if one.scopeName not in _SCOPES:
             found.invalid(f"{path}.scopeName", one.scopeName, "unsupported scope")
         for name in sorted(spec.hard):
-            if amounts.is_quota_name(name) and not _scoped(one.scopeName, name):
+            if resources.is_quota_name(name) and not _scoped(one.scopeName, name):
                 shown = fields(
                     MatchExpressions=listed(
                         fields(ScopeName=e.scopeName, Operator=e.operator, Values=e.values or None)
@@ -146,7 +147,7 @@ def _limits(found: Found, obj: v1.LimitRange) -> None:
 
 def _limit(found: Found, path: str, item: v1.LimitRangeItem) -> None:
     name_check: Callable[[Found, str, str], object] = (
-        amounts.container_resource if item.type in ("Pod", "Container") else amounts.resource_name
+        resources.container_resource if item.type in ("Pod", "Container") else resources.resource_name
     )
 
     def names(field: str) -> None:
@@ -220,7 +221,7 @@ def _together(
         share = most.nanos / least.nanos
         if float(ratio) > share:
             found.invalid(at, str(ratio), f"ratio {ratio} is greater than max/min = {share:f}")
-    if default is not None and request not in (None, default) and not amounts.overcommits(name):
+    if default is not None and request not in (None, default) and not resources.overcommits(name):
         words = f"default value {default} must equal to defaultRequest value {request} in {name}"
         found.invalid(f"{path}.defaultRequest[{name}]", str(request), words)
 

@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 
 from steersman.api.generated import rbac_v1
 from steersman.server.validation import metadata as meta
-from steersman.server.validation import text
-from steersman.server.validation.found import Found, Verbatim, fields
+from steersman.server.validation import names
+from steersman.server.validation.field_errors import Found, Verbatim, fields
 from steersman.server.validation.selectors import compiled, label_selector
 
 GROUP = "rbac.authorization.k8s.io"
@@ -21,7 +21,7 @@ def _check_role(*, namespaced: bool) -> _Check:
     """A check of Roles, or of ClusterRoles."""
 
     def check(found: Found, obj: rbac_v1.Role | rbac_v1.ClusterRole) -> None:
-        meta.check(found, obj.metadata, text.segment, namespaced=namespaced)
+        meta.check(found, obj.metadata, names.segment, namespaced=namespaced)
         _role(found, obj, namespaced)
 
     return check
@@ -31,7 +31,7 @@ def _check_role_update(*, namespaced: bool) -> _Update:
     def check(
         found: Found, new: rbac_v1.Role | rbac_v1.ClusterRole, old: rbac_v1.Role | rbac_v1.ClusterRole
     ) -> None:
-        meta.again(found, new.metadata, old.metadata, text.segment, namespaced=namespaced)
+        meta.again(found, new.metadata, old.metadata, names.segment, namespaced=namespaced)
         _role(found, new, namespaced)
         meta.check_update(found, new.metadata, old.metadata)
 
@@ -79,7 +79,7 @@ def _check_binding(*, namespaced: bool) -> _Check:
     """A check of RoleBindings, or of ClusterRoleBindings."""
 
     def check(found: Found, obj: rbac_v1.RoleBinding | rbac_v1.ClusterRoleBinding) -> None:
-        meta.check(found, obj.metadata, text.segment, namespaced=namespaced)
+        meta.check(found, obj.metadata, names.segment, namespaced=namespaced)
         _binding(found, obj, namespaced)
 
     return check
@@ -93,7 +93,7 @@ def _check_binding_update(*, namespaced: bool) -> _Update:
         new: rbac_v1.RoleBinding | rbac_v1.ClusterRoleBinding,
         old: rbac_v1.RoleBinding | rbac_v1.ClusterRoleBinding,
     ) -> None:
-        meta.again(found, new.metadata, old.metadata, text.segment, namespaced=namespaced)
+        meta.again(found, new.metadata, old.metadata, names.segment, namespaced=namespaced)
         _binding(found, new, namespaced)
         meta.check_update(found, new.metadata, old.metadata)
         if new.roleRef != old.roleRef:
@@ -114,7 +114,7 @@ def _binding(found: Found, obj: rbac_v1.RoleBinding | rbac_v1.ClusterRoleBinding
     if not ref.name:
         found.required("roleRef.name")
     else:
-        found.each("roleRef.name", ref.name, text.segment(ref.name))
+        found.each("roleRef.name", ref.name, names.segment(ref.name))
     for i, subject in enumerate(obj.subjects):
         _subject(found, f"subjects[{i}]", subject, namespaced)
 
@@ -125,7 +125,7 @@ def _subject(found: Found, path: str, subject: rbac_v1.Subject, namespaced: bool
     group = subject.apiGroup or ""
     if subject.kind == "ServiceAccount":
         if subject.name:
-            found.each(f"{path}.name", subject.name, text.subdomain(subject.name))
+            found.each(f"{path}.name", subject.name, names.subdomain(subject.name))
         if group:
             found.unsupported(f"{path}.apiGroup", group, ("",))
         if not namespaced and not subject.namespace:

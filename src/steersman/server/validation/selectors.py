@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 from steersman.api.generated import core_v1 as v1
 from steersman.api.generated.meta_v1 import LabelSelector
-from steersman.api.labels import key_errors, value_errors
-from steersman.api.selectors import Selector, compile_selector
-from steersman.server.validation import text
-from steersman.server.validation.found import Found
+from steersman.api.label_selectors import Selector, compile_selector
+from steersman.api.label_syntax import key_errors, value_errors
+from steersman.server.validation import names
+from steersman.server.validation.field_errors import Found
 from steersman.server.validation.metadata import labels
 
 _SETS = ("In", "NotIn")
@@ -99,4 +99,4 @@ def _node_field(found: Found, path: str, requirement: v1.NodeSelectorRequirement
         found.invalid(f"{path}.key", requirement.key, "not a valid field selector key")
     else:
         for i, value in enumerate(values):
-            found.each(f"{path}.values[{i}]", value, text.subdomain(value))
+            found.each(f"{path}.values[{i}]", value, names.subdomain(value))

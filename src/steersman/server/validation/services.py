@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from steersman.api.generated import core_v1 as v1
-from steersman.server.validation import addresses, addressing, text
+from steersman.server.validation import addresses, service_addresses
 from steersman.server.validation import metadata as meta
-from steersman.server.validation.found import Found, fields
+from steersman.server.validation import names as text
+from steersman.server.validation.field_errors import Found, fields
 from steersman.server.validation.pods.containers import PROTOCOLS
 from steersman.server.validation.pods.probes import port_or_name
 
@@ -40,8 +41,8 @@ def update(found: Found, new: v1.Service, old: v1.Service) -> None:
     if len(found) > before:
         return
     meta.check_update(found, new.metadata, old.metadata)
-    addressing.ips_kept(found, new.spec, old.spec)
-    addressing.families_kept(found, new.spec, old.spec)
+    service_addresses.ips_kept(found, new.spec, old.spec)
+    service_addresses.families_kept(found, new.spec, old.spec)
     _class_kept(found, new.spec, old.spec)
     checked = _needs_health_check(new.spec) and _needs_health_check(old.spec)
     if checked and new.spec.healthCheckNodePort != old.spec.healthCheckNodePort:
@@ -53,7 +54,7 @@ def _allocation(found: Found, service: v1.Service, old: v1.Service | None) -> No
     """What would be refused while addresses and ports are given out, before anything else is seen to."""
     before = len(found)
     if service.spec.type != "ExternalName":
-        addressing.asked(found, service.spec, None if old is None else old.spec)
+        service_addresses.asked(found, service.spec, None if old is None else old.spec)
     if len(found) > before:
         return
     known = [] if old is None else [port.nodePort for port in old.spec.ports]
@@ -82,7 +83,7 @@ def _service(found: Found, service: v1.Service, old: v1.Service | None) -> None:
     if _MODE in annotations and annotations.get(_HINTS, annotations[_MODE]) != annotations[_MODE]:
         same = f"must match annotations[{_HINTS}] when both are specified"
         found.invalid(f"metadata.annotations[{_MODE}]", annotations[_MODE], same)
-    if not spec.ports and not addressing.is_headless(spec) and spec.type != "ExternalName":
+    if not spec.ports and not service_addresses.is_headless(spec) and spec.type != "ExternalName":
         found.required("spec.ports")
     _type_rules(found, spec)
     _ports(found, spec)
@@ -103,7 +104,7 @@ def _service(found: Found, service: v1.Service, old: v1.Service | None) -> None:
 
 def _type_rules(found: Found, spec: v1.ServiceSpec) -> None:
     if spec.type in ("LoadBalancer", "NodePort"):
-        if addressing.is_headless(spec):
+        if service_addresses.is_headless(spec):
             says = f"may not be set to 'None' for {spec.type} services"
             found.invalid("spec.clusterIPs[0]", "None", says)
     elif spec.type == "ExternalName":
@@ -249,7 +250,7 @@ def _traffic(found: Found, spec: v1.ServiceSpec) -> None:
 
 def _class_kept(found: Found, new: v1.ServiceSpec, old: v1.ServiceSpec) -> None:
     if new.type == old.type == "LoadBalancer" and new.loadBalancerClass != old.loadBalancerClass:
-        found.invalid("spec.loadBalancerClass", new.loadBalancerClass, addressing.ONCE)
+        found.invalid("spec.loadBalancerClass", new.loadBalancerClass, service_addresses.ONCE)
 
 
 # -- status -----------------------------------------------------------------------------------

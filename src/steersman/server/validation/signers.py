@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from steersman.server.validation import text
-from steersman.server.validation.found import Found
+from steersman.server.validation import names
+from steersman.server.validation.field_errors import Found
 
 _MAX_DOMAIN = 253
 _MAX_NAME = 571
@@ -22,15 +22,15 @@ def signer_name(found: Found, path: str, name: str) -> None:
     if len(domain) > _MAX_DOMAIN:
         found.too_long(path, _MAX_DOMAIN)
     parts = domain.split(".")
-    _labels(found, path, domain, parts, text.label)
+    _labels(found, path, domain, parts, names.label)
     if len(parts) < 2:
         found.invalid(path, domain, "should be a domain with at least two segments separated by dots")
-    _labels(found, path, rest, rest.split("."), text.subdomain)
+    _labels(found, path, rest, rest.split("."), names.subdomain)
     if len(name) > _MAX_NAME:
         found.too_long(path, _MAX_NAME)
 
 
-def _labels(found: Found, path: str, whole: str, parts: list[str], rule: text.Rule) -> None:
+def _labels(found: Found, path: str, whole: str, parts: list[str], rule: names.Rule) -> None:
     for part in parts:
         if errors := rule(part):
             for why in errors:

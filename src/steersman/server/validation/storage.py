@@ -10,11 +10,11 @@ from msgspec.structs import replace
 
 from steersman.api.generated import core_v1 as v1
 from steersman.api.generated import storage_v1
-from steersman.server.problems import IMMUTABLE
-from steersman.server.validation import amounts, claims, text
+from steersman.server.status_errors import IMMUTABLE
+from steersman.server.validation import claims, names, resources
 from steersman.server.validation import metadata as meta
-from steersman.server.validation.differences import difference
-from steersman.server.validation.found import Found, Verbatim
+from steersman.server.validation.diff import difference
+from steersman.server.validation.field_errors import Found, Verbatim
 from steersman.server.validation.selectors import label_selector, node_selector
 from steersman.server.validation.volumes import SHARED, Check, driver_name, needs, only_one
 
@@ -31,11 +31,11 @@ def volume(found: Found, obj: v1.PersistentVolume) -> None:
 
 def volume_update(found: Found, new: v1.PersistentVolume, old: v1.PersistentVolume) -> None:
     """Where a volume is and how it is used is for ever."""
-    meta.again(found, new.metadata, old.metadata, text.subdomain, namespaced=False)
+    meta.again(found, new.metadata, old.metadata, names.subdomain, namespaced=False)
     if new.spec is not old.spec:
         _volume(found, "spec", new.spec)
     # The real server looks twice.
-    meta.again(found, new.metadata, old.metadata, text.subdomain, namespaced=False)
+    meta.again(found, new.metadata, old.metadata, names.subdomain, namespaced=False)
     if new.spec is old.spec:
         return
     now, was = new.spec, old.spec
@@ -73,11 +73,11 @@ def _volume(found: Found, path: str, spec: v1.PersistentVolumeSpec) -> None:
     if not capacity:
         found.required(f"{path}.capacity")
     if "storage" not in capacity or len(capacity) > 1:
-        shown = {name: str(amounts.quantity(amount)) for name, amount in capacity.items()}
+        shown = {name: str(resources.quantity(amount)) for name, amount in capacity.items()}
         found.unsupported(f"{path}.capacity", shown or Verbatim("null"), ("storage",))
     for name, amount in capacity.items():
-        amounts.basic(found, f"{path}.capacity[{name}]", amount)
-        amounts.positive(found, f"{path}.capacity[{name}]", amount)
+        resources.basic(found, f"{path}.capacity[{name}]", amount)
+        resources.positive(found, f"{path}.capacity[{name}]", amount)
     policy = spec.persistentVolumeReclaimPolicy
     if policy and policy not in _RECLAIM:
         found.unsupported(f"{path}.persistentVolumeReclaimPolicy", policy, _RECLAIM)
@@ -102,7 +102,7 @@ def _rest(found: Found, path: str, spec: v1.PersistentVolumeSpec) -> None:
         found.forbidden(f"{path}.persistentVolumeReclaimPolicy", says)
     if spec.storageClassName:
         at = f"{path}.storageClassName"
-        found.each(at, spec.storageClassName, text.subdomain(spec.storageClassName))
+        found.each(at, spec.storageClassName, names.subdomain(spec.storageClassName))
     if spec.volumeMode is not None and spec.volumeMode not in claims.VOLUME_MODES:
         found.unsupported(f"{path}.volumeMode", spec.volumeMode, claims.VOLUME_MODES)
     name = spec.volumeAttributesClassName
@@ -111,7 +111,7 @@ def _rest(found: Found, path: str, spec: v1.PersistentVolumeSpec) -> None:
         if not name:
             found.required(at, "an empty string is disallowed")
         else:
-            found.each(at, name, text.subdomain(name))
+            found.each(at, name, names.subdomain(name))
         if spec.csi is None:
             found.required(f"{path}.csi", "has to be specified when using volumeAttributesClassName")
 
@@ -119,7 +119,7 @@ def _rest(found: Found, path: str, spec: v1.PersistentVolumeSpec) -> None:
 def _local(found: Found, path: str, source: v1.LocalVolumeSource) -> None:
     if not source.path:
         found.required(f"{path}.path")
-    text.no_backsteps(found, f"{path}.path", source.path)
+    names.no_backsteps(found, f"{path}.path", source.path)
 
 
 def _csi(found: Found, path: str, source: v1.CSIPersistentVolumeSource) -> None:
@@ -135,7 +135,7 @@ def _csi(found: Found, path: str, source: v1.CSIPersistentVolumeSource) -> None:
         reference: v1.SecretReference | None = getattr(source, name)
         if reference is None:
             continue
-        for part, rule in (("name", text.subdomain), ("namespace", text.label)):
+        for part, rule in (("name", names.subdomain), ("namespace", names.label)):
             value = getattr(reference, part)
             at = f"{path}.{name}.{part}"
             if not value:
@@ -191,7 +191,7 @@ def storage_class(found: Found, obj: storage_v1.StorageClass) -> None:
 
 
 def storage_class_update(found: Found, new: storage_v1.StorageClass, old: storage_v1.StorageClass) -> None:
-    meta.again(found, new.metadata, old.metadata, text.subdomain, namespaced=False)
+    meta.again(found, new.metadata, old.metadata, names.subdomain, namespaced=False)
     _class(found, new)
     meta.check_update(found, new.metadata, old.metadata)
     if new.parameters != old.parameters:
@@ -221,7 +221,7 @@ def _class(found: Found, obj: storage_v1.StorageClass) -> None:
             for k, value in enumerate(given):
                 if value in given[:k]:
                     found.duplicate(f"{at}.values[{k}]", value)
-            found.each(f"{at}.key", one.key, text.qualified(one.key))
+            found.each(f"{at}.key", one.key, names.qualified(one.key))
             if one.key in values:
                 found.duplicate(f"{at}.key", one.key)
             values[one.key] = set(given)
@@ -234,7 +234,7 @@ def _provisioner(found: Found, path: str, name: str) -> None:
     if not name:
         found.required(path)
     else:
-        found.each(path, name.lower(), text.qualified(name.lower()))
+        found.each(path, name.lower(), names.qualified(name.lower()))
 
 
 def _parameters(found: Found, given: Mapping[str, str], *, needed: bool) -> None:
@@ -262,7 +262,7 @@ def attributes_class_update(
     for name in ("driverName", "parameters"):
         if getattr(new, name) != getattr(old, name):
             found.forbidden(name, f"updates to {name} are forbidden.")
-    meta.again(found, new.metadata, old.metadata, text.subdomain, namespaced=False)
+    meta.again(found, new.metadata, old.metadata, names.subdomain, namespaced=False)
     _provisioner(found, "driverName", new.driverName)
     _parameters(found, new.parameters, needed=True)
 
@@ -275,7 +275,7 @@ def capacity(found: Found, obj: storage_v1.CSIStorageCapacity) -> None:
 def capacity_update(
     found: Found, new: storage_v1.CSIStorageCapacity, old: storage_v1.CSIStorageCapacity
 ) -> None:
-    meta.again(found, new.metadata, old.metadata, text.subdomain)
+    meta.again(found, new.metadata, old.metadata, names.subdomain)
     _capacity(found, new)
     meta.check_update(found, new.metadata, old.metadata)
     for name in ("nodeTopology", "storageClassName"):
@@ -284,6 +284,6 @@ def capacity_update(
 
 def _capacity(found: Found, obj: storage_v1.CSIStorageCapacity) -> None:
     label_selector(found, "nodeTopology", obj.nodeTopology)
-    found.each("storageClassName", obj.storageClassName, text.subdomain(obj.storageClassName))
+    found.each("storageClassName", obj.storageClassName, names.subdomain(obj.storageClassName))
     if obj.capacity is not None:
-        amounts.nonnegative(found, "capacity", obj.capacity)
+        resources.nonnegative(found, "capacity", obj.capacity)

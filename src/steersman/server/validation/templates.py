@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from steersman.api.generated import core_v1 as v1
 from steersman.api.generated.base import IntOrString
 from steersman.api.generated.meta_v1 import LabelSelector
-from steersman.server.problems import IMMUTABLE
-from steersman.server.validation import text
-from steersman.server.validation.found import Found, labels, selector
+from steersman.server.status_errors import IMMUTABLE
+from steersman.server.validation import names
+from steersman.server.validation.field_errors import Found, labels, selector
 from steersman.server.validation.pods.spec import template as check_template
 from steersman.server.validation.selectors import compiled, label_selector
 
@@ -62,13 +62,13 @@ def int_or_percent(found: Found, path: str, value: IntOrString) -> None:
     if isinstance(value, int):
         found.negative(path, value)
     else:
-        found.each(path, value, text.percent(value))
+        found.each(path, value, names.percent(value))
 
 
 def number(value: IntOrString) -> int:
     if isinstance(value, int):
         return value
-    return 0 if text.percent(value) else int(value[:-1])
+    return 0 if names.percent(value) else int(value[:-1])
 
 
 def at_most_all(found: Found, path: str, value: IntOrString) -> None:

@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from steersman.server.validation import text
-from steersman.server.validation.found import Found
+from steersman.server.validation import names as text
+from steersman.server.validation.field_errors import Found
 
 Check: TypeAlias = Callable[[Found, str, Any], None]
 

@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 
 from steersman.api.generated import admissionregistration_v1 as admission
 from steersman.server.validation import metadata as meta
-from steersman.server.validation import text
-from steersman.server.validation.found import Found
+from steersman.server.validation import names as text
+from steersman.server.validation.field_errors import Found
 from steersman.server.validation.selectors import label_selector
 
 FAILURE_POLICIES = ("Fail", "Ignore")

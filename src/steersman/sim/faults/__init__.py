@@ -16,12 +16,12 @@ from __future__ import annotations
 from steersman.sim.faults.clocks import ClockJump, ClockRate
 from steersman.sim.faults.crashes import AnswerLost, CrashAfterWrite, CrashBeforeWrite, StaleRestart
 from steersman.sim.faults.fault import Armed, Call, Fault
-from steersman.sim.faults.faulted import Faulted
-from steersman.sim.faults.hiding import CoalescedEvents, HiddenEvents, UnreadableEvents
+from steersman.sim.faults.faulty_api import Faulted
+from steersman.sim.faults.injector import Managers, Stage
 from steersman.sim.faults.leaders import LeaseDeleted, LeaseStolen, TwoLeaders
+from steersman.sim.faults.lossy_watches import CoalescedEvents, HiddenEvents, UnreadableEvents
 from steersman.sim.faults.objects import Corrupted, Garbage
 from steersman.sim.faults.refusals import Answers, DiscoveryFails, Reset, SlowAnswers
-from steersman.sim.faults.stage import Managers, Stage
 from steersman.sim.faults.text import ALL, BadFault, parse, text
 from steersman.sim.faults.watches import DuplicatedEvents, FrozenWatch, SlowWatch, WatchCut
 

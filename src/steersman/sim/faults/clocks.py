@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from steersman.runtime.clock import Clock
 from steersman.sim.faults.crashes import describe
 from steersman.sim.faults.fault import Armed, Call, Fault
-from steersman.sim.faults.stage import Stage
+from steersman.sim.faults.injector import Stage
 
 WRONG = frozenset({"state", "expect", "creates", "deletes"})
 """What follows from a wrong time: deadlines and schedules are met at another."""

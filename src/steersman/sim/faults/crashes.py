@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from steersman.api.errors import Expired, Unreachable
 from steersman.client.api import EventType, WatchEvent
 from steersman.sim.faults.fault import Armed, Call, Events, Fault
-from steersman.sim.faults.stage import Stage
+from steersman.sim.faults.injector import Stage
 
 DOWN = 0.5
 """Seconds until a manager that crashed is started again."""

@@ -15,7 +15,7 @@ from steersman.client.api import WatchEvent
 from steersman.runtime.clock import Clock
 
 if TYPE_CHECKING:
-    from steersman.sim.faults.stage import Stage
+    from steersman.sim.faults.injector import Stage
 
 Events: TypeAlias = AsyncIterator[WatchEvent[Any]]
 

@@ -10,7 +10,7 @@ from steersman.api.errors import ApiError, Conflict, NotFound
 from steersman.api.kinds import LEASES
 from steersman.sim.faults.crashes import describe
 from steersman.sim.faults.fault import Armed, Call, Fault
-from steersman.sim.faults.stage import Stage
+from steersman.sim.faults.injector import Stage
 
 THIEF = "thief"
 NAMESPACE = "kube-system"

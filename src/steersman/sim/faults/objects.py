@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from steersman.runtime.store import revision_of
 from steersman.sim.faults.crashes import describe
 from steersman.sim.faults.fault import Armed, Call, Fault
-from steersman.sim.faults.stage import Stage
+from steersman.sim.faults.injector import Stage
 
 Spoil = Callable[[Any], Any]
 

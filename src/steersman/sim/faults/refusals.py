@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from steersman.api.errors import ApiError, Unreachable, from_status
 from steersman.sim.faults.crashes import describe
 from steersman.sim.faults.fault import WRITES, Armed, Call, Fault
-from steersman.sim.faults.stage import Stage
+from steersman.sim.faults.injector import Stage
 
 REASONS = {
     403: "Forbidden",

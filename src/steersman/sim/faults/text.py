@@ -9,8 +9,8 @@ from typing import Any
 from steersman.sim.faults.clocks import ClockJump, ClockRate
 from steersman.sim.faults.crashes import AnswerLost, CrashAfterWrite, CrashBeforeWrite, StaleRestart
 from steersman.sim.faults.fault import Fault
-from steersman.sim.faults.hiding import CoalescedEvents, HiddenEvents, UnreadableEvents
 from steersman.sim.faults.leaders import LeaseDeleted, LeaseStolen, TwoLeaders
+from steersman.sim.faults.lossy_watches import CoalescedEvents, HiddenEvents, UnreadableEvents
 from steersman.sim.faults.objects import Corrupted, Garbage
 from steersman.sim.faults.refusals import Answers, DiscoveryFails, Reset, SlowAnswers
 from steersman.sim.faults.watches import DuplicatedEvents, FrozenWatch, SlowWatch, WatchCut

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from steersman.api.errors import ApiError, Expired, ServerError, Unreachable
 from steersman.client.api import WatchEvent
 from steersman.sim.faults.fault import Armed, Call, Events, Fault
-from steersman.sim.faults.stage import Stage
+from steersman.sim.faults.injector import Stage
 
 END = "end"
 HOWS: Mapping[str, Callable[[], ApiError]] = {

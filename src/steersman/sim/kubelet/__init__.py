@@ -2,6 +2,6 @@
 
 from steersman.sim.kubelet.kubelets import Kubelets
 from steersman.sim.kubelet.node import Shape
-from steersman.sim.kubelet.plan import Settings
+from steersman.sim.kubelet.pod_plan import Settings
 
 __all__ = ["Kubelets", "Settings", "Shape"]

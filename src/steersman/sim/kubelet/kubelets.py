@@ -21,12 +21,12 @@ from steersman.api.scheme import Key, Kind
 from steersman.client.api import Api
 from steersman.intent.controller import Change
 from steersman.runtime.clock import Clock
-from steersman.runtime.crew import Crew
 from steersman.runtime.informer import Informer
-from steersman.sim.kubelet.fleet import Heartbeats, Machine
-from steersman.sim.kubelet.life import Run, advance, asked, begin, due, lost
+from steersman.runtime.worker_pool import Crew
 from steersman.sim.kubelet.node import STATE, Shape, is_ready
-from steersman.sim.kubelet.plan import Plan, Settings, plan
+from steersman.sim.kubelet.nodes import Heartbeats, Machine
+from steersman.sim.kubelet.pod_lifecycle import Run, advance, asked, begin, due, lost
+from steersman.sim.kubelet.pod_plan import Plan, Settings, plan
 from steersman.sim.kubelet.resume import resume
 from steersman.sim.kubelet.status import render
 from steersman.sim.loop import background

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from datetime import datetime
 
 from steersman.api.generated import core_v1 as v1
-from steersman.sim.kubelet.life import Box, Ended, Run, State, restarts
-from steersman.sim.kubelet.plan import Part, Plan
+from steersman.sim.kubelet.pod_lifecycle import Box, Ended, Run, State, restarts
+from steersman.sim.kubelet.pod_plan import Part, Plan
 
 
 def resume(pod: v1.Pod, plan: Plan, now: float, instant: Callable[[datetime], float]) -> Run:

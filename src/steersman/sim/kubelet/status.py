@@ -9,8 +9,8 @@ from typing import TypeAlias
 from msgspec.structs import replace
 
 from steersman.api.generated import core_v1 as v1
-from steersman.sim.kubelet.life import Box, Ended, Run, State, backoff, initialized, is_ready
-from steersman.sim.kubelet.plan import Part, Plan
+from steersman.sim.kubelet.pod_lifecycle import Box, Ended, Run, State, backoff, initialized, is_ready
+from steersman.sim.kubelet.pod_plan import Part, Plan
 
 Wall: TypeAlias = Callable[[float], datetime]
 """From an instant of monotonic time to what is written."""

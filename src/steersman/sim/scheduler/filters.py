@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from steersman.api.generated import core_v1 as v1
-from steersman.api.nodes import matches, tolerates
-from steersman.sim.scheduler.demand import Demand
-from steersman.sim.scheduler.hosts import Host
+from steersman.api.scheduling import matches, tolerates
+from steersman.sim.scheduler.node_info import Host
+from steersman.sim.scheduler.requirements import Demand
 
 UNSCHEDULABLE = "node(s) were unschedulable"
 TAINTED = "node(s) had untolerated taint(s)"

@@ -12,12 +12,12 @@ from steersman.api.scheme import Key, Kind
 from steersman.client.api import Api
 from steersman.intent.controller import Change
 from steersman.runtime.clock import Clock
-from steersman.runtime.crew import Crew
+from steersman.runtime.event_recorder import Recorder
 from steersman.runtime.informer import Informer
-from steersman.runtime.recorder import Recorder
-from steersman.sim.scheduler.hosts import Hosts, Tenant, tenant
-from steersman.sim.scheduler.place import Placed, Ranks, Unplaced
-from steersman.sim.scheduler.preempt import victims
+from steersman.runtime.worker_pool import Crew
+from steersman.sim.scheduler.node_info import Hosts, Tenant, tenant
+from steersman.sim.scheduler.placement import Placed, Ranks, Unplaced
+from steersman.sim.scheduler.preemption import victims
 from steersman.sim.scheduler.queue import Queue, Waiting
 
 PODS: Kind[v1.Pod] = load("", "v1", "Pod")

@@ -14,9 +14,9 @@ import msgspec
 
 from steersman.api.generated import core_v1 as v1
 from steersman.api.generated.meta_v1 import LabelSelector, LabelSelectorRequirement
-from steersman.api.selectors import compile_selector
+from steersman.api.label_selectors import compile_selector
 from steersman.sim.scheduler.filters import SCALE, selected
-from steersman.sim.scheduler.hosts import Host, Hosts, Tenant
+from steersman.sim.scheduler.node_info import Host, Hosts, Tenant
 
 SPREAD = "node(s) didn't match pod topology spread constraints"
 UNLABELLED = SPREAD + " (missing required label)"

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from steersman.api.generated import core_v1 as v1
-from steersman.server.validation import amounts, text
-from steersman.server.validation.found import Found
+from steersman.server.validation import names as text
+from steersman.server.validation import resources as amounts
+from steersman.server.validation.field_errors import Found
 from steersman.server.validation.pods import environment, mounts, probes, security
 
 PROTOCOLS = ("SCTP", "TCP", "UDP")

@@ -6,8 +6,8 @@ import re
 
 from steersman.api.generated import core_v1 as v1
 from steersman.api.quantity import Quantity
-from steersman.server.validation import amounts, text
-from steersman.server.validation.found import Found
+from steersman.server.validation import names, resources
+from steersman.server.validation.field_errors import Found
 
 _ENV_FIELDS = (
     "metadata.name",
@@ -43,7 +43,7 @@ def variables(found: Found, path: str, given: tuple[v1.EnvVar, ...]) -> None:
         if not variable.name:
             found.required(f"{path}[{i}].name")
         else:
-            for why in text.environment(variable.name):
+            for why in names.environment(variable.name):
                 found.invalid(f"{path}[{i}].name", variable.name, why)
         if variable.valueFrom is not None:
             _source(found, f"{path}[{i}].valueFrom", variable, variable.valueFrom)
@@ -107,7 +107,7 @@ def field(found: Found, path: str, ref: v1.ObjectFieldSelector, choices: tuple[s
             found.invalid(f"{path}.fieldPath", name, why)
         else:
             shown = key.lower() if parent == "metadata.annotations" else key
-            found.each(path, shown, text.qualified(shown))
+            found.each(path, shown, names.qualified(shown))
 
 
 def resource_field(
@@ -121,7 +121,7 @@ def resource_field(
         found.required(f"{path}.resource")
     elif name not in _RESOURCES and not name.startswith(_HUGE_PAGES):
         found.unsupported(f"{path}.resource", name, _RESOURCES)
-    _divisor(found, f"{path}.divisor", name, amounts.quantity(ref.divisor))
+    _divisor(found, f"{path}.divisor", name, resources.quantity(ref.divisor))
 
 
 def _divisor(found: Found, path: str, name: str, divisor: Quantity) -> None:
@@ -143,26 +143,26 @@ def _divisor(found: Found, path: str, name: str, divisor: Quantity) -> None:
 
 
 def _key(found: Found, path: str, reference: v1.ConfigMapKeySelector | v1.SecretKeySelector) -> None:
-    found.each(f"{path}.name", reference.name, text.subdomain(reference.name))
+    found.each(f"{path}.name", reference.name, names.subdomain(reference.name))
     if not reference.key:
         found.required(f"{path}.key")
     else:
-        found.each(f"{path}.key", reference.key, text.config_key(reference.key))
+        found.each(f"{path}.key", reference.key, names.config_key(reference.key))
 
 
 def _file_key(found: Found, path: str, reference: v1.FileKeySelector) -> None:
     if not reference.key:
         found.required(f"{path}.key")
     else:
-        found.each(f"{path}.key", reference.key, text.environment(reference.key))
+        found.each(f"{path}.key", reference.key, names.environment(reference.key))
     if not reference.volumeName:
         found.required(f"{path}.volumeName")
     else:
-        found.each(f"{path}.volumeName", reference.volumeName, text.label(reference.volumeName))
+        found.each(f"{path}.volumeName", reference.volumeName, names.label(reference.volumeName))
     if not reference.path:
         found.required(f"{path}.path")
     else:
-        text.no_backsteps(found, f"{path}.path", reference.path)
+        names.no_backsteps(found, f"{path}.path", reference.path)
 
 
 def sources(found: Found, path: str, given: tuple[v1.EnvFromSource, ...]) -> None:
@@ -170,7 +170,7 @@ def sources(found: Found, path: str, given: tuple[v1.EnvFromSource, ...]) -> Non
     for i, source in enumerate(given):
         at = f"{path}[{i}]"
         if source.prefix:
-            found.each(f"{at}.prefix", source.prefix, text.environment(source.prefix))
+            found.each(f"{at}.prefix", source.prefix, names.environment(source.prefix))
         count = 0
         for name in ("configMapRef", "secretRef"):
             reference = getattr(source, name)
@@ -180,7 +180,7 @@ def sources(found: Found, path: str, given: tuple[v1.EnvFromSource, ...]) -> Non
             if not reference.name:
                 found.required(f"{at}.{name}.name")
             else:
-                whys = text.prefix(text.subdomain, reference.name)
+                whys = names.prefix(names.subdomain, reference.name)
                 found.each(f"{at}.{name}.name", reference.name, whys)
         if not count:
             found.invalid(path, "", "must specify one of: `configMapRef` or `secretRef`")

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from steersman.api.generated import core_v1 as v1
-from steersman.server.validation import text
-from steersman.server.validation.found import Found
+from steersman.server.validation import names as text
+from steersman.server.validation.field_errors import Found
 
 Volumes: TypeAlias = Mapping[str, v1.Volume]
 

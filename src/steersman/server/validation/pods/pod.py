@@ -7,12 +7,13 @@ from typing import Any
 from msgspec.structs import replace
 
 from steersman.api.generated import core_v1 as v1
-from steersman.server.problems import FieldProblem
+from steersman.server.status_errors import FieldProblem
 from steersman.server.validation import metadata as meta
-from steersman.server.validation import text
-from steersman.server.validation.differences import difference
-from steersman.server.validation.found import Found, fields, listed
-from steersman.server.validation.pods import containers, notes, scheduling
+from steersman.server.validation import names
+from steersman.server.validation.diff import difference
+from steersman.server.validation.field_errors import Found, fields, listed
+from steersman.server.validation.pods import annotations as notes
+from steersman.server.validation.pods import containers, scheduling
 from steersman.server.validation.pods.spec import spec as check_spec
 from steersman.server.validation.pods.spec import template as check_template
 
@@ -100,7 +101,7 @@ def update(found: Found, new: v1.Pod, old: v1.Pod) -> None:
 def whole(found: Found, new: v1.Pod, old: v1.Pod) -> None:
     """A pod in another's place, each of its parts by itself; what is the same is not looked at."""
     meta.check_update(found, new.metadata, old.metadata)
-    meta.again(found, new.metadata, old.metadata, text.subdomain)
+    meta.again(found, new.metadata, old.metadata, names.subdomain)
     if new.metadata.annotations is not old.metadata.annotations:
         said = new.metadata.annotations
         notes.specific(found, "metadata.annotations", said, new.spec)
@@ -140,7 +141,7 @@ def _deadline(found: Found, new: int | None, old: int | None) -> bool:
         if old is not None:
             found.invalid(path, None, "must not update from a positive integer to nil value")
     elif not 0 <= new <= 2**31 - 1:
-        found.invalid(path, new, text.between(0, 2**31 - 1))
+        found.invalid(path, new, names.between(0, 2**31 - 1))
         return False
     elif old is not None and old < new:
         found.invalid(path, new, "must be less than or equal to previous value")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from steersman.api.generated import core_v1 as v1
 from steersman.api.generated.base import IntOrString
-from steersman.server.validation import text
-from steersman.server.validation.found import NEGATIVE, Found
+from steersman.server.validation import names
+from steersman.server.validation.field_errors import NEGATIVE, Found
 
 _SCHEMES = ("HTTP", "HTTPS")
 
@@ -91,13 +91,13 @@ def _http(found: Found, path: str, action: v1.HTTPGetAction) -> None:
     if action.scheme not in _SCHEMES:
         found.unsupported(f"{path}.scheme", action.scheme, _SCHEMES)
     for header in action.httpHeaders:
-        found.each(f"{path}.httpHeaders", header.name, text.header(header.name))
+        found.each(f"{path}.httpHeaders", header.name, names.header(header.name))
 
 
 def port_or_name(found: Found, path: str, port: IntOrString) -> None:
     """A port by its number or by its name."""
     if isinstance(port, int):
         if not 1 <= port <= 65535:
-            found.each(path, port, text.port(port))
+            found.each(path, port, names.port(port))
     else:
-        found.each(path, port, text.port_name(port))
+        found.each(path, port, names.port_name(port))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from steersman.api.generated import core_v1 as v1
-from steersman.server.validation import text
-from steersman.server.validation.found import Found
+from steersman.server.validation import names
+from steersman.server.validation.field_errors import Found
 from steersman.server.validation.pods import environment
 from steersman.server.validation.volumes import mode
 
@@ -18,7 +18,7 @@ def key_to_path(found: Found, path: str, item: v1.KeyToPath) -> None:
         found.required(f"{path}.key")
     if not item.path:
         found.required(f"{path}.path")
-    text.local(found, f"{path}.path", item.path)
+    names.local(found, f"{path}.path", item.path)
     mode(found, f"{path}.mode", item.mode)
 
 
@@ -26,7 +26,7 @@ def downward_file(found: Found, path: str, file: v1.DownwardAPIVolumeFile) -> No
     """A fact about the pod that becomes a file."""
     if not file.path:
         found.required(f"{path}.path")
-    text.local(found, f"{path}.path", file.path)
+    names.local(found, f"{path}.path", file.path)
     if file.fieldRef is not None:
         environment.field(found, f"{path}.fieldRef", file.fieldRef, environment.VOLUME_FIELDS)
         if file.resourceFieldRef is not None:
@@ -89,4 +89,4 @@ def _token(found: Found, volume: str, path: str, source: v1.ServiceAccountTokenP
     if not source.path:
         found.required(f"{volume}.path")
     else:
-        text.local(found, f"{volume}.path", source.path)
+        names.local(found, f"{volume}.path", source.path)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from steersman.api.generated import core_v1 as v1
 from steersman.api.generated.meta_v1 import LabelSelector
-from steersman.api.labels import key_errors, value_errors
-from steersman.server.validation import text
-from steersman.server.validation.found import Found
+from steersman.api.label_syntax import key_errors, value_errors
+from steersman.server.validation import names
+from steersman.server.validation.field_errors import Found
 from steersman.server.validation.selectors import label_selector, node_selector, node_term
 
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
@@ -51,7 +51,7 @@ def _pod_term(found: Found, path: str, term: v1.PodAffinityTerm) -> None:
     label_selector(found, f"{path}.labelSelector", term.labelSelector)
     label_selector(found, f"{path}.namespaceSelector", term.namespaceSelector)
     for name in term.namespaces:
-        found.each(f"{path}.namespace", name, text.label(name))
+        found.each(f"{path}.namespace", name, names.label(name))
     _label_keys(found, path, term.matchLabelKeys, term.mismatchLabelKeys, term.labelSelector)
     if not term.topologyKey:
         found.required(f"{path}.topologyKey", "can not be empty")

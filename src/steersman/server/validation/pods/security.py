@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from steersman.api.generated import core_v1 as v1
-from steersman.server.validation import text
-from steersman.server.validation.found import Found, Verbatim, fields
+from steersman.server.validation import names as text
+from steersman.server.validation.field_errors import Found, Verbatim, fields
 
 _MAX_ID = 2**31 - 1
 _IDS = text.between(0, _MAX_ID)

@@ -6,23 +6,18 @@ from collections.abc import Mapping
 
 from steersman.api.generated import core_v1 as v1
 from steersman.api.generated.meta_v1 import ObjectMeta
-from steersman.server.defaulting.levels import aggregated
-from steersman.server.validation import addresses, amounts, text
+from steersman.server.defaulting.pod_resources import aggregated
+from steersman.server.validation import addresses, names
 from steersman.server.validation import metadata as meta
-from steersman.server.validation.found import Found, fields
-from steersman.server.validation.pods import (
-    containers,
-    environment,
-    notes,
-    scheduling,
-    security,
-    volumes,
-)
+from steersman.server.validation import resources as amounts
+from steersman.server.validation.field_errors import Found, fields
+from steersman.server.validation.pods import annotations as notes
+from steersman.server.validation.pods import containers, environment, scheduling, security, volumes
 
 _RESTART_POLICIES = ("Always", "OnFailure", "Never")
 _DNS_POLICIES = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
 PREEMPTION = ("PreemptLowerPriority", "Never")
-_DEADLINES = text.between(1, 2**31 - 1)
+_DEADLINES = names.between(1, 2**31 - 1)
 
 
 def template(found: Found, path: str, given: v1.PodTemplateSpec) -> None:
@@ -92,16 +87,16 @@ def _names(found: Found, path: str, given: v1.PodSpec) -> None:
     """What a pod refers to by name, and how long it may run."""
     if given.serviceAccountName:
         at = f"{path}.serviceAccountName"
-        found.each(at, given.serviceAccountName, text.subdomain(given.serviceAccountName))
+        found.each(at, given.serviceAccountName, names.subdomain(given.serviceAccountName))
     if given.nodeName:
-        found.each(f"{path}.nodeName", given.nodeName, text.subdomain(given.nodeName))
+        found.each(f"{path}.nodeName", given.nodeName, names.subdomain(given.nodeName))
     deadline = given.activeDeadlineSeconds
     if deadline is not None and not 1 <= deadline <= 2**31 - 1:
         found.invalid(f"{path}.activeDeadlineSeconds", deadline, _DEADLINES)
     if given.hostname:
-        found.each(f"{path}.hostname", given.hostname, text.label(given.hostname))
+        found.each(f"{path}.hostname", given.hostname, names.label(given.hostname))
     if given.subdomain:
-        found.each(f"{path}.subdomain", given.subdomain, text.label(given.subdomain))
+        found.each(f"{path}.subdomain", given.subdomain, names.label(given.subdomain))
 
 
 def _rest(found: Found, path: str, given: v1.PodSpec) -> None:
@@ -111,13 +106,13 @@ def _rest(found: Found, path: str, given: v1.PodSpec) -> None:
         at = f"{path}.hostAliases[{i}]"
         addresses.valid(found, f"{at}.ip", alias.ip)
         for j, name in enumerate(alias.hostnames):
-            found.each(f"{at}.hostnames[{j}]", name, text.subdomain(name))
+            found.each(f"{at}.hostnames[{j}]", name, names.subdomain(name))
     if given.priorityClassName:
         at = f"{path}.priorityClassName"
-        found.each(at, given.priorityClassName, text.subdomain(given.priorityClassName))
+        found.each(at, given.priorityClassName, names.subdomain(given.priorityClassName))
     if given.runtimeClassName is not None:
         at = f"{path}.runtimeClassName"
-        found.each(at, given.runtimeClassName, text.subdomain(given.runtimeClassName))
+        found.each(at, given.runtimeClassName, names.subdomain(given.runtimeClassName))
     if given.preemptionPolicy is not None:
         found.choose(f"{path}.preemptionPolicy", given.preemptionPolicy, PREEMPTION)
     if given.overhead:
@@ -131,11 +126,11 @@ def _rest(found: Found, path: str, given: v1.PodSpec) -> None:
 def _gates(found: Found, path: str, given: v1.PodSpec) -> None:
     for i, ready in enumerate(given.readinessGates):
         at = f"{path}.readinessGates[{i}].conditionType"
-        found.each(at, ready.conditionType, text.qualified(ready.conditionType))
+        found.each(at, ready.conditionType, names.qualified(ready.conditionType))
     seen: list[str] = []
     for i, gate in enumerate(given.schedulingGates):
         at = f"{path}.schedulingGates[{i}]"
-        found.each(at, gate.name, text.qualified(gate.name))
+        found.each(at, gate.name, names.qualified(gate.name))
         if gate.name in seen:
             found.duplicate(at, gate.name)
         seen.append(gate.name)
@@ -149,7 +144,7 @@ def _hostname(found: Found, path: str, given: v1.PodSpec, name: str) -> None:
         found.forbidden(at, "may not be specified when hostNetwork is true")
     if len(name) > 64:
         found.too_long(at, 64)
-    found.each(at, name, text.subdomain(name))
+    found.each(at, name, names.subdomain(name))
 
 
 def _dns(found: Found, path: str, config: v1.PodDNSConfig | None, policy: str) -> None:
@@ -176,7 +171,7 @@ def _dns(found: Found, path: str, config: v1.PodDNSConfig | None, policy: str) -
     for i, name in enumerate(config.searches):
         if name != ".":
             name = name.removesuffix(".")
-            found.each(f"{path}.searches[{i}]", name, text.search(name))
+            found.each(f"{path}.searches[{i}]", name, names.search(name))
     for i, option in enumerate(config.options):
         if not option.name:
             found.required(f"{path}.options[{i}]", "must not be empty")
@@ -208,7 +203,7 @@ def _claims(
         elif claim.name in seen:
             found.duplicate(f"{at}.name", claim.name)
         else:
-            found.each(f"{at}.name", claim.name, text.label(claim.name))
+            found.each(f"{at}.name", claim.name, names.label(claim.name))
             seen.append(claim.name)
         name, made = claim.resourceClaimName, claim.resourceClaimTemplateName
         shown = fields(Name=claim.name, ResourceClaimName=name, ResourceClaimTemplateName=made)
@@ -219,9 +214,9 @@ def _claims(
             one = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
             found.invalid(at, shown, one)
         if name is not None:
-            found.each(f"{at}.resourceClaimName", name, text.subdomain(name))
+            found.each(f"{at}.resourceClaimName", name, names.subdomain(name))
         if made is not None:
-            found.each(f"{at}.resourceClaimTemplateName", made, text.subdomain(made))
+            found.each(f"{at}.resourceClaimTemplateName", made, names.subdomain(made))
 
 
 def _resources(found: Found, path: str, spec: v1.PodSpec, given: v1.ResourceRequirements) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from steersman.api.generated import core_v1 as v1
-from steersman.server.validation import addresses, text
+from steersman.server.validation import addresses, names
 from steersman.server.validation import metadata as meta
-from steersman.server.validation.found import Found, fields, listed
-from steersman.server.validation.pods import notes
+from steersman.server.validation.field_errors import Found, fields, listed
+from steersman.server.validation.pods import annotations as notes
 
 _SYSTEM_CONDITIONS = ("PodScheduled", "Ready", "Initialized")
 
@@ -23,11 +23,11 @@ def status(found: Found, new: v1.Pod, old: v1.Pod) -> None:
         if condition.observedGeneration < 0:
             at = f"status.conditions[{i}].observedGeneration"
             found.invalid(at, condition.observedGeneration, "must be a non-negative integer")
-        for why in text.qualified(condition.type) if condition.type not in _SYSTEM_CONDITIONS else ():
+        for why in names.qualified(condition.type) if condition.type not in _SYSTEM_CONDITIONS else ():
             found.invalid(f"status.conditions[{i}].Type", condition.type, why)
     if now.nominatedNodeName != was.nominatedNodeName and now.nominatedNodeName:
         at = "status.nominatedNodeName"
-        found.each(at, now.nominatedNodeName, text.subdomain(now.nominatedNodeName))
+        found.each(at, now.nominatedNodeName, names.subdomain(now.nominatedNodeName))
         if old.spec.nodeName:
             found.forbidden(at, "may not be set on pods that are already bound to a node")
     if now.observedGeneration < 0:

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 
 from steersman.api.generated import core_v1 as v1
 from steersman.api.generated.meta_v1 import ObjectMeta
-from steersman.server.validation import claims, text
-from steersman.server.validation.amounts import quantity
-from steersman.server.validation.found import Found
+from steersman.server.validation import claims, names
+from steersman.server.validation.field_errors import Found
 from steersman.server.validation.pods.containers import PULL_POLICIES
 from steersman.server.validation.pods.projected import downward_file, key_to_path, projected
+from steersman.server.validation.resources import quantity
 from steersman.server.validation.volumes import SHARED, Check, driver_name, mode, only_one
 
 
@@ -27,7 +27,7 @@ def check(
         if not name:
             found.required(f"{at}.name")
         else:
-            found.each(f"{at}.name", name, text.label(name))
+            found.each(f"{at}.name", name, names.label(name))
         if name in sound:
             found.duplicate(f"{at}.name", name)
         if len(found) == before:
@@ -48,7 +48,7 @@ def _source(found: Found, path: str, volume: v1.Volume, meta: ObjectMeta | None)
     name = volume.name
     if first == "ephemeral" and meta is not None and meta.name and name:
         claim = f"{meta.name}-{name}"
-        for why in text.subdomain(claim):
+        for why in names.subdomain(claim):
             found.invalid(f"{path}.name", name, f'PVC name "{claim}": {why}')
     if first == "image" and volume.image is not None:
         if meta is not None and not volume.image.reference:
@@ -72,7 +72,7 @@ def _empty_dir(found: Found, path: str, source: v1.EmptyDirVolumeSource) -> None
 def _git(found: Found, path: str, source: v1.GitRepoVolumeSource) -> None:
     if not source.repository:
         found.required(f"{path}.repository")
-    text.descending(found, f"{path}.directory", source.directory)
+    names.descending(found, f"{path}.directory", source.directory)
 
 
 def _secret(found: Found, path: str, source: v1.SecretVolumeSource) -> None:
@@ -111,7 +111,7 @@ def _csi(found: Found, path: str, source: v1.CSIVolumeSource) -> None:
         if not reference.name:
             found.required(f"{path}.nodePublishSecretRef.name")
         else:
-            found.each(f"{path}.name", reference.name, text.subdomain(reference.name))
+            found.each(f"{path}.name", reference.name, names.subdomain(reference.name))
 
 
 def _ephemeral(found: Found, path: str, source: v1.EphemeralVolumeSource) -> None:

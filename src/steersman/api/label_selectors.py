@@ -1,0 +1,322 @@
+"""Label selectors: which objects are meant, by their labels.
+
+`compile_selector` takes the selector of an API object, `parse_selector` a query string. No selector
+at all selects nothing; one that asks for nothing selects everything.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Protocol
+
+import msgspec
+
+from steersman.api.label_syntax import invalid, key_errors, value_errors
+
+_BINARY_OPERATORS = ("in", "notin", "=", "==", "!=", "gt", "lt")
+_OPERATORS = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!"}
+_SYMBOLS = {"in": " in ", "notin": " notin ", "gt": ">", "lt": "<"}
+
+
+class Expression(Protocol):
+    """A ``LabelSelectorRequirement`` of any of our types."""
+
+    @property
+    def key(self) -> str: ...
+    @property
+    def operator(self) -> str: ...
+    @property
+    def values(self) -> Iterable[str]: ...
+
+
+class Described(Protocol):
+    """A ``LabelSelector`` of any of our types."""
+
+    @property
+    def matchLabels(self) -> Mapping[str, str]: ...  # noqa: N802  (as on the wire)
+    @property
+    def matchExpressions(self) -> Iterable[Expression]: ...  # noqa: N802
+
+
+class Requirement(msgspec.Struct, frozen=True):
+    """One condition on one label. Operators are spelt as upstream's ``selection`` package does."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        match self.operator:
+            case "=" | "==" | "in":
+                return labels.get(self.key) in self.values
+            case "!=" | "notin":
+                return labels.get(self.key) not in self.values
+            case "exists":
+                return self.key in labels
+            case "!":
+                return self.key not in labels
+        number, bound = _integer(labels.get(self.key, "")), _integer(self.values[0])
+        if number is None or bound is None:
+            return False
+        return number > bound if self.operator == "gt" else number < bound
+
+    def __str__(self) -> str:
+        if self.operator == "exists":
+            return self.key
+        if self.operator == "!":
+            return f"!{self.key}"
+        values = ",".join(sorted(self.values))
+        if self.operator in ("in", "notin"):
+            values = f"({values})"
+        return f"{self.key}{_SYMBOLS.get(self.operator, self.operator)}{values}"
+
+
+class Selector:
+    """A compiled selector: all of its requirements must hold."""
+
+    __slots__ = ("_pairs", "_rest", "nothing", "requirements")
+
+    def __init__(self, requirements: Iterable[Requirement] = (), *, nothing: bool = False) -> None:
+        self.requirements = tuple(sorted(requirements, key=lambda requirement: requirement.key))
+        self.nothing = nothing
+        """Whether it selects nothing whatever the labels: there was no selector."""
+        # Nearly all selectors are plain key=value, and are asked about every pod of a namespace.
+        plain = [r for r in self.requirements if r.operator in ("=", "==")]
+        self._pairs = tuple((r.key, r.values[0]) for r in plain)
+        self._rest = tuple(r for r in self.requirements if r.operator not in ("=", "=="))
+        if nothing:
+            self._rest = (Requirement("", "in"),)  # one of no values
+
+    @property
+    def empty(self) -> bool:
+        """Whether it selects everything."""
+        return not self.requirements and not self.nothing
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Whether an object with these labels is selected."""
+        for key, value in self._pairs:
+            if labels.get(key) != value:
+                return False
+        return not self._rest or all(requirement.matches(labels) for requirement in self._rest)
+
+    def exact(self, key: str) -> str | None:
+        """The one value the selector demands of a label, or None: what an index can be asked for."""
+        for requirement in self.requirements:
+            if requirement.key == key:
+                only = requirement.operator in ("=", "==", "in") and len(requirement.values) == 1
+                return requirement.values[0] if only else None
+        return None
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Selector):
+            return NotImplemented
+        return self.requirements == other.requirements and self.nothing == other.nothing
+
+    def __hash__(self) -> int:
+        return hash((self.requirements, self.nothing))
+
+    def __str__(self) -> str:
+        return ",".join(map(str, self.requirements))
+
+    def __repr__(self) -> str:
+        return "<Selector of nothing>" if self.nothing else f"<Selector {str(self)!r}>"
+
+
+NOTHING = Selector(nothing=True)
+EVERYTHING = Selector()
+
+
+def compile_selector(selector: Described | Mapping[str, str] | None) -> Selector:
+    """The selector of an API object: a LabelSelector, or the plain map of a ReplicationController.
+
+    Compiling what was compiled before is free. Raises `ValueError` in upstream's words.
+    """
+    if selector is None:
+        return NOTHING
+    if isinstance(selector, Mapping):
+        return _compiled(tuple(selector.items()), ())
+    expressions = selector.matchExpressions
+    return _compiled(
+        tuple(selector.matchLabels.items()),
+        tuple([(e.key, e.operator, tuple(e.values)) for e in expressions]) if expressions else (),
+    )
+
+
+@lru_cache(maxsize=4096)
+def _compiled(
+    labels: tuple[tuple[str, str], ...], expressions: tuple[tuple[str, str, tuple[str, ...]], ...]
+) -> Selector:
+    requirements = [_requirement(key, "=", (value,)) for key, value in labels]
+    for key, operator, values in expressions:
+        if operator not in _OPERATORS:
+            raise ValueError(f'"{operator}" is not a valid label selector operator')
+        requirements.append(_requirement(key, _OPERATORS[operator], values))
+    return Selector(requirements) if requirements else EVERYTHING
+
+
+def _requirement(key: str, operator: str, values: tuple[str, ...]) -> Requirement:
+    """A requirement that makes sense, or a `ValueError` with all that is wrong with it."""
+    errors = []
+    if wrong := key_errors(key):
+        errors.append(invalid("key", key, "; ".join(wrong)))
+    if (why := _count_error(operator, values)) is not None:
+        errors.append(invalid("values", values or None, why))
+    if operator in ("gt", "lt"):
+        errors += [
+            invalid(f"values[{i}]", value, "for 'Gt', 'Lt' operators, the value must be an integer")
+            for i, value in enumerate(values)
+            if _integer(value) is None
+        ]
+    for i, value in enumerate(values):
+        if wrong := value_errors(value):
+            errors.append(invalid(f"values[{i}][{key}]", value, "; ".join(wrong)))
+    if errors:
+        said = list(dict.fromkeys(errors))
+        raise ValueError(said[0] if len(said) == 1 else f"[{', '.join(said)}]")
+    return Requirement(key, operator, values)
+
+
+def _count_error(operator: str, values: tuple[str, ...]) -> str | None:
+    match operator:
+        case "in" | "notin" if not values:
+            return "for 'in', 'notin' operators, values set can't be empty"
+        case "exists" | "!" if values:
+            return "values set must be empty for exists and does not exist"
+    return None
+
+
+_INTEGER = re.compile(r"[+-]?[0-9]{1,40}")
+
+
+def _integer(text: str) -> int | None:
+    """The 64-bit integer a text spells, if it does."""
+    if not _INTEGER.fullmatch(text):
+        return None
+    number = int(text)
+    return number if -(2**63) <= number < 2**63 else None
+
+
+# -- query strings ----------------------------------------------------------------------------
+
+_TOKEN = re.compile(r"[ \t\r\n]*(?:(?P<symbol>!=|==|[=!(),<>])|(?P<word>[^=!(),<> \t\r\n]+)|$)")
+_COMPARISONS = {"in": "in", "notin": "notin", "=": "=", "==": "==", "!=": "!=", ">": "gt", "<": "lt"}
+
+
+@lru_cache(maxsize=1024)
+def parse_selector(text: str) -> Selector:
+    """A selector as a query spells it: ``a=b,c!=d,e in (x,y),f notin (z),!g,h,i>1``.
+
+    Raises `ValueError` in upstream's words.
+    """
+    return Selector(_Parser(text).requirements())
+
+
+class _Parser:
+    """Recursive descent over the tokens of a query. The end is the empty token."""
+
+    def __init__(self, text: str) -> None:
+        self._tokens: list[tuple[str, bool]] = []
+        position = 0
+        while True:
+            match = _TOKEN.match(text, position)
+            assert match is not None  # every character is white space, a symbol or part of a word
+            token = match["symbol"] or match["word"] or ""
+            self._tokens.append((token, match["word"] is not None))
+            if not token:
+                break
+            position = match.end()
+        self._position = 0
+
+    @property
+    def _token(self) -> str:
+        return self._tokens[self._position][0]
+
+    @property
+    def _is_word(self) -> bool:
+        return self._tokens[self._position][1]
+
+    def _take(self) -> str:
+        token = self._token
+        self._position = min(self._position + 1, len(self._tokens) - 1)
+        return token
+
+    def requirements(self) -> list[Requirement]:
+        found: list[Requirement] = []
+        if not self._token:
+            return found
+        if not self._starts:
+            raise ValueError(f"found '{self._token}', expected: !, identifier, or 'end of string'")
+        while True:
+            try:
+                found.append(self._requirement())
+            except ValueError as error:
+                raise ValueError(f"unable to parse requirement: {error}") from None
+            token = self._take()
+            if not token:
+                return found
+            if token != ",":
+                raise ValueError(f"found '{token}', expected: ',' or 'end of string'")
+            if not self._starts:
+                raise ValueError(f"found '{self._token}', expected: identifier after ','")
+
+    @property
+    def _starts(self) -> bool:
+        return self._is_word or self._token == "!"
+
+    def _requirement(self) -> Requirement:
+        absent = self._token == "!"
+        if absent:
+            self._take()
+        if not self._is_word:
+            raise ValueError(f"found '{self._token}', expected: identifier")
+        key = self._take()
+        if wrong := key_errors(key):
+            raise ValueError(invalid("<nil>", key, "; ".join(wrong)))
+        if absent or self._token in ("", ","):
+            return _requirement(key, "!" if absent else "exists", ())
+        token = self._take()
+        if token not in _COMPARISONS:
+            raise ValueError(f"found '{token}', expected: {', '.join(_BINARY_OPERATORS)}")
+        operator = _COMPARISONS[token]
+        values = self._set() if operator in ("in", "notin") else (self._value(),)
+        return _requirement(key, operator, values)
+
+    def _value(self) -> str:
+        if self._token in ("", ","):
+            return ""
+        if not self._is_word:
+            raise ValueError(f"found '{self._token}', expected: identifier")
+        return self._take()
+
+    def _set(self) -> tuple[str, ...]:
+        """Values in parentheses, sorted. A place left empty is the empty value."""
+        if (token := self._take()) != "(":
+            raise ValueError(f"found '{token}' expected: '('")
+        values: dict[str, None] = {}
+        while True:
+            if not self._is_word and self._token not in (",", ")"):
+                wanted = "',', or identifier" if values else "',', ')' or identifier"
+                raise ValueError(f"found '{self._token}', expected: {wanted}")
+            values[self._take() if self._is_word else ""] = None
+            token = self._take()
+            if token == ")":
+                return tuple(sorted(values))
+            if token != ",":
+                raise ValueError(f"found '{token}', expected: ',' or ')'")
+
+
+def printed(selector: Described | None) -> str:
+    """A selector the way Go prints the struct, which is how upstream puts it into messages and tables."""
+    if selector is None:
+        return "nil"
+    labels = "".join(f"{key}: {selector.matchLabels[key]}," for key in sorted(selector.matchLabels))
+    rules = "".join(
+        f"LabelSelectorRequirement{{Key:{one.key},Operator:{one.operator},Values:[{' '.join(one.values)}],}},"
+        for one in selector.matchExpressions
+    )
+    return (
+        f"&LabelSelector{{MatchLabels:map[string]string{{{labels}}},"
+        f"MatchExpressions:[]LabelSelectorRequirement{{{rules}}},}}"
+    )

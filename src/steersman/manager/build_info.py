@@ -1,0 +1,77 @@
+"""What a manager shows of itself in its metrics beyond what it counts, and which of them it shows."""
+
+from __future__ import annotations
+
+import platform
+from pathlib import Path
+
+import yaml
+
+from steersman.client.http import HttpApi
+from steersman.manager.feature_gates import Features
+from steersman.manager.flags import UsageError
+from steersman.manager.options import Metering
+from steersman.manager.version import KUBERNETES, PLATFORM
+from steersman.runtime import process_metrics
+from steersman.runtime.metrics import Metrics
+from steersman.runtime.prometheus_text import Shown, allow_list
+
+
+def describe(metrics: Metrics, features: Features, root: HttpApi) -> None:
+    """Say which program this is, which features are on, and what the system knows of the process."""
+    major, minor, _ = KUBERNETES.removeprefix("v").split(".")
+    build = {
+        "major": major,
+        "minor": minor,
+        "git_version": KUBERNETES,
+        # differs: this is no build of Kubernetes, so no commit of it and no Go.
+        "git_commit": "",
+        "git_tree_state": "",
+        "build_date": "",
+        "go_version": "",
+        "compiler": f"{platform.python_implementation()} {platform.python_version()}",
+        "platform": PLATFORM,
+    }
+    metrics.gauge("kubernetes_build_info", "Which program this is", tuple(build), "BETA").of(
+        *build.values()
+    ).set(1)
+    emulated = ".".join(map(str, features.emulated))
+    versions = {
+        "component": "kube",
+        "binary": KUBERNETES.removeprefix("v"),
+        "emulation": emulated,
+        "min_compat": ".".join(map(str, features.oldest)),
+    }
+    metrics.gauge("version_info", "Which versions it is compatible with", tuple(versions)).of(
+        *versions.values()
+    ).set(1)
+    for name, stage, on in features.table():
+        metrics.features.of(name, stage).set(on)
+    process_metrics.follow(metrics)
+    metrics.rest.follow(root)
+
+
+def shown(said: Metering) -> Shown:
+    """What the flags leave of the metrics. Raises `UsageError` where the manifest cannot be read."""
+    allowed = dict(said.allow_metric_labels)
+    path = said.allow_metric_labels_manifest
+    if path and not allowed:
+        allowed = _manifest(path)
+    try:
+        lists = allow_list(allowed)
+    except ValueError as error:
+        raise UsageError(f"--allow-metric-labels-manifest={path}: {error}") from None
+    return Shown(frozenset(said.disabled_metrics), lists, bool(said.show_hidden_metrics_for_version))
+
+
+def _manifest(path: str) -> dict[str, str]:
+    try:
+        read = yaml.safe_load(Path(path).read_text())
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "not text"
+        raise UsageError(f"--allow-metric-labels-manifest={path}: {why}") from None
+    except yaml.YAMLError:
+        raise UsageError(f"--allow-metric-labels-manifest={path}: not YAML") from None
+    if not isinstance(read, dict) or not all(isinstance(text, str) for pair in read.items() for text in pair):
+        raise UsageError(f"--allow-metric-labels-manifest={path}: not a map of texts")
+    return read

@@ -1,0 +1,103 @@
+"""Ranges of addresses: those of pods and Services, and what of the first a node gets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from ipaddress import IPv4Network, IPv6Network, ip_network
+from typing import Any, TypeAlias
+
+from steersman.api.go_quote import quote
+
+Network: TypeAlias = IPv4Network | IPv6Network
+
+SIZES = {4: 24, 6: 64}
+"""How many bits of a node's range are fixed by default, for each family."""
+
+
+def networks(text: str) -> tuple[Network, ...]:
+    """One range, or several with commas between them. Raises ValueError."""
+    return tuple(_network(number, word) for number, word in enumerate(text.strip().split(",")))
+
+
+def _network(number: int, text: str) -> Network:
+    try:
+        if "/" not in text:
+            raise ValueError
+        return ip_network(text.strip(), strict=False)
+    except ValueError:
+        raise ValueError(f"invalid CIDR[{number}]: <nil> (invalid CIDR address: {text})") from None
+
+
+def problems(values: Mapping[str, Any]) -> Iterator[str]:
+    """What is wrong with the ranges, and the parts of them that nodes get."""
+    services = values["service-cluster-ip-range"]
+    if services.count(",") > 1:
+        yield "--service-cluster-ip-range can not contain more than two entries"
+    if not values["allocate-node-cidrs"]:
+        return
+    # differs: upstream finds the rest when the controller that gives ranges to nodes starts, and ends then.
+    if not values["cluster-cidr"].strip():
+        yield "Controller: Must specify --cluster-cidr if --allocate-node-cidrs is set"
+        return
+    try:
+        pods = networks(values["cluster-cidr"])
+    except ValueError as error:
+        yield f"{error} (--cluster-cidr)"
+        return
+    families = [network.version for network in pods]
+    if len(pods) > 1 and families not in ([4, 6], [6, 4]):
+        yield (
+            f"len of ClusterCIDRs=={len(pods)} and they are not configured as dual stack "
+            "(at least one from each IPFamily) (--cluster-cidr)"
+        )
+        return
+    yield from _services(services)
+    yield from _parts(values, pods)
+
+
+def _services(text: str) -> Iterator[str]:
+    if not text.strip():
+        return
+    try:
+        families = [network.version for network in networks(text)]
+    except ValueError as error:
+        # differs: upstream warns and goes on without it, and may give addresses of Services to pods.
+        yield f"{error} (--service-cluster-ip-range)"
+        return
+    if len(families) == 2 and families[0] == families[1]:
+        yield (
+            "serviceCIDR and secondaryServiceCIDR are not dualstack (from different IPfamiles) "
+            "(--service-cluster-ip-range)"
+        )
+
+
+def _parts(values: Mapping[str, Any], pods: tuple[Network, ...]) -> Iterator[str]:
+    """The sizes of what nodes get."""
+    size = values["node-cidr-mask-size"]
+    of_family = {4: values["node-cidr-mask-size-ipv4"], 6: values["node-cidr-mask-size-ipv6"]}
+    if len(pods) > 1 and size:
+        yield "usage of --node-cidr-mask-size is not allowed with dual-stack clusters"
+    if len(pods) == 1:
+        if size and any(of_family.values()):
+            yield (
+                "usage of --node-cidr-mask-size-ipv4 and --node-cidr-mask-size-ipv6 is not allowed if "
+                "--node-cidr-mask-size is set. For dual-stack clusters please unset it and use IPFamily specific flags"
+            )
+        here = pods[0].version
+        other = 10 - here
+        if not size and of_family[other]:
+            yield (
+                f"usage of --node-cidr-mask-size-ipv{other} is not allowed for a single-stack IPv{here} cluster"
+            )
+    for network in pods:
+        part = size or of_family[network.version] or SIZES[network.version]
+        if not network.prefixlen <= part <= network.max_prefixlen:
+            yield (
+                "Controller: Invalid --cluster-cidr, mask size of cluster CIDR must be less than or equal to "
+                f"--node-cidr-mask-size configured for CIDR family ({network}, {part})"
+            )
+        elif network.version == 6 and part - network.prefixlen > 16:
+            yield (
+                "New CIDR set failed; the node CIDR size is too big "
+                f"({quote(str(network))} in parts of /{part}: --node-cidr-mask-size)"
+            )

@@ -1,0 +1,225 @@
+"""A whole control plane in this process: API server, controllers, a scheduler and simulated nodes."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from steersman.api.errors import ApiError
+from steersman.api.generated import load
+from steersman.api.generated.meta_v1 import ObjectMeta
+from steersman.api.generated.rbac_v1 import ClusterRoleBinding, RoleRef, Subject
+from steersman.api.signing_keys import Keys
+from steersman.client.api import Api
+from steersman.intent.controller import Controller, Settings
+from steersman.manager.controller_selection import select
+from steersman.manager.flags import UsageError
+from steersman.manager.supervisor import Crew, Lost
+from steersman.runtime.clock import Clock
+from steersman.runtime.controller_group import Fleet
+from steersman.server.auth.ca import Authority, Pair, self_signed, write_private
+from steersman.server.auth.rbac import GROUP, Authorizer
+from steersman.server.auth.users import User, account, authenticated
+from steersman.server.authorized_api import Acting
+from steersman.server.bootstrap import Boot, equip
+from steersman.server.local import LocalApi
+from steersman.server.rest import verbs
+from steersman.server.server import Server
+from steersman.sim import metrics
+from steersman.sim.kubelet import Kubelets
+from steersman.sim.kubelet import Settings as Pace
+from steersman.sim.scheduler import Scheduler
+
+UNTAINTS = "node-lifecycle-controller"
+"""Who takes away the taint of a new node once that is ready; where it does not run nodes are not tainted."""
+START_DELAY = 1.0
+"""Seconds until a simulated container has started."""
+SHUTDOWN = 0.2
+"""Seconds until one has stopped. Not at once: then a pod would go without ever having been seen unready."""
+MANAGER = "kube-controller-manager"
+KUBELETS = "steersman:kubelets"
+"""Whom the kubelets act as, and the binding that gives them the rights of nodes.
+
+differs: a real server has an authorizer of its own for nodes, which looks at each of them by itself.
+"""
+SETTINGS = Settings(
+    {
+        "root-ca-file": "ca.crt",
+        "cluster-signing-cert-file": "ca.crt",
+        "cluster-signing-key-file": "ca.key",
+        "service-account-private-key-file": "sa.key",
+    }
+)
+"""How the controllers are set here, where that is not as by default: the files are the server's own keys."""
+
+Durable = Callable[[], Coroutine[Any, Any, None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a plane shall be like."""
+
+    kubeconfig: Path
+    host: str
+    port: int
+    data_dir: Path | None
+    nodes: int
+    controllers: bool
+    speed: float
+    verbosity: int
+    command: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A plane that is up."""
+
+    url: str
+    kubeconfig: Path
+    server: Server
+    controllers: int
+    lost: Callable[[], Coroutine[Any, Any, Lost]]
+    """Waits for the plane to lose a part it cannot be without."""
+
+
+@asynccontextmanager
+async def plane(options: Options, clock: Clock) -> AsyncIterator[Running]:
+    """A whole control plane. Its caches are filled when it is entered.
+
+    Raises `UsageError` where it cannot begin, and `Lost` where a part of it fails at once.
+    """
+    async with AsyncExitStack() as stack:
+        try:
+            running = await _begin(options, clock, stack)
+        except ApiError as error:
+            raise UsageError(f"the control plane cannot begin: {error.message}") from None
+        yield running
+
+
+async def _begin(options: Options, clock: Clock, stack: AsyncExitStack) -> Running:
+    crew = Crew()
+    server, boot, durable = _server(options, clock, stack, crew)
+    loops = controllers(server) if options.controllers else ()
+    without = () if any(each.name == UNTAINTS for each in loops) else ("TaintNodesByCondition",)
+    authorizer = equip(server, authority=boot.authority.pair.cert, without=without)
+    if options.nodes:
+        server.extend(metrics.install)
+        _entitle(server)
+    try:
+        edge = await boot.serve(server, authorizer, host=options.host, port=options.port, durable=durable)
+    except OSError as error:
+        where = f"{options.host}:{options.port}"
+        raise UsageError(
+            f"cannot listen on {where}: {error.strerror or error}; pass another --port, or --port=0"
+        ) from None
+    stack.push_async_callback(edge.close)
+    path = options.kubeconfig
+    if options.command:
+        path = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="steersman-")), "kubeconfig")
+    try:
+        write_private(path, boot.kubeconfig(edge.url))
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}; pass another --kubeconfig") from None
+    stack.push_async_callback(crew.leave)
+    ready = asyncio.Event()
+    if loops:
+        crew.take(_fleet(loops, server, boot, authorizer, clock).run(ready.set), "the controllers")
+    else:
+        ready.set()
+    if options.nodes:
+        names = [f"node-{number}" for number in range(1, options.nodes + 1)]
+        api = _api(server, authorizer, User(KUBELETS), "kubelet")
+        kubelets = Kubelets(api, clock, names, settings=Pace(start_delay=START_DELAY, shutdown=SHUTDOWN))
+        crew.take(kubelets.run(), "the kubelets")
+        api = _api(server, authorizer, User("system:kube-scheduler"), "kube-scheduler")
+        crew.take(Scheduler(api, clock, talkative=True).run(), "the scheduler")
+    await crew.until(ready)
+    return Running(edge.url, path, server, len(loops), crew.lost)
+
+
+def controllers(server: Server) -> tuple[Controller[Any], ...]:
+    """The controllers that a server is managed by: those kube-controller-manager runs by default."""
+    serves = server.registry.serves
+    return tuple(
+        one
+        for each in select(("*",))
+        if (one := each.configured(SETTINGS)) is not None
+        and all(serves(kind.group, kind.version, kind.plural) for kind in one.needs)
+    )
+
+
+def _fleet(
+    loops: tuple[Controller[Any], ...], server: Server, boot: Boot, authorizer: Authorizer, clock: Clock
+) -> Fleet:
+    files: Mapping[str, bytes] = {
+        "ca.crt": boot.authority.pair.cert,
+        "ca.key": boot.authority.pair.key,
+        "sa.key": boot.keys.pem,
+    }
+
+    def own(controller: Controller[Any]) -> Api:
+        if controller.root:
+            return shared
+        who = account("kube-system", controller.account or controller.name, "")
+        return _api(server, authorizer, who, MANAGER)
+
+    shared = _api(server, authorizer, User("system:kube-controller-manager"), MANAGER)
+    return Fleet(loops, shared, clock, api_of=own, files=files.__getitem__)
+
+
+def _api(server: Server, authorizer: Authorizer, user: User, manager: str) -> Api:
+    """A client in process with the rights of a user, and no others."""
+    return Acting(LocalApi(server, user.name, manager), authenticated(user), authorizer)
+
+
+def _entitle(server: Server) -> None:
+    """Let the kubelets do what nodes do."""
+    load(GROUP, "v1", "ClusterRoleBinding")
+    resource = server.registry.find(GROUP, "v1", "clusterrolebindings")
+    if server.table(resource).get(KUBELETS) is None:
+        binding = ClusterRoleBinding(
+            metadata=ObjectMeta(name=KUBELETS),
+            roleRef=RoleRef(apiGroup=GROUP, kind="ClusterRole", name="system:node"),
+            subjects=(Subject(kind="User", apiGroup=GROUP, name=KUBELETS),),
+        )
+        verbs.create(server, resource, "", binding)
+
+
+def _server(
+    options: Options, clock: Clock, stack: AsyncExitStack, crew: Crew
+) -> tuple[Server, Boot, Durable | None]:
+    """The server, what it is trusted by, and how to wait until its writes are safe."""
+    if options.data_dir is None:
+        return Server(clock), Boot.fresh(clock.now), None
+    from steersman.server.storage.durable.data_dir import open_disk
+    from steersman.server.storage.durable.errors import Refused
+
+    try:
+        disk = stack.enter_context(open_disk(options.data_dir))
+    except Refused as error:
+        raise UsageError(str(error)) from None
+    loop = asyncio.get_running_loop()
+
+    def failed(error: Exception) -> None:
+        why = (
+            f"nothing can be written to {options.data_dir} any more, so the control plane stops: {error}; "
+            "what was acknowledged before is safe there"
+        )
+        loop.call_soon_threadsafe(crew.lose, why)
+
+    disk.log.failed = failed
+    cert, key, signing = (disk.meta(name) for name in ("ca.crt", "ca.key", "sa.key"))
+    if cert is None or key is None or signing is None:
+        pair, keys = self_signed("steersman", clock.now()), Keys.generate()
+        cert, key, signing = pair.cert, pair.key, keys.pem
+        for name, value in (("ca.crt", cert), ("ca.key", key), ("sa.key", signing)):
+            disk.keep(name, value)
+    boot = Boot(Authority(Pair(cert, key), clock.now), Keys.load(signing), clock.now)
+    server = Server(clock, store=disk.store)
+    disk.renew(server)
+    return server, boot, disk.log.durable

@@ -1,0 +1,114 @@
+"""Which controllers run: what ``--controllers`` says of those kube-controller-manager knows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from steersman.api.go_quote import quote
+from steersman.controllers import CONTROLLERS
+from steersman.intent.controller import Controller
+from steersman.manager.flags import UsageError, closest
+
+_TABLE = """
+    bootstrap-signer-controller bootstrapsigner
+    certificatesigningrequest-approving-controller csrapproving
+    certificatesigningrequest-cleaner-controller csrcleaner
+    certificatesigningrequest-signing-controller csrsigning
+    cloud-node-lifecycle-controller cloud-node-lifecycle
+    clusterrole-aggregation-controller clusterrole-aggregation
+    cronjob-controller cronjob
+    daemonset-controller daemonset
+    deployment-controller deployment
+    device-taint-eviction-controller
+    disruption-controller disruption
+    endpoints-controller endpoint
+    endpointslice-controller endpointslice
+    endpointslice-mirroring-controller endpointslicemirroring
+    ephemeral-volume-controller ephemeral-volume
+    garbage-collector-controller garbagecollector
+    horizontal-pod-autoscaler-controller horizontalpodautoscaling
+    job-controller job
+    kube-apiserver-serving-clustertrustbundle-publisher-controller
+    legacy-serviceaccount-token-cleaner-controller legacy-service-account-token-cleaner
+    namespace-controller namespace
+    node-ipam-controller nodeipam
+    node-lifecycle-controller nodelifecycle
+    node-route-controller route
+    persistentvolume-attach-detach-controller attachdetach
+    persistentvolume-binder-controller persistentvolume-binder
+    persistentvolume-expander-controller persistentvolume-expander
+    persistentvolume-protection-controller pv-protection
+    persistentvolumeclaim-protection-controller pvc-protection
+    pod-garbage-collector-controller podgc
+    podcertificaterequest-cleaner-controller
+    podgroup-protection-controller
+    replicaset-controller replicaset
+    replicationcontroller-controller replicationcontroller
+    resourceclaim-controller resource-claim-controller
+    resourcepoolstatusrequest-controller
+    resourcequota-controller resourcequota
+    root-ca-certificate-publisher-controller root-ca-cert-publisher
+    selinux-warning-controller
+    service-cidr-controller
+    service-lb-controller service
+    serviceaccount-controller serviceaccount
+    serviceaccount-token-controller serviceaccount-token
+    statefulset-controller statefulset
+    storage-version-migrator-controller svm
+    storageversion-garbage-collector-controller storage-version-gc
+    taint-eviction-controller
+    token-cleaner-controller tokencleaner
+    ttl-after-finished-controller ttl-after-finished
+    ttl-controller ttl
+    validatingadmissionpolicy-status-controller
+    volumeattributesclass-protection-controller
+"""
+KNOWN: dict[str, tuple[str, ...]] = {
+    name: tuple(aliases) for name, *aliases in map(str.split, _TABLE.strip().splitlines())
+}
+"""Every controller kube-controller-manager 1.36 has a name for, and its older names."""
+OFF = ("bootstrap-signer-controller", "selinux-warning-controller", "token-cleaner-controller")
+"""Those that run only where they are named."""
+CLOUD = ("cloud-node-lifecycle-controller", "node-route-controller", "service-lb-controller")
+"""Those that do nothing without a cloud provider inside the manager, which there is none of any more."""
+
+
+def unknown(wanted: Sequence[str]) -> Iterator[str]:
+    """What is wrong with the words of ``--controllers``."""
+    names = [name for known, aliases in KNOWN.items() for name in (known, *aliases)]
+    for word in wanted:
+        bare = word.removeprefix("-")
+        if word != "*" and bare not in names:
+            close = closest(bare, names)
+            hint = f"; did you mean {quote(close)}?" if close else ""
+            yield f"{quote(bare)} is not in the list of known controllers{hint}"
+
+
+def chosen(wanted: Sequence[str]) -> tuple[str, ...]:
+    """The controllers that the words of ``--controllers`` choose. The first word about one counts, as upstream."""
+
+    def runs(name: str) -> bool:
+        names = (name, *KNOWN[name])
+        for word in wanted:
+            if word in names:
+                return True
+            if word.startswith("-") and word[1:] in names:
+                return False
+        return "*" in wanted and name not in OFF
+
+    return tuple(filter(runs, KNOWN))
+
+
+def select(wanted: Sequence[str]) -> tuple[Controller[Any], ...]:
+    """Those of the controllers here that ``--controllers`` chooses. Raises `UsageError`."""
+    for problem in unknown(wanted):
+        raise UsageError(problem)
+    names = chosen(wanted)
+    return tuple(controller for controller in CONTROLLERS if controller.name in names)
+
+
+def missing(wanted: Sequence[str]) -> tuple[str, ...]:
+    """What ``--controllers`` chooses and is not there to run."""
+    there = [controller.name for controller in CONTROLLERS]
+    return tuple(name for name in chosen(wanted) if name not in there and name not in CLOUD)

@@ -1,0 +1,278 @@
+"""Values of flags: how each type is read and written, in the syntax and the words of Go's pflag."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from ipaddress import ip_address
+from typing import Any
+
+import msgspec
+
+from steersman.api.go_quote import quote
+from steersman.api.quantity import Quantity
+from steersman.manager.version import KUBERNETES
+
+
+class Type(msgspec.Struct, frozen=True):
+    """How the value of a flag is read, written and called in the help."""
+
+    name: str
+    read: Callable[[str], Any]
+    """Raises ValueError with the reason, as Go words it."""
+    write: Callable[[Any], str] = str
+    bare: str | None = None
+    """The value of the flag given without one; None where one must be given."""
+    many: bool = False
+    """Given again, it adds to the list instead of replacing it."""
+
+
+_UNITS = {"ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9}
+_UNITS["h"] = 60 * _UNITS["m"]
+_PART = re.compile(r"(?P<number>\d+\.?\d*|\.\d+)(?P<unit>[^\d.]*)")
+
+
+def read_duration(text: str) -> float:
+    """Seconds of a Go duration such as ``1h30m`` or ``-1.5s``; a bare ``0`` is allowed."""
+    sign, rest = (-1, text[1:]) if text[:1] == "-" else (1, text.removeprefix("+"))
+    if rest == "0":
+        return 0.0
+    total, end = 0.0, 0
+    for part in _PART.finditer(rest):
+        if part.start() != end:
+            break
+        unit = part["unit"]
+        if not unit:
+            raise ValueError(f"time: missing unit in duration {quote(text)}")
+        if unit not in _UNITS:
+            raise ValueError(f"time: unknown unit {quote(unit)} in duration {quote(text)}")
+        total += float(part["number"]) * _UNITS[unit]
+        end = part.end()
+    if not rest or end != len(rest) or total >= 2**63:
+        raise ValueError(f"time: invalid duration {quote(text)}")
+    return sign * total / 10**9
+
+
+def write_duration(seconds: float) -> str:
+    """A duration as Go prints it: ``1h0m0s``, ``10s``, ``1.5s``, ``250ms``."""
+    nanos = round(abs(seconds) * 10**9)
+    sign = "-" if seconds < 0 and nanos else ""
+    for unit in ("ns", "µs", "ms"):
+        if 0 < nanos < 1000 * _UNITS[unit]:
+            return f"{sign}{_decimal(nanos, _UNITS[unit])}{unit}"
+    hours, rest = divmod(nanos, _UNITS["h"])
+    minutes, rest = divmod(rest, _UNITS["m"])
+    shown = f"{_decimal(rest, 10**9)}s"
+    if minutes or hours:
+        shown = f"{minutes}m{shown}"
+    return f"{sign}{hours}h{shown}" if hours else f"{sign}{shown}"
+
+
+def _decimal(number: int, by: int) -> str:
+    whole, rest = divmod(number, by)
+    return f"{whole}.{rest:0{len(str(by)) - 1}d}".rstrip("0").rstrip(".")
+
+
+def read_bool(text: str) -> bool:
+    """The spellings of Go's strconv.ParseBool."""
+    if text in ("1", "t", "T", "TRUE", "true", "True"):
+        return True
+    if text in ("0", "f", "F", "FALSE", "false", "False"):
+        return False
+    raise ValueError(f"strconv.ParseBool: parsing {quote(text)}: invalid syntax")
+
+
+def write_bool(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def _integer(low: int, high: int, base: int = 0) -> Callable[[str], int]:
+    """Reads whole numbers from low to high. Base 0: as Go's literals are written."""
+    call = "strconv.ParseUint" if low == 0 else "strconv.ParseInt"
+
+    def read(text: str) -> int:
+        octal = base == 0 and re.fullmatch(r"[+-]?0[0-7_]+", text)
+        try:
+            if text != text.strip() or (low == 0 and text[:1] in "+-"):
+                raise ValueError
+            value = int(text, 8 if octal else base)
+        except ValueError:
+            raise ValueError(f"{call}: parsing {quote(text)}: invalid syntax") from None
+        if not low <= value <= high:
+            raise ValueError(f"{call}: parsing {quote(text)}: value out of range")
+        return value
+
+    return read
+
+
+def _float(largest: float) -> Callable[[str], float]:
+    def read(text: str) -> float:
+        try:
+            if text != text.strip():
+                raise ValueError
+            value = float(text)
+        except ValueError:
+            raise ValueError(f"strconv.ParseFloat: parsing {quote(text)}: invalid syntax") from None
+        if value not in (float("inf"), float("-inf")) and abs(value) > largest:
+            raise ValueError(f"strconv.ParseFloat: parsing {quote(text)}: value out of range")
+        return value
+
+    return read
+
+
+def _write_float(value: float) -> str:
+    short = f"{value:g}"
+    return short if float(short) == value else repr(value)
+
+
+def _read_ip(text: str) -> str:
+    text = text.strip()
+    try:
+        # A blank address means every interface, as the default does.
+        return str(ip_address(text)) if text else "0.0.0.0"
+    except ValueError:
+        raise ValueError(f"failed to parse IP: {quote(text)}") from None
+
+
+def _read_strings(text: str) -> tuple[str, ...]:
+    if '"' not in text:
+        return tuple(text.split(",")) if text else ()
+    import csv
+
+    try:
+        return tuple(next(csv.reader([text], strict=True)))
+    except csv.Error as error:
+        raise ValueError(str(error)) from None
+
+
+def _write_strings(values: tuple[str, ...]) -> str:
+    return f"[{','.join(_cell(value) for value in values)}]"
+
+
+def _cell(text: str) -> str:
+    """A value in a list, in quotes where it would be read as something else without."""
+    if any(mark in text for mark in ',"\n') or text[:1] == " ":
+        return '"' + text.replace('"', '""') + '"'
+    return text
+
+
+def _read_numbers(text: str) -> tuple[int, ...]:
+    return tuple(map(_integer(-(2**31), 2**31 - 1), text.split(",")))
+
+
+def _write_numbers(values: tuple[int, ...]) -> str:
+    return f"[{','.join(map(str, values))}]"
+
+
+def _read_pairs(text: str) -> tuple[tuple[str, str], ...]:
+    """``key=value`` pairs; where there is just one, commas are part of it."""
+    words = (text.strip('"'),) if text.count("=") == 1 else _read_strings(text)
+    for word in words:
+        if "=" not in word:
+            raise ValueError(f"{word} must be formatted as key=value")
+    return tuple((word.partition("=")[0], word.partition("=")[2]) for word in words)
+
+
+def _write_pairs(pairs: tuple[tuple[str, str], ...]) -> str:
+    last = dict(pairs)
+    return _write_strings(tuple(f"{key}={value}" for key, value in last.items()))
+
+
+def _read_components(text: str) -> tuple[tuple[str, str], ...]:
+    """``component:word`` pairs; without a component it is the empty one."""
+    words = (word if ":" in word else f":{word}" for word in text.split(",") if word)
+    return tuple((word.partition(":")[0].strip(), word.partition(":")[2].strip()) for word in words)
+
+
+def _write_components(pairs: tuple[tuple[str, str], ...]) -> str:
+    by_component = sorted(pairs, key=lambda pair: pair[0])
+    return ",".join(f"{component}:{word}" for component, word in by_component)
+
+
+_read_level = _integer(0, 2**31 - 1, base=10)
+
+
+def _read_modules(text: str) -> tuple[tuple[str, int], ...]:
+    found: list[tuple[str, int]] = []
+    for word in filter(None, text.split(",")):
+        pattern, _, level = word.partition("=")
+        if not pattern or not level or "=" in level:
+            raise ValueError(f"{quote(word)} does not have the pattern=N format")
+        try:
+            found.append((pattern, _read_level(level)))
+        except ValueError as error:
+            raise ValueError(f"parsing verbosity in {quote(word)}: {error}") from None
+    return tuple(found)
+
+
+def _write_modules(modules: tuple[tuple[str, int], ...]) -> str:
+    return ",".join(f"{pattern}={level}" for pattern, level in modules)
+
+
+def _read_quantity(text: str) -> Quantity:
+    try:
+        return Quantity.parse(text)
+    except ValueError as error:
+        # The text itself has been told already.
+        raise ValueError(str(error).removeprefix(f"cannot parse '{text}': ")) from None
+
+
+class NamedPair(msgspec.Struct, frozen=True):
+    """A certificate and its key, and the names it is for; without names, those it carries."""
+
+    cert: str
+    key: str
+    names: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        names = f":{','.join(self.names)}" if self.names else ""
+        return f"{self.cert},{self.key}{names}"
+
+
+def _read_named(text: str) -> tuple[NamedPair]:
+    files, colon, names = (part.strip() for part in text.partition(":"))
+    if colon and not names:
+        raise ValueError("empty names list is not allowed")
+    cert, comma, key = (part.strip() for part in files.partition(","))
+    if not comma or "," in key:
+        raise ValueError("expected comma separated certificate and key file paths")
+    return (NamedPair(cert, key, tuple(name.strip() for name in names.split(",") if colon)),)
+
+
+def _write_named(pairs: tuple[NamedPair, ...]) -> str:
+    return f"[{';'.join(map(str, pairs))}]"
+
+
+def _read_version(text: str) -> str:
+    """``raw``, true or false, or a version to report that only adds to this one."""
+    if text == "raw":
+        return text
+    if not text.startswith("v"):
+        return write_bool(read_bool(text))
+    if re.fullmatch(re.escape(KUBERNETES) + r"(?:[-+].*)?", text):
+        return text
+    raise ValueError(
+        f"version {quote(text)} must match major/minor/patch of default version {quote(KUBERNETES)}"
+    )
+
+
+BOOL = Type("bool", read_bool, write_bool, bare="true")
+STRING = Type("string", str)
+INT = Type("int", _integer(-(2**63), 2**63 - 1))
+INT32 = Type("int32", _integer(-(2**31), 2**31 - 1))
+FLOAT = Type("float", _float(1.7976931348623157e308), _write_float)
+FLOAT32 = Type("float32", _float(3.4028235677973366e38), _write_float)
+DURATION = Type("duration", read_duration, write_duration)
+STRINGS = Type("strings", _read_strings, _write_strings, many=True)
+TYPES = (
+    *(BOOL, STRING, INT, INT32, FLOAT, FLOAT32, DURATION, STRINGS),
+    Type("ip", _read_ip),
+    Type("int32Slice", _read_numbers, _write_numbers, many=True),
+    Type("stringToString", _read_pairs, _write_pairs, many=True),
+    Type("colonSeparatedMultimapStringString", _read_components, _write_components, many=True),
+    Type("namedCertKey", _read_named, _write_named, many=True),
+    Type("quantity", _read_quantity),
+    Type("Level", _read_level),
+    Type("pattern=N,...", _read_modules, _write_modules, many=True),
+    Type("version", _read_version, bare="true"),
+)

@@ -1,0 +1,55 @@
+"""``/debug/controllers/NAME``: what a controller has before it, what it knows, and what it did last."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from steersman.manager.serving.responses import JSON, NOSNIFF, Answer, problem
+from steersman.runtime.controller_group import Fleet
+from steersman.runtime.controller_runner import Host
+from steersman.runtime.trace import encode
+
+ROUNDS, MOST = 20, 512
+"""How many of the last rounds are shown where that is not said, and at most."""
+
+
+def view(fleet: Fleet, host: Host[Any], query: Mapping[str, Sequence[str]]) -> Answer:
+    """A controller as a document; ``?rounds=`` says how many of its last rounds to tell."""
+    asked = query.get("rounds", [str(ROUNDS)])[0]
+    if not asked.isdecimal() or int(asked) > MOST:
+        return problem(400, f"rounds must be a whole number up to {MOST}")
+    name, queue = host.controller.name, host.queue
+    rounds = fleet.trace.rounds(name)
+    document = {
+        "controller": name,
+        "queue": {
+            "ready": len(queue),
+            "waiting": queue.waiting,
+            "working": queue.working,
+            "unfinishedSeconds": round(queue.unfinished(), 3),
+            "longestSeconds": round(queue.longest(), 3),
+        },
+        "crashes": host.crashes,
+        "caches": dict(_caches(fleet, host)),
+        "rounds": [msgspec.Raw(encode(one)) for one in rounds[len(rounds) - int(asked) :]],
+    }
+    return Answer(msgspec.json.format(msgspec.json.encode(document), indent=2), 200, JSON, (NOSNIFF,))
+
+
+def _caches(fleet: Fleet, host: Host[Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for watch in host.controller.watches:
+        kind, store = watch.kind, fleet.informers.informer(watch.kind).store
+        yield (
+            f"{kind.resource}/{kind.version}",
+            {
+                "objects": len(store),
+                "resourceVersion": str(store.revision),
+                "unreadable": len(store.unreadable),
+            },
+        )
+    if host.controller.roams is not None:
+        everything = fleet.roaming.everything
+        yield "*", {"objects": len(everything), "unfilled": everything.unfilled}

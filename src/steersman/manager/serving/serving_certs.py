@@ -1,0 +1,132 @@
+"""Certificates with their keys: from files that may change, or made here."""
+
+from __future__ import annotations
+
+import logging
+import ssl
+from collections.abc import Callable
+from datetime import datetime
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Protocol
+
+from steersman.client.tls import present, stamp
+from steersman.manager.flags import UsageError
+from steersman.server.auth.ca import YEAR, Authority, Pair, self_signed, write_private
+
+log = logging.getLogger(__name__)
+
+NAME = "kube-controller-manager"
+"""Of the files in ``--cert-dir``."""
+
+
+class Source(Protocol):
+    """Where a certificate comes from."""
+
+    def current(self) -> Pair:
+        """The certificate and key as they are now; the same object while they have not changed."""
+        ...
+
+
+class Fixed:
+    """One that never changes."""
+
+    def __init__(self, pair: Pair) -> None:
+        self._pair = pair
+
+    def current(self) -> Pair:
+        return self._pair
+
+
+class Files:
+    """A certificate and its key in files, read again when they change.
+
+    Files that have become unusable change nothing: what was read last goes on, and the log says so once.
+    """
+
+    def __init__(self, cert: str, key: str) -> None:
+        """Raises `UsageError` where the files cannot be used."""
+        self._paths = (cert, key)
+        self._stamp = stamp(self._paths)
+        self._pair = load(cert, key)
+
+    def current(self) -> Pair:
+        now = stamp(self._paths)
+        if now != self._stamp:
+            self._stamp = now
+            try:
+                self._pair = load(*self._paths)
+                log.info("the certificate in %s is read again", self._paths[0])
+            except UsageError as error:
+                log.error("the certificate is not renewed: %s", error)
+        return self._pair
+
+
+def load(cert: str, key: str) -> Pair:
+    """A usable certificate with its key. Raises `UsageError`, which names the file and never what is in it."""
+    if not cert or not key:
+        missing = "--tls-private-key-file" if cert else "--tls-cert-file"
+        raise UsageError(f"a certificate and its key must be given together: {missing} is missing")
+    pair = Pair(_read(cert), _read(key))
+    try:
+        present(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), pair.cert, pair.key)
+    except (ssl.SSLError, ValueError, OSError):
+        raise UsageError(
+            f"{cert} and {key}: not a PEM certificate with the unencrypted key that belongs to it"
+        ) from None
+    return pair
+
+
+def _read(path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise UsageError(f"{path}: {(error.strerror or str(error)).lower()}") from None
+
+
+# -- made here --------------------------------------------------------------------------------
+
+
+def made(address: str, now: datetime) -> Pair:
+    """A new certificate for who asks at this address, with the authority that signed it.
+
+    The authority's key is forgotten at once.
+    """
+    authority = Authority(self_signed(f"localhost-ca@{now.timestamp():.0f}", now, YEAR), lambda: now)
+    listening = ip_address(address)
+    addresses = ["127.0.0.1"] if listening.is_unspecified else ["127.0.0.1", str(listening)]
+    pair = authority.serving(
+        ("localhost",), dict.fromkeys(addresses), name=f"localhost@{now.timestamp():.0f}"
+    )
+    return Pair(pair.cert + authority.pair.cert, pair.key)
+
+
+def kept(directory: str, address: str, now: Callable[[], datetime]) -> Files:
+    """The certificate of ``--cert-dir``, made there where there is none that can be used."""
+    cert, key = (Path(directory, f"{NAME}.{kind}") for kind in ("crt", "key"))
+    if not (_usable(cert, key, now())):
+        pair = made(address, now())
+        try:
+            cert.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+            write_private(key, pair.key)
+            cert.write_bytes(pair.cert)
+        except OSError as error:
+            raise UsageError(f"--cert-dir={directory}: {(error.strerror or str(error)).lower()}") from None
+        log.info("Generated self-signed cert (%s, %s)", cert, key)
+    return Files(str(cert), str(key))
+
+
+def _usable(cert: Path, key: Path, now: datetime) -> bool:
+    there = [path.is_file() for path in (cert, key)]
+    if not any(there):
+        return False
+    if not all(there):
+        missing = key if there[0] else cert
+        raise UsageError(
+            f"{missing}: a certificate and its key must be supplied as a pair; this one is missing"
+        )
+    pair = load(str(cert), str(key))
+    from cryptography import x509
+
+    # differs: upstream goes on with one that has expired, and nobody can connect.
+    return x509.load_pem_x509_certificate(pair.cert).not_valid_after_utc > now

@@ -1,0 +1,260 @@
+"""Informers -> queue -> workers, written once for all controllers.
+
+A host subscribes a controller's watches, turns changes into keys, and gives each key its round:
+settle the debts of earlier rounds, observe, decide, act, note how it ended. A round that fails,
+fails alone: it is counted, noted, logged, and tried again with back-off.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+from collections.abc import Iterator, Mapping
+from typing import Any, Generic, TypeVar
+
+from steersman.api.errors import ApiError, Conflict
+from steersman.api.kinds import Object
+from steersman.api.scheme import Key, Kind
+from steersman.api.verbosity import V, told_as
+from steersman.intent.controller import Cache, Caches, Change, Controller, Watch
+from steersman.intent.verdict import Nonsense, Rest, Verdict, Wake
+from steersman.runtime.clock import Clock
+from steersman.runtime.dynamic_informers import Roaming
+from steersman.runtime.heartbeat import Rhythm, after_silence
+from steersman.runtime.informer import Informers
+from steersman.runtime.ledger import Ledger
+from steersman.runtime.metrics import Metrics
+from steersman.runtime.shell import Deposed, Shell
+from steersman.runtime.trace import Failure, Round, Step, Trace
+from steersman.runtime.worker_pool import Crew
+from steersman.runtime.workqueue import Taken, WorkQueue
+
+S = TypeVar("S")
+O = TypeVar("O", bound=Object)
+log = logging.getLogger(__name__)
+
+PATIENCE = 8.0
+"""How many times as long as the server takes for a write a key may wait for its next round."""
+BREATH = 16
+"""Rounds after which a worker lets others have a turn, even if none of its rounds had to wait."""
+
+
+class Remembering:
+    """The caches of a controller that has a memory."""
+
+    def __init__(self, caches: Caches, memory: Any) -> None:
+        self._caches = caches
+        self.memory = memory
+
+    def __getitem__(self, kind: Kind[O]) -> Cache[O]:
+        return self._caches[kind]
+
+
+class Host(Generic[S]):
+    """Runs one controller."""
+
+    def __init__(
+        self,
+        controller: Controller[S],
+        informers: Informers,
+        queue: WorkQueue[Key],
+        ledger: Ledger,
+        shell: Shell,
+        clock: Clock,
+        metrics: Metrics,
+        trace: Trace,
+        roaming: Roaming | None = None,
+    ) -> None:
+        self.controller = controller
+        self.queue = queue
+        self._informers = informers
+        self._ledger = ledger
+        self._shell = shell
+        self._clock = clock
+        self._metrics = metrics
+        self._trace = trace
+        self.crashes = 0
+        """Rounds in a row that ended in an error of the program itself."""
+        self._silences: dict[Key, asyncio.TimerHandle] = {}
+        """What keys that listen for a voice wait for."""
+        queue.hold = 0.0
+        self._unreadable: Mapping[Key, str] = {}
+        if controller.watches:
+            self._unreadable = informers.informer(controller.watches[0].kind).store.unreadable
+        self._caches: Caches = informers
+        if controller.roams is not None:
+            assert roaming is not None
+            self._caches = roaming.join(controller.roams, queue.add)
+        elif controller.memory is not None:
+            self._caches = Remembering(informers, controller.memory())
+        metrics.declare(controller.metrics)
+        for watch in controller.watches:
+            self._follow(watch)
+
+    def _follow(self, watch: Watch[Any]) -> None:
+        informer = self._informers.informer(watch.kind)
+        for name, index in watch.indexes.items():
+            informer.store.add_index(name, index)
+        primary = watch is self.controller.watches[0]
+        word = watch.kind.name
+        resource = watch.kind.resource
+
+        def changed(change: Change[Any]) -> None:
+            # A resync shows the same object again: a reason to look at that object once more,
+            # not at everything it is related to.
+            if change.old is change.new and not primary:
+                return
+            if watch.counts is not None and change.old is not change.new:
+                for measure in watch.counts(self._caches, change):
+                    self._metrics.measure(measure)
+            obj: Object = change.obj
+            if watch.when is not None and not watch.when(obj):
+                return
+            what = "deleted" if change.new is None else "added" if change.old is None else "changed"
+            cause = f"{word} {obj.key} {what}"
+            for key in watch.to(self._caches, change):
+                if watch.after:
+                    self.queue.add_after(key, watch.after, cause)
+                else:
+                    self.queue.add(key, cause)
+
+        def progressed(revision: int) -> None:
+            for key in self._ledger.caught_up(resource, revision):
+                self.queue.add(key, f"{resource} cache caught up")
+
+        informer.subscribe(changed)
+        informer.on_progress(progressed)
+
+    async def run(self, workers: int) -> None:
+        """Work until cancelled. Ends with `Deposed` when this process no longer leads."""
+        for key in self.controller.start:
+            self.queue.add(key, "start")
+        try:
+            async with asyncio.TaskGroup() as group:
+                if self.controller.resync > 0.0:
+                    group.create_task(self._look_again(), name=f"{self.controller.name} again")
+                crew = Crew(group, self._work, workers, self.controller.name)
+                self.queue.hungry = crew.call
+                crew.call(len(self.queue))
+                await asyncio.get_running_loop().create_future()  # until cancelled
+        finally:
+            self.queue.hungry = None
+            for silence in self._silences.values():
+                silence.cancel()
+
+    async def _look_again(self) -> None:
+        """Every so often, have another look at what there is to look at.
+
+        Where every change is sure to be seen, a look at what is as it was at the last one finds nothing: what
+        depends on time alone ends in a `Wake`.
+        """
+        watch = self.controller.watches[0]
+        store = self._informers.informer(watch.kind).store
+        stores = [self._informers.informer(each.kind).store for each in self.controller.watches]
+        looked, period = -1, self.controller.resync
+
+        def progress() -> int:
+            return sum(each.revision for each in stores)
+
+        def wanted() -> Iterator[Object]:
+            return (obj for obj in store.list() if watch.when is None or watch.when(obj))
+
+        def alike() -> bool:
+            if not self._informers.steady:
+                return False
+            # Who roams sees more than what is counted here, but not where there is nothing to look at.
+            return next(wanted(), None) is None or (self.controller.roams is None and progress() == looked)
+
+        rhythm = Rhythm(period, self._clock.monotonic() + period, alike=alike, looks=True)
+        while True:
+            await rhythm.beat()
+            looked = progress()
+            for obj in wanted():
+                for key in watch.to(self._caches, Change(obj, obj)):
+                    self.queue.add(key, "it is time to look again")
+
+    async def _work(self) -> None:
+        for number in itertools.count():
+            if not number % BREATH:
+                await asyncio.sleep(0)
+            taken = await self.queue.get()
+            try:
+                await self.round(taken)
+            finally:
+                self.queue.done(taken.key)
+
+    async def round(self, taken: Taken[Key]) -> None:
+        """One look at one key."""
+        key = taken.key
+        started, start = self._clock.now(), self._clock.monotonic()
+        steps: list[Step] = []
+        ending: Verdict | Failure
+        try:
+            if self._ledger.doubts(key):
+                await self._shell.resolve(key)
+            lagging = self._ledger.behind(key)
+            if lagging is not None:
+                # Nothing is decided on a cache that does not show our own writes yet.
+                self._metrics.stale_skip(self.controller.name, lagging)
+                self.queue.add_after(key, self._ledger.park(key), "gave up waiting for the cache")
+                return
+            ending = await self._decide(key, steps)
+        except Deposed:
+            raise
+        except Exception as error:
+            ending = self._failed(key, error)
+        else:
+            self.crashes = 0
+            self.queue.forget(key)
+            self._wait(key, ending)
+        took = self._clock.monotonic() - start
+        # On an idle server every change is answered at once; on a busy one, those that come while it
+        # is busy anyway are answered by one write.
+        self.queue.hold = min(self.controller.pace, PATIENCE * self._shell.latency)
+        code = ending.code if isinstance(ending, Failure) else 200
+        self._metrics.round(self.controller.name, took, code)
+        self._trace.record(
+            Round(self.controller.name, key, taken.causes, taken.waited, started, took, tuple(steps), ending)
+        )
+
+    def _wait(self, key: Key, ending: Verdict) -> None:
+        """Have the key wait for what its round ended with."""
+        if self._silences and (before := self._silences.pop(key, None)) is not None:
+            before.cancel()
+        if not isinstance(ending, Wake):
+            return
+        after, because = ending.after.total_seconds(), ending.because
+        if ending.hears and self._informers.steady and after > 0.0:
+            self._silences[key] = after_silence(after, ending.hears, self.queue.add, key, because)
+        else:
+            self.queue.add_after(key, after, because)
+
+    async def _decide(self, key: Key, steps: list[Step]) -> Verdict:
+        broken = self._unreadable.get(key)
+        if broken is not None:
+            raise Nonsense(f"cannot be read: {broken}")
+        seen = self.controller.see(self._caches, key)
+        if seen is None:
+            self._ledger.forget(key)
+            return Rest("gone")
+        decision = self.controller.decide(seen, self._clock.now())
+        return await self._shell.drive(key, decision, steps)
+
+    def _failed(self, key: Key, error: Exception) -> Failure:
+        """Say what went wrong as loudly as it deserves, and try again later."""
+        name, values = self.controller.name, {"logger": self.controller.name, "key": str(key)}
+        if isinstance(error, Conflict):
+            # Somebody else wrote in between; the cache will show it in a moment.
+            told = told_as("Looking again after a conflict", **values, err=error)
+            log.log(V[4], "%s %s: conflict, looking again: %s", name, key, error, extra=told)
+        elif isinstance(error, ApiError | Nonsense):
+            told = told_as("The round failed", **values, err=error)
+            log.warning("%s %s: %s", name, key, error, extra=told)
+        else:
+            self.crashes += 1
+            told = told_as("The round failed", **values)
+            log.error("%s %s: the round failed", name, key, exc_info=error, extra=told)
+        self.queue.retry(key, "the last round failed")
+        why = str(error) if isinstance(error, ApiError | Nonsense) else f"{type(error).__name__}: {error}"
+        return Failure(why, (error.code if isinstance(error, ApiError) else 0) or 500)

@@ -1,0 +1,367 @@
+"""The event recorder: says what happened to an object, without ever standing in anybody's way.
+
+`Recorder.emit` only notes the event; a few workers send. Nothing waits for an event, nothing fails
+because of one: when the server cannot be reached events are held for a while, when there are too
+many they are dropped and counted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import Callable
+from contextlib import suppress
+from contextvars import Context, copy_context
+from typing import Any, Literal
+
+from steersman.api.errors import (
+    AlreadyExists,
+    ApiError,
+    NotFound,
+    ServerError,
+    TooManyRequests,
+    Unreachable,
+)
+from steersman.api.kinds import Object
+from steersman.api.scheme import Kind
+from steersman.api.verbosity import V, told_as
+from steersman.client.api import Api
+from steersman.runtime.clock import Clock
+from steersman.runtime.event_correlator import SERIES_ENDS, Correlated, Correlator, Identity, SeriesCorrelator
+from steersman.runtime.events import EVENTS, SERIES_EVENTS, ObjectReference, Scribe, reference
+
+log = logging.getLogger(__name__)
+
+TRIES = 12
+HOLD = 10.0
+"""Seconds between two tries of an event while the server cannot be reached."""
+QUEUED = 1000
+"""Event objects that may wait to be written; further ones are dropped."""
+BUSY = 20
+"""Event objects that wait to be written, from which on similar ones are combined sooner."""
+PACE = 1.0
+"""The shortest time between two writes of one event object, in seconds."""
+REFRESH = 5
+"""Every how many sweeps all running series are written again, so they outlive the server's TTL."""
+STRATEGIC = "application/strategic-merge-patch+json"
+
+
+class _Entry:
+    """One event object on its way to the server."""
+
+    __slots__ = ("at", "event", "key", "more", "there", "timer", "unsure")
+
+    def __init__(self, found: Correlated) -> None:
+        self.key: Identity = found.key
+        self.event = found.event
+        """As it should be on the server."""
+        self.there = found.event.repeated
+        """Whether the server should have it, so that a patch will do."""
+        self.more = False
+        """Whether it has changed since the last try to write it began."""
+        self.unsure = False
+        """Whether a create was sent whose answer never came."""
+        self.at = -math.inf
+        """When it was last written."""
+        self.timer: asyncio.TimerHandle | None = None
+
+
+class Recorder:
+    """Sends the events of one component.
+
+    An event object is always in one of three places: `_pending` until it is written, `_resting` for
+    a moment afterwards, or nowhere.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        clock: Clock,
+        *,
+        component: str,
+        host: str = "",
+        sink: Literal["core", "events.k8s.io"] = "core",
+        fence: Callable[[], bool] = lambda: True,
+        parallel: int = 2,
+    ) -> None:
+        """``fence`` false drops what is pending: who no longer leads writes nothing, not even events."""
+        self.dropped = 0
+        """Events that were lost: too many, or not accepted by the server."""
+        self.filtered = 0
+        """Events that led to no write of their own: too many about one object, or a running series."""
+        self._api = api
+        self._clock = clock
+        self._component = component
+        self._scribe = Scribe(component, host, clock.random)
+        self._fence = fence
+        self._parallel = parallel
+        self._kind: Kind[Any] = EVENTS if sink == "core" else SERIES_EVENTS
+        self._correlator: Correlator | SeriesCorrelator
+        self._correlator = Correlator() if sink == "core" else SeriesCorrelator()
+        self._pending: dict[Identity, _Entry] = {}
+        self._resting: dict[Identity, _Entry] = {}
+        self._queue: asyncio.Queue[_Entry] = asyncio.Queue()
+        self._taken = asyncio.Event()
+        """Whether there may be series."""
+        self._closing = asyncio.Event()
+        self._closed = asyncio.Event()
+        self._workers: list[asyncio.Task[None]] = []
+        self._context: Context | None = None
+        """That of whoever opened this; None where it is not open."""
+        self._overflowing = False
+
+    # -- taking -------------------------------------------------------------------------------
+
+    def emit(
+        self, about: Object | ObjectReference, type: str, reason: str, message: str, *, action: str = ""
+    ) -> None:
+        """Note that something happened to an object. Never blocks, never raises."""
+        try:
+            self._emit(about, type, reason, message, action)
+        except Exception:
+            self.dropped += 1
+            log.exception("Unable to record event %s (will not retry!)", reason)
+
+    def _emit(
+        self, about: Object | ObjectReference, type: str, reason: str, message: str, action: str
+    ) -> None:
+        if type not in ("Normal", "Warning"):
+            log.error("Unsupported event type %r", type)
+            return
+        ref = about if isinstance(about, ObjectReference) else reference(about)
+        if log.isEnabledFor(V[3]):
+            told = told_as(
+                "Event occurred",
+                object=f"{ref.namespace}/{ref.name}",
+                kind=ref.kind,
+                apiVersion=ref.apiVersion,
+                type=type,
+                reason=reason,
+                message=message,
+            )
+            log.log(V[3], "%s %s/%s: %s %s", ref.kind, ref.namespace, ref.name, type, reason, extra=told)
+        now = self._clock.monotonic()
+        wall = self._clock.now()
+        found: Correlated | None
+        if isinstance(self._correlator, Correlator):
+            busy = len(self._pending) > BUSY
+            event = self._scribe.event(ref, type, reason, message, wall)
+            found = self._correlator.take(event, now, busy=busy)
+        else:
+            series = self._scribe.series_event(ref, type, reason, message, wall, action)
+            found = self._correlator.take(series, now)
+            self._taken.set()
+        if found is None:
+            self.filtered += 1
+        else:
+            self._hold(found, now)
+
+    def _hold(self, found: Correlated, now: float) -> None:
+        """Let an event wait to be written, together with what already waits for the same object.
+
+        differs: upstream sends a request for every count. Here an event that is being written, or
+        was a moment ago, gathers its further counts for one later patch.
+        """
+        entry = self._pending.get(found.key)
+        if entry is not None:
+            entry.event = found.event
+            entry.more = True
+            return
+        if self._closing.is_set() or len(self._pending) >= QUEUED:
+            self.dropped += 1
+            if not self._overflowing and not self._closing.is_set():
+                self._overflowing = True
+                log.error("Unable to record event: too many queued events, dropping %s", found.event.reason)
+            return
+        entry = self._resting.pop(found.key, None)
+        if entry is None:
+            entry = _Entry(found)
+        entry.event = found.event
+        self._ready(entry, entry.at + PACE - now)
+        self._pending[entry.key] = entry
+
+    def _ready(self, entry: _Entry, delay: float = 0.0) -> None:
+        """Give an entry to the workers, after a delay."""
+        if delay > 0 and not self._closing.is_set():
+            entry.timer = asyncio.get_running_loop().call_later(delay, self._ready, entry)
+            return
+        entry.timer = None
+        self._queue.put_nowait(entry)
+        self._start()
+
+    # -- sending ------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Send events until cancelled or closed. What was emitted before is not lost."""
+        self.open()
+        try:
+            await self._closed.wait()
+        finally:
+            await self._stop()
+
+    def open(self) -> None:
+        """Send events from now on, until closed. What was emitted before is not lost."""
+        self._context = copy_context()
+        if not self._queue.empty():
+            self._start()
+
+    @property
+    def busy(self) -> bool:
+        """Whether there is anything to be closed."""
+        return bool(self._workers or self._pending)
+
+    async def close(self, timeout: float = 5.0) -> None:
+        """Send what is pending, trying each event once, for so many seconds at most; then stop.
+
+        Works whether `run` still runs or was cancelled before.
+        """
+        now = self._clock.monotonic()
+        for found in self._correlator.untold():
+            self._hold(found, now)
+        self._closing.set()
+        for entry in list(self._pending.values()):
+            if entry.timer is not None:
+                entry.timer.cancel()
+                self._ready(entry)
+        if self._context is None:
+            self.open()
+        try:
+            async with asyncio.timeout(timeout):
+                await self._queue.join()
+        except TimeoutError:
+            self.dropped += len(self._pending)
+            log.error("Unable to write %d events (recorder is shut down)", len(self._pending))
+        finally:
+            self._closed.set()
+            await self._stop()
+
+    def _start(self) -> None:
+        """Have workers: from the first event on, since most have nothing to say most of the time."""
+        if self._workers or self._context is None:
+            return
+        # Whoever emits the first event, the workers are not theirs.
+        loop, context = asyncio.get_running_loop(), self._context
+        names = [f"events of {self._component}#{number}" for number in range(self._parallel)]
+        self._workers = [loop.create_task(self._work(), name=name, context=context.copy()) for name in names]
+        if isinstance(self._correlator, SeriesCorrelator):
+            sweep, name = self._sweep(self._correlator), f"event series of {self._component}"
+            self._workers.append(loop.create_task(sweep, name=name, context=context.copy()))
+
+    async def _stop(self) -> None:
+        self._context = None
+        workers, self._workers = self._workers, []
+        for worker in workers:
+            worker.cancel()
+        await asyncio.gather(*workers, return_exceptions=True)
+
+    async def _sweep(self, correlator: SeriesCorrelator) -> None:
+        begin = self._clock.monotonic()
+        while True:
+            if not len(correlator):
+                # Who has said nothing for a while has nothing to sweep, and is not woken for it.
+                self._taken.clear()
+                await self._taken.wait()
+            sweeps = (self._clock.monotonic() - begin) // SERIES_ENDS + 1
+            await asyncio.sleep(begin + sweeps * SERIES_ENDS - self._clock.monotonic())
+            now = self._clock.monotonic()
+            for found in correlator.sweep(now, refresh=sweeps % REFRESH == 0):
+                self._hold(found, now)
+
+    async def _work(self) -> None:
+        while True:
+            entry = await self._queue.get()
+            try:
+                await self._deliver(entry)
+            except asyncio.CancelledError:
+                self._ready(entry)  # for whoever closes the recorder
+                raise
+            except Exception:
+                # A mistake of ours, or an object nobody can name: it must not end the others.
+                self.dropped += 1
+                log.exception("Unable to write event %s (will not retry!)", entry.event.reason)
+                self._settle(entry)
+            finally:
+                self._queue.task_done()
+
+    async def _deliver(self, entry: _Entry) -> None:
+        """Write an event, holding this worker while the server cannot be reached."""
+        for attempt in range(1, TRIES + 1):
+            # Also of one that is dropped: what was counted meanwhile goes with it, or it would come back.
+            entry.more = False
+            if not self._fence():
+                self.dropped += 1
+                break
+            try:
+                await self._send(entry)
+                break
+            # differs: upstream gives up on any answer that is a Status. An overloaded or restarting
+            # server says nothing about the event, so it is tried again like an unreachable one.
+            except (Unreachable, ServerError, TooManyRequests) as error:
+                if attempt == TRIES or self._closing.is_set():
+                    self.dropped += 1
+                    log.error("Unable to write event %s (giving up): %s", entry.event.reason, error)
+                    break
+                await self._pause(attempt, error.retry_after or 0.0)
+            except ApiError as error:
+                self.dropped += 1
+                quiet = isinstance(error, AlreadyExists) or error.caused_by("NamespaceTerminating")
+                level = V[4] if quiet else logging.ERROR
+                log.log(level, "Server rejected event %s (will not retry!): %s", entry.event.reason, error)
+                break
+        self._settle(entry)
+
+    async def _pause(self, attempt: int, asked: float) -> None:
+        # The first pause is of any length, so that not all clients of a server come back at once.
+        delay = HOLD * self._clock.random.random() if attempt == 1 else HOLD
+        with suppress(TimeoutError):
+            async with asyncio.timeout(max(delay, asked)):
+                await self._closing.wait()
+
+    async def _send(self, entry: _Entry) -> None:
+        if entry.there:
+            try:
+                await self._patch(entry)
+                return
+            except NotFound:
+                entry.there = False  # deleted or expired since: write it anew, count and all
+        event = entry.event
+        try:
+            await self._api.create(self._kind, event.metadata.namespace, event)
+        except AlreadyExists:
+            if not entry.unsure:
+                # Another event has the name; its counts are not ours to touch.
+                self._correlator.forget(entry.key)
+                raise
+            # It is the one we sent when no answer came; what has been counted since is missing.
+            entry.there = True
+            if event.repeated:
+                await self._patch(entry)
+        except ApiError as error:
+            entry.unsure = entry.unsure or error.uncertain
+            raise
+        except asyncio.CancelledError:
+            entry.unsure = True
+            raise
+        entry.there = True
+
+    async def _patch(self, entry: _Entry) -> None:
+        meta = entry.event.metadata
+        body = entry.event.change()
+        await self._api.patch(self._kind, meta.namespace, meta.name, body, content_type=STRATEGIC)
+
+    def _settle(self, entry: _Entry) -> None:
+        """An event was written or given up: let it rest, or write what has been counted meanwhile."""
+        entry.at = now = self._clock.monotonic()
+        if entry.more:
+            self._ready(entry, PACE)
+            return
+        del self._pending[entry.key]
+        self._overflowing = self._overflowing and len(self._pending) > QUEUED // 2
+        self._resting[entry.key] = entry
+        # Two go for every one that comes, so the old ones never pile up.
+        for _ in range(2):
+            oldest = next(iter(self._resting))
+            if now - self._resting[oldest].at < PACE:
+                break
+            del self._resting[oldest]

@@ -1,0 +1,45 @@
+"""The namespace's part in admission: nothing is created where there is no namespace, or one that is going."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from steersman.api.errors import Cause
+from steersman.server import status_errors
+from steersman.server.registry.namespace import IMMORTAL
+from steersman.server.registry.resources import Resource
+from steersman.server.server import Server
+
+
+def creating(server: Server, resource: Resource, namespace: str, obj: Any) -> None:
+    """Refuse a creation in a namespace that does not exist or is being deleted."""
+    found = server.store.table("namespaces").get(namespace)
+    if found is None:
+        raise status_errors.not_found("", "namespaces", namespace)
+    if found.status.phase == "Terminating":
+        meta = obj.metadata
+        raise status_errors.forbidden(
+            resource.group,
+            resource.plural,
+            meta.name or meta.generateName or "Unknown",
+            f"unable to create new content in namespace {namespace} because it is being terminated",
+            (
+                Cause(
+                    "NamespaceTerminating",
+                    f"namespace {namespace} is being terminated",
+                    "metadata.namespace",
+                ),
+            ),
+        )
+
+
+def updating(server: Server, namespace: str) -> None:
+    """Refuse an update in a namespace that does not exist."""
+    if server.store.table("namespaces").get(namespace) is None:
+        raise status_errors.not_found("", "namespaces", namespace)
+
+
+def deleting(resource: Resource, name: str) -> None:
+    """Refuse to delete the namespaces a cluster cannot do without."""
+    if resource.id == "namespaces" and name in IMMORTAL:
+        raise status_errors.forbidden("", "namespaces", name, "this namespace may not be deleted")

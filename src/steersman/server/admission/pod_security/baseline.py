@@ -1,0 +1,241 @@
+"""The Pod Security Standard ``baseline``: what would let a pod take over its node.
+
+One function for each check, named after it. They answer what is wrong, or None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from steersman.server.admission.pod_security.violations import Fault, Subject, distinct, plural, quoted
+
+APPARMOR = "container.apparmor.security.beta.kubernetes.io/"
+_SELINUX = ("", "container_t", "container_init_t", "container_kvm_t")
+_SYSCTLS = (
+    (
+        0,
+        "kernel.shm_rmid_forced net.ipv4.ip_local_port_range net.ipv4.tcp_syncookies net.ipv4.ping_group_range "
+        "net.ipv4.ip_unprivileged_port_start",
+    ),
+    (27, "net.ipv4.ip_local_reserved_ports"),
+    (
+        29,
+        "net.ipv4.tcp_keepalive_time net.ipv4.tcp_fin_timeout net.ipv4.tcp_keepalive_intvl "
+        "net.ipv4.tcp_keepalive_probes",
+    ),
+    (32, "net.ipv4.tcp_rmem net.ipv4.tcp_wmem"),
+)
+_CAPABILITIES = [
+    "AUDIT_WRITE",
+    "CHOWN",
+    "DAC_OVERRIDE",
+    "FOWNER",
+    "FSETID",
+    "KILL",
+    "MKNOD",
+    "NET_BIND_SERVICE",
+    "SETFCAP",
+    "SETGID",
+    "SETPCAP",
+    "SETUID",
+    "SYS_CHROOT",
+]
+
+
+def app_armor(pod: Subject) -> Fault:
+    def bad(context: Any) -> bool:
+        profile = context.appArmorProfile
+        return profile is not None and profile.type not in ("RuntimeDefault", "Localhost")
+
+    who = pod.setters(bad)
+    contexts = [pod.spec.securityContext, *(each.securityContext for each in pod.containers)]
+    values = distinct(c.appArmorProfile.type for c in contexts if c is not None and bad(c))
+    notes = sorted(
+        f'{name}="{value}"'
+        for name, value in pod.annotations.items()
+        if name.startswith(APPARMOR)
+        and value not in ("", "runtime/default")
+        and not value.startswith("localhost/")
+    )
+    if notes:
+        who.append(plural("annotation", notes))
+    if not who:
+        return None
+    values += notes
+    return (
+        plural("forbidden AppArmor profile", values),
+        f"{' and '.join(who)} must not set AppArmor profile type to {quoted(values)}",
+    )
+
+
+def capabilities(pod: Subject) -> Fault:
+    def extra(context: Any) -> list[str]:
+        given = context.capabilities if context is not None else None
+        return [name for name in given.add if name not in _CAPABILITIES] if given is not None else []
+
+    names = pod.named(lambda context: bool(extra(context)))
+    if not names:
+        return None
+    added = distinct(name for each in pod.containers for name in extra(each.securityContext))
+    return (
+        "non-default capabilities",
+        f"{plural('container', names)} {quoted(names)} must not include {quoted(added)} "
+        "in securityContext.capabilities.add",
+    )
+
+
+def host_namespaces(pod: Subject) -> Fault:
+    shared = [f"{name}=true" for name in ("hostNetwork", "hostPID", "hostIPC") if getattr(pod.spec, name)]
+    return ("host namespaces", ", ".join(shared)) if shared else None
+
+
+def host_paths(pod: Subject) -> Fault:
+    names = [volume.name for volume in pod.spec.volumes if volume.hostPath is not None]
+    return ("hostPath volumes", f"{plural('volume', names)} {quoted(names)}") if names else None
+
+
+def host_ports(pod: Subject) -> Fault:
+    names = [each.name for each in pod.containers if any(port.hostPort for port in each.ports)]
+    if not names:
+        return None
+    ports = distinct(str(port.hostPort) for each in pod.containers for port in each.ports if port.hostPort)
+    uses = "uses" if len(names) == 1 else "use"
+    return (
+        "hostPort",
+        f"{plural('container', names)} {quoted(names)} {uses} {plural('hostPort', ports)} {', '.join(ports)}",
+    )
+
+
+def probe_hosts(pod: Subject) -> Fault:
+    if pod.minor < 34:
+        return None
+    found: dict[str, list[str]] = {}
+    for each in pod.containers:
+        handlers = [each.livenessProbe, each.readinessProbe, each.startupProbe]
+        if each.lifecycle is not None:
+            handlers += [each.lifecycle.postStart, each.lifecycle.preStop]
+        for handler in handlers:
+            for action in (handler.httpGet, handler.tcpSocket) if handler is not None else ():
+                if action is not None and action.host:
+                    found.setdefault(each.name, []).append(action.host)
+    if not found:
+        return None
+    names, hosts = sorted(found), distinct(host for hosts in found.values() for host in hosts)
+    uses = "uses" if len(names) == 1 else "use"
+    return (
+        "probe or lifecycle host",
+        f"{plural('container', names)} {quoted(names)} {uses} {plural('probe or lifecycle host', hosts)} "
+        f"{quoted(hosts)}",
+    )
+
+
+def privileged(pod: Subject) -> Fault:
+    names = pod.named(lambda context: context is not None and bool(context.privileged))
+    if not names:
+        return None
+    return (
+        "privileged",
+        f"{plural('container', names)} {quoted(names)} must not set securityContext.privileged=true",
+    )
+
+
+def proc_mount(pod: Subject) -> Fault:
+    def other(context: Any) -> str:
+        mount = context.procMount if context is not None else None
+        return mount if mount not in (None, "Default") else ""
+
+    names = pod.named(lambda context: bool(other(context)))
+    if not names:
+        return None
+    kinds = distinct(filter(None, (other(each.securityContext) for each in pod.containers)))
+    return (
+        "procMount",
+        f"{plural('container', names)} {quoted(names)} must not set securityContext.procMount "
+        f"to {quoted(kinds)}",
+    )
+
+
+def proc_mount_baseline(pod: Subject) -> Fault:
+    return None if pod.own_users else proc_mount(pod)
+
+
+def se_linux(pod: Subject) -> Fault:
+    allowed = (*_SELINUX, "container_engine_t") if pod.minor >= 31 else _SELINUX
+    seen: list[Any] = []
+
+    def bad(context: Any) -> bool:
+        options = context.seLinuxOptions
+        if options is None or (options.type in allowed and not options.user and not options.role):
+            return False
+        seen.append(options)
+        return True
+
+    who = pod.setters(bad)
+    if not who:
+        return None
+    types = distinct(options.type for options in seen if options.type not in allowed)
+    said = [f"{plural('type', types)} {quoted(types)}"] if types else []
+    if any(options.user for options in seen):
+        said.append("user may not be set")
+    if any(options.role for options in seen):
+        said.append("role may not be set")
+    return (
+        "seLinuxOptions",
+        f"{' and '.join(who)} set forbidden securityContext.seLinuxOptions: {'; '.join(said)}",
+    )
+
+
+def bad_seccomp(pod: Subject) -> Fault:
+    seen: list[str] = []
+
+    def bad(context: Any) -> bool:
+        profile = context.seccompProfile
+        if profile is None or profile.type in ("RuntimeDefault", "Localhost"):
+            return False
+        seen.append(profile.type)
+        return True
+
+    who = pod.setters(bad)
+    if not who:
+        return None
+    return (
+        "seccompProfile",
+        f"{' and '.join(who)} must not set securityContext.seccompProfile.type to {quoted(distinct(seen))}",
+    )
+
+
+def sysctls(pod: Subject) -> Fault:
+    allowed = [name for since, names in _SYSCTLS if pod.minor >= since for name in names.split()]
+    context = pod.spec.securityContext
+    bad = [each.name for each in context.sysctls if each.name not in allowed] if context is not None else []
+    return ("forbidden sysctls", ", ".join(bad)) if bad else None
+
+
+def host_process(pod: Subject) -> Fault:
+    who = pod.setters(
+        lambda context: context.windowsOptions is not None and bool(context.windowsOptions.hostProcess)
+    )
+    if not who:
+        return None
+    return (
+        "hostProcess",
+        f"{' and '.join(who)} must not set securityContext.windowsOptions.hostProcess=true",
+    )
+
+
+BASELINE: tuple[Callable[[Subject], Fault], ...] = (
+    app_armor,
+    capabilities,
+    host_namespaces,
+    host_paths,
+    host_ports,
+    probe_hosts,
+    privileged,
+    proc_mount_baseline,
+    se_linux,
+    bad_seccomp,
+    sysctls,
+    host_process,
+)
+"""In upstream's order: by name."""

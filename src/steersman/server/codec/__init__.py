@@ -1,0 +1,1 @@
+"""Request bodies to objects and back: JSON, YAML, protobuf, content negotiation, field validation."""

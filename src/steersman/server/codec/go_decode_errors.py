@@ -1,0 +1,216 @@
+"""What Go says when it cannot read a document as a struct: the first value that does not fit its field.
+
+Asked only when reading has failed. What our structs do not know is named by what it is made of:
+differs: named texts and numbers (``v1.RestartPolicy``) are ``string`` and ``int32``.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode
+from binascii import Error as Base64Error
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from types import NoneType
+from typing import Any, get_args
+
+from steersman.api.generated.merge import Field, fields_of
+from steersman.api.kinds import Struct
+from steersman.server.codec.convert import is_micro
+
+_LONG = frozenset(
+    {
+        "activeDeadlineSeconds",
+        "capacity",
+        "deletionGracePeriodSeconds",
+        "fsGroup",
+        "generation",
+        "gid",
+        "gracePeriodSeconds",
+        "int",
+        "maxItems",
+        "maxLength",
+        "maxProperties",
+        "minItems",
+        "minLength",
+        "minProperties",
+        "nodeAllocatableUpdatePeriodSeconds",
+        "observedGeneration",
+        "remainingItemCount",
+        "resourceSliceCount",
+        "revision",
+        "runAsGroup",
+        "runAsUser",
+        "seconds",
+        "sizeBytes",
+        "startingDeadlineSeconds",
+        "terminationGracePeriodSeconds",
+        "tolerationSeconds",
+        "uid",
+    }
+)
+"""The numbers of 64 bits."""
+
+_QUANTITY = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+_TIME = re.compile(r"(\d{4})(-)(\d\d)(-)(\d\d)(T)(\d\d)(:)(\d\d)(:)(\d\d)(\.\d+)?(Z|[+-]\d\d:\d\d)")
+_TIME_PARTS = ("2006", "-", "01", "-", "02", "T", "15", ":", "04", ":", "05", "Z07:00")
+_TIME_SHAPES = (r"\d{4}", "-", r"\d\d", "-", r"\d\d", "T", r"\d\d", ":", r"\d\d", ":", r"\d\d(\.\d+)?")
+
+
+def mistake(type_: type[Any], document: Any) -> str:
+    """What is wrong with a document, in Go's words; empty where nothing is."""
+    if not isinstance(document, Mapping):
+        return f"json: cannot unmarshal {_sort(document)} into Go value of type {_named(type_)}"
+    return next(_in(type_, document, ()), "")
+
+
+def _in(struct: type[Struct], document: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[str]:
+    fields = fields_of(struct)
+    for name, value in document.items():
+        field = fields.get(name)
+        if field is not None and value is not None:
+            yield from _at(struct, field, value, (*path, name))
+
+
+def _at(owner: type[Struct], field: Field, value: Any, path: tuple[str, ...]) -> Iterator[str]:
+    struct = field.struct
+    if field.shape == "object" and struct is not None:
+        if isinstance(value, Mapping):
+            yield from _in(struct, value, path)
+        else:
+            yield _misfit(owner, path, value, _named(struct))
+        return
+    if field.shape == "value":
+        yield from _one(owner, field.type, value, path)
+        return
+    inner = get_args(field.type)[0 if field.shape == "list" else 1]
+    whole = list if field.shape == "list" else Mapping
+    if not isinstance(value, whole):
+        prefix = "[]" if field.shape == "list" else "map[string]"
+        yield _misfit(owner, path, value, prefix + (_named(struct) if struct else _go(owner, inner, path)))
+        return
+    for item in value if isinstance(value, list) else value.values():
+        if item is None:
+            continue
+        if struct is None:
+            yield from _one(owner, inner, item, path)
+        elif isinstance(item, Mapping):
+            yield from _in(struct, item, path)
+        else:
+            yield _misfit(owner, path, item, _named(struct))
+
+
+def _one(owner: type[Struct], type_: Any, value: Any, path: tuple[str, ...]) -> Iterator[str]:
+    """A single value: a scalar, or what has a way of its own to be read."""
+    arms = frozenset(arm for arm in get_args(type_) if arm is not NoneType) or frozenset({type_})
+    sort = _sort(value)
+    if arms == {str} and sort != "string":
+        yield _misfit(owner, path, value, _go(owner, str, path))
+    elif arms == {str} and _is_bytes(owner, path):
+        yield from _base64(value)
+    elif arms == {bool} and sort != "bool":
+        yield _misfit(owner, path, value, "bool")
+    elif arms == {int}:
+        yield from _integer(owner, value, path)
+    elif arms == {int, float} and sort != "number":
+        yield _misfit(owner, path, value, "float64")
+    elif arms == {int, str} and sort != "string":
+        yield from _integer(owner, value, path)
+    elif arms == {int, str, float} and sort not in ("string", "number"):
+        yield _QUANTITY
+    elif arms == {datetime}:
+        if sort != "string":
+            yield _misfit(owner, path, value, "string")
+        elif value and is_micro(owner, path[-1]):
+            yield from _bad_moment(value)
+        elif value and not _TIME.fullmatch(value):
+            yield _bad_time(value)
+
+
+def _integer(owner: type[Struct], value: Any, path: tuple[str, ...]) -> Iterator[str]:
+    go = _go(owner, int, path)
+    if _sort(value) != "number":
+        yield _misfit(owner, path, value, go)
+        return
+    limit = 2**63 if go == "int64" else 2**31
+    if isinstance(value, float) or not -limit <= value < limit:
+        yield _unfit(f"number {value:g}" if isinstance(value, float) else f"number {value}", owner, path, go)
+
+
+def _misfit(owner: type[Struct], path: tuple[str, ...], value: Any, go: str) -> str:
+    return _unfit(_sort(value), owner, path, go)
+
+
+def _unfit(what: str, owner: type[Struct], path: tuple[str, ...], go: str) -> str:
+    name = owner.__name__.removeprefix("Nested")
+    return f"json: cannot unmarshal {what} into Go struct field {name}.{'.'.join(path)} of type {go}"
+
+
+def _sort(value: Any) -> str:
+    """What JSON calls a value."""
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, (int, float)):
+        return "number"
+    if isinstance(value, str):
+        return "string"
+    return "array" if isinstance(value, (list, tuple)) else "object"
+
+
+def _named(struct: type[Any]) -> str:
+    """A struct as Go names it, by its package: ``v1.Container``."""
+    version = struct.__module__.rpartition("_")[2]
+    return f"{version}.{struct.__name__.removeprefix('Nested')}"
+
+
+def _go(owner: type[Struct], type_: Any, path: tuple[str, ...]) -> str:
+    """A scalar type as Go names it."""
+    arms = frozenset(arm for arm in get_args(type_) if arm is not NoneType) or frozenset({type_})
+    if arms == {str}:
+        return "[]uint8" if _is_bytes(owner, path) else "string"
+    if arms == {bool}:
+        return "bool"
+    if arms == {int}:
+        return "int64" if path and path[-1] in _LONG else "int32"
+    if arms == {int, str}:
+        return "intstr.IntOrString"
+    if arms == {int, str, float}:
+        return "resource.Quantity"
+    return "v1.Time" if arms == {datetime} else "float64" if arms == {int, float} else "interface {}"
+
+
+def _is_bytes(owner: type[Struct], path: tuple[str, ...]) -> bool:
+    return (owner.__name__, path) in (("Secret", ("data",)), ("ConfigMap", ("binaryData",)))
+
+
+def _base64(text: str) -> Iterator[str]:
+    try:
+        b64decode(text, validate=True)
+    except (Base64Error, ValueError):
+        at = next((index for index, letter in enumerate(text) if not re.match(r"[A-Za-z0-9+/=]", letter)), 0)
+        yield f"illegal base64 data at input byte {at}"
+
+
+def _bad_moment(text: str) -> Iterator[str]:
+    """Times with microseconds have six digits of them, neither more nor less."""
+    found = _TIME.fullmatch(text)
+    if found is not None and len(found[12] or "") == 7:
+        return
+    told = _bad_time(text)
+    if found is not None:
+        rest = text[found.start(12) if found[12] else found.start(13) :]
+        told = f'parsing time "{text}" as "": cannot parse "{rest}" as ".000000"'
+    yield told.replace('as "2006-01-02T15:04:05Z07:00"', 'as ""', 1).replace(
+        'as ""', 'as "2006-01-02T15:04:05.000000Z07:00"', 1
+    )
+
+
+def _bad_time(text: str) -> str:
+    rest, part = text, _TIME_PARTS[-1]
+    for shape, name in zip(_TIME_SHAPES, _TIME_PARTS, strict=False):
+        found = re.match(shape, rest)
+        if found is None:
+            part = name
+            break
+        rest = rest[found.end() :]
+    return f'parsing time "{text}" as "2006-01-02T15:04:05Z07:00": cannot parse "{rest}" as "{part}"'

@@ -1,0 +1,1 @@
+"""Discovery and OpenAPI documents: what the server serves, described for clients."""

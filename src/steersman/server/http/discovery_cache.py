@@ -1,0 +1,112 @@
+"""What is served at the moment, beyond how it behaves: discovery, OpenAPI, columns, names of lists.
+
+Made anew when a definition of custom resources changes, and then only what is asked for.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from steersman.server.crd.warnings import deprecation
+from steersman.server.discovery.documents import METRICS, CustomResource, Discovery, custom_resources
+from steersman.server.discovery.openapi import OpenAPI
+from steersman.server.registry.resources import Resource
+from steersman.server.server import Server
+from steersman.server.storage.watch import Commit, Selection
+from steersman.server.tables import Printer, custom_printer, printer_for
+
+_DEPRECATED = {
+    ("componentstatuses", "v1"): "v1 ComponentStatus is deprecated in v1.19+",
+    ("endpoints", "v1"): "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+}
+DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
+
+
+class Catalogue:
+    """What one server serves."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._page = _Page(server)
+        server.store.taps.append(self._note)
+
+    def close(self) -> None:
+        """Follow the server no longer."""
+        self._server.store.taps.remove(self._note)
+
+    def _note(self, commit: Commit) -> None:
+        if commit.resource == DEFINITIONS:
+            self._page = _Page(self._server)
+
+    @property
+    def discovery(self) -> Discovery:
+        return self._page.discovery
+
+    @property
+    def openapi(self) -> OpenAPI:
+        return self._page.openapi
+
+    def serves(self, group: str) -> bool:
+        """Whether there is anything in a group."""
+        return not group or group in self._page.groups
+
+    def deprecation(self, resource: Resource) -> str:
+        """What to tell who uses a resource that they should not; empty for most."""
+        return _DEPRECATED.get((resource.id, resource.version)) or self._page.deprecations.get(
+            (resource.group, resource.version, resource.plural), ""
+        )
+
+    def list_kind(self, resource: Resource) -> str:
+        """The kind of a list of a resource's objects."""
+        custom = self._page.custom.get((resource.group, resource.version, resource.plural))
+        return (custom.list_kind if custom is not None else "") or f"{resource.kind}List"
+
+    def printer(self, resource: Resource) -> Printer:
+        """How a resource is shown in tables."""
+        return self._page.printer(resource)
+
+
+class _Page:
+    """The same between two changes."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._printers: dict[Resource, Printer] = {}
+
+    @cached_property
+    def custom(self) -> dict[tuple[str, str, str], CustomResource]:
+        definitions = self._server.store.table(DEFINITIONS).select(Selection())
+        found = [each for definition in definitions for each in custom_resources(definition)]
+        return {(each.group, each.version, each.plural): each for each in found}
+
+    @cached_property
+    def groups(self) -> frozenset[str]:
+        return frozenset(group["name"] for group in self.discovery.apis()["groups"])
+
+    @cached_property
+    def deprecations(self) -> dict[tuple[str, str, str], str]:
+        definitions = {
+            f"{definition.spec.names.plural}.{definition.spec.group}": definition
+            for definition in self._server.store.table(DEFINITIONS).select(Selection())
+        }
+        return {
+            key: deprecation(definitions[f"{each.plural}.{each.group}"], each.version)
+            for key, each in self.custom.items()
+        }
+
+    @cached_property
+    def discovery(self) -> Discovery:
+        metrics = self._server.registry.serves(METRICS[0].group, METRICS[0].version, METRICS[0].plural)
+        return Discovery(self.custom.values(), metrics=metrics)
+
+    @cached_property
+    def openapi(self) -> OpenAPI:
+        return OpenAPI(self.custom.values())
+
+    def printer(self, resource: Resource) -> Printer:
+        known = self._printers.get(resource)
+        if known is None:
+            custom = self.custom.get((resource.group, resource.version, resource.plural))
+            known = printer_for(resource.id) if custom is None else custom_printer(custom.columns)
+            self._printers[resource] = known
+        return known

@@ -1,0 +1,270 @@
+"""What was sent: read within limits, and made into what it should be."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from steersman.api.errors import ApiError, TooLarge, UnsupportedMediaType
+from steersman.api.generated.core_v1 import Pod
+from steersman.api.kinds import Struct
+from steersman.http.connection import Request
+from steersman.server import status_errors
+from steersman.server.apply.owning import owning
+from steersman.server.apply.schema import Shape
+from steersman.server.apply.structs import shape_of
+from steersman.server.codec import field_validation, protobuf
+from steersman.server.codec.convert import FORMS, adopt, moments
+from steersman.server.codec.go_decode_errors import mistake
+from steersman.server.codec.json_yaml import Unreadable, json_document, readable, yaml_document
+from steersman.server.codec.negotiation import JSON, PROTOBUF, YAML
+from steersman.server.http.spec_interning import LONGEST, Memory, shared
+from steersman.server.registry.resources import Resource
+
+LIMIT = 3 * 1024 * 1024
+"""How much a request may send, in bytes."""
+
+
+async def read(request: Request) -> bytes:
+    """All that was sent. Raises `TooLarge`."""
+    body = await request.read(LIMIT)
+    if body is None:
+        raise TooLarge(f"Request entity too large: limit is {LIMIT}", reason="RequestEntityTooLarge")
+    return body
+
+
+def media_type(header: str) -> str:
+    """The media type in a Content-Type header; JSON where it is empty."""
+    return header.partition(";")[0].strip().lower() or JSON
+
+
+def unknown_format(*accepted: str) -> UnsupportedMediaType:
+    """The refusal of a body nobody can read."""
+    return UnsupportedMediaType(
+        "the body of the request was in an unknown format - accepted media types include: "
+        + ", ".join(accepted),
+        reason="UnsupportedMediaType",
+    )
+
+
+# -- objects ----------------------------------------------------------------------------------
+
+
+class Reading(NamedTuple):
+    """How closely to look at a body, and where to put what is found."""
+
+    directive: field_validation.Directive = "Ignore"
+    warnings: list[str] = []  # noqa: RUF012  (never added to where nothing is looked for)
+
+    def note(self, found: Sequence[str], refusal: Callable[[Sequence[str]], ApiError]) -> None:
+        """Warn of faults, or refuse because of them."""
+        if found:
+            if self.directive == "Strict":
+                raise refusal(found)
+            self.warnings.extend(field_validation.warnings(found))
+
+
+def obj(resource: Resource, raw: bytes, content_type: str, reading: Reading = Reading()) -> Any:
+    """A body as a full struct. Raises `BadRequest`, `Invalid` or `UnsupportedMediaType`."""
+    shape = owning(resource).terms.shape if resource.type in FORMS else None
+    return made(
+        resource.type, resource.group, resource.version, resource.kind, raw, content_type, reading, shape
+    )
+
+
+def made(
+    type_: type[Any],
+    group: str,
+    version: str,
+    kind: str,
+    raw: bytes,
+    content_type: str,
+    reading: Reading = Reading(),
+    shape: Shape | None = None,
+) -> Any:
+    """A body as a struct of a type, given what it must say it is.
+
+    ``shape`` are the fields it may have, where the type does not tell.
+    """
+    form = media_type(content_type)
+    # There are no messages for custom resources.
+    accepted = (JSON, YAML) if type_ in FORMS else (JSON, YAML, PROTOBUF)
+    if form not in accepted:
+        raise unknown_format(*accepted)
+    if form == PROTOBUF:
+        return _from_protobuf(type_, group, version, kind, raw)
+    looks = reading.directive != "Ignore"
+    key = (type_, version, form, looks, raw)
+    known = _bodies.get(key)
+    if known is None:
+        shape = shape_of(type_) if shape is None else shape
+        known = _read(type_, group, version, kind, raw, form, shape if looks else None)
+        # What custom resources may have can change.
+        if len(raw) <= LONGEST and type_ not in FORMS:
+            _bodies.put(key, known)
+    made, found = known
+    reading.note(found, lambda found: field_validation.refused_body(kind, version, found))
+    return made
+
+
+_bodies: Memory[tuple[type[Any], str, str, bool, bytes], tuple[Any, tuple[str, ...]]] = Memory(256)
+
+
+def _read(
+    type_: type[Any], group: str, version: str, kind: str, raw: bytes, form: str, shape: Shape | None
+) -> tuple[Any, tuple[str, ...]]:
+    """The struct, and what is wrong with the fields it was read from."""
+    doubled: tuple[str, ...] = ()
+    try:
+        if form == JSON:
+            document = json_document(raw)
+        else:
+            document, doubled = yaml_document(raw)
+    except Unreadable as error:
+        why = f"couldn't get version/kind; json parse error: {error}" if form == JSON else str(error)
+        raise field_validation.unrecognized(kind, raw, why) from None
+    if document is None and raw.strip() == b"null":
+        # Go takes it for an object that says nothing.
+        document, raw = {}, b"{}"
+    if not isinstance(document, dict):
+        why = f"couldn't get version/kind; json parse error: {no_object(document)}"
+        raise field_validation.unrecognized(kind, raw, why)
+    _meant(type_, group, version, kind, document, raw)
+    try:
+        made = adopt(type_, raw if form == JSON else document)
+    except UnicodeDecodeError:
+        return _read(type_, group, version, kind, readable(raw), form, shape)
+    except ValueError as error:
+        raise field_validation.unfit(kind, version, _mistake(type_, document) or str(error)) from None
+    # Numbers are read however large they are, and moments however they are written; few are there at all.
+    struct: type[Struct] = type_
+    exacting = type_ not in FORMS and moments(struct)
+    if (exacting or _LARGE.search(raw)) and (fault := _mistake(type_, document)):
+        raise field_validation.unfit(kind, version, fault)
+    if type_ is Pod and form == JSON:
+        made = shared(made, raw)
+    if shape is None:
+        return made, ()
+    if form == JSON:
+        return made, field_validation.faults(raw, document, shape)
+    return made, (*field_validation.yaml_fault(doubled), *field_validation.unknown(document, shape))
+
+
+_LARGE = re.compile(rb"[:\[,\s]-?[0-9]{10}")
+
+
+def _from_protobuf(type_: type[Any], group: str, version: str, kind: str, raw: bytes) -> Any:
+    # Nobody looks for faults: an unknown field has no name to tell, and one may come twice.
+    document = protobuf.decode(raw, f"{group}/{version}" if group else version, kind)
+    _meant(type_, group, version, kind, document, raw)
+    try:
+        return adopt(type_, document)
+    except ValueError as error:
+        raise field_validation.unfit(kind, version, _mistake(type_, document) or str(error)) from None
+
+
+def _mistake(type_: type[Any], document: Any) -> str:
+    return "" if type_ in FORMS else mistake(type_, document)
+
+
+def _meant(
+    type_: type[Any], group: str, version: str, kind: str, document: Mapping[str, Any], raw: bytes
+) -> None:
+    """A document that says what it is must be what the path says."""
+    said, named = document.get("apiVersion"), document.get("kind")
+    expected = f"{group}/{version}" if group else version
+    if type_ in FORMS and not (said and named):
+        missing = "apiVersion" if named else "Kind"
+        text = raw.decode("utf-8", "replace")
+        raise field_validation.unrecognized(kind, raw, f"Object '{missing}' is missing in '{text}'")
+    said, named = said or expected, named or kind
+    if (said, named) == (expected, kind):
+        return
+    if type_ in FORMS:
+        # Any kind can be read as such a resource; it is the object that is wrong.
+        if said != expected:
+            raise _other_version(said, expected)
+        name = (document.get("metadata") or {}).get("name") or ""
+        wrong = [status_errors.wrong("kind", named, f"must be {kind}")]
+        raise status_errors.invalid(group, str(named), name, wrong)
+    told = str(said).rpartition("/")[2]
+    why = field_validation.other_kind(group, kind, str(said), str(named))
+    if not why:
+        raise _other_version(said, expected)
+    raise status_errors.bad_request(f'{named} in version "{told}" cannot be handled as a {kind}: {why}')
+
+
+def _other_version(said: object, expected: str) -> ApiError:
+    return status_errors.bad_request(
+        f"the API version in the data ({said}) does not match the expected API version ({expected})"
+    )
+
+
+_GO = {list: "array", str: "string", bool: "bool", int: "number", float: "number"}
+
+
+def no_object(document: Any) -> str:
+    """What Go says of a document that is none."""
+    if document is None:
+        return "unexpected end of JSON input"
+    return (
+        f"json: cannot unmarshal {_GO.get(type(document), 'value')} into Go value of type "
+        'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; '
+        'Kind string "json:\\"kind,omitempty\\"" }'
+    )
+
+
+# -- patches ----------------------------------------------------------------------------------
+
+
+def patch(
+    raw: bytes,
+    shape: Shape,
+    reading: Reading,
+    *,
+    applied: bool = False,
+    listed: bool = False,
+    shown: Callable[[Any], str] | None = None,
+) -> Any:
+    """The body of a patch as plain data; those that are applied may be YAML, some are lists.
+
+    ``shown`` is what a patch would have made, as its refusal shows it. Raises `BadRequest` and `Invalid`.
+    """
+    try:
+        if applied:
+            document, doubled = yaml_document(raw)
+            if doubled and reading.directive == "Strict":
+                raise field_validation.refused_apply(doubled)
+            if reading.directive == "Warn":
+                reading.warnings.extend(field_validation.warnings(field_validation.apply_fault(doubled)))
+            return document
+        document = json_document(raw)
+    except Unreadable as error:
+        raise status_errors.bad_request(
+            f"error decoding YAML: error converting YAML to JSON: {error}"
+            if applied
+            else f"error decoding patch: {error}"
+        ) from None
+    if not isinstance(document, list if listed else dict):
+        wanted = "[]handlers.jsonPatchOp" if listed else "map[string]interface {}"
+        sort = "object" if isinstance(document, dict) else _GO.get(type(document), "value")
+        raise status_errors.bad_request(
+            f"error decoding patch: json: cannot unmarshal {sort} into Go value of type {wanted}"
+        )
+    if reading.directive != "Ignore":
+        if isinstance(document, list):
+            found = field_validation.operation_faults(raw, document)
+        else:
+            found = field_validation.faults(raw, document, shape)
+            # What only directs the merge is no field.
+            found = tuple(each for each in found if '"$' not in each and ".$" not in each)
+        reading.note(found, lambda found: _refused(document, found, shown))
+    return document
+
+
+def _refused(document: Any, found: Sequence[str], shown: Callable[[Any], str] | None) -> ApiError:
+    text = msgspec.json.encode(document).decode() if shown is None else shown(document)
+    return field_validation.refused_patch(text, field_validation.said(found))

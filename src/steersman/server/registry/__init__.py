@@ -1,0 +1,1 @@
+"""What the server serves: resources and the strategy of each kind."""

@@ -1,0 +1,116 @@
+"""What differs between resources: data and small pure functions, one `Strategy` each.
+
+Most resources are alike: their status belongs to the status subresource, their generation counts
+changes of the spec. What is peculiar to a resource is a row of the tables in `steersman.server.registry.resources`,
+or a function in the module of that kind; never a branch in the verbs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import msgspec
+from msgspec import field
+
+from steersman.server.defaulting import Default, untouched
+from steersman.server.validation import PLAIN, Rules
+
+Dependents: TypeAlias = Literal["delete", "orphan", "unsupported"]
+"""What happens to dependents when a deletion does not say."""
+
+
+class Moment(NamedTuple):
+    """What a strategy may need to know besides the object."""
+
+    now: datetime
+
+
+Prepare: TypeAlias = Callable[[Any, Moment], Any]
+Merge: TypeAlias = Callable[[Any, Any, Moment], Any]
+"""The new object and the old one, to what shall be stored."""
+Counts: TypeAlias = Callable[[Any, Any], bool]
+Scaling: TypeAlias = Callable[..., dict[str, Any]]
+"""What `steersman.server.rest.subresources.scale` does, for objects that keep their scale elsewhere."""
+
+
+def as_given(obj: Any, moment: Moment) -> Any:
+    """Nothing to prepare."""
+    return obj
+
+
+def as_new(new: Any, old: Any, moment: Moment) -> Any:
+    """Nothing of the old object stays."""
+    return new
+
+
+def _always(obj: Any) -> bool:
+    return True
+
+
+class Strategy(msgspec.Struct, frozen=True):
+    """How one resource is created, updated and deleted."""
+
+    default: Default = untouched
+    status_default: Default = untouched
+    """What is filled in where only the status is written."""
+    rules: Rules = PLAIN
+    """What is refused."""
+    created: Prepare = as_given
+    updated: Merge = as_new
+    status_updated: Merge | None = None
+    """None where there is no status subresource."""
+    parts: Mapping[str, Merge] = field(default_factory=dict)
+    """Other subresources by which a part of the object is changed."""
+    counts: Counts | None = None
+    """Which changes make a new generation; None where generations are not counted."""
+    create_on_update: bool = False
+    unconditional: bool = True
+    """Whether an update may leave out the resourceVersion."""
+    dependents: Dependents = "delete"
+    grace: Callable[[Any, int | None], int] | None = None
+    """How long a deletion waits, in seconds; None where deletions are never graceful."""
+    terminated: Prepare | None = None
+    """What a first deletion makes of the object, where that is all it does."""
+    ends: Callable[[Any], bool] = _always
+    """Whether an object that is being deleted and has no finalizers may go."""
+    owning: Callable[[str], Any] | None = None
+    """How owning of fields is followed, by subresource (see `steersman.server.apply`); None for structs."""
+    ttl: float | None = None
+    """After how many seconds objects go by themselves."""
+    fields: Mapping[str, Callable[[Any], str]] = field(default_factory=dict)
+    """What field selectors may ask for, besides name and namespace."""
+    scale: Scaling | None = None
+    unknown: Callable[[Mapping[str, Any]], tuple[str, ...]] | None = None
+    """The paths of the fields of a document that nobody would keep; None where the struct says."""
+
+
+# -- status -----------------------------------------------------------------------------------
+
+
+def without_status(type_: type[Any]) -> Prepare:
+    """New objects have no status, whatever their maker says."""
+
+    def created(obj: Any, moment: Moment) -> Any:
+        return msgspec.structs.replace(obj, status=empty)
+
+    empty = type_().status
+    return created
+
+
+def old_status(new: Any, old: Any, moment: Moment) -> Any:
+    """An update of the object leaves the status alone."""
+    return msgspec.structs.replace(new, status=old.status)
+
+
+def only_status(keeps: tuple[str, ...]) -> Merge:
+    """Everything as it was but the status and the metadata; of that, too, some fields may be kept."""
+
+    def merged(new: Any, old: Any, moment: Moment) -> Any:
+        meta = new.metadata
+        if keeps:
+            meta = msgspec.structs.replace(meta, **{name: getattr(old.metadata, name) for name in keeps})
+        return msgspec.structs.replace(old, metadata=meta, status=new.status)
+
+    return merged

@@ -1,0 +1,1 @@
+"""The verbs of the REST API on stored objects."""

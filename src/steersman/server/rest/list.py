@@ -1,0 +1,187 @@
+"""Lists: at which revision, how many at a time, and where the next page begins."""
+
+from __future__ import annotations
+
+import base64
+from itertools import islice
+from posixpath import normpath
+from string import ascii_letters, digits
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import msgspec
+
+from steersman.api.errors import ApiError, Expired, ServerError
+from steersman.server import status_errors
+from steersman.server.storage.store import Store, Table, matching
+from steersman.server.storage.watch import Selection
+
+Match: TypeAlias = Literal["", "Exact", "NotOlderThan"]
+
+_LATEST = -1
+"""The revision of a token that gave up on seeing one instant."""
+
+_STALE = (
+    "The provided continue parameter is too old to display a consistent list result. You can start a new "
+    "list without the continue parameter, or use the continue token in this response to retrieve the "
+    "remainder of the results. Continuing with the provided token results in an inconsistent list - objects "
+    "that were created, modified, or deleted between the time the first chunk was returned and now may show "
+    "up in the list."
+)
+
+
+class Listing(NamedTuple):
+    """One page: the objects, the revision it shows, and what remains."""
+
+    items: list[Any]
+    revision: int
+    continue_: str = ""
+    remaining: int | None = None
+    """How many objects follow; unknown where a selector decides."""
+
+
+class _Token(msgspec.Struct, frozen=True):
+    """Upstream's continue token, so that one may be read with upstream's tools."""
+
+    v: str = ""
+    rv: int = 0
+    start: str = ""
+
+
+_decoder = msgspec.json.Decoder(_Token)
+
+
+def encode_token(revision: int, start: str) -> str:
+    """A continue token: go on at this key, as of this revision."""
+    raw = msgspec.json.encode(_Token("meta.k8s.io/v1", revision, start))
+    return base64.urlsafe_b64encode(raw).decode().rstrip("=")
+
+
+def decode_token(text: str) -> tuple[int, str]:
+    """The revision and key of a continue token. Raises `BadRequest` for what is none."""
+    try:
+        token = _decoder.decode(_unpadded(text))
+    except (ValueError, msgspec.DecodeError) as error:
+        raise _no_token(str(error)) from None
+    if token.v != "meta.k8s.io/v1":
+        raise _no_token(f"server does not recognize this encoded version {token.v}")
+    if token.rv == 0:
+        raise _no_token("incorrect encoded start resourceVersion (version meta.k8s.io/v1)")
+    if not token.start:
+        raise _no_token("encoded start key empty (version meta.k8s.io/v1)")
+    if normpath(f"/{token.start}") != f"/{token.start}":
+        raise _no_token(token.start)
+    return token.rv, token.start
+
+
+def _no_token(why: str) -> ApiError:
+    return status_errors.bad_request(f"invalid continue token: continue key is not valid: {why}")
+
+
+def _unpadded(text: str) -> bytes:
+    """What a text in base64 stands for. Raises `ValueError`."""
+    bad = next((at for at, letter in enumerate(text) if letter not in _LETTERS), None)
+    if bad is None and len(text) % 4 == 1:
+        bad = len(text) - 1
+    if bad is not None:
+        raise ValueError(f"illegal base64 data at input byte {bad}")
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+
+
+_LETTERS = frozenset(f"{ascii_letters}{digits}-_")
+
+
+def parse_version(text: str) -> int:
+    """A resourceVersion as a number; the empty one is 0. Raises `BadRequest` for what is none."""
+    if not text:
+        return 0
+    if not (text.isascii() and text.isdigit()):
+        raise status_errors.bad_request(f"invalid resource version: {_unlike(text)}")
+    return int(text)
+
+
+def _unlike(version: str) -> status_errors.FieldProblem:
+    return status_errors.wrong("resourceVersion", version, not_a_number(version))
+
+
+def not_a_number(text: str) -> str:
+    """What Go says of a version that is none."""
+    return f"strconv.ParseUint: parsing {status_errors.quote(text)}: invalid syntax"
+
+
+def reached(store: Store, version: str) -> None:
+    """Refuses, in upstream's words, to show one object as it was at a version that is none, or still to come."""
+    if version and not (version.isascii() and version.isdigit()):
+        raise ServerError(str(_unlike(version)), reason="")
+    if version and int(version) > store.revision:
+        raise status_errors.too_new(int(version), store.revision)
+
+
+def page(
+    store: Store,
+    table: Table,
+    selection: Selection,
+    *,
+    limit: int = 0,
+    continue_: str = "",
+    version: str = "",
+    match: Match = "",
+) -> Listing:
+    """One page of a selection; all of it where ``limit`` is 0."""
+    _check(version, match, continue_)
+    revision, start = _instant(store, limit, continue_, version, match)
+    try:
+        keys, objects = table.at(revision)
+    except Expired:
+        if not continue_:
+            raise
+        raise _stale(start) from None
+    found = matching(keys, objects, selection)
+    if start:
+        found = (key for key in found if key >= start)
+    if not limit:
+        return Listing([objects[key] for key in found], revision)
+    chosen = list(islice(found, limit))
+    rest = sum(1 for _ in found) if selection.test is None else int(next(found, None) is not None)
+    items = [objects[key] for key in chosen]
+    if not rest:
+        return Listing(items, revision)
+    remaining = rest if selection.test is None else None
+    return Listing(items, revision, encode_token(revision, f"{chosen[-1]}\0"), remaining)
+
+
+def _instant(store: Store, limit: int, continue_: str, version: str, match: Match) -> tuple[int, str]:
+    """The revision to show, and the key to begin at."""
+    if continue_:
+        if version and version != "0":
+            raise status_errors.bad_request("specifying resource version is not allowed when using continue")
+        revision, start = decode_token(continue_)
+        return (store.revision if revision == _LATEST else revision), start
+    asked = parse_version(version)
+    # With a limit and no word on the match, a version has always meant exactly that version.
+    exact = match == "Exact" or (not match and asked > 0 and limit > 0)
+    if asked > store.revision:
+        raise status_errors.too_new(asked, store.revision, wait=not exact)
+    return (asked if exact else store.revision), ""
+
+
+def _check(version: str, match: Match, continue_: str) -> None:
+    wrong = []
+    if match:
+        field = "resourceVersionMatch"
+        if not version:
+            wrong.append(
+                status_errors.banned(field, f"{field} is forbidden unless resourceVersion is provided")
+            )
+        if continue_:
+            wrong.append(status_errors.banned(field, f"{field} is forbidden when continue is provided"))
+        if match not in ("Exact", "NotOlderThan"):
+            wrong.append(status_errors.unknown(field, match, ("Exact", "NotOlderThan", "")))
+        if match == "Exact" and version == "0":
+            wrong.append(status_errors.banned(field, f'{field} "exact" is forbidden for resourceVersion "0"'))
+    if wrong:
+        raise status_errors.invalid("meta.k8s.io", "ListOptions", "", wrong)
+
+
+def _stale(start: str) -> Expired:
+    """The page's instant is forgotten: says how to go on all the same."""
+    return Expired(_STALE, reason="Expired", details={"continue": encode_token(_LATEST, start)})

@@ -1,0 +1,63 @@
+"""Selectors of a request, as a selection of the store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from steersman.api.field_selectors import FieldSelector, parse_fields
+from steersman.api.label_selectors import Selector, parse_selector
+from steersman.server import status_errors
+from steersman.server.registry.resources import Resource
+from steersman.server.storage.watch import Selection, Test
+
+_METADATA: dict[str, Callable[[Any], str]] = {
+    "metadata.name": lambda obj: str(obj.metadata.name),
+    "metadata.namespace": lambda obj: str(obj.metadata.namespace),
+}
+
+
+def select(
+    resource: Resource, namespace: str = "", label_selector: str = "", field_selector: str = ""
+) -> Selection:
+    """What a request selects. Raises `BadRequest` for a selector that makes no sense."""
+    namespace = namespace if resource.namespaced else ""
+    if not label_selector and not field_selector:
+        return Selection(namespace)
+    try:
+        labels, fields = parse_selector(label_selector), parse_fields(field_selector)
+    except ValueError as error:
+        raise status_errors.bad_request(str(error)) from None
+    wanted = fields.exact("metadata.namespace")
+    if not namespace and wanted and resource.namespaced:
+        namespace = wanted
+    name = fields.exact("metadata.name") or ""
+    return Selection(namespace, name, _test(labels, fields, _readers(resource, fields)))
+
+
+def _readers(resource: Resource, fields: FieldSelector) -> dict[str, Callable[[Any], str]]:
+    known = {**_METADATA, **resource.strategy.fields}
+    for term in fields.terms:
+        if term.field not in known:
+            if resource.strategy.fields:
+                raise status_errors.bad_request(f"field label not supported: {term.field}")
+            raise status_errors.bad_request(
+                f'"{term.field}" is not a known field selector: only "metadata.name", "metadata.namespace"'
+            )
+    return {term.field: known[term.field] for term in fields.terms}
+
+
+def _test(labels: Selector, fields: FieldSelector, readers: dict[str, Callable[[Any], str]]) -> Test | None:
+    # The name is looked up, not tested; whatever else is asked of it, and all other fields, are tested.
+    by_name = len(fields.terms) == 1 and fields.terms[0].field == "metadata.name" and fields.terms[0].equal
+    if labels.empty and (fields.empty or by_name):
+        return None
+    if fields.empty or by_name:
+        return lambda obj: labels.matches(obj.metadata.labels)
+
+    def matches(obj: Any) -> bool:
+        if not labels.matches(obj.metadata.labels):
+            return False
+        return fields.matches({field: read(obj) for field, read in readers.items()})
+
+    return matches

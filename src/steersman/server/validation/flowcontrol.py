@@ -1,0 +1,289 @@
+"""FlowSchemas and PriorityLevelConfigurations.
+
+differs: nothing here is queued, and so there are no schemas and levels that must be there and stay as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import log2
+from typing import Any
+
+from steersman.api.generated import flowcontrol_v1 as v1
+from steersman.server.validation import metadata as meta
+from steersman.server.validation import names
+from steersman.server.validation.field_errors import Found
+
+_ALL = "*"
+_EXEMPT = "exempt"
+_LAST = 10_000
+"""The largest matchingPrecedence there is."""
+_QUEUES = 10_000_000
+_HASH_BITS = 60
+_DISTINGUISHERS = ("ByNamespace", "ByUser")
+_LEVELS = ("Exempt", "Limited")
+_RESPONSES = ("Queue", "Reject")
+_SUBJECTS = {"ServiceAccount": "serviceAccount", "Group": "group", "User": "user"}
+_VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch")
+
+
+# -- FlowSchemas ------------------------------------------------------------------------------
+
+
+def schema(found: Found, obj: v1.FlowSchema) -> None:
+    meta.check(found, obj.metadata, namespaced=False)
+    _schema(found, obj)
+
+
+def schema_update(found: Found, new: v1.FlowSchema, old: v1.FlowSchema) -> None:
+    meta.check(found, new.metadata, namespaced=False)
+    _schema(found, new)
+
+
+def schema_status(found: Found, new: v1.FlowSchema, old: v1.FlowSchema) -> None:
+    _conditions(found, new.status.conditions)
+
+
+def _schema(found: Found, obj: v1.FlowSchema) -> None:
+    spec = obj.spec
+    rank, path = spec.matchingPrecedence, "spec.matchingPrecedence"
+    if rank <= 0:
+        found.invalid(path, rank, "must be a positive value")
+    if rank > _LAST:
+        found.invalid(path, rank, f"must not be greater than {_LAST}")
+    if rank == 1 and obj.metadata.name != _EXEMPT:
+        found.invalid(path, rank, "only the schema named 'exempt' may have matchingPrecedence 1")
+    method = spec.distinguisherMethod
+    if method is not None and method.type not in _DISTINGUISHERS:
+        # Upstream shows all of it, by a name that is not the one on the wire.
+        found.unsupported("spec.distinguisherMethod.type", {"Type": method.type}, _DISTINGUISHERS)
+    level, path = spec.priorityLevelConfiguration.name, "spec.priorityLevelConfiguration.name"
+    if level:
+        found.each(path, level, names.subdomain(level))
+    else:
+        found.required(path, "must reference a priority level")
+    for i, rule in enumerate(spec.rules):
+        _rule(found, f"spec.rules[{i}]", rule)
+    _conditions(found, obj.status.conditions)
+
+
+def _rule(found: Found, path: str, rule: v1.PolicyRulesWithSubjects) -> None:
+    if not rule.subjects:
+        found.required(f"{path}.subjects", "subjects must contain at least one value")
+    for i, subject in enumerate(rule.subjects):
+        _subject(found, f"{path}.subjects[{i}]", subject)
+    if not rule.resourceRules and not rule.nonResourceRules:
+        found.required(path, "at least one of resourceRules and nonResourceRules has to be non-empty")
+    for i, resources in enumerate(rule.resourceRules):
+        _resources(found, f"{path}.resourceRules[{i}]", resources)
+    for i, others in enumerate(rule.nonResourceRules):
+        _others(found, f"{path}.nonResourceRules[{i}]", others)
+
+
+def _subject(found: Found, path: str, subject: v1.Subject) -> None:
+    field = _SUBJECTS.get(subject.kind)
+    if field is None:
+        found.unsupported(f"{path}.kind", subject.kind, sorted(_SUBJECTS))
+        return
+    given = getattr(subject, field)
+    if given is None:
+        found.required(f"{path}.{field}", f"{field} is required when subject kind is '{subject.kind}'")
+    else:
+        _named(found, f"{path}.{field}", given)
+    for kind, other in (("ServiceAccount", "serviceAccount"), ("User", "user"), ("Group", "group")):
+        if other != field and getattr(subject, other) is not None:
+            found.forbidden(f"{path}.{other}", f"{other} is forbidden when subject kind is not '{kind}'")
+
+
+def _named(found: Found, path: str, subject: Any) -> None:
+    if not subject.name:
+        found.required(f"{path}.name")
+    if not isinstance(subject, v1.ServiceAccountSubject):
+        return
+    if subject.name and subject.name != _ALL:
+        found.each(f"{path}.name", subject.name, names.subdomain(subject.name))
+    if subject.namespace:
+        found.each(f"{path}.namespace", subject.namespace, names.label(subject.namespace))
+    else:
+        found.required(f"{path}.namespace", "must specify namespace for service account")
+
+
+def _resources(found: Found, path: str, rule: v1.ResourcePolicyRule) -> None:
+    _verbs(found, path, rule.verbs)
+    for field, one, many in (
+        ("apiGroups", "api group", "api groups"),
+        ("resources", "resource", "resources"),
+    ):
+        given = getattr(rule, field)
+        if not given:
+            found.required(f"{path}.{field}", f"resource rules must supply at least one {one}")
+        else:
+            _alone(found, f"{path}.{field}", given, many)
+    namespaces = rule.namespaces or ()
+    if not namespaces and not rule.clusterScope:
+        found.required(
+            f"{path}.namespaces",
+            "resource rules that are not cluster scoped must supply at least one namespace",
+        )
+    elif _ALL in namespaces:
+        _alone(found, f"{path}.namespaces", namespaces, "namespaces")
+    else:
+        for i, name in enumerate(namespaces):
+            for why in names.label(name):
+                says = f"each member of this list must be '*' or a DNS-1123 label; {why}"
+                found.invalid(f"{path}.namespaces[{i}]", name, says)
+
+
+def _others(found: Found, path: str, rule: v1.NonResourcePolicyRule) -> None:
+    _verbs(found, path, rule.verbs)
+    path = f"{path}.nonResourceURLs"
+    if not rule.nonResourceURLs:
+        found.required(path, "nonResourceURLs must contain at least one value")
+    elif _ALL in rule.nonResourceURLs:
+        _alone(found, path, rule.nonResourceURLs, "non-resource URLs")
+    else:
+        for i, url in enumerate(rule.nonResourceURLs):
+            if why := _unfit(url):
+                found.invalid(f"{path}[{i}]", url, why)
+
+
+def _unfit(url: str) -> str:
+    """Why a path is none that requests can be matched with."""
+    if not url:
+        return "must not be empty"
+    if url == "/":
+        return ""
+    if not url.startswith("/"):
+        return "must start with slash"
+    if " " in url:
+        return "must not contain white-space"
+    if "//" in url:
+        return "must not contain double slash"
+    stars = url.count(_ALL)
+    return "wildcard can only do suffix matching" if stars > 1 or (stars and url[-2:] != "/*") else ""
+
+
+def _verbs(found: Found, path: str, verbs: Sequence[str]) -> None:
+    path = f"{path}.verbs"
+    if not verbs:
+        found.required(path, "verbs must contain at least one value")
+    elif _ALL in verbs:
+        _alone(found, path, verbs, "verbs")
+    elif any(verb not in _VERBS for verb in verbs):
+        found.unsupported(path, verbs, _VERBS)
+
+
+def _alone(found: Found, path: str, given: Sequence[str], what: str) -> None:
+    """Who says all need not say more."""
+    if _ALL in given and len(given) > 1:
+        found.invalid(path, given, f"if '*' is present, must not specify other {what}")
+
+
+# -- PriorityLevelConfigurations --------------------------------------------------------------
+
+
+def level(found: Found, obj: v1.PriorityLevelConfiguration) -> None:
+    meta.check(found, obj.metadata, namespaced=False)
+    _level(found, obj)
+
+
+def level_update(
+    found: Found, new: v1.PriorityLevelConfiguration, old: v1.PriorityLevelConfiguration
+) -> None:
+    meta.check(found, new.metadata, namespaced=False)
+    _level(found, new)
+
+
+def level_status(
+    found: Found, new: v1.PriorityLevelConfiguration, old: v1.PriorityLevelConfiguration
+) -> None:
+    _conditions(found, new.status.conditions)
+
+
+def _level(found: Found, obj: v1.PriorityLevelConfiguration) -> None:
+    spec = obj.spec
+    if (obj.metadata.name == _EXEMPT) != (spec.type == "Exempt"):
+        found.invalid("spec.type", spec.type, "must be 'Exempt' if and only if `name` is 'exempt'")
+    match spec.type:
+        case "Exempt":
+            if spec.limited is not None:
+                found.forbidden("spec.limited", "must be nil if the type is not Limited")
+            if spec.exempt is not None:
+                _shares(found, "spec.exempt", spec.exempt)
+        case "Limited":
+            if spec.exempt is not None:
+                found.forbidden("spec.exempt", "must be nil if the type is Limited")
+            if spec.limited is None:
+                found.required("spec.limited", "must not be empty when type is Limited")
+            else:
+                _limited(found, "spec.limited", spec.limited)
+        case _:
+            found.choose("spec.type", spec.type, _LEVELS)
+    _conditions(found, obj.status.conditions)
+
+
+def _shares(found: Found, path: str, given: Any) -> None:
+    shares = given.nominalConcurrencyShares
+    if shares is not None and shares < 0:
+        found.invalid(f"{path}.nominalConcurrencyShares", shares, "must be a non-negative integer")
+    if isinstance(given, v1.LimitedPriorityLevelConfiguration):
+        _response(found, f"{path}.limitResponse", given.limitResponse)
+    percent = given.lendablePercent
+    if percent is not None and not 0 <= percent <= 100:
+        found.invalid(f"{path}.lendablePercent", percent, "must be between 0 and 100, inclusive")
+
+
+def _limited(found: Found, path: str, given: v1.LimitedPriorityLevelConfiguration) -> None:
+    _shares(found, path, given)
+    limit = given.borrowingLimitPercent
+    if limit is not None and limit < 0:
+        found.invalid(f"{path}.borrowingLimitPercent", limit, "if specified, must be a non-negative integer")
+
+
+def _response(found: Found, path: str, given: v1.LimitResponse) -> None:
+    queuing = given.queuing
+    match given.type:
+        case "Reject":
+            if queuing is not None:
+                found.forbidden(f"{path}.queuing", "must be nil if limited.limitResponse.type is not Limited")
+        case "Queue":
+            if queuing is None:
+                found.required(
+                    f"{path}.queuing", "must not be empty if limited.limitResponse.type is Limited"
+                )
+            else:
+                _queuing(found, f"{path}.queuing", queuing)
+        case _:
+            found.choose(f"{path}.type", given.type, _RESPONSES)
+
+
+def _queuing(found: Found, path: str, given: v1.QueuingConfiguration) -> None:
+    queues, hand = given.queues, given.handSize
+    if given.queueLengthLimit <= 0:
+        found.invalid(f"{path}.queueLengthLimit", given.queueLengthLimit, "must be positive")
+    if queues <= 0:
+        found.invalid(f"{path}.queues", queues, "must be positive")
+    elif queues > _QUEUES:
+        found.invalid(f"{path}.queues", queues, f"must not be greater than {_QUEUES}")
+    if hand <= 0:
+        found.invalid(f"{path}.handSize", hand, "must be positive")
+    elif hand > queues:
+        found.invalid(f"{path}.handSize", hand, f"should not be greater than queues ({queues})")
+    elif hand * log2(queues) > _HASH_BITS:
+        found.invalid(
+            f"{path}.handSize",
+            hand,
+            f"required entropy bits of deckSize {queues} and handSize {hand} "
+            f"should not be greater than {_HASH_BITS}",
+        )
+
+
+def _conditions(found: Found, conditions: Sequence[Any]) -> None:
+    seen: list[str] = []
+    for i, condition in enumerate(conditions):
+        path = f"status.conditions[{i}].type"
+        if condition.type in seen:
+            found.duplicate(path, condition.type)
+        seen.append(condition.type)
+        if not condition.type:
+            found.required(path)

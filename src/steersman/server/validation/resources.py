@@ -1,0 +1,224 @@
+"""Amounts of resources: what may be asked for, in what measure, and how requests and limits go together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import TypeAlias
+
+from steersman.api.generated import core_v1 as v1
+from steersman.api.generated.base import Quantity as Amount
+from steersman.api.label_syntax import key_errors
+from steersman.api.quantity import NANO, Quantity
+from steersman.server.validation import names
+from steersman.server.validation.field_errors import NEGATIVE, Found
+
+NameCheck: TypeAlias = Callable[[Found, str, str], None]
+
+HUGE_PAGES = "hugepages-"
+_COMPUTE = ("cpu", "memory")
+_CONTAINER = ("cpu", "memory", "ephemeral-storage")
+_COUNTS = (
+    "configmaps",
+    "persistentvolumeclaims",
+    "pods",
+    "replicationcontrollers",
+    "resourcequotas",
+    "secrets",
+    "services",
+    "services.loadbalancers",
+    "services.nodeports",
+)
+_QUOTA = frozenset(
+    {
+        *_COUNTS,
+        *_CONTAINER,
+        *(f"{side}.{name}" for side in ("requests", "limits") for name in _CONTAINER),
+        "requests.storage",
+    }
+)
+_STANDARD = _QUOTA | {"storage"}
+_POD_LEVEL = ("cpu", "hugepages-", "memory")
+
+
+@lru_cache(maxsize=4096)
+def quantity(amount: Amount) -> Quantity:
+    """An amount as a number. Defaulting has refused what is none."""
+    try:
+        return Quantity.parse(amount)
+    except ValueError:
+        return Quantity(0)
+
+
+# -- names ------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=1024)
+def is_native(name: str) -> bool:
+    """Whether a resource is Kubernetes' own."""
+    return "/" not in name or "kubernetes.io/" in name
+
+
+@lru_cache(maxsize=1024)
+def is_extended(name: str) -> bool:
+    """Whether a resource is somebody's own, counted in whole numbers."""
+    return not is_native(name) and not name.startswith("requests.") and not key_errors(f"requests.{name}")
+
+
+def overcommits(name: str) -> bool:
+    """Whether limits may exceed requests."""
+    return is_native(name) and not name.startswith(HUGE_PAGES)
+
+
+def is_quota_name(name: str) -> bool:
+    """Whether a quota can count a resource."""
+    return name in _QUOTA or name.startswith((HUGE_PAGES, f"requests.{HUGE_PAGES}"))
+
+
+def resource_name(found: Found, path: str, name: str) -> bool:
+    """A resource of any sort. Answers whether it is well written."""
+    if errors := key_errors(name):
+        found.each(path, name, errors)
+        return False
+    if (
+        "/" not in name
+        and name not in _STANDARD
+        and not name.startswith((HUGE_PAGES, f"requests.{HUGE_PAGES}"))
+    ):
+        found.invalid(path, name, "must be a standard resource type or fully qualified")
+        return False
+    return True
+
+
+def container_resource(found: Found, path: str, name: str) -> None:
+    """A resource a container can ask for."""
+    if name in _CONTAINER:
+        return
+    resource_name(found, path, name)
+    if "/" not in name:
+        if not name.startswith(HUGE_PAGES):
+            found.invalid(path, name, "must be a standard resource for containers")
+    elif not is_native(name) and not is_extended(name):
+        found.invalid(path, name, "doesn't follow extended resource name standard")
+
+
+def pod_resource(found: Found, path: str, name: str) -> None:
+    """A resource a pod can ask for as a whole."""
+    if resource_name(found, path, name) and name not in _COMPUTE and not name.startswith(HUGE_PAGES):
+        found.unsupported(path, name, _POD_LEVEL)
+
+
+def quota_resource(found: Found, path: str, name: str) -> None:
+    resource_name(found, path, name)
+    if "/" not in name and not is_quota_name(name):
+        found.invalid(path, name, "must be a standard resource for quota")
+
+
+# -- values -----------------------------------------------------------------------------------
+
+
+def value(found: Found, path: str, name: str, amount: Amount) -> None:
+    """An amount of a resource."""
+    exact = quantity(amount)
+    if exact.nanos < 0:
+        found.invalid(path, str(exact), NEGATIVE)
+    if (name in _COUNTS or is_extended(name)) and exact.milli() % 1000:
+        found.invalid(path, str(exact), "must be an integer")
+
+
+def positive(found: Found, path: str, amount: Amount) -> bool:
+    exact = quantity(amount)
+    if exact.nanos <= 0:
+        found.invalid(path, str(exact), "must be greater than zero")
+        return False
+    return True
+
+
+def nonnegative(found: Found, path: str, amount: Amount) -> None:
+    exact = quantity(amount)
+    if exact.nanos < 0:
+        found.invalid(path, str(exact), NEGATIVE)
+
+
+def basic(found: Found, path: str, amount: Amount) -> None:
+    whole = quantity(amount).value()
+    if whole < 0:
+        found.invalid(path, whole, "must be a valid resource quantity")
+
+
+# -- requests and limits ----------------------------------------------------------------------
+
+
+def requirements(
+    found: Found,
+    path: str,
+    limits: Mapping[str, Amount],
+    requests: Mapping[str, Amount],
+    name_check: NameCheck = container_resource,
+) -> None:
+    """Limits and requests: each a good amount of a good resource, no request above its limit."""
+    huge = False
+    for name, amount in limits.items():
+        if name not in _COMPUTE or quantity(amount).nanos < 0:
+            _amount(found, f"{path}.limits[{name}]", name, amount, name_check)
+            huge = huge or name.startswith(HUGE_PAGES)
+    for name, amount in requests.items():
+        if name not in _COMPUTE or quantity(amount).nanos < 0:
+            _amount(found, f"{path}.requests[{name}]", name, amount, name_check)
+            huge = huge or name.startswith(HUGE_PAGES)
+        limit = limits.get(name)
+        if limit is None:
+            if not overcommits(name):
+                found.required(f"{path}.limits", "Limit must be set for non overcommitable resources")
+        elif amount != limit:
+            _within(found, f"{path}.requests", name, quantity(amount), quantity(limit))
+    if huge and not any(name in limits or name in requests for name in _COMPUTE):
+        found.forbidden(path, "HugePages require cpu or memory")
+
+
+def _amount(found: Found, path: str, name: str, amount: Amount, name_check: NameCheck) -> None:
+    name_check(found, path, name)
+    value(found, path, name, amount)
+    if name.startswith(HUGE_PAGES):
+        exact = quantity(amount)
+        size = quantity(name.removeprefix(HUGE_PAGES))
+        if size.nanos <= 0 or size.nanos % NANO or exact.value() % size.value():
+            found.invalid(path, str(exact), f"{exact} is not positive integer multiple of {name}")
+
+
+def _within(found: Found, path: str, name: str, request: Quantity, limit: Quantity) -> None:
+    if request != limit and not overcommits(name):
+        found.invalid(path, str(request), f"must be equal to {name} limit of {limit}")
+    elif request > limit:
+        found.invalid(path, str(request), f"must be less than or equal to {name} limit of {limit}")
+
+
+def claims(
+    found: Found, path: str, given: Sequence[v1.ResourceClaim], of_pod: Sequence[v1.PodResourceClaim]
+) -> None:
+    """The pod's claims a container uses."""
+    known = sorted({claim.name for claim in of_pod if claim.name})
+    seen: list[str] = []
+    for i, claim in enumerate(given):
+        at = f"{path}[{i}]"
+        name = claim.name
+        if not name:
+            found.required(at)
+            continue
+        if name in seen:
+            found.duplicate(at, name)
+        else:
+            key = name
+            if claim.request:
+                found.each(f"{at}.request", claim.request, names.label(claim.request))
+                key = f"{name}/{claim.request}"
+            if key in seen:
+                found.duplicate(at, key)
+            elif not claim.request:
+                for other in seen:
+                    if other.partition("/")[0] == name:
+                        found.duplicate(at, name)
+            seen.append(key)
+        if name not in known:
+            listed = f": {', '.join(known)}" if known else " which is empty"
+            found.missing(at, name, f"must be one of the names in pod.spec.resourceClaims{listed}")

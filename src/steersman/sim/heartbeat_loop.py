@@ -1,0 +1,126 @@
+"""Which beats a virtual loop lets happen, and which watchdogs can go off. See `steersman.runtime.heartbeat`."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from steersman.runtime.heartbeat import Rhythm
+
+
+class Due(NamedTuple):
+    """Beats of one instant."""
+
+    instant: float
+    rhythms: list[Rhythm]
+    unseen: bool
+    """Whether nobody follows them one by one: then who reads what they write sees that of all, or of none."""
+
+
+class Beats:
+    """The rhythms of a loop that wait for their next beat, and who listens for them."""
+
+    def __init__(self) -> None:
+        self.followed: Callable[[str], bool] = lambda resource: False
+        """Whether somebody wants to see every single change of a resource."""
+        self._rhythms: dict[Rhythm, asyncio.Future[None]] = {}
+        self._tasks: dict[Rhythm, asyncio.Task[Any] | None] = {}
+        self._silences: list[tuple[float, int, asyncio.TimerHandle, str]] = []
+        self._set = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._rhythms or self._silences)
+
+    @property
+    def beating(self) -> bool:
+        """Whether somebody has a rhythm."""
+        return bool(self._rhythms)
+
+    async def wait(self, rhythm: Rhythm, waiter: asyncio.Future[None]) -> None:
+        """Wait until a beat is let happen."""
+        self._rhythms[rhythm] = waiter
+        self._tasks[rhythm] = asyncio.current_task()
+        try:
+            await waiter
+        finally:
+            del self._rhythms[rhythm], self._tasks[rhythm]
+
+    def next(self, target: float) -> Due | None:
+        """Which beats come next before something else happens at ``target``."""
+        # A beat that somebody sees, or that looks itself, is something that happens: all others come first.
+        seen: list[tuple[float, Rhythm]] = []
+        unseen: list[Rhythm] = []
+        for rhythm in self._rhythms:
+            if rhythm.due > target:
+                continue
+            if rhythm.looks or self._is_sharp(rhythm):
+                seen.append((self._beat(rhythm, target), rhythm))
+            else:
+                unseen.append(rhythm)
+        target = min([target, *(beat for beat, _ in seen)])
+        first = [(self._beat(rhythm, target), rhythm) for rhythm in unseen if rhythm.due <= target]
+        chosen = first or seen
+        instant = min([beat for beat, _ in chosen], default=math.inf)
+        if instant == math.inf:
+            return None
+        return Due(instant, [rhythm for beat, rhythm in chosen if beat == instant], bool(first))
+
+    def tasks(self, rhythms: list[Rhythm]) -> dict[asyncio.Task[Any] | None, None]:
+        """Whose rhythms these are."""
+        return {self._tasks[rhythm]: None for rhythm in rhythms}
+
+    def release(self, rhythms: list[Rhythm], instant: float) -> None:
+        """Let these beat at this instant."""
+        for rhythm in rhythms:
+            rhythm.due = instant
+            waiter = self._rhythms[rhythm]
+            if not waiter.done():
+                waiter.set_result(None)
+
+    def _is_sharp(self, rhythm: Rhythm) -> bool:
+        """Whether every single beat has to happen."""
+        return not rhythm.alike() or bool(rhythm.stirs and self.followed(rhythm.stirs))
+
+    def _beat(self, rhythm: Rhythm, target: float) -> float:
+        if self._is_sharp(rhythm):
+            return rhythm.due
+        # Nobody looks in between, so that only the last can be seen; and where nothing follows, none.
+        return rhythm.last(target) if target < math.inf else math.inf
+
+    # -- watchdogs ----------------------------------------------------------------------------
+
+    def listen(self, handle: asyncio.TimerHandle, voice: str) -> None:
+        """Have a timer go off unless a rhythm feeds the voice."""
+        self._set += 1
+        heapq.heappush(self._silences, (handle.when(), self._set, handle, voice))
+
+    def silent(self, limit: float) -> float:
+        """When the first watchdog goes off that nobody feeds, up to ``limit``; infinity where none does."""
+        heap = self._silences
+        while heap and heap[0][2].cancelled():
+            heapq.heappop(heap)
+        if not heap or heap[0][0] > limit:
+            return math.inf
+        return min(
+            [when for when, _, handle, voice in heap if self._alone(when, handle, voice)], default=math.inf
+        )
+
+    def due(self, now: float) -> list[asyncio.TimerHandle]:
+        """Takes out the watchdogs that go off at this instant."""
+        if not self._silences or self._silences[0][0] > now:
+            return []
+        due = sorted(
+            each[:3] for each in self._silences if each[0] <= now and self._alone(each[0], *each[2:])
+        )
+        gone = {number for _, number, _ in due}
+        self._silences = [each for each in self._silences if each[1] not in gone]
+        heapq.heapify(self._silences)
+        return [handle for _, _, handle in due]
+
+    def _alone(self, when: float, handle: asyncio.TimerHandle, voice: str) -> bool:
+        return not handle.cancelled() and not any(
+            each.due <= when and each.feeds(voice) and each.alike() for each in self._rhythms
+        )

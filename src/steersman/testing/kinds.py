@@ -1,0 +1,156 @@
+"""What a test calls things: kinds by any of their names, and manifests in any of their forms."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import msgspec
+import yaml
+
+from steersman.api.generated import load, resources
+from steersman.api.scheme import Kind, encode, kind_of
+from steersman.server.server import Server
+from steersman.server.storage.watch import Selection
+
+Document: TypeAlias = dict[str, Any]
+
+DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
+
+
+def kind(server: Server, said: object) -> Kind[Any]:
+    """What somebody means by ``Deployment``, ``deploy``, ``deployments.apps``, a struct type or a `Kind`.
+
+    Built-in kinds come with their full struct, custom ones as plain documents. Raises `LookupError`.
+    """
+    if isinstance(said, Kind):
+        return said
+    if isinstance(said, type):
+        return _of_type(said)
+    if not isinstance(said, str):
+        raise LookupError(f"a kind is a name, a type or a Kind, not {type(said).__name__}")
+    row = _built_in().get(said.lower())
+    if row is not None:
+        return load(*row)
+    custom = _customs(server).get(said.lower())
+    if custom is None:
+        raise LookupError(f"the cluster serves no kind {said!r}; is its CustomResourceDefinition applied?")
+    return custom
+
+
+def kind_at(server: Server, api_version: str, name: str) -> Kind[Any]:
+    """The kind of a document that says what it is. Raises `LookupError`."""
+    group, _, version = api_version.rpartition("/")
+    try:
+        return load(group, version, name)
+    except LookupError:
+        found = [each for each in _served(server) if (each.api_version, each.name) == (api_version, name)]
+        if not found:
+            raise LookupError(
+                f"the cluster serves no {name} of {api_version}; is its CustomResourceDefinition applied?"
+            ) from None
+        return found[0]
+
+
+def kind_of_object(server: Server, obj: object) -> Kind[Any]:
+    """The kind of a typed object or a document. Raises `LookupError`."""
+    if isinstance(obj, Mapping):
+        return kind_at(server, str(obj.get("apiVersion", "")), str(obj.get("kind", "")))
+    found = _of_type(type(obj))
+    return found
+
+
+@cache
+def _built_in() -> dict[str, tuple[str, str, str]]:
+    """By every name: what there is first in the order of discovery has it."""
+    names: dict[str, tuple[str, str, str]] = {}
+    for row in resources():
+        full = (f"{row.plural}.{row.group}", f"{row.kind}.{row.group}") if row.group else ()
+        exact = f"{row.plural}.{row.version}.{row.group}".rstrip(".")
+        for name in (row.kind, row.plural, row.singular, *row.short_names, *full, exact):
+            names.setdefault(name.lower(), (row.group, row.version, row.kind))
+    return names
+
+
+def _of_type(type_: type) -> Kind[Any]:
+    try:
+        return kind_of(type_())
+    except (LookupError, TypeError):
+        module = type_.__module__.rpartition(".")[2]
+        for row in resources():
+            if (row.module, row.kind) == (module, type_.__name__):
+                return load(row.group, row.version, row.kind)
+    raise LookupError(f"{type_.__qualname__} is not a registered Kubernetes type")
+
+
+def _served(server: Server) -> Iterator[Kind[Any]]:
+    """Custom kinds, the version they are stored in first."""
+    for definition in server.store.table(DEFINITIONS).select(Selection()):
+        spec, names = definition.spec, definition.spec.names
+        namespaced = spec.scope == "Namespaced"
+        for version in sorted(spec.versions, key=lambda version: not version.storage):
+            if version.served:
+                yield Kind(spec.group, version.name, names.kind, names.plural, namespaced, dict)
+
+
+def _customs(server: Server) -> dict[str, Kind[Any]]:
+    found: dict[str, Kind[Any]] = {}
+    for definition in server.store.table(DEFINITIONS).select(Selection()):
+        names = definition.spec.names
+        for each in _served(server):
+            if (each.group, each.plural) == (definition.spec.group, names.plural):
+                full = (each.resource, f"{names.kind}.{each.group}")
+                for name in (names.kind, names.plural, names.singular, *names.shortNames, *full):
+                    found.setdefault(name.lower(), each)
+    return found
+
+
+# -- manifests --------------------------------------------------------------------------------
+
+
+def documents(server: Server, given: object) -> Iterator[Document]:
+    """Documents from YAML or JSON text, a file, a folder of files, a document, a typed object, or many of
+    them. A ``List`` is what is in it."""
+    if isinstance(given, str):
+        if "\n" not in given and Path(given).exists():
+            yield from documents(server, Path(given))
+            return
+        for each in yaml.safe_load_all(textwrap.dedent(given)):
+            if isinstance(each, str):
+                raise FileNotFoundError(f"there is no file {given!r}, and it is no manifest")
+            if each is not None:
+                yield from documents(server, each)
+    elif isinstance(given, Path):
+        if given.is_dir():
+            files = sorted(file for file in given.iterdir() if file.suffix in (".yaml", ".yml", ".json"))
+            yield from documents(server, files)
+        else:
+            yield from documents(server, given.read_text() + "\n")
+    elif isinstance(given, Mapping):
+        if str(given.get("kind", "")).endswith("List") and isinstance(given.get("items"), list):
+            yield from documents(server, given["items"])
+        else:
+            yield dict(given)
+    elif isinstance(given, msgspec.Struct):
+        found = kind_of_object(server, given)
+        made: Document = msgspec.json.decode(encode(found, given))
+        made.setdefault("metadata", {}).pop("managedFields", None)
+        made.pop("status", None)
+        yield made
+    elif isinstance(given, Iterable):
+        for each in given:
+            yield from documents(server, each)
+    else:
+        raise TypeError(
+            f"a manifest is text, a path, a document or a typed object, not {type(given).__name__}"
+        )
+
+
+def address(kind: Kind[Any], document: Mapping[str, Any], namespace: str) -> tuple[str, str]:
+    """The namespace and name of a document; ``namespace`` is for those that name none."""
+    meta = document.get("metadata") or {}
+    where = str(meta.get("namespace") or namespace) if kind.namespaced else ""
+    return where, str(meta.get("name") or "")

@@ -1,0 +1,142 @@
+"""What happens in a cluster, in words: writes, events, and how controllers left off."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from steersman.api.generated import resource
+from steersman.api.scheme import Key
+from steersman.client.api import EventType
+from steersman.intent.verdict import Rest, Wake
+from steersman.runtime.trace import Failure, Round, span
+from steersman.server.codec.convert import document
+from steersman.server.storage.watch import Commit
+
+SHOWN = 6
+"""How many changed fields of a write are spelt out."""
+LONGEST = 60
+"""Characters of a value that are shown."""
+EVENTS = ("events", "events.events.k8s.io")
+SECRET = "secrets"
+"""Whose values are nobody's business."""
+DULL = ("resourceVersion", "generation", "managedFields", "uid", "creationTimestamp")
+READS = ("load ", "read ")
+"""How the steps begin by which nothing is changed."""
+
+
+# -- writes -----------------------------------------------------------------------------------
+
+
+def written(commit: Commit) -> str:
+    """What a write made of an object."""
+    if commit.event.type is EventType.DELETED:
+        return "is gone"
+    if commit.old is None:
+        return "is created"
+    if commit.resource == SECRET:
+        return "is changed"
+    changes = list(differences(_plain(commit.old), _plain(commit.obj)))
+    more = f" and {len(changes) - SHOWN} more" if len(changes) > SHOWN else ""
+    return "; ".join(changes[:SHOWN]) + more or "is written as it was"
+
+
+def _plain(obj: Any) -> dict[str, Any]:
+    return document("", "", replace(obj, metadata=replace(obj.metadata, managedFields=())))
+
+
+def differences(old: Any, new: Any, path: str = "") -> Iterator[str]:
+    """What tells two documents apart, a field at a time; what is in lists goes by name or type."""
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        for name in dict.fromkeys((*old, *new)):
+            if name not in DULL:
+                yield from differences(old.get(name), new.get(name), f"{path}.{name}" if path else name)
+    elif old == new:
+        return
+    elif path.endswith(".conditions"):
+        yield from _conditions(old or (), new or ())
+    elif (before := _named(old)) is not None and (after := _named(new)) is not None:
+        for name in dict.fromkeys((*before, *after)):
+            yield from differences(before.get(name), after.get(name), f"{path}[{name}]")
+    elif old is None:
+        yield f"{path} = {_short(new)}"
+    elif new is None:
+        yield f"{path} goes"
+    else:
+        yield f"{path}: {_short(old)} -> {_short(new)}"
+
+
+def _conditions(old: Any, new: Any) -> Iterator[str]:
+    before = {each.get("type"): each for each in old}
+    for each in new:
+        was = before.get(each.get("type"), {})
+        if (was.get("status"), was.get("reason")) != (each.get("status"), each.get("reason")):
+            reason = f" ({each['reason']})" if each.get("reason") else ""
+            yield f"{each.get('type')} is {each.get('status')}{reason}"
+
+
+def _named(items: Any) -> dict[str, Any] | None:
+    """A list of things with names, by them."""
+    if not isinstance(items, list) or not all(isinstance(each, dict) and "name" in each for each in items):
+        return None
+    return {each["name"]: each for each in items}
+
+
+def _short(value: Any) -> str:
+    text = " ".join(value.split()) if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+
+
+# -- events -----------------------------------------------------------------------------------
+
+
+def about(event: Any) -> tuple[str, Key]:
+    """The resource and key of what an event is about."""
+    named = getattr(event, "involvedObject", None) or event.regarding
+    group, _, version = named.apiVersion.rpartition("/")
+    try:
+        plural = resource(group, version, named.kind).plural
+    except LookupError:
+        plural = f"{named.kind.lower()}s"
+    return f"{plural}.{group}" if group else plural, Key(named.namespace, named.name)
+
+
+def told(event: Any) -> str:
+    """What an event says."""
+    words = getattr(event, "message", "") or getattr(event, "note", "")
+    return f"{event.type} event {event.reason}: {words}"
+
+
+# -- rounds -----------------------------------------------------------------------------------
+
+
+def is_idle(round_: Round) -> bool:
+    """Whether nothing was done, and nothing went wrong."""
+    return not isinstance(round_.ending, Failure) and all(
+        step.action.startswith(READS) for step in round_.steps
+    )
+
+
+def looked(round_: Round) -> str:
+    """How a controller left off with a key, what it was refused, and why it looked. Its writes tell themselves."""
+    refused = [f"{step.action} ({step.outcome})" for step in round_.steps if step.outcome]
+    why = f" (looked since {round_.causes[0]})" if round_.causes else ""
+    return "; ".join((*refused, _ending(round_))) + why
+
+
+def stands(round_: Round) -> str:
+    """Where a controller stands with a key."""
+    return f"{round_.controller} {round_.key} {_ending(round_)}"
+
+
+def _ending(round_: Round) -> str:
+    match round_.ending:
+        case Rest(because):
+            return f"rests: {because}"
+        case Wake(after, because):
+            return f"wakes in {span(after.total_seconds())}: {because}"
+        case Failure(error):
+            return f"failed: {error}"

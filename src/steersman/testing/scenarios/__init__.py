@@ -1,1 +1,0 @@
-"""Scenarios: stories of a cluster, one file each. `steersman.testing.explore.scenario` reads them."""

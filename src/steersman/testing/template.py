@@ -1,0 +1,179 @@
+"""What a cluster is made of, and the templates that clusters begin as copies of."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from operator import is_
+from typing import Any
+
+from steersman.api.errors import NotFound
+from steersman.controllers import CONTROLLERS
+from steersman.intent import settings as flags
+from steersman.intent.controller import Controller
+from steersman.server import admission
+from steersman.server.auth import rbac_sync
+from steersman.server.auth.rbac import Authorizer
+from steersman.server.local import LocalApi
+from steersman.server.server import Server
+from steersman.sim import metrics
+from steersman.sim.kubelet import Kubelets, Settings, Shape
+from steersman.sim.scheduler import Scheduler
+from steersman.sim.world import START, World
+from steersman.testing import credentials
+from steersman.testing.history import Chronicle
+from steersman.testing.process import Manager, Place
+
+PARTNERS = {
+    "ServiceAccount": "serviceaccount-controller",
+    "TaintNodesByCondition": "node-lifecycle-controller",
+}
+"""Admission plugins that need a controller beside them."""
+PACE = Settings(start_delay=1.0)
+"""A container takes a second to start: what takes no time at all hides who waits for whom."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a cluster is made of."""
+
+    nodes: tuple[str, ...]
+    controllers: tuple[Controller[Any], ...]
+    flags: Mapping[str, Any]
+    gates: Mapping[str, bool]
+    shuffle: bool
+    journal: bool
+    start: datetime
+    settings: Settings
+    shape: Shape
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Clusters with the same key begin the same way. Controllers are told apart by identity."""
+        ids = tuple(id(each) for each in self.controllers)
+        rest = repr((sorted(self.flags.items()), sorted(self.gates.items()), self.shape))
+        return self.nodes, ids, self.shuffle, self.journal, self.start, self.settings, rest
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Admission plugins whose controller is not there."""
+        there = {controller.name for controller in self.controllers}
+        return tuple(plugin for plugin, partner in PARTNERS.items() if partner not in there)
+
+    def configured(self, server: Server) -> tuple[Controller[Any], ...]:
+        """The controllers as the flags want them, where the server has what they need."""
+        settings = flags.Settings({**credentials.FLAGS, **self.flags}, self.gates)
+        found = (each.configured(settings) for each in self.controllers)
+        return tuple(each for each in found if each is not None and _served(server, each))
+
+    def people(self, place: Place, clock: Any) -> None:
+        """Start kubelets and a scheduler."""
+        if self.nodes:
+            api = LocalApi(place.server, "system:kubelet", "kubelet")
+            kubelets = Kubelets(api, clock, self.nodes, settings=self.settings, shape=self.shape)
+            place.spawn(kubelets.run(), name="kubelets")
+            api = LocalApi(place.server, "system:kube-scheduler", "kube-scheduler")
+            place.spawn(Scheduler(api, clock).run(), name="scheduler")
+
+
+def plan(
+    nodes: int | Iterable[str] = 3,
+    controllers: Iterable[Controller[Any] | str] = CONTROLLERS,
+    *,
+    flags: Mapping[str, Any] | None = None,
+    gates: Mapping[str, bool] | None = None,
+    shuffle: bool = False,
+    journal: bool = False,
+    start: datetime = START,
+    settings: Settings | None = None,
+    shape: Shape = Shape(),
+) -> Plan:
+    """A plan from what a test says. Raises `LookupError` for a controller nobody knows."""
+    names = tuple(f"node-{n}" for n in range(1, nodes + 1)) if isinstance(nodes, int) else tuple(nodes)
+    if controllers is CONTROLLERS:
+        chosen = tuple(each for each in CONTROLLERS if not each.off)
+    else:
+        chosen = tuple(_named(each) if isinstance(each, str) else each for each in controllers)
+    return Plan(names, chosen, flags or {}, gates or {}, shuffle, journal, start, settings or PACE, shape)
+
+
+def _named(name: str) -> Controller[Any]:
+    for each in CONTROLLERS:
+        if name in (each.name, *each.aliases):
+            return each
+    raise LookupError(
+        f"there is no controller {name!r}; there are {', '.join(each.name for each in CONTROLLERS)}"
+    )
+
+
+def _served(server: Server, controller: Controller[Any]) -> bool:
+    for kind in controller.needs:
+        try:
+            server.registry.of(kind)
+        except NotFound:
+            return False
+    return True
+
+
+# -- rights -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Guarded(admission.Plugins):
+    """Plugins, and that nobody grants what they do not have. Each fork of a server follows its own roles."""
+
+    first: list[tuple[Server, Authorizer]] = field(default_factory=list)
+    """The first server that was extended: most forks have the same roles, so that nothing is worked out anew."""
+
+    def __call__(self, server: Server) -> None:
+        rights = rbac_sync.follow(server, self._known(server))
+        admission.Plugins((*self.plugins, rbac_sync.Escalation(rights)))(server)
+        if not self.first:
+            self.first.append((server, rights))
+        metrics.install(server)
+
+    def _known(self, server: Server) -> Authorizer | None:
+        for origin, rights in self.first:
+            ours, theirs = rbac_sync.policy(server), rbac_sync.policy(origin)
+            if len(ours) == len(theirs) and all(map(is_, ours, theirs)):
+                return rights.fork()
+        return None
+
+
+def authorizer(server: Server) -> Authorizer:
+    """Who decides what the clients of a server that was guarded may do."""
+    chain = server.admission
+    assert isinstance(chain, admission.Chain)
+    (guard,) = (plugin for plugin in chain.plugins if isinstance(plugin, rbac_sync.Escalation))
+    return guard.authorizer
+
+
+# -- templates --------------------------------------------------------------------------------
+
+_templates: dict[tuple[object, ...], tuple[Plan, World]] = {}
+
+
+def template(wanted: Plan) -> World:
+    """A world that is ready, to be forked: the same for all seeds, so a test depends on its own alone."""
+    known = _templates.get(wanted.key)
+    if known is None:
+        known = _templates[wanted.key] = wanted, _ready(wanted)
+        # All that was loaded and made for it stays as long as the process: each cluster's own garbage is
+        # found quicker by who need not go through that again.
+        gc.freeze()
+    return known[1]
+
+
+def _ready(wanted: Plan) -> World:
+    plugins = Guarded(admission.default().without(*wanted.missing).plugins)
+    world = World(0, start=wanted.start, shuffle=wanted.shuffle, journal=wanted.journal, plugins=plugins)
+    rbac_sync.install(world.server)
+    rights = authorizer(world.server)
+    controllers, chronicle = wanted.configured(world.server), Chronicle(world.server)
+    Manager(controllers, world, world, chronicle, authorizer=rights, files=credentials.read)
+    wanted.people(world, world)
+    world.run(world.settle())
+    world.close()
+    return world

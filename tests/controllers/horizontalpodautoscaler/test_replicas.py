@@ -1,0 +1,185 @@
+"""How many replicas a metric asks for: the arithmetic, in upstream's tables."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from steersman.api.kinds import (
+    Condition,
+    Container,
+    ObjectMeta,
+    Pod,
+    PodSpec,
+    PodStatus,
+    ResourceRequirements,
+)
+from steersman.controllers.horizontalpodautoscaler.replica_calculator import (
+    Reading,
+    Tolerance,
+    Tuning,
+    Unmeasured,
+    by_average,
+    by_ratio,
+    by_utilization,
+    per_pod,
+)
+
+NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+OLD = NOW - timedelta(hours=1)
+NEAR = Tolerance(0.1, 0.1)
+TUNING = Tuning(timedelta(minutes=2), timedelta(seconds=10))
+
+
+def pod(
+    number: int,
+    *,
+    request: str = "1",
+    ready: str = "True",
+    phase: str = "Running",
+    started: datetime = OLD,
+    since: datetime = OLD,
+    going: bool = False,
+) -> Pod:
+    return Pod(
+        metadata=ObjectMeta(name=f"p{number}", deletionTimestamp=NOW if going else None),
+        spec=PodSpec(
+            containers=(
+                Container(
+                    name="c", resources=ResourceRequirements(requests={"cpu": request} if request else {})
+                ),
+            )
+        ),
+        status=PodStatus(
+            phase=phase,
+            startTime=started,
+            conditions=(Condition(type="Ready", status=ready, lastTransitionTime=since),),
+        ),
+    )
+
+
+def readings(*levels: int | None) -> dict[str, Reading]:
+    return {f"p{number}": Reading(level, NOW) for number, level in enumerate(levels) if level is not None}
+
+
+def cpu(
+    pods: list[Pod], levels: tuple[int | None, ...], target: int, current: int | None = None
+) -> tuple[int, int, int]:
+    count = len(pods) if current is None else current
+    return by_utilization(count, target, tuple(pods), readings(*levels), "", "cpu", NEAR, NOW, TUNING)
+
+
+@pytest.mark.parametrize(
+    ("levels", "target", "replicas", "percent"),
+    [
+        ((300, 500, 700), 30, 5, 50),
+        ((1010, 1030, 1020), 100, 3, 102),
+        ((100, 300, 500, 250, 250), 50, 3, 28),
+        ((400, 500, 700), 100, 2, 53),
+        ((10, 20), 100, 1, 1),
+        ((1000, 500, 900, 700), 60, 6, 77),
+    ],
+)
+def test_by_use_of_what_was_asked_for(
+    levels: tuple[int, ...], target: int, replicas: int, percent: int
+) -> None:
+    assert cpu([pod(n) for n in range(len(levels))], levels, target)[:2] == (replicas, percent)
+
+
+def test_pods_that_say_nothing_speak_against_growing() -> None:
+    assert cpu([pod(n) for n in range(3)], (300, 500, None), 30)[0] == 3
+    assert cpu([pod(n) for n in range(4)], (3000, 4000, None, None), 50)[0] == 28 // 2
+
+
+def test_pods_that_say_nothing_speak_against_shrinking() -> None:
+    assert cpu([pod(n) for n in range(4)], (400, 950, None, None), 100)[0] == 4
+    assert cpu([pod(n) for n in range(3)], (100, 100, None), 50)[0] == 3
+
+
+def test_a_pod_that_is_starting_counts_for_nothing_where_there_would_be_more() -> None:
+    young = NOW - timedelta(minutes=1)
+    pods = [pod(0), pod(1), pod(2, ready="False", started=young, since=young)]
+    assert cpu(pods, (300, 500, 700), 30)[0] == 3
+    late = [pod(0), pod(1), pod(2, started=young, since=NOW - timedelta(seconds=20))]
+    assert cpu(late, (300, 500, 700), 30)[0] == 3
+
+
+def test_a_pod_that_became_unready_later_counts() -> None:
+    pods = [pod(0), pod(1), pod(2, ready="False", since=NOW - timedelta(minutes=3))]
+    assert cpu(pods, (300, 500, 700), 30)[0] == 5
+
+
+@pytest.mark.parametrize("other", [pod(2, phase="Failed"), pod(2, going=True)])
+def test_a_pod_that_failed_or_goes_does_not_count(other: Pod) -> None:
+    assert cpu([pod(0), pod(1), other], (500, 700, 9000), 50, current=2)[0] == 3
+
+
+def test_a_pending_pod_counts_only_against_growing() -> None:
+    assert cpu([pod(0), pod(1), pod(2, phase="Pending")], (500, 700), 50)[0] == 3
+    assert cpu([pod(0), pod(1), pod(2, phase="Pending")], (100, 100), 50)[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("pods", "levels", "why"),
+    [
+        ([], (1,), "no pods returned by selector while calculating replica count"),
+        (
+            [pod(0, phase="Pending")],
+            (1,),
+            "did not receive metrics for targeted pods (pods might be unready)",
+        ),
+        ([pod(0, request="")], (1,), "missing request for cpu in container c of Pod p0"),
+        ([pod(0, request="0")], (1,), "no metrics returned matched known pods"),
+    ],
+)
+def test_where_nobody_can_tell_it_says_why(pods: list[Pod], levels: tuple[int, ...], why: str) -> None:
+    with pytest.raises(Unmeasured) as caught:
+        cpu(pods, levels, 50)
+    assert str(caught.value) == why
+
+
+def test_by_an_average() -> None:
+    pods = tuple(pod(n) for n in range(3))
+    assert by_average(3, 15000, pods, readings(20000, 10000, 30000), "", NEAR, NOW, TUNING) == (4, 20000)
+    assert by_average(3, 20000, pods, readings(20000, 10000, 30000), "", NEAR, NOW, TUNING) == (3, 20000)
+
+
+@pytest.mark.parametrize(
+    ("current", "ratio", "ready", "replicas"),
+    [(3, 1.05, 3, 3), (3, 2.0, 3, 6), (3, 0.5, 2, 1), (0, 3.2, 0, 4), (3, 1e12, 3, 2**31 - 1)],
+)
+def test_by_one_value_for_all(current: int, ratio: float, ready: int, replicas: int) -> None:
+    pods = tuple(pod(n, ready="True" if n < ready else "False") for n in range(3))
+    assert by_ratio(current, ratio, pods, NEAR) == replicas
+
+
+def test_by_one_value_shared_by_all() -> None:
+    assert per_pod(5, 40000, 10000, NEAR) == (4, 8000)
+    assert per_pod(4, 41000, 10000, NEAR) == (4, 10250)
+    assert per_pod(0, 41000, 10000, NEAR)[0] == 5
+
+
+@given(
+    levels=st.lists(st.one_of(st.none(), st.integers(0, 5000)), min_size=1, max_size=8),
+    target=st.integers(1, 200),
+)
+def test_more_is_never_proposed_when_less_is_used(levels: list[int | None], target: int) -> None:
+    pods = [pod(n) for n in range(len(levels))]
+    try:
+        replicas, percent, _ = cpu(pods, tuple(levels), target)
+    except Unmeasured:
+        return
+    assert replicas >= 0
+    if percent < target * 0.9:
+        assert replicas <= len(pods)
+    if percent > target * 1.1:
+        assert replicas >= len([level for level in levels if level is not None])
+
+
+def test_each_pod_asks_for_itself() -> None:
+    some: list[Any] = [pod(0, request="500m"), pod(1, request="2")]
+    assert cpu(some, (500, 500), 40)[1] == 40

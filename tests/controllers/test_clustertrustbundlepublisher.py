@@ -1,0 +1,77 @@
+"""kube-apiserver-serving-clustertrustbundle-publisher, row by row."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from steersman.api.errors import AlreadyExists, NotFound
+from steersman.api.kinds import ObjectMeta
+from steersman.api.kinds.certificates import CLUSTERTRUSTBUNDLES, ClusterTrustBundle, ClusterTrustBundleSpec
+from steersman.controllers.clustertrustbundlepublisher import ROUND, SIGNER, controller, named
+from steersman.intent.actions import Action, Create, Delete, Load, Update
+from steersman.intent.settings import Settings
+from steersman.intent.verdict import Rest, Verdict
+from steersman.testing.decision_driver import Shelves, walk
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+GATE = {"ClusterTrustBundle": True}
+
+
+def bundle(content: str, name: str = "", version: str = "") -> ClusterTrustBundle:
+    meta = ObjectMeta(name=name or named(content.encode()), resourceVersion=version)
+    return ClusterTrustBundle(
+        metadata=meta, spec=ClusterTrustBundleSpec(signerName=SIGNER, trustBundle=content)
+    )
+
+
+def look(
+    *bundles: ClusterTrustBundle, content: bytes = b"CA", **answers: Any
+) -> tuple[list[Action[Any]], Verdict]:
+    configured = controller.configured(Settings({"root-ca-file": "ca.crt"}, GATE))
+    assert configured is not None
+    seen = configured.see(Shelves(configured, *bundles), ROUND)
+    assert seen is not None
+    given = {
+        Load: content,
+        **{{"create": Create, "delete": Delete}[key]: value for key, value in answers.items()},
+    }
+    actions, verdict = walk(configured.decide(seen, NOW), given)  # type: ignore[arg-type]
+    return [action for action in actions if not isinstance(action, Load)], verdict
+
+
+def test_the_name_is_that_of_the_content() -> None:
+    assert named(b"CA").startswith("kubernetes.io:kube-apiserver-serving:")
+    assert len(named(b"CA").rsplit(":", 1)[1]) == 24
+    assert named(b"CA") != named(b"another")
+
+
+def test_a_missing_bundle_is_created() -> None:
+    assert look() == ([Create(CLUSTERTRUSTBUNDLES, "", bundle("CA"))], Rest("is published"))
+
+
+def test_a_bundle_somebody_changed_is_put_right() -> None:
+    changed = bundle("other", named(b"CA"), "7")
+    assert look(changed)[0] == [Update(bundle("CA", version="7"))]
+
+
+def test_bundles_of_earlier_contents_go_when_the_new_one_is_there() -> None:
+    old = bundle("old")
+    assert look(old)[0] == [Create(CLUSTERTRUSTBUNDLES, "", bundle("CA")), Delete(old)]
+    assert look(old, create=AlreadyExists("there"))[0] == [Create(CLUSTERTRUSTBUNDLES, "", bundle("CA"))]
+
+
+def test_a_bundle_that_somebody_else_removed_is_no_error() -> None:
+    assert look(bundle("CA"), bundle("old"), delete=NotFound("gone"))[1] == Rest("is published")
+
+
+def test_without_a_ca_nothing_is_published() -> None:
+    assert look(content=b"") == ([], Rest("there is no CA to publish"))
+    assert controller.configured(Settings(gates=GATE)) is None
+
+
+@pytest.mark.parametrize("gates", [{}, {"ClusterTrustBundle": False}])
+def test_it_runs_behind_its_gate(gates: dict[str, bool]) -> None:
+    assert controller.configured(Settings({"root-ca-file": "ca.crt"}, gates)) is None

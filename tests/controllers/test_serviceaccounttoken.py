@@ -1,0 +1,184 @@
+"""serviceaccount-token, row by row."""
+
+from __future__ import annotations
+
+import base64
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from steersman.api.errors import Conflict, NotFound
+from steersman.api.jwt import Verifier
+from steersman.api.kinds import ObjectMeta, SecretReference, ServiceAccount
+from steersman.api.kinds.config import ACCOUNT_NAME, ACCOUNT_TOKENS, ACCOUNT_UID, Secret
+from steersman.api.scheme import Key
+from steersman.api.signing_keys import Keys
+from steersman.controllers.serviceaccounttoken import controller
+from steersman.intent.actions import Action, Amend, Delete, Load
+from steersman.intent.controller import Change
+from steersman.intent.live import Read
+from steersman.intent.settings import Settings
+from steersman.intent.verdict import Nonsense, Rest, Verdict
+from steersman.testing.decision_driver import USUAL, Shelves, walk
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+KEYS = Keys.generate()
+SETTINGS = Settings({"service-account-private-key-file": "sa.key", "root-ca-file": "ca.crt"})
+FILES = {"sa.key": KEYS.pem, "ca.crt": b"CA"}
+MEANT = Key("d", "t")
+
+
+def account(uid: str = "u1", *mentions: str) -> ServiceAccount:
+    meta = ObjectMeta(name="builder", namespace="d", uid=uid, resourceVersion="4")
+    return ServiceAccount(metadata=meta, secrets=tuple(SecretReference(name=name) for name in mentions))
+
+
+def secret(uid: str = "", **data: str) -> Secret:
+    annotations = {ACCOUNT_NAME: "builder", **({ACCOUNT_UID: uid} if uid else {})}
+    return Secret(
+        metadata=ObjectMeta(name="t", namespace="d", uid="s", resourceVersion="9", annotations=annotations),
+        type="kubernetes.io/service-account-token",
+        data={
+            key.replace("_", "."): base64.b64encode(value.encode()).decode() for key, value in data.items()
+        },
+    )
+
+
+def look(
+    *objects: Any, key: Key = MEANT, live: object = None, files: dict[str, bytes] = FILES
+) -> tuple[list[Action[Any]], Verdict]:
+    configured = controller.configured(SETTINGS)
+    assert configured is not None
+    seen = configured.see(Shelves(configured, *objects), key)
+    assert seen is not None
+
+    def answer(action: Action[Any]) -> Any:
+        if isinstance(action, Load):
+            return files[action.path]
+        return live if isinstance(action, Read) else USUAL
+
+    actions, verdict = walk(configured.decide(seen, NOW), answer)  # type: ignore[arg-type]
+    return [action for action in actions if not isinstance(action, Load | Read)], verdict
+
+
+def filled(action: Action[Any], **document: Any) -> dict[str, Any]:
+    assert isinstance(action, Amend)
+    made = {"metadata": {"annotations": {"mine": "stays"}}, **document}
+    action.change(made)
+    return made
+
+
+def test_an_empty_secret_gets_a_token_that_names_its_account_its_secret_and_no_end() -> None:
+    (amend,), verdict = look(secret(), account())
+    made = filled(amend)
+    assert verdict == Rest("given: ca.crt, namespace, token")
+    assert base64.b64decode(made["data"]["ca.crt"]) == b"CA"
+    assert base64.b64decode(made["data"]["namespace"]) == b"d"
+    assert made["metadata"]["annotations"] == {"mine": "stays", ACCOUNT_NAME: "builder", ACCOUNT_UID: "u1"}
+    token = base64.b64decode(made["data"]["token"]).decode()
+    claims = Verifier(KEYS, ["kubernetes/serviceaccount"]).read(token)
+    assert claims is not None
+    assert claims.sub == "system:serviceaccount:d:builder"
+    assert (claims.legacy_uid, claims.legacy_secret, claims.exp) == ("u1", "t", None)
+
+
+def test_a_token_is_signed_by_rsa_keys_too() -> None:
+    keys = Keys.generate("RS256")
+    (amend,), _ = look(secret(), account(), files={"sa.key": keys.pem, "ca.crt": b"CA"})
+    token = base64.b64decode(filled(amend)["data"]["token"]).decode()
+    assert Verifier(keys, ["kubernetes/serviceaccount"]).read(token) is not None
+
+
+def test_only_what_is_missing_is_given_and_a_token_that_is_out_stays() -> None:
+    (amend,), verdict = look(secret("u1", token="old", namespace="d", ca_crt="another"), account())
+    assert verdict == Rest("given: ca.crt")
+    made = filled(amend, data={"token": "b2xk"})
+    assert made["data"] == {"token": "b2xk", "ca.crt": base64.b64encode(b"CA").decode()}
+
+
+def test_somebody_who_was_quicker_keeps_their_token() -> None:
+    (amend,), _ = look(secret(), account())
+    assert filled(amend, data={"token": "Zmlyc3Q="})["data"]["token"] == "Zmlyc3Q="
+
+
+def test_a_secret_that_has_everything_is_left_alone() -> None:
+    whole = secret("u1", token="t", namespace="d", ca_crt="CA")
+    assert look(whole, account()) == ([], Rest("has all it needs"))
+
+
+@pytest.mark.parametrize("live", [NotFound("none"), account("u2")], ids=["none", "a namesake"])
+def test_a_secret_whose_account_is_gone_goes(live: object) -> None:
+    orphan = secret("u1")
+    assert look(orphan, live=live) == ([Delete(orphan)], Rest("its account is gone"))
+
+
+def test_a_cache_that_lags_behind_deletes_nothing() -> None:
+    (amend,), _ = look(secret("u1"), live=account("u1"))
+    assert isinstance(amend, Amend)
+
+
+def test_a_namesake_of_its_account_is_not_its_account() -> None:
+    orphan = secret("u1")
+    assert look(orphan, account("u2"), live=account("u2"))[0] == [Delete(orphan)]
+
+
+def test_a_secret_that_names_nobody_is_left_alone() -> None:
+    nobodys = Secret(metadata=ObjectMeta(name="t", namespace="d"))
+    assert look(nobodys) == ([], Rest("names no account"))
+
+
+def test_an_account_forgets_a_secret_that_is_gone() -> None:
+    configured = controller.configured(SETTINGS)
+    assert configured is not None
+    owner = account("u1", "t", "other")
+    shelves = Shelves(configured, owner)
+    (key,) = configured.watches[0].to(shelves, Change(secret("u1"), None))
+    (amend,), verdict = look(owner, key=key)
+    assert isinstance(amend, Amend)
+    document: dict[str, Any] = {"secrets": [{"name": "t"}, {"name": "other"}]}
+    amend.change(document)
+    assert document["secrets"] == [{"name": "other"}]
+    assert verdict == Rest("gone, and taken out of its account")
+
+
+def test_a_secret_of_the_same_name_that_came_back_is_not_forgotten() -> None:
+    configured = controller.configured(SETTINGS)
+    assert configured is not None
+    shelves = Shelves(configured, account("u1", "t"), secret("u1"))
+    (key,) = configured.watches[0].to(shelves, Change(secret("u1"), None))
+    assert configured.see(shelves, key) is None
+
+
+@pytest.mark.parametrize("error", [NotFound("gone"), Conflict("another")])
+def test_an_account_that_went_first_is_no_error(error: Exception) -> None:
+    configured = controller.configured(SETTINGS)
+    assert configured is not None
+    shelves = Shelves(configured, account("u1", "t"))
+    (key,) = configured.watches[0].to(shelves, Change(secret("u1"), None))
+    seen = configured.see(shelves, key)
+    assert seen is not None
+    _, verdict = walk(configured.decide(seen, NOW), {Amend: error})  # type: ignore[arg-type]
+    assert verdict == Rest("its account is gone, too")
+
+
+def test_a_key_that_is_none_fails_the_round_and_is_not_quoted() -> None:
+    with pytest.raises(Nonsense) as caught:
+        look(secret(), account(), files={"sa.key": b"-----SECRET-----", "ca.crt": b"CA"})
+    assert "SECRET" not in str(caught.value)
+
+
+def test_without_a_key_there_is_nothing_to_do() -> None:
+    assert controller.configured(Settings({"root-ca-file": "ca.crt"})) is None
+
+
+def test_an_account_that_changes_is_a_reason_to_look_at_its_secrets() -> None:
+    shelves = Shelves(controller, secret("u1"))
+    assert list(controller.watches[1].to(shelves, Change(account(), None))) == [MEANT]
+    assert controller.watches[0].kind is ACCOUNT_TOKENS
+
+
+def test_what_fills_a_secret_does_not_show_it() -> None:
+    (amend,), _ = look(secret(), account())
+    assert isinstance(amend, Amend)
+    assert repr(amend.change) == "<filling ca.crt, namespace, token>"

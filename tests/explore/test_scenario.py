@@ -1,0 +1,130 @@
+"""Scenarios as files: what they may say, what is refused, and that they are played as they are written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from steersman.explore.scenario import BadScenario, Missed, Scenario, catalogue, find, load, seconds
+from steersman.testing.cluster import Cluster
+
+WEB = """
+  - apply:
+      apiVersion: apps/v1
+      kind: Deployment
+      metadata: {name: web}
+      spec:
+        replicas: 2
+        selector: {matchLabels: {app: web}}
+        template:
+          metadata: {labels: {app: web}}
+          spec: {containers: [{name: main, image: "app:1"}]}
+"""
+
+
+def written(steps: str) -> Scenario:
+    return load(f"name: test\nstory: A test.\nsteps:{WEB}{steps}")
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    with Cluster(seed=1) as made:
+        yield made
+
+
+def test_every_scenario_of_ours_has_a_name_a_story_and_what_it_expects() -> None:
+    for scenario in catalogue():
+        assert scenario.story.endswith("."), scenario.name
+        assert any(step.verb in ("expect", "until") for step in scenario.steps), scenario.name
+        assert scenario.crew, scenario.name
+
+
+def test_a_scenario_is_found_by_name_or_by_file(tmp_path: Path) -> None:
+    assert find("roll").name == "roll"
+    file = tmp_path / "mine.yaml"
+    file.write_text("story: Mine.\nsteps: [settle]\n")
+    found = find(str(file))
+    assert (found.name, found.path) == ("mine", str(file))
+    with pytest.raises(BadScenario, match=r"there is no scenario 'rol'; there are: .*roll"):
+        find("rol")
+    with pytest.raises(BadScenario, match="No such file"):
+        find(str(tmp_path / "other.yaml"))
+
+
+def test_what_happened_is_what_is_written(cluster: Cluster) -> None:
+    written("""
+  - until: deployment/web
+    has: {status: {readyReplicas: 2}}
+  - scale: deployment/web
+    to: 4
+  - settle: 20s
+  - expect: pods
+    where: app=web
+    count: 4
+    has: {status: {phase: Running}}
+  - image: deployment/web
+    to: app:2
+  - settle
+  - expect: deployment/web
+    has: {spec: {template: {spec: {containers: [{image: "app:2"}]}}}}
+  - patch: pods
+    where: app=web
+    first: 1
+    with: {metadata: {labels: {extra: "yes"}}}
+  - expect: pods
+    where: extra=yes
+    count: 1
+  - delete: deployment/web
+  - expect: deployment/web
+    gone: true
+  - node: node-1
+    do: cordon
+  - expect: node/node-1
+    has: {spec: {unschedulable: true}}
+""").play(cluster)
+
+
+@pytest.mark.parametrize(
+    ("step", "why"),
+    [
+        ("{expect: deployment/web, has: {spec: {replicas: 5}}}", "web: spec.replicas is 2, not 5"),
+        ("{expect: deployment/other}", "there is none"),
+        ("{expect: deployment/web, gone: true}", "1 are there"),
+        ("{expect: deployments, count: 2}", "count is 1, not 2"),
+        ("{until: deployment/web, has: {spec: {replicas: 5}}, within: 3s}", "not within 3 s"),
+        ("{delete: deployment/other}", "not found"),
+        ("{delete: pods, where: app=none, first: 1}", "there are 0, not 1"),
+        ("{create: {apiVersion: v1, kind: Namespace, metadata: {name: default}}}", "already exists"),
+    ],
+)
+def test_a_step_that_is_not_met_says_which_it_is_and_why(cluster: Cluster, step: str, why: str) -> None:
+    with pytest.raises(Missed, match=f"step 2, .*{why}"):
+        written(f"\n  - {step}").play(cluster)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("[]", "a scenario is a map"),
+        ("{name: x}", "a scenario is a map with a name, a story and steps"),
+        ("{steps: [settle], more: 1}", "knows no more"),
+        ("{steps: [sleep]}", "a step has one of"),
+        ("{steps: [{scale: deployment/web}]}", "scale needs to"),
+        ("{steps: [{settle: 1, where: x}]}", "settle knows no where"),
+        ("{steps: [{settle: 1, advance: 2}]}", "there is none or more"),
+        ("{steps: [settle], cluster: {controllers: [nobody]}}", "there is no controller nobody"),
+        ("{steps: [settle], cluster: {kubelets: {start-delay: soon}}}", "no span of time"),
+        ("{steps: [settle], cluster: 3}", "is no map"),
+        ("{steps: [", "the scenario: "),
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_a_reason(text: str, why: str) -> None:
+    with pytest.raises(BadScenario, match=why):
+        load(text)
+
+
+@pytest.mark.parametrize(("said", "found"), [(5, 5), (0.5, 0.5), ("90s", 90), ("1m30s", 90), ("2d", 172_800)])
+def test_spans_of_time_are_written_as_people_write_them(said: object, found: float) -> None:
+    assert seconds(said) == found

@@ -1,0 +1,30 @@
+"""The server's certificate authority for tests: by the machine's time, and for a week."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from steersman.api.signing_keys import Keys
+from steersman.server.auth import ca
+from steersman.server.auth.ca import Pair, write_private
+
+__all__ = ["Authority", "Pair", "key_pair", "write_private"]
+
+_LIFETIME = timedelta(days=7)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+class Authority(ca.Authority):
+    """A new authority of some name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(ca.self_signed(name, _now(), _LIFETIME), _now, _LIFETIME)
+
+
+def key_pair() -> tuple[bytes, bytes]:
+    """A private key and its public key as PEM: what signs and checks ServiceAccount tokens."""
+    keys = Keys.generate()
+    return keys.pem, keys.public_pem

@@ -1,0 +1,80 @@
+"""Crews: as many workers as there is work for, and no more than allowed."""
+
+from __future__ import annotations
+
+import asyncio
+from contextvars import ContextVar
+
+from steersman.runtime.worker_pool import Crew
+
+MOOD: ContextVar[str] = ContextVar("mood", default="calm")
+
+
+async def test_workers_are_hired_as_they_are_called_for_and_no_more_than_allowed() -> None:
+    started: list[str] = []
+
+    async def work() -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        started.append(task.get_name())
+        await asyncio.Event().wait()
+
+    async def boss() -> None:
+        async with asyncio.TaskGroup() as group:
+            crew = Crew(group, work, 3, "w")
+            await asyncio.sleep(0)
+            assert started == []
+            crew.call()
+            await asyncio.sleep(0)
+            assert started == ["w#0"]
+            crew.call(5)
+            crew.call()
+            await asyncio.sleep(0)
+            assert started == ["w#0", "w#1", "w#2"]
+            await asyncio.Event().wait()
+
+    task = asyncio.create_task(boss())
+    for _ in range(6):
+        await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.wait((task,))
+    assert task.cancelled()
+
+
+async def test_a_worker_lives_in_the_context_of_its_crew_not_of_who_called_for_it() -> None:
+    moods: list[str] = []
+
+    async def work() -> None:
+        moods.append(MOOD.get())
+
+    async with asyncio.TaskGroup() as group:
+        crew = Crew(group, work, 2, "w")
+        MOOD.set("hurried")
+        crew.call()
+    assert moods == ["calm"]
+
+
+async def test_nobody_is_hired_by_a_group_that_is_ending() -> None:
+    worked: list[int] = []
+
+    async def work() -> None:
+        worked.append(1)
+
+    async def fail() -> None:
+        raise KeyError("lost")
+
+    async def late() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            crew.call()
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            crew = Crew(group, work, 2, "w")
+            group.create_task(late())
+            await asyncio.sleep(0)
+            group.create_task(fail())
+    except* KeyError:
+        pass
+    assert worked == []

@@ -1,0 +1,136 @@
+"""The server's certificates: that they chain, and say what they should."""
+
+from __future__ import annotations
+
+import ssl
+import stat
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID
+
+from steersman.api.signing_keys import Keys
+from steersman.server.auth.ca import YEAR, Authority, Pair, self_signed, write_private
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+CA = self_signed("test-ca", NOW)
+AUTHORITY = Authority(CA, lambda: NOW)
+
+
+def read(pair: Pair) -> x509.Certificate:
+    return x509.load_pem_x509_certificate(pair.cert)
+
+
+def handshake(server: Pair, client: Pair | None, host: str, tmp_path: Path) -> Any:
+    """Whom the server sees when a client that trusts the authority calls it by this name."""
+    # What the certificates' dates say is a matter of another test: this one may run in any year.
+    paths = {}
+    for name, pair in (("server", server), ("client", client)):
+        if pair is not None:
+            paths[name] = write_private(tmp_path / f"{name}.pem", pair.cert + pair.key)
+    serving = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    serving.load_cert_chain(paths["server"])
+    serving.verify_mode = ssl.CERT_OPTIONAL
+    serving.load_verify_locations(cadata=CA_NOW.cert.decode())
+    calling = ssl.create_default_context(cadata=CA_NOW.cert.decode())
+    if "client" in paths:
+        calling.load_cert_chain(paths["client"])
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    near = calling.wrap_bio(to_client, to_server, server_hostname=host)
+    far = serving.wrap_bio(to_server, to_client, server_side=True)
+    for _ in range(4):
+        for side in (near, far):
+            try:
+                side.do_handshake()
+            except ssl.SSLWantReadError:
+                pass  # its turn comes again
+    return far.getpeercert()
+
+
+TODAY = datetime.now(UTC)
+CA_NOW = self_signed("test-ca", TODAY)
+LIVE = Authority(CA_NOW, lambda: TODAY)
+
+
+def test_server_and_client_trust_each_other(tmp_path: Path) -> None:
+    serving = LIVE.serving(["localhost"], ["127.0.0.1", "::1"])
+    client = LIVE.client("ann", ["dev", "ops"])
+    for host in ("localhost", "127.0.0.1", "::1"):
+        seen = handshake(serving, client, host, tmp_path)
+        assert seen is not None
+        assert seen["subject"] == (
+            (("commonName", "ann"),),
+            (("organizationName", "dev"),),
+            (("organizationName", "ops"),),
+        )
+    assert not handshake(serving, None, "localhost", tmp_path)
+
+
+def test_a_server_under_another_name_is_not_trusted(tmp_path: Path) -> None:
+    with pytest.raises(ssl.SSLCertVerificationError, match="Hostname mismatch"):
+        handshake(LIVE.serving(["localhost"], []), None, "elsewhere", tmp_path)
+
+
+def test_a_client_of_another_authority_is_not_let_in(tmp_path: Path) -> None:
+    stranger = Authority(self_signed("test-ca", TODAY), lambda: TODAY).client("ann")
+    with pytest.raises(ssl.SSLCertVerificationError):
+        handshake(LIVE.serving(["localhost"], []), stranger, "localhost", tmp_path)
+
+
+def test_a_servers_certificate_is_no_clients(tmp_path: Path) -> None:
+    serving = LIVE.serving(["localhost"], [])
+    with pytest.raises(ssl.SSLCertVerificationError, match="purpose"):
+        handshake(serving, serving, "localhost", tmp_path)
+
+
+def test_keys_are_on_the_fast_curve_and_certificates_say_what_they_are_for() -> None:
+    serving, client, own = read(AUTHORITY.serving(["h"], [])), read(AUTHORITY.client("ann")), read(CA)
+    for cert in (serving, client, own):
+        key = cert.public_key()
+        assert isinstance(key, ec.EllipticCurvePublicKey)
+        assert key.curve.name == "secp256r1"
+        assert cert.issuer == own.subject
+    for cert, purpose in (
+        (serving, ExtendedKeyUsageOID.SERVER_AUTH),
+        (client, ExtendedKeyUsageOID.CLIENT_AUTH),
+    ):
+        assert list(cert.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value) == [purpose]
+        assert not cert.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+    assert own.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+
+
+@pytest.mark.parametrize(
+    ("at", "lifetime", "end"),
+    [
+        (NOW, YEAR, NOW + YEAR),
+        (NOW, timedelta(hours=1), NOW + timedelta(hours=1)),
+        # Nothing outlives the authority itself.
+        (NOW + 9.5 * YEAR, YEAR, NOW + 10 * YEAR),
+    ],
+)
+def test_a_certificate_holds_from_a_little_before_now_for_its_lifetime(
+    at: datetime, lifetime: timedelta, end: datetime
+) -> None:
+    cert = read(Authority(CA, lambda: at, lifetime).client("ann"))
+    assert cert.not_valid_before_utc == at - timedelta(minutes=5)
+    assert cert.not_valid_after_utc == end
+
+
+def test_an_authority_that_was_kept_goes_on() -> None:
+    again = Authority(Pair(CA.cert, CA.key), lambda: NOW)
+    read(again.client("ann")).verify_directly_issued_by(read(CA))
+
+
+def test_a_key_of_another_kind_is_an_error() -> None:
+    with pytest.raises(ValueError, match="elliptic curve"):
+        Authority(Pair(CA.cert, Keys.generate("RS256").pem), lambda: NOW)
+
+
+def test_a_private_file_is_for_its_owner_alone(tmp_path: Path) -> None:
+    path = write_private(tmp_path / "key", b"secret")
+    assert path.read_bytes() == b"secret"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600

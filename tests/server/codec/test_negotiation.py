@@ -1,0 +1,83 @@
+"""Accept headers: what is asked for, and what is taken."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from steersman.api.errors import NotAcceptable
+from steersman.server.codec.negotiation import (
+    JSON,
+    PROTOBUF,
+    SERVED,
+    YAML,
+    Choice,
+    Target,
+    as_meta,
+    negotiate,
+)
+
+TABLE = Target("meta.k8s.io", "v1", "Table")
+
+
+@pytest.mark.parametrize(
+    ("accept", "choice"),
+    [
+        ("", Choice(JSON)),
+        ("*/*", Choice(JSON)),
+        ("*", Choice(JSON)),
+        ("application/*", Choice(JSON)),
+        ("application/yaml", Choice(YAML)),
+        ("application/json;pretty=1", Choice(JSON, pretty=True)),
+        ("application/json;stream=watch", Choice(JSON, stream="watch")),
+        ("application/json;stream=other, application/yaml", Choice(YAML)),
+        ("application/json;sv=v9, application/yaml", Choice(YAML)),
+        ("application/vnd.kubernetes.protobuf,application/json", Choice(JSON)),
+        ("application/json;q=0.2, application/yaml;q=0.8", Choice(YAML)),
+        ("*/*, application/yaml", Choice(YAML)),
+        ("application/*, application/yaml", Choice(YAML)),
+        ("nonsense, application/yaml", Choice(YAML)),
+        (" application/json ; pretty = 1 ", Choice(JSON, pretty=True)),
+    ],
+)
+def test_the_most_wanted_of_what_is_served_is_chosen(accept: str, choice: Choice) -> None:
+    assert negotiate(accept) == choice
+
+
+@pytest.mark.parametrize(
+    "accept", ["text/html", PROTOBUF, "application/json;as=Table;g=meta.k8s.io;v=v1", ",", "application"]
+)
+def test_what_is_not_served_is_refused_with_what_is(accept: str) -> None:
+    with pytest.raises(NotAcceptable, match="application/json, application/yaml") as refused:
+        negotiate(accept)
+    assert (refused.value.code, refused.value.reason) == (406, "NotAcceptable")
+
+
+@pytest.mark.parametrize(
+    ("accept", "target"),
+    [
+        ("application/json;as=Table;v=v1;g=meta.k8s.io,application/json", TABLE),
+        ("application/json;as=Table;v=v1beta1;g=meta.k8s.io", TABLE._replace(version="v1beta1")),
+        ("application/json;as=Table;v=v2;g=meta.k8s.io,application/json", None),
+        ("application/json;as=Table;v=v1,application/json", None),
+        ("application/json;as=Chair;v=v1;g=meta.k8s.io,application/json", None),
+        ("application/json", None),
+        (
+            "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io",
+            TABLE._replace(kind="PartialObjectMetadataList"),
+        ),
+    ],
+)
+def test_a_kind_nobody_can_make_is_passed_over(accept: str, target: Target | None) -> None:
+    assert negotiate(accept, as_meta).target == target
+
+
+@given(st.lists(st.sampled_from(["a/b", "*/*", "application/json", "application/yaml;q=0.5", "x", ";", "/"])))
+def test_any_header_is_answered_or_refused(parts: list[str]) -> None:
+    accept = ",".join(parts)
+    try:
+        assert negotiate(accept).media_type in SERVED
+    except NotAcceptable:
+        assert "*/*" not in parts
+        assert JSON not in parts

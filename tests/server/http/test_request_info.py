@@ -1,0 +1,91 @@
+"""What a URL asks for."""
+
+from __future__ import annotations
+
+import pytest
+
+from steersman.server.http.request_info import Asked, ask, flag, split
+
+
+def asked(method: str, target: str) -> Asked:
+    path, query = split(target)
+    return ask(method, path, query)
+
+
+ROWS = {
+    "GET /api/v1/pods": ("list", "", "v1", "", "pods", "", ""),
+    "GET /api/v1/pods?watch=true": ("watch", "", "v1", "", "pods", "", ""),
+    "GET /api/v1/pods?watch=false": ("list", "", "v1", "", "pods", "", ""),
+    "GET /api/v1/pods?watch=": ("watch", "", "v1", "", "pods", "", ""),
+    "GET /api/v1/namespaces/a/pods/b": ("get", "", "v1", "a", "pods", "b", ""),
+    "GET /api/v1/namespaces/a/pods/b?watch=1": ("get", "", "v1", "a", "pods", "b", ""),
+    "PUT /api/v1/namespaces/a/pods/b/status": ("update", "", "v1", "a", "pods", "b", "status"),
+    "POST /apis/apps/v1/namespaces/a/deployments": ("create", "apps", "v1", "a", "deployments", "", ""),
+    "DELETE /apis/apps/v1/namespaces/a/deployments": (
+        "deletecollection",
+        "apps",
+        "v1",
+        "a",
+        "deployments",
+        "",
+        "",
+    ),
+    "GET /api/v1/namespaces": ("list", "", "v1", "", "namespaces", "", ""),
+    "GET /api/v1/namespaces/a": ("get", "", "v1", "a", "namespaces", "a", ""),
+    "PUT /api/v1/namespaces/a/finalize": ("update", "", "v1", "a", "namespaces", "a", "finalize"),
+    "PATCH /api/v1/namespaces/a/status": ("patch", "", "v1", "a", "namespaces", "a", "status"),
+    "GET /api/v1/watch/namespaces/a/pods": ("watch", "", "v1", "a", "pods", "", ""),
+    "GET /api/v1/pods?fieldSelector=metadata.name%3Db": ("list", "", "v1", "", "pods", "b", ""),
+    "GET /api/v1/pods?fieldSelector=metadata.name!%3Db": ("list", "", "v1", "", "pods", "", ""),
+    "GET /apis/rbac.authorization.k8s.io/v1/clusterroles/system%3Anode": (
+        "get",
+        "rbac.authorization.k8s.io",
+        "v1",
+        "",
+        "clusterroles",
+        "system:node",
+        "",
+    ),
+}
+
+
+@pytest.mark.parametrize("request_", ROWS)
+def test_a_path_is_taken_apart_as_upstream_does(request_: str) -> None:
+    method, _, target = request_.partition(" ")
+    made = asked(method, target)
+    assert made.resource
+    assert (
+        made.verb,
+        made.group,
+        made.version,
+        made.namespace,
+        made.plural,
+        made.name,
+        made.subresource,
+    ) == ROWS[request_]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/",
+        "/api",
+        "/api/v1",
+        "/apis",
+        "/apis/apps",
+        "/apis/apps/v1",
+        "/version",
+        "//api/v1/pods",
+        "/healthz/x/y",
+    ],
+)
+def test_other_paths_are_for_no_resource(path: str) -> None:
+    assert asked("GET", path) == Asked("get", path, False)
+
+
+@pytest.mark.parametrize(
+    ("query", "says"),
+    [("", False), ("a", True), ("a=", True), ("a=0", False), ("a=False", False), ("a=x", True)],
+)
+def test_only_zero_and_false_are_false(query: str, says: bool) -> None:
+    assert flag(split(f"/?{query}")[1], "a") is says

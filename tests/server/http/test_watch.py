@@ -1,0 +1,151 @@
+"""Watches over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+from steersman.server.http import watch_registry
+
+CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
+
+
+def configmap(name: str, **data: str) -> dict[str, Any]:
+    return {"metadata": {"name": name}, "data": data}
+
+
+async def turns(count: int = 200) -> None:
+    """Let everybody else go first, many times."""
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+async def line(answer: Any) -> Any:
+    text = await asyncio.wait_for(answer.content.readline(), 10)
+    return json.loads(text) if text else None
+
+
+async def test_what_happens_is_told_in_lines(plane: Any) -> None:
+    async with plane.session() as session, session.get(f"{CONFIGMAPS}?watch=1") as watch:
+        assert watch.status == 200
+        async with session.post(CONFIGMAPS, json=configmap("a", k="1")) as answer:
+            made = await answer.json()
+        event = await line(watch)
+        assert (event["type"], event["object"]) == ("ADDED", made)
+        async with session.delete(f"{CONFIGMAPS}/a") as answer:
+            assert answer.status == 200
+        assert (await line(watch))["type"] == "DELETED"
+
+
+async def test_a_streamed_list_ends_with_its_bookmark(plane: Any) -> None:
+    query = "?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
+    async with plane.session() as session:
+        async with session.post(CONFIGMAPS, json=configmap("a")) as answer:
+            assert answer.status == 201
+        async with session.get(CONFIGMAPS + query) as watch:
+            assert (await line(watch))["object"]["metadata"]["name"] == "a"
+            end = await line(watch)
+            assert end["type"] == "BOOKMARK"
+            assert end["object"]["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
+
+
+async def test_a_watch_from_long_ago_is_told_so_and_ends(plane: Any) -> None:
+    async with plane.session() as session:
+        for i in range(2):
+            async with session.post(CONFIGMAPS, json=configmap(f"c{i}")) as answer:
+                assert answer.status == 201
+        plane.server.store.table("configmaps")._floor = plane.server.store.revision
+        async with session.get(f"{CONFIGMAPS}?watch=1&resourceVersion=2") as watch:
+            assert watch.status == 200
+            event = await line(watch)
+            assert (event["type"], event["object"]["code"], event["object"]["reason"]) == (
+                "ERROR",
+                410,
+                "Expired",
+            )
+            assert await line(watch) is None
+
+
+async def test_bookmarks_go_to_who_asked_for_them(plane: Any) -> None:
+    async with (
+        plane.session() as session,
+        session.get(f"{CONFIGMAPS}?watch=1&allowWatchBookmarks=true") as with_,
+        session.get(f"{CONFIGMAPS}?watch=1") as without,
+    ):
+        async with session.post("/api/v1/namespaces", json={"metadata": {"name": "n"}}) as answer:
+            assert answer.status == 201
+        plane.edge.plant.watches.bookmark()
+        async with session.post(CONFIGMAPS, json=configmap("a")) as answer:
+            assert answer.status == 201
+        bookmark = await line(with_)
+        assert bookmark["type"] == "BOOKMARK"
+        assert int(bookmark["object"]["metadata"]["resourceVersion"]) == plane.server.store.revision - 1
+        assert (await line(with_))["type"] == "ADDED"
+        assert (await line(without))["type"] == "ADDED"
+
+
+async def test_a_client_that_goes_away_leaves_nothing_behind(plane: Any) -> None:
+    watchers = plane.server.store.table("configmaps").watchers
+    async with plane.session() as session:
+        watch = await session.get(f"{CONFIGMAPS}?watch=1")
+        assert len(watchers) == len(plane.edge.plant.watches) == 1
+        watch.close()
+        async with session.get("/version") as answer:
+            assert answer.status == 200
+        await turns()
+    await turns()
+    assert len(watchers) == len(plane.edge.plant.watches) == 0
+
+
+async def test_a_client_that_does_not_read_is_dropped(plane: Any) -> None:
+    watches = plane.edge.plant.watches
+    loop = asyncio.get_running_loop()
+    async with plane.session() as session, session.get(f"{CONFIGMAPS}?watch=1") as watch:
+        (served,) = watches._watches
+        body = configmap("a", k="x" * 900_000)
+        count = 0
+        while served.since is None and count < 64:
+            async with session.post(CONFIGMAPS, json={**body, "metadata": {"name": f"c{count}"}}) as answer:
+                assert answer.status == 201
+            count += 1
+            await turns(20)
+        assert served.since is not None, "nothing piled up"
+        watches.sweep(loop.time())
+        assert not served.transport.is_closing()
+        watches.sweep(loop.time() + watch_registry.PATIENCE + 1)
+        await turns()
+        assert len(watches) == 0
+        assert watch.status == 200
+
+
+async def test_watches_end_when_the_server_does(plane: Any) -> None:
+    async with plane.session() as session, session.get(f"{CONFIGMAPS}?watch=1") as watch:
+        closing = asyncio.create_task(plane.edge.close())
+        assert await line(watch) is None
+        await closing
+
+
+async def test_tables_say_their_columns_once(plane: Any) -> None:
+    headers = {"Accept": "application/json;as=Table;g=meta.k8s.io;v=v1"}
+    async with plane.session() as session, session.get(f"{CONFIGMAPS}?watch=1", headers=headers) as watch:
+        for name in "ab":
+            async with session.post(CONFIGMAPS, json=configmap(name)) as answer:
+                assert answer.status == 201
+        one, two = await line(watch), await line(watch)
+        assert [column["name"] for column in one["object"]["columnDefinitions"]] == ["Name", "Data", "Age"]
+        assert two["object"]["columnDefinitions"] is None
+        assert two["object"]["rows"][0]["cells"][0] == "b"
+
+
+async def test_an_event_is_encoded_once_for_everybody(plane: Any) -> None:
+    pod = plane.server.registry.find("", "v1", "configmaps")
+    encoded = plane.edge.plant.encoded
+    async with plane.session() as session:
+        async with session.post(CONFIGMAPS, json=configmap("a")) as answer:
+            assert answer.status == 201
+        obj = plane.server.get(pod, "default", "a")
+        once = encoded.get("v1", "ConfigMap", obj)
+        assert encoded.get("v1", "ConfigMap", obj) is once
+        async with session.get(f"{CONFIGMAPS}/a") as answer:
+            assert await answer.read() == once + b"\n"

@@ -1,0 +1,227 @@
+"""What the story does not tell: names that are taken, forks, admission, pure deletions."""
+
+from __future__ import annotations
+
+import random
+import uuid
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from steersman.api.errors import AlreadyExists, Forbidden, MethodNotAllowed
+from steersman.api.generated.core_v1 import ConfigMap, Namespace, Pod, PodSpec, PodStatus
+from steersman.api.generated.meta_v1 import ObjectMeta
+from steersman.server.registry.graceful_deletion import Options, plan
+from steersman.server.registry.object_meta import FOREGROUND, ORPHAN
+from steersman.server.registry.resources import Registry
+from steersman.server.rest import verbs
+from steersman.server.server import Attributes, Server, Settle
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class Still:
+    """A clock that stands still."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self.random = random.Random(seed)
+
+    def now(self) -> datetime:
+        return NOW
+
+
+class Stuck(random.Random):
+    """Chance that always falls the same way."""
+
+    def choices(self, population: Any, *args: Any, **options: Any) -> list[Any]:
+        return [population[0]] * options["k"]
+
+
+@pytest.fixture
+def server() -> Server:
+    server = Server(Still())
+    namespaces = server.registry.find("", "v1", "namespaces")
+    verbs.create(server, namespaces, "", Namespace(metadata=ObjectMeta(name="default")))
+    return server
+
+
+def create(server: Server, **meta: Any) -> Any:
+    resource = server.registry.find("", "v1", "configmaps")
+    return verbs.create(server, resource, "default", ConfigMap(metadata=ObjectMeta(**meta)))
+
+
+def test_uids_are_random_uuids(server: Server) -> None:
+    uids = [create(server, generateName="x-").metadata.uid for _ in range(50)]
+    assert len(set(uids)) == 50
+    assert {uuid.UUID(uid).version for uid in uids} == {4}
+    assert {uuid.UUID(uid).variant for uid in uids} == {uuid.RFC_4122}
+    assert all(str(uuid.UUID(uid)) == uid for uid in uids)
+
+
+def test_a_generated_name_that_is_taken_is_drawn_again(server: Server) -> None:
+    twin = Server(Still(), store=server.store.fork(), names=random.Random(5))
+    taken = create(twin, generateName="x-").metadata.name
+    assert taken.startswith("x-")
+    again = Server(Still(), store=twin.store, names=random.Random(5))
+    assert create(again, generateName="x-").metadata.name != taken
+
+
+def test_when_every_generated_name_is_taken_the_client_may_try_again(server: Server) -> None:
+    stuck = Server(Still(), store=server.store, names=Stuck(1))
+    name = create(stuck, generateName="x-").metadata.name
+    with pytest.raises(AlreadyExists) as refusal:
+        create(stuck, generateName="x-")
+    assert refusal.value.message == (
+        f'configmaps "{name}" already exists, the server was not able to generate a unique name for the object'
+    )
+    assert refusal.value.retry_after == 1
+
+
+def test_a_namespaced_object_is_not_created_in_all_namespaces(server: Server) -> None:
+    resource = server.registry.find("", "v1", "configmaps")
+    with pytest.raises(MethodNotAllowed):
+        verbs.create(server, resource, "", ConfigMap(metadata=ObjectMeta(name="x")))
+
+
+def test_a_fork_goes_its_own_way(server: Server) -> None:
+    create(server, name="both")
+    fork = server.fork()
+    create(fork, name="only-there")
+    resource = server.registry.find("", "v1", "configmaps")
+    assert server.table(resource).keys() == ["default/both"]
+    assert fork.table(resource).keys() == ["default/both", "default/only-there"]
+
+
+def test_admission_may_change_then_refuse_and_takes_note_only_of_what_is_done(server: Server) -> None:
+    asked: list[tuple[str, str, str]] = []
+    done: list[str] = []
+
+    class Labelling:
+        def mutate(self, request: Attributes) -> Any:
+            meta = request.obj.metadata
+            return ConfigMap(
+                metadata=ObjectMeta(name=meta.name, labels={"seen": "yes"}), data=request.obj.data
+            )
+
+        def validate(self, request: Attributes) -> Settle | None:
+            asked.append((request.operation, request.name, request.user))
+            if request.obj is not None and request.obj.data.get("refuse"):
+                raise Forbidden("no")
+            return lambda: done.append(request.operation)
+
+        def warnings(self, request: Attributes) -> tuple[str, ...]:
+            return ()
+
+    server.admission = Labelling()
+    resource = server.registry.find("", "v1", "configmaps")
+    body = ConfigMap(metadata=ObjectMeta(name="x"))
+    assert dict(verbs.create(server, resource, "default", body, user="me").metadata.labels) == {"seen": "yes"}
+    with pytest.raises(AlreadyExists):
+        verbs.create(server, resource, "default", body, user="me")
+    refused = ConfigMap(metadata=ObjectMeta(name="x"), data={"refuse": "1"})
+    with pytest.raises(Forbidden):
+        verbs.update(server, resource, "default", "x", refused, user="you")
+    verbs.delete(server, resource, "default", "x", user="you")
+    assert asked == [
+        ("CREATE", "x", "me"),
+        ("CREATE", "x", "me"),
+        ("UPDATE", "x", "you"),
+        ("DELETE", "x", "you"),
+    ]
+    assert done == ["CREATE"]
+
+
+# -- deletions --------------------------------------------------------------------------------
+
+PODS = Registry().find("", "v1", "pods").strategy
+CONFIGMAPS = Registry().find("", "v1", "configmaps").strategy
+
+OWN = ("example.com/a",)
+
+
+@pytest.mark.parametrize(
+    ("before", "propagation", "after"),
+    [
+        ((), None, ()),
+        ((), "Background", ()),
+        ((), "Foreground", (FOREGROUND,)),
+        ((), "Orphan", (ORPHAN,)),
+        (OWN, "Foreground", (*OWN, FOREGROUND)),
+        ((ORPHAN,), None, (ORPHAN,)),
+        ((FOREGROUND,), None, (FOREGROUND,)),
+        ((ORPHAN,), "Foreground", (FOREGROUND,)),
+        ((FOREGROUND, *OWN), "Background", OWN),
+        ((FOREGROUND,), "Background", ()),
+    ],
+)
+def test_the_policy_of_a_deletion_decides_over_the_collectors_finalizers(
+    before: tuple[str, ...], propagation: str | None, after: tuple[str, ...]
+) -> None:
+    obj = ConfigMap(metadata=ObjectMeta(name="x", finalizers=before))
+    decided = plan(obj, CONFIGMAPS, Options(propagation=propagation), NOW)
+    assert decided.remove is (not after)
+    if after:
+        assert decided.write is not None
+        assert decided.write.finalizers == after
+        assert decided.write.deletionTimestamp == NOW
+
+
+@pytest.mark.parametrize(
+    ("node", "phase", "wanted", "asked", "grace"),
+    [
+        ("", "Pending", 30, None, 0),
+        ("", "Pending", 30, 60, 0),
+        ("n", "Running", 30, None, 30),
+        ("n", "Running", 30, 5, 5),
+        ("n", "Running", 30, 0, 0),
+        ("n", "Running", 30, -1, 1),
+        ("n", "Running", None, None, 0),
+        ("n", "Failed", 30, 60, 0),
+        ("n", "Succeeded", 30, None, 0),
+    ],
+)
+def test_how_long_a_pod_is_given(
+    node: str, phase: str, wanted: int | None, asked: int | None, grace: int
+) -> None:
+    pod = Pod(
+        metadata=ObjectMeta(name="p", generation=1),
+        spec=PodSpec(nodeName=node, terminationGracePeriodSeconds=wanted),
+        status=PodStatus(phase=phase),
+    )
+    decided = plan(pod, PODS, Options(grace=asked), NOW)
+    assert decided.write is not None
+    assert decided.write.deletionGracePeriodSeconds == grace
+    assert decided.write.deletionTimestamp == NOW + timedelta(seconds=grace)
+    assert decided.write.generation == 2
+    assert decided.remove is (grace == 0)
+
+
+@given(st.lists(st.tuples(st.integers(0, 40), st.one_of(st.none(), st.integers(-1, 60))), max_size=8))
+def test_asking_again_never_gives_a_pod_more_time(requests: list[tuple[int, int | None]]) -> None:
+    pod = Pod(
+        metadata=ObjectMeta(name="p", generation=1),
+        spec=PodSpec(nodeName="n", terminationGracePeriodSeconds=30),
+        status=PodStatus(phase="Running"),
+    )
+    now = NOW
+    first = plan(pod, PODS, Options(), now).write
+    assert first is not None
+    meta = first
+    for later, asked in requests:
+        now += timedelta(seconds=later)
+        decided = plan(Pod(metadata=meta, spec=pod.spec, status=pod.status), PODS, Options(grace=asked), now)
+        if decided.write is None:
+            continue
+        assert decided.write.deletionTimestamp is not None
+        assert meta.deletionTimestamp is not None
+        assert meta.deletionGracePeriodSeconds is not None
+        assert decided.write.deletionGracePeriodSeconds is not None
+        assert decided.write.deletionGracePeriodSeconds <= meta.deletionGracePeriodSeconds
+        assert decided.write.deletionTimestamp <= max(meta.deletionTimestamp, now)
+        assert decided.write.generation == 2
+        meta = decided.write
+        if decided.remove:
+            return

@@ -1,0 +1,123 @@
+"""How a control plane begins: keys, roles, and what every cluster has."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from steersman.api.errors import Forbidden
+from steersman.api.generated.meta_v1 import ObjectMeta
+from steersman.api.generated.rbac_v1 import PolicyRule, Role
+from steersman.client.kubeconfig import load
+from steersman.server.auth import rbac_sync
+from steersman.server.auth.attributes import Attributes
+from steersman.server.auth.requester import REQUESTER
+from steersman.server.auth.users import User
+from steersman.server.bootstrap import NAMESPACES, Boot, equip
+from steersman.server.rest import verbs
+from steersman.server.rest.dry_run import Rehearsal
+from steersman.server.server import Server
+from steersman.sim.world import START
+
+
+class Still:
+    """A clock that stands."""
+
+    def __init__(self) -> None:
+        from random import Random
+
+        self.random = Random(1)
+
+    def now(self) -> object:
+        return START
+
+
+@pytest.fixture
+def server() -> Server:
+    return Server(Still())  # type: ignore[arg-type]
+
+
+def test_what_every_cluster_has_is_created_once(server: Server) -> None:
+    equip(server, authority=b"certificate")
+    assert server.store.table("namespaces").keys() == list(NAMESPACES)
+    assert server.store.table("services").get("default/kubernetes") is not None
+    told = server.store.table("configmaps").get("kube-system/extension-apiserver-authentication")
+    assert told.data == {"client-ca-file": "certificate"}
+    revision = server.store.revision
+    equip(server, authority=b"certificate")
+    assert server.store.revision == revision
+
+
+def test_roles_are_followed(server: Server) -> None:
+    authorizer = equip(server)
+    node = User("system:kube-scheduler")
+    assert authorizer.authorize(Attributes(node, "create", "", "pods", "binding", "default")).allowed
+    bindings = server.registry.find("rbac.authorization.k8s.io", "v1", "clusterrolebindings")
+    verbs.delete(server, bindings, "", "system:kube-scheduler")
+    assert not authorizer.authorize(Attributes(node, "create", "", "pods", "binding", "default")).allowed
+
+
+def test_what_was_taken_from_a_bootstrap_role_is_given_back(server: Server) -> None:
+    equip(server)
+    resource = server.registry.find("rbac.authorization.k8s.io", "v1", "clusterroles")
+    role = server.get(resource, "", "system:kube-scheduler")
+    server.rewrite(resource, "", "system:kube-scheduler", lambda old: msgspec.structs.replace(old, rules=()))
+    rbac_sync.install(server)
+    assert len(server.get(resource, "", "system:kube-scheduler").rules) >= len(role.rules)
+
+
+def test_the_control_plane_itself_may_grant_and_others_only_what_they_hold(server: Server) -> None:
+    equip(server)
+    resource = server.registry.find("rbac.authorization.k8s.io", "v1", "roles")
+    rule = PolicyRule(apiGroups=("",), resources=("secrets",), verbs=("get",))
+
+    def grant(name: str) -> None:
+        made = Role(metadata=ObjectMeta(name=name), rules=(rule,))
+        verbs.create(server, resource, "default", made)
+
+    grant("ours")
+    token = REQUESTER.set(User("nobody"))
+    try:
+        with pytest.raises(Forbidden, match="not currently held"):
+            grant("theirs")
+    finally:
+        REQUESTER.reset(token)
+
+
+def test_a_rehearsal_writes_nothing(server: Server) -> None:
+    equip(server)
+    revision = server.store.revision
+    stage = Rehearsal(server)
+    namespaces = server.registry.find("", "v1", "namespaces")
+    from steersman.api.generated.core_v1 import Namespace
+
+    made = verbs.create(stage, namespaces, "", Namespace(metadata=ObjectMeta(name="n")))
+    assert made.metadata.uid
+    assert not made.metadata.resourceVersion
+    gone, _ = verbs.delete(stage, namespaces, "", "kube-node-lease")
+    assert gone.status.phase == "Terminating"
+    assert server.store.revision == revision
+    assert server.get(namespaces, "", "kube-node-lease").status.phase == "Active"
+
+
+def test_keys_are_kept_and_nobody_else_may_read_them(tmp_path: Path) -> None:
+    clock = Still()
+    one = Boot.kept(tmp_path / "keys", clock.now)  # type: ignore[arg-type]
+    two = Boot.kept(tmp_path / "keys", clock.now)  # type: ignore[arg-type]
+    assert one.authority.pair == two.authority.pair
+    assert one.keys.pem == two.keys.pem
+    for file in (tmp_path / "keys").iterdir():
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600, file
+
+
+def test_a_kubeconfig_can_be_read_by_clients(tmp_path: Path) -> None:
+    boot = Boot.fresh(Still().now)  # type: ignore[arg-type]
+    path = tmp_path / "kubeconfig"
+    path.write_bytes(boot.kubeconfig("https://127.0.0.1:6443", "jane", ("devs",)))
+    connection = load(str(path))
+    assert connection.server == "https://127.0.0.1:6443"
+    assert connection.tls.ca.data == boot.authority.pair.cert
+    assert connection.tls.cert.data.startswith(b"-----BEGIN CERTIFICATE-----")

@@ -1,0 +1,120 @@
+"""What is found wrong is said as the real server says it, values included."""
+
+from __future__ import annotations
+
+import json as plain
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from steersman.api.generated.meta_v1 import LabelSelector, LabelSelectorRequirement
+from steersman.server.validation.field_errors import (
+    OMITTED,
+    Found,
+    Verbatim,
+    fields,
+    json,
+    listed,
+    quote,
+    selector,
+    shown,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "quoted"),
+    [
+        ("a b", '"a b"'),
+        ('a"b\\c', '"a\\"b\\\\c"'),
+        ("a\nb\tc\r", '"a\\nb\\tc\\r"'),
+        ("\x00\x7f", '"\\x00\\x7f"'),
+        ("é✓", '"é✓"'),
+        ("\u200b", '"\\u200b"'),
+        ("\U000e0001", '"\\U000e0001"'),
+    ],
+)
+def test_strings_are_quoted_as_go_does(text: str, quoted: str) -> None:
+    assert quote(text) == quoted
+
+
+@given(st.text(st.characters(min_codepoint=32, max_codepoint=126)))
+def test_a_quoted_string_of_plain_characters_is_json(text: str) -> None:
+    assert plain.loads(quote(text)) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("a", '"a"'),
+        (Verbatim("a"), "a"),
+        (True, "true"),
+        (-1, "-1"),
+        (None, "null"),
+        (("a", "b"), '["a","b"]'),
+        ({"b": "<", "a": "&"}, '{"a":"\\u0026","b":"\\u003c"}'),
+        (fields(Name="a", Port=1, Empty=None), '{"Name":"a","Port":1,"Empty":null}'),
+        (listed((fields(A=1), fields(A=2))), '[{"A":1},{"A":2}]'),
+    ],
+)
+def test_values_are_shown_by_their_type(value: object, text: str) -> None:
+    assert shown(value) == text
+
+
+@given(st.recursive(st.none() | st.booleans() | st.text(), lambda inner: st.dictionaries(st.text(), inner)))
+def test_values_in_messages_are_json_that_says_the_same(value: object) -> None:
+    assert plain.loads(json(value)) == value
+    assert not set(json(value)) & set("<>&")
+
+
+def test_labels_of_a_selector_come_before_its_expressions() -> None:
+    given_ = LabelSelector(
+        matchExpressions=(LabelSelectorRequirement(key="a", operator="Exists"),), matchLabels={"b": "c"}
+    )
+    assert selector(given_) == (
+        '{"matchLabels":{"b":"c"},"matchExpressions":[{"key":"a","operator":"Exists"}]}'
+    )
+    assert selector(None) == "null"
+
+
+def test_each_sort_of_problem_has_its_reason_and_its_words() -> None:
+    found = Found()
+    found.invalid("a", 1, "is odd")
+    found.invalid("a", OMITTED, "is odd")
+    found.required("b")
+    found.required("b", "for once")
+    found.forbidden("c", "never")
+    found.duplicate("d", "x")
+    found.missing("e", "x")
+    found.unsupported("f", "x", ("y", "z"))
+    found.too_long("g", 9)
+    found.too_many("h", 3, 1)
+    assert [(problem.reason, problem.field, problem.says) for problem in found] == [
+        ("FieldValueInvalid", "a", "Invalid value: 1: is odd"),
+        ("FieldValueInvalid", "a", "Invalid value: is odd"),
+        ("FieldValueRequired", "b", "Required value"),
+        ("FieldValueRequired", "b", "Required value: for once"),
+        ("FieldValueForbidden", "c", "Forbidden: never"),
+        ("FieldValueDuplicate", "d", 'Duplicate value: "x"'),
+        ("FieldValueNotFound", "e", 'Not found: "x"'),
+        ("FieldValueNotSupported", "f", 'Unsupported value: "x": supported values: "y", "z"'),
+        ("FieldValueTooLong", "g", "Too long: may not be more than 9 bytes"),
+        ("FieldValueTooMany", "h", "Too many: 3: must have at most 1 item"),
+    ]
+
+
+def test_what_is_fine_is_not_spoken_of() -> None:
+    found = Found()
+    found.each("a", 1, ())
+    found.negative("a", 0)
+    found.negative("a", None)
+    found.not_positive("a", 1)
+    found.changed("a", "x", "x")
+    found.choose("a", "x", ("x", "y"))
+    assert found == []
+    found.negative("a", -1)
+    found.not_positive("a", 0)
+    found.changed("a", "y", "x")
+    found.choose("a", "", ("x",))
+    found.choose("a", "z", ("x",))
+    assert len(found) == 5
