@@ -153,15 +153,15 @@ def success() -> dict[str, Any]:
 # -- fields -----------------------------------------------------------------------------------
 
 
-class FieldProblem(msgspec.Struct, frozen=True):
-    """One thing wrong with one field."""
+class FieldError(msgspec.Struct, frozen=True):
+    """A field's error: the cause's reason, the field's path, and the message without the path."""
 
     reason: str
     field: str
-    says: str
+    message: str
 
     def __str__(self) -> str:
-        return f"{self.field}: {self.says}" if self.field else self.says
+        return f"{self.field}: {self.message}" if self.field else self.message
 
 
 def _shown(value: object) -> str:
@@ -170,34 +170,34 @@ def _shown(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def wrong(field: str, value: object, detail: str) -> FieldProblem:
-    return FieldProblem("FieldValueInvalid", field, f"Invalid value: {_shown(value)}: {detail}")
+def wrong(field: str, value: object, detail: str) -> FieldError:
+    return FieldError("FieldValueInvalid", field, f"Invalid value: {_shown(value)}: {detail}")
 
 
-def required(field: str, detail: str = "") -> FieldProblem:
-    return FieldProblem(
+def required(field: str, detail: str = "") -> FieldError:
+    return FieldError(
         "FieldValueRequired", field, f"Required value: {detail}" if detail else "Required value"
     )
 
 
-def banned(field: str, detail: str) -> FieldProblem:
-    return FieldProblem("FieldValueForbidden", field, f"Forbidden: {detail}")
+def banned(field: str, detail: str) -> FieldError:
+    return FieldError("FieldValueForbidden", field, f"Forbidden: {detail}")
 
 
-def unknown(field: str, value: object, supported: Sequence[str]) -> FieldProblem:
+def unknown(field: str, value: object, supported: Sequence[str]) -> FieldError:
     choices = ", ".join(quote(choice) for choice in supported)
-    return FieldProblem(
+    return FieldError(
         "FieldValueNotSupported", field, f"Unsupported value: {_shown(value)}: supported values: {choices}"
     )
 
 
-def together(problems: Sequence[FieldProblem]) -> str:
+def together(problems: Sequence[FieldError]) -> str:
     """All that is wrong in one text; each only once."""
     lines = list(dict.fromkeys(str(problem) for problem in problems))
     return lines[0] if len(lines) == 1 else f"[{', '.join(lines)}]"
 
 
-def invalid(group: str, kind: str, name: str, problems: Sequence[FieldProblem]) -> Invalid:
+def invalid(group: str, kind: str, name: str, problems: Sequence[FieldError]) -> Invalid:
     """The object as a whole is refused, for each of these reasons."""
     if group == "events.k8s.io":
         # To the real server these are the core group's, by another name.
@@ -205,6 +205,6 @@ def invalid(group: str, kind: str, name: str, problems: Sequence[FieldProblem]) 
     return Invalid(
         f"{named(group, kind)} {quote(name)} is invalid: {together(problems)}",
         reason="Invalid",
-        causes=tuple(Cause(problem.reason, problem.says, problem.field) for problem in problems),
+        causes=tuple(Cause(problem.reason, problem.message, problem.field) for problem in problems),
         details=_details(group, kind, name),
     )

@@ -64,30 +64,30 @@ class Row(NamedTuple):
 
     def path(self, name: str = "", subresource: str = "") -> str:
         """Where such documents are on a server."""
-        found = resource(*self.kind)
-        root = f"/apis/{found.group}/{found.version}" if found.group else f"/api/{found.version}"
-        if found.namespaced:
+        errors = resource(*self.kind)
+        root = f"/apis/{errors.group}/{errors.version}" if errors.group else f"/api/{errors.version}"
+        if errors.namespaced:
             root += "/namespaces/default"
-        return "/".join(part for part in (root, found.plural, name, subresource) if part)
+        return "/".join(part for part in (root, errors.plural, name, subresource) if part)
 
 
 def rows() -> list[Row]:
     """All rows, each with its document whole."""
     data = yaml.safe_load((HERE / "documents.yaml").read_text())
-    found = []
+    errors = []
     for row in data["rows"]:
         flags = {name: row.get(name, False) for name in ("unordered", "loose", "wet", "generated")}
         if "create" in row:
             document = merge.apply(deepcopy(data["bases"][row["create"]]), row.get("with", {}))
             if "long" in row:
                 _lengthen(document, row["long"])
-            found.append(Row(row["says"], document, **flags))
+            errors.append(Row(row["says"], document, **flags))
         else:
             document = merge.apply(deepcopy(data["bases"][row["update"]]), row.get("from", {}))
             before = (row.get("told"), row.get("first"), row.get("deleted", False))
             rest = (row["with"], *before, row.get("subresource", ""))
-            found.append(Row(row["says"], document, *rest, **flags))
-    return found
+            errors.append(Row(row["says"], document, *rest, **flags))
+    return errors
 
 
 def _lengthen(document: Document, path: str) -> None:
@@ -212,10 +212,10 @@ def main() -> None:
     """Write down what a real server answers."""
     with start() as plane:
         send = sender(plane)
-        found = {row.says: answer(row, send) for row in rows()}
+        errors = {row.says: answer(row, send) for row in rows()}
     lines = [
         f"{json.dumps(says)}: {json.dumps(answer, sort_keys=True, ensure_ascii=False)}"
-        for says, answer in sorted(found.items())
+        for says, answer in sorted(errors.items())
     ]
     ANSWERS.write_text("{\n" + ",\n".join(lines) + "\n}\n")
 

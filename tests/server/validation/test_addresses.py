@@ -9,20 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steersman.server.validation import addresses
-from steersman.server.validation.field_errors import Found
+from steersman.server.validation.field_errors import FieldErrors
 
 ips = st.ip_addresses().filter(lambda ip: getattr(ip, "ipv4_mapped", None) is None)
 
 
-def whys(found: Found) -> list[str]:
-    return [problem.says.partition('": ')[2] for problem in found]
+def whys(errors: FieldErrors) -> list[str]:
+    return [problem.message.partition('": ')[2] for problem in errors]
 
 
 @given(ips)
 def test_an_address_as_it_is_written_is_canonical(ip: IPv4Address | IPv6Address) -> None:
-    found = Found()
-    assert addresses.canonical(found, "at", str(ip))
-    assert not found
+    errors = FieldErrors()
+    assert addresses.canonical(errors, "at", str(ip))
+    assert not errors
     assert addresses.is_ipv6(str(ip)) is (ip.version == 6)
     assert addresses.is_ipv4(str(ip)) is (ip.version == 4)
 
@@ -33,14 +33,14 @@ def test_a_block_is_canonical_where_nothing_is_set_beyond_its_length(
 ) -> None:
     length = min(length, ip.max_prefixlen)
     block = ip_network(f"{ip}/{length}", strict=False)
-    found = Found()
-    addresses.valid_block(found, "at", f"{ip}/{length}")
+    errors = FieldErrors()
+    addresses.valid_block(errors, "at", f"{ip}/{length}")
     beyond = ip != block.network_address
-    assert whys(found) == (["must not have bits set beyond the prefix length"] if beyond else [])
-    found = Found()
-    addresses.canonical_block(found, "at", str(block))
+    assert whys(errors) == (["must not have bits set beyond the prefix length"] if beyond else [])
+    errors = FieldErrors()
+    addresses.canonical_block(errors, "at", str(block))
     # Part of a mapped address may be left when the rest of it is cut off.
-    assert not found or "IPv4-mapped" in str(found)
+    assert not errors or "IPv4-mapped" in str(errors)
 
 
 @pytest.mark.parametrize(
@@ -56,15 +56,15 @@ def test_a_block_is_canonical_where_nothing_is_set_beyond_its_length(
     ],
 )
 def test_an_address_is_taken_only_in_ways_all_read_alike(written: str, wrong: list[str]) -> None:
-    found = Found()
-    assert addresses.valid(found, "at", written) is (not wrong)
-    assert whys(found) == wrong
+    errors = FieldErrors()
+    assert addresses.valid(errors, "at", written) is (not wrong)
+    assert whys(errors) == wrong
 
 
 def test_an_address_that_was_there_before_is_taken_as_it_is() -> None:
-    found = Found()
-    assert addresses.valid(found, "at", "010.1.2.3", ("010.1.2.3",))
-    assert not found
+    errors = FieldErrors()
+    assert addresses.valid(errors, "at", "010.1.2.3", ("010.1.2.3",))
+    assert not errors
 
 
 @pytest.mark.parametrize(
@@ -80,9 +80,9 @@ def test_an_address_that_was_there_before_is_taken_as_it_is() -> None:
     ],
 )
 def test_a_block_is_taken_only_in_ways_all_read_alike(block: str, wrong: list[str]) -> None:
-    found = Found()
-    addresses.valid_block(found, "at", block)
-    assert whys(found) == wrong
+    errors = FieldErrors()
+    addresses.valid_block(errors, "at", block)
+    assert whys(errors) == wrong
 
 
 @pytest.mark.parametrize(
@@ -101,10 +101,10 @@ def test_a_block_is_taken_only_in_ways_all_read_alike(block: str, wrong: list[st
     ],
 )
 def test_nobody_is_sent_to_an_address_that_means_another_thing_everywhere(address: str, range_: str) -> None:
-    found = Found()
-    addresses.endpoint(found, "at", address)
-    assert len(found) == (1 if range_ else 0)
-    assert range_ in str(found)
+    errors = FieldErrors()
+    addresses.endpoint(errors, "at", address)
+    assert len(errors) == (1 if range_ else 0)
+    assert range_ in str(errors)
 
 
 @pytest.mark.parametrize(

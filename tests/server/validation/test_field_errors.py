@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from steersman.api.generated.meta_v1 import LabelSelector, LabelSelectorRequirement
 from steersman.server.validation.field_errors import (
     OMITTED,
-    Found,
+    FieldErrors,
     Verbatim,
-    fields,
-    json,
-    listed,
+    format_selector,
+    format_value,
+    go_json,
+    go_slice,
+    go_struct,
     quote,
-    selector,
-    shown,
 )
 
 
@@ -53,43 +53,43 @@ def test_a_quoted_string_of_plain_characters_is_json(text: str) -> None:
         (None, "null"),
         (("a", "b"), '["a","b"]'),
         ({"b": "<", "a": "&"}, '{"a":"\\u0026","b":"\\u003c"}'),
-        (fields(Name="a", Port=1, Empty=None), '{"Name":"a","Port":1,"Empty":null}'),
-        (listed((fields(A=1), fields(A=2))), '[{"A":1},{"A":2}]'),
+        (go_struct(Name="a", Port=1, Empty=None), '{"Name":"a","Port":1,"Empty":null}'),
+        (go_slice((go_struct(A=1), go_struct(A=2))), '[{"A":1},{"A":2}]'),
     ],
 )
 def test_values_are_shown_by_their_type(value: object, text: str) -> None:
-    assert shown(value) == text
+    assert format_value(value) == text
 
 
 @given(st.recursive(st.none() | st.booleans() | st.text(), lambda inner: st.dictionaries(st.text(), inner)))
 def test_values_in_messages_are_json_that_says_the_same(value: object) -> None:
-    assert plain.loads(json(value)) == value
-    assert not set(json(value)) & set("<>&")
+    assert plain.loads(go_json(value)) == value
+    assert not set(go_json(value)) & set("<>&")
 
 
 def test_labels_of_a_selector_come_before_its_expressions() -> None:
     given_ = LabelSelector(
         matchExpressions=(LabelSelectorRequirement(key="a", operator="Exists"),), matchLabels={"b": "c"}
     )
-    assert selector(given_) == (
+    assert format_selector(given_) == (
         '{"matchLabels":{"b":"c"},"matchExpressions":[{"key":"a","operator":"Exists"}]}'
     )
-    assert selector(None) == "null"
+    assert format_selector(None) == "null"
 
 
 def test_each_sort_of_problem_has_its_reason_and_its_words() -> None:
-    found = Found()
-    found.invalid("a", 1, "is odd")
-    found.invalid("a", OMITTED, "is odd")
-    found.required("b")
-    found.required("b", "for once")
-    found.forbidden("c", "never")
-    found.duplicate("d", "x")
-    found.missing("e", "x")
-    found.unsupported("f", "x", ("y", "z"))
-    found.too_long("g", 9)
-    found.too_many("h", 3, 1)
-    assert [(problem.reason, problem.field, problem.says) for problem in found] == [
+    errors = FieldErrors()
+    errors.invalid("a", 1, "is odd")
+    errors.invalid("a", OMITTED, "is odd")
+    errors.required("b")
+    errors.required("b", "for once")
+    errors.forbidden("c", "never")
+    errors.duplicate("d", "x")
+    errors.not_found("e", "x")
+    errors.not_supported("f", "x", ("y", "z"))
+    errors.too_long("g", 9)
+    errors.too_many("h", 3, 1)
+    assert [(problem.reason, problem.field, problem.message) for problem in errors] == [
         ("FieldValueInvalid", "a", "Invalid value: 1: is odd"),
         ("FieldValueInvalid", "a", "Invalid value: is odd"),
         ("FieldValueRequired", "b", "Required value"),
@@ -104,17 +104,17 @@ def test_each_sort_of_problem_has_its_reason_and_its_words() -> None:
 
 
 def test_what_is_fine_is_not_spoken_of() -> None:
-    found = Found()
-    found.each("a", 1, ())
-    found.negative("a", 0)
-    found.negative("a", None)
-    found.not_positive("a", 1)
-    found.changed("a", "x", "x")
-    found.choose("a", "x", ("x", "y"))
-    assert found == []
-    found.negative("a", -1)
-    found.not_positive("a", 0)
-    found.changed("a", "y", "x")
-    found.choose("a", "", ("x",))
-    found.choose("a", "z", ("x",))
-    assert len(found) == 5
+    errors = FieldErrors()
+    errors.invalid_each("a", 1, ())
+    errors.nonnegative("a", 0)
+    errors.nonnegative("a", None)
+    errors.positive("a", 1)
+    errors.immutable("a", "x", "x")
+    errors.enum("a", "x", ("x", "y"))
+    assert errors == []
+    errors.nonnegative("a", -1)
+    errors.positive("a", 0)
+    errors.immutable("a", "y", "x")
+    errors.enum("a", "", ("x",))
+    errors.enum("a", "z", ("x",))
+    assert len(errors) == 5

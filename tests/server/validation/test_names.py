@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steersman.server.validation import names as text
-from steersman.server.validation.field_errors import Found
+from steersman.server.validation.field_errors import FieldErrors
 
 names = st.text("abz019-._/A%= ", min_size=1, max_size=20)
 
@@ -108,6 +108,6 @@ def test_ports_have_sixteen_bits_and_none_is_zero(number: int, fits: bool) -> No
 def test_a_path_below_a_directory_neither_begins_at_the_root_nor_steps_back(
     path: str, wrong: list[str]
 ) -> None:
-    found = Found()
-    text.descending(found, "at", path)
-    assert [problem.says.rpartition('": ')[2] for problem in found] == wrong
+    errors = FieldErrors()
+    text.descending(errors, "at", path)
+    assert [problem.message.rpartition('": ')[2] for problem in errors] == wrong

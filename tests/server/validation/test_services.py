@@ -58,10 +58,10 @@ def test_the_first_address_is_the_one_that_is_said_alone() -> None:
     made = service(V4, V6)
     other = replace(made, spec=replace(made.spec, clusterIP="10.0.0.8"))
     none = replace(made, spec=replace(made.spec, clusterIP=""))
-    assert [problem.says for problem in validate_create("", "Service", other)] == [
+    assert [problem.message for problem in validate_create("", "Service", other)] == [
         'Invalid value: ["10.0.0.9","fd00::9"]: first value must match `clusterIP`'
     ]
-    assert [problem.says for problem in validate_create("", "Service", none)] == [
+    assert [problem.message for problem in validate_create("", "Service", none)] == [
         'Invalid value: ["10.0.0.9","fd00::9"]: must be empty when `clusterIP` is not specified'
     ]
 
@@ -95,7 +95,7 @@ def test_the_first_address_stays_and_the_second_comes_and_goes(
 
 def test_the_second_address_goes_only_where_one_is_enough() -> None:
     wrong = validate_update("", "Service", service(V4, policy="RequireDualStack"), service(V4, V6))
-    assert [problem.says for problem in wrong] == [
+    assert [problem.message for problem in wrong] == [
         "Invalid value: \"RequireDualStack\": must be 'SingleStack' to release the secondary cluster IP",
         "Invalid value: \"RequireDualStack\": must be 'SingleStack' to release the secondary IP family",
     ]

@@ -227,7 +227,7 @@ class _Desk:
     def _name(self) -> str:
         return self.request.name or str(self.request.obj.metadata.name)
 
-    def _invalid(self, wrong: list[status_errors.FieldProblem]) -> Exception:
+    def _invalid(self, wrong: list[status_errors.FieldError]) -> Exception:
         return status_errors.invalid("", "Service", self._name, wrong)
 
 

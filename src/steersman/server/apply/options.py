@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from steersman.server import status_errors
 from steersman.server.apply.managed_fields import LONGEST_NAME
-from steersman.server.status_errors import FieldProblem
+from steersman.server.status_errors import FieldError
 
 APPLY_YAML = "application/apply-patch+yaml"
 """The content type of an apply; JSON is YAML too."""
@@ -12,7 +12,7 @@ APPLY_YAML = "application/apply-patch+yaml"
 
 def check_patch(content_type: str, field_manager: str, force: bool | None) -> None:
     """Raises `Invalid` for options a patch of this type cannot have. ``force`` is None if nobody said so."""
-    wrong: list[FieldProblem] = []
+    wrong: list[FieldError] = []
     if content_type == APPLY_YAML:
         if not field_manager:
             wrong.append(status_errors.required("fieldManager", "is required for apply patch"))
@@ -23,12 +23,12 @@ def check_patch(content_type: str, field_manager: str, force: bool | None) -> No
         raise status_errors.invalid("meta.k8s.io", "PatchOptions", "", wrong)
 
 
-def manager_problems(name: str) -> list[FieldProblem]:
+def manager_problems(name: str) -> list[FieldError]:
     """What is wrong with the name of a field manager, in the options of any write."""
-    wrong: list[FieldProblem] = []
+    wrong: list[FieldError] = []
     if len(name.encode()) > LONGEST_NAME:
         too_long = f"Too long: may not be more than {LONGEST_NAME} bytes"
-        wrong.append(FieldProblem("FieldValueTooLong", "fieldManager", too_long))
+        wrong.append(FieldError("FieldValueTooLong", "fieldManager", too_long))
     at = 0
     for letter in name:
         if not letter.isprintable():

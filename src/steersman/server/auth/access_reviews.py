@@ -29,7 +29,7 @@ from steersman.server.auth.attributes import Attributes, Authorizes
 from steersman.server.auth.rbac import Authorizer
 from steersman.server.auth.selector_restrictions import evaluation_errors, restriction_problems
 from steersman.server.auth.users import User
-from steersman.server.status_errors import FieldProblem, bad_request, wrong
+from steersman.server.status_errors import FieldError, bad_request, wrong
 
 GROUP = "authorization.k8s.io"
 
@@ -138,21 +138,21 @@ def _attributes(user: User, spec: SubjectAccessReviewSpec | SelfSubjectAccessRev
 # -- validation -------------------------------------------------------------------------------
 
 
-def _subject_problems(spec: SubjectAccessReviewSpec) -> list[FieldProblem]:
+def _subject_problems(spec: SubjectAccessReviewSpec) -> list[FieldError]:
     found = _both_or_neither(spec.resourceAttributes, spec.nonResourceAttributes)
     if not spec.user and not spec.groups:
         found.append(wrong("spec.user", spec.user, "at least one of user or group must be specified"))
     return found + restriction_problems(spec.resourceAttributes)
 
 
-def _spec_problems(spec: SelfSubjectAccessReviewSpec) -> list[FieldProblem]:
+def _spec_problems(spec: SelfSubjectAccessReviewSpec) -> list[FieldError]:
     found = _both_or_neither(spec.resourceAttributes, spec.nonResourceAttributes)
     return found + restriction_problems(spec.resourceAttributes)
 
 
 def _both_or_neither(
     resource: ResourceAttributes | None, other: NonResourceAttributes | None
-) -> list[FieldProblem]:
+) -> list[FieldError]:
     if resource is not None and other is not None:
         why = "cannot be specified in combination with resourceAttributes"
         return [wrong("spec.nonResourceAttributes", _printed(other), why)]
@@ -162,7 +162,7 @@ def _both_or_neither(
     return []
 
 
-def _metadata_problems(metadata: ObjectMeta, why: str) -> list[FieldProblem]:
+def _metadata_problems(metadata: ObjectMeta, why: str) -> list[FieldError]:
     if msgspec.structs.replace(metadata, managedFields=()) == ObjectMeta():
         return []
     return [wrong("metadata", metadata, why)]
@@ -173,7 +173,7 @@ def _printed(other: NonResourceAttributes) -> dict[str, str]:
     return {"Path": other.path, "Verb": other.verb}
 
 
-def _refuse(*found: list[FieldProblem]) -> None:
+def _refuse(*found: list[FieldError]) -> None:
     every = [problem for some in found for problem in some]
     if every:
         # Upstream has lost the kind by the time it refuses.

@@ -18,7 +18,7 @@ from steersman.api.generated.authorization_v1 import (
 from steersman.api.generated.meta_v1 import FieldSelectorRequirement, LabelSelector, LabelSelectorRequirement
 from steersman.api.label_selectors import compile_selector, parse_selector
 from steersman.api.label_syntax import key_errors, value_errors
-from steersman.server.status_errors import FieldProblem, banned, required, wrong
+from steersman.server.status_errors import FieldError, banned, required, wrong
 
 Restriction: TypeAlias = FieldSelectorAttributes | LabelSelectorAttributes
 Requirement: TypeAlias = FieldSelectorRequirement | LabelSelectorRequirement
@@ -26,7 +26,7 @@ Requirement: TypeAlias = FieldSelectorRequirement | LabelSelectorRequirement
 _PATH = "spec.resourceAttributes"
 
 
-def restriction_problems(asked: ResourceAttributes | None) -> list[FieldProblem]:
+def restriction_problems(asked: ResourceAttributes | None) -> list[FieldError]:
     """What is wrong with the selectors of a request."""
     if asked is None:
         return []
@@ -34,10 +34,10 @@ def restriction_problems(asked: ResourceAttributes | None) -> list[FieldProblem]
     return found + _problems(asked.labelSelector, f"{_PATH}.labelSelector")
 
 
-def _problems(selector: Restriction | None, path: str) -> list[FieldProblem]:
+def _problems(selector: Restriction | None, path: str) -> list[FieldError]:
     if selector is None:
         return []
-    found: list[FieldProblem] = []
+    found: list[FieldError] = []
     if selector.rawSelector and selector.requirements:
         why = "may not specified at the same time as requirements"
         found.append(wrong(f"{path}.rawSelector", selector.rawSelector, why))
@@ -50,7 +50,7 @@ def _problems(selector: Restriction | None, path: str) -> list[FieldProblem]:
     return found
 
 
-def _requirement_problems(requirement: Requirement, path: str) -> Iterable[FieldProblem]:
+def _requirement_problems(requirement: Requirement, path: str) -> Iterable[FieldError]:
     labelled = isinstance(requirement, LabelSelectorRequirement)
     if not labelled and not requirement.key:
         yield required(f"{path}.key", "must be specified")

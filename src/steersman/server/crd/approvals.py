@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from steersman.api.generated.apiextensions_v1 import CustomResourceDefinition
-from steersman.server.validation.field_errors import Found
+from steersman.server.validation.field_errors import FieldErrors
 
 APPROVED = "api-approved.kubernetes.io"
 """The annotation by which definitions in protected groups say who approved of them."""
@@ -40,7 +40,9 @@ def approval(annotations: Mapping[str, str]) -> tuple[str, str]:
     )
 
 
-def check(definition: CustomResourceDefinition, old: CustomResourceDefinition | None, found: Found) -> None:
+def check(
+    definition: CustomResourceDefinition, old: CustomResourceDefinition | None, errors: FieldErrors
+) -> None:
     """Complain of a definition in a protected group that was not approved of, unless it never was."""
     if not is_protected(definition.spec.group):
         return
@@ -50,6 +52,6 @@ def check(definition: CustomResourceDefinition, old: CustomResourceDefinition | 
         return
     path = f"metadata.annotations[{APPROVED}]"
     if state == "MissingAnnotation":
-        found.required(path, says)
+        errors.required(path, says)
     elif state == "InvalidAnnotation":
-        found.invalid(path, annotations.get(APPROVED, ""), says)
+        errors.invalid(path, annotations.get(APPROVED, ""), says)

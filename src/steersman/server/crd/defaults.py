@@ -8,40 +8,40 @@ from steersman.server.crd.embedded import coercion, embedded_check
 from steersman.server.crd.errors import MISSING, Fault, problems
 from steersman.server.crd.pruning import META, pruner
 from steersman.server.crd.value_validation import compiled
-from steersman.server.validation.field_errors import Found
+from steersman.server.validation.field_errors import FieldErrors
 
 
 def default_problems(
     schema: JSONSchemaProps, path: str, *, root: bool = True, inside_metadata: bool = False
-) -> Found:
+) -> FieldErrors:
     """What is wrong with the defaults in a structural schema."""
-    found = Found()
+    errors = FieldErrors()
     if schema.default is not None:
-        _default(schema, path, found, inside_metadata)
+        _default(schema, path, errors, inside_metadata)
     if isinstance(schema.items, JSONSchemaProps):
-        found += default_problems(schema.items, f"{path}.items", root=False, inside_metadata=inside_metadata)
+        errors += default_problems(schema.items, f"{path}.items", root=False, inside_metadata=inside_metadata)
     whole = root or schema.xKubernetesEmbeddedResource
     for name, each in schema.properties.items():
         inside = (whole and name in META) or (inside_metadata and not schema.xKubernetesEmbeddedResource)
-        found += default_problems(each, f"{path}.properties[{name}]", root=False, inside_metadata=inside)
-    return found
+        errors += default_problems(each, f"{path}.properties[{name}]", root=False, inside_metadata=inside)
+    return errors
 
 
-def _default(schema: JSONSchemaProps, path: str, found: Found, inside_metadata: bool) -> None:
+def _default(schema: JSONSchemaProps, path: str, errors: FieldErrors, inside_metadata: bool) -> None:
     where = f"{path}.default"
     value = copied(schema.default)
     if not inside_metadata and type(value) in (dict, list):
         pruner(schema, root=schema.xKubernetesEmbeddedResource)(value, "", None)
         if not alike(value, schema.default):
-            found.invalid(where, schema.default, "must not have unknown fields")
+            errors.invalid(where, schema.default, "must not have unknown fields")
             value = copied(schema.default)
     for visit in (coercion(schema), embedded_check(schema)):
-        wrong = Found()
+        wrong = FieldErrors()
         if visit is not None:
             visit(value, where, wrong)
         if wrong:
-            found += wrong
+            errors += wrong
             return
     faults: list[Fault] = []
     compiled(schema)(value, "", faults, MISSING)
-    found += problems(faults, where)
+    errors += problems(faults, where)

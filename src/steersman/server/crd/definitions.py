@@ -11,9 +11,9 @@ from steersman.api.generated.apiextensions_v1 import (
 )
 from steersman.server.crd import approvals, spec_validation
 from steersman.server.crd.naming import is_true
-from steersman.server.status_errors import FieldProblem
+from steersman.server.status_errors import FieldError
 from steersman.server.validation import metadata
-from steersman.server.validation.field_errors import Found, Verbatim
+from steersman.server.validation.field_errors import FieldErrors, Verbatim
 from steersman.server.validation.names import subdomain
 
 # -- defaults ---------------------------------------------------------------------------------
@@ -57,9 +57,9 @@ def with_stored_version(definition: CustomResourceDefinition) -> CustomResourceD
 
 def definition_problems(
     definition: CustomResourceDefinition, old: CustomResourceDefinition | None = None
-) -> list[FieldProblem]:
+) -> list[FieldError]:
     """All that is wrong with a new definition, or with one that replaces another."""
-    found = Found()
+    errors = FieldErrors()
     spec = definition.spec
     if old is None:
         expected = f"{spec.names.plural}.{spec.group}"
@@ -68,51 +68,53 @@ def definition_problems(
             wrong = subdomain(name)
             return wrong if name == expected else (*wrong, 'must be spec.names.plural+"."+spec.group')
 
-        metadata.check(found, definition.metadata, rule, namespaced=False, kube=False)
+        metadata.check(errors, definition.metadata, rule, namespaced=False, kube=False)
     else:
-        metadata.check_update(found, definition.metadata, old.metadata, kube=False)
-    spec_validation.check(spec, found)
+        metadata.check_update(errors, definition.metadata, old.metadata, kube=False)
+    spec_validation.check(spec, errors)
     if old is not None:
-        _unchanged(definition, old, found)
-    spec_validation.check_names(definition.status.acceptedNames, "status.acceptedNames", found)
-    _stored(definition.status.storedVersions or (), spec.versions, found)
-    approvals.check(definition, old, found)
+        _unchanged(definition, old, errors)
+    spec_validation.check_names(definition.status.acceptedNames, "status.acceptedNames", errors)
+    _stored(definition.status.storedVersions or (), spec.versions, errors)
+    approvals.check(definition, old, errors)
     if spec.preserveUnknownFields and not (old is not None and old.spec.preserveUnknownFields):
-        found.invalid(
+        errors.invalid(
             "spec.preserveUnknownFields",
             True,
             "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in "
             "spec.versions[*].schema instead",
         )
-    return found
+    return errors
 
 
 # -- over time --------------------------------------------------------------------------------
 
 
-def _unchanged(definition: CustomResourceDefinition, old: CustomResourceDefinition, found: Found) -> None:
+def _unchanged(
+    definition: CustomResourceDefinition, old: CustomResourceDefinition, errors: FieldErrors
+) -> None:
     new, was = definition.spec, old.spec
     if is_true(old, "Established"):
-        found.changed("spec.scope", new.scope, was.scope)
-        found.changed("spec.names.kind", new.names.kind, was.names.kind)
-    found.changed("spec.group", new.group, was.group)
-    found.changed("spec.names.plural", new.names.plural, was.names.plural)
+        errors.immutable("spec.scope", new.scope, was.scope)
+        errors.immutable("spec.names.kind", new.names.kind, was.names.kind)
+    errors.immutable("spec.group", new.group, was.group)
+    errors.immutable("spec.names.plural", new.names.plural, was.names.plural)
 
 
 def _stored(
-    stored: tuple[str, ...], versions: tuple[CustomResourceDefinitionVersion, ...], found: Found
+    stored: tuple[str, ...], versions: tuple[CustomResourceDefinitionVersion, ...], errors: FieldErrors
 ) -> None:
     path = "status.storedVersions"
     if not stored:
-        found.invalid(path, Verbatim("null"), "must have at least one stored version")
+        errors.invalid(path, Verbatim("null"), "must have at least one stored version")
         return
     for version in versions:
         if version.storage and version.name not in stored:
-            found.invalid(path, stored, f"must have the storage version {version.name}")
+            errors.invalid(path, stored, f"must have the storage version {version.name}")
     known = [version.name for version in versions]
     for index, name in enumerate(stored):
         if name not in known:
-            found.invalid(
+            errors.invalid(
                 f"{path}[{index}]",
                 name,
                 f"missing from spec.versions; {name} was previously a storage version, and must remain in "
@@ -121,11 +123,9 @@ def _stored(
             )
 
 
-def status_problems(
-    definition: CustomResourceDefinition, old: CustomResourceDefinition
-) -> list[FieldProblem]:
+def status_problems(definition: CustomResourceDefinition, old: CustomResourceDefinition) -> list[FieldError]:
     """What is wrong with a new status."""
-    found = Found()
-    metadata.check_update(found, definition.metadata, old.metadata, kube=False)
-    spec_validation.check_names(definition.status.acceptedNames, "status.acceptedNames", found)
-    return found
+    errors = FieldErrors()
+    metadata.check_update(errors, definition.metadata, old.metadata, kube=False)
+    spec_validation.check_names(definition.status.acceptedNames, "status.acceptedNames", errors)
+    return errors

@@ -12,9 +12,9 @@ from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.api.kinds import Struct
 from steersman.server.codec.convert import adopt, plain
 from steersman.server.crd.walk import Visit, visitor
-from steersman.server.status_errors import FieldProblem
+from steersman.server.status_errors import FieldError
 from steersman.server.validation import metadata
-from steersman.server.validation.field_errors import Found
+from steersman.server.validation.field_errors import FieldErrors
 from steersman.server.validation.names import label_1035, segment
 
 
@@ -34,10 +34,10 @@ def embedded_check(schema: JSONSchemaProps) -> Visit | None:
 def metadata_search(schema: JSONSchemaProps) -> Visit | None:
     """What looks for fields metadata does not have, in embedded objects; None where nothing is embedded."""
 
-    def search(schema: JSONSchemaProps, value: Any, path: str, found: Found) -> None:
+    def search(schema: JSONSchemaProps, value: Any, path: str, errors: FieldErrors) -> None:
         if type(value) is dict:
             for each in unknown_metadata(value.get("metadata"), _child(path, "metadata")):
-                found.forbidden(each, "unknown field")
+                errors.forbidden(each, "unknown field")
 
     return visitor(schema, _is_embedded, search)
 
@@ -50,16 +50,16 @@ def unknown_metadata(given: Any, path: str = "metadata") -> list[str]:
 def _unknown(type_: type[Struct], given: Any, path: str) -> list[str]:
     if type(given) is not dict:
         return []
-    found = []
+    errors = []
     known = fields_of(type_)
     for name, value in given.items():
         field = known.get(name)
         if field is None:
-            found.append(f"{path}.{name}")
+            errors.append(f"{path}.{name}")
         elif field.struct is not None and field.shape == "list" and type(value) is list:
             for index, item in enumerate(value):
-                found += _unknown(field.struct, item, f"{path}.{name}[{index}]")
-    return found
+                errors += _unknown(field.struct, item, f"{path}.{name}[{index}]")
+    return errors
 
 
 def _is_embedded(schema: JSONSchemaProps) -> bool:
@@ -70,33 +70,33 @@ def _child(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
-def _coerce(schema: JSONSchemaProps, value: Any, path: str, found: Found) -> None:
+def _coerce(schema: JSONSchemaProps, value: Any, path: str, errors: FieldErrors) -> None:
     if type(value) is not dict:
         return
     for name in ("apiVersion", "kind"):
         if name in value and type(value[name]) is not str:
-            found.invalid(_child(path, name), value[name], "must be a string")
+            errors.invalid(_child(path, name), value[name], "must be a string")
     if "metadata" in value:
         try:
             value["metadata"] = plain(adopt(ObjectMeta, value["metadata"] or {}))
         except ValueError as error:
-            found.invalid(_child(path, "metadata"), value["metadata"], str(error))
+            errors.invalid(_child(path, "metadata"), value["metadata"], str(error))
 
 
-def _check(schema: JSONSchemaProps, value: Any, path: str, found: Found) -> None:
+def _check(schema: JSONSchemaProps, value: Any, path: str, errors: FieldErrors) -> None:
     if type(value) is not dict:
         return
     for name, rule in (("apiVersion", _version_errors), ("kind", _kind_errors)):
         where = _child(path, name)
         said = value.get(name)
         if name not in value:
-            found.required(where)
+            errors.required(where)
         elif type(said) is not str:
-            found.invalid(where, said, "must be a string")
+            errors.invalid(where, said, "must be a string")
         else:
-            found.each(where, said, rule(said) if said else ("must not be empty",))
+            errors.invalid_each(where, said, rule(said) if said else ("must not be empty",))
     if "metadata" in value:
-        _check_metadata(value["metadata"], path, found)
+        _check_metadata(value["metadata"], path, errors)
 
 
 def _version_errors(version: str) -> tuple[str, ...]:
@@ -108,15 +108,15 @@ def _kind_errors(kind: str) -> tuple[str, ...]:
     return (f"may have mixed case, but should otherwise match: {','.join(wrong)}",) if wrong else ()
 
 
-def _check_metadata(given: Any, path: str, found: Found) -> None:
+def _check_metadata(given: Any, path: str, errors: FieldErrors) -> None:
     try:
         meta = adopt(ObjectMeta, given)
     except ValueError as error:
-        found.invalid(_child(path, "metadata"), given, str(error))
+        errors.invalid(_child(path, "metadata"), given, str(error))
         return
     # A name may be missing here: a template gives it to no one.
     named = meta if meta.name else replace(meta, name="fakename")
     prefix = path and f"{path}."
-    wrong = Found()
+    wrong = FieldErrors()
     metadata.check(wrong, named, segment, namespaced=bool(meta.namespace), kube=False)
-    found += [FieldProblem(problem.reason, prefix + problem.field, problem.says) for problem in wrong]
+    errors += [FieldError(problem.reason, prefix + problem.field, problem.message) for problem in wrong]

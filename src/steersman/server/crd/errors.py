@@ -7,8 +7,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from steersman.api.go_quote import quote
 from steersman.server.crd.number_validation import number
-from steersman.server.status_errors import FieldProblem
-from steersman.server.validation.field_errors import Found, Verbatim, json, shown
+from steersman.server.status_errors import FieldError
+from steersman.server.validation.field_errors import FieldErrors, Verbatim, format_value, go_json
 
 
 class Missing:
@@ -39,9 +39,9 @@ Check: TypeAlias = Callable[[Any, str, list[Fault], Any], int]
 """A value, its path, where to put what is wrong, and the value it replaces; how much was right."""
 
 
-def mistyped(path: str, wanted: str, found: str) -> Fault:
+def mistyped(path: str, wanted: str, errors: str) -> Fault:
     """A value of another type, or a text of another format."""
-    return Fault("type", path, f"{path} in body must be of type {wanted}: {quote(found)}", found)
+    return Fault("type", path, f"{path} in body must be of type {wanted}: {quote(errors)}", errors)
 
 
 def whole(path: str, says: str) -> Fault:
@@ -49,9 +49,9 @@ def whole(path: str, says: str) -> Fault:
     return Fault("whole", path, f"{quote(path)} {says}")
 
 
-def problems(faults: Sequence[Fault], under: str = "") -> list[FieldProblem]:
+def problems(faults: Sequence[Fault], under: str = "") -> list[FieldError]:
     """What is told of some faults; the same is told once."""
-    found = Found()
+    errors = FieldErrors()
     first: dict[str, Fault] = {}
     for fault in faults:
         first.setdefault(fault.says, fault)
@@ -60,24 +60,24 @@ def problems(faults: Sequence[Fault], under: str = "") -> list[FieldProblem]:
         field = (f"{under}.{name}" if under and name else name or under) or NOWHERE
         match fault.sort:
             case "required":
-                found.required(field)
+                errors.required(field)
             case "enum":
-                choices = [choice if isinstance(choice, str) else json(choice) for choice in fault.limit]
-                found.unsupported(field, _value(fault.value), choices)
+                choices = [choice if isinstance(choice, str) else go_json(choice) for choice in fault.limit]
+                errors.not_supported(field, _value(fault.value), choices)
             case "long":
                 size = "byte" if fault.limit == 1 else "bytes"
                 says = f"Too long: may not be more than {fault.limit} {size}"
-                found.append(FieldProblem("FieldValueTooLong", field, says))
+                errors.append(FieldError("FieldValueTooLong", field, says))
             case "many":
-                found.too_many(field, fault.value, fault.limit)
+                errors.too_many(field, fault.value, fault.limit)
             case "type":
-                says = f"Invalid value: {shown(fault.value)}: {fault.says}"
-                found.append(FieldProblem("FieldValueTypeInvalid", field, says))
+                says = f"Invalid value: {format_value(fault.value)}: {fault.says}"
+                errors.append(FieldError("FieldValueTypeInvalid", field, says))
             case "invalid":
-                found.invalid(field, _value(fault.value), fault.says)
+                errors.invalid(field, _value(fault.value), fault.says)
             case "whole":
-                found.invalid(under or NOWHERE, "", fault.says)
-    return found
+                errors.invalid(under or NOWHERE, "", fault.says)
+    return errors
 
 
 def _value(value: Any) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 
 from steersman.api.generated.apiextensions_v1 import JSONSchemaProps
 from steersman.server.crd.walk import Visit, visitor
-from steersman.server.validation.field_errors import Found, json
+from steersman.server.validation.field_errors import FieldErrors, go_json
 
 _ABSENT = object()
 
@@ -16,26 +16,26 @@ def lists_check(schema: JSONSchemaProps) -> Visit | None:
     return visitor(schema, lambda each: each.xKubernetesListType in ("set", "map"), _check)
 
 
-def _check(schema: JSONSchemaProps, value: Any, path: str, found: Found) -> None:
+def _check(schema: JSONSchemaProps, value: Any, path: str, errors: FieldErrors) -> None:
     if type(value) is not list:
         return
     if schema.xKubernetesListType == "set":
         for index in _repeated([_token(item) for item in value]):
-            found.duplicate(f"{path}[{index}]", value[index])
+            errors.duplicate(f"{path}[{index}]", value[index])
         return
     for index, item in enumerate(value):
         if item is not None and type(item) is not dict:
-            found.invalid(f"{path}[{index}]", item, "must be an object for an array of list-type map")
+            errors.invalid(f"{path}[{index}]", item, "must be an object for an array of list-type map")
             return
     keys = schema.xKubernetesListMapKeys
     for index in _repeated([tuple(_token((item or {}).get(key, _ABSENT)) for key in keys) for item in value]):
         item = value[index] or {}
-        found.duplicate(f"{path}[{index}]", {key: item[key] for key in keys if key in item})
+        errors.duplicate(f"{path}[{index}]", {key: item[key] for key in keys if key in item})
 
 
 def _token(value: Any) -> Any:
     """What two values have in common only if they are the same JSON: true is not 1."""
-    return type(value), json(value) if type(value) in (dict, list) else value
+    return type(value), go_json(value) if type(value) in (dict, list) else value
 
 
 def _repeated(tokens: list[Any]) -> list[int]:

@@ -21,7 +21,7 @@ from steersman.server.crd.version import Version
 from steersman.server.registry.resources import Resource
 from steersman.server.registry.strategy import Moment, Strategy
 from steersman.server.validation import metadata
-from steersman.server.validation.field_errors import Found
+from steersman.server.validation.field_errors import FieldErrors
 
 
 def resource_of(
@@ -100,7 +100,7 @@ class _Behaviour:
             obj = replace(obj, content=content)
         wrong = version.problems(obj)
         if wrong:
-            named = Found()
+            named = FieldErrors()
             metadata.check(named, obj.metadata, namespaced=version.namespaced, kube=False)
             self._refuse(obj, [*named, *wrong])
         return self._stored(obj)
@@ -114,7 +114,7 @@ class _Behaviour:
             new = replace(new, content=content)
         wrong = version.problems(new, old)
         if wrong:
-            named = Found()
+            named = FieldErrors()
             metadata.check_update(named, new.metadata, old.metadata, kube=False)
             self._refuse(new, [*named, *wrong])
         return self._stored(new)
@@ -133,7 +133,7 @@ class _Behaviour:
             self._refuse(new, wrong)
         return self._stored(new)
 
-    def _refuse(self, obj: Custom, wrong: list[status_errors.FieldProblem]) -> None:
+    def _refuse(self, obj: Custom, wrong: list[status_errors.FieldError]) -> None:
         version = self._version
         raise status_errors.invalid(version.group, version.kind, obj.metadata.name, wrong)
 

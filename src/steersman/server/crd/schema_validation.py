@@ -9,8 +9,8 @@ from steersman.server.crd.defaults import default_problems
 from steersman.server.crd.paths import BadPath, field_at
 from steersman.server.crd.pruning import META
 from steersman.server.crd.structural_schema import depth, structural_problems, unreadable
-from steersman.server.status_errors import FieldProblem
-from steersman.server.validation.field_errors import Found, Verbatim
+from steersman.server.status_errors import FieldError
+from steersman.server.validation.field_errors import FieldErrors, Verbatim
 
 _TYPES = ("array", "boolean", "integer", "number", "object", "string")
 _REASONS = ("FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired")
@@ -44,180 +44,180 @@ class _Context(NamedTuple):
     """Whether this is about the metadata of an object."""
 
 
-def schema_problems(schema: JSONSchemaProps, path: str, *, status: bool) -> list[FieldProblem]:
+def schema_problems(schema: JSONSchemaProps, path: str, *, status: bool) -> list[FieldError]:
     """All that is wrong with the schema of a version; ``status`` is whether that is a subresource."""
-    found = Found()
+    errors = FieldErrors()
     where = f"{path}.openAPIV3Schema"
     if depth(schema) > _DEEPEST:
-        found.invalid(where, "", f"may not be nested deeper than {_DEEPEST} levels")
-        return found
+        errors.invalid(where, "", f"may not be nested deeper than {_DEEPEST} levels")
+        return errors
     if status:
-        _status(schema, path, found)
+        _status(schema, path, errors)
     if schema.nullable:
-        found.forbidden(f"{where}.nullable", "nullable cannot be true at the root")
+        errors.forbidden(f"{where}.nullable", "nullable cannot be true at the root")
     obscure = unreadable(schema)
     if not obscure:
-        found += structural_problems(schema, where) or default_problems(schema, where)
-    _node(schema, where, _Context(), True, found)
-    if obscure and not found:
-        found.invalid(where, "", obscure)
-    return found
+        errors += structural_problems(schema, where) or default_problems(schema, where)
+    _node(schema, where, _Context(), True, errors)
+    if obscure and not errors:
+        errors.invalid(where, "", obscure)
+    return errors
 
 
-def _status(schema: JSONSchemaProps, path: str, found: Found) -> None:
+def _status(schema: JSONSchemaProps, path: str, errors: FieldErrors) -> None:
     """Where the status is checked by itself, nothing at the root may reach into it."""
     if schema.type and schema.type != "object":
         says = 'only "object" is allowed as the type at the root of the schema if the status subresource is enabled'
-        found.invalid(f"{path}.openAPIV3Schema.type", schema.type, says)
+        errors.invalid(f"{path}.openAPIV3Schema.type", schema.type, says)
         return
     empty = JSONSchemaProps()
     for name in schema.__struct_fields__:
         if name not in _FIELDS_AT_ROOT and getattr(schema, name) != getattr(empty, name):
             # differs: upstream prints the whole schema, in the form it has in memory.
             says = f"only [{_AT_ROOT}] fields are allowed at the root of the schema if the status subresource is enabled"
-            found.invalid(f"{path}.openAPIV3Schema", Verbatim("{…}"), says)
+            errors.invalid(f"{path}.openAPIV3Schema", Verbatim("{…}"), says)
             return
 
 
-def _node(schema: JSONSchemaProps, path: str, here: _Context, root: bool, found: Found) -> None:
-    _allowed(schema, path, here, found)
+def _node(schema: JSONSchemaProps, path: str, here: _Context, root: bool, errors: FieldErrors) -> None:
+    _allowed(schema, path, here, errors)
     if schema.uniqueItems:
         says = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
-        found.forbidden(f"{path}.uniqueItems", says)
+        errors.forbidden(f"{path}.uniqueItems", says)
     additional = schema.additionalProperties
     if additional is not None and additional is not True and schema.properties:
         says = "additionalProperties and properties are mutual exclusive"
-        found.forbidden(f"{path}.additionalProperties", says)
+        errors.forbidden(f"{path}.additionalProperties", says)
     if isinstance(additional, JSONSchemaProps):
         inner = (
             here._replace(defaults="inside additionalProperties applying to object metadata")
             if here.metadata
             else here
         )
-        _node(additional, f"{path}.additionalProperties", inner, False, found)
+        _node(additional, f"{path}.additionalProperties", inner, False, errors)
     for name, each in schema.properties.items():
         inner = here
         if name in META and (root or schema.xKubernetesEmbeddedResource):
             inner = inner._replace(metadata=True)
             if root:
                 inner = inner._replace(defaults=f"in top-level {name}")
-        _node(each, f"{path}.properties[{name}]", inner, False, found)
+        _node(each, f"{path}.properties[{name}]", inner, False, errors)
     if schema.not_ is not None:
-        _node(schema.not_, f"{path}.not", here, False, found)
+        _node(schema.not_, f"{path}.not", here, False, errors)
     for name, schemas in (("allOf", schema.allOf), ("oneOf", schema.oneOf), ("anyOf", schema.anyOf)):
         for index, each in enumerate(schemas):
-            _node(each, f"{path}.{name}[{index}]", here, False, found)
+            _node(each, f"{path}.{name}[{index}]", here, False, errors)
     if isinstance(schema.items, JSONSchemaProps):
-        _node(schema.items, f"{path}.items", here, False, found)
+        _node(schema.items, f"{path}.items", here, False, errors)
     if schema.xKubernetesPreserveUnknownFields is False:
-        found.invalid(f"{path}.x-kubernetes-preserve-unknown-fields", False, "must be true or undefined")
-    _topology(schema, path, found)
-    _rules(schema, path, found)
+        errors.invalid(f"{path}.x-kubernetes-preserve-unknown-fields", False, "must be true or undefined")
+    _topology(schema, path, errors)
+    _rules(schema, path, errors)
 
 
-def _allowed(schema: JSONSchemaProps, path: str, here: _Context, found: Found) -> None:
+def _allowed(schema: JSONSchemaProps, path: str, here: _Context, errors: FieldErrors) -> None:
     if schema.type and schema.type not in _TYPES:
-        found.unsupported(f"{path}.type", schema.type, _TYPES)
+        errors.not_supported(f"{path}.type", schema.type, _TYPES)
     if schema.default is not None and here.defaults is not None:
-        found.forbidden(f"{path}.default", f"must not be set {here.defaults}")
+        errors.forbidden(f"{path}.default", f"must not be set {here.defaults}")
     for name, said in _NOT_SUPPORTED:
         if getattr(schema, name) not in (None, "") and (
             name in ("additionalItems", "ref") or getattr(schema, name)
         ):
-            found.forbidden(f"{path}.{said}", f"{said} is not supported")
+            errors.forbidden(f"{path}.{said}", f"{said} is not supported")
     if schema.type == "null":
         says = "type cannot be set to null, use nullable as an alternative"
-        found.forbidden(f"{path}.type", says)
+        errors.forbidden(f"{path}.type", says)
     if isinstance(schema.items, tuple):
-        found.forbidden(f"{path}.items", "items must be a schema object and not an array")
+        errors.forbidden(f"{path}.items", "items must be a schema object and not an array")
     if here.metadata and schema.xKubernetesEmbeddedResource:
         says = "must not be used inside of resource meta"
-        found.forbidden(f"{path}.x-kubernetes-embedded-resource", says)
+        errors.forbidden(f"{path}.x-kubernetes-embedded-resource", says)
 
 
 # -- lists and maps ---------------------------------------------------------------------------
 
 
-def _topology(schema: JSONSchemaProps, path: str, found: Found) -> None:
+def _topology(schema: JSONSchemaProps, path: str, errors: FieldErrors) -> None:
     list_type, map_type, keys = (
         schema.xKubernetesListType,
         schema.xKubernetesMapType,
         schema.xKubernetesListMapKeys,
     )
     if map_type is not None:
-        _must_be(schema, "object", "x-kubernetes-map-type", path, found)
+        _must_be(schema, "object", "x-kubernetes-map-type", path, errors)
         if map_type not in ("atomic", "granular"):
-            found.unsupported(f"{path}.x-kubernetes-map-type", map_type, ("atomic", "granular"))
+            errors.not_supported(f"{path}.x-kubernetes-map-type", map_type, ("atomic", "granular"))
     items = schema.items if isinstance(schema.items, JSONSchemaProps) else None
     if list_type is not None:
-        if _must_be(schema, "array", "x-kubernetes-list-type", path, found) and list_type == "set":
-            _atomic(items, path, found)
+        if _must_be(schema, "array", "x-kubernetes-list-type", path, errors) and list_type == "set":
+            _atomic(items, path, errors)
         if list_type not in ("atomic", "set", "map"):
-            found.unsupported(f"{path}.x-kubernetes-list-type", list_type, ("atomic", "set", "map"))
+            errors.not_supported(f"{path}.x-kubernetes-list-type", list_type, ("atomic", "set", "map"))
     if keys and list_type != "map":
         says = "must be map if x-kubernetes-list-map-keys is non-empty"
         if list_type is None:
-            found.required(f"{path}.x-kubernetes-list-type", says)
+            errors.required(f"{path}.x-kubernetes-list-type", says)
         else:
-            found.invalid(f"{path}.x-kubernetes-list-type", list_type, says)
+            errors.invalid(f"{path}.x-kubernetes-list-type", list_type, says)
     if list_type == "map":
-        _map(schema, items, path, found)
+        _map(schema, items, path, errors)
     if list_type in ("set", "map") and items is not None:
-        _keyed(schema, items, path, found)
+        _keyed(schema, items, path, errors)
 
 
-def _must_be(schema: JSONSchemaProps, type_: str, extension: str, path: str, found: Found) -> bool:
+def _must_be(schema: JSONSchemaProps, type_: str, extension: str, path: str, errors: FieldErrors) -> bool:
     if schema.type == type_:
         return True
     says = f"must be {type_} if {extension} is specified"
     if schema.type:
-        found.invalid(f"{path}.type", schema.type, says)
+        errors.invalid(f"{path}.type", schema.type, says)
     else:
-        found.required(f"{path}.type", says)
+        errors.required(f"{path}.type", says)
     return False
 
 
-def _atomic(items: JSONSchemaProps | None, path: str, found: Found) -> None:
+def _atomic(items: JSONSchemaProps | None, path: str, errors: FieldErrors) -> None:
     """Items of a set are compared as a whole, so they must be one."""
     says = "must be atomic as item of a list with x-kubernetes-list-type=set"
     if items is None:
         return
     if items.type == "array" and items.xKubernetesListType not in (None, "atomic"):
-        found.invalid(f"{path}.items.x-kubernetes-list-type", items.xKubernetesListType, says)
+        errors.invalid(f"{path}.items.x-kubernetes-list-type", items.xKubernetesListType, says)
     if items.type == "object" and items.xKubernetesMapType != "atomic":
         # Upstream shows the list type where it means the map type.
         value = Verbatim("null") if items.xKubernetesListType is None else items.xKubernetesListType
-        found.invalid(f"{path}.items.x-kubernetes-map-type", value, says)
+        errors.invalid(f"{path}.items.x-kubernetes-map-type", value, says)
 
 
-def _map(schema: JSONSchemaProps, items: JSONSchemaProps | None, path: str, found: Found) -> None:
+def _map(schema: JSONSchemaProps, items: JSONSchemaProps | None, path: str, errors: FieldErrors) -> None:
     keys = schema.xKubernetesListMapKeys
     where = f"{path}.x-kubernetes-list-map-keys"
     if not keys:
-        found.required(where, "must not be empty if x-kubernetes-list-type is map")
+        errors.required(where, "must not be empty if x-kubernetes-list-type is map")
     if schema.items is None:
-        found.required(f"{path}.items", "must have a schema if x-kubernetes-list-type is map")
+        errors.required(f"{path}.items", "must have a schema if x-kubernetes-list-type is map")
     if items is None:
         return
     if items.type != "object":
         says = "must be object if parent array's x-kubernetes-list-type is map"
-        found.invalid(f"{path}.items.type", items.type, says)
+        errors.invalid(f"{path}.items.type", items.type, says)
         return
     for index, key in enumerate(keys):
         said = items.properties.get(key)
         if said is None:
-            found.invalid(where, keys, "entries must all be names of item properties")
+            errors.invalid(where, keys, "entries must all be names of item properties")
         elif said.type in ("array", "object"):
             says = "must be a scalar type if parent array's x-kubernetes-list-type is map"
-            found.invalid(f"{path}.items.properties[{key}].type", items.type, says)
+            errors.invalid(f"{path}.items.properties[{key}].type", items.type, says)
         if key in keys[:index]:
-            found.invalid(where, keys, "must not contain duplicate entries")
+            errors.invalid(where, keys, "must not contain duplicate entries")
 
 
-def _keyed(schema: JSONSchemaProps, items: JSONSchemaProps, path: str, found: Found) -> None:
+def _keyed(schema: JSONSchemaProps, items: JSONSchemaProps, path: str, errors: FieldErrors) -> None:
     if items.nullable:
         says = f"cannot be nullable when x-kubernetes-list-type is {schema.xKubernetesListType}"
-        found.forbidden(f"{path}.items.nullable", says)
+        errors.forbidden(f"{path}.items.nullable", says)
     if schema.xKubernetesListType != "map":
         return
     because = "this property is in x-kubernetes-list-map-keys, so it"
@@ -227,41 +227,41 @@ def _keyed(schema: JSONSchemaProps, items: JSONSchemaProps, path: str, found: Fo
             continue
         where = f"{path}.items.properties[{key}]"
         if key not in items.required and said.default is None:
-            found.required(f"{where}.default", f"{because} must have a default or be a required property")
+            errors.required(f"{where}.default", f"{because} must have a default or be a required property")
         if said.nullable:
-            found.forbidden(f"{where}.nullable", f"{because} cannot be nullable")
+            errors.forbidden(f"{where}.nullable", f"{because} cannot be nullable")
 
 
 # -- rules ------------------------------------------------------------------------------------
 
 
-def _rules(schema: JSONSchemaProps, path: str, found: Found) -> None:
+def _rules(schema: JSONSchemaProps, path: str, errors: FieldErrors) -> None:
     """What is wrong with the form of validation rules; their expressions are not looked into."""
     for index, rule in enumerate(schema.xKubernetesValidations):
         where = f"{path}.x-kubernetes-validations[{index}]"
         text, message = rule.rule.strip(), rule.message.strip()
         if not text:
-            found.required(f"{where}.rule", "rule is not specified")
+            errors.required(f"{where}.rule", "rule is not specified")
         elif rule.message and not message:
-            found.invalid(f"{where}.message", rule.message, "must be non-empty if specified")
+            errors.invalid(f"{where}.message", rule.message, "must be non-empty if specified")
         elif _has_breaks(message):
-            found.invalid(f"{where}.message", rule.message, "must not contain line breaks")
+            errors.invalid(f"{where}.message", rule.message, "must not contain line breaks")
         elif _has_breaks(text) and not message:
-            found.required(f"{where}.message", "message must be specified if rule contains line breaks")
+            errors.required(f"{where}.message", "message must be specified if rule contains line breaks")
         if rule.messageExpression and not rule.messageExpression.strip():
             says = "messageExpression must be non-empty if specified"
-            found.required(f"{where}.messageExpression", says)
+            errors.required(f"{where}.messageExpression", says)
         if rule.reason is not None and rule.reason not in _REASONS:
-            found.unsupported(f"{where}.reason", rule.reason, _REASONS)
+            errors.not_supported(f"{where}.reason", rule.reason, _REASONS)
         if rule.fieldPath:
             if not rule.fieldPath.strip():
-                found.invalid(f"{where}.fieldPath", rule.fieldPath, "must be non-empty if specified")
+                errors.invalid(f"{where}.fieldPath", rule.fieldPath, "must be non-empty if specified")
             if _has_breaks(rule.fieldPath):
-                found.invalid(f"{where}.fieldPath", rule.fieldPath, "must not contain line breaks")
+                errors.invalid(f"{where}.fieldPath", rule.fieldPath, "must not contain line breaks")
             try:
                 field_at(schema, rule.fieldPath)
             except BadPath:
-                found.invalid(f"{where}.fieldPath", rule.fieldPath, "must be a valid path")
+                errors.invalid(f"{where}.fieldPath", rule.fieldPath, "must be a valid path")
 
 
 def _has_breaks(text: str) -> bool:

@@ -24,7 +24,7 @@ from steersman.server.crd import webhooks
 from steersman.server.crd.paths import BadPath, field_at, simple_path_error
 from steersman.server.crd.schema_validation import schema_problems
 from steersman.server.crd.structural_schema import every_schema
-from steersman.server.validation.field_errors import Found, Verbatim, fields
+from steersman.server.validation.field_errors import FieldErrors, Verbatim, go_struct
 from steersman.server.validation.names import label_1035
 
 _COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
@@ -37,69 +37,69 @@ def _same(values: Sequence[Any]) -> bool:
     return all(value == values[0] for value in values)
 
 
-def check(spec: CustomResourceDefinitionSpec, found: Found) -> None:
+def check(spec: CustomResourceDefinitionSpec, errors: FieldErrors) -> None:
     """Complain of all that is wrong with a spec."""
-    _group(spec.group, found)
-    found.choose("spec.scope", spec.scope, ("Cluster", "Namespaced"))
+    _group(spec.group, errors)
+    errors.enum("spec.scope", spec.scope, ("Cluster", "Namespaced"))
     for index, version in enumerate(spec.versions):
         if version.schema is None or version.schema.openAPIV3Schema is None:
-            found.required(f"spec.versions[{index}].schema.openAPIV3Schema")
+            errors.required(f"spec.versions[{index}].schema.openAPIV3Schema")
     if spec.preserveUnknownFields and any(
         schema.default is not None
         for version in spec.versions
         if version.schema is not None and version.schema.openAPIV3Schema is not None
         for schema in every_schema(version.schema.openAPIV3Schema)
     ):
-        found.invalid(
+        errors.invalid(
             "spec.preserveUnknownFields", True, "must be false in order to use defaults in the schema"
         )
-    _versions(spec.versions, found)
+    _versions(spec.versions, errors)
     names = spec.names
     for name in ("plural", "singular", "kind", "listKind"):
         if not getattr(names, name):
-            found.required(f"spec.names.{name}")
-    check_names(names, "spec.names", found)
+            errors.required(f"spec.names.{name}")
+    check_names(names, "spec.names", errors)
     if spec.versions:
-        _shared(spec.versions, found)
+        _shared(spec.versions, errors)
     conversion = spec.conversion
     if conversion is not None:
         if conversion.strategy != "None" and spec.preserveUnknownFields:
             says = "must be None if spec.preserveUnknownFields is true"
-            found.invalid("spec.conversion.strategy", conversion.strategy, says)
-        webhooks.check(conversion, "spec.conversion", found)
+            errors.invalid("spec.conversion.strategy", conversion.strategy, says)
+        webhooks.check(conversion, "spec.conversion", errors)
 
 
-def _group(group: str, found: Found) -> None:
+def _group(group: str, errors: FieldErrors) -> None:
     if not group:
-        found.required("spec.group")
+        errors.required("spec.group")
     elif wrong := subdomain_errors(group):
-        found.invalid("spec.group", group, ",".join(wrong))
+        errors.invalid("spec.group", group, ",".join(wrong))
     elif "." not in group:
-        found.invalid("spec.group", group, "should be a domain with at least one dot")
+        errors.invalid("spec.group", group, "should be a domain with at least one dot")
 
 
-def _versions(versions: tuple[CustomResourceDefinitionVersion, ...], found: Found) -> None:
+def _versions(versions: tuple[CustomResourceDefinitionVersion, ...], errors: FieldErrors) -> None:
     apart = {name: not _same([getattr(version, name) for version in versions]) for name in _PER_VERSION}
     for index, version in enumerate(versions):
         path = f"spec.versions[{index}]"
         if wrong := label_1035(version.name):
-            found.invalid(f"{path}.name", version.name, ",".join(wrong))
-        _deprecation(version, path, found)
+            errors.invalid(f"{path}.name", version.name, ",".join(wrong))
+        _deprecation(version, path, errors)
         if apart["schema"]:
-            _schema(version.schema, f"{path}.schema", _has_status(version.subresources), found)
+            _schema(version.schema, f"{path}.schema", _has_status(version.subresources), errors)
         if apart["subresources"]:
-            _subresources(version.subresources, f"{path}.subresources", found)
+            _subresources(version.subresources, f"{path}.subresources", errors)
         if apart["additionalPrinterColumns"]:
-            _columns(version.additionalPrinterColumns, f"{path}.additionalPrinterColumns", found)
+            _columns(version.additionalPrinterColumns, f"{path}.additionalPrinterColumns", errors)
         if apart["selectableFields"]:
-            _selectable(version, f"{path}.selectableFields", found)
+            _selectable(version, f"{path}.selectableFields", errors)
     if len({version.name: 0 for version in versions}) != len(versions):
-        found.invalid("spec.versions", _shown(versions, apart), "must contain unique version names")
+        errors.invalid("spec.versions", _shown(versions, apart), "must contain unique version names")
     if sum(version.storage for version in versions) != 1:
         says = "must have exactly one version marked as storage version"
-        found.invalid("spec.versions", _shown(versions, apart), says)
+        errors.invalid("spec.versions", _shown(versions, apart), says)
     if versions and (wrong := label_1035(versions[0].name)):
-        found.invalid("spec.version", versions[0].name, ",".join(wrong))
+        errors.invalid("spec.version", versions[0].name, ",".join(wrong))
 
 
 def _shown(versions: tuple[CustomResourceDefinitionVersion, ...], apart: Mapping[str, bool]) -> Verbatim:
@@ -108,7 +108,7 @@ def _shown(versions: tuple[CustomResourceDefinitionVersion, ...], apart: Mapping
     differs: what they do not have in common is printed in the form it has on the wire.
     """
     printed = [
-        fields(
+        go_struct(
             Name=version.name,
             Served=version.served,
             Storage=version.storage,
@@ -124,30 +124,30 @@ def _shown(versions: tuple[CustomResourceDefinitionVersion, ...], apart: Mapping
     return Verbatim(f"[{','.join(printed)}]")
 
 
-def _shared(versions: tuple[CustomResourceDefinitionVersion, ...], found: Found) -> None:
+def _shared(versions: tuple[CustomResourceDefinitionVersion, ...], errors: FieldErrors) -> None:
     """What all versions say alike."""
     first = versions[0]
     if _same([version.schema for version in versions]):
         status = any(_has_status(version.subresources) for version in versions)
-        _schema(first.schema, "spec.validation", status, found)
+        _schema(first.schema, "spec.validation", status, errors)
     if _same([version.subresources for version in versions]):
-        _subresources(first.subresources, "spec.subresources", found)
+        _subresources(first.subresources, "spec.subresources", errors)
     if _same([version.additionalPrinterColumns for version in versions]):
-        _columns(first.additionalPrinterColumns, "spec.additionalPrinterColumns", found)
+        _columns(first.additionalPrinterColumns, "spec.additionalPrinterColumns", errors)
     if _same([version.selectableFields for version in versions]):
-        _selectable(first, "spec.selectableFields", found)
+        _selectable(first, "spec.selectableFields", errors)
 
 
 def _has_status(subresources: CustomResourceSubresources | None) -> bool:
     return subresources is not None and subresources.status is not None
 
 
-def _schema(said: CustomResourceValidation | None, path: str, status: bool, found: Found) -> None:
+def _schema(said: CustomResourceValidation | None, path: str, status: bool, errors: FieldErrors) -> None:
     if said is not None and said.openAPIV3Schema is not None:
-        found += schema_problems(said.openAPIV3Schema, path, status=status)
+        errors += schema_problems(said.openAPIV3Schema, path, status=status)
 
 
-def _deprecation(version: CustomResourceDefinitionVersion, path: str, found: Found) -> None:
+def _deprecation(version: CustomResourceDefinitionVersion, path: str, errors: FieldErrors) -> None:
     warning = version.deprecationWarning
     if warning is None:
         return
@@ -163,100 +163,100 @@ def _deprecation(version: CustomResourceDefinitionVersion, path: str, found: Fou
         if at is not None:
             says = f"non-printable character found at index {len(warning[:at].encode())}"
             wrong.append(f"must only contain printable UTF-8 characters; {says}")
-    found.each(f"{path}.deprecationWarning", warning, wrong)
+    errors.invalid_each(f"{path}.deprecationWarning", warning, wrong)
 
 
-def check_names(names: CustomResourceDefinitionNames, path: str, found: Found) -> None:
+def check_names(names: CustomResourceDefinitionNames, path: str, errors: FieldErrors) -> None:
     """Complain of names that are none."""
     for name in ("plural", "singular"):
         value = getattr(names, name)
         if value and (wrong := label_1035(value)):
-            found.invalid(f"{path}.{name}", value, ",".join(wrong))
+            errors.invalid(f"{path}.{name}", value, ",".join(wrong))
     for name in ("kind", "listKind"):
         value = getattr(names, name)
         if value and (wrong := label_1035(value.lower())):
             says = f"may have mixed case, but should otherwise match: {','.join(wrong)}"
-            found.invalid(f"{path}.{name}", value, says)
+            errors.invalid(f"{path}.{name}", value, says)
     for index, value in enumerate(names.shortNames):
         if wrong := label_1035(value):
-            found.invalid(f"{path}.shortNames[{index}]", value, ",".join(wrong))
+            errors.invalid(f"{path}.shortNames[{index}]", value, ",".join(wrong))
     if names.kind and names.kind == names.listKind:
-        found.invalid(f"{path}.listKind", names.listKind, "kind and listKind may not be the same")
+        errors.invalid(f"{path}.listKind", names.listKind, "kind and listKind may not be the same")
     for index, value in enumerate(names.categories):
         if wrong := label_1035(value):
-            found.invalid(f"{path}.categories[{index}]", value, ",".join(wrong))
+            errors.invalid(f"{path}.categories[{index}]", value, ",".join(wrong))
 
 
-def _subresources(said: CustomResourceSubresources | None, path: str, found: Found) -> None:
+def _subresources(said: CustomResourceSubresources | None, path: str, errors: FieldErrors) -> None:
     scale = said.scale if said is not None else None
     if scale is None:
         return
-    _replicas(scale.specReplicasPath, f"{path}.scale.specReplicasPath", ".spec", found)
-    _replicas(scale.statusReplicasPath, f"{path}.scale.statusReplicasPath", ".status", found)
+    _replicas(scale.specReplicasPath, f"{path}.scale.specReplicasPath", ".spec", errors)
+    _replicas(scale.statusReplicasPath, f"{path}.scale.statusReplicasPath", ".status", errors)
     selector = scale.labelSelectorPath
     if selector:
         where = f"{path}.scale.labelSelectorPath"
         if wrong := simple_path_error(selector):
-            found.invalid(where, selector, wrong)
+            errors.invalid(where, selector, wrong)
         elif not selector.startswith((".spec.", ".status.")):
-            found.invalid(where, selector, "should be a json path under either .spec or .status")
+            errors.invalid(where, selector, "should be a json path under either .spec or .status")
 
 
-def _replicas(value: str, path: str, under: str, found: Found) -> None:
+def _replicas(value: str, path: str, under: str, errors: FieldErrors) -> None:
     if not value:
-        found.required(path)
+        errors.required(path)
     elif wrong := simple_path_error(value):
-        found.invalid(path, value, wrong)
+        errors.invalid(path, value, wrong)
     elif not value.startswith(f"{under}."):
-        found.invalid(path, value, f"should be a json path under {under}")
+        errors.invalid(path, value, f"should be a json path under {under}")
 
 
-def _columns(columns: tuple[CustomResourceColumnDefinition, ...], path: str, found: Found) -> None:
+def _columns(columns: tuple[CustomResourceColumnDefinition, ...], path: str, errors: FieldErrors) -> None:
     one_of = f"must be one of {','.join(_COLUMN_TYPES)}"
     for index, column in enumerate(columns):
         where = f"{path}[{index}]"
         if not column.name:
-            found.required(f"{where}.name")
+            errors.required(f"{where}.name")
         if not column.type:
-            found.required(f"{where}.type", one_of)
+            errors.required(f"{where}.type", one_of)
         elif column.type not in _COLUMN_TYPES:
-            found.invalid(f"{where}.type", column.type, one_of)
+            errors.invalid(f"{where}.type", column.type, one_of)
         if column.format and column.format not in _COLUMN_FORMATS:
-            found.invalid(f"{where}.format", column.format, f"must be one of {','.join(_COLUMN_FORMATS)}")
+            errors.invalid(f"{where}.format", column.format, f"must be one of {','.join(_COLUMN_FORMATS)}")
         if not column.jsonPath:
-            found.required(f"{where}.JSONPath")
+            errors.required(f"{where}.JSONPath")
         elif wrong := simple_path_error(column.jsonPath):
-            found.invalid(f"{where}.JSONPath", column.jsonPath, wrong)
+            errors.invalid(f"{where}.JSONPath", column.jsonPath, wrong)
 
 
-def _selectable(version: CustomResourceDefinitionVersion, path: str, found: Found) -> None:
+def _selectable(version: CustomResourceDefinitionVersion, path: str, errors: FieldErrors) -> None:
     schema = version.schema.openAPIV3Schema if version.schema is not None else None
     if not version.selectableFields:
         return
     if schema is None:
-        found.invalid(path, "", "may only be set when `version.schema.openAPIV3Schema` is not included")
+        errors.invalid(path, "", "may only be set when `version.schema.openAPIV3Schema` is not included")
         return
     seen: dict[str, SelectableField] = {}
     for index, each in enumerate(version.selectableFields):
         where = f"{path}[{index}].jsonPath"
         if not each.jsonPath:
-            found.required(where)
+            errors.required(where)
             continue
         try:
             field, said = field_at(schema, each.jsonPath, keys=False)
         except BadPath as error:
-            found.invalid(where, each.jsonPath, f"is an invalid path: {error}")
+            errors.invalid(where, each.jsonPath, f"is an invalid path: {error}")
             continue
         if re.match(r"metadata\b", field):
-            found.invalid(where, each.jsonPath, "must not point to fields in metadata")
+            errors.invalid(where, each.jsonPath, "must not point to fields in metadata")
         if said is None or said.type not in ("string", "boolean", "integer"):
             says = (
                 "must point to a field of type string, boolean or integer. Enum string fields and strings "
                 "with formats are allowed."
             )
-            found.invalid(where, each.jsonPath, says)
+            errors.invalid(where, each.jsonPath, says)
         if field in seen:
-            found.duplicate(where, each.jsonPath)
+            errors.duplicate(where, each.jsonPath)
         seen[field] = each
     if len(seen) > _MOST_SELECTABLE:
-        found.too_many(path, len(seen), _MOST_SELECTABLE)
+        errors.too_many(path, len(seen), _MOST_SELECTABLE)

@@ -27,8 +27,8 @@ from steersman.server.crd.pruning import META, Prune, prune, pruner
 from steersman.server.crd.structural_schema import every_schema
 from steersman.server.crd.value_validation import compiled
 from steersman.server.crd.walk import Visit
-from steersman.server.status_errors import FieldProblem
-from steersman.server.validation.field_errors import Found, Verbatim
+from steersman.server.status_errors import FieldError
+from steersman.server.validation.field_errors import FieldErrors, Verbatim
 
 _MOST_REPLICAS = 2**31 - 1
 _BLOCKING = (
@@ -86,10 +86,10 @@ class Version(msgspec.Struct, frozen=True, eq=False):
         except TypeError as error:
             raise self._not_one(str(error)) from None
         if self._coerce is not None:
-            found = Found()
-            self._coerce(made, "", found)
-            if found and not stored:
-                raise self._not_one(str(found[0]))
+            errors = FieldErrors()
+            self._coerce(made, "", errors)
+            if errors and not stored:
+                raise self._not_one(str(errors[0]))
         self._fill(made)
         return made
 
@@ -104,9 +104,9 @@ class Version(msgspec.Struct, frozen=True, eq=False):
         made = copied(content)
         gone = [*unknown_metadata(document.get("metadata")), *prune(self._prune, made, tell=True)]
         if self._search is not None:
-            found = Found()
-            self._search(made, "", found)
-            gone += sorted(problem.field for problem in found)
+            errors = FieldErrors()
+            self._search(made, "", errors)
+            gone += sorted(problem.field for problem in errors)
         return tuple(gone)
 
     def pruned(self, content: Mapping[str, Any]) -> dict[str, Any]:
@@ -117,43 +117,43 @@ class Version(msgspec.Struct, frozen=True, eq=False):
 
     # -- what is refused ----------------------------------------------------------------------
 
-    def problems(self, obj: Custom, old: Custom | None = None) -> list[FieldProblem]:
+    def problems(self, obj: Custom, old: Custom | None = None) -> list[FieldError]:
         """What is wrong with an object's content, given what it replaces."""
         faults: list[Fault] = []
         self._check(self._whole(obj), "", faults, MISSING if old is None else self._whole(old))
-        found = Found(problems(faults))
-        self._replicas(obj, found)
+        errors = FieldErrors(problems(faults))
+        self._replicas(obj, errors)
         if self._check_embedded is not None:
-            self._check_embedded(obj.content, "", found)
-        self._lists(obj, old, found)
-        return self._blocked(found)
+            self._check_embedded(obj.content, "", errors)
+        self._lists(obj, old, errors)
+        return self._blocked(errors)
 
-    def status_problems(self, obj: Custom, old: Custom) -> list[FieldProblem]:
+    def status_problems(self, obj: Custom, old: Custom) -> list[FieldError]:
         """What is wrong with an object's new status."""
         faults: list[Fault] = []
         if self._check_status is not None and "status" in obj.content:
             before = old.content.get("status", MISSING)
             self._check_status(obj.content["status"], "", faults, before)
-        found = Found(problems(faults, "status"))
-        self._replicas(obj, found, spec=False)
-        self._lists(obj, old, found)
-        return self._blocked(found)
+        errors = FieldErrors(problems(faults, "status"))
+        self._replicas(obj, errors, spec=False)
+        self._lists(obj, old, errors)
+        return self._blocked(errors)
 
     def _whole(self, obj: Custom) -> dict[str, Any]:
         meta = plain(obj.metadata) if self._looks_at_metadata else {}
         return {"apiVersion": self.api_version, "kind": self.kind, "metadata": meta, **obj.content}
 
-    def _lists(self, obj: Custom, old: Custom | None, found: Found) -> None:
+    def _lists(self, obj: Custom, old: Custom | None, errors: FieldErrors) -> None:
         if self._check_lists is None:
             return
-        new, before = Found(), Found()
+        new, before = FieldErrors(), FieldErrors()
         self._check_lists(obj.content, "", new)
         if new and old is not None:
             self._check_lists(old.content, "", before)
         if not before:
-            found += new
+            errors += new
 
-    def _replicas(self, obj: Custom, found: Found, *, spec: bool = True) -> None:
+    def _replicas(self, obj: Custom, errors: FieldErrors, *, spec: bool = True) -> None:
         """What scale reads must be what it expects there."""
         if self.scale is None:
             return
@@ -161,29 +161,29 @@ class Version(msgspec.Struct, frozen=True, eq=False):
             try:
                 count = value_at(obj.content, split(path), int) or 0
             except BadPath as error:
-                found.invalid(path, 0, str(error))
+                errors.invalid(path, 0, str(error))
                 continue
             if count < 0:
-                found.invalid(path, count, "should be a non-negative integer")
+                errors.invalid(path, count, "should be a non-negative integer")
             elif count > _MOST_REPLICAS:
-                found.invalid(path, count, f"should be less than or equal to {_MOST_REPLICAS}")
+                errors.invalid(path, count, f"should be less than or equal to {_MOST_REPLICAS}")
         selector = self.scale.labelSelectorPath
         if selector:
             try:
                 value_at(obj.content, split(selector), str)
             except BadPath as error:
-                found.invalid(selector, "", str(error))
+                errors.invalid(selector, "", str(error))
 
-    def _blocked(self, found: Found) -> list[FieldProblem]:
+    def _blocked(self, errors: FieldErrors) -> list[FieldError]:
         """Rules are not evaluated here; where upstream would not have got to them either, it says so."""
-        if self._has_rules and any(problem.reason in _BLOCKING for problem in found):
-            found.invalid(
+        if self._has_rules and any(problem.reason in _BLOCKING for problem in errors):
+            errors.invalid(
                 NOWHERE,
                 Verbatim("null"),
                 "some validation rules were not checked because the object was invalid; correct the "
                 "existing errors to complete validation",
             )
-        return found
+        return errors
 
 
 def version_of(definition: CustomResourceDefinition, said: CustomResourceDefinitionVersion) -> Version:

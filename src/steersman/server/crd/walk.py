@@ -9,12 +9,12 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from steersman.api.generated.apiextensions_v1 import JSONSchemaProps
-from steersman.server.validation.field_errors import Found
+from steersman.server.validation.field_errors import FieldErrors
 
-Stop: TypeAlias = Callable[[JSONSchemaProps, Any, str, Found], None]
+Stop: TypeAlias = Callable[[JSONSchemaProps, Any, str, FieldErrors], None]
 """What is done at a stop: the schema, the value, its path, and where to tell what is wrong with it."""
 
-Visit: TypeAlias = Callable[[Any, str, Found], None]
+Visit: TypeAlias = Callable[[Any, str, FieldErrors], None]
 
 
 def visitor(schema: JSONSchemaProps, wanted: Callable[[JSONSchemaProps], bool], stop: Stop) -> Visit | None:
@@ -31,17 +31,17 @@ def visitor(schema: JSONSchemaProps, wanted: Callable[[JSONSchemaProps], bool], 
     if not (fields or others or each_item or stops):
         return None
 
-    def go(value: Any, path: str, found: Found) -> None:
+    def go(value: Any, path: str, errors: FieldErrors) -> None:
         if stops:
-            stop(schema, value, path, found)
+            stop(schema, value, path, errors)
         if type(value) is dict:
             for name, field in value.items():
                 if name in fields:
-                    fields[name](field, f"{path}.{name}" if path else name, found)
+                    fields[name](field, f"{path}.{name}" if path else name, errors)
                 elif others is not None and name not in schema.properties:
-                    others(field, f"{path}[{name}]", found)
+                    others(field, f"{path}[{name}]", errors)
         elif type(value) is list and each_item is not None:
             for index, item in enumerate(value):
-                each_item(item, f"{path}[{index}]", found)
+                each_item(item, f"{path}[{index}]", errors)
 
     return go

@@ -10,93 +10,93 @@ from steersman.api.generated.apiextensions_v1 import (
     WebhookClientConfig,
 )
 from steersman.api.label_syntax import subdomain_errors
-from steersman.server.validation.field_errors import Found
+from steersman.server.validation.field_errors import FieldErrors
 from steersman.server.validation.names import label_1035
 
 _FORM = "; desired format: https://host[/path]"
 _REVIEWS = ("v1", "v1beta1")
 
 
-def check(conversion: CustomResourceConversion, path: str, found: Found) -> None:
+def check(conversion: CustomResourceConversion, path: str, errors: FieldErrors) -> None:
     """What is wrong with how versions are to be converted."""
-    found.choose(f"{path}.strategy", conversion.strategy, ("None", "Webhook"))
+    errors.enum(f"{path}.strategy", conversion.strategy, ("None", "Webhook"))
     webhook = conversion.webhook
     client = webhook.clientConfig if webhook is not None else None
     reviews = webhook.conversionReviewVersions if webhook is not None else ()
     if conversion.strategy == "Webhook":
         if client is None:
-            found.required(f"{path}.webhookClientConfig", "required when strategy is set to Webhook")
+            errors.required(f"{path}.webhookClientConfig", "required when strategy is set to Webhook")
         else:
-            _client(client, f"{path}.webhookClientConfig", found)
-        _reviews(reviews, f"{path}.conversionReviewVersions", found)
+            _client(client, f"{path}.webhookClientConfig", errors)
+        _reviews(reviews, f"{path}.conversionReviewVersions", errors)
         return
     says = "should not be set when strategy is not set to Webhook"
     if client is not None:
-        found.forbidden(f"{path}.webhookClientConfig", says)
+        errors.forbidden(f"{path}.webhookClientConfig", says)
     if reviews:
-        found.forbidden(f"{path}.conversionReviewVersions", says)
+        errors.forbidden(f"{path}.conversionReviewVersions", says)
 
 
-def _client(client: WebhookClientConfig, path: str, found: Found) -> None:
+def _client(client: WebhookClientConfig, path: str, errors: FieldErrors) -> None:
     if (client.url is None) == (client.service is None):
-        found.required(path, "exactly one of url or service is required")
+        errors.required(path, "exactly one of url or service is required")
     elif client.url is not None:
-        _url(client.url, f"{path}.url", found)
+        _url(client.url, f"{path}.url", errors)
     elif client.service is not None:
-        _service(client.service, f"{path}.service", found)
+        _service(client.service, f"{path}.service", errors)
 
 
-def _url(text: str, path: str, found: Found) -> None:
+def _url(text: str, path: str, errors: FieldErrors) -> None:
     try:
         url = urlsplit(text)
     except ValueError as error:
-        found.required(path, f"url must be a valid URL: {error}{_FORM}")
+        errors.required(path, f"url must be a valid URL: {error}{_FORM}")
         return
     if url.scheme != "https":
-        found.invalid(path, url.scheme, f"'https' is the only allowed URL scheme{_FORM}")
+        errors.invalid(path, url.scheme, f"'https' is the only allowed URL scheme{_FORM}")
     user, _, host = url.netloc.rpartition("@")
     if not host:
-        found.invalid(path, host, f"host must be specified{_FORM}")
+        errors.invalid(path, host, f"host must be specified{_FORM}")
     if user:
-        found.invalid(path, user, "user information is not permitted in the URL")
+        errors.invalid(path, user, "user information is not permitted in the URL")
     if url.fragment:
-        found.invalid(path, url.fragment, "fragments are not permitted in the URL")
+        errors.invalid(path, url.fragment, "fragments are not permitted in the URL")
     if url.query:
-        found.invalid(path, url.query, "query parameters are not permitted in the URL")
+        errors.invalid(path, url.query, "query parameters are not permitted in the URL")
 
 
-def _service(service: ServiceReference, path: str, found: Found) -> None:
+def _service(service: ServiceReference, path: str, errors: FieldErrors) -> None:
     # Upstream takes the one for the other here, so that a missing namespace is told as a missing name.
     if not service.namespace:
-        found.required(f"{path}.name")
+        errors.required(f"{path}.name")
     if not service.name:
-        found.required(f"{path}.namespace")
+        errors.required(f"{path}.namespace")
     port = service.port or 0
     if not 1 <= port <= 65535:
-        found.invalid(f"{path}.port", port, "port is not valid: must be between 1 and 65535, inclusive")
+        errors.invalid(f"{path}.port", port, "port is not valid: must be between 1 and 65535, inclusive")
     where = service.path
     if where is None or where in ("", "/"):
         return
     if where == "//":
-        found.invalid(f"{path}.path", where, "segment[0] may not be empty")
+        errors.invalid(f"{path}.path", where, "segment[0] may not be empty")
         return
     if not where.startswith("/"):
-        found.invalid(f"{path}.path", where, "must start with a '/'")
+        errors.invalid(f"{path}.path", where, "must start with a '/'")
     for index, step in enumerate(where[1:].removesuffix("/").split("/")):
         if not step:
-            found.invalid(f"{path}.path", where, f"segment[{index}] may not be empty")
+            errors.invalid(f"{path}.path", where, f"segment[{index}] may not be empty")
         for wrong in subdomain_errors(step) if step else ():
-            found.invalid(f"{path}.path", where, f"segment[{index}]: {wrong}")
+            errors.invalid(f"{path}.path", where, f"segment[{index}]: {wrong}")
 
 
-def _reviews(versions: tuple[str, ...], path: str, found: Found) -> None:
+def _reviews(versions: tuple[str, ...], path: str, errors: FieldErrors) -> None:
     if not versions:
-        found.required(path)
+        errors.required(path)
         return
     for index, version in enumerate(versions):
         if version in versions[:index]:
-            found.invalid(f"{path}[{index}]", version, "duplicate version")
+            errors.invalid(f"{path}[{index}]", version, "duplicate version")
             continue
-        found.each(f"{path}[{index}]", version, label_1035(version))
+        errors.invalid_each(f"{path}[{index}]", version, label_1035(version))
     if not any(version in _REVIEWS for version in versions):
-        found.invalid(path, versions, f"must include at least one of {', '.join(_REVIEWS)}")
+        errors.invalid(path, versions, f"must include at least one of {', '.join(_REVIEWS)}")

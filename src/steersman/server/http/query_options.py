@@ -15,7 +15,7 @@ from steersman.server.codec.go_decode_errors import mistake
 from steersman.server.codec.json_yaml import Unreadable, json_document
 from steersman.server.http.request_info import Query, first, flag
 from steersman.server.registry.graceful_deletion import Options
-from steersman.server.status_errors import FieldProblem
+from steersman.server.status_errors import FieldError
 
 _META = "meta.k8s.io"
 _VALIDATIONS = ("", "Ignore", "Strict", "Warn")
@@ -79,13 +79,13 @@ def listing(query: Query, *, watch: bool = False) -> Listing:
     return made
 
 
-def _list_problems(asked: Listing) -> list[FieldProblem]:
+def _list_problems(asked: Listing) -> list[FieldError]:
     if asked.initial is not None:
         return [status_errors.banned("sendInitialEvents", "sendInitialEvents is forbidden for list")]
     return []
 
 
-def _watch_problems(asked: Listing) -> list[FieldProblem]:
+def _watch_problems(asked: Listing) -> list[FieldError]:
     wrong = []
     field, least = "resourceVersionMatch", "NotOlderThan"
     if asked.initial is not None and asked.match != least:
@@ -135,7 +135,7 @@ def writing(query: Query, kind: str) -> Writing:
     return made
 
 
-def _dry_problems(values: Sequence[str]) -> list[FieldProblem]:
+def _dry_problems(values: Sequence[str]) -> list[FieldError]:
     return (
         [status_errors.unknown("dryRun", list(values), ("All",))] if any(v != "All" for v in values) else []
     )
@@ -144,7 +144,7 @@ def _dry_problems(values: Sequence[str]) -> list[FieldProblem]:
 def deleting(query: Query, body: bytes) -> Deleting:
     """The options of a deletion: those of the body, if there is one. Raises `BadRequest` or `Invalid`."""
     said = _body(body) if body else _query(query)
-    wrong: list[FieldProblem] = []
+    wrong: list[FieldError] = []
     policy = said.propagationPolicy
     if policy is not None and said.orphanDependents is not None:
         why = "orphanDependents and deletionPropagation cannot be both set"

@@ -99,7 +99,7 @@ def parse_version(text: str) -> int:
     return int(text)
 
 
-def _unlike(version: str) -> status_errors.FieldProblem:
+def _unlike(version: str) -> status_errors.FieldError:
     return status_errors.wrong("resourceVersion", version, not_a_number(version))
 
 

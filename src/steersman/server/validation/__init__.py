@@ -14,15 +14,15 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
-from steersman.server.status_errors import FieldProblem
+from steersman.server.status_errors import FieldError
 from steersman.server.validation import metadata
 from steersman.server.validation import names as text
-from steersman.server.validation.field_errors import Found
+from steersman.server.validation.field_errors import FieldErrors
 
 __all__ = ["PLAIN", "Rules", "rules_for", "validate_create", "validate_update"]
 
-Check: TypeAlias = Callable[[Found, Any], None]
-Change: TypeAlias = Callable[[Found, Any, Any], None]
+Check: TypeAlias = Callable[[FieldErrors, Any], None]
+Change: TypeAlias = Callable[[FieldErrors, Any, Any], None]
 
 NONE: Mapping[str, Change] = MappingProxyType({})
 
@@ -43,25 +43,25 @@ class Rules:
         self._changes = changes
         self._bare = bare
 
-    def create(self, obj: Any, *, namespaced: bool) -> list[FieldProblem]:
+    def create(self, obj: Any, *, namespaced: bool) -> list[FieldError]:
         """A new object."""
-        found = Found()
+        errors = FieldErrors()
         if self._create is None:
-            metadata.check(found, obj.metadata, namespaced=namespaced, kube=False)
+            metadata.check(errors, obj.metadata, namespaced=namespaced, kube=False)
         else:
-            self._create(found, obj)
-            if self._bare and not found:
-                metadata.check(found, obj.metadata, text.segment, namespaced=namespaced, kube=False)
-        return found
+            self._create(errors, obj)
+            if self._bare and not errors:
+                metadata.check(errors, obj.metadata, text.segment, namespaced=namespaced, kube=False)
+        return errors
 
-    def update(self, new: Any, old: Any, subresource: str = "", *, namespaced: bool) -> list[FieldProblem]:
+    def update(self, new: Any, old: Any, subresource: str = "", *, namespaced: bool) -> list[FieldError]:
         """An object in another's place."""
-        found = Found()
-        metadata.common(found, new.metadata, old.metadata, namespaced=namespaced)
+        errors = FieldErrors()
+        metadata.common(errors, new.metadata, old.metadata, namespaced=namespaced)
         change = self._changes.get(subresource)
         if change is not None:
-            change(found, new, old)
-        return found
+            change(errors, new, old)
+        return errors
 
 
 class _Row(NamedTuple):
@@ -193,13 +193,13 @@ def _function(module: str, name: str) -> Any:
     return getattr(import_module(f"{__name__}.{other or module}"), name)
 
 
-def validate_create(group: str, kind: str, obj: Any, *, namespaced: bool = True) -> list[FieldProblem]:
+def validate_create(group: str, kind: str, obj: Any, *, namespaced: bool = True) -> list[FieldError]:
     """What is wrong with a new object of a kind."""
     return rules_for(group, kind).create(obj, namespaced=namespaced)
 
 
 def validate_update(
     group: str, kind: str, new: Any, old: Any, *, subresource: str = "", namespaced: bool = True
-) -> list[FieldProblem]:
+) -> list[FieldError]:
     """What is wrong with putting one object in another's place."""
     return rules_for(group, kind).update(new, old, subresource, namespaced=namespaced)

@@ -8,7 +8,7 @@ from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import TypeAlias
 
-from steersman.server.validation.field_errors import Found
+from steersman.server.validation.field_errors import FieldErrors
 
 Address: TypeAlias = IPv4Address | IPv6Address
 Network: TypeAlias = IPv4Network | IPv6Network
@@ -53,74 +53,74 @@ def _mapped(address: Address) -> bool:
     return isinstance(address, IPv6Address) and address.ipv4_mapped is not None
 
 
-def valid(found: Found, path: str, text: str, known: Container[str] = ()) -> bool:
+def valid(errors: FieldErrors, path: str, text: str, known: Container[str] = ()) -> bool:
     """An address; those that were there before are taken as they are. Answers whether it is one."""
     if text in known or _PLAIN(text):
         return True
-    before = len(found)
+    before = len(errors)
     address = parse(text)
     if address is None:
-        found.invalid(path, text, _NOT_ADDRESS)
+        errors.invalid(path, text, _NOT_ADDRESS)
         return False
     if _zeros(text):
-        found.invalid(path, text, "must not have leading 0s")
+        errors.invalid(path, text, "must not have leading 0s")
     if _mapped(address):
-        found.invalid(path, text, "must not be an IPv4-mapped IPv6 address")
-    return len(found) == before
+        errors.invalid(path, text, "must not be an IPv4-mapped IPv6 address")
+    return len(errors) == before
 
 
-def canonical(found: Found, path: str, text: str) -> bool:
+def canonical(errors: FieldErrors, path: str, text: str) -> bool:
     """An address in the one way it is written. Answers whether it is."""
-    if not valid(found, path, text):
+    if not valid(errors, path, text):
         return False
     address = str(parse(text))
     if text != address:
-        found.invalid(path, text, f'must be in canonical form ("{address}")')
+        errors.invalid(path, text, f'must be in canonical form ("{address}")')
         return False
     return True
 
 
-def valid_block(found: Found, path: str, text: str, known: Container[str] = ()) -> None:
+def valid_block(errors: FieldErrors, path: str, text: str, known: Container[str] = ()) -> None:
     """A block of addresses."""
     if text in known:
         return
     block = parse_block(text)
     if block is None:
-        found.invalid(path, text, _NOT_BLOCK)
+        errors.invalid(path, text, _NOT_BLOCK)
         return
     address, _, length = text.partition("/")
     base = parse(address)
     assert base is not None
     if _zeros(address) or (len(length) > 1 and length.startswith("0")):
-        found.invalid(path, text, "must not have leading 0s in IP or prefix length")
+        errors.invalid(path, text, "must not have leading 0s in IP or prefix length")
     elif _mapped(base):
-        found.invalid(path, text, "must not have an IPv4-mapped IPv6 address")
+        errors.invalid(path, text, "must not have an IPv4-mapped IPv6 address")
     elif base != block.network_address:
-        found.invalid(path, text, "must not have bits set beyond the prefix length")
+        errors.invalid(path, text, "must not have bits set beyond the prefix length")
 
 
-def canonical_block(found: Found, path: str, text: str) -> None:
-    before = len(found)
-    valid_block(found, path, text)
+def canonical_block(errors: FieldErrors, path: str, text: str) -> None:
+    before = len(errors)
+    valid_block(errors, path, text)
     block = parse_block(text)
-    if len(found) == before and str(block) != text:
-        found.invalid(path, text, f'must be in canonical form ("{block}")')
+    if len(errors) == before and str(block) != text:
+        errors.invalid(path, text, f'must be in canonical form ("{block}")')
 
 
-def endpoint(found: Found, path: str, text: str) -> None:
+def endpoint(errors: FieldErrors, path: str, text: str) -> None:
     """An address that others can be sent to."""
     address = parse(text)
     if address is None:
-        found.invalid(path, text, "must be a valid IP address")
+        errors.invalid(path, text, "must be a valid IP address")
         return
     if address.is_unspecified:
-        found.invalid(path, text, f"may not be unspecified ({text})")
+        errors.invalid(path, text, f"may not be unspecified ({text})")
     if address.is_loopback:
-        found.invalid(path, text, "may not be in the loopback range (127.0.0.0/8, ::1/128)")
+        errors.invalid(path, text, "may not be in the loopback range (127.0.0.0/8, ::1/128)")
     if address.is_link_local:
-        found.invalid(path, text, "may not be in the link-local range (169.254.0.0/16, fe80::/10)")
+        errors.invalid(path, text, "may not be in the link-local range (169.254.0.0/16, fe80::/10)")
     if _link_local_multicast(address):
-        found.invalid(path, text, "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)")
+        errors.invalid(path, text, "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)")
 
 
 def _link_local_multicast(address: Address) -> bool:
@@ -144,4 +144,4 @@ def is_ipv6(text: str) -> bool:
 def one_of_each_family(texts: Sequence[str]) -> bool:
     """Whether there is at most one address, or block, of a family."""
     versions = [(parse(text) or parse_block(text)) for text in texts]
-    return len({found.version for found in versions if found is not None}) == len(texts)
+    return len({errors.version for errors in versions if errors is not None}) == len(texts)

@@ -10,7 +10,7 @@ from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.server.validation import conditions as meta_conditions
 from steersman.server.validation import metadata as meta
 from steersman.server.validation import names
-from steersman.server.validation.field_errors import Found
+from steersman.server.validation.field_errors import FieldErrors
 from steersman.server.validation.selectors import label_selector
 from steersman.server.validation.webhooks import (
     FAILURE_POLICIES,
@@ -58,215 +58,217 @@ _RESERVED = frozenset(
 )
 
 
-def policy(found: Found, obj: Policy) -> None:
-    meta.check(found, obj.metadata, namespaced=False, kube=False)
-    _policy(found, obj)
+def policy(errors: FieldErrors, obj: Policy) -> None:
+    meta.check(errors, obj.metadata, namespaced=False, kube=False)
+    _policy(errors, obj)
 
 
-def policy_update(found: Found, new: Policy, old: Policy) -> None:
+def policy_update(errors: FieldErrors, new: Policy, old: Policy) -> None:
     if new.metadata is not old.metadata:
-        meta.check(found, new.metadata, namespaced=False, kube=False)
-    _policy(found, new)
+        meta.check(errors, new.metadata, namespaced=False, kube=False)
+    _policy(errors, new)
 
 
 def policy_status(
-    found: Found, new: admission.ValidatingAdmissionPolicy, old: admission.ValidatingAdmissionPolicy
+    errors: FieldErrors, new: admission.ValidatingAdmissionPolicy, old: admission.ValidatingAdmissionPolicy
 ) -> None:
     checking = new.status.typeChecking
     for i, warning in enumerate(checking.expressionWarnings if checking is not None else ()):
         path = f"status.typeChecking.expressionWarnings[{i}]"
         if not warning.warning:
-            found.required(f"{path}.warning")
+            errors.required(f"{path}.warning")
         if not warning.fieldRef.strip():
-            found.required(f"{path}.fieldRef")
-    meta_conditions.check(found, "status.conditions", new.status.conditions)
+            errors.required(f"{path}.fieldRef")
+    meta_conditions.check(errors, "status.conditions", new.status.conditions)
 
 
-def _policy(found: Found, obj: Policy) -> None:
+def _policy(errors: FieldErrors, obj: Policy) -> None:
     spec = obj.spec
-    found.choose("spec.failurePolicy", spec.failurePolicy or "", FAILURE_POLICIES)
+    errors.enum("spec.failurePolicy", spec.failurePolicy or "", FAILURE_POLICIES)
     if spec.paramKind is not None:
-        _param_kind(found, "spec.paramKind", spec.paramKind)
+        _param_kind(errors, "spec.paramKind", spec.paramKind)
     constraints = spec.matchConstraints
     if constraints is None:
-        found.required("spec.matchConstraints")
+        errors.required("spec.matchConstraints")
     else:
-        _match(found, "spec.matchConstraints", constraints)
+        _match(errors, "spec.matchConstraints", constraints)
         if not constraints.resourceRules:
-            found.required("spec.matchConstraints.resourceRules")
+            errors.required("spec.matchConstraints.resourceRules")
     mutating = isinstance(obj, admission.MutatingAdmissionPolicy)
     if mutating and constraints is not None:
         for one in constraints.resourceRules:
             for operation in one.operations:
                 if operation not in _MUTATING:
                     at = "spec.matchConstraints.resourceRules.operations"
-                    found.unsupported(at, operation, _MUTATING)
-    conditions(found, "spec.matchConditions", spec.matchConditions)
+                    errors.not_supported(at, operation, _MUTATING)
+    conditions(errors, "spec.matchConditions", spec.matchConditions)
     for i, variable in enumerate(spec.variables):
-        _variable(found, f"spec.variables[{i}]", variable)
+        _variable(errors, f"spec.variables[{i}]", variable)
     if isinstance(obj, admission.MutatingAdmissionPolicy):
-        _mutations(found, obj.spec)
+        _mutations(errors, obj.spec)
     else:
-        _validations(found, obj.metadata, obj.spec)
+        _validations(errors, obj.metadata, obj.spec)
 
 
-def _param_kind(found: Found, path: str, kind: admission.ParamKind) -> None:
+def _param_kind(errors: FieldErrors, path: str, kind: admission.ParamKind) -> None:
     version = kind.apiVersion
     at = f"{path}.apiVersion"
     if not version:
-        found.required(at)
+        errors.required(at)
     elif version.count("/") > 1:
-        found.invalid(at, version, f"unexpected GroupVersion string: {version}")
+        errors.invalid(at, version, f"unexpected GroupVersion string: {version}")
     else:
         group, _, number = version.rpartition("/")
-        if group and (errors := names.subdomain(group)):
-            found.invalid(at, group, ",".join(errors))
+        if group and (messages := names.subdomain(group)):
+            errors.invalid(at, group, ",".join(messages))
         if not number:
-            found.invalid(at, version, "version must be specified")
-        elif errors := names.label_1035(number):
-            found.invalid(at, number, ",".join(errors))
+            errors.invalid(at, version, "version must be specified")
+        elif messages := names.label_1035(number):
+            errors.invalid(at, number, ",".join(messages))
     if not kind.kind:
-        found.required(f"{path}.kind")
-    elif errors := names.label_1035(kind.kind.lower()):
-        mixed = f"may have mixed case, but should otherwise match: {','.join(errors)}"
-        found.invalid(f"{path}.kind", kind.kind, mixed)
+        errors.required(f"{path}.kind")
+    elif messages := names.label_1035(kind.kind.lower()):
+        mixed = f"may have mixed case, but should otherwise match: {','.join(messages)}"
+        errors.invalid(f"{path}.kind", kind.kind, mixed)
 
 
-def _match(found: Found, path: str, given: admission.MatchResources) -> None:
-    found.choose(f"{path}.matchPolicy", given.matchPolicy or "", MATCH_POLICIES)
+def _match(errors: FieldErrors, path: str, given: admission.MatchResources) -> None:
+    errors.enum(f"{path}.matchPolicy", given.matchPolicy or "", MATCH_POLICIES)
     for name in ("namespaceSelector", "objectSelector"):
         selector = getattr(given, name)
         if selector is None:
-            found.required(f"{path}.{name}")
-        label_selector(found, f"{path}.{name}", selector)
+            errors.required(f"{path}.{name}")
+        label_selector(errors, f"{path}.{name}", selector)
     for name in ("resourceRules", "excludeResourceRules"):
         for i, one in enumerate(getattr(given, name)):
             at = f"{path}.{name}[{i}]"
             for j, resource in enumerate(one.resourceNames):
-                found.each(f"{at}.resourceNames[{j}]", resource, names.segment(resource))
+                errors.invalid_each(f"{at}.resourceNames[{j}]", resource, names.segment(resource))
                 if resource in one.resourceNames[:j]:
-                    found.duplicate(f"{at}.resourceNames[{j}]", resource)
-            rule(found, at, one)
+                    errors.duplicate(f"{at}.resourceNames[{j}]", resource)
+            rule(errors, at, one)
 
 
-def _variable(found: Found, path: str, variable: admission.Variable) -> None:
+def _variable(errors: FieldErrors, path: str, variable: admission.Variable) -> None:
     if not variable.name.strip():
-        found.required(f"{path}.name", "name is not specified")
+        errors.required(f"{path}.name", "name is not specified")
     elif not _is_identifier(variable.name) or variable.name in _RESERVED:
-        found.invalid(f"{path}.name", variable.name, "must be a valid CEL identifier")
+        errors.invalid(f"{path}.name", variable.name, "must be a valid CEL identifier")
     if not variable.expression.strip():
-        found.required(f"{path}.expression", "expression is not specified")
+        errors.required(f"{path}.expression", "expression is not specified")
 
 
-def _validations(found: Found, metadata: ObjectMeta, spec: admission.ValidatingAdmissionPolicySpec) -> None:
+def _validations(
+    errors: FieldErrors, metadata: ObjectMeta, spec: admission.ValidatingAdmissionPolicySpec
+) -> None:
     if not spec.validations and not spec.auditAnnotations:
-        found.required("spec.validations", _NEEDS_ITEM)
-        found.required("spec.auditAnnotations", _NEEDS_ITEM)
+        errors.required("spec.validations", _NEEDS_ITEM)
+        errors.required("spec.auditAnnotations", _NEEDS_ITEM)
         return
     for i, validation in enumerate(spec.validations):
         path = f"spec.validations[{i}]"
         if not validation.expression.strip():
-            found.required(f"{path}.expression", "expression is not specified")
+            errors.required(f"{path}.expression", "expression is not specified")
         for name in ("messageExpression", "message"):
             given = getattr(validation, name)
             if given and not given.strip():
-                found.invalid(f"{path}.{name}", given, "must be non-empty if specified")
+                errors.invalid(f"{path}.{name}", given, "must be non-empty if specified")
         if re.search(r"[\n\r]", validation.message.strip()):
-            found.invalid(f"{path}.message", validation.message, "must not contain line breaks")
+            errors.invalid(f"{path}.message", validation.message, "must not contain line breaks")
         if validation.reason is not None and validation.reason not in _REASONS:
-            found.unsupported(f"{path}.reason", validation.reason, _REASONS)
+            errors.not_supported(f"{path}.reason", validation.reason, _REASONS)
     annotations = spec.auditAnnotations
     if len(annotations) > _ANNOTATIONS:
         many = f"must not have more than {_ANNOTATIONS} auditAnnotations"
-        found.invalid("spec.auditAnnotations", annotations, many)
+        errors.invalid("spec.auditAnnotations", annotations, many)
     keys: list[str] = []
     for i, annotation in enumerate(annotations):
         path = f"spec.auditAnnotations[{i}]"
         key = f"{metadata.name}/{annotation.key}"
-        found.each(f"{path}.key", key, names.qualified(key))
+        errors.invalid_each(f"{path}.key", key, names.qualified(key))
         expression = annotation.valueExpression.strip()
         if not expression:
-            found.required(f"{path}.valueExpression", "valueExpression is not specified")
+            errors.required(f"{path}.valueExpression", "valueExpression is not specified")
         elif len(expression) > _EXPRESSION_LENGTH:
             long = f"must not exceed {_EXPRESSION_LENGTH} bytes in length"
-            found.required(f"{path}.valueExpression", long)
+            errors.required(f"{path}.valueExpression", long)
         if annotation.key in keys:
-            found.duplicate(f"{path}.key", annotation.key)
+            errors.duplicate(f"{path}.key", annotation.key)
         keys.append(annotation.key)
 
 
-def _mutations(found: Found, spec: admission.MutatingAdmissionPolicySpec) -> None:
+def _mutations(errors: FieldErrors, spec: admission.MutatingAdmissionPolicySpec) -> None:
     if not spec.mutations:
-        found.required("spec.mutations", "mutations must contain at least one item")
+        errors.required("spec.mutations", "mutations must contain at least one item")
     for i, mutation in enumerate(spec.mutations):
         path = f"spec.mutations[{i}]"
         patch = mutation.patchType
-        found.choose(f"{path}.patchType", patch, _PATCHES)
+        errors.enum(f"{path}.patchType", patch, _PATCHES)
         for type_, name in (("ApplyConfiguration", "applyConfiguration"), ("JSONPatch", "jsonPatch")):
             given = getattr(mutation, name)
             if patch == type_ and given is None:
                 needs = f"must be specified when patchType is {type_}"
-                found.required(f"{path}.{name}", needs)
+                errors.required(f"{path}.{name}", needs)
             elif patch in _PATCHES and patch != type_ and given is not None:
                 not_ = f"must not be specified when patchType is {patch}"
-                found.invalid(f"{path}.{name}", f"{{{name}}}", not_)
-    found.choose("spec.reinvocationPolicy", spec.reinvocationPolicy, REINVOCATIONS)
+                errors.invalid(f"{path}.{name}", f"{{{name}}}", not_)
+    errors.enum("spec.reinvocationPolicy", spec.reinvocationPolicy, REINVOCATIONS)
 
 
 # -- bindings ---------------------------------------------------------------------------------
 
 
-def binding(found: Found, obj: Binding) -> None:
-    meta.check(found, obj.metadata, namespaced=False, kube=False)
-    _binding(found, obj)
+def binding(errors: FieldErrors, obj: Binding) -> None:
+    meta.check(errors, obj.metadata, namespaced=False, kube=False)
+    _binding(errors, obj)
 
 
-def binding_update(found: Found, new: Binding, old: Binding) -> None:
+def binding_update(errors: FieldErrors, new: Binding, old: Binding) -> None:
     if new.metadata is not old.metadata:
-        meta.check(found, new.metadata, namespaced=False, kube=False)
-    _binding(found, new)
+        meta.check(errors, new.metadata, namespaced=False, kube=False)
+    _binding(errors, new)
 
 
-def _binding(found: Found, obj: Binding) -> None:
+def _binding(errors: FieldErrors, obj: Binding) -> None:
     spec = obj.spec
     if not spec.policyName:
-        found.required("spec.policyName")
+        errors.required("spec.policyName")
     else:
-        found.each("spec.policyName", spec.policyName, names.subdomain(spec.policyName))
+        errors.invalid_each("spec.policyName", spec.policyName, names.subdomain(spec.policyName))
     if spec.paramRef is not None:
-        _param_ref(found, "spec.paramRef", spec.paramRef)
+        _param_ref(errors, "spec.paramRef", spec.paramRef)
     if spec.matchResources is not None:
-        _match(found, "spec.matchResources", spec.matchResources)
+        _match(errors, "spec.matchResources", spec.matchResources)
     if not isinstance(obj, admission.ValidatingAdmissionPolicyBinding):
         return
     actions, path = obj.spec.validationActions, "spec.validationActions"
     for i, action in enumerate(actions):
         if action not in _ACTIONS:
-            found.unsupported(f"{path}[{i}]", action, _ACTIONS)
+            errors.not_supported(f"{path}[{i}]", action, _ACTIONS)
         if action in actions[:i]:
-            found.duplicate(f"{path}[{i}]", action)
+            errors.duplicate(f"{path}[{i}]", action)
     if "Deny" in actions and "Warn" in actions:
-        found.invalid(
+        errors.invalid(
             path,
             actions,
             "must not contain both Deny and Warn (repeating the same validation failure information in the "
             "API response and headers serves no purpose)",
         )
     if not actions:
-        found.required(path, "at least one validation action is required")
+        errors.required(path, "at least one validation action is required")
 
 
-def _param_ref(found: Found, path: str, ref: admission.ParamRef) -> None:
+def _param_ref(errors: FieldErrors, path: str, ref: admission.ParamRef) -> None:
     exclusive = "name and selector are mutually exclusive"
     if ref.name:
-        found.each(f"{path}.name", ref.name, names.segment(ref.name))
+        errors.invalid_each(f"{path}.name", ref.name, names.segment(ref.name))
         if ref.selector is not None:
-            found.forbidden(f"{path}.name", exclusive)
+            errors.forbidden(f"{path}.name", exclusive)
     if ref.selector is not None:
-        label_selector(found, f"{path}.selector", ref.selector)
+        label_selector(errors, f"{path}.selector", ref.selector)
         if ref.name:
-            found.forbidden(f"{path}.selector", exclusive)
+            errors.forbidden(f"{path}.selector", exclusive)
     if not ref.name and ref.selector is None:
-        found.required(path, "one of name or selector must be specified")
+        errors.required(path, "one of name or selector must be specified")
     action = ref.parameterNotFoundAction
-    found.choose(f"{path}.parameterNotFoundAction", action or "", ("Deny", "Allow"))
+    errors.enum(f"{path}.parameterNotFoundAction", action or "", ("Deny", "Allow"))

@@ -7,7 +7,7 @@ from typing import TypeAlias
 from steersman.api.generated import autoscaling_v1, autoscaling_v2, policy_v1
 from steersman.server.validation import conditions, names, resources
 from steersman.server.validation import metadata as meta
-from steersman.server.validation.field_errors import Found, fields, selector
+from steersman.server.validation.field_errors import FieldErrors, format_selector, go_struct
 from steersman.server.validation.selectors import label_selector
 from steersman.server.validation.templates import at_most_all, int_or_percent
 
@@ -28,220 +28,220 @@ _ZERO = "must specify at least one Object or External metric to support scaling 
 _POPULATE = "must populate information for the given metric source"
 
 
-def create(found: Found, obj: autoscaling_v2.HorizontalPodAutoscaler) -> None:
-    meta.check(found, obj.metadata)
-    _spec(found, obj.spec, None)
+def create(errors: FieldErrors, obj: autoscaling_v2.HorizontalPodAutoscaler) -> None:
+    meta.check(errors, obj.metadata)
+    _spec(errors, obj.spec, None)
 
 
 def update(
-    found: Found,
+    errors: FieldErrors,
     new: autoscaling_v2.HorizontalPodAutoscaler,
     old: autoscaling_v2.HorizontalPodAutoscaler,
 ) -> None:
-    meta.check_update(found, new.metadata, old.metadata)
+    meta.check_update(errors, new.metadata, old.metadata)
     if new.spec is not old.spec:
-        _spec(found, new.spec, old.spec)
+        _spec(errors, new.spec, old.spec)
 
 
-def create_v1(found: Found, obj: autoscaling_v1.HorizontalPodAutoscaler) -> None:
-    meta.check(found, obj.metadata)
-    _spec_v1(found, obj.spec, None)
+def create_v1(errors: FieldErrors, obj: autoscaling_v1.HorizontalPodAutoscaler) -> None:
+    meta.check(errors, obj.metadata)
+    _spec_v1(errors, obj.spec, None)
 
 
 def update_v1(
-    found: Found,
+    errors: FieldErrors,
     new: autoscaling_v1.HorizontalPodAutoscaler,
     old: autoscaling_v1.HorizontalPodAutoscaler,
 ) -> None:
-    meta.check_update(found, new.metadata, old.metadata)
-    _spec_v1(found, new.spec, old.spec)
+    meta.check_update(errors, new.metadata, old.metadata)
+    _spec_v1(errors, new.spec, old.spec)
 
 
-def _spec_v1(found: Found, spec: _SpecV1, old: _SpecV1 | None) -> None:
+def _spec_v1(errors: FieldErrors, spec: _SpecV1, old: _SpecV1 | None) -> None:
     """The older form, which knows no metrics but the load of CPUs."""
-    _scale(found, spec, old)
+    _scale(errors, spec, old)
     if spec.minReplicas == 0:
-        found.forbidden("spec.metrics", _ZERO)
+        errors.forbidden("spec.metrics", _ZERO)
 
 
 def _spec(
-    found: Found,
+    errors: FieldErrors,
     spec: autoscaling_v2.HorizontalPodAutoscalerSpec,
     old: autoscaling_v2.HorizontalPodAutoscalerSpec | None,
 ) -> None:
-    _scale(found, spec, old)
+    _scale(errors, spec, old)
     for i, metric in enumerate(spec.metrics):
-        _metric(found, f"spec.metrics[{i}]", metric)
+        _metric(errors, f"spec.metrics[{i}]", metric)
     if spec.minReplicas == 0 and not any(metric.type in ("Object", "External") for metric in spec.metrics):
-        found.forbidden("spec.metrics", _ZERO)
+        errors.forbidden("spec.metrics", _ZERO)
     behavior = spec.behavior
     if behavior is not None:
         for name in ("scaleUp", "scaleDown"):
             rules = getattr(behavior, name)
             if rules is not None:
-                _rules(found, f"spec.behavior.{name}", rules)
+                _rules(errors, f"spec.behavior.{name}", rules)
 
 
-def _scale(found: Found, spec: _AnySpec, old: _AnySpec | None) -> None:
+def _scale(errors: FieldErrors, spec: _AnySpec, old: _AnySpec | None) -> None:
     """What is scaled, and between which bounds."""
     least, most = spec.minReplicas, spec.maxReplicas
     if least is not None and least < 1:
-        found.invalid("spec.minReplicas", least, "must be greater than or equal to 1")
+        errors.invalid("spec.minReplicas", least, "must be greater than or equal to 1")
     if most == 0:
-        found.required("spec.maxReplicas", "must be set and greater than 0")
+        errors.required("spec.maxReplicas", "must be set and greater than 0")
     elif most < 0:
-        found.invalid("spec.maxReplicas", most, "must be greater than or equal to 1")
+        errors.invalid("spec.maxReplicas", most, "must be greater than or equal to 1")
     if least is not None and most < least:
-        found.invalid("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`")
+        errors.invalid("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`")
     target, path = spec.scaleTargetRef, "spec.scaleTargetRef"
-    _reference(found, path, target)
+    _reference(errors, path, target)
     known = None if old is None else old.scaleTargetRef
     if known is not None and (known.apiVersion, known.kind) == (target.apiVersion, target.kind):
         return
     version = target.apiVersion or ""
     if version.count("/") > 1:
-        _bad_version(found, path, version)
+        _bad_version(errors, path, version)
     elif "/" not in version and target.kind != "ReplicationController":
-        found.invalid(f"{path}.apiVersion", version, "apiVersion must specify API group")
+        errors.invalid(f"{path}.apiVersion", version, "apiVersion must specify API group")
 
 
 def _reference(
-    found: Found,
+    errors: FieldErrors,
     path: str,
     ref: autoscaling_v1.CrossVersionObjectReference | autoscaling_v2.CrossVersionObjectReference,
 ) -> None:
     for name in ("kind", "name"):
         value = getattr(ref, name)
         if not value:
-            found.required(f"{path}.{name}")
+            errors.required(f"{path}.{name}")
         else:
-            found.each(f"{path}.{name}", value, names.segment(value))
+            errors.invalid_each(f"{path}.{name}", value, names.segment(value))
 
 
-def _bad_version(found: Found, path: str, version: str) -> None:
-    found.invalid(f"{path}.apiVersion", version, f"unexpected GroupVersion string: {version}")
+def _bad_version(errors: FieldErrors, path: str, version: str) -> None:
+    errors.invalid(f"{path}.apiVersion", version, f"unexpected GroupVersion string: {version}")
 
 
-def _metric(found: Found, path: str, metric: autoscaling_v2.MetricSpec) -> None:
+def _metric(errors: FieldErrors, path: str, metric: autoscaling_v2.MetricSpec) -> None:
     if not metric.type:
-        found.required(f"{path}.type", "must specify a metric source type")
+        errors.required(f"{path}.type", "must specify a metric source type")
     if metric.type not in _METRICS:
-        found.unsupported(f"{path}.type", metric.type, _METRICS)
+        errors.not_supported(f"{path}.type", metric.type, _METRICS)
     given = [name for name in _SOURCES.values() if getattr(metric, name) is not None]
     if given:
-        _source(found, f"{path}.{given[0]}", metric, given[0])
+        _source(errors, f"{path}.{given[0]}", metric, given[0])
     wanted = _SOURCES.get(metric.type, "")
     if not wanted:
-        found.unsupported(f"{path}.type", metric.type, _METRICS)
+        errors.not_supported(f"{path}.type", metric.type, _METRICS)
     elif wanted not in given:
-        found.required(f"{path}.{wanted}", _POPULATE)
+        errors.required(f"{path}.{wanted}", _POPULATE)
     if len(given) != 1:
         for name in given:
             if name != wanted:
-                found.forbidden(f"{path}.{name}", "must populate the given metric source only")
+                errors.forbidden(f"{path}.{name}", "must populate the given metric source only")
 
 
-def _source(found: Found, path: str, metric: autoscaling_v2.MetricSpec, name: str) -> None:
+def _source(errors: FieldErrors, path: str, metric: autoscaling_v2.MetricSpec, name: str) -> None:
     if name == "object" and metric.object is not None:
         source = metric.object
         described = source.describedObject
-        _reference(found, f"{path}.describedObject", described)
+        _reference(errors, f"{path}.describedObject", described)
         if (described.apiVersion or "").count("/") > 1:
-            _bad_version(found, f"{path}.describedObject", described.apiVersion)
-        _identifier(found, f"{path}.metric", source.metric)
-        _target(found, f"{path}.target", source.target)
+            _bad_version(errors, f"{path}.describedObject", described.apiVersion)
+        _identifier(errors, f"{path}.metric", source.metric)
+        _target(errors, f"{path}.target", source.target)
         if source.target.value is None and source.target.averageValue is None:
             either = "must set either a target value or averageValue"
-            found.required(f"{path}.target.averageValue", either)
+            errors.required(f"{path}.target.averageValue", either)
     elif name == "external" and metric.external is not None:
-        _external(found, path, metric.external)
+        _external(errors, path, metric.external)
     elif name == "pods" and metric.pods is not None:
-        _identifier(found, f"{path}.metric", metric.pods.metric)
-        _target(found, f"{path}.target", metric.pods.target)
+        _identifier(errors, f"{path}.metric", metric.pods.metric)
+        _target(errors, f"{path}.target", metric.pods.target)
         if metric.pods.target.averageValue is None:
-            found.required(f"{path}.target.averageValue", "must specify a positive target averageValue")
+            errors.required(f"{path}.target.averageValue", "must specify a positive target averageValue")
     elif name == "resource" and metric.resource is not None:
         if not metric.resource.name:
-            found.required(f"{path}.name", "must specify a resource name")
-        _usage(found, path, metric.resource.target)
+            errors.required(f"{path}.name", "must specify a resource name")
+        _usage(errors, path, metric.resource.target)
     elif metric.containerResource is not None:
         container = metric.containerResource
         if not container.name:
-            found.required(f"{path}.name", "must specify a resource name")
+            errors.required(f"{path}.name", "must specify a resource name")
         else:
-            resources.container_resource(found, f"{path}.name", container.name)
+            resources.container_resource(errors, f"{path}.name", container.name)
         if not container.container:
-            found.required(f"{path}.container", "must specify a container")
+            errors.required(f"{path}.container", "must specify a container")
         else:
-            found.each(f"{path}.container", container.container, names.label(container.container))
-        _usage(found, path, container.target)
+            errors.invalid_each(f"{path}.container", container.container, names.label(container.container))
+        _usage(errors, path, container.target)
 
 
-def _external(found: Found, path: str, source: autoscaling_v2.ExternalMetricSource) -> None:
-    _identifier(found, f"{path}.metric", source.metric)
-    _target(found, f"{path}.target", source.target)
+def _external(errors: FieldErrors, path: str, source: autoscaling_v2.ExternalMetricSource) -> None:
+    _identifier(errors, f"{path}.metric", source.metric)
+    _target(errors, f"{path}.target", source.target)
     value, average = source.target.value, source.target.averageValue
     if value is None and average is None:
         either = "must set either a target value for metric or a per-pod target"
-        found.required(f"{path}.target.averageValue", either)
+        errors.required(f"{path}.target.averageValue", either)
     if value is not None and average is not None:
         both = "may not set both a target value for metric and a per-pod target"
-        found.forbidden(f"{path}.target.value", both)
+        errors.forbidden(f"{path}.target.value", both)
 
 
-def _usage(found: Found, path: str, target: autoscaling_v2.MetricTarget) -> None:
+def _usage(errors: FieldErrors, path: str, target: autoscaling_v2.MetricTarget) -> None:
     """A share of what was asked for, or an amount."""
-    _target(found, f"{path}.target", target)
+    _target(errors, f"{path}.target", target)
     if target.averageUtilization is None and target.averageValue is None:
         either = "must set either a target raw value or a target utilization"
-        found.required(f"{path}.target.averageUtilization", either)
+        errors.required(f"{path}.target.averageUtilization", either)
     if target.averageUtilization is not None and target.averageValue is not None:
         both = "may not set both a target raw value and a target utilization"
-        found.forbidden(f"{path}.target.averageValue", both)
+        errors.forbidden(f"{path}.target.averageValue", both)
 
 
-def _identifier(found: Found, path: str, metric: autoscaling_v2.MetricIdentifier) -> None:
+def _identifier(errors: FieldErrors, path: str, metric: autoscaling_v2.MetricIdentifier) -> None:
     if not metric.name:
-        found.required(f"{path}.name", "must specify a metric name")
+        errors.required(f"{path}.name", "must specify a metric name")
     else:
-        found.each(f"{path}.name", metric.name, names.segment(metric.name))
+        errors.invalid_each(f"{path}.name", metric.name, names.segment(metric.name))
 
 
-def _target(found: Found, path: str, target: autoscaling_v2.MetricTarget) -> None:
+def _target(errors: FieldErrors, path: str, target: autoscaling_v2.MetricTarget) -> None:
     if not target.type:
-        found.required(f"{path}.type", "must specify a metric target type")
+        errors.required(f"{path}.type", "must specify a metric target type")
     if target.type not in _TARGETS:
         either = "must be either Utilization, Value, or AverageValue"
-        found.invalid(f"{path}.type", target.type, either)
+        errors.invalid(f"{path}.type", target.type, either)
     for name in ("value", "averageValue"):
         amount = getattr(target, name)
         if amount is not None and resources.quantity(amount).sign != 1:
-            found.invalid(f"{path}.{name}", str(resources.quantity(amount)), "must be positive")
+            errors.invalid(f"{path}.{name}", str(resources.quantity(amount)), "must be positive")
     if target.averageUtilization is not None and target.averageUtilization < 1:
-        found.invalid(f"{path}.averageUtilization", target.averageUtilization, "must be greater than 0")
+        errors.invalid(f"{path}.averageUtilization", target.averageUtilization, "must be greater than 0")
 
 
-def _rules(found: Found, path: str, rules: autoscaling_v2.HPAScalingRules) -> None:
+def _rules(errors: FieldErrors, path: str, rules: autoscaling_v2.HPAScalingRules) -> None:
     window = rules.stabilizationWindowSeconds
     at = f"{path}.stabilizationWindowSeconds"
     if window is not None and window < 0:
-        found.invalid(at, window, "must be greater than or equal to zero")
+        errors.invalid(at, window, "must be greater than or equal to zero")
     if window is not None and window > 3600:
-        found.invalid(at, window, "must be less than or equal to 3600")
+        errors.invalid(at, window, "must be less than or equal to 3600")
     if rules.selectPolicy is not None and rules.selectPolicy not in _SELECTS:
-        found.unsupported(f"{path}.selectPolicy", rules.selectPolicy, _SELECTS)
+        errors.not_supported(f"{path}.selectPolicy", rules.selectPolicy, _SELECTS)
     if not rules.policies:
-        found.required(f"{path}.policies", "must specify at least one Policy")
+        errors.required(f"{path}.policies", "must specify at least one Policy")
     for i, policy in enumerate(rules.policies):
         at = f"{path}.policies[{i}]"
         if policy.type not in _POLICIES:
-            found.unsupported(f"{at}.type", policy.type, _POLICIES)
-        found.not_positive(f"{at}.value", policy.value)
-        found.not_positive(f"{at}.periodSeconds", policy.periodSeconds)
+            errors.not_supported(f"{at}.type", policy.type, _POLICIES)
+        errors.positive(f"{at}.value", policy.value)
+        errors.positive(f"{at}.periodSeconds", policy.periodSeconds)
         if policy.periodSeconds > 1800:
-            found.invalid(f"{at}.periodSeconds", policy.periodSeconds, "must be less than or equal to 1800")
+            errors.invalid(f"{at}.periodSeconds", policy.periodSeconds, "must be less than or equal to 1800")
     if rules.tolerance is not None:
-        resources.nonnegative(found, f"{path}.tolerance", rules.tolerance)
+        resources.nonnegative(errors, f"{path}.tolerance", rules.tolerance)
 
 
 # -- PodDisruptionBudgets ---------------------------------------------------------------------
@@ -249,41 +249,41 @@ def _rules(found: Found, path: str, rules: autoscaling_v2.HPAScalingRules) -> No
 _EVICTIONS = ("AlwaysAllow", "IfHealthyBudget")
 
 
-def budget(found: Found, obj: policy_v1.PodDisruptionBudget) -> None:
+def budget(errors: FieldErrors, obj: policy_v1.PodDisruptionBudget) -> None:
     """A budget; the real server has no rule for its name but the one all have."""
-    _budget(found, obj.spec)
+    _budget(errors, obj.spec)
 
 
 def budget_update(
-    found: Found, new: policy_v1.PodDisruptionBudget, old: policy_v1.PodDisruptionBudget
+    errors: FieldErrors, new: policy_v1.PodDisruptionBudget, old: policy_v1.PodDisruptionBudget
 ) -> None:
     if new.spec is not old.spec:
-        _budget(found, new.spec)
+        _budget(errors, new.spec)
 
 
-def _budget(found: Found, spec: policy_v1.PodDisruptionBudgetSpec) -> None:
+def _budget(errors: FieldErrors, spec: policy_v1.PodDisruptionBudgetSpec) -> None:
     if spec.minAvailable is not None and spec.maxUnavailable is not None:
-        shown = fields(
+        shown = go_struct(
             MinAvailable=spec.minAvailable,
-            Selector=selector(spec.selector),
+            Selector=format_selector(spec.selector),
             MaxUnavailable=spec.maxUnavailable,
             UnhealthyPodEvictionPolicy=spec.unhealthyPodEvictionPolicy,
         )
-        found.invalid("spec", shown, "minAvailable and maxUnavailable cannot be both set")
+        errors.invalid("spec", shown, "minAvailable and maxUnavailable cannot be both set")
     for name in ("minAvailable", "maxUnavailable"):
         value = getattr(spec, name)
         if value is not None:
-            int_or_percent(found, f"spec.{name}", value)
-            at_most_all(found, f"spec.{name}", value)
-    label_selector(found, "spec.selector", spec.selector)
+            int_or_percent(errors, f"spec.{name}", value)
+            at_most_all(errors, f"spec.{name}", value)
+    label_selector(errors, "spec.selector", spec.selector)
     policy = spec.unhealthyPodEvictionPolicy
     if policy is not None and policy not in _EVICTIONS:
-        found.unsupported("spec.unhealthyPodEvictionPolicy", policy, _EVICTIONS)
+        errors.not_supported("spec.unhealthyPodEvictionPolicy", policy, _EVICTIONS)
 
 
 def budget_status(
-    found: Found, new: policy_v1.PodDisruptionBudget, old: policy_v1.PodDisruptionBudget
+    errors: FieldErrors, new: policy_v1.PodDisruptionBudget, old: policy_v1.PodDisruptionBudget
 ) -> None:
-    conditions.check(found, "status.conditions", new.status.conditions)
+    conditions.check(errors, "status.conditions", new.status.conditions)
     for name in ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"):
-        found.negative(f"status.{name}", getattr(new.status, name))
+        errors.nonnegative(f"status.{name}", getattr(new.status, name))

@@ -10,7 +10,7 @@ from steersman.api.generated import certificates_v1
 from steersman.server.validation import metadata as meta
 from steersman.server.validation import names, signers
 from steersman.server.validation.diff import difference
-from steersman.server.validation.field_errors import Found
+from steersman.server.validation.field_errors import FieldErrors
 
 _LEGACY = "kubernetes.io/legacy-unknown"
 _ONLY_TRUE = ("Approved", "Denied", "Failed")
@@ -43,49 +43,49 @@ _USAGES = (
 )
 
 
-def create(found: Found, csr: certificates_v1.CertificateSigningRequest) -> None:
-    meta.check(found, csr.metadata, names.anything, namespaced=False)
-    _request(found, csr)
+def create(errors: FieldErrors, csr: certificates_v1.CertificateSigningRequest) -> None:
+    meta.check(errors, csr.metadata, names.anything, namespaced=False)
+    _request(errors, csr)
 
 
-def _request(found: Found, csr: certificates_v1.CertificateSigningRequest) -> None:
+def _request(errors: FieldErrors, csr: certificates_v1.CertificateSigningRequest) -> None:
     spec = csr.spec
     why = request_error(spec.request)
     if why:
-        found.invalid("spec.request", spec.request, why)
+        errors.invalid("spec.request", spec.request, why)
     if not spec.usages:
-        found.required("spec.usages")
+        errors.required("spec.usages")
     for i, usage in enumerate(spec.usages):
         if usage not in _USAGES:
-            found.unsupported(f"spec.usages[{i}]", usage, _USAGES)
+            errors.not_supported(f"spec.usages[{i}]", usage, _USAGES)
     for i, usage in enumerate(spec.usages):
         if usage in spec.usages[:i]:
-            found.duplicate(f"spec.usages[{i}]", usage)
+            errors.duplicate(f"spec.usages[{i}]", usage)
     if spec.signerName == _LEGACY:
         says = "the legacy signerName is not allowed via this API version"
-        found.invalid("spec.signerName", spec.signerName, says)
+        errors.invalid("spec.signerName", spec.signerName, says)
     else:
-        signers.signer_name(found, "spec.signerName", spec.signerName)
+        signers.signer_name(errors, "spec.signerName", spec.signerName)
     seconds = spec.expirationSeconds
     if seconds is not None and seconds < 600:
         short = "may not specify a duration less than 600 seconds (10 minutes)"
-        found.invalid("spec.expirationSeconds", seconds, short)
-    _conditions(found, csr)
+        errors.invalid("spec.expirationSeconds", seconds, short)
+    _conditions(errors, csr)
 
 
-def _conditions(found: Found, csr: certificates_v1.CertificateSigningRequest) -> None:
+def _conditions(errors: FieldErrors, csr: certificates_v1.CertificateSigningRequest) -> None:
     path = "status.conditions"
     seen: list[str] = []
     for i, condition in enumerate(csr.status.conditions):
         type_ = condition.type
         if not type_:
-            found.required(f"{path}[{i}].type")
-        found.choose(f"{path}[{i}].status", condition.status, ("True",) if type_ in _ONLY_TRUE else _STATUSES)
+            errors.required(f"{path}[{i}].type")
+        errors.enum(f"{path}[{i}].status", condition.status, ("True",) if type_ in _ONLY_TRUE else _STATUSES)
         other = {"Approved": "Denied", "Denied": "Approved"}.get(type_)
         if other in seen:
-            found.invalid(path, type_, _EXCLUSIVE)
+            errors.invalid(path, type_, _EXCLUSIVE)
         if type_ in seen:
-            found.duplicate(f"{path}[{i}].type", type_)
+            errors.duplicate(f"{path}[{i}].type", type_)
         seen.append(type_)
 
 
@@ -114,60 +114,60 @@ def request_error(request: str) -> str:
 
 
 def update(
-    found: Found,
+    errors: FieldErrors,
     new: certificates_v1.CertificateSigningRequest,
     old: certificates_v1.CertificateSigningRequest,
 ) -> None:
-    _update(found, new, old, approves=False, certifies=False)
+    _update(errors, new, old, approves=False, certifies=False)
 
 
 def approval(
-    found: Found,
+    errors: FieldErrors,
     new: certificates_v1.CertificateSigningRequest,
     old: certificates_v1.CertificateSigningRequest,
 ) -> None:
     """The subresource by which a request is approved or denied."""
-    _update(found, new, old, approves=True, certifies=False)
+    _update(errors, new, old, approves=True, certifies=False)
 
 
 def status(
-    found: Found,
+    errors: FieldErrors,
     new: certificates_v1.CertificateSigningRequest,
     old: certificates_v1.CertificateSigningRequest,
 ) -> None:
     """The signer's: it may bring the certificate, once."""
-    _update(found, new, old, approves=False, certifies=True)
+    _update(errors, new, old, approves=False, certifies=True)
 
 
 def _update(
-    found: Found,
+    errors: FieldErrors,
     new: certificates_v1.CertificateSigningRequest,
     old: certificates_v1.CertificateSigningRequest,
     *,
     approves: bool,
     certifies: bool,
 ) -> None:
-    meta.again(found, new.metadata, old.metadata, names.anything, namespaced=False)
-    _request(found, new)
+    meta.again(errors, new.metadata, old.metadata, names.anything, namespaced=False)
+    _request(errors, new)
     path = "status.conditions"
     for type_ in _ONLY_TRUE:
         if len(_of(new, type_)) < len(_of(old, type_)):
-            found.forbidden(path, f'updates may not remove a condition of type "{type_}"')
+            errors.forbidden(path, f'updates may not remove a condition of type "{type_}"')
     for type_ in ("Approved", "Denied") if not approves else ():
         now, was = _of(new, type_), _of(old, type_)
         if len(now) > len(was):
-            found.forbidden(path, f'updates may not add a condition of type "{type_}"')
+            errors.forbidden(path, f'updates may not add a condition of type "{type_}"')
         elif len(now) == len(was) and now != was:
             changed = difference(was[0], now[0])
-            found.forbidden(path, f'updates may not modify a condition of type "{type_}"\n{changed}')
+            errors.forbidden(path, f'updates may not modify a condition of type "{type_}"\n{changed}')
     if new.status.certificate != old.status.certificate:
         if not certifies:
-            found.forbidden("status.certificate", "updates may not set certificate content")
+            errors.forbidden("status.certificate", "updates may not set certificate content")
         elif old.status.certificate:
-            found.forbidden("status.certificate", "updates may not modify existing certificate content")
+            errors.forbidden("status.certificate", "updates may not modify existing certificate content")
         elif why := _uncertified(new.status.certificate):
-            found.invalid("status.certificate", "<certificate data>", why)
-    meta.check_update(found, new.metadata, old.metadata)
+            errors.invalid("status.certificate", "<certificate data>", why)
+    meta.check_update(errors, new.metadata, old.metadata)
 
 
 _BLOCK = re.compile(rb"-----BEGIN ([^\n]*?)-----\n(.*?)-----END \1-----", re.DOTALL)

@@ -9,7 +9,7 @@ from steersman.server.validation import metadata as meta
 from steersman.server.validation import names
 from steersman.server.validation import resources as amounts
 from steersman.server.validation.diff import difference
-from steersman.server.validation.field_errors import Found, Verbatim
+from steersman.server.validation.field_errors import FieldErrors, Verbatim
 from steersman.server.validation.selectors import label_selector
 
 ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
@@ -25,112 +25,116 @@ _RESIZES = (
 _TEMPLATE_META = ("annotations", "labels")
 
 
-def create(found: Found, claim: v1.PersistentVolumeClaim) -> None:
-    meta.check(found, claim.metadata)
-    spec(found, "spec", claim.spec)
+def create(errors: FieldErrors, claim: v1.PersistentVolumeClaim) -> None:
+    meta.check(errors, claim.metadata)
+    spec(errors, "spec", claim.spec)
 
 
-def template(found: Found, path: str, given: v1.PersistentVolumeClaimTemplate) -> None:
+def template(errors: FieldErrors, path: str, given: v1.PersistentVolumeClaimTemplate) -> None:
     """A claim that a pod makes for itself."""
     metadata = given.metadata
-    meta.notes(found, f"{path}.metadata.annotations", metadata.annotations)
-    meta.labels(found, f"{path}.metadata.labels", metadata.labels)
+    meta.notes(errors, f"{path}.metadata.annotations", metadata.annotations)
+    meta.labels(errors, f"{path}.metadata.labels", metadata.labels)
     for name in metadata.__struct_fields__:
         if name not in _TEMPLATE_META and getattr(metadata, name):
-            found.forbidden(f"{path}.metadata.{name}", "cannot be set")
-    spec(found, f"{path}.spec", given.spec)
+            errors.forbidden(f"{path}.metadata.{name}", "cannot be set")
+    spec(errors, f"{path}.spec", given.spec)
 
 
-def access_modes(found: Found, path: str, modes: tuple[str, ...]) -> None:
+def access_modes(errors: FieldErrors, path: str, modes: tuple[str, ...]) -> None:
     for mode in modes:
         if mode not in ACCESS_MODES:
-            found.unsupported(path, mode, ACCESS_MODES)
+            errors.not_supported(path, mode, ACCESS_MODES)
     alone = "ReadWriteOncePod"
     if alone in modes and any(mode in ACCESS_MODES and mode != alone for mode in modes):
-        found.forbidden(path, "may not use ReadWriteOncePod with other access modes")
+        errors.forbidden(path, "may not use ReadWriteOncePod with other access modes")
 
 
-def spec(found: Found, path: str, given: v1.PersistentVolumeClaimSpec) -> None:
+def spec(errors: FieldErrors, path: str, given: v1.PersistentVolumeClaimSpec) -> None:
     if not given.accessModes:
-        found.required(f"{path}.accessModes", "at least 1 access mode is required")
-    label_selector(found, f"{path}.selector", given.selector)
-    access_modes(found, f"{path}.accessModes", given.accessModes)
+        errors.required(f"{path}.accessModes", "at least 1 access mode is required")
+    label_selector(errors, f"{path}.selector", given.selector)
+    access_modes(errors, f"{path}.accessModes", given.accessModes)
     storage = given.resources.requests.get("storage")
     at = f"{path}.resources[storage]"
     if storage is None:
-        found.required(at)
-    elif amounts.positive(found, at, storage):
-        amounts.value(found, at, "storage", storage)
+        errors.required(at)
+    elif amounts.positive(errors, at, storage):
+        amounts.value(errors, at, "storage", storage)
     if given.storageClassName:
-        found.each(
+        errors.invalid_each(
             f"{path}.storageClassName", given.storageClassName, names.subdomain(given.storageClassName)
         )
     if given.volumeMode is not None and given.volumeMode not in VOLUME_MODES:
-        found.unsupported(f"{path}.volumeMode", given.volumeMode, VOLUME_MODES)
-    _sources(found, path, given)
+        errors.not_supported(f"{path}.volumeMode", given.volumeMode, VOLUME_MODES)
+    _sources(errors, path, given)
     if given.volumeAttributesClassName:
         name = given.volumeAttributesClassName
-        found.each(f"{path}.volumeAttributesClassName", name, names.subdomain(name))
+        errors.invalid_each(f"{path}.volumeAttributesClassName", name, names.subdomain(name))
 
 
-def _sources(found: Found, path: str, given: v1.PersistentVolumeClaimSpec) -> None:
+def _sources(errors: FieldErrors, path: str, given: v1.PersistentVolumeClaimSpec) -> None:
     """Where the content comes from: two fields, since the first could not say another namespace."""
     source, reference = given.dataSource, given.dataSourceRef
     if source is not None:
-        _source(found, f"{path}.dataSource", source)
+        _source(errors, f"{path}.dataSource", source)
     if reference is None:
         return
-    _source(found, f"{path}.dataSourceRef", reference)
+    _source(errors, f"{path}.dataSourceRef", reference)
     if reference.namespace:
-        found.each(f"{path}.dataSourceRef.namespace", reference.namespace, names.label(reference.namespace))
+        errors.invalid_each(
+            f"{path}.dataSourceRef.namespace", reference.namespace, names.label(reference.namespace)
+        )
         if source is not None:
             alone = "may not be specified when dataSourceRef.namespace is specified"
-            found.invalid(path, Verbatim("{}"), alone)
+            errors.invalid(path, Verbatim("{}"), alone)
     elif source is not None and (source.apiGroup, source.kind, source.name) != (
         reference.apiGroup,
         reference.kind,
         reference.name,
     ):
-        found.invalid(path, Verbatim("{}"), "must match dataSourceRef")
+        errors.invalid(path, Verbatim("{}"), "must match dataSourceRef")
 
 
-def _source(found: Found, path: str, source: v1.TypedLocalObjectReference | v1.TypedObjectReference) -> None:
+def _source(
+    errors: FieldErrors, path: str, source: v1.TypedLocalObjectReference | v1.TypedObjectReference
+) -> None:
     if not source.name:
-        found.required(f"{path}.name")
+        errors.required(f"{path}.name")
     if not source.kind:
-        found.required(f"{path}.kind")
+        errors.required(f"{path}.kind")
     if not source.apiGroup:
         if source.kind != "PersistentVolumeClaim":
             only = "must be 'PersistentVolumeClaim' when referencing the default apiGroup"
-            found.invalid(path, source.kind, only)
+            errors.invalid(path, source.kind, only)
     else:
-        found.each(f"{path}.apiGroup", source.apiGroup, names.subdomain(source.apiGroup))
+        errors.invalid_each(f"{path}.apiGroup", source.apiGroup, names.subdomain(source.apiGroup))
 
 
 # -- updates ----------------------------------------------------------------------------------
 
 
-def update(found: Found, new: v1.PersistentVolumeClaim, old: v1.PersistentVolumeClaim) -> None:
+def update(errors: FieldErrors, new: v1.PersistentVolumeClaim, old: v1.PersistentVolumeClaim) -> None:
     """Once made, a claim can be bound, and a bound one can grow."""
-    meta.check_update(found, new.metadata, old.metadata)
-    meta.again(found, new.metadata, old.metadata, names.subdomain)
+    meta.check_update(errors, new.metadata, old.metadata)
+    meta.again(errors, new.metadata, old.metadata, names.subdomain)
     if new.spec is old.spec and new.metadata.annotations is old.metadata.annotations:
         return
-    spec(found, "spec", new.spec)
-    if _ignoring_what_may_change(found, new, old) != old.spec:
+    spec(errors, "spec", new.spec)
+    if _ignoring_what_may_change(errors, new, old) != old.spec:
         changed = difference(old.spec, new.spec)
-        found.forbidden(
+        errors.forbidden(
             "spec",
             "spec is immutable after creation except resources.requests and volumeAttributesClassName for "
             f"bound claims\n{changed}",
         )
-    _sizes(found, new, old)
-    found.changed("volumeMode", new.spec.volumeMode, old.spec.volumeMode)
-    _attributes(found, new, old)
+    _sizes(errors, new, old)
+    errors.immutable("volumeMode", new.spec.volumeMode, old.spec.volumeMode)
+    _attributes(errors, new, old)
 
 
 def _ignoring_what_may_change(
-    found: Found, new: v1.PersistentVolumeClaim, old: v1.PersistentVolumeClaim
+    errors: FieldErrors, new: v1.PersistentVolumeClaim, old: v1.PersistentVolumeClaim
 ) -> v1.PersistentVolumeClaimSpec:
     """The new spec with everything as it was that an update may change."""
     changes: dict[str, object] = {}
@@ -144,7 +148,7 @@ def _ignoring_what_may_change(
     if upgraded and was is not None and new.spec.storageClassName == was and now in (None, was):
         changes["storageClassName"] = None
     else:
-        found.changed(f"metadata.annotations.{CLASS_ANNOTATION}", now or "", was or "")
+        errors.immutable(f"metadata.annotations.{CLASS_ANNOTATION}", now or "", was or "")
         if upgraded and was in (None, new.spec.storageClassName):
             changes["storageClassName"] = None
     if new.status.phase == "Bound":
@@ -158,46 +162,46 @@ def _ignoring_what_may_change(
     return replace(new.spec, **changes)
 
 
-def _sizes(found: Found, new: v1.PersistentVolumeClaim, old: v1.PersistentVolumeClaim) -> None:
+def _sizes(errors: FieldErrors, new: v1.PersistentVolumeClaim, old: v1.PersistentVolumeClaim) -> None:
     size = amounts.quantity(new.spec.resources.requests.get("storage", "0"))
     before = amounts.quantity(old.spec.resources.requests.get("storage", "0"))
     has = amounts.quantity(old.status.capacity.get("storage", "0"))
     if size < before and size <= has:
-        found.forbidden("spec.resources.requests.storage", "field can not be less than status.capacity")
+        errors.forbidden("spec.resources.requests.storage", "field can not be less than status.capacity")
 
 
-def _attributes(found: Found, new: v1.PersistentVolumeClaim, old: v1.PersistentVolumeClaim) -> None:
+def _attributes(errors: FieldErrors, new: v1.PersistentVolumeClaim, old: v1.PersistentVolumeClaim) -> None:
     name = new.spec.volumeAttributesClassName
     current = old.status.currentVolumeAttributesClassName
     if name != old.spec.volumeAttributesClassName and current is not None and not name:
         to = "nil" if name is None else "empty string"
-        found.forbidden(
+        errors.forbidden(
             "spec.volumeAttributesClassName",
             f"update to {to} is forbidden when status.currentVolumeAttributesClassName is not nil",
         )
 
 
-def status(found: Found, new: v1.PersistentVolumeClaim, old: v1.PersistentVolumeClaim) -> None:
-    meta.check_update(found, new.metadata, old.metadata)
+def status(errors: FieldErrors, new: v1.PersistentVolumeClaim, old: v1.PersistentVolumeClaim) -> None:
+    meta.check_update(errors, new.metadata, old.metadata)
     if not new.spec.accessModes:
-        found.required("Spec.accessModes")
+        errors.required("Spec.accessModes")
     given = new.status
     for name, amount in given.capacity.items():
-        amounts.basic(found, f"status.capacity[{name}]", amount)
+        amounts.basic(errors, f"status.capacity[{name}]", amount)
     for name, resize in given.allocatedResourceStatuses.items():
-        _resource_key(found, "status.allocatedResourceStatuses", name)
+        _resource_key(errors, "status.allocatedResourceStatuses", name)
         if resize not in _RESIZES:
-            found.unsupported("status.allocatedResourceStatuses", name, _RESIZES)
+            errors.not_supported("status.allocatedResourceStatuses", name, _RESIZES)
     for name, amount in given.allocatedResources.items():
-        if _resource_key(found, "status.allocatedResources", name):
+        if _resource_key(errors, "status.allocatedResources", name):
             at = f"status.allocatedResources[{name}]"
-            amounts.basic(found, at, amount)
-            amounts.value(found, at, "storage", amount)
+            amounts.basic(errors, at, amount)
+            amounts.value(errors, at, "storage", amount)
 
 
-def _resource_key(found: Found, path: str, name: str) -> bool:
-    before = len(found)
-    found.each(path, name, names.qualified(name))
-    if len(found) == before and amounts.is_native(name) and name != "storage":
-        found.unsupported(path, name, ("storage",))
-    return len(found) == before
+def _resource_key(errors: FieldErrors, path: str, name: str) -> bool:
+    before = len(errors)
+    errors.invalid_each(path, name, names.qualified(name))
+    if len(errors) == before and amounts.is_native(name) and name != "storage":
+        errors.not_supported(path, name, ("storage",))
+    return len(errors) == before

@@ -8,7 +8,7 @@ from steersman.api.generated import coordination_v1, node_v1, scheduling_v1
 from steersman.api.generated import core_v1 as v1
 from steersman.server.validation import metadata as meta
 from steersman.server.validation import names, resources
-from steersman.server.validation.field_errors import Found
+from steersman.server.validation.field_errors import FieldErrors
 from steersman.server.validation.pods.scheduling import tolerations
 from steersman.server.validation.pods.spec import PREEMPTION
 
@@ -21,19 +21,19 @@ _SYSTEM = {
 }
 
 
-def priority_class(found: Found, obj: scheduling_v1.PriorityClass) -> None:
-    meta.check(found, obj.metadata, namespaced=False)
+def priority_class(errors: FieldErrors, obj: scheduling_v1.PriorityClass) -> None:
+    meta.check(errors, obj.metadata, namespaced=False)
     name = obj.metadata.name
     if name.startswith("system-"):
         why = _system(obj, name)
         if why:
             says = "priority class names with 'system-' prefix are reserved for system use only. error: "
-            found.forbidden("metadata.name", says + why)
+            errors.forbidden("metadata.name", says + why)
     elif obj.value > _HIGHEST:
         most = f"maximum allowed value of a user defined priority is {_HIGHEST}"
-        found.forbidden("value", most)
+        errors.forbidden("value", most)
     if obj.preemptionPolicy is not None:
-        found.choose("preemptionPolicy", obj.preemptionPolicy, PREEMPTION)
+        errors.enum("preemptionPolicy", obj.preemptionPolicy, PREEMPTION)
 
 
 def _system(obj: scheduling_v1.PriorityClass, name: str) -> str:
@@ -46,63 +46,63 @@ def _system(obj: scheduling_v1.PriorityClass, name: str) -> str:
 
 
 def priority_class_update(
-    found: Found, new: scheduling_v1.PriorityClass, old: scheduling_v1.PriorityClass
+    errors: FieldErrors, new: scheduling_v1.PriorityClass, old: scheduling_v1.PriorityClass
 ) -> None:
-    meta.check_update(found, new.metadata, old.metadata)
+    meta.check_update(errors, new.metadata, old.metadata)
     if new.value != old.value:
-        found.forbidden("value", "may not be changed in an update.")
-    found.changed("preemptionPolicy", new.preemptionPolicy, old.preemptionPolicy)
+        errors.forbidden("value", "may not be changed in an update.")
+    errors.immutable("preemptionPolicy", new.preemptionPolicy, old.preemptionPolicy)
 
 
 # -- RuntimeClasses ---------------------------------------------------------------------------
 
 
-def runtime_class(found: Found, obj: node_v1.RuntimeClass) -> None:
-    meta.check(found, obj.metadata, namespaced=False, kube=False)
+def runtime_class(errors: FieldErrors, obj: node_v1.RuntimeClass) -> None:
+    meta.check(errors, obj.metadata, namespaced=False, kube=False)
     if not obj.handler:
-        found.required("handler")
+        errors.required("handler")
     else:
-        found.each("handler", obj.handler, names.label(obj.handler))
+        errors.invalid_each("handler", obj.handler, names.label(obj.handler))
     if obj.overhead is not None:
-        resources.requirements(found, "overhead", obj.overhead.podFixed, {})
+        resources.requirements(errors, "overhead", obj.overhead.podFixed, {})
     scheduling = obj.scheduling
     if scheduling is None:
         return
-    meta.labels(found, "scheduling.nodeSelector", scheduling.nodeSelector)
+    meta.labels(errors, "scheduling.nodeSelector", scheduling.nodeSelector)
     path = "scheduling.tolerations"
-    tolerations(found, path, scheduling.tolerations)
+    tolerations(errors, path, scheduling.tolerations)
     seen: list[tuple[str, str, str, str]] = []
     for i, one in enumerate(scheduling.tolerations):
         key = (one.key, one.operator, one.value, one.effect)
         if key in seen:
-            found.duplicate(f"{path}[{i}]", one)
+            errors.duplicate(f"{path}[{i}]", one)
         seen.append(key)
 
 
-def runtime_class_update(found: Found, new: node_v1.RuntimeClass, old: node_v1.RuntimeClass) -> None:
-    meta.check_update(found, new.metadata, old.metadata, kube=False)
-    found.changed("handler", new.handler, old.handler)
+def runtime_class_update(errors: FieldErrors, new: node_v1.RuntimeClass, old: node_v1.RuntimeClass) -> None:
+    meta.check_update(errors, new.metadata, old.metadata, kube=False)
+    errors.immutable("handler", new.handler, old.handler)
 
 
 # -- Leases -----------------------------------------------------------------------------------
 
 
-def lease(found: Found, obj: coordination_v1.Lease) -> None:
-    meta.check(found, obj.metadata, kube=False)
-    _lease(found, obj.spec)
+def lease(errors: FieldErrors, obj: coordination_v1.Lease) -> None:
+    meta.check(errors, obj.metadata, kube=False)
+    _lease(errors, obj.spec)
 
 
-def lease_update(found: Found, new: coordination_v1.Lease, old: coordination_v1.Lease) -> None:
-    meta.check_update(found, new.metadata, old.metadata, kube=False)
-    _lease(found, new.spec)
+def lease_update(errors: FieldErrors, new: coordination_v1.Lease, old: coordination_v1.Lease) -> None:
+    meta.check_update(errors, new.metadata, old.metadata, kube=False)
+    _lease(errors, new.spec)
 
 
-def _lease(found: Found, spec: coordination_v1.LeaseSpec) -> None:
+def _lease(errors: FieldErrors, spec: coordination_v1.LeaseSpec) -> None:
     seconds, changes = spec.leaseDurationSeconds, spec.leaseTransitions
     if seconds is not None and seconds <= 0:
-        found.invalid("spec.leaseDurationSeconds", seconds, "must be greater than 0")
+        errors.invalid("spec.leaseDurationSeconds", seconds, "must be greater than 0")
     if changes is not None and changes < 0:
-        found.invalid("spec.leaseTransitions", changes, "must be greater than or equal to 0")
+        errors.invalid("spec.leaseTransitions", changes, "must be greater than or equal to 0")
 
 
 # -- Events -----------------------------------------------------------------------------------
@@ -110,80 +110,80 @@ def _lease(found: Found, spec: coordination_v1.LeaseSpec) -> None:
 _OTHER_NAMESPACE = "does not match event.namespace"
 
 
-def event(found: Found, obj: v1.Event) -> None:
+def event(errors: FieldErrors, obj: v1.Event) -> None:
     """An event of the core group; the real server asks little of those."""
-    _event(found, obj, obj.involvedObject.namespace, obj.reportingComponent, "reportingComponent")
+    _event(errors, obj, obj.involvedObject.namespace, obj.reportingComponent, "reportingComponent")
 
 
-def event_update(found: Found, new: v1.Event, old: v1.Event) -> None:
-    event(found, new)
+def event_update(errors: FieldErrors, new: v1.Event, old: v1.Event) -> None:
+    event(errors, new)
 
 
-def _event(found: Found, obj: Any, regarding: str, controller: str, called: str) -> None:
+def _event(errors: FieldErrors, obj: Any, regarding: str, controller: str, called: str) -> None:
     namespace = obj.metadata.namespace
     at = "involvedObject.namespace"
     if obj.eventTime is None:
         if regarding:
             if namespace != regarding:
-                found.invalid(at, regarding, _OTHER_NAMESPACE)
+                errors.invalid(at, regarding, _OTHER_NAMESPACE)
         elif namespace not in ("", "default"):
-            found.invalid(at, regarding, _OTHER_NAMESPACE)
+            errors.invalid(at, regarding, _OTHER_NAMESPACE)
     else:
         if not regarding and namespace not in ("default", "kube-system"):
-            found.invalid(at, regarding, _OTHER_NAMESPACE)
+            errors.invalid(at, regarding, _OTHER_NAMESPACE)
         if not controller:
-            found.required(called)
-        found.each(called, controller, names.qualified(controller))
+            errors.required(called)
+        errors.invalid_each(called, controller, names.qualified(controller))
         for name, most in (("reportingInstance", 128), ("action", 128), ("reason", 128)):
             value = getattr(obj, name)
             if not value:
-                found.required(name)
+                errors.required(name)
             if len(value) > most:
-                found.invalid(name, "", f"can have at most {most} characters")
+                errors.invalid(name, "", f"can have at most {most} characters")
         if len(getattr(obj, "note", "") or getattr(obj, "message", "")) > 1024:
-            found.invalid("message", "", "can have at most 1024 characters")
-    found.each("namespace", namespace, names.subdomain(namespace))
+            errors.invalid("message", "", "can have at most 1024 characters")
+    errors.invalid_each("namespace", namespace, names.subdomain(namespace))
 
 
-def new_event(found: Found, obj: Any) -> None:
+def new_event(errors: FieldErrors, obj: Any) -> None:
     """An event of the group ``events.k8s.io``, which is held to all its rules."""
-    _new_event(found, obj)
-    meta.check(found, obj.metadata)
-    _series(found, obj)
+    _new_event(errors, obj)
+    meta.check(errors, obj.metadata)
+    _series(errors, obj)
     if obj.eventTime is None:
-        found.required("eventTime")
+        errors.required("eventTime")
     if obj.type not in ("Normal", "Warning"):
-        found.invalid("type", "", f"has invalid value: {obj.type}")
+        errors.invalid("type", "", f"has invalid value: {obj.type}")
     for name, called in (
         ("deprecatedFirstTimestamp", "firstTimestamp"),
         ("deprecatedLastTimestamp", "lastTimestamp"),
         ("deprecatedCount", "count"),
     ):
         if getattr(obj, name):
-            found.invalid(called, "", "needs to be unset")
+            errors.invalid(called, "", "needs to be unset")
     source = obj.deprecatedSource
     if source is not None and (source.component or source.host):
-        found.invalid("source", "", "needs to be unset")
+        errors.invalid("source", "", "needs to be unset")
 
 
-def _new_event(found: Found, obj: Any) -> None:
-    _event(found, obj, obj.regarding.namespace, obj.reportingController, "reportingController")
+def _new_event(errors: FieldErrors, obj: Any) -> None:
+    _event(errors, obj, obj.regarding.namespace, obj.reportingController, "reportingController")
 
 
-def _series(found: Found, obj: Any) -> None:
+def _series(errors: FieldErrors, obj: Any) -> None:
     if obj.series is not None:
         if obj.series.count < 2:
-            found.invalid("series.count", "", "should be at least 2")
+            errors.invalid("series.count", "", "should be at least 2")
         if obj.series.lastObservedTime is None:
-            found.required("series.lastObservedTime")
+            errors.required("series.lastObservedTime")
 
 
-def new_event_update(found: Found, new: Any, old: Any) -> None:
+def new_event_update(errors: FieldErrors, new: Any, old: Any) -> None:
     """Only the series of an event goes on."""
-    _new_event(found, new)
-    meta.check_update(found, new.metadata, old.metadata)
+    _new_event(errors, new)
+    meta.check_update(errors, new.metadata, old.metadata)
     if new.series != old.series:
-        _series(found, new)
+        _series(errors, new)
     for name, called in (
         ("regarding", "involvedObject"),
         ("reason", "reason"),
@@ -201,4 +201,4 @@ def new_event_update(found: Found, new: Any, old: Any) -> None:
         ("reportingController", "reportingController"),
         ("reportingInstance", "reportingInstance"),
     ):
-        found.changed(called, getattr(new, name), getattr(old, name))
+        errors.immutable(called, getattr(new, name), getattr(old, name))

@@ -6,7 +6,7 @@ import re
 
 from steersman.api.generated.meta_v1 import Condition
 from steersman.server.validation import names
-from steersman.server.validation.field_errors import Found
+from steersman.server.validation.field_errors import FieldErrors
 
 _STATUSES = ("False", "True", "Unknown")
 _REASON = "[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?"
@@ -19,27 +19,27 @@ _REASON_WRONG = (
 )
 
 
-def check(found: Found, path: str, conditions: tuple[Condition, ...]) -> None:
+def check(errors: FieldErrors, path: str, conditions: tuple[Condition, ...]) -> None:
     seen: set[str] = set()
     for i, condition in enumerate(conditions):
         at = f"{path}[{i}]"
         if condition.type in seen:
-            found.duplicate(f"{at}.type", condition.type)
+            errors.duplicate(f"{at}.type", condition.type)
         seen.add(condition.type)
-        found.each(f"{at}.type", condition.type, names.qualified(condition.type))
+        errors.invalid_each(f"{at}.type", condition.type, names.qualified(condition.type))
         if condition.status not in _STATUSES:
-            found.unsupported(f"{at}.status", condition.status, _STATUSES)
+            errors.not_supported(f"{at}.status", condition.status, _STATUSES)
         if condition.observedGeneration < 0:
             least = "must be greater than or equal to zero"
-            found.invalid(f"{at}.observedGeneration", condition.observedGeneration, least)
+            errors.invalid(f"{at}.observedGeneration", condition.observedGeneration, least)
         if condition.lastTransitionTime is None:
-            found.required(f"{at}.lastTransitionTime")
+            errors.required(f"{at}.lastTransitionTime")
         if not condition.reason:
-            found.required(f"{at}.reason")
+            errors.required(f"{at}.reason")
         else:
             if not _is_reason(condition.reason):
-                found.invalid(f"{at}.reason", condition.reason, _REASON_WRONG)
+                errors.invalid(f"{at}.reason", condition.reason, _REASON_WRONG)
             if len(condition.reason) > 1024:
-                found.too_long(f"{at}.reason", 1024)
+                errors.too_long(f"{at}.reason", 1024)
         if len(condition.message) > 32 * 1024:
-            found.too_long(f"{at}.message", 32 * 1024)
+            errors.too_long(f"{at}.message", 32 * 1024)

@@ -11,7 +11,7 @@ from steersman.api.generated import core_v1 as v1
 from steersman.api.kinds.config import ACCOUNT_NAME
 from steersman.server.validation import metadata as meta
 from steersman.server.validation import names as text
-from steersman.server.validation.field_errors import Found
+from steersman.server.validation.field_errors import FieldErrors
 
 _MAX_SIZE = 1024 * 1024
 _SEALED = "field is immutable when `immutable` is set"
@@ -20,31 +20,31 @@ _SEALED = "field is immutable when `immutable` is set"
 # -- ConfigMaps -------------------------------------------------------------------------------
 
 
-def config_map(found: Found, obj: v1.ConfigMap) -> None:
-    meta.check(found, obj.metadata)
-    _content(found, obj)
+def config_map(errors: FieldErrors, obj: v1.ConfigMap) -> None:
+    meta.check(errors, obj.metadata)
+    _content(errors, obj)
 
 
-def config_map_update(found: Found, new: v1.ConfigMap, old: v1.ConfigMap) -> None:
-    meta.check_update(found, new.metadata, old.metadata)
-    _sealed(found, new, old, ("data", "binaryData"))
-    meta.again(found, new.metadata, old.metadata, text.subdomain)
-    _content(found, new)
+def config_map_update(errors: FieldErrors, new: v1.ConfigMap, old: v1.ConfigMap) -> None:
+    meta.check_update(errors, new.metadata, old.metadata)
+    _sealed(errors, new, old, ("data", "binaryData"))
+    meta.again(errors, new.metadata, old.metadata, text.subdomain)
+    _content(errors, new)
 
 
-def _content(found: Found, obj: v1.ConfigMap) -> None:
+def _content(errors: FieldErrors, obj: v1.ConfigMap) -> None:
     size = 0
     for key, value in obj.data.items():
-        found.each(f"data[{key}]", key, text.config_key(key))
+        errors.invalid_each(f"data[{key}]", key, text.config_key(key))
         if key in obj.binaryData:
-            found.invalid(f"data[{key}]", key, "duplicate of key present in binaryData")
+            errors.invalid(f"data[{key}]", key, "duplicate of key present in binaryData")
         size += len(value) if value.isascii() else len(value.encode())
     for key, value in obj.binaryData.items():
-        found.each(f"binaryData[{key}]", key, text.config_key(key))
+        errors.invalid_each(f"binaryData[{key}]", key, text.config_key(key))
         size += decoded_size(value)
     if size > _MAX_SIZE:
         # The root of an object, as the real server writes it.
-        found.too_long("[]", _MAX_SIZE)
+        errors.too_long("[]", _MAX_SIZE)
 
 
 def decoded_size(value: str) -> int:
@@ -53,16 +53,16 @@ def decoded_size(value: str) -> int:
 
 
 def _sealed(
-    found: Found, new: v1.ConfigMap | v1.Secret, old: v1.ConfigMap | v1.Secret, names: tuple[str, ...]
+    errors: FieldErrors, new: v1.ConfigMap | v1.Secret, old: v1.ConfigMap | v1.Secret, names: tuple[str, ...]
 ) -> None:
     """What was declared immutable stays so, and as it is."""
     if not old.immutable:
         return
     if not new.immutable:
-        found.forbidden("immutable", _SEALED)
+        errors.forbidden("immutable", _SEALED)
     for name in names:
         if getattr(new, name) != getattr(old, name):
-            found.forbidden(name, _SEALED)
+            errors.forbidden(name, _SEALED)
 
 
 # -- Secrets ----------------------------------------------------------------------------------
@@ -77,43 +77,43 @@ _DOCKER = {
 }
 
 
-def secret(found: Found, obj: v1.Secret) -> None:
-    meta.check(found, obj.metadata)
-    _secret(found, obj)
+def secret(errors: FieldErrors, obj: v1.Secret) -> None:
+    meta.check(errors, obj.metadata)
+    _secret(errors, obj)
 
 
-def secret_update(found: Found, new: v1.Secret, old: v1.Secret) -> None:
-    meta.check_update(found, new.metadata, old.metadata)
-    found.changed("type", new.type, old.type)
-    _sealed(found, new, old, ("data",))
-    meta.again(found, new.metadata, old.metadata, text.subdomain)
-    _secret(found, new)
+def secret_update(errors: FieldErrors, new: v1.Secret, old: v1.Secret) -> None:
+    meta.check_update(errors, new.metadata, old.metadata)
+    errors.immutable("type", new.type, old.type)
+    _sealed(errors, new, old, ("data",))
+    meta.again(errors, new.metadata, old.metadata, text.subdomain)
+    _secret(errors, new)
 
 
-def _secret(found: Found, obj: v1.Secret) -> None:
+def _secret(errors: FieldErrors, obj: v1.Secret) -> None:
     data, type_ = obj.data, obj.type
     for key in data:
-        found.each(f"data[{key}]", key, text.config_key(key))
+        errors.invalid_each(f"data[{key}]", key, text.config_key(key))
     if sum(map(decoded_size, data.values())) > _MAX_SIZE:
-        found.too_long("data", _MAX_SIZE)
+        errors.too_long("data", _MAX_SIZE)
     if type_ == "kubernetes.io/service-account-token":
         if not obj.metadata.annotations.get(ACCOUNT_NAME):
-            found.required(f"metadata.annotations[{ACCOUNT_NAME}]")
+            errors.required(f"metadata.annotations[{ACCOUNT_NAME}]")
     elif type_ in _DOCKER:
-        _docker(found, data.get(_DOCKER[type_]), _DOCKER[type_])
+        _docker(errors, data.get(_DOCKER[type_]), _DOCKER[type_])
     elif type_ == "kubernetes.io/basic-auth":
         if "username" not in data and "password" not in data:
-            found.required("data[username]")
-            found.required("data[password]")
+            errors.required("data[username]")
+            errors.required("data[password]")
     elif type_ in _NEEDED:
         for key in _NEEDED[type_]:
             if key not in data or (key == "ssh-privatekey" and not data[key]):
-                found.required(f"data[{key}]")
+                errors.required(f"data[{key}]")
 
 
-def _docker(found: Found, content: str | None, key: str) -> None:
+def _docker(errors: FieldErrors, content: str | None, key: str) -> None:
     if content is None:
-        found.required(f"data[{key}]")
+        errors.required(f"data[{key}]")
         return
     raw = b64decode(content)
     try:
@@ -121,51 +121,51 @@ def _docker(found: Found, content: str | None, key: str) -> None:
     except (msgspec.DecodeError, binascii.Error, UnicodeDecodeError):
         # differs: it does not say where the JSON ends.
         why = "unexpected end of JSON input" if not raw.strip() else "invalid JSON"
-        found.invalid(f"data[{key}]", "<secret contents redacted>", why)
+        errors.invalid(f"data[{key}]", "<secret contents redacted>", why)
 
 
 # -- ServiceAccounts and Namespaces -----------------------------------------------------------
 
 
-def service_account(found: Found, obj: v1.ServiceAccount) -> None:
-    meta.check(found, obj.metadata)
+def service_account(errors: FieldErrors, obj: v1.ServiceAccount) -> None:
+    meta.check(errors, obj.metadata)
 
 
-def service_account_update(found: Found, new: v1.ServiceAccount, old: v1.ServiceAccount) -> None:
-    meta.check_update(found, new.metadata, old.metadata)
-    meta.again(found, new.metadata, old.metadata, text.subdomain)
+def service_account_update(errors: FieldErrors, new: v1.ServiceAccount, old: v1.ServiceAccount) -> None:
+    meta.check_update(errors, new.metadata, old.metadata)
+    meta.again(errors, new.metadata, old.metadata, text.subdomain)
 
 
-def namespace(found: Found, obj: v1.Namespace) -> None:
-    meta.check(found, obj.metadata, text.label, namespaced=False)
-    _finalizers(found, obj.spec.finalizers)
+def namespace(errors: FieldErrors, obj: v1.Namespace) -> None:
+    meta.check(errors, obj.metadata, text.label, namespaced=False)
+    _finalizers(errors, obj.spec.finalizers)
 
 
-def _finalizers(found: Found, names: tuple[str, ...]) -> None:
+def _finalizers(errors: FieldErrors, names: tuple[str, ...]) -> None:
     for name in names:
-        _finalizer(found, "spec.finalizers", name)
+        _finalizer(errors, "spec.finalizers", name)
 
 
-def _finalizer(found: Found, path: str, name: str) -> None:
-    found.each(path, name, text.qualified(name))
-    meta.qualified_finalizer(found, path, name)
+def _finalizer(errors: FieldErrors, path: str, name: str) -> None:
+    errors.invalid_each(path, name, text.qualified(name))
+    meta.qualified_finalizer(errors, path, name)
 
 
-def namespace_update(found: Found, new: v1.Namespace, old: v1.Namespace) -> None:
-    meta.again(found, new.metadata, old.metadata, text.label, namespaced=False)
-    _finalizers(found, new.spec.finalizers)
-    meta.check_update(found, new.metadata, old.metadata)
+def namespace_update(errors: FieldErrors, new: v1.Namespace, old: v1.Namespace) -> None:
+    meta.again(errors, new.metadata, old.metadata, text.label, namespaced=False)
+    _finalizers(errors, new.spec.finalizers)
+    meta.check_update(errors, new.metadata, old.metadata)
 
 
-def namespace_finalize(found: Found, new: v1.Namespace, old: v1.Namespace) -> None:
-    meta.check_update(found, new.metadata, old.metadata)
+def namespace_finalize(errors: FieldErrors, new: v1.Namespace, old: v1.Namespace) -> None:
+    meta.check_update(errors, new.metadata, old.metadata)
     for i, name in enumerate(new.spec.finalizers):
-        _finalizer(found, f"spec.finalizers[{i}]", name)
+        _finalizer(errors, f"spec.finalizers[{i}]", name)
 
 
-def namespace_status(found: Found, new: v1.Namespace, old: v1.Namespace) -> None:
+def namespace_status(errors: FieldErrors, new: v1.Namespace, old: v1.Namespace) -> None:
     """A namespace's phase says whether it is going."""
-    meta.check_update(found, new.metadata, old.metadata)
+    meta.check_update(errors, new.metadata, old.metadata)
     going = new.metadata.deletionTimestamp is not None
     phase = new.status.phase
     if phase != ("Terminating" if going else "Active"):
@@ -174,4 +174,4 @@ def namespace_status(found: Found, new: v1.Namespace, old: v1.Namespace) -> None
             if going
             else "may only be 'Active' if `deletionTimestamp` is empty"
         )
-        found.invalid("status.Phase", phase, says)
+        errors.invalid("status.Phase", phase, says)

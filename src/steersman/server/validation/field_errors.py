@@ -1,164 +1,167 @@
-"""What was found wrong with an object, in the real server's words: a list that knows how to say each thing.
+"""FieldErrors collects the field errors of one object, worded as upstream's ``field`` package words them.
 
-Checks are functions that take such a list, the path of what they look at, and the thing itself, and add
-what is wrong with it. A check of something sound touches nothing, so a sound object costs no allocation
-besides the list.
+A validation function takes the list, the path of a field and the field's value, and appends an error for
+each thing wrong. A valid object costs no allocation besides the list.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import msgspec
 
+from steersman.api.generated.meta_v1 import LabelSelector
 from steersman.api.go_quote import quote
-from steersman.server.status_errors import IMMUTABLE, FieldProblem
+from steersman.server.status_errors import IMMUTABLE, FieldError
 
-NEGATIVE = "must be greater than or equal to 0"
-NOT_POSITIVE = "must be greater than zero"
+MUST_BE_NONNEGATIVE = "must be greater than or equal to 0"
+MUST_BE_POSITIVE = "must be greater than zero"
 
 
 class Verbatim(str):
-    """A value that is shown as it stands: how the real server prints what has no form on the wire."""
+    """A value that is already formatted: its text goes into the message unquoted."""
 
     __slots__ = ()
 
 
 OMITTED = Verbatim("")
-"""For complaints that do not show the value."""
+"""Upstream's ``field.OmitValueType``: the message shows no value."""
+
+NULL = Verbatim("null")
 
 
-class Found(list[FieldProblem]):
-    """Problems in the order they were found."""
+class FieldErrors(list[FieldError]):
+    """Upstream's ``field.ErrorList``: field errors in the order they were added."""
 
     __slots__ = ()
 
-    def invalid(self, path: str, value: object, why: str) -> None:
-        self._say("FieldValueInvalid", path, "Invalid value", value, why)
+    def invalid(self, path: str, value: object, detail: str) -> None:
+        self._add("FieldValueInvalid", path, "Invalid value", value, detail)
 
-    def each(self, path: str, value: object, whys: Iterable[str]) -> None:
-        """The same value is wrong for several reasons; none is the usual number."""
-        for why in whys:
-            self.invalid(path, value, why)
+    def invalid_each(self, path: str, value: object, details: Iterable[str]) -> None:
+        """Adds one error for each detail."""
+        for detail in details:
+            self.invalid(path, value, detail)
 
-    def required(self, path: str, why: str = "") -> None:
-        self.append(
-            FieldProblem("FieldValueRequired", path, f"Required value: {why}" if why else "Required value")
-        )
+    def required(self, path: str, detail: str = "") -> None:
+        message = f"Required value: {detail}" if detail else "Required value"
+        self.append(FieldError("FieldValueRequired", path, message))
 
-    def forbidden(self, path: str, why: str) -> None:
-        self.append(FieldProblem("FieldValueForbidden", path, f"Forbidden: {why}"))
+    def forbidden(self, path: str, detail: str) -> None:
+        self.append(FieldError("FieldValueForbidden", path, f"Forbidden: {detail}"))
 
-    def duplicate(self, path: str, value: object, why: str = "") -> None:
-        self._say("FieldValueDuplicate", path, "Duplicate value", value, why)
+    def duplicate(self, path: str, value: object, detail: str = "") -> None:
+        self._add("FieldValueDuplicate", path, "Duplicate value", value, detail)
 
-    def missing(self, path: str, value: object, why: str = "") -> None:
-        """Something is referred to that is not there."""
-        self._say("FieldValueNotFound", path, "Not found", value, why)
+    def not_found(self, path: str, value: object, detail: str = "") -> None:
+        self._add("FieldValueNotFound", path, "Not found", value, detail)
 
-    def unsupported(self, path: str, value: object, supported: Sequence[str]) -> None:
+    def not_supported(self, path: str, value: object, supported: Sequence[str]) -> None:
         choices = ", ".join(quote(choice) for choice in supported)
-        self._say("FieldValueNotSupported", path, "Unsupported value", value, f"supported values: {choices}")
+        self._add("FieldValueNotSupported", path, "Unsupported value", value, f"supported values: {choices}")
 
-    def too_long(self, path: str, most: int) -> None:
-        what = f"Too long: may not be more than {most} bytes"
-        self.append(FieldProblem("FieldValueTooLong", path, what))
+    def too_long(self, path: str, max_length: int) -> None:
+        """Adds an error for a value of more than ``max_length`` bytes."""
+        message = f"Too long: may not be more than {max_length} bytes"
+        self.append(FieldError("FieldValueTooLong", path, message))
 
-    def too_many(self, path: str, count: int, most: int) -> None:
-        items = "item" if most == 1 else "items"
-        self._say("FieldValueTooMany", path, "Too many", count, f"must have at most {most} {items}")
+    def too_many(self, path: str, actual: int, maximum: int) -> None:
+        """Adds an error for a list of ``actual`` items where ``maximum`` are allowed."""
+        items = "item" if maximum == 1 else "items"
+        self._add("FieldValueTooMany", path, "Too many", actual, f"must have at most {maximum} {items}")
 
-    def negative(self, path: str, number: int | None) -> None:
-        """A number that may not be below zero."""
+    def nonnegative(self, path: str, number: int | None) -> None:
+        """Adds an error for a number below zero; None is valid."""
         if number is not None and number < 0:
-            self.invalid(path, number, NEGATIVE)
+            self.invalid(path, number, MUST_BE_NONNEGATIVE)
 
-    def not_positive(self, path: str, number: int) -> None:
+    def positive(self, path: str, number: int) -> None:
+        """Adds an error for a number that is not above zero."""
         if number <= 0:
-            self.invalid(path, number, NOT_POSITIVE)
+            self.invalid(path, number, MUST_BE_POSITIVE)
 
-    def changed(self, path: str, new: object, old: object) -> None:
-        """A field that stays as it was."""
+    def immutable(self, path: str, new: object, old: object) -> None:
+        """Adds an error for a value that changed."""
         if new != old:
             self.invalid(path, new, IMMUTABLE)
 
-    def choose(self, path: str, value: str, supported: Sequence[str]) -> None:
-        """One of a few words, and not none."""
+    def enum(self, path: str, value: str, supported: Sequence[str]) -> None:
+        """Adds an error for a value that is empty or not among the supported ones."""
         if value not in supported:
             if value:
-                self.unsupported(path, value, supported)
+                self.not_supported(path, value, supported)
             else:
                 self.required(path)
 
-    def _say(self, reason: str, path: str, what: str, value: object, why: str) -> None:
-        told = what if value is OMITTED else f"{what}: {shown(value)}"
-        self.append(FieldProblem(reason, path, f"{told}: {why}" if why else told))
+    def _add(self, reason: str, path: str, error_type: str, value: object, detail: str) -> None:
+        message = error_type if value is OMITTED else f"{error_type}: {format_value(value)}"
+        self.append(FieldError(reason, path, f"{message}: {detail}" if detail else message))
 
 
-# -- values -----------------------------------------------------------------------------------
+# -- formatted values -------------------------------------------------------------------------
 
 
-def shown(value: object) -> str:
-    """A value as messages print it."""
+def format_value(value: object) -> str:
+    """The form in which a message shows a value."""
     if isinstance(value, str):
         return value if isinstance(value, Verbatim) else quote(value)
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):
         return str(value)
-    return json(value)
+    return go_json(value)
 
 
 _encoder = msgspec.json.Encoder(order="deterministic", enc_hook=dict)
-_HTML = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
+_HTML_ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}
 
 
-def json(value: object) -> str:
-    """JSON as Go writes it: maps sorted, and safe to paste into a page."""
+def go_json(value: object) -> str:
+    """JSON as Go's encoder writes it: map keys sorted, HTML characters escaped."""
     text = _encoder.encode(value).decode()
     if "<" in text or ">" in text or "&" in text:
-        for char, escape in _HTML.items():
+        for char, escape in _HTML_ESCAPES.items():
             text = text.replace(char, escape)
     return text
 
 
-def fields(**values: Any) -> Verbatim:
-    """A struct with its fields in this order: where the real server shows a type of its own.
+def go_struct(**fields: object) -> Verbatim:
+    """A Go struct as JSON, its fields in the given order and under the given names.
 
-    Where those are known by other names than on the wire, the names are the caller's.
+    Upstream's messages show internal types, whose field names may differ from those on the wire.
     """
-    return Verbatim("{" + ",".join(f'"{name}":{_part(value)}' for name, value in values.items()) + "}")
+    return Verbatim("{" + ",".join(f'"{name}":{_element(value)}' for name, value in fields.items()) + "}")
 
 
-def listed(items: Iterable[object]) -> Verbatim:
-    return Verbatim("[" + ",".join(map(_part, items)) + "]")
+def go_slice(items: Iterable[object]) -> Verbatim:
+    """A Go slice as JSON; formatted items keep their form."""
+    return Verbatim("[" + ",".join(map(_element, items)) + "]")
 
 
-def _part(value: object) -> str:
-    return str(value) if isinstance(value, Verbatim) else json(value)
+def _element(value: object) -> str:
+    return str(value) if isinstance(value, Verbatim) else go_json(value)
 
 
-def selector(value: Any) -> Verbatim:
-    """A label selector, its labels before its expressions."""
-    if value is None:
-        return Verbatim("null")
-    parts: dict[str, Any] = {}
-    if value.matchLabels:
-        parts["matchLabels"] = value.matchLabels
-    if value.matchExpressions:
-        parts["matchExpressions"] = listed(
-            fields(key=e.key, operator=e.operator, **({"values": e.values} if e.values else {}))
-            for e in value.matchExpressions
+def format_selector(selector: LabelSelector | None) -> Verbatim:
+    """A label selector, matchLabels before matchExpressions."""
+    if selector is None:
+        return NULL
+    fields: dict[str, object] = {}
+    if selector.matchLabels:
+        fields["matchLabels"] = selector.matchLabels
+    if selector.matchExpressions:
+        fields["matchExpressions"] = go_slice(
+            go_struct(key=e.key, operator=e.operator, **({"values": e.values} if e.values else {}))
+            for e in selector.matchExpressions
         )
-    return fields(**parts)
+    return go_struct(**fields)
 
 
-def labels(value: Mapping[str, str]) -> object:
-    """Labels, or the null the real server shows where there are none."""
-    return value or Verbatim("null")
+def format_labels(labels: Mapping[str, str]) -> object:
+    """Labels; ``null`` when empty, as Go writes a nil map."""
+    return labels or NULL
 
 
-def strings(values: Sequence[str]) -> object:
-    """A list, or the null the real server shows for an empty one."""
-    return values or Verbatim("null")
+def format_strings(values: Sequence[str]) -> object:
+    """A list of strings; ``null`` when empty, as Go writes a nil slice."""
+    return values or NULL

@@ -12,7 +12,7 @@ from typing import Any
 from steersman.api.generated import flowcontrol_v1 as v1
 from steersman.server.validation import metadata as meta
 from steersman.server.validation import names
-from steersman.server.validation.field_errors import Found
+from steersman.server.validation.field_errors import FieldErrors
 
 _ALL = "*"
 _EXEMPT = "exempt"
@@ -30,121 +30,121 @@ _VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "proxy
 # -- FlowSchemas ------------------------------------------------------------------------------
 
 
-def schema(found: Found, obj: v1.FlowSchema) -> None:
-    meta.check(found, obj.metadata, namespaced=False)
-    _schema(found, obj)
+def schema(errors: FieldErrors, obj: v1.FlowSchema) -> None:
+    meta.check(errors, obj.metadata, namespaced=False)
+    _schema(errors, obj)
 
 
-def schema_update(found: Found, new: v1.FlowSchema, old: v1.FlowSchema) -> None:
-    meta.check(found, new.metadata, namespaced=False)
-    _schema(found, new)
+def schema_update(errors: FieldErrors, new: v1.FlowSchema, old: v1.FlowSchema) -> None:
+    meta.check(errors, new.metadata, namespaced=False)
+    _schema(errors, new)
 
 
-def schema_status(found: Found, new: v1.FlowSchema, old: v1.FlowSchema) -> None:
-    _conditions(found, new.status.conditions)
+def schema_status(errors: FieldErrors, new: v1.FlowSchema, old: v1.FlowSchema) -> None:
+    _conditions(errors, new.status.conditions)
 
 
-def _schema(found: Found, obj: v1.FlowSchema) -> None:
+def _schema(errors: FieldErrors, obj: v1.FlowSchema) -> None:
     spec = obj.spec
     rank, path = spec.matchingPrecedence, "spec.matchingPrecedence"
     if rank <= 0:
-        found.invalid(path, rank, "must be a positive value")
+        errors.invalid(path, rank, "must be a positive value")
     if rank > _LAST:
-        found.invalid(path, rank, f"must not be greater than {_LAST}")
+        errors.invalid(path, rank, f"must not be greater than {_LAST}")
     if rank == 1 and obj.metadata.name != _EXEMPT:
-        found.invalid(path, rank, "only the schema named 'exempt' may have matchingPrecedence 1")
+        errors.invalid(path, rank, "only the schema named 'exempt' may have matchingPrecedence 1")
     method = spec.distinguisherMethod
     if method is not None and method.type not in _DISTINGUISHERS:
         # Upstream shows all of it, by a name that is not the one on the wire.
-        found.unsupported("spec.distinguisherMethod.type", {"Type": method.type}, _DISTINGUISHERS)
+        errors.not_supported("spec.distinguisherMethod.type", {"Type": method.type}, _DISTINGUISHERS)
     level, path = spec.priorityLevelConfiguration.name, "spec.priorityLevelConfiguration.name"
     if level:
-        found.each(path, level, names.subdomain(level))
+        errors.invalid_each(path, level, names.subdomain(level))
     else:
-        found.required(path, "must reference a priority level")
+        errors.required(path, "must reference a priority level")
     for i, rule in enumerate(spec.rules):
-        _rule(found, f"spec.rules[{i}]", rule)
-    _conditions(found, obj.status.conditions)
+        _rule(errors, f"spec.rules[{i}]", rule)
+    _conditions(errors, obj.status.conditions)
 
 
-def _rule(found: Found, path: str, rule: v1.PolicyRulesWithSubjects) -> None:
+def _rule(errors: FieldErrors, path: str, rule: v1.PolicyRulesWithSubjects) -> None:
     if not rule.subjects:
-        found.required(f"{path}.subjects", "subjects must contain at least one value")
+        errors.required(f"{path}.subjects", "subjects must contain at least one value")
     for i, subject in enumerate(rule.subjects):
-        _subject(found, f"{path}.subjects[{i}]", subject)
+        _subject(errors, f"{path}.subjects[{i}]", subject)
     if not rule.resourceRules and not rule.nonResourceRules:
-        found.required(path, "at least one of resourceRules and nonResourceRules has to be non-empty")
+        errors.required(path, "at least one of resourceRules and nonResourceRules has to be non-empty")
     for i, resources in enumerate(rule.resourceRules):
-        _resources(found, f"{path}.resourceRules[{i}]", resources)
+        _resources(errors, f"{path}.resourceRules[{i}]", resources)
     for i, others in enumerate(rule.nonResourceRules):
-        _others(found, f"{path}.nonResourceRules[{i}]", others)
+        _others(errors, f"{path}.nonResourceRules[{i}]", others)
 
 
-def _subject(found: Found, path: str, subject: v1.Subject) -> None:
+def _subject(errors: FieldErrors, path: str, subject: v1.Subject) -> None:
     field = _SUBJECTS.get(subject.kind)
     if field is None:
-        found.unsupported(f"{path}.kind", subject.kind, sorted(_SUBJECTS))
+        errors.not_supported(f"{path}.kind", subject.kind, sorted(_SUBJECTS))
         return
     given = getattr(subject, field)
     if given is None:
-        found.required(f"{path}.{field}", f"{field} is required when subject kind is '{subject.kind}'")
+        errors.required(f"{path}.{field}", f"{field} is required when subject kind is '{subject.kind}'")
     else:
-        _named(found, f"{path}.{field}", given)
+        _named(errors, f"{path}.{field}", given)
     for kind, other in (("ServiceAccount", "serviceAccount"), ("User", "user"), ("Group", "group")):
         if other != field and getattr(subject, other) is not None:
-            found.forbidden(f"{path}.{other}", f"{other} is forbidden when subject kind is not '{kind}'")
+            errors.forbidden(f"{path}.{other}", f"{other} is forbidden when subject kind is not '{kind}'")
 
 
-def _named(found: Found, path: str, subject: Any) -> None:
+def _named(errors: FieldErrors, path: str, subject: Any) -> None:
     if not subject.name:
-        found.required(f"{path}.name")
+        errors.required(f"{path}.name")
     if not isinstance(subject, v1.ServiceAccountSubject):
         return
     if subject.name and subject.name != _ALL:
-        found.each(f"{path}.name", subject.name, names.subdomain(subject.name))
+        errors.invalid_each(f"{path}.name", subject.name, names.subdomain(subject.name))
     if subject.namespace:
-        found.each(f"{path}.namespace", subject.namespace, names.label(subject.namespace))
+        errors.invalid_each(f"{path}.namespace", subject.namespace, names.label(subject.namespace))
     else:
-        found.required(f"{path}.namespace", "must specify namespace for service account")
+        errors.required(f"{path}.namespace", "must specify namespace for service account")
 
 
-def _resources(found: Found, path: str, rule: v1.ResourcePolicyRule) -> None:
-    _verbs(found, path, rule.verbs)
+def _resources(errors: FieldErrors, path: str, rule: v1.ResourcePolicyRule) -> None:
+    _verbs(errors, path, rule.verbs)
     for field, one, many in (
         ("apiGroups", "api group", "api groups"),
         ("resources", "resource", "resources"),
     ):
         given = getattr(rule, field)
         if not given:
-            found.required(f"{path}.{field}", f"resource rules must supply at least one {one}")
+            errors.required(f"{path}.{field}", f"resource rules must supply at least one {one}")
         else:
-            _alone(found, f"{path}.{field}", given, many)
+            _alone(errors, f"{path}.{field}", given, many)
     namespaces = rule.namespaces or ()
     if not namespaces and not rule.clusterScope:
-        found.required(
+        errors.required(
             f"{path}.namespaces",
             "resource rules that are not cluster scoped must supply at least one namespace",
         )
     elif _ALL in namespaces:
-        _alone(found, f"{path}.namespaces", namespaces, "namespaces")
+        _alone(errors, f"{path}.namespaces", namespaces, "namespaces")
     else:
         for i, name in enumerate(namespaces):
             for why in names.label(name):
                 says = f"each member of this list must be '*' or a DNS-1123 label; {why}"
-                found.invalid(f"{path}.namespaces[{i}]", name, says)
+                errors.invalid(f"{path}.namespaces[{i}]", name, says)
 
 
-def _others(found: Found, path: str, rule: v1.NonResourcePolicyRule) -> None:
-    _verbs(found, path, rule.verbs)
+def _others(errors: FieldErrors, path: str, rule: v1.NonResourcePolicyRule) -> None:
+    _verbs(errors, path, rule.verbs)
     path = f"{path}.nonResourceURLs"
     if not rule.nonResourceURLs:
-        found.required(path, "nonResourceURLs must contain at least one value")
+        errors.required(path, "nonResourceURLs must contain at least one value")
     elif _ALL in rule.nonResourceURLs:
-        _alone(found, path, rule.nonResourceURLs, "non-resource URLs")
+        _alone(errors, path, rule.nonResourceURLs, "non-resource URLs")
     else:
         for i, url in enumerate(rule.nonResourceURLs):
             if why := _unfit(url):
-                found.invalid(f"{path}[{i}]", url, why)
+                errors.invalid(f"{path}[{i}]", url, why)
 
 
 def _unfit(url: str) -> str:
@@ -163,114 +163,116 @@ def _unfit(url: str) -> str:
     return "wildcard can only do suffix matching" if stars > 1 or (stars and url[-2:] != "/*") else ""
 
 
-def _verbs(found: Found, path: str, verbs: Sequence[str]) -> None:
+def _verbs(errors: FieldErrors, path: str, verbs: Sequence[str]) -> None:
     path = f"{path}.verbs"
     if not verbs:
-        found.required(path, "verbs must contain at least one value")
+        errors.required(path, "verbs must contain at least one value")
     elif _ALL in verbs:
-        _alone(found, path, verbs, "verbs")
+        _alone(errors, path, verbs, "verbs")
     elif any(verb not in _VERBS for verb in verbs):
-        found.unsupported(path, verbs, _VERBS)
+        errors.not_supported(path, verbs, _VERBS)
 
 
-def _alone(found: Found, path: str, given: Sequence[str], what: str) -> None:
+def _alone(errors: FieldErrors, path: str, given: Sequence[str], what: str) -> None:
     """Who says all need not say more."""
     if _ALL in given and len(given) > 1:
-        found.invalid(path, given, f"if '*' is present, must not specify other {what}")
+        errors.invalid(path, given, f"if '*' is present, must not specify other {what}")
 
 
 # -- PriorityLevelConfigurations --------------------------------------------------------------
 
 
-def level(found: Found, obj: v1.PriorityLevelConfiguration) -> None:
-    meta.check(found, obj.metadata, namespaced=False)
-    _level(found, obj)
+def level(errors: FieldErrors, obj: v1.PriorityLevelConfiguration) -> None:
+    meta.check(errors, obj.metadata, namespaced=False)
+    _level(errors, obj)
 
 
 def level_update(
-    found: Found, new: v1.PriorityLevelConfiguration, old: v1.PriorityLevelConfiguration
+    errors: FieldErrors, new: v1.PriorityLevelConfiguration, old: v1.PriorityLevelConfiguration
 ) -> None:
-    meta.check(found, new.metadata, namespaced=False)
-    _level(found, new)
+    meta.check(errors, new.metadata, namespaced=False)
+    _level(errors, new)
 
 
 def level_status(
-    found: Found, new: v1.PriorityLevelConfiguration, old: v1.PriorityLevelConfiguration
+    errors: FieldErrors, new: v1.PriorityLevelConfiguration, old: v1.PriorityLevelConfiguration
 ) -> None:
-    _conditions(found, new.status.conditions)
+    _conditions(errors, new.status.conditions)
 
 
-def _level(found: Found, obj: v1.PriorityLevelConfiguration) -> None:
+def _level(errors: FieldErrors, obj: v1.PriorityLevelConfiguration) -> None:
     spec = obj.spec
     if (obj.metadata.name == _EXEMPT) != (spec.type == "Exempt"):
-        found.invalid("spec.type", spec.type, "must be 'Exempt' if and only if `name` is 'exempt'")
+        errors.invalid("spec.type", spec.type, "must be 'Exempt' if and only if `name` is 'exempt'")
     match spec.type:
         case "Exempt":
             if spec.limited is not None:
-                found.forbidden("spec.limited", "must be nil if the type is not Limited")
+                errors.forbidden("spec.limited", "must be nil if the type is not Limited")
             if spec.exempt is not None:
-                _shares(found, "spec.exempt", spec.exempt)
+                _shares(errors, "spec.exempt", spec.exempt)
         case "Limited":
             if spec.exempt is not None:
-                found.forbidden("spec.exempt", "must be nil if the type is Limited")
+                errors.forbidden("spec.exempt", "must be nil if the type is Limited")
             if spec.limited is None:
-                found.required("spec.limited", "must not be empty when type is Limited")
+                errors.required("spec.limited", "must not be empty when type is Limited")
             else:
-                _limited(found, "spec.limited", spec.limited)
+                _limited(errors, "spec.limited", spec.limited)
         case _:
-            found.choose("spec.type", spec.type, _LEVELS)
-    _conditions(found, obj.status.conditions)
+            errors.enum("spec.type", spec.type, _LEVELS)
+    _conditions(errors, obj.status.conditions)
 
 
-def _shares(found: Found, path: str, given: Any) -> None:
+def _shares(errors: FieldErrors, path: str, given: Any) -> None:
     shares = given.nominalConcurrencyShares
     if shares is not None and shares < 0:
-        found.invalid(f"{path}.nominalConcurrencyShares", shares, "must be a non-negative integer")
+        errors.invalid(f"{path}.nominalConcurrencyShares", shares, "must be a non-negative integer")
     if isinstance(given, v1.LimitedPriorityLevelConfiguration):
-        _response(found, f"{path}.limitResponse", given.limitResponse)
+        _response(errors, f"{path}.limitResponse", given.limitResponse)
     percent = given.lendablePercent
     if percent is not None and not 0 <= percent <= 100:
-        found.invalid(f"{path}.lendablePercent", percent, "must be between 0 and 100, inclusive")
+        errors.invalid(f"{path}.lendablePercent", percent, "must be between 0 and 100, inclusive")
 
 
-def _limited(found: Found, path: str, given: v1.LimitedPriorityLevelConfiguration) -> None:
-    _shares(found, path, given)
+def _limited(errors: FieldErrors, path: str, given: v1.LimitedPriorityLevelConfiguration) -> None:
+    _shares(errors, path, given)
     limit = given.borrowingLimitPercent
     if limit is not None and limit < 0:
-        found.invalid(f"{path}.borrowingLimitPercent", limit, "if specified, must be a non-negative integer")
+        errors.invalid(f"{path}.borrowingLimitPercent", limit, "if specified, must be a non-negative integer")
 
 
-def _response(found: Found, path: str, given: v1.LimitResponse) -> None:
+def _response(errors: FieldErrors, path: str, given: v1.LimitResponse) -> None:
     queuing = given.queuing
     match given.type:
         case "Reject":
             if queuing is not None:
-                found.forbidden(f"{path}.queuing", "must be nil if limited.limitResponse.type is not Limited")
+                errors.forbidden(
+                    f"{path}.queuing", "must be nil if limited.limitResponse.type is not Limited"
+                )
         case "Queue":
             if queuing is None:
-                found.required(
+                errors.required(
                     f"{path}.queuing", "must not be empty if limited.limitResponse.type is Limited"
                 )
             else:
-                _queuing(found, f"{path}.queuing", queuing)
+                _queuing(errors, f"{path}.queuing", queuing)
         case _:
-            found.choose(f"{path}.type", given.type, _RESPONSES)
+            errors.enum(f"{path}.type", given.type, _RESPONSES)
 
 
-def _queuing(found: Found, path: str, given: v1.QueuingConfiguration) -> None:
+def _queuing(errors: FieldErrors, path: str, given: v1.QueuingConfiguration) -> None:
     queues, hand = given.queues, given.handSize
     if given.queueLengthLimit <= 0:
-        found.invalid(f"{path}.queueLengthLimit", given.queueLengthLimit, "must be positive")
+        errors.invalid(f"{path}.queueLengthLimit", given.queueLengthLimit, "must be positive")
     if queues <= 0:
-        found.invalid(f"{path}.queues", queues, "must be positive")
+        errors.invalid(f"{path}.queues", queues, "must be positive")
     elif queues > _QUEUES:
-        found.invalid(f"{path}.queues", queues, f"must not be greater than {_QUEUES}")
+        errors.invalid(f"{path}.queues", queues, f"must not be greater than {_QUEUES}")
     if hand <= 0:
-        found.invalid(f"{path}.handSize", hand, "must be positive")
+        errors.invalid(f"{path}.handSize", hand, "must be positive")
     elif hand > queues:
-        found.invalid(f"{path}.handSize", hand, f"should not be greater than queues ({queues})")
+        errors.invalid(f"{path}.handSize", hand, f"should not be greater than queues ({queues})")
     elif hand * log2(queues) > _HASH_BITS:
-        found.invalid(
+        errors.invalid(
             f"{path}.handSize",
             hand,
             f"required entropy bits of deckSize {queues} and handSize {hand} "
@@ -278,12 +280,12 @@ def _queuing(found: Found, path: str, given: v1.QueuingConfiguration) -> None:
         )
 
 
-def _conditions(found: Found, conditions: Sequence[Any]) -> None:
+def _conditions(errors: FieldErrors, conditions: Sequence[Any]) -> None:
     seen: list[str] = []
     for i, condition in enumerate(conditions):
         path = f"status.conditions[{i}].type"
         if condition.type in seen:
-            found.duplicate(path, condition.type)
+            errors.duplicate(path, condition.type)
         seen.append(condition.type)
         if not condition.type:
-            found.required(path)
+            errors.required(path)

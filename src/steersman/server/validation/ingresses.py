@@ -6,7 +6,7 @@ from steersman.api.generated import core_v1 as v1
 from steersman.api.generated import networking_v1
 from steersman.server.validation import addresses, names
 from steersman.server.validation import metadata as meta
-from steersman.server.validation.field_errors import Found, Verbatim
+from steersman.server.validation.field_errors import FieldErrors, Verbatim
 from steersman.server.validation.services import hostname
 
 _CLASS = "kubernetes.io/ingress.class"
@@ -17,163 +17,165 @@ _SCOPES = ("Cluster", "Namespace")
 _CONTROLLER_LENGTH = 250
 
 
-def create(found: Found, ingress: networking_v1.Ingress) -> None:
-    meta.check(found, ingress.metadata)
-    _spec(found, "spec", ingress.spec)
+def create(errors: FieldErrors, ingress: networking_v1.Ingress) -> None:
+    meta.check(errors, ingress.metadata)
+    _spec(errors, "spec", ingress.spec)
     said, name = ingress.metadata.annotations.get(_CLASS), ingress.spec.ingressClassName
     if said is not None and name is not None and said != name:
         same = "must match `ingressClassName` when both are specified"
-        found.invalid(f"annotations.{_CLASS}", said, same)
+        errors.invalid(f"annotations.{_CLASS}", said, same)
 
 
-def update(found: Found, new: networking_v1.Ingress, old: networking_v1.Ingress) -> None:
-    meta.check_update(found, new.metadata, old.metadata)
-    meta.again(found, new.metadata, old.metadata, names.subdomain)
+def update(errors: FieldErrors, new: networking_v1.Ingress, old: networking_v1.Ingress) -> None:
+    meta.check_update(errors, new.metadata, old.metadata)
+    meta.again(errors, new.metadata, old.metadata, names.subdomain)
     if new.spec is not old.spec:
-        _spec(found, "spec", new.spec)
+        _spec(errors, "spec", new.spec)
 
 
-def _spec(found: Found, path: str, spec: networking_v1.IngressSpec) -> None:
+def _spec(errors: FieldErrors, path: str, spec: networking_v1.IngressSpec) -> None:
     if not spec.rules and spec.defaultBackend is None:
-        found.invalid(path, Verbatim("null"), "either `defaultBackend` or `rules` must be specified")
+        errors.invalid(path, Verbatim("null"), "either `defaultBackend` or `rules` must be specified")
     if spec.defaultBackend is not None:
-        _backend(found, f"{path}.defaultBackend", spec.defaultBackend)
+        _backend(errors, f"{path}.defaultBackend", spec.defaultBackend)
     for i, rule in enumerate(spec.rules):
-        _rule(found, f"{path}.rules[{i}]", rule)
+        _rule(errors, f"{path}.rules[{i}]", rule)
     for i, tls in enumerate(spec.tls):
         at = f"{path}.tls[{i}]"
         for j, host in enumerate(tls.hosts):
-            found.each(f"{at}.hosts[{j}]", host, _host(host))
+            errors.invalid_each(f"{at}.hosts[{j}]", host, _host(host))
         if tls.secretName:
-            found.each(f"{at}.secretName", tls.secretName, names.subdomain(tls.secretName))
+            errors.invalid_each(f"{at}.secretName", tls.secretName, names.subdomain(tls.secretName))
     if spec.ingressClassName is not None:
         name = spec.ingressClassName
-        found.each(f"{path}.ingressClassName", name, names.subdomain(name))
+        errors.invalid_each(f"{path}.ingressClassName", name, names.subdomain(name))
 
 
 def _host(host: str) -> tuple[str, ...]:
     return names.wildcard(host) if "*" in host else names.subdomain(host)
 
 
-def _rule(found: Found, path: str, rule: networking_v1.IngressRule) -> None:
+def _rule(errors: FieldErrors, path: str, rule: networking_v1.IngressRule) -> None:
     if rule.host:
         if addresses.parse(rule.host) is not None:
-            found.invalid(f"{path}.host", rule.host, "must be a DNS name, not an IP address")
-        found.each(f"{path}.host", rule.host, _host(rule.host))
+            errors.invalid(f"{path}.host", rule.host, "must be a DNS name, not an IP address")
+        errors.invalid_each(f"{path}.host", rule.host, _host(rule.host))
     if rule.http is None:
         return
     paths = rule.http.paths or ()
     if not paths:
-        found.required(f"{path}.http.paths")
+        errors.required(f"{path}.http.paths")
     for i, one in enumerate(paths):
-        _path(found, f"{path}.http.paths[{i}]", one)
+        _path(errors, f"{path}.http.paths[{i}]", one)
 
 
-def _path(found: Found, path: str, given: networking_v1.HTTPIngressPath) -> None:
+def _path(errors: FieldErrors, path: str, given: networking_v1.HTTPIngressPath) -> None:
     where, type_ = given.path, given.pathType
     if not type_:
-        found.required(f"{path}.pathType", "pathType must be specified")
+        errors.required(f"{path}.pathType", "pathType must be specified")
         return
     at = f"{path}.path"
     if type_ not in _PATH_TYPES:
-        found.unsupported(f"{path}.pathType", type_, _PATH_TYPES)
+        errors.not_supported(f"{path}.pathType", type_, _PATH_TYPES)
     elif (where or type_ != "ImplementationSpecific") and not where.startswith("/"):
-        found.invalid(at, where, "must be an absolute path")
+        errors.invalid(at, where, "must be an absolute path")
     if type_ in ("Exact", "Prefix"):
         for sequence in _SEQUENCES:
             if sequence in where:
-                found.invalid(at, where, f"must not contain '{sequence}'")
+                errors.invalid(at, where, f"must not contain '{sequence}'")
         for suffix in _SUFFIXES:
             if where.endswith(suffix):
-                found.invalid(at, where, f"cannot end with '{suffix}'")
-    _backend(found, f"{path}.backend", given.backend)
+                errors.invalid(at, where, f"cannot end with '{suffix}'")
+    _backend(errors, f"{path}.backend", given.backend)
 
 
-def _backend(found: Found, path: str, backend: networking_v1.IngressBackend) -> None:
+def _backend(errors: FieldErrors, path: str, backend: networking_v1.IngressBackend) -> None:
     service = backend.service
     if backend.resource is not None and service is not None:
-        found.invalid(path, "", "cannot set both resource and service backends")
+        errors.invalid(path, "", "cannot set both resource and service backends")
     elif backend.resource is not None:
-        _reference(found, f"{path}.resource", backend.resource)
+        _reference(errors, f"{path}.resource", backend.resource)
     elif service is not None:
-        _service(found, path, service)
+        _service(errors, path, service)
     else:
-        found.invalid(path, "", "resource or service backend is required")
+        errors.invalid(path, "", "resource or service backend is required")
 
 
-def _service(found: Found, path: str, service: networking_v1.IngressServiceBackend) -> None:
+def _service(errors: FieldErrors, path: str, service: networking_v1.IngressServiceBackend) -> None:
     if not service.name:
-        found.required(f"{path}.service.name")
+        errors.required(f"{path}.service.name")
     else:
-        found.each(f"{path}.service.name", service.name, names.label(service.name))
+        errors.invalid_each(f"{path}.service.name", service.name, names.label(service.name))
     port = service.port
     if port is None or not (port.name or port.number):
-        found.required(path, "port name or number is required")
+        errors.required(path, "port name or number is required")
     elif port.name and port.number:
-        found.invalid(path, "", "cannot set both port name & port number")
+        errors.invalid(path, "", "cannot set both port name & port number")
     elif port.name:
-        found.each(f"{path}.service.port.name", port.name, names.port_name(port.name))
+        errors.invalid_each(f"{path}.service.port.name", port.name, names.port_name(port.name))
     else:
-        found.each(f"{path}.service.port.number", port.number, names.port(port.number))
+        errors.invalid_each(f"{path}.service.port.number", port.number, names.port(port.number))
 
 
 def _reference(
-    found: Found,
+    errors: FieldErrors,
     path: str,
     ref: v1.TypedLocalObjectReference | networking_v1.IngressClassParametersReference,
 ) -> None:
     if ref.apiGroup is not None:
-        found.each(f"{path}.apiGroup", ref.apiGroup, names.subdomain(ref.apiGroup))
+        errors.invalid_each(f"{path}.apiGroup", ref.apiGroup, names.subdomain(ref.apiGroup))
     for name in ("kind", "name"):
         value = getattr(ref, name)
         if not value:
-            found.required(f"{path}.{name}")
+            errors.required(f"{path}.{name}")
         else:
-            found.each(f"{path}.{name}", value, names.segment(value))
+            errors.invalid_each(f"{path}.{name}", value, names.segment(value))
 
 
-def status(found: Found, new: networking_v1.Ingress, old: networking_v1.Ingress) -> None:
-    meta.check_update(found, new.metadata, old.metadata)
+def status(errors: FieldErrors, new: networking_v1.Ingress, old: networking_v1.Ingress) -> None:
+    meta.check_update(errors, new.metadata, old.metadata)
     known = [one.ip for one in old.status.loadBalancer.ingress if one.ip]
     for i, one in enumerate(new.status.loadBalancer.ingress):
         at = f"status.loadBalancer.ingress[{i}]"
         if one.ip:
-            addresses.valid(found, f"{at}.ip", one.ip, known)
-        hostname(found, f"{at}.hostname", one.hostname)
+            addresses.valid(errors, f"{at}.ip", one.ip, known)
+        hostname(errors, f"{at}.hostname", one.hostname)
 
 
 # -- classes ----------------------------------------------------------------------------------
 
 
-def class_create(found: Found, obj: networking_v1.IngressClass) -> None:
-    meta.check(found, obj.metadata, namespaced=False)
-    _class(found, obj.spec)
+def class_create(errors: FieldErrors, obj: networking_v1.IngressClass) -> None:
+    meta.check(errors, obj.metadata, namespaced=False)
+    _class(errors, obj.spec)
 
 
-def class_update(found: Found, new: networking_v1.IngressClass, old: networking_v1.IngressClass) -> None:
-    meta.check_update(found, new.metadata, old.metadata)
-    found.changed("spec.controller", new.spec.controller, old.spec.controller)
-    meta.again(found, new.metadata, old.metadata, names.subdomain, namespaced=False)
-    _class(found, new.spec)
+def class_update(
+    errors: FieldErrors, new: networking_v1.IngressClass, old: networking_v1.IngressClass
+) -> None:
+    meta.check_update(errors, new.metadata, old.metadata)
+    errors.immutable("spec.controller", new.spec.controller, old.spec.controller)
+    meta.again(errors, new.metadata, old.metadata, names.subdomain, namespaced=False)
+    _class(errors, new.spec)
 
 
-def _class(found: Found, spec: networking_v1.IngressClassSpec) -> None:
+def _class(errors: FieldErrors, spec: networking_v1.IngressClassSpec) -> None:
     if len(spec.controller) > _CONTROLLER_LENGTH:
-        found.too_long("spec.controller", _CONTROLLER_LENGTH)
-    names.domain_path(found, "spec.controller", spec.controller)
+        errors.too_long("spec.controller", _CONTROLLER_LENGTH)
+    names.domain_path(errors, "spec.controller", spec.controller)
     params = spec.parameters
     if params is None:
         return
     path = "spec.parameters"
-    _reference(found, path, params)
+    _reference(errors, path, params)
     if params.scope is None:
-        found.required(f"{path}.scope")
+        errors.required(f"{path}.scope")
     elif params.scope not in _SCOPES:
-        found.unsupported(f"{path}.scope", params.scope, _SCOPES)
+        errors.not_supported(f"{path}.scope", params.scope, _SCOPES)
     elif params.scope == "Cluster":
         if params.namespace is not None:
-            found.forbidden(f"{path}.namespace", "`parameters.scope` is set to 'Cluster'")
+            errors.forbidden(f"{path}.namespace", "`parameters.scope` is set to 'Cluster'")
     elif params.namespace is None:
-        found.required(f"{path}.namespace", "`parameters.scope` is set to 'Namespace'")
+        errors.required(f"{path}.namespace", "`parameters.scope` is set to 'Namespace'")
     else:
-        found.each(f"{path}.namespace", params.namespace, names.label(params.namespace))
+        errors.invalid_each(f"{path}.namespace", params.namespace, names.label(params.namespace))

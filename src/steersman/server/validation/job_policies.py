@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from steersman.api.generated import batch_v1
 from steersman.api.go_quote import quote
 from steersman.server.validation import names as text
-from steersman.server.validation.field_errors import OMITTED, Found, fields, listed
+from steersman.server.validation.field_errors import OMITTED, FieldErrors, go_slice, go_struct
 
 _ACTIONS = ("Count", "FailIndex", "FailJob", "Ignore")
 _OPERATORS = ("In", "NotIn")
@@ -21,125 +21,127 @@ def _choices(words: Sequence[str]) -> str:
     return f"valid values: [{quoted}]"
 
 
-def failure(found: Found, path: str, spec: batch_v1.JobSpec, policy: batch_v1.PodFailurePolicy) -> None:
+def failure(
+    errors: FieldErrors, path: str, spec: batch_v1.JobSpec, policy: batch_v1.PodFailurePolicy
+) -> None:
     rules = policy.rules or ()
     if len(rules) > _RULES:
-        found.too_many(f"{path}.rules", len(rules), _RULES)
+        errors.too_many(f"{path}.rules", len(rules), _RULES)
     template = spec.template.spec
     names = [container.name for container in (*template.containers, *template.initContainers)]
     for i, rule in enumerate(rules):
-        _failure_rule(found, f"{path}.rules[{i}]", spec, rule, names)
+        _failure_rule(errors, f"{path}.rules[{i}]", spec, rule, names)
 
 
 def _failure_rule(
-    found: Found,
+    errors: FieldErrors,
     path: str,
     spec: batch_v1.JobSpec,
     rule: batch_v1.PodFailurePolicyRule,
     names: Sequence[str],
 ) -> None:
     if not rule.action:
-        found.required(f"{path}.action", _choices(_ACTIONS))
+        errors.required(f"{path}.action", _choices(_ACTIONS))
     elif rule.action == "FailIndex":
         if spec.backoffLimitPerIndex is None:
-            found.invalid(f"{path}.action", rule.action, "requires the backoffLimitPerIndex to be set")
+            errors.invalid(f"{path}.action", rule.action, "requires the backoffLimitPerIndex to be set")
     elif rule.action not in _ACTIONS:
-        found.unsupported(f"{path}.action", rule.action, _ACTIONS)
+        errors.not_supported(f"{path}.action", rule.action, _ACTIONS)
     codes, conditions = rule.onExitCodes, rule.onPodConditions or ()
     if codes is not None:
-        _codes(found, f"{path}.onExitCodes", codes, names)
+        _codes(errors, f"{path}.onExitCodes", codes, names)
     if conditions:
-        _conditions(found, f"{path}.onPodConditions", conditions)
+        _conditions(errors, f"{path}.onPodConditions", conditions)
     if codes is not None and conditions:
         both = "specifying both OnExitCodes and OnPodConditions is not supported"
-        found.invalid(path, OMITTED, both)
+        errors.invalid(path, OMITTED, both)
     if codes is None and not conditions:
         one = "specifying one of OnExitCodes and OnPodConditions is required"
-        found.invalid(path, OMITTED, one)
+        errors.invalid(path, OMITTED, one)
 
 
 def _conditions(
-    found: Found, path: str, patterns: Sequence[batch_v1.PodFailurePolicyOnPodConditionsPattern]
+    errors: FieldErrors, path: str, patterns: Sequence[batch_v1.PodFailurePolicyOnPodConditionsPattern]
 ) -> None:
     if len(patterns) > _RULES:
-        found.too_many(path, len(patterns), _RULES)
+        errors.too_many(path, len(patterns), _RULES)
     for i, pattern in enumerate(patterns):
-        found.each(f"{path}[{i}].type", pattern.type, text.qualified(pattern.type))
+        errors.invalid_each(f"{path}[{i}].type", pattern.type, text.qualified(pattern.type))
         if not pattern.status:
-            found.required(f"{path}[{i}].status", _choices(_STATUSES))
+            errors.required(f"{path}[{i}].status", _choices(_STATUSES))
         elif pattern.status not in _STATUSES:
-            found.unsupported(f"{path}[{i}].status", pattern.status, _STATUSES)
+            errors.not_supported(f"{path}[{i}].status", pattern.status, _STATUSES)
 
 
 def _codes(
-    found: Found,
+    errors: FieldErrors,
     path: str,
     codes: batch_v1.PodFailurePolicyOnExitCodesRequirement,
     names: Sequence[str],
 ) -> None:
     if not codes.operator:
-        found.required(f"{path}.operator", _choices(_OPERATORS))
+        errors.required(f"{path}.operator", _choices(_OPERATORS))
     elif codes.operator not in _OPERATORS:
-        found.unsupported(f"{path}.operator", codes.operator, _OPERATORS)
+        errors.not_supported(f"{path}.operator", codes.operator, _OPERATORS)
     if codes.containerName is not None and codes.containerName not in names:
         unknown = "must be one of the container or initContainer names in the pod template"
-        found.invalid(f"{path}.containerName", codes.containerName, unknown)
+        errors.invalid(f"{path}.containerName", codes.containerName, unknown)
     values = codes.values or ()
     at = f"{path}.values"
     if not values:
-        found.invalid(at, values, "at least one value is required")
+        errors.invalid(at, values, "at least one value is required")
     elif len(values) > 255:
-        found.too_many(at, len(values), 255)
+        errors.too_many(at, len(values), 255)
     for i, value in enumerate(values):
         if codes.operator == "In" and value == 0:
-            found.invalid(f"{at}[{i}]", value, "must not be 0 for the In operator")
+            errors.invalid(f"{at}[{i}]", value, "must not be 0 for the In operator")
         if value in values[:i]:
-            found.duplicate(f"{at}[{i}]", value)
+            errors.duplicate(f"{at}[{i}]", value)
     if list(values) != sorted(values):
-        found.invalid(at, values, "must be ordered")
+        errors.invalid(at, values, "must be ordered")
 
 
-def success(found: Found, path: str, spec: batch_v1.JobSpec, policy: batch_v1.SuccessPolicy) -> None:
+def success(errors: FieldErrors, path: str, spec: batch_v1.JobSpec, policy: batch_v1.SuccessPolicy) -> None:
     rules = policy.rules or ()
     if spec.completionMode != "Indexed":
-        shown = listed(
-            fields(SucceededIndexes=rule.succeededIndexes, SucceededCount=rule.succeededCount)
+        shown = go_slice(
+            go_struct(SucceededIndexes=rule.succeededIndexes, SucceededCount=rule.succeededCount)
             for rule in rules
         )
-        found.invalid(path, fields(Rules=shown), "requires indexed completion mode")
+        errors.invalid(path, go_struct(Rules=shown), "requires indexed completion mode")
         return
     if not rules:
         some = "at least one rules must be specified when the successPolicy is specified"
-        found.required(f"{path}.rules", some)
+        errors.required(f"{path}.rules", some)
     if len(rules) > _RULES:
-        found.too_many(f"{path}.rules", len(rules), _RULES)
+        errors.too_many(f"{path}.rules", len(rules), _RULES)
     for i, rule in enumerate(rules):
-        _success_rule(found, f"{path}.rules[{i}]", rule, spec.completions or 0)
+        _success_rule(errors, f"{path}.rules[{i}]", rule, spec.completions or 0)
 
 
-def _success_rule(found: Found, path: str, rule: batch_v1.SuccessPolicyRule, completions: int) -> None:
+def _success_rule(errors: FieldErrors, path: str, rule: batch_v1.SuccessPolicyRule, completions: int) -> None:
     indexes, count = rule.succeededIndexes, rule.succeededCount
     if count is None and indexes is None:
         some = "at least one of succeededCount or succeededIndexes must be specified"
-        found.required(path, some)
+        errors.required(path, some)
     total = 0
     if indexes is not None:
         if len(indexes) > _INDEXES:
-            found.too_long(f"{path}.succeededIndexes", _INDEXES)
+            errors.too_long(f"{path}.succeededIndexes", _INDEXES)
         try:
             total = count_indexes(indexes, completions)
         except ValueError as error:
             why = f"error parsing succeededIndexes: {error}"
-            found.invalid(f"{path}.succeededIndexes", indexes, why)
+            errors.invalid(f"{path}.succeededIndexes", indexes, why)
     if count is None:
         return
     at = f"{path}.succeededCount"
-    found.negative(at, count)
+    errors.nonnegative(at, count)
     if count > completions:
         most = f"must be less than or equal to {completions} (the number of specified completions)"
-        found.invalid(at, count, most)
+        errors.invalid(at, count, most)
     if indexes is not None and count > total:
-        found.invalid(
+        errors.invalid(
             at,
             count,
             f"must be less than or equal to {total} (the number of indexes in the specified "

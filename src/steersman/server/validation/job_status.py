@@ -10,30 +10,30 @@ from collections.abc import Callable
 from steersman.api.generated import batch_v1
 from steersman.server.status_errors import IMMUTABLE
 from steersman.server.validation import metadata as meta
-from steersman.server.validation.field_errors import OMITTED, Found, fields, strings
+from steersman.server.validation.field_errors import OMITTED, FieldErrors, format_strings, go_struct
 from steersman.server.validation.job_policies import count_indexes, interval_of
 
 _CONDITIONS = "status.conditions"
 
 
-def status(found: Found, new: batch_v1.Job, old: batch_v1.Job) -> None:
-    meta.check_update(found, new.metadata, old.metadata)
+def status(listed: FieldErrors, new: batch_v1.Job, old: batch_v1.Job) -> None:
+    meta.check_update(listed, new.metadata, old.metadata)
     now = new.status
     for name in ("active", "succeeded", "failed", "ready", "terminating"):
-        found.negative(f"status.{name}", getattr(now, name))
-    _uncounted(found, now.uncountedTerminatedPods)
+        listed.nonnegative(f"status.{name}", getattr(now, name))
+    _uncounted(listed, now.uncountedTerminatedPods)
 
     def changed(name: str) -> bool:
         return bool(getattr(now, name) != getattr(old.status, name))
 
-    _ends(found, new, old, changed)
-    _indexes(found, new, changed)
+    _ends(listed, new, old, changed)
+    _indexes(listed, new, changed)
     if now.terminating and _finished(new) and (_turned(new, old, _finished) or changed("terminating")):
-        found.invalid("status.terminating", now.terminating, "terminating>0 is invalid for finished job")
+        listed.invalid("status.terminating", now.terminating, "terminating>0 is invalid for finished job")
     if now.ready is not None and now.ready > now.active and (changed("ready") or changed("active")):
-        found.invalid("status.ready", now.ready, "cannot set more ready pods than active")
-    _success(found, new)
-    _stays(found, new, old, changed)
+        listed.invalid("status.ready", now.ready, "cannot set more ready pods than active")
+    _success(listed, new)
+    _stays(listed, new, old, changed)
 
 
 def _is(job: batch_v1.Job, type_: str) -> bool:
@@ -52,7 +52,7 @@ def _turned_to(new: batch_v1.Job, old: batch_v1.Job, type_: str) -> bool:
     return _is(new, type_) != _is(old, type_)
 
 
-def _uncounted(found: Found, pods: batch_v1.UncountedTerminatedPods | None) -> None:
+def _uncounted(listed: FieldErrors, pods: batch_v1.UncountedTerminatedPods | None) -> None:
     if pods is None:
         return
     seen: set[str] = set()
@@ -60,77 +60,77 @@ def _uncounted(found: Found, pods: batch_v1.UncountedTerminatedPods | None) -> N
         for i, uid in enumerate(getattr(pods, name)):
             at = f"status.uncountedTerminatedPods.{name}[{i}]"
             if not uid:
-                found.invalid(at, uid, "must not be empty")
+                listed.invalid(at, uid, "must not be empty")
             elif uid in seen:
-                found.duplicate(at, uid)
+                listed.duplicate(at, uid)
             seen.add(uid)
 
 
-def _ends(found: Found, new: batch_v1.Job, old: batch_v1.Job, changed: Callable[[str], bool]) -> None:
+def _ends(listed: FieldErrors, new: batch_v1.Job, old: batch_v1.Job, changed: Callable[[str], bool]) -> None:
     """What goes together with having ended."""
     now, finished = new.status, _finished(new)
     complete, failed = _is(new, "Complete"), _is(new, "Failed")
     completes, fails = _turned_to(new, old, "Complete"), _turned_to(new, old, "Failed")
     finishes = _turned(new, old, _finished)
     if complete and failed and (completes or fails):
-        found.invalid(_CONDITIONS, OMITTED, "cannot set Complete=True and Failed=true conditions")
+        listed.invalid(_CONDITIONS, OMITTED, "cannot set Complete=True and Failed=true conditions")
     if complete and _is(new, "FailureTarget") and (completes or _turned_to(new, old, "FailureTarget")):
-        found.invalid(_CONDITIONS, OMITTED, "cannot set Complete=True and FailureTarget=true conditions")
+        listed.invalid(_CONDITIONS, OMITTED, "cannot set Complete=True and FailureTarget=true conditions")
     if completes or changed("completionTime"):
         if now.completionTime is not None and not complete:
             says = "cannot set completionTime when there is no Complete=True condition"
-            found.invalid("status.completionTime", now.completionTime, says)
+            listed.invalid("status.completionTime", now.completionTime, says)
         if now.completionTime is None and complete:
-            found.required("status.completionTime", "completionTime is required for Complete jobs")
+            listed.required("status.completionTime", "completionTime is required for Complete jobs")
     if changed("startTime") or changed("completionTime"):
         start, end = now.startTime, now.completionTime
         if start is not None and end is not None and end < start:
-            found.invalid("status.completionTime", end, "must be equal to or after `startTime`")
+            listed.invalid("status.completionTime", end, "must be equal to or after `startTime`")
     if failed and not _is(new, "FailureTarget") and (fails or changed("failedIndexes")):
         says = "cannot set Failed=True condition without the FailureTarget=true condition"
-        found.invalid(_CONDITIONS, OMITTED, says)
+        listed.invalid(_CONDITIONS, OMITTED, says)
     met = _turned_to(new, old, "SuccessCriteriaMet")
     if complete and not _is(new, "SuccessCriteriaMet") and (completes or met):
         says = "cannot set Complete=True condition without the SuccessCriteriaMet=true condition"
-        found.invalid(_CONDITIONS, OMITTED, says)
+        listed.invalid(_CONDITIONS, OMITTED, says)
     if now.active > 0 and finished and (finishes or changed("active")):
-        found.invalid("status.active", now.active, "active>0 is invalid for finished job")
+        listed.invalid("status.active", now.active, "active>0 is invalid for finished job")
     nothing = bool(new.spec.suspend) and new.spec.completions == 0
     if now.startTime is None and finished and (finishes or changed("startTime")) and not nothing:
-        found.required("status.startTime", "startTime is required for finished job")
+        listed.required("status.startTime", "startTime is required for finished job")
     pods = now.uncountedTerminatedPods
     uncounted = pods is not None and (pods.failed or pods.succeeded)
     if pods is not None and uncounted and finished and (finishes or changed("uncountedTerminatedPods")):
-        shown = fields(Succeeded=strings(pods.succeeded), Failed=strings(pods.failed))
-        found.invalid("status.uncountedTerminatedPods", shown, "must be empty for finished job")
+        shown = go_struct(Succeeded=format_strings(pods.succeeded), Failed=format_strings(pods.failed))
+        listed.invalid("status.uncountedTerminatedPods", shown, "must be empty for finished job")
 
 
-def _indexes(found: Found, new: batch_v1.Job, changed: Callable[[str], bool]) -> None:
+def _indexes(listed: FieldErrors, new: batch_v1.Job, changed: Callable[[str], bool]) -> None:
     now, spec = new.status, new.spec
     completed, failed = now.completedIndexes, now.failedIndexes
     if changed("completedIndexes") and spec.completions is not None:
-        _readable(found, "completedIndexes", completed, spec.completions)
+        _readable(listed, "completedIndexes", completed, spec.completions)
     per_index = spec.completions is not None and spec.backoffLimitPerIndex is not None
     if changed("failedIndexes") and failed is not None and per_index:
-        _readable(found, "failedIndexes", failed, spec.completions or 0)
+        _readable(listed, "failedIndexes", failed, spec.completions or 0)
     if changed("completedIndexes") and completed and spec.completionMode != "Indexed":
         says = "cannot set non-empty completedIndexes when non-indexed completion mode"
-        found.invalid("status.completedIndexes", completed, says)
+        listed.invalid("status.completedIndexes", completed, says)
     if changed("failedIndexes") and failed is not None and spec.backoffLimitPerIndex is None:
         says = "cannot set non-null failedIndexes when backoffLimitPerIndex is null"
-        found.invalid("status.failedIndexes", failed, says)
+        listed.invalid("status.failedIndexes", failed, says)
     if (changed("failedIndexes") or changed("completedIndexes")) and spec.completions is not None:
         common = _overlap(completed, failed or "", spec.completions)
         if common is not None:
             says = f"failedIndexes and completedIndexes overlap at index: {common}"
-            found.invalid("status.failedIndexes", failed, says)
+            listed.invalid("status.failedIndexes", failed, says)
 
 
-def _readable(found: Found, name: str, text: str, completions: int) -> None:
+def _readable(listed: FieldErrors, name: str, text: str, completions: int) -> None:
     try:
         count_indexes(text, completions)
     except ValueError as error:
-        found.invalid(f"status.{name}", text, f"error parsing {name}: {error}")
+        listed.invalid(f"status.{name}", text, f"error parsing {name}: {error}")
 
 
 def _overlap(completed: str, failed: str, completions: int) -> int | None:
@@ -144,48 +144,48 @@ def _overlap(completed: str, failed: str, completions: int) -> int | None:
 
 
 def _intervals(text: str, completions: int) -> list[tuple[int, int]]:
-    found = []
+    listed = []
     for part in text.split(",") if text else ():
         try:
-            found.append(interval_of(part, completions))
+            listed.append(interval_of(part, completions))
         except ValueError:
             continue
-    return found
+    return listed
 
 
-def _success(found: Found, new: batch_v1.Job) -> None:
+def _success(listed: FieldErrors, new: batch_v1.Job) -> None:
     met = _is(new, "SuccessCriteriaMet")
     for other in ("Failed", "FailureTarget"):
         if met and _is(new, other):
             says = f"cannot set SuccessCriteriaMet=True and {other}=true conditions"
-            found.invalid(_CONDITIONS, OMITTED, says)
+            listed.invalid(_CONDITIONS, OMITTED, says)
     if new.spec.successPolicy is not None and not met and _is(new, "Complete"):
         says = "cannot set Complete=True for Job with SuccessPolicy unless SuccessCriteriaMet=True"
-        found.invalid(_CONDITIONS, OMITTED, says)
+        listed.invalid(_CONDITIONS, OMITTED, says)
 
 
-def _stays(found: Found, new: batch_v1.Job, old: batch_v1.Job, changed: Callable[[str], bool]) -> None:
+def _stays(listed: FieldErrors, new: batch_v1.Job, old: batch_v1.Job, changed: Callable[[str], bool]) -> None:
     """What does not come back: ends, counts, times."""
     now, was = new.status, old.status
     for type_ in ("Failed", "Complete", "FailureTarget"):
         if _is(old, type_) and not _is(new, type_):
             says = f"cannot disable the terminal {type_}=True condition"
-            found.invalid(_CONDITIONS, OMITTED, says)
+            listed.invalid(_CONDITIONS, OMITTED, says)
     if now.failed < was.failed:
-        found.invalid("status.failed", now.failed, "cannot decrease the failed counter")
+        listed.invalid("status.failed", now.failed, "cannot decrease the failed counter")
     elastic = new.spec.completionMode == "Indexed" and new.spec.completions == new.spec.parallelism
     if now.succeeded < was.succeeded and not elastic:
-        found.invalid("status.succeeded", now.succeeded, "cannot decrease the succeeded counter")
+        listed.invalid("status.succeeded", now.succeeded, "cannot decrease the succeeded counter")
     if None not in (now.completionTime, was.completionTime) and now.completionTime != was.completionTime:
-        found.invalid("status.completionTime", now.completionTime, IMMUTABLE)
+        listed.invalid("status.completionTime", now.completionTime, IMMUTABLE)
     resumes = _is(old, "Suspended") and any(
         c.type == "Suspended" and c.status == "False" for c in now.conditions
     )
     if changed("startTime") and was.startTime is not None and not resumes and not new.spec.suspend:
         says = "field is immutable for unsuspended job once set"
-        found.invalid("status.startTime", now.startTime, says)
+        listed.invalid("status.startTime", now.startTime, says)
     if _is(old, "SuccessCriteriaMet") and not _is(new, "SuccessCriteriaMet"):
-        found.invalid(_CONDITIONS, OMITTED, "cannot disable the SuccessCriteriaMet=True condition")
+        listed.invalid(_CONDITIONS, OMITTED, "cannot disable the SuccessCriteriaMet=True condition")
     if _is(old, "Complete") and not _is(old, "SuccessCriteriaMet") and _is(new, "SuccessCriteriaMet"):
         says = "cannot set SuccessCriteriaMet=True for Job already has Complete=true conditions"
-        found.invalid(_CONDITIONS, OMITTED, says)
+        listed.invalid(_CONDITIONS, OMITTED, says)

@@ -12,7 +12,7 @@ from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.server.status_errors import IMMUTABLE
 from steersman.server.validation import job_policies, names
 from steersman.server.validation import metadata as meta
-from steersman.server.validation.field_errors import Found, labels, selector
+from steersman.server.validation.field_errors import FieldErrors, format_labels, format_selector
 from steersman.server.validation.pods.spec import template as check_template
 from steersman.server.validation.schedules import schedule_error, zone_error
 from steersman.server.validation.selectors import compiled, label_selector
@@ -26,29 +26,29 @@ _MODES = ("NonIndexed", "Indexed")
 _CONCURRENCY = ("Allow", "Forbid", "Replace")
 
 
-def create(found: Found, job: batch_v1.Job) -> None:
-    meta.check(found, job.metadata)
-    _body(found, job)
+def create(errors: FieldErrors, job: batch_v1.Job) -> None:
+    meta.check(errors, job.metadata)
+    _body(errors, job)
 
 
-def _body(found: Found, job: batch_v1.Job) -> None:
-    _generated(found, job)
-    _whole(found, "spec", job.spec)
+def _body(errors: FieldErrors, job: batch_v1.Job) -> None:
+    _generated(errors, job)
+    _whole(errors, "spec", job.spec)
     spec = job.spec
     if spec.completionMode == "Indexed" and spec.completions:
         longest = f"{job.metadata.name}-{spec.completions - 1}"
         if names.label(longest):
             says = f"will not able to create pod with invalid DNS label: {longest}"
-            found.invalid("metadata.name", job.metadata.name, says)
+            errors.invalid("metadata.name", job.metadata.name, says)
 
 
-def _generated(found: Found, job: batch_v1.Job) -> None:
+def _generated(errors: FieldErrors, job: batch_v1.Job) -> None:
     """A selector nobody wrote selects what bears the Job's name and uid."""
     spec, metadata = job.spec, job.metadata
     if spec.manualSelector or spec.selector is None:
         return
     if not metadata.uid:
-        found.required("metadata.uid")
+        errors.required("metadata.uid")
     own = {
         "controller-uid": metadata.uid,
         "job-name": metadata.name,
@@ -57,32 +57,34 @@ def _generated(found: Found, job: batch_v1.Job) -> None:
     }
     template = spec.template.metadata
     for key, value in own.items():
-        _has_label(found, template, key, value)
+        _has_label(errors, template, key, value)
     chosen = compiled(spec.selector)
     if chosen is not None and not chosen.matches(own):
-        found.invalid("spec.selector", selector(spec.selector), "`selector` not auto-generated")
+        errors.invalid("spec.selector", format_selector(spec.selector), "`selector` not auto-generated")
 
 
-def _has_label(found: Found, template: ObjectMeta, key: str, value: str) -> None:
+def _has_label(errors: FieldErrors, template: ObjectMeta, key: str, value: str) -> None:
     at = f"spec.template.metadata.labels[{key}]"
     if key not in template.labels:
-        found.required(at, f"must be '{value}'")
+        errors.required(at, f"must be '{value}'")
     elif template.labels[key] != value:
-        found.invalid(at, template.labels, f"must be '{value}'")
+        errors.invalid(at, template.labels, f"must be '{value}'")
 
 
-def _whole(found: Found, path: str, spec: batch_v1.JobSpec) -> None:
+def _whole(errors: FieldErrors, path: str, spec: batch_v1.JobSpec) -> None:
     """The spec of a Job proper, which selects its pods."""
-    job_spec(found, path, spec)
+    job_spec(errors, path, spec)
     if spec.selector is None:
-        found.required(f"{path}.selector")
-    label_selector(found, f"{path}.selector", spec.selector)
+        errors.required(f"{path}.selector")
+    label_selector(errors, f"{path}.selector", spec.selector)
     chosen = compiled(spec.selector)
     if chosen is not None and not chosen.matches(spec.template.metadata.labels):
-        found.invalid(f"{path}.template.metadata.labels", labels(spec.template.metadata.labels), _MISMATCH)
+        errors.invalid(
+            f"{path}.template.metadata.labels", format_labels(spec.template.metadata.labels), _MISMATCH
+        )
 
 
-def job_spec(found: Found, path: str, spec: batch_v1.JobSpec) -> None:
+def job_spec(errors: FieldErrors, path: str, spec: batch_v1.JobSpec) -> None:
     """What Jobs and templates of Jobs have in common."""
     for name in (
         "parallelism",
@@ -93,50 +95,50 @@ def job_spec(found: Found, path: str, spec: batch_v1.JobSpec) -> None:
         "backoffLimitPerIndex",
         "maxFailedIndexes",
     ):
-        found.negative(f"{path}.{name}", getattr(spec, name))
+        errors.nonnegative(f"{path}.{name}", getattr(spec, name))
     if spec.maxFailedIndexes is not None and spec.backoffLimitPerIndex is None:
-        found.required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified")
+        errors.required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified")
     if spec.managedBy is not None:
-        names.domain_path(found, f"{path}.managedBy", spec.managedBy)
+        names.domain_path(errors, f"{path}.managedBy", spec.managedBy)
         if len(spec.managedBy) > 63:
-            found.too_long(f"{path}.managedBy", 63)
+            errors.too_long(f"{path}.managedBy", 63)
     if spec.completionMode is not None and spec.completionMode not in _MODES:
-        found.unsupported(f"{path}.completionMode", spec.completionMode, _MODES)
+        errors.not_supported(f"{path}.completionMode", spec.completionMode, _MODES)
     if spec.completionMode == "Indexed":
-        _indexed(found, path, spec)
+        _indexed(errors, path, spec)
     elif spec.completionMode in (None, "NonIndexed"):
         for name in ("backoffLimitPerIndex", "maxFailedIndexes"):
             if getattr(spec, name) is not None:
-                found.invalid(f"{path}.{name}", getattr(spec, name), "requires indexed completion mode")
+                errors.invalid(f"{path}.{name}", getattr(spec, name), "requires indexed completion mode")
     if spec.podFailurePolicy is not None:
-        job_policies.failure(found, f"{path}.podFailurePolicy", spec, spec.podFailurePolicy)
+        job_policies.failure(errors, f"{path}.podFailurePolicy", spec, spec.podFailurePolicy)
     if spec.successPolicy is not None:
-        job_policies.success(found, f"{path}.successPolicy", spec, spec.successPolicy)
-    _replacement(found, f"{path}.podReplacementPolicy", spec)
-    check_template(found, f"{path}.template", spec.template)
-    _ending(found, f"{path}.template.spec.restartPolicy", spec)
+        job_policies.success(errors, f"{path}.successPolicy", spec, spec.successPolicy)
+    _replacement(errors, f"{path}.podReplacementPolicy", spec)
+    check_template(errors, f"{path}.template", spec.template)
+    _ending(errors, f"{path}.template.spec.restartPolicy", spec)
 
 
-def _indexed(found: Found, path: str, spec: batch_v1.JobSpec) -> None:
+def _indexed(errors: FieldErrors, path: str, spec: batch_v1.JobSpec) -> None:
     completions, parallelism, failed = spec.completions, spec.parallelism, spec.maxFailedIndexes
     if completions is None:
-        found.required(f"{path}.completions", "when completion mode is Indexed")
+        errors.required(f"{path}.completions", "when completion mode is Indexed")
     if parallelism is not None and parallelism > _MANY:
         most = f"must be less than or equal to {_MANY} when completion mode is Indexed"
-        found.invalid(f"{path}.parallelism", parallelism, most)
+        errors.invalid(f"{path}.parallelism", parallelism, most)
     if completions is not None and failed is not None and failed > completions:
-        found.invalid(f"{path}.maxFailedIndexes", failed, "must be less than or equal to completions")
+        errors.invalid(f"{path}.maxFailedIndexes", failed, "must be less than or equal to completions")
     if failed is not None and failed > _MANY:
-        found.invalid(f"{path}.maxFailedIndexes", failed, f"must be less than or equal to {_MANY}")
+        errors.invalid(f"{path}.maxFailedIndexes", failed, f"must be less than or equal to {_MANY}")
     if completions is None or completions <= _MANY or spec.backoffLimitPerIndex is None:
         return
     if failed is None:
         needs = f"must be specified when completions is above {_MANY}"
-        found.required(f"{path}.maxFailedIndexes", needs)
+        errors.required(f"{path}.maxFailedIndexes", needs)
     for name in ("parallelism", "maxFailedIndexes"):
         number = getattr(spec, name)
         if number is not None and number > 10_000:
-            found.invalid(
+            errors.invalid(
                 f"{path}.{name}",
                 number,
                 f"must be less than or equal to 10000 when completions are above {_MANY} and used with "
@@ -144,60 +146,60 @@ def _indexed(found: Found, path: str, spec: batch_v1.JobSpec) -> None:
             )
 
 
-def _replacement(found: Found, path: str, spec: batch_v1.JobSpec) -> None:
+def _replacement(errors: FieldErrors, path: str, spec: batch_v1.JobSpec) -> None:
     policy = spec.podReplacementPolicy
     choices: Sequence[str] = _REPLACEMENTS if spec.podFailurePolicy is None else ("Failed",)
     if policy is not None and policy not in choices:
-        found.unsupported(path, policy, choices)
+        errors.not_supported(path, policy, choices)
 
 
-def _ending(found: Found, path: str, spec: batch_v1.JobSpec) -> None:
+def _ending(errors: FieldErrors, path: str, spec: batch_v1.JobSpec) -> None:
     """The pods of a Job end."""
     policy = spec.template.spec.restartPolicy
     if policy in ("Always", ""):
-        found.required(path, 'valid values: "OnFailure", "Never"')
+        errors.required(path, 'valid values: "OnFailure", "Never"')
     elif policy not in ("OnFailure", "Never"):
-        found.unsupported(path, policy, ("OnFailure", "Never"))
+        errors.not_supported(path, policy, ("OnFailure", "Never"))
     elif spec.podFailurePolicy is not None and policy != "Never":
         only = 'only "Never" is supported when podFailurePolicy is specified'
-        found.invalid(path, policy, only)
+        errors.invalid(path, policy, only)
 
 
 # -- updates ----------------------------------------------------------------------------------
 
 
-def update(found: Found, new: batch_v1.Job, old: batch_v1.Job) -> None:
+def update(errors: FieldErrors, new: batch_v1.Job, old: batch_v1.Job) -> None:
     """A Job can be suspended, resumed and sped up; what it runs stays, while it runs."""
-    meta.again(found, new.metadata, old.metadata, names.subdomain)
+    meta.again(errors, new.metadata, old.metadata, names.subdomain)
     same = new.spec is old.spec
     if not same:
-        _body(found, new)
-    meta.check_update(found, new.metadata, old.metadata)
+        _body(errors, new)
+    meta.check_update(errors, new.metadata, old.metadata)
     if same:
         return
     now, was = new.spec, old.spec
-    _whole(found, "spec", now)
-    _completions(found, now, was)
+    _whole(errors, "spec", now)
+    _completions(errors, now, was)
     if now.selector != was.selector:
-        found.invalid("spec.selector", selector(now.selector), IMMUTABLE)
-    _template(found, now.template, old)
+        errors.invalid("spec.selector", format_selector(now.selector), IMMUTABLE)
+    _template(errors, now.template, old)
     for name in ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"):
-        found.changed(f"spec.{name}", getattr(now, name), getattr(was, name))
+        errors.immutable(f"spec.{name}", getattr(now, name), getattr(was, name))
 
 
-def _completions(found: Found, new: batch_v1.JobSpec, old: batch_v1.JobSpec) -> None:
+def _completions(errors: FieldErrors, new: batch_v1.JobSpec, old: batch_v1.JobSpec) -> None:
     if new.completionMode != "Indexed":
-        found.changed("spec.completions", new.completions, old.completions)
+        errors.immutable("spec.completions", new.completions, old.completions)
     elif (
         new.completions is not None
         and new.completions != old.completions
         and new.completions != new.parallelism
     ):
         both = "can only be modified in tandem with spec.parallelism"
-        found.invalid("spec.completions", new.completions, both)
+        errors.invalid("spec.completions", new.completions, both)
 
 
-def _template(found: Found, new: v1.PodTemplateSpec, job: batch_v1.Job) -> None:
+def _template(errors: FieldErrors, new: v1.PodTemplateSpec, job: batch_v1.Job) -> None:
     """A suspended Job's pods can be sent elsewhere and be given more, before there are any."""
     old = job.spec.template
     if new == old:
@@ -206,7 +208,7 @@ def _template(found: Found, new: v1.PodTemplateSpec, job: batch_v1.Job) -> None:
     halted = any(c.type == "Suspended" and c.status == "True" for c in status.conditions)
     open_ = bool(job.spec.suspend) and (status.startTime is None or halted) and not status.active
     if not open_:
-        found.invalid("spec.template", new, IMMUTABLE)
+        errors.invalid("spec.template", new, IMMUTABLE)
         return
     was = old.spec
     affinity = was.affinity
@@ -222,7 +224,7 @@ def _template(found: Found, new: v1.PodTemplateSpec, job: batch_v1.Job) -> None:
         initContainers=_resized(was.initContainers, new.spec.initContainers),
     )
     if new.spec != allowed:
-        found.invalid("spec.template.spec", new.spec, IMMUTABLE)
+        errors.invalid("spec.template.spec", new.spec, IMMUTABLE)
 
 
 def _resized(old: tuple[v1.Container, ...], new: tuple[v1.Container, ...]) -> tuple[v1.Container, ...]:
@@ -237,60 +239,62 @@ def _resized(old: tuple[v1.Container, ...], new: tuple[v1.Container, ...]) -> tu
 # -- CronJobs ---------------------------------------------------------------------------------
 
 
-def cron_create(found: Found, job: batch_v1.CronJob) -> None:
-    meta.check(found, job.metadata)
-    _cron(found, job.spec, None)
+def cron_create(errors: FieldErrors, job: batch_v1.CronJob) -> None:
+    meta.check(errors, job.metadata)
+    _cron(errors, job.spec, None)
     # Eleven characters are left for the time in the names of the Jobs.
     if len(job.metadata.name) > 52:
-        found.invalid("metadata.name", job.metadata.name, "must be no more than 52 characters")
+        errors.invalid("metadata.name", job.metadata.name, "must be no more than 52 characters")
 
 
-def cron_update(found: Found, new: batch_v1.CronJob, old: batch_v1.CronJob) -> None:
-    meta.check_update(found, new.metadata, old.metadata)
+def cron_update(errors: FieldErrors, new: batch_v1.CronJob, old: batch_v1.CronJob) -> None:
+    meta.check_update(errors, new.metadata, old.metadata)
     if new.spec is not old.spec:
-        _cron(found, new.spec, old.spec)
+        _cron(errors, new.spec, old.spec)
 
 
-def _cron(found: Found, spec: batch_v1.CronJobSpec, old: batch_v1.CronJobSpec | None) -> None:
+def _cron(errors: FieldErrors, spec: batch_v1.CronJobSpec, old: batch_v1.CronJobSpec | None) -> None:
     if not spec.schedule:
-        found.required("spec.schedule")
+        errors.required("spec.schedule")
     else:
-        _schedule(found, "spec.schedule", spec, old)
-    found.negative("spec.startingDeadlineSeconds", spec.startingDeadlineSeconds)
+        _schedule(errors, "spec.schedule", spec, old)
+    errors.nonnegative("spec.startingDeadlineSeconds", spec.startingDeadlineSeconds)
     if spec.timeZone is not None and (old is None or old.timeZone != spec.timeZone):
-        _zone(found, "spec.timeZone", spec.timeZone)
-    found.choose("spec.concurrencyPolicy", spec.concurrencyPolicy, _CONCURRENCY)
+        _zone(errors, "spec.timeZone", spec.timeZone)
+    errors.enum("spec.concurrencyPolicy", spec.concurrencyPolicy, _CONCURRENCY)
     made = spec.jobTemplate.spec
     if old is None or made != old.jobTemplate.spec:
-        job_spec(found, "spec.jobTemplate.spec", made)
+        job_spec(errors, "spec.jobTemplate.spec", made)
     if made.selector is not None:
-        shown = selector(made.selector)
-        found.invalid("spec.jobTemplate.spec.selector", shown, "`selector` will be auto-generated")
+        shown = format_selector(made.selector)
+        errors.invalid("spec.jobTemplate.spec.selector", shown, "`selector` will be auto-generated")
     if made.manualSelector:
-        found.unsupported("spec.jobTemplate.spec.manualSelector", True, ("nil", "false"))
-    found.negative("spec.successfulJobsHistoryLimit", spec.successfulJobsHistoryLimit)
-    found.negative("spec.failedJobsHistoryLimit", spec.failedJobsHistoryLimit)
+        errors.not_supported("spec.jobTemplate.spec.manualSelector", True, ("nil", "false"))
+    errors.nonnegative("spec.successfulJobsHistoryLimit", spec.successfulJobsHistoryLimit)
+    errors.nonnegative("spec.failedJobsHistoryLimit", spec.failedJobsHistoryLimit)
 
 
-def _schedule(found: Found, path: str, spec: batch_v1.CronJobSpec, old: batch_v1.CronJobSpec | None) -> None:
+def _schedule(
+    errors: FieldErrors, path: str, spec: batch_v1.CronJobSpec, old: batch_v1.CronJobSpec | None
+) -> None:
     if (why := schedule_error(spec.schedule)) is not None:
-        found.invalid(path, spec.schedule, why)
+        errors.invalid(path, spec.schedule, why)
     if "TZ" not in spec.schedule:
         return
     if old is None or "TZ" not in old.schedule:
         instead = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
-        found.invalid(path, spec.schedule, instead)
+        errors.invalid(path, spec.schedule, instead)
     elif spec.timeZone is not None:
         both = "cannot use both timeZone field and TZ or CRON_TZ in schedule"
-        found.invalid(path, spec.schedule, both)
+        errors.invalid(path, spec.schedule, both)
 
 
-def _zone(found: Found, path: str, zone: str) -> None:
+def _zone(errors: FieldErrors, path: str, zone: str) -> None:
     if not zone:
-        found.invalid(path, zone, "timeZone must be nil or non-empty string")
+        errors.invalid(path, zone, "timeZone must be nil or non-empty string")
         return
     if zone.lower() == "local":
         explicit = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"
-        found.invalid(path, zone, explicit)
+        errors.invalid(path, zone, explicit)
     if (why := zone_error(zone)) is not None:
-        found.invalid(path, zone, why)
+        errors.invalid(path, zone, why)

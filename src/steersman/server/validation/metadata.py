@@ -12,7 +12,7 @@ from steersman.api.generated.meta_v1 import ObjectMeta, OwnerReference
 from steersman.api.label_syntax import key_errors, value_errors
 from steersman.server.status_errors import quote as json_quote
 from steersman.server.validation import names as text
-from steersman.server.validation.field_errors import Found, Verbatim, fields, listed
+from steersman.server.validation.field_errors import FieldErrors, Verbatim, go_slice, go_struct
 from steersman.server.validation.names import Rule
 
 ORPHAN = "orphan"
@@ -22,57 +22,64 @@ _ANNOTATIONS_SIZE = 256 * 1024
 
 
 def check(
-    found: Found, meta: ObjectMeta, rule: Rule = text.subdomain, *, namespaced: bool = True, kube: bool = True
+    errors: FieldErrors,
+    meta: ObjectMeta,
+    rule: Rule = text.subdomain,
+    *,
+    namespaced: bool = True,
+    kube: bool = True,
 ) -> None:
     """The metadata of an object. ``kube``: finalizers without a domain must be the well-known ones."""
     if meta.generateName:
-        found.each("metadata.generateName", meta.generateName, text.prefix(rule, meta.generateName))
+        errors.invalid_each("metadata.generateName", meta.generateName, text.prefix(rule, meta.generateName))
     name = meta.name
     if not name:
-        found.required("metadata.name", "name or generateName is required")
+        errors.required("metadata.name", "name or generateName is required")
     else:
         for why in rule(name):
-            found.invalid("metadata.name", name, why)
-    _common(found, meta, namespaced)
+            errors.invalid("metadata.name", name, why)
+    _common(errors, meta, namespaced)
     if meta.finalizers and kube:
-        _qualified_finalizers(found, meta.finalizers)
+        _qualified_finalizers(errors, meta.finalizers)
 
 
-def check_update(found: Found, meta: ObjectMeta, old: ObjectMeta, *, kube: bool = True) -> None:
+def check_update(errors: FieldErrors, meta: ObjectMeta, old: ObjectMeta, *, kube: bool = True) -> None:
     """What an update may not change, and what it may not change it to."""
     if old.deletionTimestamp is not None and meta.finalizers != old.finalizers:
-        _no_new_finalizers(found, meta.finalizers, old.finalizers)
-    found.changed("metadata.name", meta.name, old.name)
-    found.changed("metadata.namespace", meta.namespace, old.namespace)
-    found.changed("metadata.uid", meta.uid, old.uid)
-    found.changed("metadata.creationTimestamp", meta.creationTimestamp, old.creationTimestamp)
-    found.changed("metadata.deletionTimestamp", meta.deletionTimestamp, old.deletionTimestamp)
-    found.changed(
+        _no_new_finalizers(errors, meta.finalizers, old.finalizers)
+    errors.immutable("metadata.name", meta.name, old.name)
+    errors.immutable("metadata.namespace", meta.namespace, old.namespace)
+    errors.immutable("metadata.uid", meta.uid, old.uid)
+    errors.immutable("metadata.creationTimestamp", meta.creationTimestamp, old.creationTimestamp)
+    errors.immutable("metadata.deletionTimestamp", meta.deletionTimestamp, old.deletionTimestamp)
+    errors.immutable(
         "metadata.deletionGracePeriodSeconds",
         meta.deletionGracePeriodSeconds,
         old.deletionGracePeriodSeconds,
     )
     if meta.labels is not old.labels:
-        labels(found, "metadata.labels", meta.labels)
+        labels(errors, "metadata.labels", meta.labels)
     if meta.annotations is not old.annotations:
-        notes(found, "metadata.annotations", meta.annotations)
+        notes(errors, "metadata.annotations", meta.annotations)
     if meta.ownerReferences is not old.ownerReferences:
-        _owners(found, meta.ownerReferences)
+        _owners(errors, meta.ownerReferences)
     if kube and meta.finalizers is not old.finalizers:
-        _qualified_finalizers(found, meta.finalizers)
+        _qualified_finalizers(errors, meta.finalizers)
 
 
-def common(found: Found, meta: ObjectMeta, old: ObjectMeta, *, namespaced: bool) -> None:
+def common(errors: FieldErrors, meta: ObjectMeta, old: ObjectMeta, *, namespaced: bool) -> None:
     """What the server sees to in an update before it asks anybody who knows the kind."""
     if not _same(meta, old):
-        check(found, meta, text.segment, namespaced=namespaced, kube=False)
-    check_update(found, meta, old, kube=False)
+        check(errors, meta, text.segment, namespaced=namespaced, kube=False)
+    check_update(errors, meta, old, kube=False)
 
 
-def again(found: Found, meta: ObjectMeta, old: ObjectMeta, rule: Rule, *, namespaced: bool = True) -> None:
+def again(
+    errors: FieldErrors, meta: ObjectMeta, old: ObjectMeta, rule: Rule, *, namespaced: bool = True
+) -> None:
     """The whole metadata once more in an update, by the kind's own rule of names."""
     if not _same(meta, old):
-        check(found, meta, rule, namespaced=namespaced)
+        check(errors, meta, rule, namespaced=namespaced)
 
 
 def _same(meta: ObjectMeta, old: ObjectMeta) -> bool:
@@ -87,24 +94,24 @@ def _same(meta: ObjectMeta, old: ObjectMeta) -> bool:
     )
 
 
-def _common(found: Found, meta: ObjectMeta, namespaced: bool) -> None:
+def _common(errors: FieldErrors, meta: ObjectMeta, namespaced: bool) -> None:
     if namespaced:
         if not meta.namespace:
-            found.required("metadata.namespace")
+            errors.required("metadata.namespace")
         else:
-            found.each("metadata.namespace", meta.namespace, _namespace(meta.namespace))
+            errors.invalid_each("metadata.namespace", meta.namespace, _namespace(meta.namespace))
     elif meta.namespace:
-        found.forbidden("metadata.namespace", "not allowed on this type")
+        errors.forbidden("metadata.namespace", "not allowed on this type")
     if meta.generation < 0:
-        found.negative("metadata.generation", meta.generation)
+        errors.nonnegative("metadata.generation", meta.generation)
     if meta.labels:
-        labels(found, "metadata.labels", meta.labels)
+        labels(errors, "metadata.labels", meta.labels)
     if meta.annotations:
-        notes(found, "metadata.annotations", meta.annotations)
+        notes(errors, "metadata.annotations", meta.annotations)
     if meta.ownerReferences:
-        _owners(found, meta.ownerReferences)
+        _owners(errors, meta.ownerReferences)
     if meta.finalizers:
-        _finalizers(found, meta.finalizers)
+        _finalizers(errors, meta.finalizers)
 
 
 _sound: dict[str, bool] = {}
@@ -114,38 +121,38 @@ def _namespace(name: str) -> tuple[str, ...]:
     # There are few namespaces, and every object is in one.
     if name in _sound:
         return text.FINE
-    errors = text.label(name)
-    if not errors and len(_sound) < 4096:
+    messages = text.label(name)
+    if not messages and len(_sound) < 4096:
         _sound[name] = True
-    return errors
+    return messages
 
 
 # -- the parts --------------------------------------------------------------------------------
 
 
-def labels(found: Found, path: str, given: Mapping[str, str]) -> None:
+def labels(errors: FieldErrors, path: str, given: Mapping[str, str]) -> None:
     """Labels, or a plain map that selects by them."""
     for key, value in given.items():
         for why in key_errors(key):
-            found.invalid(path, key, why)
+            errors.invalid(path, key, why)
         for why in value_errors(value):
-            found.invalid(path, value, why)
+            errors.invalid(path, value, why)
 
 
-def notes(found: Found, path: str, given: Mapping[str, str]) -> None:
+def notes(errors: FieldErrors, path: str, given: Mapping[str, str]) -> None:
     size = 0
     for key, value in given.items():
         for why in key_errors(key.lower()):
-            found.invalid(path, key, why)
+            errors.invalid(path, key, why)
         size += len(key) + len(value)
     # Characters are bytes or fewer, so only what is near the limit need be counted exactly.
     if size * 4 > _ANNOTATIONS_SIZE:
         size = sum(len(key.encode()) + len(value.encode()) for key, value in given.items())
         if size > _ANNOTATIONS_SIZE:
-            found.too_long(path, _ANNOTATIONS_SIZE)
+            errors.too_long(path, _ANNOTATIONS_SIZE)
 
 
-def _owners(found: Found, references: tuple[OwnerReference, ...]) -> None:
+def _owners(errors: FieldErrors, references: tuple[OwnerReference, ...]) -> None:
     path = "metadata.ownerReferences"
     first = ""
     for reference in references:
@@ -153,18 +160,18 @@ def _owners(found: Found, references: tuple[OwnerReference, ...]) -> None:
         version = reference.apiVersion.rpartition("/")[2]
         if not (version and kind and name and reference.uid):
             if not version:
-                found.invalid(f"{path}.apiVersion", reference.apiVersion, "version must not be empty")
+                errors.invalid(f"{path}.apiVersion", reference.apiVersion, "version must not be empty")
             for field in ("kind", "name", "uid"):
                 if not getattr(reference, field):
-                    found.invalid(f"{path}.{field}", "", "must not be empty")
+                    errors.invalid(f"{path}.{field}", "", "must not be empty")
         if kind == "Event" and reference.apiVersion == "v1":
-            found.invalid(path, _owner(reference), "/v1, Kind=Event is disallowed from being an owner")
+            errors.invalid(path, _owner(reference), "/v1, Kind=Event is disallowed from being an owner")
         if reference.controller:
             this = f"{kind}/{name}"
             if first:
-                found.invalid(
+                errors.invalid(
                     path,
-                    listed(map(_owner, references)),
+                    go_slice(map(_owner, references)),
                     "Only one reference can have Controller set to true. "
                     f'Found "true" in references for {first} and {this}',
                 )
@@ -178,7 +185,7 @@ def _owner(reference: OwnerReference) -> Verbatim:
         for name in ("controller", "blockOwnerDeletion")
         if (value := getattr(reference, name)) is not None
     }
-    return fields(
+    return go_struct(
         apiVersion=reference.apiVersion,
         kind=reference.kind,
         name=reference.name,
@@ -187,31 +194,31 @@ def _owner(reference: OwnerReference) -> Verbatim:
     )
 
 
-def _finalizers(found: Found, finalizers: tuple[str, ...]) -> None:
+def _finalizers(errors: FieldErrors, finalizers: tuple[str, ...]) -> None:
     path = "metadata.finalizers"
     for name in finalizers:
         for why in key_errors(name):
-            found.invalid(path, name, why)
+            errors.invalid(path, name, why)
     if ORPHAN in finalizers and FOREGROUND in finalizers:
         both = f"finalizer {ORPHAN} and {FOREGROUND} cannot be both set"
-        found.invalid(path, finalizers, both)
+        errors.invalid(path, finalizers, both)
 
 
-def _qualified_finalizers(found: Found, finalizers: tuple[str, ...]) -> None:
+def _qualified_finalizers(errors: FieldErrors, finalizers: tuple[str, ...]) -> None:
     for i, name in enumerate(finalizers):
-        qualified_finalizer(found, f"metadata.finalizers[{i}]", name)
+        qualified_finalizer(errors, f"metadata.finalizers[{i}]", name)
 
 
-def qualified_finalizer(found: Found, path: str, name: str) -> None:
+def qualified_finalizer(errors: FieldErrors, path: str, name: str) -> None:
     if "/" not in name and name not in _STANDARD_FINALIZERS:
-        found.invalid(path, name, "name is neither a standard finalizer name nor is it fully qualified")
+        errors.invalid(path, name, "name is neither a standard finalizer name nor is it fully qualified")
 
 
-def _no_new_finalizers(found: Found, new: tuple[str, ...], old: tuple[str, ...]) -> None:
+def _no_new_finalizers(errors: FieldErrors, new: tuple[str, ...], old: tuple[str, ...]) -> None:
     extra = sorted(set(new) - set(old))
     if extra:
         names = ", ".join(json_quote(name) for name in extra)
-        found.forbidden(
+        errors.forbidden(
             "metadata.finalizers",
             "no new finalizers can be added if the object is being deleted, "
             f"found new finalizers []string{{{names}}}",

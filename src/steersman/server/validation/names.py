@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from steersman.api.label_syntax import key_errors, subdomain_errors
-from steersman.server.validation.field_errors import Found
+from steersman.server.validation.field_errors import FieldErrors
 
 Rule: TypeAlias = Callable[[str], tuple[str, ...]]
 
@@ -177,18 +177,18 @@ def port(number: int) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1024)
 def port_name(name: str) -> tuple[str, ...]:
-    errors = []
+    messages = []
     if _size(name) > 15:
-        errors.append(_too_long(15))
+        messages.append(_too_long(15))
     if not _is_port_name(name):
-        errors.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
+        messages.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
     if not _has_letter(name):
-        errors.append("must contain at least one letter (a-z)")
+        messages.append("must contain at least one letter (a-z)")
     if "--" in name:
-        errors.append("must not contain consecutive hyphens")
+        messages.append("must not contain consecutive hyphens")
     if name and (name[0] == "-" or name[-1] == "-"):
-        errors.append("must not begin or end with a hyphen")
-    return tuple(errors)
+        messages.append("must not begin or end with a hyphen")
+    return tuple(messages)
 
 
 def percent(text: str) -> tuple[str, ...]:
@@ -210,12 +210,12 @@ def environment(name: str) -> tuple[str, ...]:
 
 def config_key(key: str) -> tuple[str, ...]:
     """A key of a ConfigMap or a Secret, which may become a file."""
-    errors = _checked(key, 253, _is_config_key, _CONFIG_KEY_WRONG)
+    messages = _checked(key, 253, _is_config_key, _CONFIG_KEY_WRONG)
     if key.startswith(".."):
-        errors += ("must not be '..'" if key == ".." else "must not start with '..'",)
+        messages += ("must not be '..'" if key == ".." else "must not start with '..'",)
     elif key == ".":
-        errors += ("must not be '.'",)
-    return errors
+        messages += ("must not be '.'",)
+    return messages
 
 
 def between(low: int, high: int) -> str:
@@ -225,64 +225,64 @@ def between(low: int, high: int) -> str:
 # -- with a path ------------------------------------------------------------------------------
 
 
-def full_name(found: Found, path: str, name: str) -> None:
+def full_name(errors: FieldErrors, path: str, name: str) -> None:
     """A domain of three labels or more: what webhooks are called."""
     if not name:
-        found.required(path)
-    elif errors := subdomain(name):
-        found.invalid(path, name, ",".join(errors))
+        errors.required(path)
+    elif messages := subdomain(name):
+        errors.invalid(path, name, ",".join(messages))
     elif name.count(".") < 2:
-        found.invalid(path, name, "should be a domain with at least three segments separated by dots")
+        errors.invalid(path, name, "should be a domain with at least three segments separated by dots")
 
 
-def domain_name(found: Found, path: str, name: str) -> None:
+def domain_name(errors: FieldErrors, path: str, name: str) -> None:
     """A host name of two labels or more."""
     if not name:
-        found.required(path)
+        errors.required(path)
         return
     name = name.removesuffix(".")
-    if errors := subdomain(name):
-        found.invalid(path, name, ",".join(errors))
+    if messages := subdomain(name):
+        errors.invalid(path, name, ",".join(messages))
         return
     parts = name.split(".")
     if len(parts) < 2:
-        found.invalid(path, name, "should be a domain with at least two segments separated by dots")
+        errors.invalid(path, name, "should be a domain with at least two segments separated by dots")
         return
     for part in parts:
-        if errors := label(part):
-            found.invalid(path, part, ",".join(errors))
+        if messages := label(part):
+            errors.invalid(path, part, ",".join(messages))
             return
 
 
-def domain_path(found: Found, path: str, text: str) -> None:
+def domain_path(errors: FieldErrors, path: str, text: str) -> None:
     """A path with a domain before it, such as ``acme.io/foo``."""
     if not text:
-        found.required(path)
+        errors.required(path)
         return
     host, _, rest = text.partition("/")
     if not host or not rest:
-        found.invalid(path, text, 'must be a domain-prefixed path (such as "acme.io/foo")')
+        errors.invalid(path, text, 'must be a domain-prefixed path (such as "acme.io/foo")')
         return
-    found.each(path, host, subdomain(host))
+    errors.invalid_each(path, host, subdomain(host))
     if not _is_http_path(rest):
-        found.invalid(path, rest, _regex("Invalid path", _HTTP_PATH))
+        errors.invalid(path, rest, _regex("Invalid path", _HTTP_PATH))
 
 
-def no_backsteps(found: Found, path: str, text: str) -> None:
+def no_backsteps(errors: FieldErrors, path: str, text: str) -> None:
     """A path of files that does not climb."""
     if ".." in text and ".." in text.split("/"):
-        found.invalid(path, text, "must not contain '..'")
+        errors.invalid(path, text, "must not contain '..'")
 
 
-def descending(found: Found, path: str, text: str) -> None:
+def descending(errors: FieldErrors, path: str, text: str) -> None:
     """A relative path that does not climb."""
     if text.startswith("/"):
-        found.invalid(path, text, "must be a relative path")
-    no_backsteps(found, path, text)
+        errors.invalid(path, text, "must be a relative path")
+    no_backsteps(errors, path, text)
 
 
-def local(found: Found, path: str, text: str) -> None:
+def local(errors: FieldErrors, path: str, text: str) -> None:
     """The same, and not named like the files that volumes use for themselves."""
-    descending(found, path, text)
+    descending(errors, path, text)
     if text.startswith("..") and not text.startswith("../"):
-        found.invalid(path, text, "must not start with '..'")
+        errors.invalid(path, text, "must not start with '..'")

@@ -6,128 +6,128 @@ from steersman.api.generated import networking_v1
 from steersman.server.status_errors import IMMUTABLE
 from steersman.server.validation import addresses, names
 from steersman.server.validation import metadata as meta
-from steersman.server.validation.field_errors import Found, fields
+from steersman.server.validation.field_errors import FieldErrors, go_struct
 from steersman.server.validation.selectors import label_selector
 
 _PROTOCOLS = ("TCP", "UDP", "SCTP")
 _TYPES = ("Ingress", "Egress")
 
 
-def create(found: Found, policy: networking_v1.NetworkPolicy) -> None:
-    meta.check(found, policy.metadata)
-    _spec(found, policy.spec)
+def create(errors: FieldErrors, policy: networking_v1.NetworkPolicy) -> None:
+    meta.check(errors, policy.metadata)
+    _spec(errors, policy.spec)
 
 
-def update(found: Found, new: networking_v1.NetworkPolicy, old: networking_v1.NetworkPolicy) -> None:
-    meta.check_update(found, new.metadata, old.metadata)
+def update(errors: FieldErrors, new: networking_v1.NetworkPolicy, old: networking_v1.NetworkPolicy) -> None:
+    meta.check_update(errors, new.metadata, old.metadata)
     if new.spec is not old.spec:
-        _spec(found, new.spec)
+        _spec(errors, new.spec)
 
 
-def _spec(found: Found, spec: networking_v1.NetworkPolicySpec) -> None:
-    label_selector(found, "spec.podSelector", spec.podSelector)
+def _spec(errors: FieldErrors, spec: networking_v1.NetworkPolicySpec) -> None:
+    label_selector(errors, "spec.podSelector", spec.podSelector)
     for i, ingress in enumerate(spec.ingress):
-        _ports(found, f"spec.ingress[{i}].ports", ingress.ports)
-        _peers(found, f"spec.ingress[{i}].from", ingress.from_)
+        _ports(errors, f"spec.ingress[{i}].ports", ingress.ports)
+        _peers(errors, f"spec.ingress[{i}].from", ingress.from_)
     for i, egress in enumerate(spec.egress):
-        _ports(found, f"spec.egress[{i}].ports", egress.ports)
-        _peers(found, f"spec.egress[{i}].to", egress.to)
+        _ports(errors, f"spec.egress[{i}].ports", egress.ports)
+        _peers(errors, f"spec.egress[{i}].to", egress.to)
     types = spec.policyTypes
     if len(types) > len(_TYPES):
-        found.invalid("spec.policyTypes", types, "may not specify more than two policyTypes")
+        errors.invalid("spec.policyTypes", types, "may not specify more than two policyTypes")
         return
     for i, type_ in enumerate(types):
         if type_ not in _TYPES:
-            found.unsupported(f"spec.policyTypes[{i}]", type_, _TYPES)
+            errors.not_supported(f"spec.policyTypes[{i}]", type_, _TYPES)
 
 
-def _ports(found: Found, path: str, ports: tuple[networking_v1.NetworkPolicyPort, ...]) -> None:
+def _ports(errors: FieldErrors, path: str, ports: tuple[networking_v1.NetworkPolicyPort, ...]) -> None:
     for i, port in enumerate(ports):
         at, number, end = f"{path}[{i}]", port.port, port.endPort
         if port.protocol is not None and port.protocol not in _PROTOCOLS:
-            found.unsupported(f"{at}.protocol", port.protocol, _PROTOCOLS)
+            errors.not_supported(f"{at}.protocol", port.protocol, _PROTOCOLS)
         if number is None:
             if end is not None:
                 without = "may not be specified when `port` is not specified"
-                found.invalid(f"{at}.endPort", end, without)
+                errors.invalid(f"{at}.endPort", end, without)
         elif isinstance(number, int):
-            found.each(f"{at}.port", number, names.port(number))
+            errors.invalid_each(f"{at}.port", number, names.port(number))
             if end is not None:
                 if end < number:
-                    found.invalid(f"{at}.endPort", number, "must be greater than or equal to `port`")
-                found.each(f"{at}.endPort", end, names.port(end))
+                    errors.invalid(f"{at}.endPort", number, "must be greater than or equal to `port`")
+                errors.invalid_each(f"{at}.endPort", end, names.port(end))
         else:
             if end is not None:
                 named = "may not be specified when `port` is non-numeric"
-                found.invalid(f"{at}.endPort", end, named)
-            found.each(f"{at}.port", number, names.port_name(number))
+                errors.invalid(f"{at}.endPort", end, named)
+            errors.invalid_each(f"{at}.port", number, names.port_name(number))
 
 
-def _peers(found: Found, path: str, peers: tuple[networking_v1.NetworkPolicyPeer, ...]) -> None:
+def _peers(errors: FieldErrors, path: str, peers: tuple[networking_v1.NetworkPolicyPeer, ...]) -> None:
     for i, peer in enumerate(peers):
         at = f"{path}[{i}]"
-        label_selector(found, f"{at}.podSelector", peer.podSelector)
-        label_selector(found, f"{at}.namespaceSelector", peer.namespaceSelector)
+        label_selector(errors, f"{at}.podSelector", peer.podSelector)
+        label_selector(errors, f"{at}.namespaceSelector", peer.namespaceSelector)
         others = peer.podSelector is not None or peer.namespaceSelector is not None
         if peer.ipBlock is not None:
-            _block(found, f"{at}.ipBlock", peer.ipBlock)
+            _block(errors, f"{at}.ipBlock", peer.ipBlock)
             if others:
-                found.forbidden(at, "may not specify both ipBlock and another peer")
+                errors.forbidden(at, "may not specify both ipBlock and another peer")
         elif not others:
-            found.required(at, "must specify a peer")
+            errors.required(at, "must specify a peer")
 
 
-def _block(found: Found, path: str, block: networking_v1.IPBlock) -> None:
+def _block(errors: FieldErrors, path: str, block: networking_v1.IPBlock) -> None:
     if not block.cidr:
-        found.required(f"{path}.cidr")
+        errors.required(f"{path}.cidr")
         return
-    addresses.valid_block(found, f"{path}.cidr", block.cidr)
+    addresses.valid_block(errors, f"{path}.cidr", block.cidr)
     whole = addresses.parse_block(block.cidr)
     if whole is None:
         return
     for i, hole in enumerate(block.except_):
         at = f"{path}.except[{i}]"
-        addresses.valid_block(found, at, hole)
+        addresses.valid_block(errors, at, hole)
         part = addresses.parse_block(hole)
         if part is None:
             continue
         inside = part.version == whole.version and part.network_address in whole
         if not inside or part.prefixlen <= whole.prefixlen:
-            found.invalid(at, hole, "must be a strict subset of `cidr`")
+            errors.invalid(at, hole, "must be a strict subset of `cidr`")
 
 
 # -- ServiceCIDRs and IPAddresses -------------------------------------------------------------
 
 
-def cidr_create(found: Found, obj: networking_v1.ServiceCIDR) -> None:
-    meta.check(found, obj.metadata, namespaced=False)
-    _cidrs(found, obj.spec.cidrs)
+def cidr_create(errors: FieldErrors, obj: networking_v1.ServiceCIDR) -> None:
+    meta.check(errors, obj.metadata, namespaced=False)
+    _cidrs(errors, obj.spec.cidrs)
 
 
-def cidr_update(found: Found, new: networking_v1.ServiceCIDR, old: networking_v1.ServiceCIDR) -> None:
-    meta.check_update(found, new.metadata, old.metadata)
+def cidr_update(errors: FieldErrors, new: networking_v1.ServiceCIDR, old: networking_v1.ServiceCIDR) -> None:
+    meta.check_update(errors, new.metadata, old.metadata)
     now, was = new.spec.cidrs, old.spec.cidrs
     if len(now) == len(was):
         for i, (after, before) in enumerate(zip(now, was, strict=True)):
-            found.changed(f"spec.cidrs[{i}]", after, before)
+            errors.immutable(f"spec.cidrs[{i}]", after, before)
     elif len(was) == 1 and len(now) == 2:
-        found.changed("spec.cidrs[0]", now[0], was[0])
-        _cidrs(found, now)
+        errors.immutable("spec.cidrs[0]", now[0], was[0])
+        _cidrs(errors, now)
     else:
-        found.invalid("spec.cidrs", now, IMMUTABLE)
+        errors.invalid("spec.cidrs", now, IMMUTABLE)
 
 
-def _cidrs(found: Found, cidrs: tuple[str, ...]) -> None:
+def _cidrs(errors: FieldErrors, cidrs: tuple[str, ...]) -> None:
     if not cidrs:
-        found.required("spec.cidrs", "at least one CIDR required")
+        errors.required("spec.cidrs", "at least one CIDR required")
         return
     if len(cidrs) > 2:
-        found.invalid("spec.cidrs", fields(CIDRs=cidrs), "may only hold up to 2 values")
+        errors.invalid("spec.cidrs", go_struct(CIDRs=cidrs), "may only hold up to 2 values")
         return
     for i, cidr in enumerate(cidrs):
-        addresses.canonical_block(found, f"spec.cidrs[{i}]", cidr)
+        addresses.canonical_block(errors, f"spec.cidrs[{i}]", cidr)
     if len(cidrs) == 2 and not addresses.one_of_each_family(cidrs):
-        found.invalid(
+        errors.invalid(
             "spec.cidrs",
             cidrs,
             "may specify no more than one IP for each IP family, i.e 192.168.0.0/24 and 2001:db8::/64",
@@ -135,29 +135,29 @@ def _cidrs(found: Found, cidrs: tuple[str, ...]) -> None:
 
 
 def _address_name(name: str) -> tuple[str, ...]:
-    found = Found()
-    addresses.canonical(found, "", name)
-    return tuple(problem.says.partition('": ')[2] for problem in found)
+    errors = FieldErrors()
+    addresses.canonical(errors, "", name)
+    return tuple(problem.message.partition('": ')[2] for problem in errors)
 
 
-def address_create(found: Found, obj: networking_v1.IPAddress) -> None:
-    meta.check(found, obj.metadata, _address_name, namespaced=False)
+def address_create(errors: FieldErrors, obj: networking_v1.IPAddress) -> None:
+    meta.check(errors, obj.metadata, _address_name, namespaced=False)
     parent = obj.spec.parentRef
     if parent is None:
-        found.required("spec.parentRef")
+        errors.required("spec.parentRef")
         return
     if parent.group:
-        found.each("spec.parentRef.group", parent.group, names.subdomain(parent.group))
+        errors.invalid_each("spec.parentRef.group", parent.group, names.subdomain(parent.group))
     for name in ("resource", "name"):
         value = getattr(parent, name)
         if not value:
-            found.required(f"spec.parentRef.{name}")
+            errors.required(f"spec.parentRef.{name}")
         else:
-            found.each(f"spec.parentRef.{name}", value, names.segment(value))
+            errors.invalid_each(f"spec.parentRef.{name}", value, names.segment(value))
     if parent.namespace:
-        found.each("spec.parentRef.namespace", parent.namespace, names.segment(parent.namespace))
+        errors.invalid_each("spec.parentRef.namespace", parent.namespace, names.segment(parent.namespace))
 
 
-def address_update(found: Found, new: networking_v1.IPAddress, old: networking_v1.IPAddress) -> None:
-    meta.check_update(found, new.metadata, old.metadata)
-    found.changed("spec.parentRef", new.spec.parentRef, old.spec.parentRef)
+def address_update(errors: FieldErrors, new: networking_v1.IPAddress, old: networking_v1.IPAddress) -> None:
+    meta.check_update(errors, new.metadata, old.metadata)
+    errors.immutable("spec.parentRef", new.spec.parentRef, old.spec.parentRef)

@@ -8,91 +8,93 @@ from steersman.api.generated import core_v1 as v1
 from steersman.api.label_syntax import key_errors, value_errors
 from steersman.server.validation import addresses, names, resources
 from steersman.server.validation import metadata as meta
-from steersman.server.validation.field_errors import Found, fields
+from steersman.server.validation.field_errors import FieldErrors, go_struct
 from steersman.server.validation.pods.scheduling import EFFECTS
 
 _is_feature = re.compile(r"[A-Z][a-zA-Z0-9]*(/[a-zA-Z][a-zA-Z0-9]*)*").fullmatch
 
 
-def create(found: Found, node: v1.Node) -> None:
-    meta.check(found, node.metadata, namespaced=False)
-    _node(found, node)
+def create(errors: FieldErrors, node: v1.Node) -> None:
+    meta.check(errors, node.metadata, namespaced=False)
+    _node(errors, node)
 
 
-def _node(found: Found, node: v1.Node) -> None:
+def _node(errors: FieldErrors, node: v1.Node) -> None:
     # The real server looks for taints in the metadata, where they once were.
-    _taints(found, "metadata.taints", node.spec.taints)
-    _resources(found, node.status)
+    _taints(errors, "metadata.taints", node.spec.taints)
+    _resources(errors, node.status)
     swap = node.status.nodeInfo.swap
     if swap is not None and swap.capacity is not None:
-        found.not_positive("metadata.nodeSwapStatus.capacity", swap.capacity)
-    _features(found, "status.declaredFeatures", node.status.declaredFeatures)
+        errors.positive("metadata.nodeSwapStatus.capacity", swap.capacity)
+    _features(errors, "status.declaredFeatures", node.status.declaredFeatures)
     cidrs = node.spec.podCIDRs
     for i, cidr in enumerate(cidrs):
-        addresses.valid_block(found, f"spec.podCIDRs[{i}]", cidr)
+        addresses.valid_block(errors, f"spec.podCIDRs[{i}]", cidr)
     if len(cidrs) > 1 and not addresses.one_of_each_family(cidrs):
-        found.invalid("spec.podCIDRs", cidrs, "may specify no more than one CIDR for each IP family")
+        errors.invalid("spec.podCIDRs", cidrs, "may specify no more than one CIDR for each IP family")
 
 
-def update(found: Found, new: v1.Node, old: v1.Node) -> None:
-    meta.again(found, new.metadata, old.metadata, names.subdomain, namespaced=False)
+def update(errors: FieldErrors, new: v1.Node, old: v1.Node) -> None:
+    meta.again(errors, new.metadata, old.metadata, names.subdomain, namespaced=False)
     if new.spec is not old.spec:
-        _node(found, new)
-    status(found, new, old)
+        _node(errors, new)
+    status(errors, new, old)
 
 
-def status(found: Found, new: v1.Node, old: v1.Node) -> None:
+def status(errors: FieldErrors, new: v1.Node, old: v1.Node) -> None:
     """A node keeps its addresses for pods and whose machine it is, once it has them."""
-    meta.check_update(found, new.metadata, old.metadata)
-    _resources(found, new.status)
-    _features(found, "status.declaredFeatures", new.status.declaredFeatures)
+    meta.check_update(errors, new.metadata, old.metadata)
+    _resources(errors, new.status)
+    _features(errors, "status.declaredFeatures", new.status.declaredFeatures)
     seen: list[v1.NodeAddress] = []
     for i, address in enumerate(new.status.addresses):
         if address in seen:
-            shown = fields(Type=address.type, Address=address.address)
-            found.duplicate(f"status.addresses[{i}]", shown)
+            shown = go_struct(Type=address.type, Address=address.address)
+            errors.duplicate(f"status.addresses[{i}]", shown)
         seen.append(address)
     now, was = new.spec, old.spec
     if was.podCIDRs and now.podCIDRs != was.podCIDRs:
         keeps = 'node updates may not change podCIDR except from "" to valid'
         different = sum(a != b for a, b in zip(now.podCIDRs, was.podCIDRs, strict=False))
         for _ in range(1 if len(now.podCIDRs) != len(was.podCIDRs) else different):
-            found.forbidden("spec.podCIDRs", keeps)
+            errors.forbidden("spec.podCIDRs", keeps)
     if was.providerID and now.providerID != was.providerID:
         keeps = 'node updates may not change providerID except from "" to valid'
-        found.forbidden("spec.providerID", keeps)
-    _taints(found, "metadata.taints", now.taints)
+        errors.forbidden("spec.providerID", keeps)
+    _taints(errors, "metadata.taints", now.taints)
     if now.externalID != was.externalID:
-        found.forbidden("spec.externalID", "may not be updated")
+        errors.forbidden("spec.externalID", "may not be updated")
 
 
-def _taints(found: Found, path: str, taints: tuple[v1.Taint, ...]) -> None:
+def _taints(errors: FieldErrors, path: str, taints: tuple[v1.Taint, ...]) -> None:
     seen: set[tuple[str, str]] = set()
     for i, taint in enumerate(taints):
         at = f"{path}[{i}]"
-        found.each(f"{at}.key", taint.key, key_errors(taint.key))
-        if errors := value_errors(taint.value):
-            found.invalid(f"{at}.value", taint.value, ";".join(errors))
-        found.choose(f"{at}.effect", taint.effect, EFFECTS)
+        errors.invalid_each(f"{at}.key", taint.key, key_errors(taint.key))
+        if messages := value_errors(taint.value):
+            errors.invalid(f"{at}.value", taint.value, ";".join(messages))
+        errors.enum(f"{at}.effect", taint.effect, EFFECTS)
         if (taint.key, taint.effect) in seen:
-            shown = fields(Key=taint.key, Value=taint.value, Effect=taint.effect, TimeAdded=taint.timeAdded)
-            found.duplicate(at, shown, "taints must be unique by key and effect pair")
+            shown = go_struct(
+                Key=taint.key, Value=taint.value, Effect=taint.effect, TimeAdded=taint.timeAdded
+            )
+            errors.duplicate(at, shown, "taints must be unique by key and effect pair")
         seen.add((taint.key, taint.effect))
 
 
-def _resources(found: Found, status: v1.NodeStatus) -> None:
+def _resources(errors: FieldErrors, status: v1.NodeStatus) -> None:
     for name in ("capacity", "allocatable"):
         for resource, amount in getattr(status, name).items():
-            resources.value(found, f"status.{name}.{resource}", resource, amount)
+            resources.value(errors, f"status.{name}.{resource}", resource, amount)
 
 
-def _features(found: Found, path: str, features: tuple[str, ...]) -> None:
+def _features(errors: FieldErrors, path: str, features: tuple[str, ...]) -> None:
     for i, name in enumerate(features):
         if len(name) > 253:
             long = f'invalid feature name "{name}": must be no more than 253 characters'
-            found.invalid(f"{path}[{i}]", name, long)
+            errors.invalid(f"{path}[{i}]", name, long)
         elif not _is_feature(name):
-            found.invalid(
+            errors.invalid(
                 f"{path}[{i}]",
                 name,
                 f'invalid feature name "{name}": must start with an UpperCamelCase segment, with subsequent '
@@ -102,6 +104,6 @@ def _features(found: Found, path: str, features: tuple[str, ...]) -> None:
         if i + 1 < len(features):
             after = features[i + 1]
             if name == after:
-                found.duplicate(f"{path}[{i + 1}]", after)
+                errors.duplicate(f"{path}[{i + 1}]", after)
             elif name > after:
-                found.invalid(f"{path}[{i + 1}]", after, "list must be sorted alphabetically")
+                errors.invalid(f"{path}[{i + 1}]", after, "list must be sorted alphabetically")

@@ -12,7 +12,7 @@ from steersman.server.status_errors import IMMUTABLE
 from steersman.server.validation import metadata as meta
 from steersman.server.validation import names as text
 from steersman.server.validation import resources
-from steersman.server.validation.field_errors import Found, fields, listed, strings
+from steersman.server.validation.field_errors import FieldErrors, format_strings, go_slice, go_struct
 from steersman.server.validation.resources import quantity
 
 _POD_SCOPES = ("Terminating", "NotTerminating", "NotBestEffort", "PriorityClass", "CrossNamespacePodAffinity")
@@ -25,45 +25,45 @@ _COMPUTE = ("cpu", "memory", "limits.cpu", "limits.memory", "requests.cpu", "req
 # -- ResourceQuotas ---------------------------------------------------------------------------
 
 
-def quota(found: Found, obj: v1.ResourceQuota) -> None:
-    meta.check(found, obj.metadata)
-    _quota(found, obj.spec)
+def quota(errors: FieldErrors, obj: v1.ResourceQuota) -> None:
+    meta.check(errors, obj.metadata)
+    _quota(errors, obj.spec)
 
 
-def quota_update(found: Found, new: v1.ResourceQuota, old: v1.ResourceQuota) -> None:
-    meta.check_update(found, new.metadata, old.metadata)
+def quota_update(errors: FieldErrors, new: v1.ResourceQuota, old: v1.ResourceQuota) -> None:
+    meta.check_update(errors, new.metadata, old.metadata)
     if new.spec is old.spec:
         return
-    _quota(found, new.spec)
+    _quota(errors, new.spec)
     if set(new.spec.scopes) != set(old.spec.scopes):
-        found.invalid("spec.scopes", strings(new.spec.scopes), IMMUTABLE)
+        errors.invalid("spec.scopes", format_strings(new.spec.scopes), IMMUTABLE)
 
 
-def quota_status(found: Found, new: v1.ResourceQuota, old: v1.ResourceQuota) -> None:
-    meta.check_update(found, new.metadata, old.metadata)
-    _amounts(found, "status.hard", new.status.hard)
-    _amounts(found, "status.used", new.status.used)
+def quota_status(errors: FieldErrors, new: v1.ResourceQuota, old: v1.ResourceQuota) -> None:
+    meta.check_update(errors, new.metadata, old.metadata)
+    _amounts(errors, "status.hard", new.status.hard)
+    _amounts(errors, "status.used", new.status.used)
 
 
-def _amounts(found: Found, path: str, given: Mapping[str, Amount]) -> None:
+def _amounts(errors: FieldErrors, path: str, given: Mapping[str, Amount]) -> None:
     for name, amount in given.items():
-        resources.quota_resource(found, f"{path}[{name}]", name)
-        resources.value(found, f"{path}[{name}]", name, amount)
+        resources.quota_resource(errors, f"{path}[{name}]", name)
+        resources.value(errors, f"{path}[{name}]", name, amount)
 
 
-def _quota(found: Found, spec: v1.ResourceQuotaSpec) -> None:
-    _amounts(found, "spec.hard", spec.hard)
+def _quota(errors: FieldErrors, spec: v1.ResourceQuotaSpec) -> None:
+    _amounts(errors, "spec.hard", spec.hard)
     for scope in spec.scopes:
         if scope not in _SCOPES:
-            found.invalid("spec.scopes", spec.scopes, "unsupported scope")
+            errors.invalid("spec.scopes", spec.scopes, "unsupported scope")
         for name in sorted(spec.hard):
             if resources.is_quota_name(name) and not _scoped(scope, name):
-                found.invalid("spec.scopes", spec.scopes, "unsupported scope applied to resource")
+                errors.invalid("spec.scopes", spec.scopes, "unsupported scope applied to resource")
     for pair in _PAIRS:
         if all(scope in spec.scopes for scope in pair):
-            found.invalid("spec.scopes", spec.scopes, "conflicting scopes")
+            errors.invalid("spec.scopes", spec.scopes, "conflicting scopes")
     if spec.scopeSelector is not None:
-        _scope_selector(found, "spec.scopeSelector.matchExpressions", spec, spec.scopeSelector)
+        _scope_selector(errors, "spec.scopeSelector.matchExpressions", spec, spec.scopeSelector)
 
 
 def _scoped(scope: str, name: str) -> bool:
@@ -77,22 +77,24 @@ def _scoped(scope: str, name: str) -> bool:
     return True
 
 
-def _scope_selector(found: Found, path: str, spec: v1.ResourceQuotaSpec, selector: v1.ScopeSelector) -> None:
+def _scope_selector(
+    errors: FieldErrors, path: str, spec: v1.ResourceQuotaSpec, selector: v1.ScopeSelector
+) -> None:
     expressions = selector.matchExpressions
     for one in expressions:
         if one.scopeName not in _SCOPES:
-            found.invalid(f"{path}.scopeName", one.scopeName, "unsupported scope")
+            errors.invalid(f"{path}.scopeName", one.scopeName, "unsupported scope")
         for name in sorted(spec.hard):
             if resources.is_quota_name(name) and not _scoped(one.scopeName, name):
-                shown = fields(
-                    MatchExpressions=listed(
-                        fields(ScopeName=e.scopeName, Operator=e.operator, Values=e.values or None)
+                shown = go_struct(
+                    MatchExpressions=go_slice(
+                        go_struct(ScopeName=e.scopeName, Operator=e.operator, Values=e.values or None)
                         for e in expressions
                     )
                 )
-                found.invalid(path, shown, "unsupported scope applied to resource")
+                errors.invalid(path, shown, "unsupported scope applied to resource")
         if one.scopeName in _EXISTING and one.operator != "Exists":
-            found.invalid(
+            errors.invalid(
                 f"{path}.operator",
                 one.operator,
                 "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, "
@@ -102,17 +104,17 @@ def _scope_selector(found: Found, path: str, spec: v1.ResourceQuotaSpec, selecto
         if one.operator in ("In", "NotIn"):
             if not one.values:
                 some = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"
-                found.required(f"{path}.values", some)
+                errors.required(f"{path}.values", some)
         elif one.operator in ("Exists", "DoesNotExist"):
             if one.values:
                 none = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"
-                found.invalid(f"{path}.values", one.values, none)
+                errors.invalid(f"{path}.values", one.values, none)
         else:
-            found.invalid(f"{path}.operator", one.operator, "not a valid selector operator")
+            errors.invalid(f"{path}.operator", one.operator, "not a valid selector operator")
     chosen = [one.scopeName for one in expressions]
     for pair in _PAIRS:
         if all(scope in chosen for scope in pair):
-            found.invalid(path, strings(spec.scopes), "conflicting scopes")
+            errors.invalid(path, format_strings(spec.scopes), "conflicting scopes")
 
 
 # -- LimitRanges ------------------------------------------------------------------------------
@@ -120,39 +122,39 @@ def _scope_selector(found: Found, path: str, spec: v1.ResourceQuotaSpec, selecto
 _TYPES = ("Pod", "Container", "PersistentVolumeClaim")
 
 
-def limits(found: Found, obj: v1.LimitRange) -> None:
-    meta.check(found, obj.metadata)
-    _limits(found, obj)
+def limits(errors: FieldErrors, obj: v1.LimitRange) -> None:
+    meta.check(errors, obj.metadata)
+    _limits(errors, obj)
 
 
-def limits_update(found: Found, new: v1.LimitRange, old: v1.LimitRange) -> None:
-    meta.again(found, new.metadata, old.metadata, text.subdomain)
-    _limits(found, new)
+def limits_update(errors: FieldErrors, new: v1.LimitRange, old: v1.LimitRange) -> None:
+    meta.again(errors, new.metadata, old.metadata, text.subdomain)
+    _limits(errors, new)
 
 
-def _limits(found: Found, obj: v1.LimitRange) -> None:
+def _limits(errors: FieldErrors, obj: v1.LimitRange) -> None:
     seen: list[str] = []
     for i, item in enumerate(obj.spec.limits or ()):
         path = f"spec.limits[{i}]"
-        if errors := key_errors(item.type):
-            found.each(f"{path}.type", item.type, errors)
+        if messages := key_errors(item.type):
+            errors.invalid_each(f"{path}.type", item.type, messages)
         elif "/" not in item.type and item.type not in _TYPES:
             says = "must be a standard limit type or fully qualified"
-            found.invalid(f"{path}.type", item.type, says)
+            errors.invalid(f"{path}.type", item.type, says)
         if item.type in seen:
-            found.duplicate(f"{path}.type", item.type)
+            errors.duplicate(f"{path}.type", item.type)
         seen.append(item.type)
-        _limit(found, path, item)
+        _limit(errors, path, item)
 
 
-def _limit(found: Found, path: str, item: v1.LimitRangeItem) -> None:
-    name_check: Callable[[Found, str, str], object] = (
+def _limit(errors: FieldErrors, path: str, item: v1.LimitRangeItem) -> None:
+    name_check: Callable[[FieldErrors, str, str], object] = (
         resources.container_resource if item.type in ("Pod", "Container") else resources.resource_name
     )
 
     def names(field: str) -> None:
         for name in getattr(item, field):
-            name_check(found, f"{path}.{field}[{name}]", name)
+            name_check(errors, f"{path}.{field}[{name}]", name)
 
     names("max")
     names("min")
@@ -160,19 +162,19 @@ def _limit(found: Found, path: str, item: v1.LimitRangeItem) -> None:
         if item.type != "Pod":
             names(field)
         elif getattr(item, field):
-            found.forbidden(f"{path}.{field}", "may not be specified when `type` is 'Pod'")
+            errors.forbidden(f"{path}.{field}", "may not be specified when `type` is 'Pod'")
     if item.type == "PersistentVolumeClaim" and "storage" not in item.min and "storage" not in item.max:
         either = "either minimum or maximum storage value is required, but neither was provided"
-        found.required(f"{path}.limits", either)
+        errors.required(f"{path}.limits", either)
     names("maxLimitRequestRatio")
     defaults, requests = (item.default, item.defaultRequest) if item.type != "Pod" else ({}, {})
     everything = {**item.max, **item.min, **defaults, **requests, **item.maxLimitRequestRatio}
     for name in everything:
-        _together(found, path, name, item, defaults, requests)
+        _together(errors, path, name, item, defaults, requests)
 
 
 def _together(
-    found: Found,
+    errors: FieldErrors,
     path: str,
     name: str,
     item: v1.LimitRangeItem,
@@ -188,7 +190,7 @@ def _together(
     ) -> None:
         if low is not None and high is not None and low > high:
             words = says.format(low=low, high=high)
-            found.invalid(f"{path}.{field}[{name}]", str(shown), words)
+            errors.invalid(f"{path}.{field}[{name}]", str(shown), words)
 
     ordered(least, most, "min", least, "min value {low} is greater than max value {high}")
     ordered(
@@ -216,14 +218,14 @@ def _together(
     ordered(default, most, "default", most, "default value {low} is greater than max value {high}")
     at = f"{path}.maxLimitRequestRatio[{name}]"
     if ratio is not None and ratio < Quantity.of(1):
-        found.invalid(at, str(ratio), f"ratio {ratio} is less than 1")
+        errors.invalid(at, str(ratio), f"ratio {ratio} is less than 1")
     if ratio is not None and least is not None and most is not None and least.nanos:
         share = most.nanos / least.nanos
         if float(ratio) > share:
-            found.invalid(at, str(ratio), f"ratio {ratio} is greater than max/min = {share:f}")
+            errors.invalid(at, str(ratio), f"ratio {ratio} is greater than max/min = {share:f}")
     if default is not None and request not in (None, default) and not resources.overcommits(name):
         words = f"default value {default} must equal to defaultRequest value {request} in {name}"
-        found.invalid(f"{path}.defaultRequest[{name}]", str(request), words)
+        errors.invalid(f"{path}.defaultRequest[{name}]", str(request), words)
 
 
 def _of(given: Mapping[str, Amount], name: str) -> Quantity | None:

@@ -11,9 +11,9 @@ from steersman.api.generated.base import Quantity as Amount
 from steersman.api.label_syntax import key_errors
 from steersman.api.quantity import NANO, Quantity
 from steersman.server.validation import names
-from steersman.server.validation.field_errors import NEGATIVE, Found
+from steersman.server.validation.field_errors import MUST_BE_NONNEGATIVE, FieldErrors
 
-NameCheck: TypeAlias = Callable[[Found, str, str], None]
+NameCheck: TypeAlias = Callable[[FieldErrors, str, str], None]
 
 HUGE_PAGES = "hugepages-"
 _COMPUTE = ("cpu", "memory")
@@ -75,82 +75,82 @@ def is_quota_name(name: str) -> bool:
     return name in _QUOTA or name.startswith((HUGE_PAGES, f"requests.{HUGE_PAGES}"))
 
 
-def resource_name(found: Found, path: str, name: str) -> bool:
+def resource_name(errors: FieldErrors, path: str, name: str) -> bool:
     """A resource of any sort. Answers whether it is well written."""
-    if errors := key_errors(name):
-        found.each(path, name, errors)
+    if messages := key_errors(name):
+        errors.invalid_each(path, name, messages)
         return False
     if (
         "/" not in name
         and name not in _STANDARD
         and not name.startswith((HUGE_PAGES, f"requests.{HUGE_PAGES}"))
     ):
-        found.invalid(path, name, "must be a standard resource type or fully qualified")
+        errors.invalid(path, name, "must be a standard resource type or fully qualified")
         return False
     return True
 
 
-def container_resource(found: Found, path: str, name: str) -> None:
+def container_resource(errors: FieldErrors, path: str, name: str) -> None:
     """A resource a container can ask for."""
     if name in _CONTAINER:
         return
-    resource_name(found, path, name)
+    resource_name(errors, path, name)
     if "/" not in name:
         if not name.startswith(HUGE_PAGES):
-            found.invalid(path, name, "must be a standard resource for containers")
+            errors.invalid(path, name, "must be a standard resource for containers")
     elif not is_native(name) and not is_extended(name):
-        found.invalid(path, name, "doesn't follow extended resource name standard")
+        errors.invalid(path, name, "doesn't follow extended resource name standard")
 
 
-def pod_resource(found: Found, path: str, name: str) -> None:
+def pod_resource(errors: FieldErrors, path: str, name: str) -> None:
     """A resource a pod can ask for as a whole."""
-    if resource_name(found, path, name) and name not in _COMPUTE and not name.startswith(HUGE_PAGES):
-        found.unsupported(path, name, _POD_LEVEL)
+    if resource_name(errors, path, name) and name not in _COMPUTE and not name.startswith(HUGE_PAGES):
+        errors.not_supported(path, name, _POD_LEVEL)
 
 
-def quota_resource(found: Found, path: str, name: str) -> None:
-    resource_name(found, path, name)
+def quota_resource(errors: FieldErrors, path: str, name: str) -> None:
+    resource_name(errors, path, name)
     if "/" not in name and not is_quota_name(name):
-        found.invalid(path, name, "must be a standard resource for quota")
+        errors.invalid(path, name, "must be a standard resource for quota")
 
 
 # -- values -----------------------------------------------------------------------------------
 
 
-def value(found: Found, path: str, name: str, amount: Amount) -> None:
+def value(errors: FieldErrors, path: str, name: str, amount: Amount) -> None:
     """An amount of a resource."""
     exact = quantity(amount)
     if exact.nanos < 0:
-        found.invalid(path, str(exact), NEGATIVE)
+        errors.invalid(path, str(exact), MUST_BE_NONNEGATIVE)
     if (name in _COUNTS or is_extended(name)) and exact.milli() % 1000:
-        found.invalid(path, str(exact), "must be an integer")
+        errors.invalid(path, str(exact), "must be an integer")
 
 
-def positive(found: Found, path: str, amount: Amount) -> bool:
+def positive(errors: FieldErrors, path: str, amount: Amount) -> bool:
     exact = quantity(amount)
     if exact.nanos <= 0:
-        found.invalid(path, str(exact), "must be greater than zero")
+        errors.invalid(path, str(exact), "must be greater than zero")
         return False
     return True
 
 
-def nonnegative(found: Found, path: str, amount: Amount) -> None:
+def nonnegative(errors: FieldErrors, path: str, amount: Amount) -> None:
     exact = quantity(amount)
     if exact.nanos < 0:
-        found.invalid(path, str(exact), NEGATIVE)
+        errors.invalid(path, str(exact), MUST_BE_NONNEGATIVE)
 
 
-def basic(found: Found, path: str, amount: Amount) -> None:
+def basic(errors: FieldErrors, path: str, amount: Amount) -> None:
     whole = quantity(amount).value()
     if whole < 0:
-        found.invalid(path, whole, "must be a valid resource quantity")
+        errors.invalid(path, whole, "must be a valid resource quantity")
 
 
 # -- requests and limits ----------------------------------------------------------------------
 
 
 def requirements(
-    found: Found,
+    errors: FieldErrors,
     path: str,
     limits: Mapping[str, Amount],
     requests: Mapping[str, Amount],
@@ -160,41 +160,41 @@ def requirements(
     huge = False
     for name, amount in limits.items():
         if name not in _COMPUTE or quantity(amount).nanos < 0:
-            _amount(found, f"{path}.limits[{name}]", name, amount, name_check)
+            _amount(errors, f"{path}.limits[{name}]", name, amount, name_check)
             huge = huge or name.startswith(HUGE_PAGES)
     for name, amount in requests.items():
         if name not in _COMPUTE or quantity(amount).nanos < 0:
-            _amount(found, f"{path}.requests[{name}]", name, amount, name_check)
+            _amount(errors, f"{path}.requests[{name}]", name, amount, name_check)
             huge = huge or name.startswith(HUGE_PAGES)
         limit = limits.get(name)
         if limit is None:
             if not overcommits(name):
-                found.required(f"{path}.limits", "Limit must be set for non overcommitable resources")
+                errors.required(f"{path}.limits", "Limit must be set for non overcommitable resources")
         elif amount != limit:
-            _within(found, f"{path}.requests", name, quantity(amount), quantity(limit))
+            _within(errors, f"{path}.requests", name, quantity(amount), quantity(limit))
     if huge and not any(name in limits or name in requests for name in _COMPUTE):
-        found.forbidden(path, "HugePages require cpu or memory")
+        errors.forbidden(path, "HugePages require cpu or memory")
 
 
-def _amount(found: Found, path: str, name: str, amount: Amount, name_check: NameCheck) -> None:
-    name_check(found, path, name)
-    value(found, path, name, amount)
+def _amount(errors: FieldErrors, path: str, name: str, amount: Amount, name_check: NameCheck) -> None:
+    name_check(errors, path, name)
+    value(errors, path, name, amount)
     if name.startswith(HUGE_PAGES):
         exact = quantity(amount)
         size = quantity(name.removeprefix(HUGE_PAGES))
         if size.nanos <= 0 or size.nanos % NANO or exact.value() % size.value():
-            found.invalid(path, str(exact), f"{exact} is not positive integer multiple of {name}")
+            errors.invalid(path, str(exact), f"{exact} is not positive integer multiple of {name}")
 
 
-def _within(found: Found, path: str, name: str, request: Quantity, limit: Quantity) -> None:
+def _within(errors: FieldErrors, path: str, name: str, request: Quantity, limit: Quantity) -> None:
     if request != limit and not overcommits(name):
-        found.invalid(path, str(request), f"must be equal to {name} limit of {limit}")
+        errors.invalid(path, str(request), f"must be equal to {name} limit of {limit}")
     elif request > limit:
-        found.invalid(path, str(request), f"must be less than or equal to {name} limit of {limit}")
+        errors.invalid(path, str(request), f"must be less than or equal to {name} limit of {limit}")
 
 
 def claims(
-    found: Found, path: str, given: Sequence[v1.ResourceClaim], of_pod: Sequence[v1.PodResourceClaim]
+    errors: FieldErrors, path: str, given: Sequence[v1.ResourceClaim], of_pod: Sequence[v1.PodResourceClaim]
 ) -> None:
     """The pod's claims a container uses."""
     known = sorted({claim.name for claim in of_pod if claim.name})
@@ -203,22 +203,22 @@ def claims(
         at = f"{path}[{i}]"
         name = claim.name
         if not name:
-            found.required(at)
+            errors.required(at)
             continue
         if name in seen:
-            found.duplicate(at, name)
+            errors.duplicate(at, name)
         else:
             key = name
             if claim.request:
-                found.each(f"{at}.request", claim.request, names.label(claim.request))
+                errors.invalid_each(f"{at}.request", claim.request, names.label(claim.request))
                 key = f"{name}/{claim.request}"
             if key in seen:
-                found.duplicate(at, key)
+                errors.duplicate(at, key)
             elif not claim.request:
                 for other in seen:
                     if other.partition("/")[0] == name:
-                        found.duplicate(at, name)
+                        errors.duplicate(at, name)
             seen.append(key)
         if name not in known:
             listed = f": {', '.join(known)}" if known else " which is empty"
-            found.missing(at, name, f"must be one of the names in pod.spec.resourceClaims{listed}")
+            errors.not_found(at, name, f"must be one of the names in pod.spec.resourceClaims{listed}")

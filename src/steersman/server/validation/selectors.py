@@ -9,7 +9,7 @@ from steersman.api.generated.meta_v1 import LabelSelector
 from steersman.api.label_selectors import Selector, compile_selector
 from steersman.api.label_syntax import key_errors, value_errors
 from steersman.server.validation import names
-from steersman.server.validation.field_errors import Found
+from steersman.server.validation.field_errors import FieldErrors
 from steersman.server.validation.metadata import labels
 
 _SETS = ("In", "NotIn")
@@ -19,27 +19,27 @@ _VALUES_NEEDED = "must be specified when `operator` is 'In' or 'NotIn'"
 _VALUES_FORBIDDEN = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
 
 
-def label_selector(found: Found, path: str, selector: LabelSelector | None) -> None:
+def label_selector(errors: FieldErrors, path: str, selector: LabelSelector | None) -> None:
     """A selector, which need not be there."""
     if selector is None:
         return
     if selector.matchLabels:
-        labels(found, f"{path}.matchLabels", selector.matchLabels)
+        labels(errors, f"{path}.matchLabels", selector.matchLabels)
     for i, expression in enumerate(selector.matchExpressions):
         at = f"{path}.matchExpressions[{i}]"
-        _values(found, at, expression.operator, expression.values)
+        _values(errors, at, expression.operator, expression.values)
         if expression.operator not in _SETS and expression.operator not in _PRESENCE:
-            found.invalid(f"{at}.operator", expression.operator, _BAD_OPERATOR)
-        found.each(f"{at}.key", expression.key, key_errors(expression.key))
+            errors.invalid(f"{at}.operator", expression.operator, _BAD_OPERATOR)
+        errors.invalid_each(f"{at}.key", expression.key, key_errors(expression.key))
         for j, value in enumerate(expression.values):
-            found.each(f"{at}.values[{j}]", value, value_errors(value))
+            errors.invalid_each(f"{at}.values[{j}]", value, value_errors(value))
 
 
-def _values(found: Found, path: str, operator: str, values: tuple[str, ...]) -> None:
+def _values(errors: FieldErrors, path: str, operator: str, values: tuple[str, ...]) -> None:
     if operator in _SETS and not values:
-        found.required(f"{path}.values", _VALUES_NEEDED)
+        errors.required(f"{path}.values", _VALUES_NEEDED)
     elif operator in _PRESENCE and values:
-        found.forbidden(f"{path}.values", _VALUES_FORBIDDEN)
+        errors.forbidden(f"{path}.values", _VALUES_FORBIDDEN)
 
 
 def compiled(selector: LabelSelector | Mapping[str, str] | None) -> Selector | None:
@@ -53,50 +53,52 @@ def compiled(selector: LabelSelector | Mapping[str, str] | None) -> Selector | N
 # -- nodes ------------------------------------------------------------------------------------
 
 
-def node_selector(found: Found, path: str, selector: v1.NodeSelector) -> None:
+def node_selector(errors: FieldErrors, path: str, selector: v1.NodeSelector) -> None:
     terms = selector.nodeSelectorTerms or ()
     if not terms:
-        found.required(f"{path}.nodeSelectorTerms", "must have at least one node selector term")
+        errors.required(f"{path}.nodeSelectorTerms", "must have at least one node selector term")
     for i, term in enumerate(terms):
-        node_term(found, f"{path}.nodeSelectorTerms[{i}]", term)
+        node_term(errors, f"{path}.nodeSelectorTerms[{i}]", term)
 
 
-def node_term(found: Found, path: str, term: v1.NodeSelectorTerm, *, any_value: bool = False) -> None:
+def node_term(errors: FieldErrors, path: str, term: v1.NodeSelectorTerm, *, any_value: bool = False) -> None:
     """``any_value``: where a label's value may be what no label can have."""
     for i, requirement in enumerate(term.matchExpressions):
-        _node_requirement(found, f"{path}.matchExpressions[{i}]", requirement, any_value)
+        _node_requirement(errors, f"{path}.matchExpressions[{i}]", requirement, any_value)
     for i, requirement in enumerate(term.matchFields):
-        _node_field(found, f"{path}.matchFields[{i}]", requirement)
+        _node_field(errors, f"{path}.matchFields[{i}]", requirement)
 
 
 def _node_requirement(
-    found: Found, path: str, requirement: v1.NodeSelectorRequirement, any_value: bool
+    errors: FieldErrors, path: str, requirement: v1.NodeSelectorRequirement, any_value: bool
 ) -> None:
     operator, values = requirement.operator, requirement.values
     if operator in ("Gt", "Lt"):
         if len(values) != 1:
-            found.required(f"{path}.values", "must be specified single value when `operator` is 'Lt' or 'Gt'")
+            errors.required(
+                f"{path}.values", "must be specified single value when `operator` is 'Lt' or 'Gt'"
+            )
     elif operator in _SETS or operator in _PRESENCE:
-        _values(found, path, operator, values)
+        _values(errors, path, operator, values)
     else:
-        found.invalid(f"{path}.operator", operator, _BAD_OPERATOR)
-    found.each(f"{path}.key", requirement.key, key_errors(requirement.key))
+        errors.invalid(f"{path}.operator", operator, _BAD_OPERATOR)
+    errors.invalid_each(f"{path}.key", requirement.key, key_errors(requirement.key))
     if not any_value:
         for i, value in enumerate(values):
-            found.each(f"{path}.values[{i}]", value, value_errors(value))
+            errors.invalid_each(f"{path}.values[{i}]", value, value_errors(value))
 
 
-def _node_field(found: Found, path: str, requirement: v1.NodeSelectorRequirement) -> None:
+def _node_field(errors: FieldErrors, path: str, requirement: v1.NodeSelectorRequirement) -> None:
     values = requirement.values
     if requirement.operator not in _SETS:
-        found.invalid(f"{path}.operator", requirement.operator, _BAD_OPERATOR)
+        errors.invalid(f"{path}.operator", requirement.operator, _BAD_OPERATOR)
     elif len(values) != 1:
-        found.required(
+        errors.required(
             f"{path}.values",
             "must be only one value when `operator` is 'In' or 'NotIn' for node field selector",
         )
     if requirement.key != "metadata.name":
-        found.invalid(f"{path}.key", requirement.key, "not a valid field selector key")
+        errors.invalid(f"{path}.key", requirement.key, "not a valid field selector key")
     else:
         for i, value in enumerate(values):
-            found.each(f"{path}.values[{i}]", value, names.subdomain(value))
+            errors.invalid_each(f"{path}.values[{i}]", value, names.subdomain(value))

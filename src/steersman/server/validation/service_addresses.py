@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from steersman.api.generated import core_v1 as v1
 from steersman.server.validation import addresses
-from steersman.server.validation.field_errors import Found
+from steersman.server.validation.field_errors import FieldErrors
 
 ONCE = "may not change once set"
 """Said of what stays as it was."""
@@ -19,11 +19,11 @@ def is_headless(spec: v1.ServiceSpec) -> bool:
     return spec.clusterIPs == ("None",)
 
 
-def asked(found: Found, spec: v1.ServiceSpec, old: v1.ServiceSpec | None) -> None:
+def asked(errors: FieldErrors, spec: v1.ServiceSpec, old: v1.ServiceSpec | None) -> None:
     """What is asked for before anything is given out: sound, and as many as the policy goes with."""
-    before = len(found)
-    _ips(found, spec, () if old is None else old.clusterIPs)
-    if len(found) > before:
+    before = len(errors)
+    _ips(errors, spec, () if old is None else old.clusterIPs)
+    if len(errors) > before:
         return
     path = "spec.ipFamilyPolicy"
     policy = spec.ipFamilyPolicy or (old.ipFamilyPolicy if old is not None else None)
@@ -31,56 +31,56 @@ def asked(found: Found, spec: v1.ServiceSpec, old: v1.ServiceSpec | None) -> Non
         policy = "RequireDualStack" if is_headless(spec) and not spec.selector else _SINGLE
     if old is not None and policy != _SINGLE:
         if 0 < len(spec.clusterIPs) < len(old.clusterIPs):
-            found.invalid(path, policy, "must be 'SingleStack' to release the secondary cluster IP")
+            errors.invalid(path, policy, "must be 'SingleStack' to release the secondary cluster IP")
         if 0 < len(spec.ipFamilies) < len(old.ipFamilies):
-            found.invalid(path, policy, "must be 'SingleStack' to release the secondary IP family")
+            errors.invalid(path, policy, "must be 'SingleStack' to release the secondary IP family")
     if policy == _SINGLE:
         says = "must be 'RequireDualStack' or 'PreferDualStack' when multiple {} are specified"
         # An update that only says so means that the second is to go.
         if len(spec.clusterIPs) == 2 and (old is None or spec.clusterIPs != old.clusterIPs):
-            found.invalid(path, policy, says.format("cluster IPs"))
+            errors.invalid(path, policy, says.format("cluster IPs"))
         if len(spec.ipFamilies) == 2 and (old is None or spec.ipFamilies != old.ipFamilies):
-            found.invalid(path, policy, says.format("IP families"))
+            errors.invalid(path, policy, says.format("IP families"))
 
 
-def _ips(found: Found, spec: v1.ServiceSpec, known: tuple[str, ...]) -> None:
+def _ips(errors: FieldErrors, spec: v1.ServiceSpec, known: tuple[str, ...]) -> None:
     """The addresses, each of the family that was asked for; those already there may be oddly written."""
     ips, path = spec.clusterIPs, "spec.clusterIPs"
     if spec.clusterIP:
         if not ips:
-            found.required(path)
+            errors.required(path)
         elif ips[0] != spec.clusterIP:
-            found.invalid(path, ips, "first value must match `clusterIP`")
+            errors.invalid(path, ips, "first value must match `clusterIP`")
     elif ips:
-        found.invalid(path, ips, "must be empty when `clusterIP` is not specified")
+        errors.invalid(path, ips, "must be empty when `clusterIP` is not specified")
     for i, family in enumerate(spec.ipFamilies):
         if family not in _FAMILIES:
-            found.unsupported(f"spec.ipFamilies[{i}]", family, _FAMILIES)
+            errors.not_supported(f"spec.ipFamilies[{i}]", family, _FAMILIES)
         if family in spec.ipFamilies[:i]:
-            found.duplicate(f"spec.ipFamilies[{i}]", family)
+            errors.duplicate(f"spec.ipFamilies[{i}]", family)
     if spec.ipFamilyPolicy is not None and spec.ipFamilyPolicy not in _POLICIES:
-        found.unsupported("spec.ipFamilyPolicy", spec.ipFamilyPolicy, _POLICIES)
+        errors.not_supported("spec.ipFamilyPolicy", spec.ipFamilyPolicy, _POLICIES)
     sound = True
     for i, ip in enumerate(ips):
         if i == 0 and ip == "None":
             if len(ips) > 1:
                 sound = False
-                found.invalid(path, ips, "'None' must be the first and only value")
+                errors.invalid(path, ips, "'None' must be the first and only value")
             continue
-        sound &= addresses.valid(found, f"{path}[{i}]", ip, known)
+        sound &= addresses.valid(errors, f"{path}[{i}]", ip, known)
     if len(ips) > 2:
-        found.invalid(path, ips, "may only hold up to 2 values")
+        errors.invalid(path, ips, "may only hold up to 2 values")
     if not sound or is_headless(spec):
         return
     if len(ips) > 1 and len({addresses.is_ipv6(ip) for ip in ips}) == 1:
-        found.invalid(path, ips, "may specify no more than one IP for each IP family")
+        errors.invalid(path, ips, "may specify no more than one IP for each IP family")
     for i, (ip, family) in enumerate(zip(ips, spec.ipFamilies, strict=False)):
         if family in _FAMILIES and addresses.is_ipv6(ip) != (family == "IPv6"):
             expected = f"expected an {family} value as indicated by `ipFamilies[{i}]`"
-            found.invalid(f"{path}[{i}]", ip, expected)
+            errors.invalid(f"{path}[{i}]", ip, expected)
 
 
-def ips_kept(found: Found, new: v1.ServiceSpec, old: v1.ServiceSpec) -> None:
+def ips_kept(errors: FieldErrors, new: v1.ServiceSpec, old: v1.ServiceSpec) -> None:
     """A service keeps its first address; a second one comes and goes."""
     if "ExternalName" in (new.type, old.type) or (is_headless(new) and is_headless(old)):
         return
@@ -89,20 +89,20 @@ def ips_kept(found: Found, new: v1.ServiceSpec, old: v1.ServiceSpec) -> None:
     if len(now) == len(was):
         for i, (after, before) in enumerate(zip(now, was, strict=True)):
             if after != before:
-                found.invalid(f"spec.clusterIPs[{i}]", now, ONCE)
+                errors.invalid(f"spec.clusterIPs[{i}]", now, ONCE)
     elif len(now) < len(was):
         if not now:
-            found.invalid(first, now or None, "primary clusterIP can not be unset")
+            errors.invalid(first, now or None, "primary clusterIP can not be unset")
         elif now[0] != was[0]:
-            found.invalid(first, now, ONCE)
+            errors.invalid(first, now, ONCE)
         if len(now) == 1 and new.ipFamilyPolicy != _SINGLE:
             needs = "must be set to 'SingleStack' when releasing the secondary clusterIP"
-            found.invalid("spec.ipFamilyPolicy", new.ipFamilyPolicy, needs)
+            errors.invalid("spec.ipFamilyPolicy", new.ipFamilyPolicy, needs)
     elif was and now[0] != was[0]:
-        found.invalid(first, now, ONCE)
+        errors.invalid(first, now, ONCE)
 
 
-def families_kept(found: Found, new: v1.ServiceSpec, old: v1.ServiceSpec) -> None:
+def families_kept(errors: FieldErrors, new: v1.ServiceSpec, old: v1.ServiceSpec) -> None:
     """The family of the first address is kept; a second one comes and goes."""
     if "ExternalName" in (new.type, old.type) or is_headless(new) or is_headless(old):
         return
@@ -111,14 +111,14 @@ def families_kept(found: Found, new: v1.ServiceSpec, old: v1.ServiceSpec) -> Non
     if len(now) == len(was):
         for after, before in zip(now, was, strict=True):
             if after != before:
-                found.invalid(first, now, ONCE)
+                errors.invalid(first, now, ONCE)
     elif len(now) < len(was):
         if not new.clusterIPs:
-            found.invalid(first, now or None, "primary ipFamily can not be unset")
+            errors.invalid(first, now or None, "primary ipFamily can not be unset")
         if now and now[0] != was[0]:
-            found.invalid(first, new.clusterIPs, ONCE)
+            errors.invalid(first, new.clusterIPs, ONCE)
         if len(now) == 1 and new.ipFamilyPolicy != _SINGLE:
             needs = "must be set to 'SingleStack' when releasing the secondary ipFamily"
-            found.invalid("spec.ipFamilyPolicy", new.ipFamilyPolicy, needs)
+            errors.invalid("spec.ipFamilyPolicy", new.ipFamilyPolicy, needs)
     elif was and now[0] != was[0]:
-        found.invalid(first, new.clusterIPs, ONCE)
+        errors.invalid(first, new.clusterIPs, ONCE)

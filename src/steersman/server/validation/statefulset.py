@@ -10,7 +10,7 @@ from steersman.api.generated import apps_v1
 from steersman.api.generated import core_v1 as v1
 from steersman.server.validation import claims, names
 from steersman.server.validation import metadata as meta
-from steersman.server.validation.field_errors import Found, fields, selector
+from steersman.server.validation.field_errors import FieldErrors, format_selector, go_struct
 from steersman.server.validation.pods.spec import template as check_template
 from steersman.server.validation.templates import (
     lasting,
@@ -30,18 +30,18 @@ _STATEFUL_MUTABLE = (
 )
 
 
-def create(found: Found, obj: apps_v1.StatefulSet) -> None:
-    meta.check(found, obj.metadata, names.label)
-    _stateful_set(found, obj.spec, None)
+def create(errors: FieldErrors, obj: apps_v1.StatefulSet) -> None:
+    meta.check(errors, obj.metadata, names.label)
+    _stateful_set(errors, obj.spec, None)
 
 
-def update(found: Found, new: apps_v1.StatefulSet, old: apps_v1.StatefulSet) -> None:
-    meta.check_update(found, new.metadata, old.metadata)
+def update(errors: FieldErrors, new: apps_v1.StatefulSet, old: apps_v1.StatefulSet) -> None:
+    meta.check_update(errors, new.metadata, old.metadata)
     if new.spec is old.spec:
         return
-    _stateful_set(found, new.spec, old.spec)
+    _stateful_set(errors, new.spec, old.spec)
     if replace(new.spec, **{name: getattr(old.spec, name) for name in _STATEFUL_MUTABLE}) != old.spec:
-        found.forbidden(
+        errors.forbidden(
             "spec",
             "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', "
             "'updateStrategy', 'revisionHistoryLimit', 'persistentVolumeClaimRetentionPolicy' and "
@@ -49,40 +49,42 @@ def update(found: Found, new: apps_v1.StatefulSet, old: apps_v1.StatefulSet) -> 
         )
 
 
-def _stateful_set(found: Found, spec: apps_v1.StatefulSetSpec, old: apps_v1.StatefulSetSpec | None) -> None:
+def _stateful_set(
+    errors: FieldErrors, spec: apps_v1.StatefulSetSpec, old: apps_v1.StatefulSetSpec | None
+) -> None:
     policies = ("OrderedReady", "Parallel")
     if not spec.podManagementPolicy:
-        found.required("spec.podManagementPolicy")
+        errors.required("spec.podManagementPolicy")
     elif spec.podManagementPolicy not in policies:
         either = "must be 'OrderedReady' or 'Parallel'"
-        found.invalid("spec.podManagementPolicy", spec.podManagementPolicy, either)
-    _stateful_strategy(found, "spec.updateStrategy", spec.updateStrategy)
+        errors.invalid("spec.podManagementPolicy", spec.podManagementPolicy, either)
+    _stateful_strategy(errors, "spec.updateStrategy", spec.updateStrategy)
     kept = spec.persistentVolumeClaimRetentionPolicy
     if kept is not None:
         for name in ("whenDeleted", "whenScaled"):
             value = getattr(kept, name)
             if value not in _RETENTION:
                 at = f"spec.persistentVolumeClaimRetentionPolicy.{name}"
-                found.unsupported(at, value, _RETENTION)
+                errors.not_supported(at, value, _RETENTION)
     if old is None:
         for i, claim in enumerate(spec.volumeClaimTemplates):
-            claims.spec(found, f"spec.volumeClaimTemplates[{i}].spec", claim.spec)
-    found.negative("spec.replicas", spec.replicas)
-    found.negative("spec.minReadySeconds", spec.minReadySeconds)
+            claims.spec(errors, f"spec.volumeClaimTemplates[{i}].spec", claim.spec)
+    errors.nonnegative("spec.replicas", spec.replicas)
+    errors.nonnegative("spec.minReadySeconds", spec.minReadySeconds)
     if spec.ordinals is not None:
-        found.negative("spec.ordinals.start", spec.ordinals.start)
+        errors.nonnegative("spec.ordinals.start", spec.ordinals.start)
     if old is None and spec.serviceName:
-        found.each("spec.serviceName", spec.serviceName, names.label(spec.serviceName))
-    selects(found, spec.selector, "statefulset")
-    if selected(found, spec.selector, spec.template):
-        _stateful_template(found, spec, old)
+        errors.invalid_each("spec.serviceName", spec.serviceName, names.label(spec.serviceName))
+    selects(errors, spec.selector, "statefulset")
+    if selected(errors, spec.selector, spec.template):
+        _stateful_template(errors, spec, old)
     else:
-        found.invalid("spec.selector", selector(spec.selector), "")
-    lasting(found, spec.template, "StatefulSet")
+        errors.invalid("spec.selector", format_selector(spec.selector), "")
+    lasting(errors, spec.template, "StatefulSet")
 
 
 def _stateful_template(
-    found: Found, spec: apps_v1.StatefulSetSpec, old: apps_v1.StatefulSetSpec | None
+    errors: FieldErrors, spec: apps_v1.StatefulSetSpec, old: apps_v1.StatefulSetSpec | None
 ) -> None:
     """The template with what each replica is given of its own."""
     template = spec.template
@@ -99,48 +101,50 @@ def _stateful_template(
         kept = tuple(volume for volume in given.volumes if volume.name not in made)
         given = replace(given, subdomain="", hostname="", volumes=(*added, *kept))
         template = replace(template, spec=given)
-    check_template(found, "spec.template", template)
+    check_template(errors, "spec.template", template)
     # The real server looks at the template's metadata twice.
-    meta.labels(found, "spec.template.labels", template.metadata.labels)
-    meta.notes(found, "spec.template.annotations", template.metadata.annotations)
+    meta.labels(errors, "spec.template.labels", template.metadata.labels)
+    meta.notes(errors, "spec.template.annotations", template.metadata.annotations)
 
 
-def _stateful_strategy(found: Found, path: str, strategy: apps_v1.StatefulSetUpdateStrategy) -> None:
+def _stateful_strategy(errors: FieldErrors, path: str, strategy: apps_v1.StatefulSetUpdateStrategy) -> None:
     rolling = strategy.rollingUpdate
     if not strategy.type:
-        found.required(path)
+        errors.required(path)
     elif strategy.type == "OnDelete":
         if rolling is not None:
-            found.invalid(
+            errors.invalid(
                 f"{path}.rollingUpdate",
-                fields(Partition=rolling.partition or 0, MaxUnavailable=rolling.maxUnavailable),
+                go_struct(Partition=rolling.partition or 0, MaxUnavailable=rolling.maxUnavailable),
                 "only allowed for updateStrategy 'RollingUpdate'",
             )
     elif strategy.type == "RollingUpdate":
         if rolling is not None:
-            found.negative(f"{path}.rollingUpdate.partition", rolling.partition)
+            errors.nonnegative(f"{path}.rollingUpdate.partition", rolling.partition)
     else:
         shown = None
         if rolling is not None:
-            shown = fields(Partition=rolling.partition or 0, MaxUnavailable=rolling.maxUnavailable)
+            shown = go_struct(Partition=rolling.partition or 0, MaxUnavailable=rolling.maxUnavailable)
         either = "must be 'RollingUpdate' or 'OnDelete'"
-        found.invalid(path, fields(Type=strategy.type, RollingUpdate=shown), either)
+        errors.invalid(path, go_struct(Type=strategy.type, RollingUpdate=shown), either)
 
 
 # -- history ----------------------------------------------------------------------------------
 
 
-def revision(found: Found, obj: apps_v1.ControllerRevision) -> None:
-    meta.check(found, obj.metadata)
-    found.negative("revision", obj.revision)
+def revision(errors: FieldErrors, obj: apps_v1.ControllerRevision) -> None:
+    meta.check(errors, obj.metadata)
+    errors.nonnegative("revision", obj.revision)
     if obj.data is None:
-        found.required("data", "data is mandatory")
+        errors.required("data", "data is mandatory")
     elif not isinstance(obj.data, Mapping):
-        found.required("data", "data must be a valid JSON object")
+        errors.required("data", "data must be a valid JSON object")
 
 
-def revision_update(found: Found, new: apps_v1.ControllerRevision, old: apps_v1.ControllerRevision) -> None:
-    meta.check_update(found, new.metadata, old.metadata)
-    meta.again(found, new.metadata, old.metadata, names.subdomain)
-    found.negative("revision", new.revision)
-    found.changed("data", new.data, old.data)
+def revision_update(
+    errors: FieldErrors, new: apps_v1.ControllerRevision, old: apps_v1.ControllerRevision
+) -> None:
+    meta.check_update(errors, new.metadata, old.metadata)
+    meta.again(errors, new.metadata, old.metadata, names.subdomain)
+    errors.nonnegative("revision", new.revision)
+    errors.immutable("data", new.data, old.data)

@@ -14,7 +14,7 @@ from steersman.server.status_errors import IMMUTABLE
 from steersman.server.validation import claims, names, resources
 from steersman.server.validation import metadata as meta
 from steersman.server.validation.diff import difference
-from steersman.server.validation.field_errors import Found, Verbatim
+from steersman.server.validation.field_errors import FieldErrors, Verbatim
 from steersman.server.validation.selectors import label_selector, node_selector
 from steersman.server.validation.volumes import SHARED, Check, driver_name, needs, only_one
 
@@ -24,37 +24,37 @@ _RECLAIM = ("Delete", "Recycle", "Retain")
 # -- PersistentVolumes ------------------------------------------------------------------------
 
 
-def volume(found: Found, obj: v1.PersistentVolume) -> None:
-    meta.check(found, obj.metadata, namespaced=False)
-    _volume(found, "spec", obj.spec)
+def volume(errors: FieldErrors, obj: v1.PersistentVolume) -> None:
+    meta.check(errors, obj.metadata, namespaced=False)
+    _volume(errors, "spec", obj.spec)
 
 
-def volume_update(found: Found, new: v1.PersistentVolume, old: v1.PersistentVolume) -> None:
+def volume_update(errors: FieldErrors, new: v1.PersistentVolume, old: v1.PersistentVolume) -> None:
     """Where a volume is and how it is used is for ever."""
-    meta.again(found, new.metadata, old.metadata, names.subdomain, namespaced=False)
+    meta.again(errors, new.metadata, old.metadata, names.subdomain, namespaced=False)
     if new.spec is not old.spec:
-        _volume(found, "spec", new.spec)
+        _volume(errors, "spec", new.spec)
     # The real server looks twice.
-    meta.again(found, new.metadata, old.metadata, names.subdomain, namespaced=False)
+    meta.again(errors, new.metadata, old.metadata, names.subdomain, namespaced=False)
     if new.spec is old.spec:
         return
     now, was = new.spec, old.spec
-    _volume(found, "spec", now)
+    _volume(errors, "spec", now)
     if _sources(now, was) != _sources(was, was):
         changed = difference(old.spec, new.spec)
         says = f"spec.persistentvolumesource is immutable after creation\n{changed}"
-        found.forbidden("spec.persistentvolumesource", says)
-    found.changed("volumeMode", now.volumeMode, was.volumeMode)
+        errors.forbidden("spec.persistentvolumesource", says)
+    errors.immutable("volumeMode", now.volumeMode, was.volumeMode)
     if was.nodeAffinity is not None and now.nodeAffinity != was.nodeAffinity:
         says = f"{IMMUTABLE}, except for updating from beta label to GA"
-        found.invalid("nodeAffinity", now.nodeAffinity, says)
+        errors.invalid("nodeAffinity", now.nodeAffinity, says)
     if was.volumeAttributesClassName is not None and now.volumeAttributesClassName is None:
         says = "update from non-nil value to nil is forbidden"
-        found.forbidden("spec.volumeAttributesClassName", says)
+        errors.forbidden("spec.volumeAttributesClassName", says)
 
 
-def volume_status(found: Found, new: v1.PersistentVolume, old: v1.PersistentVolume) -> None:
-    meta.check_update(found, new.metadata, old.metadata)
+def volume_status(errors: FieldErrors, new: v1.PersistentVolume, old: v1.PersistentVolume) -> None:
+    meta.check_update(errors, new.metadata, old.metadata)
 
 
 def _sources(spec: v1.PersistentVolumeSpec, was: v1.PersistentVolumeSpec) -> list[Any]:
@@ -65,67 +65,67 @@ def _sources(spec: v1.PersistentVolumeSpec, was: v1.PersistentVolumeSpec) -> lis
     return [csi if name == "csi" else getattr(spec, name) for name in _CHECKS]
 
 
-def _volume(found: Found, path: str, spec: v1.PersistentVolumeSpec) -> None:
+def _volume(errors: FieldErrors, path: str, spec: v1.PersistentVolumeSpec) -> None:
     if not spec.accessModes:
-        found.required(f"{path}.accessModes")
-    claims.access_modes(found, f"{path}.accessModes", spec.accessModes)
+        errors.required(f"{path}.accessModes")
+    claims.access_modes(errors, f"{path}.accessModes", spec.accessModes)
     capacity = spec.capacity
     if not capacity:
-        found.required(f"{path}.capacity")
+        errors.required(f"{path}.capacity")
     if "storage" not in capacity or len(capacity) > 1:
         shown = {name: str(resources.quantity(amount)) for name, amount in capacity.items()}
-        found.unsupported(f"{path}.capacity", shown or Verbatim("null"), ("storage",))
+        errors.not_supported(f"{path}.capacity", shown or Verbatim("null"), ("storage",))
     for name, amount in capacity.items():
-        resources.basic(found, f"{path}.capacity[{name}]", amount)
-        resources.positive(found, f"{path}.capacity[{name}]", amount)
+        resources.basic(errors, f"{path}.capacity[{name}]", amount)
+        resources.positive(errors, f"{path}.capacity[{name}]", amount)
     policy = spec.persistentVolumeReclaimPolicy
     if policy and policy not in _RECLAIM:
-        found.unsupported(f"{path}.persistentVolumeReclaimPolicy", policy, _RECLAIM)
+        errors.not_supported(f"{path}.persistentVolumeReclaimPolicy", policy, _RECLAIM)
     if spec.nodeAffinity is not None:
         required = spec.nodeAffinity.required
         at = f"{path}.nodeAffinity.required"
         if required is None:
-            found.required(at, "must specify required node constraints")
+            errors.required(at, "must specify required node constraints")
         else:
-            node_selector(found, at, required)
-    first = only_one(found, path, spec, _CHECKS)
+            node_selector(errors, at, required)
+    first = only_one(errors, path, spec, _CHECKS)
     if first == "local" and spec.nodeAffinity is None:
-        found.required(f"{path}.nodeAffinity", "Local volume requires node affinity")
-    _rest(found, path, spec)
+        errors.required(f"{path}.nodeAffinity", "Local volume requires node affinity")
+    _rest(errors, path, spec)
 
 
-def _rest(found: Found, path: str, spec: v1.PersistentVolumeSpec) -> None:
+def _rest(errors: FieldErrors, path: str, spec: v1.PersistentVolumeSpec) -> None:
     host = spec.hostPath
     everything = host is not None and host.path and posixpath.normpath(host.path) == "/"
     if everything and spec.persistentVolumeReclaimPolicy == "Recycle":
         says = "may not be 'recycle' for a hostPath mount of '/'"
-        found.forbidden(f"{path}.persistentVolumeReclaimPolicy", says)
+        errors.forbidden(f"{path}.persistentVolumeReclaimPolicy", says)
     if spec.storageClassName:
         at = f"{path}.storageClassName"
-        found.each(at, spec.storageClassName, names.subdomain(spec.storageClassName))
+        errors.invalid_each(at, spec.storageClassName, names.subdomain(spec.storageClassName))
     if spec.volumeMode is not None and spec.volumeMode not in claims.VOLUME_MODES:
-        found.unsupported(f"{path}.volumeMode", spec.volumeMode, claims.VOLUME_MODES)
+        errors.not_supported(f"{path}.volumeMode", spec.volumeMode, claims.VOLUME_MODES)
     name = spec.volumeAttributesClassName
     if name is not None:
         at = f"{path}.volumeAttributesClassName"
         if not name:
-            found.required(at, "an empty string is disallowed")
+            errors.required(at, "an empty string is disallowed")
         else:
-            found.each(at, name, names.subdomain(name))
+            errors.invalid_each(at, name, names.subdomain(name))
         if spec.csi is None:
-            found.required(f"{path}.csi", "has to be specified when using volumeAttributesClassName")
+            errors.required(f"{path}.csi", "has to be specified when using volumeAttributesClassName")
 
 
-def _local(found: Found, path: str, source: v1.LocalVolumeSource) -> None:
+def _local(errors: FieldErrors, path: str, source: v1.LocalVolumeSource) -> None:
     if not source.path:
-        found.required(f"{path}.path")
-    names.no_backsteps(found, f"{path}.path", source.path)
+        errors.required(f"{path}.path")
+    names.no_backsteps(errors, f"{path}.path", source.path)
 
 
-def _csi(found: Found, path: str, source: v1.CSIPersistentVolumeSource) -> None:
-    driver_name(found, f"{path}.driver", source.driver)
+def _csi(errors: FieldErrors, path: str, source: v1.CSIPersistentVolumeSource) -> None:
+    driver_name(errors, f"{path}.driver", source.driver)
     if not source.volumeHandle:
-        found.required(f"{path}.volumeHandle")
+        errors.required(f"{path}.volumeHandle")
     for name in (
         "controllerPublishSecretRef",
         "controllerExpandSecretRef",
@@ -139,15 +139,15 @@ def _csi(found: Found, path: str, source: v1.CSIPersistentVolumeSource) -> None:
             value = getattr(reference, part)
             at = f"{path}.{name}.{part}"
             if not value:
-                found.required(at)
+                errors.required(at)
             else:
-                found.each(at, value, rule(value))
+                errors.invalid_each(at, value, rule(value))
 
 
-def _azure_file(found: Found, path: str, source: v1.AzureFilePersistentVolumeSource) -> None:
-    needs("secretName", "shareName")(found, path, source)
+def _azure_file(errors: FieldErrors, path: str, source: v1.AzureFilePersistentVolumeSource) -> None:
+    needs("secretName", "shareName")(errors, path, source)
     if source.secretNamespace is not None and not source.secretNamespace:
-        found.required(f"{path}.secretNamespace")
+        errors.required(f"{path}.secretNamespace")
 
 
 _CHECKS: Mapping[str, Check] = {
@@ -185,30 +185,32 @@ _PARAMETERS = 512
 _PARAMETERS_SIZE = 256 * 1024
 
 
-def storage_class(found: Found, obj: storage_v1.StorageClass) -> None:
-    meta.check(found, obj.metadata, namespaced=False)
-    _class(found, obj)
+def storage_class(errors: FieldErrors, obj: storage_v1.StorageClass) -> None:
+    meta.check(errors, obj.metadata, namespaced=False)
+    _class(errors, obj)
 
 
-def storage_class_update(found: Found, new: storage_v1.StorageClass, old: storage_v1.StorageClass) -> None:
-    meta.again(found, new.metadata, old.metadata, names.subdomain, namespaced=False)
-    _class(found, new)
-    meta.check_update(found, new.metadata, old.metadata)
+def storage_class_update(
+    errors: FieldErrors, new: storage_v1.StorageClass, old: storage_v1.StorageClass
+) -> None:
+    meta.again(errors, new.metadata, old.metadata, names.subdomain, namespaced=False)
+    _class(errors, new)
+    meta.check_update(errors, new.metadata, old.metadata)
     if new.parameters != old.parameters:
-        found.invalid("parameters", new.parameters or Verbatim("null"), IMMUTABLE)
+        errors.invalid("parameters", new.parameters or Verbatim("null"), IMMUTABLE)
     for name in ("provisioner", "reclaimPolicy", "volumeBindingMode"):
-        found.changed(name, getattr(new, name), getattr(old, name))
+        errors.immutable(name, getattr(new, name), getattr(old, name))
 
 
-def _class(found: Found, obj: storage_v1.StorageClass) -> None:
-    _provisioner(found, "provisioner", obj.provisioner)
-    _parameters(found, obj.parameters, needed=False)
+def _class(errors: FieldErrors, obj: storage_v1.StorageClass) -> None:
+    _provisioner(errors, "provisioner", obj.provisioner)
+    _parameters(errors, obj.parameters, needed=False)
     if obj.reclaimPolicy and obj.reclaimPolicy not in _CLASS_RECLAIM:
-        found.unsupported("reclaimPolicy", obj.reclaimPolicy, _CLASS_RECLAIM)
+        errors.not_supported("reclaimPolicy", obj.reclaimPolicy, _CLASS_RECLAIM)
     if obj.volumeBindingMode is None:
-        found.required("volumeBindingMode")
+        errors.required("volumeBindingMode")
     elif obj.volumeBindingMode not in _BINDING:
-        found.unsupported("volumeBindingMode", obj.volumeBindingMode, _BINDING)
+        errors.not_supported("volumeBindingMode", obj.volumeBindingMode, _BINDING)
     known: list[dict[str, set[str]]] = []
     for i, term in enumerate(obj.allowedTopologies):
         path = f"allowedTopologies[{i}].matchLabelExpressions"
@@ -217,73 +219,73 @@ def _class(found: Found, obj: storage_v1.StorageClass) -> None:
             at = f"{path}[{j}]"
             given = one.values or ()
             if not given:
-                found.required(f"{at}.values")
+                errors.required(f"{at}.values")
             for k, value in enumerate(given):
                 if value in given[:k]:
-                    found.duplicate(f"{at}.values[{k}]", value)
-            found.each(f"{at}.key", one.key, names.qualified(one.key))
+                    errors.duplicate(f"{at}.values[{k}]", value)
+            errors.invalid_each(f"{at}.key", one.key, names.qualified(one.key))
             if one.key in values:
-                found.duplicate(f"{at}.key", one.key)
+                errors.duplicate(f"{at}.key", one.key)
             values[one.key] = set(given)
         if values in known or not values:
-            found.duplicate(path, "")
+            errors.duplicate(path, "")
         known.append(values)
 
 
-def _provisioner(found: Found, path: str, name: str) -> None:
+def _provisioner(errors: FieldErrors, path: str, name: str) -> None:
     if not name:
-        found.required(path)
+        errors.required(path)
     else:
-        found.each(path, name.lower(), names.qualified(name.lower()))
+        errors.invalid_each(path, name.lower(), names.qualified(name.lower()))
 
 
-def _parameters(found: Found, given: Mapping[str, str], *, needed: bool) -> None:
+def _parameters(errors: FieldErrors, given: Mapping[str, str], *, needed: bool) -> None:
     if len(given) > _PARAMETERS:
-        found.too_long("parameters", _PARAMETERS)
+        errors.too_long("parameters", _PARAMETERS)
         return
     if "" in given:
-        found.invalid("parameters", "", "field can not be empty.")
+        errors.invalid("parameters", "", "field can not be empty.")
     if sum(len(key) + len(value) for key, value in given.items()) > _PARAMETERS_SIZE:
-        found.too_long("parameters", _PARAMETERS_SIZE)
+        errors.too_long("parameters", _PARAMETERS_SIZE)
     if needed and not given:
-        found.required("parameters", "must contain at least one key/value pair")
+        errors.required("parameters", "must contain at least one key/value pair")
 
 
-def attributes_class(found: Found, obj: storage_v1.VolumeAttributesClass) -> None:
-    meta.check(found, obj.metadata, namespaced=False)
-    _provisioner(found, "driverName", obj.driverName)
-    _parameters(found, obj.parameters, needed=True)
+def attributes_class(errors: FieldErrors, obj: storage_v1.VolumeAttributesClass) -> None:
+    meta.check(errors, obj.metadata, namespaced=False)
+    _provisioner(errors, "driverName", obj.driverName)
+    _parameters(errors, obj.parameters, needed=True)
 
 
 def attributes_class_update(
-    found: Found, new: storage_v1.VolumeAttributesClass, old: storage_v1.VolumeAttributesClass
+    errors: FieldErrors, new: storage_v1.VolumeAttributesClass, old: storage_v1.VolumeAttributesClass
 ) -> None:
-    meta.check_update(found, new.metadata, old.metadata)
+    meta.check_update(errors, new.metadata, old.metadata)
     for name in ("driverName", "parameters"):
         if getattr(new, name) != getattr(old, name):
-            found.forbidden(name, f"updates to {name} are forbidden.")
-    meta.again(found, new.metadata, old.metadata, names.subdomain, namespaced=False)
-    _provisioner(found, "driverName", new.driverName)
-    _parameters(found, new.parameters, needed=True)
+            errors.forbidden(name, f"updates to {name} are forbidden.")
+    meta.again(errors, new.metadata, old.metadata, names.subdomain, namespaced=False)
+    _provisioner(errors, "driverName", new.driverName)
+    _parameters(errors, new.parameters, needed=True)
 
 
-def capacity(found: Found, obj: storage_v1.CSIStorageCapacity) -> None:
-    meta.check(found, obj.metadata)
-    _capacity(found, obj)
+def capacity(errors: FieldErrors, obj: storage_v1.CSIStorageCapacity) -> None:
+    meta.check(errors, obj.metadata)
+    _capacity(errors, obj)
 
 
 def capacity_update(
-    found: Found, new: storage_v1.CSIStorageCapacity, old: storage_v1.CSIStorageCapacity
+    errors: FieldErrors, new: storage_v1.CSIStorageCapacity, old: storage_v1.CSIStorageCapacity
 ) -> None:
-    meta.again(found, new.metadata, old.metadata, names.subdomain)
-    _capacity(found, new)
-    meta.check_update(found, new.metadata, old.metadata)
+    meta.again(errors, new.metadata, old.metadata, names.subdomain)
+    _capacity(errors, new)
+    meta.check_update(errors, new.metadata, old.metadata)
     for name in ("nodeTopology", "storageClassName"):
-        found.changed(name, getattr(new, name), getattr(old, name))
+        errors.immutable(name, getattr(new, name), getattr(old, name))
 
 
-def _capacity(found: Found, obj: storage_v1.CSIStorageCapacity) -> None:
-    label_selector(found, "nodeTopology", obj.nodeTopology)
-    found.each("storageClassName", obj.storageClassName, names.subdomain(obj.storageClassName))
+def _capacity(errors: FieldErrors, obj: storage_v1.CSIStorageCapacity) -> None:
+    label_selector(errors, "nodeTopology", obj.nodeTopology)
+    errors.invalid_each("storageClassName", obj.storageClassName, names.subdomain(obj.storageClassName))
     if obj.capacity is not None:
-        resources.nonnegative(found, "capacity", obj.capacity)
+        resources.nonnegative(errors, "capacity", obj.capacity)

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from steersman.server.validation import names as text
-from steersman.server.validation.field_errors import Found
+from steersman.server.validation.field_errors import FieldErrors
 
-Check: TypeAlias = Callable[[Found, str, Any], None]
+Check: TypeAlias = Callable[[FieldErrors, str, Any], None]
 
 MORE_THAN_ONE = "may not specify more than 1 volume type"
 MODES = "must be a number between 0 and 0777 (octal), both inclusive"
@@ -35,15 +35,15 @@ _IQN = {
 def needs(*names: str) -> Check:
     """A source with fields that must not be empty."""
 
-    def check(found: Found, path: str, source: Any) -> None:
+    def check(errors: FieldErrors, path: str, source: Any) -> None:
         for name in names:
             if not getattr(source, name):
-                found.required(f"{path}.{name}")
+                errors.required(f"{path}.{name}")
 
     return check
 
 
-def only_one(found: Found, path: str, volume: Any, checks: Mapping[str, Check]) -> str:
+def only_one(errors: FieldErrors, path: str, volume: Any, checks: Mapping[str, Check]) -> str:
     """Exactly one source; of several, only the first is looked into. Answers which one it is."""
     first = ""
     for name, check in checks.items():
@@ -51,12 +51,12 @@ def only_one(found: Found, path: str, volume: Any, checks: Mapping[str, Check]) 
         if source is None:
             continue
         if first:
-            found.forbidden(f"{path}.{_MISSPELT.get(name, name)}", MORE_THAN_ONE)
+            errors.forbidden(f"{path}.{_MISSPELT.get(name, name)}", MORE_THAN_ONE)
         else:
             first = name
-            check(found, f"{path}.{_RENAMED.get(name, name)}", source)
+            check(errors, f"{path}.{_RENAMED.get(name, name)}", source)
     if not first:
-        found.required(path, "must specify a volume type")
+        errors.required(path, "must specify a volume type")
     return first
 
 
@@ -65,137 +65,139 @@ _MISSPELT = {"cephfs": "cephFS", "downwardAPI": "downwarAPI"}
 _RENAMED = {"gcePersistentDisk": "persistentDisk"}
 
 
-def mode(found: Found, path: str, bits: int | None) -> None:
+def mode(errors: FieldErrors, path: str, bits: int | None) -> None:
     """The permissions of a file."""
     if bits is not None and not 0 <= bits <= 0o777:
-        found.invalid(path, bits, MODES)
+        errors.invalid(path, bits, MODES)
 
 
-def host_path(found: Found, path: str, source: Any) -> None:
+def host_path(errors: FieldErrors, path: str, source: Any) -> None:
     if not source.path:
-        found.required(f"{path}.path")
+        errors.required(f"{path}.path")
         return
-    text.no_backsteps(found, f"{path}.path", source.path)
+    text.no_backsteps(errors, f"{path}.path", source.path)
     if source.type is not None and source.type not in _HOST_PATH_TYPES:
-        found.unsupported(f"{path}.type", source.type, _HOST_PATH_TYPES)
+        errors.not_supported(f"{path}.type", source.type, _HOST_PATH_TYPES)
 
 
-def nfs(found: Found, path: str, source: Any) -> None:
+def nfs(errors: FieldErrors, path: str, source: Any) -> None:
     if not source.server:
-        found.required(f"{path}.server")
+        errors.required(f"{path}.server")
     if not source.path:
-        found.required(f"{path}.path")
+        errors.required(f"{path}.path")
     if not source.path.startswith("/"):
-        found.invalid(f"{path}.path", source.path, "must be an absolute path")
+        errors.invalid(f"{path}.path", source.path, "must be an absolute path")
 
 
-def iscsi(found: Found, path: str, source: Any) -> None:
+def iscsi(errors: FieldErrors, path: str, source: Any) -> None:
     if not source.targetPortal:
-        found.required(f"{path}.targetPortal")
+        errors.required(f"{path}.targetPortal")
     if not source.iqn:
-        found.required(f"{path}.iqn")
+        errors.required(f"{path}.iqn")
     else:
-        _initiator(found, f"{path}.iqn", source.iqn)
+        _initiator(errors, f"{path}.iqn", source.iqn)
     if not 0 <= source.lun <= 255:
-        found.invalid(f"{path}.lun", source.lun, _BYTE)
+        errors.invalid(f"{path}.lun", source.lun, _BYTE)
     if (source.chapAuthDiscovery or source.chapAuthSession) and source.secretRef is None:
-        found.required(f"{path}.secretRef")
+        errors.required(f"{path}.secretRef")
     if source.initiatorName is not None:
-        _initiator(found, f"{path}.initiatorname", source.initiatorName)
+        _initiator(errors, f"{path}.initiatorname", source.initiatorName)
 
 
-def _initiator(found: Found, path: str, name: str) -> None:
+def _initiator(errors: FieldErrors, path: str, name: str) -> None:
     form = _IQN.get(name[:3])
     if form is None:
-        found.invalid(path, name, "must be valid format starting with iqn, eui, or naa")
+        errors.invalid(path, name, "must be valid format starting with iqn, eui, or naa")
     elif not form.search(name):
-        found.invalid(path, name, "must be valid format")
+        errors.invalid(path, name, "must be valid format")
 
 
-def fc(found: Found, path: str, source: Any) -> None:
+def fc(errors: FieldErrors, path: str, source: Any) -> None:
     if not source.targetWWNs and not source.wwids:
         either = "must specify either targetWWNs or wwids, but not both"
-        found.required(f"{path}.targetWWNs", either)
+        errors.required(f"{path}.targetWWNs", either)
     if source.targetWWNs and source.wwids:
         both = "targetWWNs and wwids can not be specified simultaneously"
-        found.invalid(f"{path}.targetWWNs", source.targetWWNs, both)
+        errors.invalid(f"{path}.targetWWNs", source.targetWWNs, both)
     if source.targetWWNs:
         if source.lun is None:
-            found.required(f"{path}.lun", "lun is required if targetWWNs is specified")
+            errors.required(f"{path}.lun", "lun is required if targetWWNs is specified")
         elif not 0 <= source.lun <= 255:
-            found.invalid(f"{path}.lun", source.lun, _BYTE)
+            errors.invalid(f"{path}.lun", source.lun, _BYTE)
 
 
 def disk(name: str) -> Check:
     """A disk of a cloud that may be partitioned."""
 
-    def check(found: Found, path: str, source: Any) -> None:
+    def check(errors: FieldErrors, path: str, source: Any) -> None:
         if not getattr(source, name):
-            found.required(f"{path}.{name}")
+            errors.required(f"{path}.{name}")
         if not 0 <= source.partition <= 255:
-            found.invalid(f"{path}.partition", source.partition, _PARTITION)
+            errors.invalid(f"{path}.partition", source.partition, _PARTITION)
 
     return check
 
 
-def flocker(found: Found, path: str, source: Any) -> None:
+def flocker(errors: FieldErrors, path: str, source: Any) -> None:
     if not source.datasetName and not source.datasetUUID:
-        found.required(path, "one of datasetName and datasetUUID is required")
+        errors.required(path, "one of datasetName and datasetUUID is required")
     if source.datasetName and source.datasetUUID:
         both = "datasetName and datasetUUID can not be specified simultaneously"
-        found.invalid(path, "resource", both)
+        errors.invalid(path, "resource", both)
     if "/" in source.datasetName:
-        found.invalid(f"{path}.datasetName", source.datasetName, "must not contain '/'")
+        errors.invalid(f"{path}.datasetName", source.datasetName, "must not contain '/'")
 
 
-def quobyte(found: Found, path: str, source: Any) -> None:
+def quobyte(errors: FieldErrors, path: str, source: Any) -> None:
     pairs = "must be a host:port pair or multiple pairs separated by commas"
     if not source.registry:
-        found.required(f"{path}.registry", pairs)
+        errors.required(f"{path}.registry", pairs)
     elif len(source.tenant) >= 65:
         long = "must be a UUID and may not exceed a length of 64 characters"
-        found.required(f"{path}.tenant", long)
+        errors.required(f"{path}.tenant", long)
     else:
         for pair in source.registry.split(","):
             if pair.count(":") != 1 and not re.fullmatch(r"\[[^]]*\]:[^:]*", pair):
-                found.invalid(f"{path}.registry", source.registry, pairs)
+                errors.invalid(f"{path}.registry", source.registry, pairs)
     if not source.volume:
-        found.required(f"{path}.volume")
+        errors.required(f"{path}.volume")
 
 
-def flex(found: Found, path: str, source: Any) -> None:
+def flex(errors: FieldErrors, path: str, source: Any) -> None:
     if not source.driver:
-        found.required(f"{path}.driver")
+        errors.required(f"{path}.driver")
     for key in source.options:
         domain = f".{key.partition('/')[0].lower()}"
         if domain.endswith((".kubernetes.io", ".k8s.io")):
             reserved = "kubernetes.io and k8s.io namespaces are reserved"
-            found.invalid(f"{path}.options[{key}]", key, reserved)
+            errors.invalid(f"{path}.options[{key}]", key, reserved)
 
 
-def cinder(found: Found, path: str, source: Any) -> None:
+def cinder(errors: FieldErrors, path: str, source: Any) -> None:
     if not source.volumeID:
-        found.required(f"{path}.volumeID")
-    secret(found, path, source)
+        errors.required(f"{path}.volumeID")
+    secret(errors, path, source)
 
 
-def storageos(found: Found, path: str, source: Any) -> None:
+def storageos(errors: FieldErrors, path: str, source: Any) -> None:
     if not source.volumeName:
-        found.required(f"{path}.volumeName")
+        errors.required(f"{path}.volumeName")
     else:
-        found.each(f"{path}.volumeName", source.volumeName, text.label(source.volumeName))
+        errors.invalid_each(f"{path}.volumeName", source.volumeName, text.label(source.volumeName))
     if source.volumeNamespace:
-        found.each(f"{path}.volumeNamespace", source.volumeNamespace, text.label(source.volumeNamespace))
-    secret(found, path, source)
+        errors.invalid_each(
+            f"{path}.volumeNamespace", source.volumeNamespace, text.label(source.volumeNamespace)
+        )
+    secret(errors, path, source)
 
 
-def secret(found: Found, path: str, source: Any) -> None:
+def secret(errors: FieldErrors, path: str, source: Any) -> None:
     """The secret a source refers to has a name, and a namespace where it can have one."""
     reference = source.secretRef
     if reference is not None:
         for name in ("name", "namespace"):
             if hasattr(reference, name) and not getattr(reference, name):
-                found.required(f"{path}.secretRef.{name}")
+                errors.required(f"{path}.secretRef.{name}")
 
 
 _CACHING = ("None", "ReadOnly", "ReadWrite")
@@ -206,30 +208,30 @@ _MANAGED = (
 _BLOB = ("https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd",)
 
 
-def azure_disk(found: Found, path: str, source: Any) -> None:
+def azure_disk(errors: FieldErrors, path: str, source: Any) -> None:
     if not source.diskName:
-        found.required(f"{path}.diskName")
+        errors.required(f"{path}.diskName")
     if not source.diskURI:
-        found.required(f"{path}.diskURI")
+        errors.required(f"{path}.diskURI")
     if source.cachingMode is not None and source.cachingMode not in _CACHING:
-        found.unsupported(f"{path}.cachingMode", source.cachingMode, _CACHING)
+        errors.not_supported(f"{path}.cachingMode", source.cachingMode, _CACHING)
     kind = source.kind
     if kind is not None and kind not in _KINDS:
-        found.unsupported(f"{path}.kind", kind, _KINDS)
+        errors.not_supported(f"{path}.kind", kind, _KINDS)
     if kind == "Managed" and not source.diskURI.startswith("/subscriptions/"):
-        found.unsupported(f"{path}.diskURI", source.diskURI, _MANAGED)
+        errors.not_supported(f"{path}.diskURI", source.diskURI, _MANAGED)
     if kind not in (None, "Managed") and not source.diskURI.startswith("https://"):
-        found.unsupported(f"{path}.diskURI", source.diskURI, _BLOB)
+        errors.not_supported(f"{path}.diskURI", source.diskURI, _BLOB)
 
 
-def driver_name(found: Found, path: str, name: str) -> None:
+def driver_name(errors: FieldErrors, path: str, name: str) -> None:
     """The name of a CSI driver."""
     if not name:
-        found.required(path)
+        errors.required(path)
         return
     if len(name) > 63:
-        found.too_long(path, 63)
-    found.each(path, name, text.subdomain(name.lower()))
+        errors.too_long(path, 63)
+    errors.invalid_each(path, name, text.subdomain(name.lower()))
 
 
 SHARED: Mapping[str, Check] = {

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from steersman.api.generated import admissionregistration_v1 as admission
 from steersman.server.validation import metadata as meta
 from steersman.server.validation import names as text
-from steersman.server.validation.field_errors import Found
+from steersman.server.validation.field_errors import FieldErrors
 from steersman.server.validation.selectors import label_selector
 
 FAILURE_POLICIES = ("Fail", "Ignore")
@@ -27,201 +27,201 @@ Hook: TypeAlias = admission.MutatingWebhook | admission.ValidatingWebhook
 Rule: TypeAlias = admission.RuleWithOperations | admission.NamedRuleWithOperations
 
 
-def create(found: Found, obj: Configuration) -> None:
-    meta.check(found, obj.metadata, namespaced=False, kube=False)
-    _hooks(found, obj)
+def create(errors: FieldErrors, obj: Configuration) -> None:
+    meta.check(errors, obj.metadata, namespaced=False, kube=False)
+    _hooks(errors, obj)
 
 
-def update(found: Found, new: Configuration, old: Configuration) -> None:
+def update(errors: FieldErrors, new: Configuration, old: Configuration) -> None:
     if new.metadata is not old.metadata:
-        meta.check(found, new.metadata, namespaced=False, kube=False)
+        meta.check(errors, new.metadata, namespaced=False, kube=False)
     if new.webhooks is not old.webhooks:
-        _hooks(found, new)
+        _hooks(errors, new)
 
 
-def _hooks(found: Found, obj: Configuration) -> None:
+def _hooks(errors: FieldErrors, obj: Configuration) -> None:
     names: list[str] = []
     hooks: Sequence[Hook] = obj.webhooks
     for i, hook in enumerate(hooks):
         path = f"webhooks[{i}]"
-        _hook(found, path, hook)
-        _versions(found, f"{path}.admissionReviewVersions", hook.admissionReviewVersions)
+        _hook(errors, path, hook)
+        _versions(errors, f"{path}.admissionReviewVersions", hook.admissionReviewVersions)
         if hook.name and hook.name in names:
-            found.duplicate(f"{path}.name", hook.name)
+            errors.duplicate(f"{path}.name", hook.name)
         names.append(hook.name)
 
 
-def _hook(found: Found, path: str, hook: Hook) -> None:
-    text.full_name(found, f"{path}.name", hook.name)
+def _hook(errors: FieldErrors, path: str, hook: Hook) -> None:
+    text.full_name(errors, f"{path}.name", hook.name)
     for i, given in enumerate(hook.rules):
-        rule(found, f"{path}.rules[{i}]", given)
-    _one_of(found, f"{path}.failurePolicy", hook.failurePolicy, FAILURE_POLICIES)
-    _one_of(found, f"{path}.matchPolicy", hook.matchPolicy, MATCH_POLICIES)
+        rule(errors, f"{path}.rules[{i}]", given)
+    _one_of(errors, f"{path}.failurePolicy", hook.failurePolicy, FAILURE_POLICIES)
+    _one_of(errors, f"{path}.matchPolicy", hook.matchPolicy, MATCH_POLICIES)
     if hook.sideEffects is None:
-        found.required(f"{path}.sideEffects", f"must specify one of {', '.join(_SIDE_EFFECTS)}")
-    _one_of(found, f"{path}.sideEffects", hook.sideEffects, _SIDE_EFFECTS)
+        errors.required(f"{path}.sideEffects", f"must specify one of {', '.join(_SIDE_EFFECTS)}")
+    _one_of(errors, f"{path}.sideEffects", hook.sideEffects, _SIDE_EFFECTS)
     seconds = hook.timeoutSeconds
     if seconds is not None and not 1 <= seconds <= 30:
         says = "the timeout value must be between 1 and 30 seconds"
-        found.invalid(f"{path}.timeoutSeconds", seconds, says)
-    label_selector(found, f"{path}.namespaceSelector", hook.namespaceSelector)
-    label_selector(found, f"{path}.objectSelector", hook.objectSelector)
+        errors.invalid(f"{path}.timeoutSeconds", seconds, says)
+    label_selector(errors, f"{path}.namespaceSelector", hook.namespaceSelector)
+    label_selector(errors, f"{path}.objectSelector", hook.objectSelector)
     if isinstance(hook, admission.MutatingWebhook):
-        _one_of(found, f"{path}.reinvocationPolicy", hook.reinvocationPolicy, REINVOCATIONS)
-    client(found, f"{path}.clientConfig", hook.clientConfig)
-    conditions(found, f"{path}.matchConditions", hook.matchConditions)
+        _one_of(errors, f"{path}.reinvocationPolicy", hook.reinvocationPolicy, REINVOCATIONS)
+    client(errors, f"{path}.clientConfig", hook.clientConfig)
+    conditions(errors, f"{path}.matchConditions", hook.matchConditions)
 
 
-def _one_of(found: Found, path: str, value: str | None, choices: tuple[str, ...]) -> None:
+def _one_of(errors: FieldErrors, path: str, value: str | None, choices: tuple[str, ...]) -> None:
     if value is not None and value not in choices:
-        found.unsupported(path, value, choices)
+        errors.not_supported(path, value, choices)
 
 
-def _versions(found: Found, path: str, versions: tuple[str, ...]) -> None:
+def _versions(errors: FieldErrors, path: str, versions: tuple[str, ...]) -> None:
     if not versions:
-        found.required(path, f"must specify one of {', '.join(_VERSIONS)}")
+        errors.required(path, f"must specify one of {', '.join(_VERSIONS)}")
         return
     for i, version in enumerate(versions):
         if version in versions[:i]:
-            found.invalid(f"{path}[{i}]", version, "duplicate version")
+            errors.invalid(f"{path}[{i}]", version, "duplicate version")
             continue
-        found.each(f"{path}[{i}]", version, text.label_1035(version))
+        errors.invalid_each(f"{path}[{i}]", version, text.label_1035(version))
     if not any(version in _VERSIONS for version in versions):
-        found.invalid(path, versions, f"must include at least one of {', '.join(_VERSIONS)}")
+        errors.invalid(path, versions, f"must include at least one of {', '.join(_VERSIONS)}")
 
 
 # -- where a webhook is -----------------------------------------------------------------------
 
 
-def client(found: Found, path: str, config: Any) -> None:
+def client(errors: FieldErrors, path: str, config: Any) -> None:
     """By a URL or by a service."""
     if (config.url is None) == (config.service is None):
-        found.required(path, "exactly one of url or service is required")
+        errors.required(path, "exactly one of url or service is required")
     elif config.url is not None:
-        _url(found, f"{path}.url", config.url)
+        _url(errors, f"{path}.url", config.url)
     else:
-        _service(found, f"{path}.service", config.service)
+        _service(errors, f"{path}.service", config.service)
 
 
-def _url(found: Found, path: str, url: str) -> None:
+def _url(errors: FieldErrors, path: str, url: str) -> None:
     try:
         parts = urlsplit(url)
     except ValueError as error:
-        found.required(path, f"url must be a valid URL: {error}{_FORM}")
+        errors.required(path, f"url must be a valid URL: {error}{_FORM}")
         return
     if parts.scheme != "https":
-        found.invalid(path, parts.scheme, f"'https' is the only allowed URL scheme{_FORM}")
+        errors.invalid(path, parts.scheme, f"'https' is the only allowed URL scheme{_FORM}")
     host = parts.netloc.rpartition("@")[2]
     if not host:
-        found.invalid(path, "", f"host must be specified{_FORM}")
+        errors.invalid(path, "", f"host must be specified{_FORM}")
     if "@" in parts.netloc:
         user = parts.netloc.rpartition("@")[0]
-        found.invalid(path, user, "user information is not permitted in the URL")
+        errors.invalid(path, user, "user information is not permitted in the URL")
     if parts.fragment:
-        found.invalid(path, parts.fragment, "fragments are not permitted in the URL")
+        errors.invalid(path, parts.fragment, "fragments are not permitted in the URL")
     if parts.query:
-        found.invalid(path, parts.query, "query parameters are not permitted in the URL")
+        errors.invalid(path, parts.query, "query parameters are not permitted in the URL")
 
 
-def _service(found: Found, path: str, service: Any) -> None:
+def _service(errors: FieldErrors, path: str, service: Any) -> None:
     # The real server mixes the two up.
     if not service.namespace:
-        found.required(f"{path}.name")
+        errors.required(f"{path}.name")
     if not service.name:
-        found.required(f"{path}.namespace")
+        errors.required(f"{path}.namespace")
     port = 443 if service.port is None else service.port
-    if errors := text.port(port):
-        found.invalid(f"{path}.port", port, f"port is not valid: {', '.join(errors)}")
+    if messages := text.port(port):
+        errors.invalid(f"{path}.port", port, f"port is not valid: {', '.join(messages)}")
     where = service.path
     if where in (None, "", "/"):
         return
     at = f"{path}.path"
     if where == "//":
-        found.invalid(at, where, "segment[0] may not be empty")
+        errors.invalid(at, where, "segment[0] may not be empty")
         return
     if not where.startswith("/"):
-        found.invalid(at, where, "must start with a '/'")
+        errors.invalid(at, where, "must start with a '/'")
     for i, step in enumerate(where[1:].removesuffix("/").split("/")):
         if not step:
-            found.invalid(at, where, f"segment[{i}] may not be empty")
+            errors.invalid(at, where, f"segment[{i}] may not be empty")
             continue
         for why in text.subdomain(step):
-            found.invalid(at, where, f"segment[{i}]: {why}")
+            errors.invalid(at, where, f"segment[{i}]: {why}")
 
 
 # -- what it is asked about -------------------------------------------------------------------
 
 
-def rule(found: Found, path: str, given: Rule) -> None:
+def rule(errors: FieldErrors, path: str, given: Rule) -> None:
     """Which operations on which resources."""
     operations = given.operations
     if not operations:
-        found.required(f"{path}.operations")
-    _alone(found, f"{path}.operations", operations, "operations")
+        errors.required(f"{path}.operations")
+    _alone(errors, f"{path}.operations", operations, "operations")
     for i, operation in enumerate(operations):
         if operation not in _OPERATIONS:
-            found.unsupported(f"{path}.operations[{i}]", operation, _OPERATIONS)
+            errors.not_supported(f"{path}.operations[{i}]", operation, _OPERATIONS)
     if not given.apiGroups:
-        found.required(f"{path}.apiGroups")
-    _alone(found, f"{path}.apiGroups", given.apiGroups, "API groups")
+        errors.required(f"{path}.apiGroups")
+    _alone(errors, f"{path}.apiGroups", given.apiGroups, "API groups")
     if not given.apiVersions:
-        found.required(f"{path}.apiVersions")
-    _alone(found, f"{path}.apiVersions", given.apiVersions, "API versions")
+        errors.required(f"{path}.apiVersions")
+    _alone(errors, f"{path}.apiVersions", given.apiVersions, "API versions")
     for i, version in enumerate(given.apiVersions):
         if not version:
-            found.required(f"{path}.apiVersions[{i}]")
-    _resources(found, f"{path}.resources", given.resources)
+            errors.required(f"{path}.apiVersions[{i}]")
+    _resources(errors, f"{path}.resources", given.resources)
     if given.scope is not None and given.scope not in _SCOPES:
-        found.unsupported(f"{path}.scope", given.scope, _SCOPES)
+        errors.not_supported(f"{path}.scope", given.scope, _SCOPES)
 
 
-def _alone(found: Found, path: str, values: tuple[str, ...], what: str) -> None:
+def _alone(errors: FieldErrors, path: str, values: tuple[str, ...], what: str) -> None:
     if len(values) > 1 and "*" in values:
-        found.invalid(path, values, f"if '*' is present, must not specify other {what}")
+        errors.invalid(path, values, f"if '*' is present, must not specify other {what}")
 
 
-def _resources(found: Found, path: str, resources: tuple[str, ...]) -> None:
+def _resources(errors: FieldErrors, path: str, resources: tuple[str, ...]) -> None:
     if not resources:
-        found.required(path)
+        errors.required(path)
     every_sub: list[str] = []
     every_resource: list[str] = []
     plain = False
     for i, given in enumerate(resources):
         at = f"{path}[{i}]"
         if not given:
-            found.required(at)
+            errors.required(at)
             continue
         resource, slash, sub = given.partition("/")
         if not slash:
             plain = given != "*"
             continue
         if resource in every_sub:
-            found.invalid(at, given, f"if '{resource}/*' is present, must not specify {given}")
+            errors.invalid(at, given, f"if '{resource}/*' is present, must not specify {given}")
         if sub in every_resource:
-            found.invalid(at, given, f"if '*/{sub}' is present, must not specify {given}")
+            errors.invalid(at, given, f"if '*/{sub}' is present, must not specify {given}")
         if sub == "*":
             every_sub.append(resource)
         if resource == "*":
             every_resource.append(sub)
     if len(resources) > 1 and "*/*" in resources:
-        found.invalid(path, resources, "if '*/*' is present, must not specify other resources")
+        errors.invalid(path, resources, "if '*/*' is present, must not specify other resources")
     if "*" in resources and plain:
         others = "if '*' is present, must not specify other resources without subresources"
-        found.invalid(path, resources, others)
+        errors.invalid(path, resources, others)
 
 
-def conditions(found: Found, path: str, given: tuple[admission.MatchCondition, ...]) -> None:
+def conditions(errors: FieldErrors, path: str, given: tuple[admission.MatchCondition, ...]) -> None:
     """Expressions that narrow it down; whether they compile is not looked at here."""
     if len(given) > _CONDITIONS:
-        found.too_many(path, len(given), _CONDITIONS)
+        errors.too_many(path, len(given), _CONDITIONS)
     names: list[str] = []
     for i, condition in enumerate(given):
         if not condition.expression.strip():
-            found.required(f"{path}[{i}].expression")
+            errors.required(f"{path}[{i}].expression")
         if not condition.name:
-            found.required(f"{path}[{i}].name")
+            errors.required(f"{path}[{i}].name")
         else:
-            found.each(f"{path}[{i}].name", condition.name, text.qualified(condition.name))
+            errors.invalid_each(f"{path}[{i}].name", condition.name, text.qualified(condition.name))
             if condition.name in names:
-                found.duplicate(f"{path}[{i}].name", condition.name)
+                errors.duplicate(f"{path}[{i}].name", condition.name)
             names.append(condition.name)

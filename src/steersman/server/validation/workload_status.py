@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from steersman.server.validation import metadata as meta
-from steersman.server.validation.field_errors import NEGATIVE, Found
+from steersman.server.validation.field_errors import MUST_BE_NONNEGATIVE, FieldErrors
 
-Status: TypeAlias = Callable[[Found, Any, Any], None]
+Status: TypeAlias = Callable[[FieldErrors, Any, Any], None]
 
 _TOO_MANY = "cannot be greater than status.replicas"
 
@@ -20,28 +20,28 @@ def counted(*names: str, within: tuple[str, ...] = (), ready: str = "readyReplic
     """
     available = "availableReplicas" in within
 
-    def check(found: Found, new: Any, old: Any) -> None:
-        meta.check_update(found, new.metadata, old.metadata)
+    def check(errors: FieldErrors, new: Any, old: Any) -> None:
+        meta.check_update(errors, new.metadata, old.metadata)
         status = new.status
         for name in names:
             number = getattr(status, name)
             if number is not None and number < 0:
-                found.invalid(f"status.{name}", number, NEGATIVE)
+                errors.invalid(f"status.{name}", number, MUST_BE_NONNEGATIVE)
         for name in within:
             if getattr(status, name) > status.replicas:
-                found.invalid(f"status.{name}", getattr(status, name), _TOO_MANY)
+                errors.invalid(f"status.{name}", getattr(status, name), _TOO_MANY)
         if available and status.availableReplicas > status.readyReplicas:
             says = f"cannot be greater than {ready}"
-            found.invalid("status.availableReplicas", status.availableReplicas, says)
-        _collisions(found, status, old.status)
+            errors.invalid("status.availableReplicas", status.availableReplicas, says)
+        _collisions(errors, status, old.status)
 
     return check
 
 
-def _collisions(found: Found, new: Any, old: Any) -> None:
+def _collisions(errors: FieldErrors, new: Any, old: Any) -> None:
     was = getattr(old, "collisionCount", None)
     if was is not None and (new.collisionCount is None or new.collisionCount < was):
-        found.invalid("status.collisionCount", new.collisionCount or 0, "cannot be decremented")
+        errors.invalid("status.collisionCount", new.collisionCount or 0, "cannot be decremented")
 
 
 deployment = counted(

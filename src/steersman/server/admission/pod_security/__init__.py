@@ -43,9 +43,9 @@ class Policy(NamedTuple):
     warn: Standard = Standard()
 
 
-def policy_of(labels: Mapping[str, str]) -> tuple[Policy, list[status_errors.FieldProblem]]:
+def policy_of(labels: Mapping[str, str]) -> tuple[Policy, list[status_errors.FieldError]]:
     """What the labels of a namespace ask for, and what is wrong with them."""
-    wrong: list[status_errors.FieldProblem] = []
+    wrong: list[status_errors.FieldError] = []
     read: dict[str, Standard] = {}
     for mode in ("enforce", "audit", "warn"):
         level, version = labels.get(PREFIX + mode), labels.get(f"{PREFIX}{mode}-version")
@@ -65,7 +65,7 @@ def policy_of(labels: Mapping[str, str]) -> tuple[Policy, list[status_errors.Fie
     return Policy(enforce, warn), wrong
 
 
-def _wrong(name: str, value: str, why: str) -> status_errors.FieldProblem:
+def _wrong(name: str, value: str, why: str) -> status_errors.FieldError:
     return status_errors.wrong(f"metadata.labels[{PREFIX}{name}]", value, why)
 
 

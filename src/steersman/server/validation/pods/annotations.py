@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from steersman.api.generated import core_v1 as v1
 from steersman.api.go_quote import quote
 from steersman.server.validation import names
-from steersman.server.validation.field_errors import Found
+from steersman.server.validation.field_errors import FieldErrors
 
 MIRROR = "kubernetes.io/config.mirror"
 _COST = "controller.kubernetes.io/pod-deletion-cost"
@@ -21,24 +21,24 @@ _LOCAL = "localhost/"
 _is_integer = re.compile("-[0-9]{1,12}|0|[1-9][0-9]{0,12}").fullmatch
 
 
-def specific(found: Found, path: str, given: Mapping[str, str], spec: v1.PodSpec) -> None:
+def specific(errors: FieldErrors, path: str, given: Mapping[str, str], spec: v1.PodSpec) -> None:
     """What single annotations may say."""
     if MIRROR in given and not spec.nodeName:
         needs = "must set spec.nodeName if mirror pod annotation is set"
-        found.invalid(f"{path}[{MIRROR}]", given[MIRROR], needs)
+        errors.invalid(f"{path}[{MIRROR}]", given[MIRROR], needs)
     if _COST in given and not _is_cost(given[_COST]):
-        found.invalid(f"{path}[{_COST}]", given[_COST], "must be a 32bit integer")
+        errors.invalid(f"{path}[{_COST}]", given[_COST], "must be a 32bit integer")
     for key, value in given.items():
         if key == _SECCOMP_POD or key.startswith(_SECCOMP_CONTAINER):
-            _seccomp(found, f"{path}.{key}", value)
+            _seccomp(errors, f"{path}.{key}", value)
     for key, value in given.items():
         if key.startswith(_APP_ARMOR):
             name = key.removeprefix(_APP_ARMOR)
             if not any(name == container.name for _, container in _containers("", spec)):
-                found.invalid(f"{path}[{key}]", name, "container not found")
+                errors.invalid(f"{path}[{key}]", name, "container not found")
             if value not in _APP_ARMOR_NAMES and not value.startswith(_LOCAL):
                 bad = f"invalid AppArmor profile name: {quote(value)}"
-                found.invalid(f"{path}[{key}]", value, bad)
+                errors.invalid(f"{path}[{key}]", value, bad)
 
 
 def _is_cost(value: str) -> bool:
@@ -46,27 +46,27 @@ def _is_cost(value: str) -> bool:
     return bool(_is_integer(value)) and -(2**31) <= int(value) < 2**31
 
 
-def _seccomp(found: Found, path: str, value: str) -> None:
+def _seccomp(errors: FieldErrors, path: str, value: str) -> None:
     if value in _SECCOMP_NAMES:
         return
     if value.startswith(_LOCAL):
-        names.descending(found, path, value.removeprefix(_LOCAL))
+        names.descending(errors, path, value.removeprefix(_LOCAL))
     else:
-        found.invalid(path, value, "must be a valid seccomp profile")
+        errors.invalid(path, value, "must be a valid seccomp profile")
 
 
-def agree(found: Found, path: str, given: Mapping[str, str], spec: v1.PodSpec) -> None:
+def agree(errors: FieldErrors, path: str, given: Mapping[str, str], spec: v1.PodSpec) -> None:
     """Where both an annotation and a field say a profile, they say the same."""
     pod = spec.securityContext
     if pod is not None and pod.seccompProfile is not None and _SECCOMP_POD in given:
         at = f"{path}.securityContext.seccompProfile"
-        _same(found, at, "seccomp", given[_SECCOMP_POD], pod.seccompProfile)
+        _same(errors, at, "seccomp", given[_SECCOMP_POD], pod.seccompProfile)
     for at, container in _containers(path, spec):
         context = container.securityContext
         own = None if context is None else context.seccompProfile
         said = given.get(f"{_SECCOMP_CONTAINER}{container.name}")
         if own is not None and said is not None:
-            _same(found, f"{at}.securityContext.seccompProfile", "seccomp", said, own)
+            _same(errors, f"{at}.securityContext.seccompProfile", "seccomp", said, own)
     if spec.os is not None and spec.os.name == "windows":
         return
     for at, container in _containers(path, spec):
@@ -75,11 +75,11 @@ def agree(found: Found, path: str, given: Mapping[str, str], spec: v1.PodSpec) -
         profile = profile or (None if pod is None else pod.appArmorProfile)
         said = given.get(f"{_APP_ARMOR}{container.name}")
         if profile is not None and said is not None:
-            _same(found, f"{at}.securityContext.appArmorProfile", "apparmor", said, profile)
+            _same(errors, f"{at}.securityContext.appArmorProfile", "apparmor", said, profile)
 
 
 def _same(
-    found: Found, path: str, what: str, said: str, profile: v1.SeccompProfile | v1.AppArmorProfile
+    errors: FieldErrors, path: str, what: str, said: str, profile: v1.SeccompProfile | v1.AppArmorProfile
 ) -> None:
     fits = {
         "Unconfined": said == "unconfined",
@@ -87,10 +87,10 @@ def _same(
         "Localhost": said.startswith(_LOCAL),
     }
     if not fits.get(profile.type, True):
-        found.forbidden(f"{path}.type", f"{what} type in annotation and field must match")
+        errors.forbidden(f"{path}.type", f"{what} type in annotation and field must match")
     elif profile.type == "Localhost" and said.removeprefix(_LOCAL) != profile.localhostProfile:
         differs = f"{what} profile in annotation and field must match"
-        found.forbidden(f"{path}.localhostProfile", differs)
+        errors.forbidden(f"{path}.localhostProfile", differs)
 
 
 def _containers(path: str, spec: v1.PodSpec) -> Iterator[tuple[str, v1.Container | v1.EphemeralContainer]]:
@@ -99,21 +99,21 @@ def _containers(path: str, spec: v1.PodSpec) -> Iterator[tuple[str, v1.Container
             yield f"{path}.{name}[{i}]", container
 
 
-def updated(found: Found, new: Mapping[str, str], old: Mapping[str, str]) -> None:
+def updated(errors: FieldErrors, new: Mapping[str, str], old: Mapping[str, str]) -> None:
     """Annotations that stay as they are."""
     for key, value in old.items():
         if new.get(key) == value:
             continue
         at = f"metadata.annotations[{key}]"
         if key.startswith(_APP_ARMOR):
-            found.forbidden(at, "may not remove or update AppArmor annotations")
+            errors.forbidden(at, "may not remove or update AppArmor annotations")
         if key == MIRROR:
-            found.forbidden(at, "may not remove or update mirror pod annotation")
+            errors.forbidden(at, "may not remove or update mirror pod annotation")
     for key in new:
         if key in old:
             continue
         at = f"metadata.annotations[{key}]"
         if key.startswith(_APP_ARMOR):
-            found.forbidden(at, "may not add AppArmor annotations")
+            errors.forbidden(at, "may not add AppArmor annotations")
         if key == MIRROR:
-            found.forbidden(at, "may not add mirror pod annotation")
+            errors.forbidden(at, "may not add mirror pod annotation")

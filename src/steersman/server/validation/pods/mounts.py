@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from steersman.api.generated import core_v1 as v1
 from steersman.server.validation import names as text
-from steersman.server.validation.field_errors import Found
+from steersman.server.validation.field_errors import FieldErrors
 
 Volumes: TypeAlias = Mapping[str, v1.Volume]
 
@@ -15,59 +15,59 @@ _PROPAGATIONS = ("Bidirectional", "HostToContainer", "None")
 _RECURSIONS = ("Disabled", "Enabled", "IfPossible")
 
 
-def mounts(found: Found, path: str, container: Any, volumes: Volumes) -> None:
+def mounts(errors: FieldErrors, path: str, container: Any, volumes: Volumes) -> None:
     """Where volumes are seen as directories."""
     devices = {device.name: device.devicePath for device in container.volumeDevices}
     points: set[str] = set()
     for i, mount in enumerate(container.volumeMounts):
         at = f"{path}[{i}]"
         if not mount.name:
-            found.required(f"{at}.name")
+            errors.required(f"{at}.name")
         if mount.name not in volumes:
-            found.missing(f"{at}.name", mount.name)
+            errors.not_found(f"{at}.name", mount.name)
         if not mount.mountPath:
-            found.required(f"{at}.mountPath")
+            errors.required(f"{at}.mountPath")
         if mount.mountPath in points:
-            found.invalid(f"{at}.mountPath", mount.mountPath, "must be unique")
+            errors.invalid(f"{at}.mountPath", mount.mountPath, "must be unique")
         points.add(mount.mountPath)
         if mount.name in devices:
-            found.invalid(f"{at}.name", mount.name, "must not already exist in volumeDevices")
+            errors.invalid(f"{at}.name", mount.name, "must not already exist in volumeDevices")
         if mount.mountPath in devices.values():
             taken = "must not already exist as a path in volumeDevices"
-            found.invalid(f"{at}.mountPath", mount.mountPath, taken)
+            errors.invalid(f"{at}.mountPath", mount.mountPath, taken)
         # Here the real server leaves out which mount it means.
         if mount.subPath:
-            text.descending(found, f"{path}.subPath", mount.subPath)
+            text.descending(errors, f"{path}.subPath", mount.subPath)
         if mount.subPathExpr:
             if mount.subPath:
                 both = "subPathExpr and subPath are mutually exclusive"
-                found.invalid(f"{at}.subPathExpr", mount.subPathExpr, both)
-            text.descending(found, f"{path}.subPathExpr", mount.subPathExpr)
+                errors.invalid(f"{at}.subPathExpr", mount.subPathExpr, both)
+            text.descending(errors, f"{path}.subPathExpr", mount.subPathExpr)
         if mount.mountPropagation is not None:
-            _propagation(found, f"{path}.mountPropagation", mount.mountPropagation, container)
+            _propagation(errors, f"{path}.mountPropagation", mount.mountPropagation, container)
         if mount.recursiveReadOnly is not None:
-            _recursive(found, f"{path}.recursiveReadOnly", mount)
+            _recursive(errors, f"{path}.recursiveReadOnly", mount)
 
 
-def _propagation(found: Found, path: str, propagation: str, container: Any) -> None:
+def _propagation(errors: FieldErrors, path: str, propagation: str, container: Any) -> None:
     if propagation not in _PROPAGATIONS:
-        found.unsupported(path, propagation, _PROPAGATIONS)
+        errors.not_supported(path, propagation, _PROPAGATIONS)
     context = container.securityContext
     if propagation == "Bidirectional" and not (context is not None and context.privileged):
-        found.forbidden(path, "Bidirectional mount propagation is available only to privileged containers")
+        errors.forbidden(path, "Bidirectional mount propagation is available only to privileged containers")
 
 
-def _recursive(found: Found, path: str, mount: v1.VolumeMount) -> None:
+def _recursive(errors: FieldErrors, path: str, mount: v1.VolumeMount) -> None:
     if mount.recursiveReadOnly not in _RECURSIONS:
-        found.unsupported(path, mount.recursiveReadOnly, _RECURSIONS)
+        errors.not_supported(path, mount.recursiveReadOnly, _RECURSIONS)
     elif mount.recursiveReadOnly != "Disabled":
         if not mount.readOnly:
-            found.forbidden(path, "may only be specified when readOnly is true")
+            errors.forbidden(path, "may only be specified when readOnly is true")
         if mount.mountPropagation not in (None, "None"):
-            found.forbidden(path, "may only be specified when mountPropagation is None or not specified")
+            errors.forbidden(path, "may only be specified when mountPropagation is None or not specified")
 
 
-def devices(found: Found, path: str, container: Any, volumes: Volumes) -> None:
+def devices(errors: FieldErrors, path: str, container: Any, volumes: Volumes) -> None:
     """Where volumes are seen as devices."""
     mounted = {mount.name: mount.mountPath for mount in container.volumeMounts}
     paths: set[str] = set()
@@ -77,28 +77,28 @@ def devices(found: Found, path: str, container: Any, volumes: Volumes) -> None:
         name, where = device.name, device.devicePath
         volume = volumes.get(name)
         if not name:
-            found.required(f"{at}.name")
+            errors.required(f"{at}.name")
         if name in names:
-            found.invalid(f"{at}.name", name, "must be unique")
+            errors.invalid(f"{at}.name", name, "must be unique")
         if volume is None:
-            found.missing(f"{at}.name", name)
+            errors.not_found(f"{at}.name", name)
         elif volume.persistentVolumeClaim is None and volume.ephemeral is None:
-            found.invalid(
+            errors.invalid(
                 f"{at}.name",
                 name,
                 "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode",
             )
         if not where:
-            found.required(f"{at}.devicePath")
+            errors.required(f"{at}.devicePath")
         if where in paths:
-            found.invalid(f"{at}.devicePath", where, "must be unique")
+            errors.invalid(f"{at}.devicePath", where, "must be unique")
         if ".." in where.split("/"):
-            found.invalid(f"{at}.devicePath", where, "can not contain backsteps ('..')")
+            errors.invalid(f"{at}.devicePath", where, "can not contain backsteps ('..')")
         else:
             paths.add(where)
         if name in mounted:
-            found.invalid(f"{at}.name", name, "must not already exist in volumeMounts")
+            errors.invalid(f"{at}.name", name, "must not already exist in volumeMounts")
         if where in mounted.values():
-            found.invalid(f"{at}.devicePath", where, "must not already exist as a path in volumeMounts")
+            errors.invalid(f"{at}.devicePath", where, "must not already exist as a path in volumeMounts")
         if name:
             names.add(name)

@@ -7,18 +7,18 @@ from typing import Any
 from msgspec.structs import replace
 
 from steersman.api.generated import core_v1 as v1
-from steersman.server.status_errors import FieldProblem
+from steersman.server.status_errors import FieldError
 from steersman.server.validation import metadata as meta
 from steersman.server.validation import names
 from steersman.server.validation.diff import difference
-from steersman.server.validation.field_errors import Found, fields, listed
+from steersman.server.validation.field_errors import FieldErrors, go_slice, go_struct
 from steersman.server.validation.pods import annotations as notes
 from steersman.server.validation.pods import containers, scheduling
 from steersman.server.validation.pods.spec import spec as check_spec
 from steersman.server.validation.pods.spec import template as check_template
 
 _RECENT = 256
-_recent: dict[int, tuple[v1.PodSpec, tuple[FieldProblem, ...]]] = {}
+_recent: dict[int, tuple[v1.PodSpec, tuple[FieldError, ...]]] = {}
 """By the identity of a spec: that spec (so the identity stays taken), and what is wrong with it.
 
 Pods of one template share one spec, and an update of a pod seldom brings another.
@@ -35,26 +35,26 @@ _UPDATABLE = ",".join(
 )
 
 
-def create(found: Found, pod: v1.Pod) -> None:
-    meta.check(found, pod.metadata)
+def create(errors: FieldErrors, pod: v1.Pod) -> None:
+    meta.check(errors, pod.metadata)
     spec = pod.spec
     if pod.metadata.annotations:
-        notes.specific(found, "metadata.annotations", pod.metadata.annotations, spec)
-    _spec(found, pod)
+        notes.specific(errors, "metadata.annotations", pod.metadata.annotations, spec)
+    _spec(errors, pod)
     if spec.ephemeralContainers:
-        found.forbidden("spec.ephemeralContainers", "cannot be set on create")
+        errors.forbidden("spec.ephemeralContainers", "cannot be set on create")
     if spec.nodeName and spec.schedulingGates:
-        found.forbidden("spec.nodeName", "cannot be set until all schedulingGates have been cleared")
+        errors.forbidden("spec.nodeName", "cannot be set until all schedulingGates have been cleared")
     if pod.metadata.annotations:
-        notes.agree(found, "spec", pod.metadata.annotations, spec)
+        notes.agree(errors, "spec", pod.metadata.annotations, spec)
 
 
-def _spec(found: Found, pod: v1.Pod) -> None:
+def _spec(errors: FieldErrors, pod: v1.Pod) -> None:
     """The spec, with what only a pod's must be."""
     spec, metadata = pod.spec, pod.metadata
     known = _recent.get(id(spec))
     if known is None:
-        problems = Found()
+        problems = FieldErrors()
         check_spec(problems, "spec", spec, metadata)
         _only_pods(problems, spec)
         known = (spec, tuple(problems))
@@ -64,103 +64,103 @@ def _spec(found: Found, pod: v1.Pod) -> None:
                 del _recent[next(iter(_recent))]
             _recent[id(spec)] = known
     if known[1]:
-        found.extend(known[1])
+        errors.extend(known[1])
 
 
-def _only_pods(found: Found, spec: v1.PodSpec) -> None:
+def _only_pods(errors: FieldErrors, spec: v1.PodSpec) -> None:
     if not spec.serviceAccountName:
         for i, volume in enumerate(spec.volumes):
             sources = volume.projected.sources if volume.projected is not None else None
             for j, source in enumerate(sources or ()):
                 if source.serviceAccountToken is not None:
-                    found.forbidden(
+                    errors.forbidden(
                         f"spec.volumes[{i}].projected.sources[{j}].serviceAccountToken",
                         "must not be specified when serviceAccountName is not set",
                     )
     for i, container in enumerate(spec.containers):
-        containers.padded(found, f"spec.containers[{i}]", container.image)
+        containers.padded(errors, f"spec.containers[{i}]", container.image)
     for i, container in enumerate(spec.initContainers):
-        containers.padded(found, f"spec.initContainers[{i}]", container.image)
+        containers.padded(errors, f"spec.initContainers[{i}]", container.image)
 
 
 # -- updates ----------------------------------------------------------------------------------
 
 
-def update(found: Found, new: v1.Pod, old: v1.Pod) -> None:
+def update(errors: FieldErrors, new: v1.Pod, old: v1.Pod) -> None:
     """Little of a pod can change: images, deadlines, tolerations, and gates while it has any."""
-    whole(found, new, old)
+    whole(errors, new, old)
     if new.spec is old.spec:
         return
-    if _changes(found, new.spec, old.spec):
-        munged = _munged(found, new.spec, old.spec)
+    if _changes(errors, new.spec, old.spec):
+        munged = _munged(errors, new.spec, old.spec)
         if munged != old.spec:
             changed = difference(old.spec, munged)
-            found.forbidden("spec", f"pod updates may not change fields other than {_UPDATABLE}\n{changed}")
+            errors.forbidden("spec", f"pod updates may not change fields other than {_UPDATABLE}\n{changed}")
 
 
-def whole(found: Found, new: v1.Pod, old: v1.Pod) -> None:
+def whole(errors: FieldErrors, new: v1.Pod, old: v1.Pod) -> None:
     """A pod in another's place, each of its parts by itself; what is the same is not looked at."""
-    meta.check_update(found, new.metadata, old.metadata)
-    meta.again(found, new.metadata, old.metadata, names.subdomain)
+    meta.check_update(errors, new.metadata, old.metadata)
+    meta.again(errors, new.metadata, old.metadata, names.subdomain)
     if new.metadata.annotations is not old.metadata.annotations:
         said = new.metadata.annotations
-        notes.specific(found, "metadata.annotations", said, new.spec)
+        notes.specific(errors, "metadata.annotations", said, new.spec)
         if new.spec is not old.spec:
-            _spec(found, new)
-        notes.updated(found, said, old.metadata.annotations)
-        notes.specific(found, "metadata.annotations", said, new.spec)
+            _spec(errors, new)
+        notes.updated(errors, said, old.metadata.annotations)
+        notes.specific(errors, "metadata.annotations", said, new.spec)
     elif new.spec is not old.spec:
-        _spec(found, new)
+        _spec(errors, new)
 
 
-def _changes(found: Found, new: v1.PodSpec, old: v1.PodSpec) -> bool:
+def _changes(errors: FieldErrors, new: v1.PodSpec, old: v1.PodSpec) -> bool:
     """The changes that may be made, each in its way. Answers whether to look for others."""
     for name in ("containers", "initContainers"):
         now, was = getattr(new, name), getattr(old, name)
         if len(now) != len(was):
-            found.forbidden(f"spec.{name}", "pod updates may not add or remove containers")
+            errors.forbidden(f"spec.{name}", "pod updates may not add or remove containers")
             return False
         for i, container in enumerate(now):
             if not container.image:
-                found.required(f"spec.{name}[{i}].image")
-            containers.padded(found, f"spec.{name}[{i}]", container.image)
-    if not _deadline(found, new.activeDeadlineSeconds, old.activeDeadlineSeconds):
+                errors.required(f"spec.{name}[{i}].image")
+            containers.padded(errors, f"spec.{name}[{i}]", container.image)
+    if not _deadline(errors, new.activeDeadlineSeconds, old.activeDeadlineSeconds):
         return False
-    _tolerations(found, new.tolerations, old.tolerations)
+    _tolerations(errors, new.tolerations, old.tolerations)
     known = [gate.name for gate in old.schedulingGates]
     for i, gate in enumerate(new.schedulingGates):
         if gate.name not in known:
             added = f"only deletion is allowed, but found new scheduling gate '{gate.name}'"
-            found.forbidden(f"spec.schedulingGates[{i}].name", added)
+            errors.forbidden(f"spec.schedulingGates[{i}].name", added)
     return new != old
 
 
-def _deadline(found: Found, new: int | None, old: int | None) -> bool:
+def _deadline(errors: FieldErrors, new: int | None, old: int | None) -> bool:
     path = "spec.activeDeadlineSeconds"
     if new is None:
         if old is not None:
-            found.invalid(path, None, "must not update from a positive integer to nil value")
+            errors.invalid(path, None, "must not update from a positive integer to nil value")
     elif not 0 <= new <= 2**31 - 1:
-        found.invalid(path, new, names.between(0, 2**31 - 1))
+        errors.invalid(path, new, names.between(0, 2**31 - 1))
         return False
     elif old is not None and old < new:
-        found.invalid(path, new, "must be less than or equal to previous value")
+        errors.invalid(path, new, "must be less than or equal to previous value")
         return False
     return True
 
 
-def _tolerations(found: Found, new: tuple[v1.Toleration, ...], old: tuple[v1.Toleration, ...]) -> None:
+def _tolerations(errors: FieldErrors, new: tuple[v1.Toleration, ...], old: tuple[v1.Toleration, ...]) -> None:
     timeless = [replace(toleration, tolerationSeconds=None) for toleration in new]
     for toleration in old:
         if replace(toleration, tolerationSeconds=None) not in timeless:
-            found.forbidden(
+            errors.forbidden(
                 "spec.tolerations", "existing toleration can not be modified except its tolerationSeconds"
             )
             return
-    scheduling.tolerations(found, "spec.tolerations", new)
+    scheduling.tolerations(errors, "spec.tolerations", new)
 
 
-def _munged(found: Found, new: v1.PodSpec, old: v1.PodSpec) -> v1.PodSpec:
+def _munged(errors: FieldErrors, new: v1.PodSpec, old: v1.PodSpec) -> v1.PodSpec:
     """The new spec with everything as it was that may change."""
     changes: dict[str, Any] = {
         name: tuple(
@@ -176,15 +176,15 @@ def _munged(found: Found, new: v1.PodSpec, old: v1.PodSpec) -> v1.PodSpec:
     if grace is not None and grace < 0 and new.terminationGracePeriodSeconds == 1:
         changes["terminationGracePeriodSeconds"] = grace
     if old.schedulingGates:
-        _while_gated(found, changes, new, old)
+        _while_gated(errors, changes, new, old)
     return replace(new, **changes)
 
 
-def _while_gated(found: Found, changes: dict[str, Any], new: v1.PodSpec, old: v1.PodSpec) -> None:
+def _while_gated(errors: FieldErrors, changes: dict[str, Any], new: v1.PodSpec, old: v1.PodSpec) -> None:
     """A pod nobody may schedule yet can be told more exactly where to go."""
     if new.nodeSelector != old.nodeSelector:
         if any(new.nodeSelector.get(key) != value for key, value in old.nodeSelector.items()):
-            found.invalid(
+            errors.invalid(
                 "spec.nodeSelector",
                 new.nodeSelector,
                 "only additions to spec.nodeSelector are allowed (no mutations or deletions)",
@@ -194,13 +194,13 @@ def _while_gated(found: Found, changes: dict[str, Any], new: v1.PodSpec, old: v1
     was = None if old.affinity is None else old.affinity.nodeAffinity
     if now == was:
         return
-    _node_affinity(found, now, was)
+    _node_affinity(errors, now, was)
     base = new.affinity or v1.Affinity()
     affinity = replace(base, nodeAffinity=was)
     changes["affinity"] = None if affinity == v1.Affinity() and old.affinity is None else affinity
 
 
-def _node_affinity(found: Found, new: v1.NodeAffinity | None, old: v1.NodeAffinity | None) -> None:
+def _node_affinity(errors: FieldErrors, new: v1.NodeAffinity | None, old: v1.NodeAffinity | None) -> None:
     path = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
     required = None if old is None else old.requiredDuringSchedulingIgnoredDuringExecution
     if required is None:
@@ -209,14 +209,14 @@ def _node_affinity(found: Found, new: v1.NodeAffinity | None, old: v1.NodeAffini
     wanted = None if new is None else new.requiredDuringSchedulingIgnoredDuringExecution
     now = (wanted.nodeSelectorTerms or ()) if wanted is not None else ()
     if was and len(was) != len(now):
-        shown = listed(map(_term, now)) if now else None
+        shown = go_slice(map(_term, now)) if now else None
         none = "no additions/deletions to non-empty NodeSelectorTerms list are allowed"
-        found.invalid(path, shown, none)
+        errors.invalid(path, shown, none)
         return
     for i, (term, before) in enumerate(zip(now, was, strict=False)):
         if not _only_added(term, before):
             only = "only additions are allowed (no mutations or deletions)"
-            found.invalid(f"{path}[{i}]", _term(term), only)
+            errors.invalid(f"{path}[{i}]", _term(term), only)
 
 
 def _only_added(new: v1.NodeSelectorTerm, old: v1.NodeSelectorTerm) -> bool:
@@ -229,9 +229,9 @@ def _only_added(new: v1.NodeSelectorTerm, old: v1.NodeSelectorTerm) -> bool:
 
 
 def _term(term: v1.NodeSelectorTerm) -> object:
-    return fields(
+    return go_struct(
         **{
-            name: listed(fields(Key=r.key, Operator=r.operator, Values=r.values or None) for r in given)
+            name: go_slice(go_struct(Key=r.key, Operator=r.operator, Values=r.values or None) for r in given)
             if given
             else None
             for name, given in (
@@ -245,12 +245,12 @@ def _term(term: v1.NodeSelectorTerm) -> object:
 # -- PodTemplates -----------------------------------------------------------------------------
 
 
-def template(found: Found, obj: v1.PodTemplate) -> None:
+def template(errors: FieldErrors, obj: v1.PodTemplate) -> None:
     """A template on its own."""
-    meta.check(found, obj.metadata)
-    check_template(found, "template", obj.template)
+    meta.check(errors, obj.metadata)
+    check_template(errors, "template", obj.template)
 
 
-def template_update(found: Found, new: v1.PodTemplate, old: v1.PodTemplate) -> None:
-    meta.check_update(found, new.metadata, old.metadata)
-    check_template(found, "template", new.template)
+def template_update(errors: FieldErrors, new: v1.PodTemplate, old: v1.PodTemplate) -> None:
+    meta.check_update(errors, new.metadata, old.metadata)
+    check_template(errors, "template", new.template)

@@ -5,27 +5,27 @@ from __future__ import annotations
 from steersman.api.generated import core_v1 as v1
 from steersman.api.generated.base import IntOrString
 from steersman.server.validation import names
-from steersman.server.validation.field_errors import NEGATIVE, Found
+from steersman.server.validation.field_errors import MUST_BE_NONNEGATIVE, FieldErrors
 
 _SCHEMES = ("HTTP", "HTTPS")
 
 
-def liveness(found: Found, path: str, probe: v1.Probe, grace: int | None) -> None:
+def liveness(errors: FieldErrors, path: str, probe: v1.Probe, grace: int | None) -> None:
     """A liveness or a startup probe: one success is enough."""
-    _probe(found, path, probe, grace)
+    _probe(errors, path, probe, grace)
     if probe.successThreshold != 1:
-        found.invalid(f"{path}.successThreshold", probe.successThreshold, "must be 1")
+        errors.invalid(f"{path}.successThreshold", probe.successThreshold, "must be 1")
 
 
-def readiness(found: Found, path: str, probe: v1.Probe, grace: int | None) -> None:
-    _probe(found, path, probe, grace)
+def readiness(errors: FieldErrors, path: str, probe: v1.Probe, grace: int | None) -> None:
+    _probe(errors, path, probe, grace)
     own = probe.terminationGracePeriodSeconds
     if own is not None:
-        found.invalid(f"{path}.terminationGracePeriodSeconds", own, "must not be set for readinessProbes")
+        errors.invalid(f"{path}.terminationGracePeriodSeconds", own, "must not be set for readinessProbes")
 
 
-def _probe(found: Found, path: str, probe: v1.Probe, grace: int | None) -> None:
-    _handler(found, path, grace, probe.exec, probe.httpGet, probe.tcpSocket, probe.grpc, None)
+def _probe(errors: FieldErrors, path: str, probe: v1.Probe, grace: int | None) -> None:
+    _handler(errors, path, grace, probe.exec, probe.httpGet, probe.tcpSocket, probe.grpc, None)
     for name in (
         "initialDelaySeconds",
         "timeoutSeconds",
@@ -35,22 +35,22 @@ def _probe(found: Found, path: str, probe: v1.Probe, grace: int | None) -> None:
     ):
         number = getattr(probe, name)
         if number < 0:
-            found.invalid(f"{path}.{name}", number, NEGATIVE)
+            errors.invalid(f"{path}.{name}", number, MUST_BE_NONNEGATIVE)
     own = probe.terminationGracePeriodSeconds
     if own is not None and own <= 0:
-        found.invalid(f"{path}.terminationGracePeriodSeconds", own, "must be greater than 0")
+        errors.invalid(f"{path}.terminationGracePeriodSeconds", own, "must be greater than 0")
 
 
-def lifecycle(found: Found, path: str, hooks: v1.Lifecycle, grace: int | None) -> None:
+def lifecycle(errors: FieldErrors, path: str, hooks: v1.Lifecycle, grace: int | None) -> None:
     for name in ("postStart", "preStop"):
         hook: v1.LifecycleHandler | None = getattr(hooks, name)
         if hook is not None:
             at = f"{path}.{name}"
-            _handler(found, at, grace, hook.exec, hook.httpGet, hook.tcpSocket, None, hook.sleep)
+            _handler(errors, at, grace, hook.exec, hook.httpGet, hook.tcpSocket, None, hook.sleep)
 
 
 def _handler(
-    found: Found,
+    errors: FieldErrors,
     path: str,
     grace: int | None,
     exec_: v1.ExecAction | None,
@@ -63,41 +63,41 @@ def _handler(
     handlers = (("exec", exec_), ("httpGet", http), ("tcpSocket", tcp), ("grpc", grpc), ("sleep", sleep))
     given = [(name, handler) for name, handler in handlers if handler is not None]
     if not given:
-        found.required(path, "must specify a handler type")
+        errors.required(path, "must specify a handler type")
         return
     at = f"{path}.{given[0][0]}"
     match given[0][1]:
         case v1.ExecAction(command=command):
             if not command:
-                found.required(f"{at}.command")
+                errors.required(f"{at}.command")
         case v1.HTTPGetAction() as action:
-            _http(found, at, action)
+            _http(errors, at, action)
         case v1.TCPSocketAction(port=port):
-            port_or_name(found, f"{at}.port", port)
+            port_or_name(errors, f"{at}.port", port)
         case v1.GRPCAction(port=number):
-            port_or_name(found, f"{at}.port", number)
+            port_or_name(errors, f"{at}.port", number)
         case v1.SleepAction(seconds=seconds):
             if grace is not None and not 0 <= seconds <= grace:
                 within = f"must be non-negative and less than terminationGracePeriodSeconds ({grace})"
-                found.invalid(at, seconds, within)
+                errors.invalid(at, seconds, within)
     for name, _ in given[1:]:
-        found.forbidden(f"{path}.{name}", "may not specify more than 1 handler type")
+        errors.forbidden(f"{path}.{name}", "may not specify more than 1 handler type")
 
 
-def _http(found: Found, path: str, action: v1.HTTPGetAction) -> None:
+def _http(errors: FieldErrors, path: str, action: v1.HTTPGetAction) -> None:
     if not action.path:
-        found.required(f"{path}.path")
-    port_or_name(found, f"{path}.port", action.port)
+        errors.required(f"{path}.path")
+    port_or_name(errors, f"{path}.port", action.port)
     if action.scheme not in _SCHEMES:
-        found.unsupported(f"{path}.scheme", action.scheme, _SCHEMES)
+        errors.not_supported(f"{path}.scheme", action.scheme, _SCHEMES)
     for header in action.httpHeaders:
-        found.each(f"{path}.httpHeaders", header.name, names.header(header.name))
+        errors.invalid_each(f"{path}.httpHeaders", header.name, names.header(header.name))
 
 
-def port_or_name(found: Found, path: str, port: IntOrString) -> None:
+def port_or_name(errors: FieldErrors, path: str, port: IntOrString) -> None:
     """A port by its number or by its name."""
     if isinstance(port, int):
         if not 1 <= port <= 65535:
-            found.each(path, port, names.port(port))
+            errors.invalid_each(path, port, names.port(port))
     else:
-        found.each(path, port, names.port_name(port))
+        errors.invalid_each(path, port, names.port_name(port))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from steersman.api.generated import core_v1 as v1
 from steersman.server.validation import names
-from steersman.server.validation.field_errors import Found
+from steersman.server.validation.field_errors import FieldErrors
 from steersman.server.validation.pods import environment
 from steersman.server.validation.volumes import mode
 
@@ -12,47 +12,47 @@ _MINUTES = 10 * 60
 _CLASH = "conflicting duplicate paths"
 
 
-def key_to_path(found: Found, path: str, item: v1.KeyToPath) -> None:
+def key_to_path(errors: FieldErrors, path: str, item: v1.KeyToPath) -> None:
     """A key that becomes a file."""
     if not item.key:
-        found.required(f"{path}.key")
+        errors.required(f"{path}.key")
     if not item.path:
-        found.required(f"{path}.path")
-    names.local(found, f"{path}.path", item.path)
-    mode(found, f"{path}.mode", item.mode)
+        errors.required(f"{path}.path")
+    names.local(errors, f"{path}.path", item.path)
+    mode(errors, f"{path}.mode", item.mode)
 
 
-def downward_file(found: Found, path: str, file: v1.DownwardAPIVolumeFile) -> None:
+def downward_file(errors: FieldErrors, path: str, file: v1.DownwardAPIVolumeFile) -> None:
     """A fact about the pod that becomes a file."""
     if not file.path:
-        found.required(f"{path}.path")
-    names.local(found, f"{path}.path", file.path)
+        errors.required(f"{path}.path")
+    names.local(errors, f"{path}.path", file.path)
     if file.fieldRef is not None:
-        environment.field(found, f"{path}.fieldRef", file.fieldRef, environment.VOLUME_FIELDS)
+        environment.field(errors, f"{path}.fieldRef", file.fieldRef, environment.VOLUME_FIELDS)
         if file.resourceFieldRef is not None:
             both = "fieldRef and resourceFieldRef can not be specified simultaneously"
-            found.invalid(path, "resource", both)
+            errors.invalid(path, "resource", both)
     elif file.resourceFieldRef is not None:
         environment.resource_field(
-            found, f"{path}.resourceFieldRef", file.resourceFieldRef, needs_container=True
+            errors, f"{path}.resourceFieldRef", file.resourceFieldRef, needs_container=True
         )
     else:
-        found.required(path, "one of fieldRef and resourceFieldRef is required")
-    mode(found, f"{path}.mode", file.mode)
+        errors.required(path, "one of fieldRef and resourceFieldRef is required")
+    mode(errors, f"{path}.mode", file.mode)
 
 
-def projected(found: Found, path: str, source: v1.ProjectedVolumeSource) -> None:
-    mode(found, f"{path}.defaultMode", source.defaultMode)
+def projected(errors: FieldErrors, path: str, source: v1.ProjectedVolumeSource) -> None:
+    mode(errors, f"{path}.defaultMode", source.defaultMode)
     taken: set[str] = set()
     for i, one in enumerate(source.sources or ()):
-        _projection(found, path, f"{path}.sources[{i}]", one, taken)
+        _projection(errors, path, f"{path}.sources[{i}]", one, taken)
 
 
-def _projection(found: Found, path: str, at: str, one: v1.VolumeProjection, taken: set[str]) -> None:
+def _projection(errors: FieldErrors, path: str, at: str, one: v1.VolumeProjection, taken: set[str]) -> None:
     def file(name: str, shown: str) -> None:
         """No two sources may make the same file."""
         if name and name in taken:
-            found.invalid(path, shown, _CLASH)
+            errors.invalid(path, shown, _CLASH)
         taken.add(name)
 
     count = 0
@@ -62,31 +62,31 @@ def _projection(found: Found, path: str, at: str, one: v1.VolumeProjection, take
             continue
         count += 1
         if not source.name:
-            found.required(f"{at}.{name}.name")
+            errors.required(f"{at}.{name}.name")
         for i, item in enumerate(source.items):
-            key_to_path(found, f"{at}.{name}.items[{i}]", item)
+            key_to_path(errors, f"{at}.{name}.items[{i}]", item)
             file(item.path, source.name)
     if one.downwardAPI is not None:
         count += 1
         for downward in one.downwardAPI.items:
-            downward_file(found, f"{at}.downwardAPI", downward)
+            downward_file(errors, f"{at}.downwardAPI", downward)
             file(downward.path, downward.path)
     if one.serviceAccountToken is not None:
         count += 1
-        _token(found, path, f"{at}.serviceAccountToken", one.serviceAccountToken)
+        _token(errors, path, f"{at}.serviceAccountToken", one.serviceAccountToken)
     if count > 1:
-        found.forbidden(at, "may not specify more than 1 volume type per source")
+        errors.forbidden(at, "may not specify more than 1 volume type per source")
 
 
-def _token(found: Found, volume: str, path: str, source: v1.ServiceAccountTokenProjection) -> None:
+def _token(errors: FieldErrors, volume: str, path: str, source: v1.ServiceAccountTokenProjection) -> None:
     seconds = source.expirationSeconds
     if seconds is not None and seconds < _MINUTES:
         short = "may not specify a duration less than 10 minutes"
-        found.invalid(f"{path}.expirationSeconds", seconds, short)
+        errors.invalid(f"{path}.expirationSeconds", seconds, short)
     if seconds is not None and seconds > 1 << 32:
         long = "may not specify a duration larger than 2^32 seconds"
-        found.invalid(f"{path}.expirationSeconds", seconds, long)
+        errors.invalid(f"{path}.expirationSeconds", seconds, long)
     if not source.path:
-        found.required(f"{volume}.path")
+        errors.required(f"{volume}.path")
     else:
-        names.local(found, f"{volume}.path", source.path)
+        names.local(errors, f"{volume}.path", source.path)

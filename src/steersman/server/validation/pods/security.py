@@ -8,7 +8,7 @@ from typing import Any
 
 from steersman.api.generated import core_v1 as v1
 from steersman.server.validation import names as text
-from steersman.server.validation.field_errors import Found, Verbatim, fields
+from steersman.server.validation.field_errors import FieldErrors, Verbatim, go_struct
 
 _MAX_ID = 2**31 - 1
 _IDS = text.between(0, _MAX_ID)
@@ -23,49 +23,49 @@ _SELINUX = ("Recursive",)
 _NOT_WINDOWS = "cannot be set for a windows pod"
 
 
-def pod(found: Found, path: str, context: v1.PodSecurityContext, spec: v1.PodSpec) -> None:
+def pod(errors: FieldErrors, path: str, context: v1.PodSecurityContext, spec: v1.PodSpec) -> None:
     for name in ("fsGroup", "runAsUser", "runAsGroup"):
-        _id(found, f"{path}.{name}", getattr(context, name))
+        _id(errors, f"{path}.{name}", getattr(context, name))
     for i, group in enumerate(context.supplementalGroups):
-        _id(found, f"{path}.supplementalGroups[{i}]", group)
+        _id(errors, f"{path}.supplementalGroups[{i}]", group)
     if spec.shareProcessNamespace and spec.hostPID:
         both = "ShareProcessNamespace and HostPID cannot both be enabled"
-        found.invalid(f"{path}.shareProcessNamespace", True, both)
-    _sysctls(found, f"{path}.sysctls", context.sysctls, spec)
-    _one_of(found, f"{path}.fsGroupChangePolicy", context.fsGroupChangePolicy, _GROUP_POLICIES)
-    _seccomp(found, f"{path}.seccompProfile", context.seccompProfile)
-    _windows(found, f"{path}.windowsOptions", context.windowsOptions)
-    _app_armor(found, f"{path}.appArmorProfile", context.appArmorProfile)
-    _one_of(found, f"{path}.supplementalGroupsPolicy", context.supplementalGroupsPolicy, _SUPPLEMENTAL)
-    _one_of(found, f"{path}.seLinuxChangePolicy", context.seLinuxChangePolicy, _SELINUX)
+        errors.invalid(f"{path}.shareProcessNamespace", True, both)
+    _sysctls(errors, f"{path}.sysctls", context.sysctls, spec)
+    _one_of(errors, f"{path}.fsGroupChangePolicy", context.fsGroupChangePolicy, _GROUP_POLICIES)
+    _seccomp(errors, f"{path}.seccompProfile", context.seccompProfile)
+    _windows(errors, f"{path}.windowsOptions", context.windowsOptions)
+    _app_armor(errors, f"{path}.appArmorProfile", context.appArmorProfile)
+    _one_of(errors, f"{path}.supplementalGroupsPolicy", context.supplementalGroupsPolicy, _SUPPLEMENTAL)
+    _one_of(errors, f"{path}.seLinuxChangePolicy", context.seLinuxChangePolicy, _SELINUX)
 
 
-def container(found: Found, path: str, context: v1.SecurityContext, *, host_users: bool) -> None:
-    _id(found, f"{path}.runAsUser", context.runAsUser)
-    _id(found, f"{path}.runAsGroup", context.runAsGroup)
+def container(errors: FieldErrors, path: str, context: v1.SecurityContext, *, host_users: bool) -> None:
+    _id(errors, f"{path}.runAsUser", context.runAsUser)
+    _id(errors, f"{path}.runAsGroup", context.runAsGroup)
     if context.procMount is not None:
-        _one_of(found, f"{path}.procMount", context.procMount, _PROC_MOUNTS)
+        _one_of(errors, f"{path}.procMount", context.procMount, _PROC_MOUNTS)
         if host_users and context.procMount == "Unmasked":
             needs = "`hostUsers` must be false to use `Unmasked`"
-            found.invalid(f"{path}.procMount", context.procMount, needs)
-    _seccomp(found, f"{path}.seccompProfile", context.seccompProfile)
+            errors.invalid(f"{path}.procMount", context.procMount, needs)
+    _seccomp(errors, f"{path}.seccompProfile", context.seccompProfile)
     if context.allowPrivilegeEscalation is False:
         cannot = "cannot set `allowPrivilegeEscalation` to false and"
         if context.privileged:
-            found.invalid(path, _shown(context), f"{cannot} `privileged` to true")
+            errors.invalid(path, _shown(context), f"{cannot} `privileged` to true")
         for capability in context.capabilities.add if context.capabilities is not None else ():
             if capability == "CAP_SYS_ADMIN":
-                found.invalid(path, _shown(context), f"{cannot} `capabilities.Add` CAP_SYS_ADMIN")
-    _windows(found, f"{path}.windowsOptions", context.windowsOptions)
-    _app_armor(found, f"{path}.appArmorProfile", context.appArmorProfile)
+                errors.invalid(path, _shown(context), f"{cannot} `capabilities.Add` CAP_SYS_ADMIN")
+    _windows(errors, f"{path}.windowsOptions", context.windowsOptions)
+    _app_armor(errors, f"{path}.appArmorProfile", context.appArmorProfile)
 
 
 def _shown(context: v1.SecurityContext) -> object:
     capabilities = context.capabilities
     shown = None
     if capabilities is not None:
-        shown = fields(Add=capabilities.add or None, Drop=capabilities.drop or None)
-    return fields(
+        shown = go_struct(Add=capabilities.add or None, Drop=capabilities.drop or None)
+    return go_struct(
         Capabilities=shown,
         Privileged=context.privileged,
         SELinuxOptions=_named(context.seLinuxOptions, "user", "role", "type", "level"),
@@ -91,7 +91,7 @@ def _named(part: Any, *names: str) -> Verbatim | None:
     """A part under the names it has in the real server's memory."""
     if part is None:
         return None
-    return fields(**{_initial(name): getattr(part, name) for name in names})
+    return go_struct(**{_initial(name): getattr(part, name) for name in names})
 
 
 def _initial(name: str) -> str:
@@ -99,32 +99,32 @@ def _initial(name: str) -> str:
     return name[0].upper() + name[1:]
 
 
-def _id(found: Found, path: str, number: int | None) -> None:
+def _id(errors: FieldErrors, path: str, number: int | None) -> None:
     if number is not None and not 0 <= number <= _MAX_ID:
-        found.invalid(path, number, _IDS)
+        errors.invalid(path, number, _IDS)
 
 
-def _one_of(found: Found, path: str, value: str | None, choices: tuple[str, ...]) -> None:
+def _one_of(errors: FieldErrors, path: str, value: str | None, choices: tuple[str, ...]) -> None:
     if value is not None and value not in choices:
-        found.unsupported(path, value, choices)
+        errors.not_supported(path, value, choices)
 
 
-def _sysctls(found: Found, path: str, sysctls: tuple[v1.Sysctl, ...], spec: v1.PodSpec) -> None:
+def _sysctls(errors: FieldErrors, path: str, sysctls: tuple[v1.Sysctl, ...], spec: v1.PodSpec) -> None:
     names: list[str] = []
     for i, sysctl in enumerate(sysctls):
         at = f"{path}[{i}].name"
         name = sysctl.name
         if not name:
-            found.required(at)
+            errors.required(at)
         elif len(name) > 253 or not _is_sysctl(name):
-            found.invalid(at, name, f"must have at most 253 characters and match regex {_SYSCTL}")
+            errors.invalid(at, name, f"must have at most 253 characters and match regex {_SYSCTL}")
         elif name in names:
-            found.duplicate(at, name)
+            errors.duplicate(at, name)
         dotted = _dotted(name)
         if spec.hostNetwork and dotted.startswith("net."):
-            found.invalid(at, name, "may not be specified when 'hostNetwork' is true")
+            errors.invalid(at, name, "may not be specified when 'hostNetwork' is true")
         elif spec.hostIPC and dotted.startswith(_IPC):
-            found.invalid(at, name, "may not be specified when 'hostIPC' is true")
+            errors.invalid(at, name, "may not be specified when 'hostIPC' is true")
         names.append(name)
 
 
@@ -136,55 +136,55 @@ def _dotted(name: str) -> str:
     return name.translate(str.maketrans("./", "/."))
 
 
-def _seccomp(found: Found, path: str, profile: v1.SeccompProfile | None) -> None:
+def _seccomp(errors: FieldErrors, path: str, profile: v1.SeccompProfile | None) -> None:
     if profile is None:
         return
     if not profile.type:
-        found.required(f"{path}.type", "type is required when seccompProfile is set")
+        errors.required(f"{path}.type", "type is required when seccompProfile is set")
     elif profile.type not in _PROFILES:
-        found.unsupported(f"{path}.type", profile.type, _PROFILES)
+        errors.not_supported(f"{path}.type", profile.type, _PROFILES)
     at = f"{path}.localhostProfile"
     if profile.type != "Localhost":
         if profile.localhostProfile is not None:
-            shown = fields(Type=profile.type, LocalhostProfile=profile.localhostProfile)
-            found.invalid(at, shown, "can only be set when seccomp type is Localhost")
+            shown = go_struct(Type=profile.type, LocalhostProfile=profile.localhostProfile)
+            errors.invalid(at, shown, "can only be set when seccomp type is Localhost")
     elif profile.localhostProfile is None:
-        found.required(at, "must be set when seccomp type is Localhost")
+        errors.required(at, "must be set when seccomp type is Localhost")
     else:
-        text.descending(found, at, profile.localhostProfile)
+        text.descending(errors, at, profile.localhostProfile)
 
 
-def _app_armor(found: Found, path: str, profile: v1.AppArmorProfile | None) -> None:
+def _app_armor(errors: FieldErrors, path: str, profile: v1.AppArmorProfile | None) -> None:
     if profile is None:
         return
     at, local = f"{path}.localhostProfile", profile.localhostProfile
     if profile.type == "Localhost":
         if not local:
-            found.required(at, "must be set when AppArmor type is Localhost")
+            errors.required(at, "must be set when AppArmor type is Localhost")
         elif local != local.strip():
-            found.invalid(at, local, "must not be padded with whitespace")
+            errors.invalid(at, local, "must not be padded with whitespace")
         if local and len(local) > 4095:
-            found.too_long(at, 4095)
+            errors.too_long(at, 4095)
     elif not profile.type:
-        found.required(f"{path}.type", "type is required when appArmorProfile is set")
+        errors.required(f"{path}.type", "type is required when appArmorProfile is set")
     elif profile.type not in _PROFILES:
-        found.unsupported(f"{path}.type", profile.type, _PROFILES)
+        errors.not_supported(f"{path}.type", profile.type, _PROFILES)
     elif local is not None:
-        found.invalid(at, local, "can only be set when AppArmor type is Localhost")
+        errors.invalid(at, local, "can only be set when AppArmor type is Localhost")
 
 
-def _windows(found: Found, path: str, options: v1.WindowsSecurityContextOptions | None) -> None:
+def _windows(errors: FieldErrors, path: str, options: v1.WindowsSecurityContextOptions | None) -> None:
     if options is None:
         return
     name, spec, user = options.gmsaCredentialSpecName, options.gmsaCredentialSpec, options.runAsUserName
     if name is not None:
-        found.each(f"{path}.gmsaCredentialSpecName", name, text.subdomain(name))
+        errors.invalid_each(f"{path}.gmsaCredentialSpecName", name, text.subdomain(name))
     if spec is not None and not spec:
         empty = "gmsaCredentialSpec cannot be an empty string"
-        found.invalid(f"{path}.gmsaCredentialSpec", spec, empty)
+        errors.invalid(f"{path}.gmsaCredentialSpec", spec, empty)
     # differs: of the names of Windows' users only the empty one is refused.
     if user is not None and not user:
-        found.invalid(f"{path}.runAsUserName", user, "runAsUserName cannot be an empty string")
+        errors.invalid(f"{path}.runAsUserName", user, "runAsUserName cannot be an empty string")
 
 
 # -- by operating system ----------------------------------------------------------------------
@@ -220,38 +220,38 @@ _CONTAINER_LINUX_ONLY = (
 )
 
 
-def system(found: Found, path: str, spec: v1.PodSpec, os: v1.PodOS) -> None:
+def system(errors: FieldErrors, path: str, spec: v1.PodSpec, os: v1.PodOS) -> None:
     """What an operating system rules out."""
     if not os.name:
-        found.required(f"{path}.os.name")
+        errors.required(f"{path}.os.name")
     elif os.name not in ("linux", "windows"):
-        found.unsupported(f"{path}.os", os.name, ("linux", "windows"))
+        errors.not_supported(f"{path}.os", os.name, ("linux", "windows"))
     elif os.name == "linux":
-        _linux(found, path, spec)
+        _linux(errors, path, spec)
     else:
-        _on_windows(found, path, spec)
+        _on_windows(errors, path, spec)
 
 
-def _linux(found: Found, path: str, spec: v1.PodSpec) -> None:
+def _linux(errors: FieldErrors, path: str, spec: v1.PodSpec) -> None:
     says = "windows options cannot be set for a linux pod"
     if spec.securityContext is not None and spec.securityContext.windowsOptions is not None:
-        found.forbidden(f"{path}.securityContext.windowsOptions", says)
+        errors.forbidden(f"{path}.securityContext.windowsOptions", says)
     for at, context in _contexts(path, spec):
         if context.windowsOptions is not None:
-            found.forbidden(f"{at}.windowsOptions", says)
+            errors.forbidden(f"{at}.windowsOptions", says)
 
 
-def _on_windows(found: Found, path: str, spec: v1.PodSpec) -> None:
+def _on_windows(errors: FieldErrors, path: str, spec: v1.PodSpec) -> None:
     for name in _POD_LINUX_ONLY:
         on_spec = hasattr(spec, name)
         value = getattr(spec if on_spec else spec.securityContext, name, None)
         if value not in (None, (), False) or (value is False and name == "hostUsers"):
             where = path if on_spec else f"{path}.securityContext"
-            found.forbidden(f"{where}.{name}", _NOT_WINDOWS)
+            errors.forbidden(f"{where}.{name}", _NOT_WINDOWS)
     for at, context in _contexts(path, spec):
         for name in _CONTAINER_LINUX_ONLY:
             if getattr(context, name) is not None:
-                found.forbidden(f"{at}.{name}", _NOT_WINDOWS)
+                errors.forbidden(f"{at}.{name}", _NOT_WINDOWS)
 
 
 def _contexts(path: str, spec: v1.PodSpec) -> Iterator[tuple[str, v1.SecurityContext]]:
@@ -261,16 +261,16 @@ def _contexts(path: str, spec: v1.PodSpec) -> Iterator[tuple[str, v1.SecurityCon
                 yield f"{path}.{name}[{i}].securityContext", one.securityContext
 
 
-def host_users(found: Found, path: str, spec: v1.PodSpec) -> None:
+def host_users(errors: FieldErrors, path: str, spec: v1.PodSpec) -> None:
     """A pod with users of its own shares nothing else with its host."""
     says = "when `hostUsers` is false"
     if spec.hostNetwork:
-        found.forbidden(f"{path}.hostNetwork", says)
+        errors.forbidden(f"{path}.hostNetwork", says)
     if spec.hostPID:
-        found.forbidden(f"{path}.HostPID", says)
+        errors.forbidden(f"{path}.HostPID", says)
     if spec.hostIPC:
-        found.forbidden(f"{path}.HostIPC", says)
+        errors.forbidden(f"{path}.HostIPC", says)
     for name in ("initContainers", "containers", "ephemeralContainers"):
         for i, one in enumerate(getattr(spec, name)):
             if one.volumeDevices:
-                found.forbidden(f"{path}.{name}[{i}].volumeDevices", says)
+                errors.forbidden(f"{path}.{name}[{i}].volumeDevices", says)

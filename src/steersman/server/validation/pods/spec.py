@@ -10,7 +10,7 @@ from steersman.server.defaulting.pod_resources import aggregated
 from steersman.server.validation import addresses, names
 from steersman.server.validation import metadata as meta
 from steersman.server.validation import resources as amounts
-from steersman.server.validation.field_errors import Found, fields
+from steersman.server.validation.field_errors import FieldErrors, go_struct
 from steersman.server.validation.pods import annotations as notes
 from steersman.server.validation.pods import containers, environment, scheduling, security, volumes
 
@@ -20,168 +20,168 @@ PREEMPTION = ("PreemptLowerPriority", "Never")
 _DEADLINES = names.between(1, 2**31 - 1)
 
 
-def template(found: Found, path: str, given: v1.PodTemplateSpec) -> None:
+def template(errors: FieldErrors, path: str, given: v1.PodTemplateSpec) -> None:
     """The template of a workload."""
     metadata = given.metadata
     if metadata.labels:
-        meta.labels(found, f"{path}.labels", metadata.labels)
+        meta.labels(errors, f"{path}.labels", metadata.labels)
     if metadata.annotations:
-        meta.notes(found, f"{path}.annotations", metadata.annotations)
-        notes.specific(found, f"{path}.annotations", metadata.annotations, given.spec)
-    spec(found, f"{path}.spec", given.spec, None)
+        meta.notes(errors, f"{path}.annotations", metadata.annotations)
+        notes.specific(errors, f"{path}.annotations", metadata.annotations, given.spec)
+    spec(errors, f"{path}.spec", given.spec, None)
     if metadata.annotations:
-        notes.agree(found, f"{path}.spec", metadata.annotations, given.spec)
+        notes.agree(errors, f"{path}.spec", metadata.annotations, given.spec)
     if given.spec.ephemeralContainers:
-        found.forbidden(
+        errors.forbidden(
             f"{path}.spec.ephemeralContainers", "ephemeral containers not allowed in pod template"
         )
 
 
-def spec(found: Found, path: str, given: v1.PodSpec, metadata: ObjectMeta | None) -> None:
+def spec(errors: FieldErrors, path: str, given: v1.PodSpec, metadata: ObjectMeta | None) -> None:
     """A pod's spec, or with no metadata a template's."""
     if given.terminationGracePeriodSeconds is None:
-        found.required(f"{path}.terminationGracePeriodSeconds")
+        errors.required(f"{path}.terminationGracePeriodSeconds")
     sound: Mapping[str, v1.Volume] = {}
     if given.volumes:
-        sound = volumes.check(found, f"{path}.volumes", given.volumes, metadata)
+        sound = volumes.check(errors, f"{path}.volumes", given.volumes, metadata)
     if given.resourceClaims:
-        _claims(found, f"{path}.resourceClaims", given.resourceClaims, metadata)
+        _claims(errors, f"{path}.resourceClaims", given.resourceClaims, metadata)
     around = containers.Around(given, sound)
-    containers.regular(found, f"{path}.containers", around)
+    containers.regular(errors, f"{path}.containers", around)
     if given.initContainers:
-        containers.initial(found, f"{path}.initContainers", around)
+        containers.initial(errors, f"{path}.initContainers", around)
     if given.ephemeralContainers:
-        containers.ephemeral(found, f"{path}.ephemeralContainers", around)
+        containers.ephemeral(errors, f"{path}.ephemeralContainers", around)
     if given.resources is not None:
-        _resources(found, f"{path}.resources", given, given.resources)
+        _resources(errors, f"{path}.resources", given, given.resources)
     if given.hostNetwork:
-        _host_network(found, f"{path}.containers", given, is_pod=metadata is not None)
+        _host_network(errors, f"{path}.containers", given, is_pod=metadata is not None)
     if given.restartPolicy not in _RESTART_POLICIES:
-        found.choose(f"{path}.restartPolicy", given.restartPolicy, _RESTART_POLICIES)
+        errors.enum(f"{path}.restartPolicy", given.restartPolicy, _RESTART_POLICIES)
     if given.dnsPolicy not in _DNS_POLICIES:
-        found.choose(f"{path}.dnsPolicy", given.dnsPolicy, _DNS_POLICIES)
+        errors.enum(f"{path}.dnsPolicy", given.dnsPolicy, _DNS_POLICIES)
     if given.nodeSelector:
-        meta.labels(found, f"{path}.nodeSelector", given.nodeSelector)
+        meta.labels(errors, f"{path}.nodeSelector", given.nodeSelector)
     if given.securityContext is not None and given.securityContext != _NO_CONTEXT:
-        security.pod(found, f"{path}.securityContext", given.securityContext, given)
+        security.pod(errors, f"{path}.securityContext", given.securityContext, given)
     if given.affinity is not None:
-        scheduling.affinity(found, f"{path}.affinity", given.affinity)
+        scheduling.affinity(errors, f"{path}.affinity", given.affinity)
     if given.dnsConfig is not None or given.dnsPolicy == "None":
-        _dns(found, f"{path}.dnsConfig", given.dnsConfig, given.dnsPolicy)
+        _dns(errors, f"{path}.dnsConfig", given.dnsConfig, given.dnsPolicy)
     if given.readinessGates or given.schedulingGates:
-        _gates(found, path, given)
+        _gates(errors, path, given)
     if given.topologySpreadConstraints:
-        scheduling.spread(found, f"{path}.topologySpreadConstraints", given.topologySpreadConstraints)
+        scheduling.spread(errors, f"{path}.topologySpreadConstraints", given.topologySpreadConstraints)
     if given.hostUsers is False:
-        security.host_users(found, path, given)
+        security.host_users(errors, path, given)
     if given.hostnameOverride is not None:
-        _hostname(found, path, given, given.hostnameOverride)
-    _names(found, path, given)
-    _rest(found, path, given)
+        _hostname(errors, path, given, given.hostnameOverride)
+    _names(errors, path, given)
+    _rest(errors, path, given)
 
 
 _NO_CONTEXT = v1.PodSecurityContext()
 
 
-def _names(found: Found, path: str, given: v1.PodSpec) -> None:
+def _names(errors: FieldErrors, path: str, given: v1.PodSpec) -> None:
     """What a pod refers to by name, and how long it may run."""
     if given.serviceAccountName:
         at = f"{path}.serviceAccountName"
-        found.each(at, given.serviceAccountName, names.subdomain(given.serviceAccountName))
+        errors.invalid_each(at, given.serviceAccountName, names.subdomain(given.serviceAccountName))
     if given.nodeName:
-        found.each(f"{path}.nodeName", given.nodeName, names.subdomain(given.nodeName))
+        errors.invalid_each(f"{path}.nodeName", given.nodeName, names.subdomain(given.nodeName))
     deadline = given.activeDeadlineSeconds
     if deadline is not None and not 1 <= deadline <= 2**31 - 1:
-        found.invalid(f"{path}.activeDeadlineSeconds", deadline, _DEADLINES)
+        errors.invalid(f"{path}.activeDeadlineSeconds", deadline, _DEADLINES)
     if given.hostname:
-        found.each(f"{path}.hostname", given.hostname, names.label(given.hostname))
+        errors.invalid_each(f"{path}.hostname", given.hostname, names.label(given.hostname))
     if given.subdomain:
-        found.each(f"{path}.subdomain", given.subdomain, names.label(given.subdomain))
+        errors.invalid_each(f"{path}.subdomain", given.subdomain, names.label(given.subdomain))
 
 
-def _rest(found: Found, path: str, given: v1.PodSpec) -> None:
+def _rest(errors: FieldErrors, path: str, given: v1.PodSpec) -> None:
     if given.tolerations:
-        scheduling.tolerations(found, f"{path}.tolerations", given.tolerations)
+        scheduling.tolerations(errors, f"{path}.tolerations", given.tolerations)
     for i, alias in enumerate(given.hostAliases):
         at = f"{path}.hostAliases[{i}]"
-        addresses.valid(found, f"{at}.ip", alias.ip)
+        addresses.valid(errors, f"{at}.ip", alias.ip)
         for j, name in enumerate(alias.hostnames):
-            found.each(f"{at}.hostnames[{j}]", name, names.subdomain(name))
+            errors.invalid_each(f"{at}.hostnames[{j}]", name, names.subdomain(name))
     if given.priorityClassName:
         at = f"{path}.priorityClassName"
-        found.each(at, given.priorityClassName, names.subdomain(given.priorityClassName))
+        errors.invalid_each(at, given.priorityClassName, names.subdomain(given.priorityClassName))
     if given.runtimeClassName is not None:
         at = f"{path}.runtimeClassName"
-        found.each(at, given.runtimeClassName, names.subdomain(given.runtimeClassName))
+        errors.invalid_each(at, given.runtimeClassName, names.subdomain(given.runtimeClassName))
     if given.preemptionPolicy is not None:
-        found.choose(f"{path}.preemptionPolicy", given.preemptionPolicy, PREEMPTION)
+        errors.enum(f"{path}.preemptionPolicy", given.preemptionPolicy, PREEMPTION)
     if given.overhead:
-        amounts.requirements(found, f"{path}.overhead", given.overhead, {})
+        amounts.requirements(errors, f"{path}.overhead", given.overhead, {})
     if given.os is not None:
-        security.system(found, path, given, given.os)
-    environment.file_volumes(found, f"{path}.initContainers", given.initContainers, given.volumes)
-    environment.file_volumes(found, f"{path}.containers", given.containers, given.volumes)
+        security.system(errors, path, given, given.os)
+    environment.file_volumes(errors, f"{path}.initContainers", given.initContainers, given.volumes)
+    environment.file_volumes(errors, f"{path}.containers", given.containers, given.volumes)
 
 
-def _gates(found: Found, path: str, given: v1.PodSpec) -> None:
+def _gates(errors: FieldErrors, path: str, given: v1.PodSpec) -> None:
     for i, ready in enumerate(given.readinessGates):
         at = f"{path}.readinessGates[{i}].conditionType"
-        found.each(at, ready.conditionType, names.qualified(ready.conditionType))
+        errors.invalid_each(at, ready.conditionType, names.qualified(ready.conditionType))
     seen: list[str] = []
     for i, gate in enumerate(given.schedulingGates):
         at = f"{path}.schedulingGates[{i}]"
-        found.each(at, gate.name, names.qualified(gate.name))
+        errors.invalid_each(at, gate.name, names.qualified(gate.name))
         if gate.name in seen:
-            found.duplicate(at, gate.name)
+            errors.duplicate(at, gate.name)
         seen.append(gate.name)
 
 
-def _hostname(found: Found, path: str, given: v1.PodSpec, name: str) -> None:
+def _hostname(errors: FieldErrors, path: str, given: v1.PodSpec, name: str) -> None:
     at = f"{path}.hostnameOverride"
     if given.setHostnameAsFQDN:
-        found.forbidden(at, "may not be specified when setHostnameAsFQDN is true")
+        errors.forbidden(at, "may not be specified when setHostnameAsFQDN is true")
     if given.hostNetwork:
-        found.forbidden(at, "may not be specified when hostNetwork is true")
+        errors.forbidden(at, "may not be specified when hostNetwork is true")
     if len(name) > 64:
-        found.too_long(at, 64)
-    found.each(at, name, names.subdomain(name))
+        errors.too_long(at, 64)
+    errors.invalid_each(at, name, names.subdomain(name))
 
 
-def _dns(found: Found, path: str, config: v1.PodDNSConfig | None, policy: str) -> None:
+def _dns(errors: FieldErrors, path: str, config: v1.PodDNSConfig | None, policy: str) -> None:
     if policy == "None":
         if config is None:
-            found.required(path, "must provide `dnsConfig` when `dnsPolicy` is None")
+            errors.required(path, "must provide `dnsConfig` when `dnsPolicy` is None")
             return
         if not config.nameservers:
             one = "must provide at least one DNS nameserver when `dnsPolicy` is None"
-            found.required(f"{path}.nameservers", one)
+            errors.required(f"{path}.nameservers", one)
             return
     if config is None:
         return
     if len(config.nameservers) > 3:
         many = "must not have more than 3 nameservers"
-        found.invalid(f"{path}.nameservers", config.nameservers, many)
+        errors.invalid(f"{path}.nameservers", config.nameservers, many)
     for i, server in enumerate(config.nameservers):
-        addresses.valid(found, f"{path}.nameservers[{i}]", server)
+        addresses.valid(errors, f"{path}.nameservers[{i}]", server)
     if len(config.searches) > 32:
-        found.invalid(f"{path}.searches", config.searches, "must not have more than 32 search paths")
+        errors.invalid(f"{path}.searches", config.searches, "must not have more than 32 search paths")
     if len(" ".join(config.searches)) > 2048:
         long = "must not have more than 2048 characters (including spaces) in the search list"
-        found.invalid(f"{path}.searches", config.searches, long)
+        errors.invalid(f"{path}.searches", config.searches, long)
     for i, name in enumerate(config.searches):
         if name != ".":
             name = name.removesuffix(".")
-            found.each(f"{path}.searches[{i}]", name, names.search(name))
+            errors.invalid_each(f"{path}.searches[{i}]", name, names.search(name))
     for i, option in enumerate(config.options):
         if not option.name:
-            found.required(f"{path}.options[{i}]", "must not be empty")
+            errors.required(f"{path}.options[{i}]", "must not be empty")
 
 
-def _host_network(found: Found, path: str, given: v1.PodSpec, *, is_pod: bool) -> None:
+def _host_network(errors: FieldErrors, path: str, given: v1.PodSpec, *, is_pod: bool) -> None:
     for i, container in enumerate(given.containers):
         for j, port in enumerate(container.ports):
             if (is_pod or port.hostPort) and port.hostPort != port.containerPort:
-                found.invalid(
+                errors.invalid(
                     f"{path}[{i}].ports[{j}].hostPort",
                     port.hostPort,
                     "must match `containerPort` when `hostNetwork` is true",
@@ -189,53 +189,53 @@ def _host_network(found: Found, path: str, given: v1.PodSpec, *, is_pod: bool) -
 
 
 def _claims(
-    found: Found, path: str, given: tuple[v1.PodResourceClaim, ...], metadata: ObjectMeta | None
+    errors: FieldErrors, path: str, given: tuple[v1.PodResourceClaim, ...], metadata: ObjectMeta | None
 ) -> None:
     """Claims of devices."""
     if metadata is not None and notes.MIRROR in metadata.annotations:
-        found.forbidden("[]", "static pods do not support resource claims")
+        errors.forbidden("[]", "static pods do not support resource claims")
         return
     seen: list[str] = []
     for i, claim in enumerate(given):
         at = f"{path}[{i}]"
         if not claim.name:
-            found.required(f"{at}.name")
+            errors.required(f"{at}.name")
         elif claim.name in seen:
-            found.duplicate(f"{at}.name", claim.name)
+            errors.duplicate(f"{at}.name", claim.name)
         else:
-            found.each(f"{at}.name", claim.name, names.label(claim.name))
+            errors.invalid_each(f"{at}.name", claim.name, names.label(claim.name))
             seen.append(claim.name)
         name, made = claim.resourceClaimName, claim.resourceClaimTemplateName
-        shown = fields(Name=claim.name, ResourceClaimName=name, ResourceClaimTemplateName=made)
+        shown = go_struct(Name=claim.name, ResourceClaimName=name, ResourceClaimTemplateName=made)
         if name is not None and made is not None:
             one = "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
-            found.invalid(at, shown, one)
+            errors.invalid(at, shown, one)
         if name is None and made is None:
             one = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
-            found.invalid(at, shown, one)
+            errors.invalid(at, shown, one)
         if name is not None:
-            found.each(f"{at}.resourceClaimName", name, names.subdomain(name))
+            errors.invalid_each(f"{at}.resourceClaimName", name, names.subdomain(name))
         if made is not None:
-            found.each(f"{at}.resourceClaimTemplateName", made, names.subdomain(made))
+            errors.invalid_each(f"{at}.resourceClaimTemplateName", made, names.subdomain(made))
 
 
-def _resources(found: Found, path: str, spec: v1.PodSpec, given: v1.ResourceRequirements) -> None:
+def _resources(errors: FieldErrors, path: str, spec: v1.PodSpec, given: v1.ResourceRequirements) -> None:
     """What a pod asks for as a whole."""
     if spec.os is not None and spec.os.name == "windows":
-        found.forbidden(path, "may not be set for a windows pod")
+        errors.forbidden(path, "may not be set for a windows pod")
         return
     if given.claims:
-        found.forbidden(f"{path}.claims", "claims may not be set for Resources at pod-level")
-    amounts.requirements(found, path, given.limits, given.requests, amounts.pod_resource)
-    amounts.claims(found, f"{path}.claims", given.claims, spec.resourceClaims)
+        errors.forbidden(f"{path}.claims", "claims may not be set for Resources at pod-level")
+    amounts.requirements(errors, path, given.limits, given.requests, amounts.pod_resource)
+    amounts.claims(errors, f"{path}.claims", given.claims, spec.resourceClaims)
     for name, total in aggregated(spec, lambda container: container.requests).items():
         if name in given.requests and total > amounts.quantity(given.requests[name]):
             whole = str(amounts.quantity(given.requests[name]))
             least = f"must be greater than or equal to aggregate container requests of {total}"
-            found.invalid(f"{path}.requests[{name}]", whole, least)
+            errors.invalid(f"{path}.requests[{name}]", whole, least)
     for i, container in enumerate(spec.containers):
         for name, limit in container.resources.limits.items():
             if name in given.limits and amounts.quantity(limit) > amounts.quantity(given.limits[name]):
                 most = f"must be less than or equal to pod limits of {amounts.quantity(given.limits[name])}"
                 at = f"{path}.containers[{i}][{name}].limits"
-                found.invalid(at, str(amounts.quantity(limit)), most)
+                errors.invalid(at, str(amounts.quantity(limit)), most)

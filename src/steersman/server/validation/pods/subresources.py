@@ -11,19 +11,19 @@ from steersman.api.generated.base import Quantity as Amount
 from steersman.api.go_quote import quote
 from steersman.api.quota.compute import quality_of
 from steersman.server.validation.diff import difference
-from steersman.server.validation.field_errors import Found
+from steersman.server.validation.field_errors import FieldErrors
 from steersman.server.validation.pods.annotations import MIRROR
 from steersman.server.validation.pods.pod import whole
 
 _SIZED = ("cpu", "memory")
 
 
-def ephemeral(found: Found, new: v1.Pod, old: v1.Pod) -> None:
+def ephemeral(errors: FieldErrors, new: v1.Pod, old: v1.Pod) -> None:
     """Ephemeral containers come; they never change and never go."""
-    whole(found, new, old)
+    whole(errors, new, old)
     if MIRROR in old.metadata.annotations:
-        found[:] = []
-        found.forbidden("[]", "static pods do not support ephemeral containers")
+        errors[:] = []
+        errors.forbidden("[]", "static pods do not support ephemeral containers")
         return
     now = {container.name: container for container in new.spec.ephemeralContainers}
     path = "spec.ephemeralContainers"
@@ -31,105 +31,105 @@ def ephemeral(found: Found, new: v1.Pod, old: v1.Pod) -> None:
         after = now.get(before.name)
         which = f"existing ephemeral containers {quote(before.name)}"
         if after is None:
-            found.forbidden(path, f"{which} may not be removed\n")
+            errors.forbidden(path, f"{which} may not be removed\n")
         elif after != before:
-            found.forbidden(path, f"{which} may not be changed\n{difference(before, after)}")
+            errors.forbidden(path, f"{which} may not be changed\n{difference(before, after)}")
 
 
-def resize(found: Found, new: v1.Pod, old: v1.Pod) -> None:
+def resize(errors: FieldErrors, new: v1.Pod, old: v1.Pod) -> None:
     """A pod gets more or less processor and memory, and stays what it is in all else."""
-    whole(found, new, old)
+    whole(errors, new, old)
     unsized = "static" if MIRROR in old.metadata.annotations else None
     if unsized is None and old.spec.os is not None and old.spec.os.name == "windows":
         unsized = "windows"
     if unsized is not None:
-        found[:] = []
-        found.forbidden("[]", f"{unsized} pods cannot be resized")
+        errors[:] = []
+        errors.forbidden("[]", f"{unsized} pods cannot be resized")
         return
     # A quantity nobody can read has been refused before.
     if (old.status.qosClass or quality_of(old.spec)) != quality_of(new.spec):
-        found.invalid("spec", new.status.qosClass, "Pod QOS Class may not change as a result of resizing")
+        errors.invalid("spec", new.status.qosClass, "Pod QOS Class may not change as a result of resizing")
     running = (status for status in old.status.containerStatuses if status.state.running is not None)
     if any(status.resources is None for status in list(running)[:1]):
-        found.forbidden("spec", "Pod running on node without support for resize")
-    spec = replace(new.spec, resources=_pod_level(found, new.spec.resources, old.spec.resources))
+        errors.forbidden("spec", "Pod running on node without support for resize")
+    spec = replace(new.spec, resources=_pod_level(errors, new.spec.resources, old.spec.resources))
     if old.status.nodeAllocatableResourceClaimStatuses:
-        found.forbidden("spec", "pods with node allocatable resource claims cannot be resized")
-    if not _same_order(found, new.spec, old.spec):
+        errors.forbidden("spec", "pods with node allocatable resource claims cannot be resized")
+    if not _same_order(errors, new.spec, old.spec):
         return
     for name in ("initContainers", "containers"):
         for i, (now, was) in enumerate(zip(getattr(new.spec, name), getattr(old.spec, name), strict=True)):
-            _kept(found, f"spec.{name}[{i}].resources", now.resources, was.resources, "resource")
+            _kept(errors, f"spec.{name}[{i}].resources", now.resources, was.resources, "resource")
     spec = replace(
         spec,
-        containers=_sized(found, new.spec, old.spec),
-        initContainers=_initially(found, new.spec, old.spec),
+        containers=_sized(errors, new.spec, old.spec),
+        initContainers=_initially(errors, new.spec, old.spec),
     )
-    if not found and spec != old.spec:
-        found.forbidden("spec", "only cpu and memory resources are mutable")
+    if not errors and spec != old.spec:
+        errors.forbidden("spec", "only cpu and memory resources are mutable")
 
 
 def _pod_level(
-    found: Found, new: v1.ResourceRequirements | None, old: v1.ResourceRequirements | None
+    errors: FieldErrors, new: v1.ResourceRequirements | None, old: v1.ResourceRequirements | None
 ) -> v1.ResourceRequirements | None:
     """The resources of the pod as a whole, but for what may change of them."""
     if not any(given is not None and (given.requests or given.limits) for given in (new, old)):
         return new
     path = "spec.resources"
     if new is None:
-        found.forbidden(path, "pod-level resources cannot be removed")
+        errors.forbidden(path, "pod-level resources cannot be removed")
         return new
     if old is not None:
-        _kept(found, path, new, old, "pod-level resource")
+        _kept(errors, path, new, old, "pod-level resource")
     munged = _unsized(new, old or v1.ResourceRequirements())
     if munged != (old or v1.ResourceRequirements()):
-        found.forbidden("spec", "only cpu and memory resources are mutable at pod-level")
+        errors.forbidden("spec", "only cpu and memory resources are mutable at pod-level")
     return old if munged == old else munged
 
 
 def _kept(
-    found: Found, path: str, new: v1.ResourceRequirements, old: v1.ResourceRequirements, what: str
+    errors: FieldErrors, path: str, new: v1.ResourceRequirements, old: v1.ResourceRequirements, what: str
 ) -> None:
     for name in ("requests", "limits"):
         now, was = getattr(new, name), getattr(old, name)
         if any(resource not in now for resource in was):
-            found.forbidden(f"{path}.{name}", f"{what} {name} cannot be removed")
+            errors.forbidden(f"{path}.{name}", f"{what} {name} cannot be removed")
 
 
-def _same_order(found: Found, new: v1.PodSpec, old: v1.PodSpec) -> bool:
-    before = len(found)
+def _same_order(errors: FieldErrors, new: v1.PodSpec, old: v1.PodSpec) -> bool:
+    before = len(errors)
     for name in ("containers", "initContainers"):
         now, was = getattr(new, name), getattr(old, name)
         if len(now) != len(was):
-            found.forbidden(f"spec.{name}", f"{name} may not be added or removed on resize")
+            errors.forbidden(f"spec.{name}", f"{name} may not be added or removed on resize")
             continue
         for i, (after, container) in enumerate(zip(now, was, strict=True)):
             if after.name != container.name:
                 at = f"spec.{name}[{i}].name"
-                found.forbidden(at, f"{name} may not be renamed or reordered on resize")
-    return len(found) == before
+                errors.forbidden(at, f"{name} may not be renamed or reordered on resize")
+    return len(errors) == before
 
 
-def _sized(found: Found, new: v1.PodSpec, old: v1.PodSpec) -> tuple[v1.Container, ...]:
+def _sized(errors: FieldErrors, new: v1.PodSpec, old: v1.PodSpec) -> tuple[v1.Container, ...]:
     """The containers, but for what may change of them."""
     munged = tuple(map(_as_before, new.containers, old.containers))
     for now, was in zip(munged, old.containers, strict=True):
         if now != was:
-            found.forbidden("spec", "only cpu and memory resources are mutable")
+            errors.forbidden("spec", "only cpu and memory resources are mutable")
     return munged
 
 
-def _initially(found: Found, new: v1.PodSpec, old: v1.PodSpec) -> tuple[v1.Container, ...]:
+def _initially(errors: FieldErrors, new: v1.PodSpec, old: v1.PodSpec) -> tuple[v1.Container, ...]:
     munged = tuple(map(_as_before, new.initContainers, old.initContainers))
     for i, (after, now, was) in enumerate(zip(new.initContainers, munged, old.initContainers, strict=True)):
         at = f"spec.initContainers[{i}]"
         if now != was:
-            found.forbidden(at, "only cpu and memory resources for init or sidecar containers are mutable")
+            errors.forbidden(at, "only cpu and memory resources for init or sidecar containers are mutable")
         if after != was and after.restartPolicy != "Always":
             for policy in after.resizePolicy:
                 if policy.restartPolicy == "RestartContainer":
                     restarted = "non-sidecar init containers with a resize policy of RestartContainer cannot be resized"
-                    found.forbidden(at, restarted)
+                    errors.forbidden(at, restarted)
     return munged
 
 

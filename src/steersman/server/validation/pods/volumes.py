@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from steersman.api.generated import core_v1 as v1
 from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.server.validation import claims, names
-from steersman.server.validation.field_errors import Found
+from steersman.server.validation.field_errors import FieldErrors
 from steersman.server.validation.pods.containers import PULL_POLICIES
 from steersman.server.validation.pods.projected import downward_file, key_to_path, projected
 from steersman.server.validation.resources import quantity
@@ -15,27 +15,27 @@ from steersman.server.validation.volumes import SHARED, Check, driver_name, mode
 
 
 def check(
-    found: Found, path: str, volumes: tuple[v1.Volume, ...], meta: ObjectMeta | None
+    errors: FieldErrors, path: str, volumes: tuple[v1.Volume, ...], meta: ObjectMeta | None
 ) -> Mapping[str, v1.Volume]:
     """All volumes; answers with the sound ones by name. ``meta`` is the pod's, for a template None."""
     sound: dict[str, v1.Volume] = {}
     made = () if meta is None or not meta.name else _claims(volumes, meta.name)
     for i, volume in enumerate(volumes):
         at, name = f"{path}[{i}]", volume.name
-        before = len(found)
-        _source(found, at, volume, meta)
+        before = len(errors)
+        _source(errors, at, volume, meta)
         if not name:
-            found.required(f"{at}.name")
+            errors.required(f"{at}.name")
         else:
-            found.each(f"{at}.name", name, names.label(name))
+            errors.invalid_each(f"{at}.name", name, names.label(name))
         if name in sound:
-            found.duplicate(f"{at}.name", name)
-        if len(found) == before:
+            errors.duplicate(f"{at}.name", name)
+        if len(errors) == before:
             sound[name] = volume
         claim = volume.persistentVolumeClaim
         if claim is not None and claim.claimName in made:
             others = "must not reference a PVC that gets created for an ephemeral volume"
-            found.invalid(f"{at}.persistentVolumeClaim.claimName", claim.claimName, others)
+            errors.invalid(f"{at}.persistentVolumeClaim.claimName", claim.claimName, others)
     return sound
 
 
@@ -43,20 +43,20 @@ def _claims(volumes: Iterable[v1.Volume], pod: str) -> tuple[str, ...]:
     return tuple(f"{pod}-{volume.name}" for volume in volumes if volume.ephemeral is not None)
 
 
-def _source(found: Found, path: str, volume: v1.Volume, meta: ObjectMeta | None) -> None:
-    first = only_one(found, path, volume, _CHECKS)
+def _source(errors: FieldErrors, path: str, volume: v1.Volume, meta: ObjectMeta | None) -> None:
+    first = only_one(errors, path, volume, _CHECKS)
     name = volume.name
     if first == "ephemeral" and meta is not None and meta.name and name:
         claim = f"{meta.name}-{name}"
         for why in names.subdomain(claim):
-            found.invalid(f"{path}.name", name, f'PVC name "{claim}": {why}')
+            errors.invalid(f"{path}.name", name, f'PVC name "{claim}": {why}')
     if first == "image" and volume.image is not None:
         if meta is not None and not volume.image.reference:
-            found.required(f"{path}.image.reference")
-        found.choose(f"{path}.image.pullPolicy", volume.image.pullPolicy, PULL_POLICIES)
+            errors.required(f"{path}.image.reference")
+        errors.enum(f"{path}.image.pullPolicy", volume.image.pullPolicy, PULL_POLICIES)
     iscsi = volume.iscsi
     if iscsi is not None and iscsi.initiatorName is not None and len(name) + len(iscsi.targetPortal) > 63:
-        found.invalid(
+        errors.invalid(
             f"{path}.name",
             name,
             "Total length of <volume name>:<iscsi.targetPortal> must be under 64 characters if "
@@ -64,65 +64,65 @@ def _source(found: Found, path: str, volume: v1.Volume, meta: ObjectMeta | None)
         )
 
 
-def _empty_dir(found: Found, path: str, source: v1.EmptyDirVolumeSource) -> None:
+def _empty_dir(errors: FieldErrors, path: str, source: v1.EmptyDirVolumeSource) -> None:
     if source.sizeLimit is not None and quantity(source.sizeLimit).nanos < 0:
-        found.forbidden(f"{path}.sizeLimit", "SizeLimit field must be a valid resource quantity")
+        errors.forbidden(f"{path}.sizeLimit", "SizeLimit field must be a valid resource quantity")
 
 
-def _git(found: Found, path: str, source: v1.GitRepoVolumeSource) -> None:
+def _git(errors: FieldErrors, path: str, source: v1.GitRepoVolumeSource) -> None:
     if not source.repository:
-        found.required(f"{path}.repository")
-    names.descending(found, f"{path}.directory", source.directory)
+        errors.required(f"{path}.repository")
+    names.descending(errors, f"{path}.directory", source.directory)
 
 
-def _secret(found: Found, path: str, source: v1.SecretVolumeSource) -> None:
+def _secret(errors: FieldErrors, path: str, source: v1.SecretVolumeSource) -> None:
     if not source.secretName:
-        found.required(f"{path}.secretName")
-    _files(found, path, source)
+        errors.required(f"{path}.secretName")
+    _files(errors, path, source)
 
 
-def _config_map(found: Found, path: str, source: v1.ConfigMapVolumeSource) -> None:
+def _config_map(errors: FieldErrors, path: str, source: v1.ConfigMapVolumeSource) -> None:
     if not source.name:
-        found.required(f"{path}.name")
-    _files(found, path, source)
+        errors.required(f"{path}.name")
+    _files(errors, path, source)
 
 
-def _files(found: Found, path: str, source: v1.SecretVolumeSource | v1.ConfigMapVolumeSource) -> None:
-    mode(found, f"{path}.defaultMode", source.defaultMode)
+def _files(errors: FieldErrors, path: str, source: v1.SecretVolumeSource | v1.ConfigMapVolumeSource) -> None:
+    mode(errors, f"{path}.defaultMode", source.defaultMode)
     for i, item in enumerate(source.items):
-        key_to_path(found, f"{path}.items[{i}]", item)
+        key_to_path(errors, f"{path}.items[{i}]", item)
 
 
-def _claim(found: Found, path: str, source: v1.PersistentVolumeClaimVolumeSource) -> None:
+def _claim(errors: FieldErrors, path: str, source: v1.PersistentVolumeClaimVolumeSource) -> None:
     if not source.claimName:
-        found.required(f"{path}.claimName")
+        errors.required(f"{path}.claimName")
 
 
-def _downward(found: Found, path: str, source: v1.DownwardAPIVolumeSource) -> None:
-    mode(found, f"{path}.defaultMode", source.defaultMode)
+def _downward(errors: FieldErrors, path: str, source: v1.DownwardAPIVolumeSource) -> None:
+    mode(errors, f"{path}.defaultMode", source.defaultMode)
     for item in source.items:
-        downward_file(found, path, item)
+        downward_file(errors, path, item)
 
 
-def _csi(found: Found, path: str, source: v1.CSIVolumeSource) -> None:
-    driver_name(found, f"{path}.driver", source.driver)
+def _csi(errors: FieldErrors, path: str, source: v1.CSIVolumeSource) -> None:
+    driver_name(errors, f"{path}.driver", source.driver)
     reference = source.nodePublishSecretRef
     if reference is not None:
         if not reference.name:
-            found.required(f"{path}.nodePublishSecretRef.name")
+            errors.required(f"{path}.nodePublishSecretRef.name")
         else:
-            found.each(f"{path}.name", reference.name, names.subdomain(reference.name))
+            errors.invalid_each(f"{path}.name", reference.name, names.subdomain(reference.name))
 
 
-def _ephemeral(found: Found, path: str, source: v1.EphemeralVolumeSource) -> None:
+def _ephemeral(errors: FieldErrors, path: str, source: v1.EphemeralVolumeSource) -> None:
     template = source.volumeClaimTemplate
     if template is None:
-        found.required(f"{path}.volumeClaimTemplate")
+        errors.required(f"{path}.volumeClaimTemplate")
     else:
-        claims.template(found, f"{path}.volumeClaimTemplate", template)
+        claims.template(errors, f"{path}.volumeClaimTemplate", template)
 
 
-def _image(found: Found, path: str, source: v1.ImageVolumeSource) -> None:
+def _image(errors: FieldErrors, path: str, source: v1.ImageVolumeSource) -> None:
     """Looked at by whoever knows whether it is a pod's."""
 
 
