@@ -1,4 +1,4 @@
-"""Connections, spoken to byte by byte."""
+"""HTTP/1.1 connections, tested through raw sockets."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from steersman.http import connection
-from steersman.http.connection import Listener, Reply, Request, Stream
+from steersman.http.connection import HttpServer
+from steersman.http.request import HttpRequest
+from steersman.http.response import HttpResponse, StreamingResponse
 
 LIMIT = 100
 
@@ -18,44 +20,44 @@ class Site:
     """A server that echoes, waits, streams or fails, as its path says."""
 
     def __init__(self) -> None:
-        self.listener = Listener(self.handle, lambda: "Thu, 01 Jan 1970 00:00:00 GMT")
-        self.may_go = asyncio.Event()
+        self.server = HttpServer(self.handle, lambda: "Thu, 01 Jan 1970 00:00:00 GMT")
+        self.release = asyncio.Event()
         self.cancelled = asyncio.Event()
         self.served: list[str] = []
         self.port = 0
 
-    async def handle(self, request: Request) -> Reply | Stream:
+    async def handle(self, request: HttpRequest) -> HttpResponse | StreamingResponse:
         self.served.append(request.raw_path)
         if request.raw_path == "/wait":
             try:
-                await self.may_go.wait()
+                await self.release.wait()
             except asyncio.CancelledError:
                 self.cancelled.set()
                 raise
         if request.raw_path == "/stream":
-            stream = Stream(request)
+            stream = StreamingResponse(request.writer)
             stream.begin((("Content-Type", "text/plain"),))
             await stream.write(b"one")
-            await self.may_go.wait()
+            await self.release.wait()
             await stream.write(b"two")
             return stream
         if request.raw_path == "/refuse":
-            return Reply(403, (), b"no")
+            return HttpResponse(403, (), b"no")
         if request.raw_path == "/break":
-            return Reply(200, (("X", "a\r\nY: b"),), b"")
+            return HttpResponse(200, (("X", "a\r\nY: b"),), b"")
         body = await request.read(LIMIT)
-        return Reply(413, (), b"much") if body is None else Reply(200, (), b"<%b>" % body)
+        return HttpResponse(413, (), b"much") if body is None else HttpResponse(200, (), b"<%b>" % body)
 
 
 @pytest.fixture
 async def site() -> AsyncIterator[Site]:
     made = Site()
-    server = await asyncio.get_running_loop().create_server(made.listener, "127.0.0.1", 0)
-    made.port = server.sockets[0].getsockname()[1]
+    listening = await asyncio.get_running_loop().create_server(made.server, "127.0.0.1", 0)
+    made.port = listening.sockets[0].getsockname()[1]
     yield made
-    made.may_go.set()
-    server.close()
-    await made.listener.shutdown(1)
+    made.release.set()
+    listening.close()
+    await made.server.shutdown(1)
 
 
 class Client:
@@ -66,7 +68,7 @@ class Client:
         self.writer.write(data)
 
     async def answer(self) -> tuple[int, bytes, bytes]:
-        """Status, head and body of the next one."""
+        """Return status, head and body of the next response."""
         head = await self.reader.readuntil(b"\r\n\r\n")
         length = head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0]
         body = await self.reader.readexactly(int(length)) if length else b""
@@ -85,19 +87,19 @@ def post(path: str, body: bytes, *lines: str) -> bytes:
     return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
 
 
-async def test_requests_that_come_together_are_answered_in_turn(site: Site) -> None:
+async def test_pipelined_requests_are_answered_in_order(site: Site) -> None:
     client = await dial(site)
     client.send(
         post("/a", b"1") + post("/b", b"22") + b"GET /c HTTP/1.1\r\nHost: x\r\n\r\n" + post("/wait", b"4")
     )
     assert [(await client.answer())[2] for _ in range(3)] == [b"<1>", b"<22>", b"<>"]
     client.send(post("/e", b"5"))
-    site.may_go.set()
+    site.release.set()
     assert [(await client.answer())[2] for _ in range(2)] == [b"<4>", b"<5>"]
     assert site.served == ["/a", "/b", "/c", "/wait", "/e"]
 
 
-async def test_a_request_may_come_a_byte_at_a_time(site: Site) -> None:
+async def test_a_request_may_arrive_byte_by_byte(site: Site) -> None:
     client = await dial(site)
     for byte in post("/a", b"slow"):
         client.send(bytes([byte]))
@@ -106,7 +108,7 @@ async def test_a_request_may_come_a_byte_at_a_time(site: Site) -> None:
     assert (await client.answer())[2] == b"<slow>"
 
 
-async def test_chunks_are_put_together(site: Site) -> None:
+async def test_a_chunked_body_is_joined(site: Site) -> None:
     client = await dial(site)
     client.send(b"POST /a HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
     client.send(b"3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n" + post("/b", b"f"))
@@ -123,7 +125,7 @@ async def test_chunks_are_put_together(site: Site) -> None:
         b"GET /" + b"a" * 300_000,
     ],
 )
-async def test_what_is_no_request_is_answered_once_and_nothing_after_it_is_heard(
+async def test_a_malformed_request_is_answered_and_nothing_after_it_is_parsed(
     site: Site, data: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection, "_LINGER", 0.0)
@@ -137,7 +139,7 @@ async def test_what_is_no_request_is_answered_once_and_nothing_after_it_is_heard
     assert site.served == []
 
 
-async def test_a_client_that_waits_is_told_to_go_on_and_only_then(site: Site) -> None:
+async def test_100_continue_is_sent_only_when_the_body_is_read(site: Site) -> None:
     client = await dial(site)
     client.send(b"POST /a HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n")
     assert await client.reader.readuntil(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -146,11 +148,11 @@ async def test_a_client_that_waits_is_told_to_go_on_and_only_then(site: Site) ->
     client.send(b"POST /refuse HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n")
     code, head, _ = await client.answer()
     assert code == 403
-    # Whether it sends its body now or another request cannot be told.
+    # The server cannot tell whether the body or another request follows.
     assert b"Connection: close" in head
 
 
-async def test_what_nobody_reads_of_a_body_is_no_request(site: Site) -> None:
+async def test_an_unread_body_is_not_parsed_as_a_request(site: Site) -> None:
     client = await dial(site)
     hidden = b"GET /hidden HTTP/1.1\r\nHost: x\r\n\r\n"
     whole = post("/refuse", hidden)
@@ -161,7 +163,7 @@ async def test_what_nobody_reads_of_a_body_is_no_request(site: Site) -> None:
     assert site.served == ["/refuse", "/next"]
 
 
-async def test_a_body_that_is_too_large_is_refused_before_it_has_come(
+async def test_a_too_large_body_is_refused_before_it_arrives(
     site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection, "_LINGER", 0.0)
@@ -173,7 +175,7 @@ async def test_a_body_that_is_too_large_is_refused_before_it_has_come(
     assert await client.ended()
 
 
-async def test_head_is_answered_without_a_body(site: Site) -> None:
+async def test_a_head_request_is_answered_without_a_body(site: Site) -> None:
     client = await dial(site)
     client.send(b"HEAD /a HTTP/1.1\r\nHost: x\r\n\r\nGET /b HTTP/1.1\r\nHost: x\r\n\r\n")
     head = await client.reader.readuntil(b"\r\n\r\n")
@@ -181,7 +183,7 @@ async def test_head_is_answered_without_a_body(site: Site) -> None:
     assert (await client.answer())[0] == 200
 
 
-async def test_an_old_client_is_answered_and_let_go(site: Site) -> None:
+async def test_an_http_1_0_client_is_answered_and_disconnected(site: Site) -> None:
     client = await dial(site)
     client.send(b"GET /a HTTP/1.0\r\n\r\n")
     assert (await client.answer())[2] == b"<>"
@@ -190,22 +192,22 @@ async def test_an_old_client_is_answered_and_let_go(site: Site) -> None:
     client.send(b"GET /stream HTTP/1.0\r\n\r\n")
     head = await client.reader.readuntil(b"\r\n\r\n")
     assert b"chunked" not in head
-    site.may_go.set()
+    site.release.set()
     assert await client.reader.read() == b"onetwo"
 
 
-async def test_a_stream_comes_in_chunks_and_the_connection_stays(site: Site) -> None:
+async def test_a_stream_is_chunked_and_keeps_the_connection(site: Site) -> None:
     client = await dial(site)
     client.send(b"GET /stream HTTP/1.1\r\nHost: x\r\n\r\n")
     assert b"Transfer-Encoding: chunked" in await client.reader.readuntil(b"\r\n\r\n")
     assert await client.reader.readexactly(8) == b"3\r\none\r\n"
-    site.may_go.set()
+    site.release.set()
     assert await client.reader.readuntil(b"0\r\n\r\n") == b"3\r\ntwo\r\n0\r\n\r\n"
     client.send(post("/a", b"1"))
     assert (await client.answer())[2] == b"<1>"
 
 
-async def test_a_client_that_goes_away_ends_its_request(site: Site) -> None:
+async def test_a_disconnect_cancels_the_handler(site: Site) -> None:
     client = await dial(site)
     client.send(post("/wait", b""))
     while not site.served:
@@ -213,63 +215,61 @@ async def test_a_client_that_goes_away_ends_its_request(site: Site) -> None:
     client.writer.transport.abort()
     async with asyncio.timeout(10):
         await site.cancelled.wait()
-    assert not site.listener.connections
+    assert not site.server.connections
 
 
-async def test_a_header_cannot_be_made_of_a_value(site: Site) -> None:
+async def test_a_header_value_cannot_inject_another_header(site: Site) -> None:
     client = await dial(site)
     client.send(post("/break", b""))
     _, head, _ = await client.answer()
     assert b"X: a  Y: b\r\n" in head
 
 
-async def test_who_is_being_answered_when_it_ends_still_is(site: Site) -> None:
+async def test_shutdown_lets_a_request_in_progress_finish(site: Site) -> None:
     idle, busy = await dial(site), await dial(site)
     busy.send(post("/wait", b"1"))
     idle.send(post("/a", b""))
     await idle.answer()
     while "/wait" not in site.served:
         await asyncio.sleep(0)
-    ending = asyncio.create_task(site.listener.shutdown(10))
+    ending = asyncio.create_task(site.server.shutdown(10))
     assert await idle.ended()
-    site.may_go.set()
+    site.release.set()
     _, head, body = await busy.answer()
     assert body == b"<1>"
     assert b"Connection: close" in head
     await ending
 
 
-async def test_a_silent_client_is_let_go(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "_IDLE", 0.0)
+async def test_an_idle_client_is_disconnected(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "_IDLE_TIMEOUT", 0.0)
     silent: Any = await dial(site)
     assert await silent.ended()
 
 
-async def test_a_client_that_goes_away_in_the_midst_of_its_body_is_no_trouble(
-    site: Site, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_a_disconnect_within_a_body_logs_nothing(site: Site, caplog: pytest.LogCaptureFixture) -> None:
     client = await dial(site)
     client.send(post("/a", b"whole")[:-2])
     while not site.served:
         await asyncio.sleep(0)
     client.writer.transport.abort()
-    while site.listener.connections:
+    while site.server.connections:
         await asyncio.sleep(0)
     assert caplog.records == []
 
 
-async def test_who_sends_far_ahead_is_made_to_wait_and_answered_in_the_end(site: Site) -> None:
+async def test_reading_pauses_when_a_client_pipelines_too_much(site: Site) -> None:
     client = await dial(site)
     many = 3000
     client.send(post("/wait", b""))
     while not site.served:
         await asyncio.sleep(0)
     client.send(post("/ahead", b"x" * LIMIT) * many)
-    (served,) = site.listener.connections
-    while not served._full:
+    (served,) = site.server.connections
+    while not served._reading_paused:
         await asyncio.sleep(0)
     assert len(served._buffer) < 600_000
-    site.may_go.set()
+    site.release.set()
     assert (await client.answer())[2] == b"<>"
     for _ in range(many):
         assert len((await client.answer())[2]) == LIMIT + 2

@@ -1,4 +1,4 @@
-"""Heads of requests: what is understood, and what is refused because two could understand it differently."""
+"""Request heads: which are parsed, and which are refused because two parsers could read them differently."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from steersman.http.head import Headers, Malformed, dated, parse, read
+from steersman.http.head import Headers, MalformedRequest, http_date, parse_header_block, parse_request_line
 
 HOST = b"Host: x"
 
 
-def test_names_are_the_same_in_any_case_and_values_keep_their_order() -> None:
-    headers = read(b"Host: x\r\nX-A: 1\r\nx-a:  2 \t\r\nX-Empty:").headers
+def test_header_names_are_case_insensitive_and_values_keep_their_order() -> None:
+    headers = parse_header_block(b"Host: x\r\nX-A: 1\r\nx-a:  2 \t\r\nX-Empty:").headers
     assert headers.get("x-A") == "1"
     assert headers.getall("X-a") == ["1", "2"]
     assert headers.get("x-empty", "given") == ""
@@ -44,9 +44,9 @@ def test_names_are_the_same_in_any_case_and_values_keep_their_order() -> None:
         b"Host: x\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: identity",
     ],
 )
-def test_a_block_that_can_be_read_in_two_ways_is_refused(block: bytes) -> None:
-    with pytest.raises(Malformed):
-        read(block)
+def test_an_ambiguous_header_block_is_refused(block: bytes) -> None:
+    with pytest.raises(MalformedRequest):
+        parse_header_block(block)
 
 
 @pytest.mark.parametrize(
@@ -63,23 +63,23 @@ def test_a_block_that_can_be_read_in_two_ways_is_refused(block: bytes) -> None:
         (b"", 400),
     ],
 )
-def test_the_first_line_has_three_words(line: bytes, code: int) -> None:
+def test_the_request_line_has_method_target_and_version(line: bytes, code: int) -> None:
     if not code:
-        assert parse(line, read(HOST)).target == "/"
+        assert parse_request_line(line, parse_header_block(HOST)).target == "/"
         return
-    with pytest.raises(Malformed) as refused:
-        parse(line, read(HOST))
+    with pytest.raises(MalformedRequest) as refused:
+        parse_request_line(line, parse_header_block(HOST))
     assert refused.value.code == code
 
 
-def test_a_modern_client_says_whom_it_means_and_an_old_one_need_not() -> None:
-    with pytest.raises(Malformed):
-        parse(b"GET / HTTP/1.1", read(b""))
-    assert not parse(b"GET / HTTP/1.0", read(b"")).modern
+def test_the_host_header_is_required_for_http_1_1_only() -> None:
+    with pytest.raises(MalformedRequest):
+        parse_request_line(b"GET / HTTP/1.1", parse_header_block(b""))
+    assert not parse_request_line(b"GET / HTTP/1.0", parse_header_block(b"")).http11
 
 
 @pytest.mark.parametrize(
-    ("version", "said", "keeps"),
+    ("version", "connection", "keep_alive"),
     [
         (b"1.1", b"", True),
         (b"1.1", b"close", False),
@@ -88,23 +88,25 @@ def test_a_modern_client_says_whom_it_means_and_an_old_one_need_not() -> None:
         (b"1.0", b"keep-alive", True),
     ],
 )
-def test_a_connection_is_kept_as_its_version_has_it_or_as_is_said(
-    version: bytes, said: bytes, keeps: bool
+def test_keep_alive_follows_the_connection_header_or_else_the_version(
+    version: bytes, connection: bytes, keep_alive: bool
 ) -> None:
-    block = HOST + (b"\r\nConnection: " + said if said else b"")
-    assert parse(b"GET / HTTP/" + version, read(block)).keeps is keeps
+    block = HOST + (b"\r\nConnection: " + connection if connection else b"")
+    assert parse_request_line(b"GET / HTTP/" + version, parse_header_block(block)).keep_alive is keep_alive
 
 
-def test_a_target_that_names_the_host_is_its_path() -> None:
-    assert parse(b"GET http://x:1/api?a=b HTTP/1.1", read(HOST)).target == "/api?a=b"
+def test_a_target_in_absolute_form_is_reduced_to_its_path() -> None:
+    assert (
+        parse_request_line(b"GET http://x:1/api?a=b HTTP/1.1", parse_header_block(HOST)).target == "/api?a=b"
+    )
 
 
-def test_no_headers_are_none() -> None:
+def test_an_empty_header_block_has_no_headers() -> None:
     assert list(Headers()) == []
-    assert read(b"").headers.items() == ()
+    assert parse_header_block(b"").headers.items() == ()
 
 
-def test_a_date_is_english_and_in_greenwich() -> None:
+def test_an_http_date_is_english_and_gmt() -> None:
     at = datetime(2026, 3, 1, 0, 30, 5, tzinfo=timezone(timedelta(hours=1)))
-    assert dated(at) == "Sat, 28 Feb 2026 23:30:05 GMT"
-    assert dated(datetime(1994, 11, 6, 8, 49, 37, tzinfo=UTC)) == "Sun, 06 Nov 1994 08:49:37 GMT"
+    assert http_date(at) == "Sat, 28 Feb 2026 23:30:05 GMT"
+    assert http_date(datetime(1994, 11, 6, 8, 49, 37, tzinfo=UTC)) == "Sun, 06 Nov 1994 08:49:37 GMT"

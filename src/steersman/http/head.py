@@ -1,6 +1,7 @@
-"""The head of an HTTP/1.1 request: its first line, its headers, and how its body comes.
+"""Parses the head of an HTTP/1.1 request: request line, header fields and body framing.
 
-Strict where two readers of the same bytes could come to see different requests in them: such a head is refused.
+The parser is strict wherever two parsers could read different requests from the same bytes (request smuggling):
+such a head is refused.
 """
 
 from __future__ import annotations
@@ -10,14 +11,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+").fullmatch
-_UNFIT = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]").search
+_FIELD_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+").fullmatch
+_INVALID_IN_VALUE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]").search
 _TARGET = re.compile(r"[\x21-\x7e\x80-\U0010ffff]+").fullmatch
 _METHOD = re.compile(r"[A-Z]+").fullmatch
 
 
-class Malformed(Exception):
-    """Bytes that are no request, and what to answer: what follows them cannot be understood either."""
+class MalformedRequest(Exception):
+    """Bytes that are not a valid request, with the status code to answer. The connection must be closed."""
 
     def __init__(self, code: int, reason: str) -> None:
         super().__init__(f"{code} {reason}")
@@ -25,7 +26,7 @@ class Malformed(Exception):
 
 
 class Headers:
-    """The headers of one request, by names in any case."""
+    """The header fields of one request, looked up by name in any case."""
 
     __slots__ = ("_first", "_items")
 
@@ -36,99 +37,99 @@ class Headers:
             self._first.setdefault(name.lower(), value)
 
     def get(self, name: str, default: str = "") -> str:
-        """The first of a name."""
+        """Return the first value of a field."""
         return self._first.get(name.lower(), default)
 
     def getall(self, name: str, default: Sequence[str] = ()) -> Sequence[str]:
-        """All of a name."""
+        """Return all values of a field, in order."""
         wanted = name.lower()
         if wanted not in self._first:
             return default
         return [value for name, value in self._items if name.lower() == wanted]
 
     def items(self) -> tuple[tuple[str, str], ...]:
-        """All of them, in order, as they were sent."""
+        """Return all fields in order, with their names as sent."""
         return self._items
 
     def __contains__(self, name: str) -> bool:
         return name.lower() in self._first
 
     def __iter__(self) -> Iterator[str]:
-        """Each name once, in lower case."""
+        """Iterate over the distinct names, in lower case."""
         return iter(self._first)
 
 
-class Fields(NamedTuple):
-    """The headers, and what they say of the message."""
+class HeaderBlock(NamedTuple):
+    """The parsed header fields, and the framing they declare."""
 
     headers: Headers
-    length: int
-    """Of the body; 0 where there is none."""
+    content_length: int
+    """Bytes of the body; 0 without a body, and with a chunked one."""
     chunked: bool
-    """Whether the body says itself where it ends."""
-    waits: bool
-    """Whether the client wants to be told before it sends the body."""
-    keeps: bool | None
-    """Whether the connection is to be kept; None where that is not said."""
+    """The body comes with ``Transfer-Encoding: chunked``."""
+    expect_continue: bool
+    """The client waits for ``100 Continue`` before it sends the body."""
+    keep_alive: bool | None
+    """The ``Connection`` header: True for keep-alive, False for close, None when absent."""
 
 
-class Head(NamedTuple):
-    """All that comes before a body."""
+class RequestHead(NamedTuple):
+    """Request line and header fields: all that precedes the body."""
 
     method: str
     target: str
-    fields: Fields
-    keeps: bool
-    """Whether the client has more to ask on the same connection."""
-    modern: bool
-    """Whether it is of HTTP/1.1."""
+    block: HeaderBlock
+    keep_alive: bool
+    """The connection stays open after the response."""
+    http11: bool
+    """The request is HTTP/1.1, not HTTP/1.0."""
 
 
-def parse(line: bytes, fields: Fields) -> Head:
-    """A head by its first line, given the rest of it. Raises `Malformed`."""
-    words = line.decode("utf-8", "surrogateescape").split(" ")
-    if len(words) != 3 or not _METHOD(words[0]) or not _TARGET(words[1]):
-        raise Malformed(400, "Bad Request")
-    method, target, version = words
+def parse_request_line(line: bytes, block: HeaderBlock) -> RequestHead:
+    """Parse the request line and join it with its header block. Raises `MalformedRequest`."""
+    parts = line.decode("utf-8", "surrogateescape").split(" ")
+    if len(parts) != 3 or not _METHOD(parts[0]) or not _TARGET(parts[1]):
+        raise MalformedRequest(400, "Bad Request")
+    method, target, version = parts
     if version not in ("HTTP/1.1", "HTTP/1.0"):
-        raise Malformed(505, "HTTP Version Not Supported")
-    modern = version == "HTTP/1.1"
-    if modern and "host" not in fields.headers:
-        raise Malformed(400, "Bad Request: missing required Host header")
+        raise MalformedRequest(505, "HTTP Version Not Supported")
+    http11 = version == "HTTP/1.1"
+    if http11 and "host" not in block.headers:
+        raise MalformedRequest(400, "Bad Request: missing required Host header")
     if not target.startswith("/"):
-        # As proxies are asked; whatever host is meant, it has come to us.
+        # The absolute form, as sent to proxies. The host does not matter: the request has reached this server.
         target = "/" + target.partition("://")[2].partition("/")[2] if "://" in target else f"/{target}"
-    keeps = fields.keeps if fields.keeps is not None else modern
-    return Head(method, target, fields, keeps, modern)
+    keep_alive = block.keep_alive if block.keep_alive is not None else http11
+    return RequestHead(method, target, block, keep_alive, http11)
 
 
-def read(block: bytes) -> Fields:
-    """The lines behind the first. Raises `Malformed`."""
+def parse_header_block(data: bytes) -> HeaderBlock:
+    """Parse the lines between the request line and the empty line. Raises `MalformedRequest`."""
     items: list[tuple[str, str]] = []
-    for line in block.decode("utf-8", "surrogateescape").split("\r\n") if block else ():
+    for line in data.decode("utf-8", "surrogateescape").split("\r\n") if data else ():
         name, colon, value = line.partition(":")
         value = value.strip(" \t")
-        # A name with a blank in it covers lines that go on from the one before.
-        if not colon or not _NAME(name) or _UNFIT(value):
-            raise Malformed(400, "Bad Request")
+        # A continuation line (obs-fold) starts with a blank, which no field name may contain.
+        if not colon or not _FIELD_NAME(name) or _INVALID_IN_VALUE(value):
+            raise MalformedRequest(400, "Bad Request")
         items.append((name, value))
     headers = Headers(items)
     lengths = tuple(dict.fromkeys(headers.getall("content-length")))
     if len(lengths) > 1 or (lengths and not (lengths[0].isascii() and lengths[0].isdigit())):
-        raise Malformed(400, "Bad Request")
-    coding = headers.getall("transfer-encoding")
-    if coding and (len(coding) > 1 or coding[0].lower() != "chunked"):
-        raise Malformed(501, "Not Implemented")
-    if coding and lengths:
-        raise Malformed(400, "Bad Request")
-    said = headers.get("connection").lower()
-    keeps = False if "close" in said else True if "keep-alive" in said else None
-    return Fields(
+        raise MalformedRequest(400, "Bad Request")
+    codings = headers.getall("transfer-encoding")
+    if codings and (len(codings) > 1 or codings[0].lower() != "chunked"):
+        raise MalformedRequest(501, "Not Implemented")
+    if codings and lengths:
+        raise MalformedRequest(400, "Bad Request")
+    connection = headers.get("connection").lower()
+    keep_alive = False if "close" in connection else True if "keep-alive" in connection else None
+    return HeaderBlock(
         headers,
         int(lengths[0]) if lengths else 0,
-        bool(coding),
+        bool(codings),
         headers.get("expect").lower() == "100-continue",
-        keeps,
+        keep_alive,
     )
 
 
@@ -136,7 +137,7 @@ _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
-def dated(now: datetime) -> str:
-    """A time as HTTP writes it, whatever language the machine speaks."""
+def http_date(now: datetime) -> str:
+    """Format a time as HTTP dates are written (RFC 9110, IMF-fixdate), whatever the process's locale."""
     now = now.astimezone(UTC)
     return f"{_DAYS[now.weekday()]}, {now:%d} {_MONTHS[now.month - 1]} {now:%Y %H:%M:%S} GMT"

@@ -11,8 +11,10 @@ from ipaddress import ip_address
 
 from steersman.api.errors import ApiError
 from steersman.api.jwt import Untrusted
-from steersman.http.connection import Listener, Reply, Request, Stream
-from steersman.http.head import dated
+from steersman.http.connection import HttpServer
+from steersman.http.head import http_date
+from steersman.http.request import HttpRequest
+from steersman.http.response import HttpResponse, StreamingResponse
 from steersman.manager.flags import UsageError
 from steersman.manager.serving.authentication import Authenticator, Shown
 from steersman.manager.serving.authorization import Authorizer
@@ -80,7 +82,7 @@ class Door:
         self._routes = routes
         self._clock = clock
         self._counts = counts
-        self._http = Listener(self._handle, lambda: dated(clock.now()))
+        self._http = HttpServer(self._handle, lambda: http_date(clock.now()))
         self._server: asyncio.Server | None = None
 
     @property
@@ -103,7 +105,7 @@ class Door:
             await self._http.shutdown(_GRACE)
         self._socket.close()
 
-    async def _handle(self, request: Request) -> Reply | Stream:
+    async def _handle(self, request: HttpRequest) -> HttpResponse | StreamingResponse:
         path, query = split(request.raw_path)
         asked = Asked(request.method, path, query, request.headers.get("Accept"))
         try:
@@ -119,9 +121,9 @@ class Door:
             headers = (*answer.headers, ("Content-Encoding", "gzip"))
             answer = answer._replace(body=gzip.compress(answer.body, 1, mtime=0), headers=headers)
         lines = (("Content-Type", answer.content_type), _CACHE, *answer.headers)
-        return Reply(answer.status, lines, answer.body)
+        return HttpResponse(answer.status, lines, answer.body)
 
-    async def _answer(self, request: Request, asked: Asked) -> Answer:
+    async def _answer(self, request: HttpRequest, asked: Asked) -> Answer:
         tls = secured(request.transport)
         shown = Shown(request.headers, self._contexts.chains.of(tls) if tls is not None else ())
         start = self._clock.monotonic()

@@ -10,8 +10,10 @@ from datetime import UTC, datetime
 from typing import TypeVar
 
 from steersman.api.errors import ApiError, NotFound, ServerError
-from steersman.http.connection import Listener, Reply, Request, Stream
-from steersman.http.head import dated
+from steersman.http.connection import HttpServer
+from steersman.http.head import http_date
+from steersman.http.request import HttpRequest
+from steersman.http.response import HttpResponse, StreamingResponse
 from steersman.server import status_errors
 from steersman.server.auth.attributes import Attributes, forbidden
 from steersman.server.auth.authentication import Authenticator, Credentials
@@ -40,7 +42,7 @@ from steersman.server.storage.store import path as key_of
 
 _log = logging.getLogger(__name__)
 
-A = TypeVar("A", Answer, Stream, Answer | Stream)
+A = TypeVar("A", Answer, StreamingResponse, Answer | StreamingResponse)
 
 _OF_MANY = ("list", "watch", "deletecollection")
 _WRITES = ("create", "update", "patch", "delete", "deletecollection")
@@ -103,7 +105,7 @@ class Edge:
         self._secure = secure
         # Not the cluster's time, which may be ahead: clients reckon by it how old what they keep is, and what
         # comes from the future is never asked for again.
-        self._http = Listener(self._handle, lambda: dated(datetime.now(UTC)))
+        self._http = HttpServer(self._handle, lambda: http_date(datetime.now(UTC)))
         self._listener: asyncio.Server | None = None
 
     @property
@@ -139,7 +141,7 @@ class Edge:
 
     # -- one request --------------------------------------------------------------------------
 
-    async def _handle(self, request: Request) -> Reply | Stream:
+    async def _handle(self, request: HttpRequest) -> HttpResponse | StreamingResponse:
         path, query = split(request.raw_path)
         asked = ask(request.method, path, query)
         ctx: Context | None = None
@@ -165,16 +167,16 @@ class Edge:
                 ServerError("Internal error occurred: see the server's log", reason="InternalError")
             )
         self._counted(asked, answer)
-        if isinstance(answer, Stream):
+        if isinstance(answer, StreamingResponse):
             return answer
         return self._respond(request, answer, ctx.warnings if ctx is not None else [])
 
-    def _respond(self, request: Request, answer: Answer, warnings: list[str]) -> Reply:
+    def _respond(self, request: HttpRequest, answer: Answer, warnings: list[str]) -> HttpResponse:
         if len(answer.body) > 1024:
             answer = compressed(answer, request.headers.get("Accept-Encoding", ""))
         lines = {"Content-Type": answer.content_type, "Cache-Control": _CACHE, **dict(answer.headers)}
         told = (("Warning", f'299 - "{_quoted(text)}"') for text in dict.fromkeys(warnings))
-        return Reply(answer.status, (*lines.items(), *told), answer.body)
+        return HttpResponse(answer.status, (*lines.items(), *told), answer.body)
 
     def _counted(self, asked: Asked, answer: A) -> A:
         code = answer.status
@@ -197,7 +199,7 @@ class Edge:
 
     # -- who, and may they --------------------------------------------------------------------
 
-    def _who(self, request: Request) -> tuple[User, list[str]]:
+    def _who(self, request: HttpRequest) -> tuple[User, list[str]]:
         """Who sent a request, and what to warn them of. Raises `Unauthorized`."""
         headers = request.headers
         shown = Credentials(
@@ -208,7 +210,7 @@ class Edge:
         found = self.plant.authenticator.authenticate(shown, self.plant.server.clock.now())
         return found.user, list(found.warnings)
 
-    def _may(self, request: Request, asked: Asked, user: User) -> User:
+    def _may(self, request: HttpRequest, asked: Asked, user: User) -> User:
         """Whom a request goes on as. Raises `Forbidden`."""
         authorizer = self.plant.authorizer
         if authorizer is None:
@@ -226,7 +228,7 @@ class Edge:
 
     # -- which handler ------------------------------------------------------------------------
 
-    async def _answer(self, ctx: Context) -> Answer | Stream:
+    async def _answer(self, ctx: Context) -> Answer | StreamingResponse:
         asked = ctx.asked
         if not asked.resource:
             return nonresource.serve(ctx)

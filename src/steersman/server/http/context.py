@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import field
 
-from steersman.http.connection import Request
+from steersman.http.request import HttpRequest
 from steersman.server.apply.managed_fields import manager_name
 from steersman.server.auth.users import User
 from steersman.server.codec.field_validation import directive
@@ -29,7 +29,7 @@ class Context(msgspec.Struct):
     plant: Plant
     server: Server
     """What to work on: the server itself, or its rehearsal."""
-    request: Request
+    request: HttpRequest
     asked: Asked
     query: Query
     user: User

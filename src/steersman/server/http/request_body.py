@@ -11,7 +11,7 @@ import msgspec
 from steersman.api.errors import ApiError, TooLarge, UnsupportedMediaType
 from steersman.api.generated.core_v1 import Pod
 from steersman.api.kinds import Struct
-from steersman.http.connection import Request
+from steersman.http.request import HttpRequest
 from steersman.server import status_errors
 from steersman.server.apply.owning import owning
 from steersman.server.apply.schema import Shape
@@ -28,7 +28,7 @@ LIMIT = 3 * 1024 * 1024
 """How much a request may send, in bytes."""
 
 
-async def read(request: Request) -> bytes:
+async def read(request: HttpRequest) -> bytes:
     """All that was sent. Raises `TooLarge`."""
     body = await request.read(LIMIT)
     if body is None:

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from steersman.api.errors import BadRequest, Expired, ServerError
 from steersman.api.generated.meta_v1 import ListMeta
 from steersman.client.api import EventType, WatchEvent
-from steersman.http.connection import Stream
+from steersman.http.response import StreamingResponse
 from steersman.server import status_errors, tables
 from steersman.server.codec.negotiation import Choice
 from steersman.server.http import query_options
@@ -31,7 +31,7 @@ _INITIAL_END = {"k8s.io/initial-events-end": "true"}
 Line: TypeAlias = Callable[[WatchEvent[Any]], bytes]
 
 
-async def watch(ctx: Context, resource: Resource) -> Stream:
+async def watch(ctx: Context, resource: Resource) -> StreamingResponse:
     """Serve a watch to its end. Raises what is refused before it begins."""
     asked = query_options.listing(ctx.query, watch=True)
     choice = ctx.choice(stream=True)
@@ -47,7 +47,7 @@ async def watch(ctx: Context, resource: Resource) -> Stream:
     except Expired as error:
         # As upstream: a watch that cannot begin where it was asked to begins, says so, and ends.
         subscription, end = None, _event("ERROR", dump(status(error)))
-    response = Stream(ctx.request)
+    response = StreamingResponse(ctx.request.writer)
     transport = ctx.request.transport
     if subscription is None:
         try:
@@ -96,7 +96,7 @@ def _expire(ctx: Context, subscription: Subscription) -> None:
     subscription.close()
 
 
-async def _send(response: Stream, watch: Watch, line: Line, bookmarks: bool) -> None:
+async def _send(response: StreamingResponse, watch: Watch, line: Line, bookmarks: bool) -> None:
     """Send what happens until nothing more can."""
     subscription = watch.subscription
     loop = asyncio.get_running_loop()
