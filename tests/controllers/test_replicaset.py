@@ -31,10 +31,10 @@ from steersman.api.kinds import (
 )
 from steersman.api.scheme import Key
 from steersman.controllers.replicaset import (
-    AGES,
     BURST,
+    DELETION_AGE_RATIO,
+    ReplicaLoop,
     Seen,
-    Sets,
     new_pod,
     replicaset,
     replicationcontroller,
@@ -52,7 +52,7 @@ LABELS = {"app": "web"}
 OWNER = OwnerReference(
     apiVersion="apps/v1", kind="ReplicaSet", name="web", uid="rs", controller=True, blockOwnerDeletion=True
 )
-sets = Sets(REPLICASETS, counts_terminating=True)
+sets = ReplicaLoop(REPLICASETS, counts_terminating=True)
 
 
 def rs(replicas: int | None = 3, *, min_ready: int = 0, **status: Any) -> ReplicaSet:
@@ -100,10 +100,10 @@ def pod(
     )
 
 
-def see(owner: Any, *pods: Pod, crowd: dict[str, int] | None = None) -> Seen:
+def see(owner: Any, *pods: Pod, related: dict[str, int] | None = None) -> Seen:
     owned = tuple(p for p in pods if p.metadata.ownerReferences)
     orphans = tuple(p for p in pods if not p.metadata.ownerReferences)
-    return Seen(owner, owned, orphans, crowd or {})
+    return Seen(owner, owned, orphans, related or {})
 
 
 def counts(actions: list[Any]) -> dict[str, int]:
@@ -128,7 +128,7 @@ def test_missing_pods_are_created_from_the_template_with_its_spec_untouched() ->
     assert body.metadata.generateName == "web-"
     assert body.metadata.ownerReferences == (OWNER,)
     assert body.metadata.labels == {"app": "web", "tier": "front"}
-    assert verdict == Rest("asked for 2 more to have 3; the next look will count them")
+    assert verdict == Rest("created 2 pods to reach 3")
 
 
 def test_each_created_pod_is_an_event() -> None:
@@ -183,7 +183,7 @@ def test_in_a_namespace_that_is_going_away_nothing_is_an_error() -> None:
     going = Forbidden("terminating", causes=(Cause("NamespaceTerminating", "", ""),))
     actions, verdict = walk(sets.decide(see(rs(3)), NOW), {Create: going})
     assert not [action for action in actions if isinstance(action, Emit)]
-    assert verdict == Rest("0 of 3 ready")
+    assert verdict == Rest("0 of 3 replicas ready")
 
 
 def test_a_set_that_is_being_deleted_creates_nothing() -> None:
@@ -217,19 +217,19 @@ def test_the_pods_that_will_be_missed_least_are_deleted() -> None:
         ("SuccessfulDelete", "Deleted pod: nowhere"),
         ("SuccessfulDelete", "Deleted pod: pending"),
     ]
-    assert verdict == Rest("asked for 2 fewer to have 1; the next look will count them")
+    assert verdict == Rest("deleted 2 pods to reach 1")
 
 
 def test_of_equals_the_one_on_the_more_crowded_node_goes() -> None:
     pods = (pod("a", node="n1"), pod("b", node="n2"))
-    actions, _ = walk(sets.decide(see(rs(1), *pods, crowd={"n1": 1, "n2": 2}), NOW))
+    actions, _ = walk(sets.decide(see(rs(1), *pods, related={"n1": 1, "n2": 2}), NOW))
     assert [action.obj.key.name for action in actions if isinstance(action, Delete)] == ["b"]
 
 
 def test_how_even_the_choice_was_is_measured() -> None:
     pods = (pod("old", age=3600), pod("young", age=600))
     actions, _ = walk(sets.decide(see(rs(1), *pods), NOW))
-    assert [a for a in actions if isinstance(a, Measure)] == [Measure(AGES, 1.0)]
+    assert [a for a in actions if isinstance(a, Measure)] == [Measure(DELETION_AGE_RATIO, 1.0)]
 
 
 def test_a_pod_that_is_gone_already_counts_as_deleted() -> None:
@@ -291,7 +291,7 @@ def test_the_status_counts_all_labelled_ready_available_and_terminating() -> Non
         terminatingReplicas=1,
         observedGeneration=2,
     )
-    assert verdict == Wake(timedelta(seconds=5), "2 of 4 available; a ready pod becomes available then")
+    assert verdict == Wake(timedelta(seconds=5), "2 of 4 replicas available; waiting for minReadySeconds")
 
 
 def test_a_replicationcontroller_does_not_count_terminating_pods() -> None:
@@ -299,7 +299,7 @@ def test_a_replicationcontroller_does_not_count_terminating_pods() -> None:
         metadata=rs().metadata,
         spec=ReplicationControllerSpec(replicas=1, selector=LABELS, template=rs().spec.template),
     )
-    loop = Sets(REPLICATIONCONTROLLERS, counts_terminating=False)
+    loop = ReplicaLoop(REPLICATIONCONTROLLERS, counts_terminating=False)
     actions, _ = walk(loop.decide(see(owner, pod("a"), pod("b", going=True)), NOW))
     assert status_of(actions) == ReplicationControllerStatus(
         replicas=1, fullyLabeledReplicas=1, readyReplicas=1, availableReplicas=1, observedGeneration=2
@@ -391,15 +391,15 @@ WEB = [Key("default", "web")]
 def test_a_pod_concerns_its_controller_or_for_an_orphan_who_selects_it(
     old: Pod | None, new: Pod | None, keys: list[Key]
 ) -> None:
-    assert list(dict.fromkeys(sets.concerned(Caches(rs()), Change(old, new)))) == keys
+    assert list(dict.fromkeys(sets.enqueue_owner(Caches(rs()), Change(old, new)))) == keys
 
 
 def test_a_set_of_the_same_name_but_another_uid_is_not_concerned() -> None:
     other = msgspec.structs.replace(rs(), metadata=msgspec.structs.replace(rs().metadata, uid="new"))
-    assert list(sets.concerned(Caches(other), Change(None, pod("a")))) == []
+    assert list(sets.enqueue_owner(Caches(other), Change(None, pod("a")))) == []
 
 
-def test_the_crowd_counts_the_pods_of_all_sets_with_the_same_parent() -> None:
+def test_related_pods_are_those_of_all_sets_with_the_same_controller() -> None:
     parent = OwnerReference(kind="Deployment", name="web", uid="d", controller=True)
 
     def child(name: str, uid: str) -> ReplicaSet:
@@ -421,7 +421,7 @@ def test_the_crowd_counts_the_pods_of_all_sets_with_the_same_parent() -> None:
     )
     seen = sets.observe(caches, Key("default", "web"))
     assert seen is not None
-    assert seen.crowd == {"n1": 1, "n2": 2}
+    assert seen.related == {"n1": 1, "n2": 2}
 
 
 def test_both_kinds_have_upstreams_names() -> None:

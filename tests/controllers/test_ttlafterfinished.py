@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from steersman.api.errors import Conflict, NotFound
 from steersman.api.kinds import Condition, Job, JobSpec, JobStatus, ObjectMeta
-from steersman.controllers.ttlafterfinished import LATE, decide, expiry
+from steersman.controllers.ttlafterfinished import DELETION_DELAY, decide, expiry
 from steersman.intent.actions import Delete, Measure, ReadLive
 from steersman.intent.verdict import Nonsense, Rest, Wake
 from steersman.testing.decision_driver import walk
@@ -44,7 +44,7 @@ def test_a_job_without_ttl_or_end_is_left_alone(left_alone: Job) -> None:
 def test_a_running_ttl_is_waited_for_to_the_instant() -> None:
     actions, verdict = walk(decide(job(60, finished=30), NOW))
     assert actions == []
-    assert verdict == Wake(timedelta(seconds=30), "TTL runs")
+    assert verdict == Wake(timedelta(seconds=30), "waiting for ttlSecondsAfterFinished")
 
 
 @pytest.mark.parametrize("type_", ["Complete", "Failed"])
@@ -54,21 +54,21 @@ def test_an_expired_job_is_read_live_and_deleted_in_the_foreground(type_: str) -
     assert actions == [
         ReadLive(expired),
         Delete(expired, propagation="Foreground", exact=True),
-        Measure(LATE, 30.0),
+        Measure(DELETION_DELAY, 30.0),
     ]
-    assert verdict == Rest("expired and deleted")
+    assert verdict == Rest("TTL expired, Job deleted")
 
 
 def test_a_ttl_raised_behind_the_caches_back_is_respected() -> None:
     raised = job(600, finished=90)
     actions, verdict = walk(decide(job(60, finished=90), NOW), {ReadLive: raised})
     assert not [action for action in actions if isinstance(action, Delete)]
-    assert verdict == Wake(timedelta(seconds=510), "TTL was raised")
+    assert verdict == Wake(timedelta(seconds=510), "ttlSecondsAfterFinished was raised")
 
 
 def test_a_job_that_is_gone_already_is_no_error() -> None:
     _, verdict = walk(decide(job(0), NOW), {ReadLive: NotFound("gone")})
-    assert verdict == Rest("already gone")
+    assert verdict == Rest("Job already deleted")
 
 
 def test_a_job_that_changed_in_the_last_moment_is_looked_at_again() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -55,6 +55,12 @@ def available_in(pod: Pod, min_ready_seconds: int, now: datetime) -> timedelta |
         return None
     wait = timedelta(seconds=min_ready_seconds) - (now - since)
     return wait if wait > timedelta() else None
+
+
+def next_available(pods: Iterable[Pod], min_ready_seconds: int, now: datetime) -> timedelta | None:
+    """How long until the first of the pods becomes available; None where waiting alone changes nothing."""
+    waits = (available_in(pod, min_ready_seconds, now) for pod in pods)
+    return min((wait for wait in waits if wait is not None), default=None)
 
 
 def is_terminal(pod: Pod) -> bool:

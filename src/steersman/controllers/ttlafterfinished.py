@@ -1,4 +1,4 @@
-"""ttl-after-finished (a dialogue): delete a finished Job once its TTL has passed."""
+"""ttl-after-finished-controller: deletes a finished Job once its ``ttlSecondsAfterFinished`` has passed."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from steersman.intent.metrics import Metric, exponential
 from steersman.intent.verdict import Nonsense, Rest, Verdict, Wake
 
 FINISHED = ("Complete", "Failed")
-LATE = Metric(
+DELETION_DELAY = Metric(
     "ttl_after_finished_controller_job_deletion_duration_seconds",
-    "How long after its time a finished Job was deleted",
+    "Seconds from the expiry of a finished Job to its deletion",
     buckets=exponential(0.1, 2, 14),
 )
 
 
 def expiry(job: Job) -> datetime | None:
-    """When the job may go, or None if it is not ours to clean up."""
+    """When the Job's TTL expires; None where it has no TTL, is not finished, or is being deleted."""
     ttl = job.spec.ttlSecondsAfterFinished
     if ttl is None or job.metadata.deletionTimestamp is not None:
         return None
@@ -35,23 +35,23 @@ def expiry(job: Job) -> datetime | None:
 async def decide(job: Job, now: datetime) -> Verdict:
     due = expiry(job)
     if due is None:
-        return Rest("not finished, has no TTL, or is going already")
+        return Rest("no ttlSecondsAfterFinished, not finished, or already being deleted")
     if now < due:
-        return Wake(due - now, "TTL runs")
+        return Wake(due - now, "waiting for ttlSecondsAfterFinished")
     try:
-        # The cache may lag behind a TTL that was raised to keep the job.
+        # The cache may lag behind a TTL that was raised to keep the Job.
         fresh = await ReadLive(job)
     except NotFound:
-        return Rest("already gone")
+        return Rest("Job already deleted")
     due = expiry(fresh)
     if due is None:
-        return Rest("no longer ours to delete: it has changed since")
+        return Rest("Job changed and is no longer due for deletion")
     if now < due:
-        return Wake(due - now, "TTL was raised")
-    # `exact`, where upstream checks the uid alone: a TTL raised after our look is respected too.
+        return Wake(due - now, "ttlSecondsAfterFinished was raised")
+    # differs: upstream checks the uid alone. With `exact`, a TTL raised after the read is respected too.
     await Delete(fresh, propagation="Foreground", exact=True)
-    await Measure(LATE, (now - due).total_seconds())
-    return Rest("expired and deleted")
+    await Measure(DELETION_DELAY, (now - due).total_seconds())
+    return Rest("TTL expired, Job deleted")
 
 
 controller = Controller(
@@ -60,5 +60,5 @@ controller = Controller(
     watches=(Watch(JOBS),),
     workers=Flag("concurrent-ttl-after-finished-syncs", 5),
     decide=decide,
-    metrics=(LATE,),
+    metrics=(DELETION_DELAY,),
 )

@@ -152,18 +152,18 @@ def test_revisions_are_equal_however_their_data_is_written() -> None:
     unlike = revision(2, {"spec": {}}, "web-2")
     like = replace(revision(1), data=shuffled)
     in_process = replace(revision(3), data=document)
-    assert history.equal_to(data, [unlike, like, in_process]) == [like, in_process]
+    assert history.find_equal(data, [unlike, like, in_process]) == [like, in_process]
 
 
 def test_revisions_are_in_order_of_number_then_age_then_name() -> None:
     young, elder = revision(1, name="a"), revision(1, name="b", age=timedelta(hours=1))
     namesake, newest = revision(1, name="c"), revision(2, name="0")
-    assert history.ordered([newest, namesake, young, elder]) == [elder, young, namesake, newest]
+    assert history.sort_revisions([newest, namesake, young, elder]) == [elder, young, namesake, newest]
 
 
 @pytest.mark.parametrize(("numbers", "following"), [((), 1), ((1,), 2), ((3, 9, 4), 10)])
 def test_the_next_number_is_one_more_than_the_highest(numbers: tuple[int, ...], following: int) -> None:
-    assert history.following([revision(number) for number in numbers]) == following
+    assert history.next_revision([revision(number) for number in numbers]) == following
 
 
 @pytest.mark.parametrize(
@@ -182,12 +182,12 @@ def test_the_oldest_idle_revisions_go_first(
     live: tuple[str, ...], limit: int | None, gone: list[str]
 ) -> None:
     revisions = [revision(number, name=str(number)) for number in range(1, 5)]
-    assert [one.metadata.name for one in history.outdated(revisions, live, limit)] == gone
+    assert [one.metadata.name for one in history.beyond_limit(revisions, live, limit)] == gone
 
 
 async def keeping(found: list[tuple[ControllerRevision, int]]) -> Verdict:
     made = history.new_revision(OWNER, template(), 1, label=history.HASH, hash_="first")
-    found.append(await history.keep(OWNER, made, 0))
+    found.append(await history.create_revision(OWNER, made, 0))
     return Rest("kept")
 
 

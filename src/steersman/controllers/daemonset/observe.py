@@ -14,7 +14,7 @@ from steersman.api.kinds.revisions import CONTROLLERREVISIONS, ControllerRevisio
 from steersman.api.scheme import Key
 from steersman.controllers.daemonset.backoff import Failures, Memory
 from steersman.controllers.daemonset.fit import UNFIT, Fit, wish
-from steersman.controllers.shared.enqueue_owner import concerned, concerned_by_revision
+from steersman.controllers.shared.enqueue_owner import enqueue_owner, enqueue_revision_owner
 from steersman.controllers.shared.indexes import controlled_by, orphans_in
 from steersman.controllers.shared.selectors import selects
 from steersman.intent.controller import Caches, Change, remembered
@@ -36,8 +36,8 @@ class Seen(msgspec.Struct, frozen=True):
     failures: Failures = field(default_factory=dict)
 
 
-of_pod = concerned(DAEMONSETS, selects)
-of_revision = concerned_by_revision(DAEMONSETS, selects)
+of_pod = enqueue_owner(DAEMONSETS, selects)
+of_revision = enqueue_revision_owner(DAEMONSETS, selects)
 
 
 class Sight(msgspec.Struct, frozen=True):

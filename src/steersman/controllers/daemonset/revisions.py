@@ -32,11 +32,11 @@ async def look_back(
     daemonset: DaemonSet, revisions: Iterable[ControllerRevision], pods: Sequence[Pod]
 ) -> Past | Wake:
     """Find the revision of the template, or make it; a verdict where the round has to end without it."""
-    labelled = [await _labelled(revision) for revision in history.ordered(revisions)]
+    labelled = [await _labelled(revision) for revision in history.sort_revisions(revisions)]
     data = history.data_of(daemonset.spec.template)
-    alike = history.equal_to(data, labelled)
+    alike = history.find_equal(data, labelled)
     olds = tuple(revision for revision in labelled if revision not in alike)
-    number = history.following(olds)
+    number = history.next_revision(olds)
     if not alike:
         made = await _make(daemonset, number)
         return made if isinstance(made, Wake) else Past(hash_of(made), olds, tuple(pods))

@@ -8,7 +8,7 @@ from steersman.api.errors import ApiError
 from steersman.api.kinds import Pod
 from steersman.api.kinds.daemonsets import DaemonSet
 from steersman.controllers.daemonset.template import Blueprint, target_of
-from steersman.controllers.shared.pods import Written, create_pods, delete_pods
+from steersman.controllers.shared.pod_control import PodWrites, create_pods, delete_pods
 from steersman.intent.actions import Emit
 
 BURST = 250
@@ -47,7 +47,7 @@ class Taken(msgspec.Struct, frozen=True):
 async def take(daemonset: DaemonSet, step: Step, hash_: str) -> Taken:
     """Make pods, slow-start, and delete pods; all of it is tried."""
     now = step.first(BURST)
-    made = gone = Written()
+    made = gone = PodWrites()
     if now.create:
         blueprint = Blueprint.of(daemonset, hash_)
         made = await create_pods(daemonset, map(blueprint.pod, now.create))

@@ -20,7 +20,7 @@ from steersman.api.kinds import (
 from steersman.api.label_selectors import NOTHING, Selector, compile_selector
 from steersman.api.meta import controller_of
 from steersman.api.scheme import Key
-from steersman.controllers.shared.enqueue_owner import concerned
+from steersman.controllers.shared.enqueue_owner import enqueue_owner
 from steersman.controllers.shared.indexes import controlled_by, orphans_in
 from steersman.intent.controller import Caches, Change
 
@@ -86,7 +86,7 @@ def _selects(deployment: Deployment, rs: Object) -> bool:
     return selector_of(deployment).matches(rs.metadata.labels)
 
 
-of_replicaset = concerned(DEPLOYMENTS, _selects)
+of_replicaset = enqueue_owner(DEPLOYMENTS, _selects)
 
 
 def of_pod(caches: Caches, change: Change[Pod]) -> Iterable[Key]:

@@ -26,7 +26,7 @@ from steersman.controllers.job.scaling import Scaled, carry_out, end, plan
 from steersman.controllers.job.spec import is_finished, is_managed_elsewhere, is_suspended
 from steersman.controllers.job.tracking import foretold, track
 from steersman.controllers.shared.controller_ref import claim
-from steersman.controllers.shared.enqueue_owner import concerned
+from steersman.controllers.shared.enqueue_owner import enqueue_owner
 from steersman.controllers.shared.indexes import CONTROLLED, controlled_by, orphans_in
 from steersman.controllers.shared.selectors import selector_of, selects
 from steersman.intent.actions import Emit, UpdateStatus
@@ -212,7 +212,7 @@ controller: Controller[Seen | Pod] = Controller(
     watches=(
         Watch(JOBS, to=_job_wants_other, counts=of_job),
         Watch(JOBS, to=_job_changed, after=PERIOD),
-        Watch(PODS, to=concerned(JOBS, selects), after=PERIOD, indexes=CONTROLLED),
+        Watch(PODS, to=enqueue_owner(JOBS, selects), after=PERIOD, indexes=CONTROLLED),
         Watch(PODS, to=_stray, counts=of_pod),
     ),
     workers=Flag("concurrent-job-syncs", 5),

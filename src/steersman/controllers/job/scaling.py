@@ -23,7 +23,7 @@ from steersman.controllers.job.spec import (
     replaces_only_failed,
 )
 from steersman.controllers.job.template import new_pod
-from steersman.controllers.shared.pods import Written, create_pods, delete_pods
+from steersman.controllers.shared.pod_control import PodWrites, create_pods, delete_pods
 from steersman.intent.actions import Batch, Failed
 from steersman.intent.verdict import Nonsense
 
@@ -157,7 +157,7 @@ async def _remove(seen: Tally, going: tuple[Pod, ...]) -> Scaled:
 
 async def _delete(seen: Tally, going: Iterable[Pod], gone: int = 0) -> Scaled:
     pods = tuple(going)
-    written = await delete_pods(seen.job, pods) if pods else Written()
+    written = await delete_pods(seen.job, pods) if pods else PodWrites()
     done = gone + len(written.done)
     ready = sum(map(is_ready, written.done))
     return Scaled(len(seen.active) - done, seen.ready - ready, seen.terminating + done, written.failure)
@@ -170,7 +170,7 @@ async def _create(seen: Tally, indexes: tuple[int | None, ...]) -> Scaled:
         problem = Nonsense("unable to create pods, no labels")
         return Scaled(active, seen.ready, seen.terminating, problem)
     made = await create_pods(job, _new_pods(seen, indexes))
-    await created(job, seen.failed, seen.terminating, len(made.done), made.refused)
+    await created(job, seen.failed, seen.terminating, len(made.done), made.failed)
     return Scaled(active + len(made.done), seen.ready, seen.terminating, made.failure)
 
 

@@ -1,0 +1,1 @@
+"""Parts that several workload controllers share, named as in kube-controller-manager's pkg/controller."""

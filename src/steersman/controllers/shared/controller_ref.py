@@ -1,7 +1,7 @@
-"""Adopting and releasing: which objects an owner controls, and the writes that make it so.
+"""controllerRef: resolves controller references, and adopts and releases objects by label selector.
 
-An owner claims by its selector. What it controls and still selects it keeps; what it controls and no
-longer selects it releases; an orphan it selects it adopts. `divide` decides, `claim` carries it out.
+An owner keeps the objects it controls and selects, releases those it controls and no longer selects, and adopts
+the orphans it selects. `divide` decides, `claim` carries it out: upstream's ControllerRefManager.
 """
 
 from __future__ import annotations
@@ -12,15 +12,26 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from steersman.api.errors import ApiError, Conflict, Invalid, NotFound
-from steersman.api.kinds import Object
-from steersman.api.scheme import kind_of
+from steersman.api.kinds import Object, OwnerReference
+from steersman.api.scheme import Key, Kind, kind_of
 from steersman.intent.actions import Batch, Done, Failed, Patch, PatchType, ReadLive
+from steersman.intent.controller import Cache
 
 O = TypeVar("O", bound=Object)
 
 
+def resolve_controller_ref(
+    owners: Cache[O], kind: Kind[O], namespace: str, reference: OwnerReference | None
+) -> O | None:
+    """The owner that a controllerRef names; None where the cache has no owner of that kind, name and uid."""
+    if reference is None or reference.kind != kind.name:
+        return None
+    owner = owners.get(Key(namespace, reference.name))
+    return owner if owner is not None and owner.metadata.uid == reference.uid else None
+
+
 class Claims(msgspec.Struct, Generic[O], frozen=True):
-    """What is to become of the objects an owner controls or might control."""
+    """The objects an owner keeps, adopts and releases."""
 
     keep: tuple[O, ...] = ()
     adopt: tuple[O, ...] = ()
@@ -28,28 +39,28 @@ class Claims(msgspec.Struct, Generic[O], frozen=True):
 
     @property
     def settled(self) -> bool:
-        """Nothing has to be written."""
+        """Whether nothing has to be written."""
         return not self.adopt and not self.release
 
 
 def divide(
     owner: Object, owned: Iterable[O], orphans: Iterable[O], matches: Callable[[O], bool]
 ) -> Claims[O]:
-    """Sort objects into kept, adopted and released.
+    """Sorts objects into kept, adopted and released.
 
     ``owned`` are the objects whose controller is the owner, ``orphans`` those without a controller.
     An owner that is being deleted keeps what it has and neither adopts nor releases.
     """
-    leaving = owner.metadata.deletionTimestamp is not None
+    deleted = owner.metadata.deletionTimestamp is not None
     keep: list[O] = []
     adopt: list[O] = []
     release: list[O] = []
     for obj in owned:
         if matches(obj):
             keep.append(obj)
-        elif not leaving:
+        elif not deleted:
             release.append(obj)
-    if not leaving:
+    if not deleted:
         namespace = owner.metadata.namespace
         for obj in orphans:
             if obj.metadata.deletionTimestamp is not None:
@@ -62,10 +73,10 @@ def divide(
 
 
 def adoption(owner: Object, obj: O, finalizers: tuple[str, ...] = ()) -> Patch[O]:
-    """Become the controller of an orphan.
+    """The patch that makes the owner the controller of an orphan.
 
-    The uid makes the patch miss an object that took the name since; the server refuses it when
-    somebody else became the controller first.
+    Its uid excludes a later object of the same name; the server refuses it when another owner became the
+    controller first.
     """
     kind = kind_of(owner)
     metadata: dict[str, Any] = {
@@ -87,7 +98,7 @@ def adoption(owner: Object, obj: O, finalizers: tuple[str, ...] = ()) -> Patch[O
 
 
 def release(owner: Object, obj: O, finalizers: tuple[str, ...] = ()) -> Patch[O]:
-    """Take the owner's reference off an object; other owners stay."""
+    """The patch that removes the owner's reference from an object; other owners stay."""
     metadata: dict[str, Any] = {
         "ownerReferences": [{"$patch": "delete", "uid": owner.metadata.uid}],
         "uid": obj.metadata.uid,
@@ -104,23 +115,22 @@ async def claim(
     matches: Callable[[O], bool],
     finalizers: tuple[str, ...] = (),
 ) -> list[O]:
-    """Adopt and release, and answer with what the owner controls now.
+    """Adopts and releases objects, and returns the objects the owner controls now.
 
-    Adopted objects are the server's answer, so their resourceVersion is good for further writes.
-    All writes are tried; then the first that failed for a real reason is raised, for a decision
-    made on half of the objects would be wrong.
+    Adopted objects are returned as the server answered, so their resourceVersion is good for further writes.
+    All writes are tried; then the first error is raised, since a decision on half of the objects would be wrong.
     """
     claims = divide(owner, owned, orphans, matches)
     if claims.settled:
         return list(claims.keep)
-    refusal: ApiError | None = None
+    failure: ApiError | None = None
     adopt = claims.adopt
     if adopt:
         try:
-            await _still_there(owner)
+            await _check_not_deleted(owner)
         except ApiError as reason:
-            # What we must give up is given up all the same.
-            refusal, adopt = reason, ()
+            # Releases go ahead all the same.
+            failure, adopt = reason, ()
     writes = [release(owner, obj, finalizers) for obj in claims.release]
     writes += [adoption(owner, obj, finalizers) for obj in adopt]
     outcomes = await Batch(tuple(writes), slow_start=False) if writes else []
@@ -132,28 +142,28 @@ async def claim(
             case Done(value) if not releasing:
                 claimed.append(value)
             case Failed(NotFound()):
-                pass  # gone: neither ours to keep nor to give up
+                pass  # deleted: nothing to adopt or release
             case Failed(Invalid()) if releasing:
-                pass  # another object of that name, or no reference left: nothing to give up
+                pass  # another object of that name, or no reference left: nothing to release
             case Failed(error):
-                refusal = refusal or error
+                failure = failure or error
             case _:
                 pass
-    if refusal is not None:
-        raise refusal
+    if failure is not None:
+        raise failure
     return claimed
 
 
-async def _still_there(owner: Object) -> None:
-    """Look past the cache before adopting.
+async def _check_not_deleted(owner: Object) -> None:
+    """Reads the owner live before it adopts, and raises `Conflict` where it is deleted or replaced.
 
-    The cache may lag behind the owner's deletion, and an orphan adopted then would be collected as
-    garbage, perhaps against the wish of somebody who deleted the owner to keep the orphans.
+    The cache may lag behind the owner's deletion. An orphan adopted after that would be garbage collected, against
+    the wish of a user who deleted the owner with ``--cascade=orphan``.
     """
     known = owner.metadata
     live = (await ReadLive(owner)).metadata
-    what = f"{kind_of(owner).name} {owner.key}"
+    name = f"{kind_of(owner).name} {owner.key}"
     if live.uid != known.uid:
-        raise Conflict(f"original {what} is gone: got uid {live.uid}, wanted {known.uid}")
+        raise Conflict(f"original {name} is gone: got uid {live.uid}, wanted {known.uid}")
     if live.deletionTimestamp is not None:
-        raise Conflict(f"{what} has just been deleted at {live.deletionTimestamp.isoformat()}")
+        raise Conflict(f"{name} has just been deleted at {live.deletionTimestamp.isoformat()}")

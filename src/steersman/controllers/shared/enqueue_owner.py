@@ -1,60 +1,59 @@
-"""Which owners a change of something they may control concerns: written once for all of them."""
+"""Maps a change of an owned object to the keys of the owners to reconcile: functions for `Watch.to`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias, TypeVar
 
-from steersman.api.kinds import Object, OwnerReference
+from steersman.api.kinds import Object
 from steersman.api.meta import controller_of
 from steersman.api.scheme import Key, Kind
+from steersman.controllers.shared.controller_ref import resolve_controller_ref
 from steersman.intent.controller import Caches, Change
 
 O = TypeVar("O", bound=Object)
 
-To: TypeAlias = Callable[[Caches, Change[Any]], Iterator[Key]]
+Enqueue: TypeAlias = Callable[[Caches, Change[Any]], Iterator[Key]]
 
 
-def concerned(owners: Kind[O], selects: Callable[[O, Object], bool]) -> To:
-    """For `Watch.to`: the owner that controls the object, and the one that did; for an orphan, those that
-    select it, as long as somebody may adopt it."""
+def enqueue_owner(owners: Kind[O], selects: Callable[[O, Object], bool]) -> Enqueue:
+    """Enqueues the controller of a changed object and its previous controller; for an orphan, the owners whose
+    selector matches it, since each of them may adopt it."""
 
-    def resolve(caches: Caches, namespace: str, reference: OwnerReference) -> Iterator[Key]:
-        key = Key(namespace, reference.name)
-        owner = caches[owners].get(key)
-        # A namesake of another kind, or of another time, is not meant.
-        if reference.kind == owners.name and owner is not None and owner.metadata.uid == reference.uid:
-            yield key
-
-    def to(caches: Caches, change: Change[Object]) -> Iterator[Key]:
+    def enqueue(caches: Caches, change: Change[Object]) -> Iterator[Key]:
         obj, old = change.obj, change.old
         namespace = obj.metadata.namespace
         controller = controller_of(obj)
         before = controller_of(old) if old is not None else None
+        cache = caches[owners]
         if before is not None and before != controller:
-            yield from resolve(caches, namespace, before)
+            previous = resolve_controller_ref(cache, owners, namespace, before)
+            if previous is not None:
+                yield previous.key
         if controller is not None:
-            yield from resolve(caches, namespace, controller)
+            current = resolve_controller_ref(cache, owners, namespace, controller)
+            if current is not None:
+                yield current.key
         elif change.new is None or obj.metadata.deletionTimestamp is not None:
             return
         elif old is None or before is not None or old.metadata.labels != obj.metadata.labels:
-            for owner in caches[owners].list(namespace):
+            for owner in cache.list(namespace):
                 if selects(owner, obj):
                     yield owner.key
 
-    return to
+    return enqueue
 
 
-def concerned_by_revision(owners: Kind[O], selects: Callable[[O, Object], bool]) -> To:
-    """The same for ControllerRevisions: nobody need look at one of its own that has just come, for it wrote it."""
-    others = concerned(owners, selects)
+def enqueue_revision_owner(owners: Kind[O], selects: Callable[[O, Object], bool]) -> Enqueue:
+    """Like `enqueue_owner`, for ControllerRevisions: a new revision does not enqueue the owner that wrote it."""
+    enqueue_others = enqueue_owner(owners, selects)
 
-    def to(caches: Caches, change: Change[Object]) -> Iterator[Key]:
+    def enqueue(caches: Caches, change: Change[Object]) -> Iterator[Key]:
         controller = controller_of(change.obj)
         if controller is None or change.old is not None:
-            yield from others(caches, change)
+            yield from enqueue_others(caches, change)
         if change.new is None and controller is not None and controller.kind == owners.name:
-            # One of a namesake of before may have stood in for its own.
+            # A revision of a deleted owner with the same name may have blocked the name of a new revision.
             yield Key(change.obj.metadata.namespace, controller.name)
 
-    return to
+    return enqueue

@@ -1,8 +1,8 @@
-"""History: the ControllerRevisions in which StatefulSets and DaemonSets keep their templates.
+"""ControllerRevision history: the pod templates that StatefulSets and DaemonSets have had.
 
-A revision's data is a patch that puts a template back. It is written to the byte as
-kube-controller-manager writes it, so that either manager finds its own revisions in the other's, and
-pods are not rolled because the managers changed. Revisions are told apart by that content alone.
+A revision's data is a patch that restores a template. It has the very bytes kube-controller-manager writes, so
+either manager finds its own revisions in the other's, and no pod is rolled because the manager changed. Revisions
+are compared by that data alone.
 """
 
 from __future__ import annotations
@@ -26,62 +26,63 @@ from steersman.intent.actions import Create, Patch, ReadLive
 from steersman.intent.verdict import Nonsense
 
 REVISION = "controller-revision-hash"
-"""The label on pods that says which revision they are of: its name, or its hash."""
+"""The label on pods with the name of their revision (StatefulSet) or its hash (DaemonSet)."""
 
 HASH = "controller.kubernetes.io/hash"
-"""The label on a StatefulSet's revisions that says their hash."""
+"""The label on a StatefulSet's revisions with their hash."""
 
-LONGEST_PREFIX = 223
-"""How much of an owner's name begins the names of its revisions: there is room for a hash."""
+MAX_NAME_PREFIX = 223
+"""The characters of an owner's name that begin the names of its revisions, which leaves room for a hash."""
 
-# -- what a revision holds --------------------------------------------------------------------
+# -- data -------------------------------------------------------------------------------------
 
 
 def data_of(template: pod_templates.Template) -> Opaque:
-    """The patch that puts this template in the place of any other."""
+    """A revision's data: the patch that replaces any template by this one."""
     metadata, spec = _decode(_encode(template.metadata)), _decode(_raw(template.spec))
     content = {"$patch": "replace", "metadata": metadata, "spec": spec}
     return msgspec.Raw(_as_go(_encode({"spec": {"template": content}})))
 
 
 def template_of(revision: ControllerRevision) -> PodTemplateSpec:
-    """The template that a revision would put back. Raises `Nonsense` where it holds none."""
+    """The pod template in a revision's data. Raises `Nonsense` where there is none."""
     try:
         return _template(_raw(revision.data))
     except (msgspec.DecodeError, ValueError) as error:
-        raise Nonsense(f"ControllerRevision {revision.key} holds no pod template: {error}") from None
+        raise Nonsense(f"ControllerRevision {revision.key} has no pod template: {error}") from None
 
 
 def same(a: Opaque, b: Opaque) -> bool:
-    """Whether the data of two revisions is the same, however it is written."""
+    """Whether the data of two revisions is equal, whatever the order of its fields."""
     return _canonical(_raw(a)) == _canonical(_raw(b))
 
 
 def equivalent(template: pod_templates.Template, revision: ControllerRevision) -> bool:
-    """Whether pods of the template would be those of the revision: what is unsaid equals its default."""
+    """Whether a template equals the revision's, where a field that is left out equals its default."""
     try:
         return pod_templates.equivalent(template, template_of(revision))
     except Nonsense:
         return False
 
 
-# -- which revision it is ---------------------------------------------------------------------
+# -- names and numbers ------------------------------------------------------------------------
 
 
 def digest(data: Opaque, collisions: int | None = None) -> str:
-    """The hash that ends a revision's name. Another number of collisions gives another hash."""
-    end = b"" if collisions is None else str(collisions).encode()
-    return safe_encode(str(fnv32(_canonical(_raw(data)) + end)))
+    """The hash that ends a revision's name. Another collision count gives another hash."""
+    suffix = b"" if collisions is None else str(collisions).encode()
+    return safe_encode(str(fnv32(_canonical(_raw(data)) + suffix)))
 
 
 def name_of(owner: Object, hash_: str) -> str:
-    return f"{owner.metadata.name[:LONGEST_PREFIX]}-{hash_}"
+    """The name of an owner's revision with this hash."""
+    return f"{owner.metadata.name[:MAX_NAME_PREFIX]}-{hash_}"
 
 
 def new_revision(
     owner: Object, template: pod_templates.Template, number: int, *, label: str, hash_: str
 ) -> ControllerRevision:
-    """The revision that keeps a template, with the template's labels and its hash under ``label``."""
+    """A new revision for a template, with the template's labels and its hash under ``label``."""
     return ControllerRevision(
         metadata=ObjectMeta(
             name=name_of(owner, hash_),
@@ -95,43 +96,43 @@ def new_revision(
     )
 
 
-def ordered(revisions: Iterable[ControllerRevision]) -> list[ControllerRevision]:
-    """The revisions, lowest number first; of two with the same number, the elder."""
-    return sorted(revisions, key=_age)
+def sort_revisions(revisions: Iterable[ControllerRevision]) -> list[ControllerRevision]:
+    """The revisions by number, lowest first; of two with the same number, the older first."""
+    return sorted(revisions, key=_sort_key)
 
 
-def following(revisions: Iterable[ControllerRevision]) -> int:
+def next_revision(revisions: Iterable[ControllerRevision]) -> int:
     """The number of the next revision."""
     return max((revision.revision for revision in revisions), default=0) + 1
 
 
-def equal_to(data: Opaque, revisions: Iterable[ControllerRevision]) -> list[ControllerRevision]:
-    """The revisions that hold just this data, in the order given."""
+def find_equal(data: Opaque, revisions: Iterable[ControllerRevision]) -> list[ControllerRevision]:
+    """The revisions with exactly this data, in the order given."""
     wanted = _canonical(_raw(data))
     return [revision for revision in revisions if _canonical(_raw(revision.data)) == wanted]
 
 
-def outdated(
+def beyond_limit(
     revisions: Sequence[ControllerRevision], live: Container[str], limit: int | None
 ) -> list[ControllerRevision]:
-    """The revisions past the history to keep, of those whose names nobody needs; all in order.
+    """The oldest revisions beyond ``revisionHistoryLimit``, not counting those whose names are ``live``.
 
     Without a limit, or with one below zero, all are kept.
     """
-    idle = [revision for revision in revisions if revision.metadata.name not in live]
-    return [] if limit is None or limit < 0 else idle[: max(len(idle) - limit, 0)]
+    unused = [revision for revision in revisions if revision.metadata.name not in live]
+    return [] if limit is None or limit < 0 else unused[: max(len(unused) - limit, 0)]
 
 
 # -- writes -----------------------------------------------------------------------------------
 
 
-async def keep(
+async def create_revision(
     owner: Object, revision: ControllerRevision, collisions: int
 ) -> tuple[ControllerRevision, int]:
-    """Create a StatefulSet's revision; answers it, and how many collisions there were by now.
+    """Creates a StatefulSet's revision; returns it and the new collision count.
 
-    Where its name is taken by what it is to hold, that is it; else another name is tried. The label
-    keeps the first hash, as it does upstream.
+    An existing revision of that name with equal data is used as it is; otherwise another name is tried. The label
+    keeps the first hash, as upstream.
     """
     while True:
         name = name_of(owner, digest(revision.data, collisions))
@@ -140,18 +141,18 @@ async def keep(
         try:
             return await Create(CONTROLLERREVISIONS, metadata.namespace, named), collisions
         except AlreadyExists:
-            there = await ReadLive(named)
-            if same(there.data, named.data):
-                return there, collisions
+            existing = await ReadLive(named)
+            if same(existing.data, named.data):
+                return existing, collisions
             collisions += 1
 
 
 def renumber(revision: ControllerRevision, number: int) -> Patch[ControllerRevision]:
-    """Give a revision another number: it is the newest again."""
+    """The patch that gives a revision another number, when its template is the newest again."""
     return Patch(revision, {"metadata": {"uid": revision.metadata.uid}, "revision": number})
 
 
-# -- bytes ------------------------------------------------------------------------------------
+# -- encoding ---------------------------------------------------------------------------------
 
 _encode = msgspec.json.Encoder(enc_hook=unusual, order="sorted").encode
 _decode = msgspec.json.Decoder().decode
@@ -172,15 +173,15 @@ def _raw(value: Any) -> bytes:
     return bytes(value) if isinstance(value, msgspec.Raw) else _encode(value)
 
 
-def _age(revision: ControllerRevision) -> tuple[Any, ...]:
-    born = revision.metadata.creationTimestamp
-    return (revision.revision, born is not None, born, revision.metadata.name)
+def _sort_key(revision: ControllerRevision) -> tuple[Any, ...]:
+    created = revision.metadata.creationTimestamp
+    return (revision.revision, created is not None, created, revision.metadata.name)
 
 
 @lru_cache(maxsize=512)
 def _template(raw: bytes) -> PodTemplateSpec:
     found = _decode_data(raw).spec.template
-    # As decoded, the spec would keep the whole document it came in.
+    # A copy: the decoded spec would keep the whole document in memory.
     return msgspec.structs.replace(found, spec=msgspec.Raw(bytes(found.spec)))
 
 
@@ -200,12 +201,12 @@ _ESCAPES = {
 
 
 def _as_go(document: bytes) -> bytes:
-    """Sorted JSON as Go's encoder writes it after reading it into maps: numbers are floats, and what HTML
-    would take for its own is escaped."""
+    """Sorted JSON as Go's encoder writes it after decoding into maps: numbers are float64, and characters
+    special to HTML are escaped."""
     if _HUGE.search(document):
         document = _encode(_floated(_decode(document)))
     for character, escape in _ESCAPES.items():
-        # These stand nowhere but in strings.
+        # Outside of strings JSON has none of these characters.
         document = document.replace(character, escape)
     return document
 

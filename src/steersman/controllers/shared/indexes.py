@@ -1,7 +1,6 @@
-"""How caches file objects that may have a controller, and the questions asked of those files.
+"""Cache indexes by controllerRef and by node, and the lookups that use them.
 
-Put `CONTROLLED` into a watch's ``indexes``; then `controlled_by` and `orphans_in` answer without
-looking at every object of the namespace.
+A watch with `CONTROLLED` in its ``indexes`` lets `controlled_by` and `orphans_in` answer without scanning the namespace.
 """
 
 from __future__ import annotations
@@ -20,34 +19,34 @@ ORPHANS = "orphans"
 
 
 def by_controller(obj: Object) -> Iterable[str]:
-    """Filed under the uid of the object's controller."""
+    """Indexes an object by the uid of its controller."""
     controller = controller_of(obj)
     return (controller.uid,) if controller is not None else ()
 
 
 def orphans(obj: Object) -> Iterable[str]:
-    """Filed under the namespace, when nothing controls the object."""
+    """Indexes an object without a controller by its namespace."""
     return (obj.metadata.namespace,) if controller_of(obj) is None else ()
 
 
 CONTROLLED: Mapping[str, Index] = {BY_CONTROLLER: by_controller, ORPHANS: orphans}
-"""The indexes of a watch on objects that have controllers."""
+"""The indexes for a watch of objects that have controllers."""
 
 
 def controlled_by(cache: Cache[O], owner: Object) -> list[O]:
-    """The objects whose controller is this owner.
+    """The objects of the owner's namespace whose controller is this owner.
 
-    A reference across namespaces means nothing, whatever its uid says.
+    A controllerRef across namespaces is invalid and ignored.
     """
     namespace = owner.metadata.namespace
     return [obj for obj in cache.by(BY_CONTROLLER, owner.metadata.uid) if obj.metadata.namespace == namespace]
 
 
 def orphans_in(cache: Cache[O], namespace: str) -> list[O]:
-    """The objects of a namespace that nothing controls."""
+    """The objects of a namespace that have no controller."""
     return list(cache.by(ORPHANS, namespace))
 
 
 def by_node(pod: Pod) -> Iterable[str]:
-    """Files a pod under the node it is on."""
+    """Indexes a pod by the name of its node."""
     return (pod.spec.nodeName,) if pod.spec.nodeName else ()

@@ -1,35 +1,48 @@
-"""What an owner of pods selects, and what is no use as a selector."""
+"""Label selectors of workloads: compiles ``spec.selector`` and refuses selectors that no workload can act on."""
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from collections.abc import Mapping
+from typing import Protocol
 
-from steersman.api.kinds import Object
-from steersman.api.label_selectors import Selector, compile_selector
+from steersman.api.kinds import LabelSelector, Object
+from steersman.api.label_selectors import NOTHING, Selector, compile_selector
 
 
-class Selecting(Protocol):
-    """An owner that says in its spec which pods are its own."""
+class SelectorSpec(Protocol):
+    """A workload's spec, as far as it selects pods."""
 
     @property
-    def spec(self) -> Any: ...
+    def selector(self) -> LabelSelector | Mapping[str, str] | None: ...
 
 
-def selector_of(owner: Selecting) -> Selector:
-    """Which pods an owner selects. Raises ValueError when that cannot be told."""
-    # differs: upstream relies on validation alone. An owner that selects every pod of its namespace
-    # would adopt and delete what is not its own; one that selects none would create for ever.
-    if owner.spec.selector is None:
-        raise ValueError("it is missing")
-    compiled = compile_selector(owner.spec.selector)
+class Workload(Protocol):
+    """An object whose ``spec.selector`` says which objects it may own."""
+
+    @property
+    def spec(self) -> SelectorSpec: ...
+
+
+def selector_of(workload: Workload) -> Selector:
+    """The compiled selector. Raises ValueError where it is missing, empty or malformed."""
+    # differs: upstream relies on validation alone. A workload that selects every pod of its namespace
+    # would adopt and delete pods of others; one that selects none would create pods for ever.
+    if workload.spec.selector is None:
+        raise ValueError("spec.selector is missing")
+    compiled = compile_selector(workload.spec.selector)
     if compiled.empty:
-        raise ValueError("it is empty and would select every pod")
+        raise ValueError("spec.selector is empty and would select every pod")
     return compiled
 
 
-def selects(owner: Selecting, obj: Object) -> bool:
-    """Whether an owner selects an object; no, where nobody can tell."""
+def selector_or_nothing(workload: Workload) -> Selector:
+    """The compiled selector, or one that matches nothing where `selector_of` would raise."""
     try:
-        return selector_of(owner).matches(obj.metadata.labels)
+        return selector_of(workload)
     except ValueError:
-        return False
+        return NOTHING
+
+
+def selects(workload: Workload, obj: Object) -> bool:
+    """Whether the workload's selector matches an object; False for an invalid selector."""
+    return selector_or_nothing(workload).matches(obj.metadata.labels)

@@ -21,7 +21,7 @@ from steersman.api.kinds.statefulsets import STATEFULSETS, StatefulSet
 from steersman.api.scheme import Key
 from steersman.controllers.shared import history
 from steersman.controllers.shared.controller_ref import claim
-from steersman.controllers.shared.enqueue_owner import concerned, concerned_by_revision
+from steersman.controllers.shared.enqueue_owner import enqueue_owner, enqueue_revision_owner
 from steersman.controllers.shared.indexes import CONTROLLED, controlled_by, orphans_in
 from steersman.controllers.shared.selectors import selector_of, selects
 from steersman.controllers.statefulset import apply, claims, order
@@ -129,7 +129,7 @@ class Sets(msgspec.Struct, frozen=True):
         owned = await claim(
             set_, seen.owned, seen.orphans, lambda pod: selected(pod) and is_member(set_, pod)
         )
-        past = history.ordered(known)
+        past = history.sort_revisions(known)
         revisions = await settle(set_, past, semantic=self.semantic)
         team = roster(set_, owned, now)
         progress = Progress()
@@ -207,7 +207,7 @@ async def _forget(
 ) -> ApiError | None:
     """Delete the revisions past the history to keep."""
     live = {*revisions.names, *map(revision_of, owned)}
-    for revision in history.outdated(past, live, set_.spec.revisionHistoryLimit):
+    for revision in history.beyond_limit(past, live, set_.spec.revisionHistoryLimit):
         try:
             await Delete(revision)
         except NotFound:
@@ -248,8 +248,8 @@ def _controller(settings: Settings) -> Controller[Seen]:
         aliases=("statefulset",),
         watches=(
             Watch(STATEFULSETS),
-            Watch(PODS, to=concerned(STATEFULSETS, selects), indexes=CONTROLLED),
-            Watch(CONTROLLERREVISIONS, to=concerned_by_revision(STATEFULSETS, selects), indexes=CONTROLLED),
+            Watch(PODS, to=enqueue_owner(STATEFULSETS, selects), indexes=CONTROLLED),
+            Watch(CONTROLLERREVISIONS, to=enqueue_revision_owner(STATEFULSETS, selects), indexes=CONTROLLED),
             Watch(PERSISTENTVOLUMECLAIMS, to=_claim_gone),
         ),
         workers=Flag("concurrent-statefulset-syncs", 5),

@@ -32,22 +32,22 @@ async def settle(set_: StatefulSet, known: list[ControllerRevision], *, semantic
     """
     template, collisions = set_.spec.template, set_.status.collisionCount or 0
     data = history.data_of(template)
-    equal = history.equal_to(data, known)
+    equal = history.find_equal(data, known)
     if equal and equal[-1] is known[-1]:
         update = known[-1]
     elif equal:
-        update = await history.renumber(equal[-1], history.following(known))
+        update = await history.renumber(equal[-1], history.next_revision(known))
     elif semantic and known and history.equivalent(template, known[-1]):
         update = known[-1]
     else:
         made = history.new_revision(
             set_,
             template,
-            history.following(known),
+            history.next_revision(known),
             label=history.HASH,
             hash_=history.digest(data, collisions),
         )
-        update, collisions = await history.keep(set_, made, collisions)
+        update, collisions = await history.create_revision(set_, made, collisions)
     named = (one for one in known if one.metadata.name == set_.status.currentRevision)
     return Revisions(next(named, update), update, collisions)
 

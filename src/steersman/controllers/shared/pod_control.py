@@ -1,4 +1,4 @@
-"""Making and deleting the pods of an owner, and telling of each."""
+"""Pod control: creates and deletes the pods of a workload and records an event for each."""
 
 from __future__ import annotations
 
@@ -8,42 +8,48 @@ import msgspec
 
 from steersman.api.errors import ApiError, NotFound
 from steersman.api.kinds import PODS, NewPod, Object, Pod
+from steersman.api.label_syntax import MAX_SUBDOMAIN
 from steersman.intent.actions import Batch, Create, Delete, Done, Emit, Failed
 
 
-class Written(msgspec.Struct, frozen=True):
-    """What became of some pods."""
+def pods_prefix(workload: str) -> str:
+    """The ``generateName`` of a workload's pods: its name and a dash, where the dash fits."""
+    return f"{workload}-" if len(workload) < MAX_SUBDOMAIN else workload
+
+
+class PodWrites(msgspec.Struct, frozen=True):
+    """The result of creating or deleting pods."""
 
     done: tuple[Pod, ...] = ()
-    """Those that were made, or that are gone or going."""
+    """The pods created, or deleted or already gone."""
     failure: ApiError | None = None
-    """Why not all, where one was refused for a real reason."""
-    refused: int = 0
-    """How many were."""
+    """The first error."""
+    failed: int = 0
+    """The number of requests that failed."""
 
 
-async def create_pods(owner: Object, pods: Iterable[NewPod]) -> Written:
-    """Create pods in the owner's namespace, slow-start."""
+async def create_pods(owner: Object, pods: Iterable[NewPod]) -> PodWrites:
+    """Creates pods in the owner's namespace, with slow start."""
     namespace = owner.metadata.namespace
     done: list[Pod] = []
-    refusals: list[ApiError] = []
+    errors: list[ApiError] = []
     for outcome in await Batch(tuple(Create(PODS, namespace, pod) for pod in pods)):
         match outcome:
             case Done(created):
                 done.append(created)
                 await Emit(owner, "Normal", "SuccessfulCreate", f"Created pod: {created.metadata.name}")
             case Failed(error) if not error.caused_by("NamespaceTerminating"):
-                refusals.append(error)
+                errors.append(error)
                 await Emit(owner, "Warning", "FailedCreate", f"Error creating: {error}")
             case _:
-                pass  # not tried, or the namespace is going: no pod will ever come of it
-    return Written(tuple(done), refusals[0] if refusals else None, len(refusals))
+                pass  # not tried, or the namespace is terminating and takes no pods
+    return PodWrites(tuple(done), errors[0] if errors else None, len(errors))
 
 
-async def delete_pods(owner: Object, pods: Sequence[Pod]) -> Written:
-    """Delete pods of the owner's, all at once. What is gone already is done."""
+async def delete_pods(owner: Object, pods: Sequence[Pod]) -> PodWrites:
+    """Deletes pods of the owner, all at once. A pod that is already gone counts as done."""
     done: list[Pod] = []
-    refusals: list[ApiError] = []
+    errors: list[ApiError] = []
     outcomes = await Batch(tuple(map(Delete, pods)), slow_start=False)
     for pod, outcome in zip(pods, outcomes, strict=True):
         match outcome:
@@ -53,8 +59,8 @@ async def delete_pods(owner: Object, pods: Sequence[Pod]) -> Written:
             case Failed(NotFound()):
                 done.append(pod)
             case Failed(error):
-                refusals.append(type(error)(f"unable to delete pods: {error}", code=error.code))
+                errors.append(type(error)(f"unable to delete pods: {error}", code=error.code))
                 await Emit(owner, "Warning", "FailedDelete", f"Error deleting: {error}")
             case _:
                 pass
-    return Written(tuple(done), refusals[0] if refusals else None, len(refusals))
+    return PodWrites(tuple(done), errors[0] if errors else None, len(errors))

@@ -1,4 +1,4 @@
-"""Which owners a change concerns, and what is no use as a selector."""
+"""Which owners a change enqueues, and which selectors are refused."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from steersman.api.kinds import DEPLOYMENTS, LabelSelector, ReplicaSet
 from steersman.api.scheme import Key
 from steersman.controllers.deployment import controller
-from steersman.controllers.shared.enqueue_owner import concerned, concerned_by_revision
+from steersman.controllers.shared.enqueue_owner import enqueue_owner, enqueue_revision_owner
 from steersman.controllers.shared.selectors import selector_of, selects
 from steersman.intent.controller import Change
 from steersman.testing.decision_driver import Shelves
@@ -48,10 +48,10 @@ FOREIGN = replace(
         pytest.param(None, FOREIGN, [], id="or is of another kind"),
     ],
 )
-def test_a_change_concerns_who_controls_did_or_might(
+def test_a_change_enqueues_the_controller_the_previous_one_and_possible_adopters(
     old: ReplicaSet | None, new: ReplicaSet | None, names: list[str]
 ) -> None:
-    to = concerned(DEPLOYMENTS, selects)
+    to = enqueue_owner(DEPLOYMENTS, selects)
     found = to(Shelves(controller, ONE, TWO), Change(old, new))
     assert list(found) == [Key("default", name) for name in names]
 
@@ -67,17 +67,17 @@ def test_a_change_concerns_who_controls_did_or_might(
         pytest.param(None, ORPHAN, ["one", "two"], id="an orphan has come"),
     ],
 )
-def test_a_revision_that_has_just_come_concerns_nobody(
+def test_a_new_revision_does_not_enqueue_its_own_owner(
     old: ReplicaSet | None, new: ReplicaSet | None, names: list[str]
 ) -> None:
     # What else it is of does not matter.
-    found = concerned_by_revision(DEPLOYMENTS, selects)(Shelves(controller, ONE, TWO), Change(old, new))
+    found = enqueue_revision_owner(DEPLOYMENTS, selects)(Shelves(controller, ONE, TWO), Change(old, new))
     assert list(found) == [Key("default", name) for name in names]
 
 
 @pytest.mark.parametrize("selector", [None, LabelSelector()])
 def test_a_selector_that_is_missing_or_selects_everything_is_no_use(selector: Any) -> None:
     owner = replace(ONE, spec=replace(ONE.spec, selector=selector))
-    with pytest.raises(ValueError, match="it is"):
+    with pytest.raises(ValueError, match=r"spec\.selector is"):
         selector_of(owner)
     assert not selects(owner, ORPHAN)
