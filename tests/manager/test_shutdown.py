@@ -12,7 +12,7 @@ import pytest
 
 SCRIPT = """
 import asyncio, logging, sys
-from steersman.manager import loops
+from steersman.manager import event_loop
 from steersman.manager.shutdown import until_told
 
 logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stdout)
@@ -52,7 +52,7 @@ async def leaving():
 async def failing():
     raise SystemError("by itself")
 
-loops.run(until_told({work}(), {limit}))
+event_loop.run(until_told({work}(), {limit}))
 """
 
 

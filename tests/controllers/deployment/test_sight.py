@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from steersman.api.kinds import Deployment, LabelSelector, LabelSelectorRequirement, ReplicaSet
 from steersman.api.scheme import Key
 from steersman.controllers.deployment import controller
-from steersman.controllers.deployment import observe as sight
+from steersman.controllers.deployment.observe import Seen, observe, of_pod, of_replicaset
 from steersman.intent.controller import Change
 from steersman.testing.decision_driver import Shelves
 from tests.harness.workloads import BIRTH, deployment, owned_by, pod, replicaset
@@ -19,11 +19,11 @@ KEY = Key("default", "web")
 
 
 def keys(caches: Shelves, old: ReplicaSet | None, new: ReplicaSet | None) -> list[Key]:
-    return list(sight.of_replicaset(caches, Change(old, new)))
+    return list(of_replicaset(caches, Change(old, new)))
 
 
 def test_a_deployment_that_is_gone_is_not_seen() -> None:
-    assert sight.observe(Shelves(controller), KEY) is None
+    assert observe(Shelves(controller), KEY) is None
 
 
 def test_a_round_sees_the_sets_it_controls_and_the_orphans_it_selects() -> None:
@@ -32,8 +32,8 @@ def test_a_round_sees_the_sets_it_controls_and_the_orphans_it_selects() -> None:
     orphan = replicaset(None, "v2")
     stranger = replicaset(None, "v3", labels={"app": "other"})
     others = replicaset(deployment(name="other"), "v4")
-    seen = sight.observe(Shelves(controller, owner, mine, orphan, stranger, others), KEY)
-    assert seen == sight.Seen(owner, (mine,), (orphan,), {})
+    seen = observe(Shelves(controller, owner, mine, orphan, stranger, others), KEY)
+    assert seen == Seen(owner, (mine,), (orphan,), {})
 
 
 def test_pods_are_counted_for_recreate_only() -> None:
@@ -41,12 +41,12 @@ def test_pods_are_counted_for_recreate_only() -> None:
     rs = replicaset(owner)
     pods = [pod(rs, "a"), pod(rs, "b", "Succeeded"), pod(rs, "c", "Pending"), pod(rs, "d", "Unknown")]
     shelves = Shelves(controller, owner, rs, *pods)
-    seen = sight.observe(shelves, KEY)
+    seen = observe(shelves, KEY)
     assert seen is not None
     assert seen.running == {rs.metadata.uid: 3}
 
     shelves.put(deployment())
-    seen = sight.observe(shelves, KEY)
+    seen = observe(shelves, KEY)
     assert seen is not None
     assert seen.running == {}
 
@@ -69,7 +69,7 @@ def test_a_deployment_without_a_sensible_selector_is_offered_no_orphans(
     owner = replace(plain, spec=replace(plain.spec, selector=selector))
     orphan = replicaset(None)
     shelves = Shelves(controller, owner, orphan)
-    seen = sight.observe(shelves, KEY)
+    seen = observe(shelves, KEY)
     assert seen is not None
     assert seen.orphans == ()
     assert keys(shelves, None, orphan) == []
@@ -141,37 +141,37 @@ def scene(owner: Deployment) -> tuple[Shelves, ReplicaSet, ReplicaSet]:
 
 def test_the_last_pod_that_goes_concerns_a_recreate_deployment() -> None:
     shelves, old, _ = scene(deployment(strategy="Recreate"))
-    assert list(sight.of_pod(shelves, Change(pod(old, "a"), None))) == [KEY]
+    assert list(of_pod(shelves, Change(pod(old, "a"), None))) == [KEY]
 
 
 def test_a_pod_that_goes_before_the_last_is_no_reason_to_look() -> None:
     shelves, old, _ = scene(deployment(strategy="Recreate"))
     shelves.put(pod(old, "b"))
-    assert list(sight.of_pod(shelves, Change(pod(old, "a"), None))) == []
+    assert list(of_pod(shelves, Change(pod(old, "a"), None))) == []
 
 
 def test_a_pod_that_ended_but_stays_does_not_hold_up_the_last() -> None:
     shelves, old, _ = scene(deployment(strategy="Recreate"))
     shelves.put(pod(old, "b", "Failed"))
-    assert list(sight.of_pod(shelves, Change(pod(old, "a"), None))) == [KEY]
+    assert list(of_pod(shelves, Change(pod(old, "a"), None))) == [KEY]
 
 
 def test_a_pod_that_ends_counts_like_one_that_goes_and_counts_once() -> None:
     shelves, old, _ = scene(deployment(strategy="Recreate"))
     running, ended = pod(old, "a"), pod(old, "a", "Failed")
     shelves.put(ended)
-    assert list(sight.of_pod(shelves, Change(running, ended))) == [KEY]
-    assert list(sight.of_pod(shelves, Change(ended, ended))) == []
-    assert list(sight.of_pod(shelves, Change(running, running))) == []
+    assert list(of_pod(shelves, Change(running, ended))) == [KEY]
+    assert list(of_pod(shelves, Change(ended, ended))) == []
+    assert list(of_pod(shelves, Change(running, running))) == []
 
 
 def test_pods_are_no_concern_of_a_rolling_update() -> None:
     shelves, old, _ = scene(deployment())
-    assert list(sight.of_pod(shelves, Change(pod(old, "a"), None))) == []
+    assert list(of_pod(shelves, Change(pod(old, "a"), None))) == []
 
 
 def test_a_pod_of_no_set_or_of_an_unknown_one_concerns_nobody() -> None:
     shelves, old, _ = scene(deployment(strategy="Recreate"))
     gone = replace(old, metadata=replace(old.metadata, uid="gone"))
-    assert list(sight.of_pod(shelves, Change(pod(None, "a"), None))) == []
-    assert list(sight.of_pod(shelves, Change(pod(gone, "a"), None))) == []
+    assert list(of_pod(shelves, Change(pod(None, "a"), None))) == []
+    assert list(of_pod(shelves, Change(pod(gone, "a"), None))) == []

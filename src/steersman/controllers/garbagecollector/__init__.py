@@ -15,8 +15,8 @@ from msgspec.structs import replace
 from steersman.controllers.garbagecollector.absent_owners import Absent, coordinates
 from steersman.controllers.garbagecollector.apply import drop_owners, remove, strip, unblock
 from steersman.controllers.garbagecollector.observe import Seen, Standing, concerned, observe
+from steersman.controllers.garbagecollector.owner_classification import Impossible, Judged, judge
 from steersman.controllers.garbagecollector.owner_refs import FOREGROUND, ORPHAN, OWNER, leaves, owners, waits
-from steersman.controllers.garbagecollector.owners import Impossible, Judged, judge
 from steersman.intent.actions import Propagation
 from steersman.intent.all_resources import Item, Roam
 from steersman.intent.controller import Controller, Flag, Settings
