@@ -444,7 +444,7 @@ def test_without_keys_nothing_signs() -> None:
 
 def test_keys_of_their_own_are_for_those_signers_alone() -> None:
     own = Settings({f"cluster-signing-kubelet-client-{what}-file": f"ca.{what}" for what in ("cert", "key")})
-    assert list(signing.pairs(own)) == [KUBELET_CLIENT]
+    assert list(signing.key_pairs(own)) == [KUBELET_CLIENT]
 
 
 @pytest.mark.parametrize(
@@ -466,7 +466,7 @@ def test_keys_of_their_own_are_for_those_signers_alone() -> None:
 )
 def test_keys_that_contradict_each_other_are_refused(flags: dict[str, str], message: str) -> None:
     with pytest.raises(Misconfigured) as caught:
-        signing.pairs(Settings(flags))
+        signing.key_pairs(Settings(flags))
     assert str(caught.value).startswith(message)
 
 

@@ -33,7 +33,6 @@ from steersman.api.scheme import Key
 from steersman.controllers.replicaset import (
     BURST,
     DELETION_AGE_RATIO,
-    ReplicaLoop,
     Seen,
     new_pod,
     replicaset,
@@ -52,7 +51,8 @@ LABELS = {"app": "web"}
 OWNER = OwnerReference(
     apiVersion="apps/v1", kind="ReplicaSet", name="web", uid="rs", controller=True, blockOwnerDeletion=True
 )
-sets = ReplicaLoop(REPLICASETS, counts_terminating=True)
+decide = replicaset.decide
+enqueue_owner = replicaset.watches[1].to
 
 
 def rs(replicas: int | None = 3, *, min_ready: int = 0, **status: Any) -> ReplicaSet:
@@ -119,7 +119,7 @@ def status_of(actions: list[Any]) -> Any:
 
 
 def test_missing_pods_are_created_from_the_template_with_its_spec_untouched() -> None:
-    actions, verdict = walk(sets.decide(see(rs(3), pod("a")), NOW))
+    actions, verdict = walk(decide(see(rs(3), pod("a")), NOW))
     creates = [action for action in actions if isinstance(action, Create)]
     assert len(creates) == 2
     body = creates[0].body
@@ -132,7 +132,7 @@ def test_missing_pods_are_created_from_the_template_with_its_spec_untouched() ->
 
 
 def test_each_created_pod_is_an_event() -> None:
-    actions, _ = walk(sets.decide(see(rs(1)), NOW))
+    actions, _ = walk(decide(see(rs(1)), NOW))
     emitted = [action for action in actions if isinstance(action, Emit)]
     assert [(e.type, e.reason, e.message) for e in emitted] == [
         ("Normal", "SuccessfulCreate", "Created pod: web-00001")
@@ -140,7 +140,7 @@ def test_each_created_pod_is_an_event() -> None:
 
 
 def test_no_more_than_a_burst_is_created_at_once_and_progress_is_shown() -> None:
-    actions, _ = walk(sets.decide(see(rs(BURST + 100)), NOW))
+    actions, _ = walk(decide(see(rs(BURST + 100)), NOW))
     assert counts(actions)["Create"] == BURST
     assert counts(actions)["UpdateStatus"] == 1
 
@@ -149,7 +149,7 @@ def test_a_refused_pod_is_shown_as_a_condition_and_an_event_and_tried_again() ->
     refusal = Forbidden('pods "web-" is forbidden: exceeded quota: q')
     said: list[Any] = []
     with pytest.raises(Forbidden, match="exceeded quota"):
-        walk(sets.decide(see(rs(10)), NOW), {Create: refusal}, said=said)
+        walk(decide(see(rs(10)), NOW), {Create: refusal}, said=said)
     assert counts(said)["Create"] == 1, "slow start stops after the first refusal"
     (event,) = [action for action in said if isinstance(action, Emit)]
     assert (event.type, event.reason) == ("Warning", "FailedCreate")
@@ -170,18 +170,18 @@ def test_a_condition_that_is_there_keeps_its_words_and_goes_when_all_is_well() -
     said: list[Any] = []
     with pytest.raises(Forbidden):
         walk(
-            sets.decide(see(rs(1, readyReplicas=1, conditions=(old,))), NOW),
+            decide(see(rs(1, readyReplicas=1, conditions=(old,))), NOW),
             {Create: Forbidden("newer")},
             said=said,
         )
     assert status_of(said).conditions == (old,)
-    actions, _ = walk(sets.decide(see(rs(1, conditions=(old,)), pod("a")), NOW))
+    actions, _ = walk(decide(see(rs(1, conditions=(old,)), pod("a")), NOW))
     assert status_of(actions).conditions == ()
 
 
 def test_in_a_namespace_that_is_going_away_nothing_is_an_error() -> None:
     going = Forbidden("terminating", causes=(Cause("NamespaceTerminating", "", ""),))
-    actions, verdict = walk(sets.decide(see(rs(3)), NOW), {Create: going})
+    actions, verdict = walk(decide(see(rs(3)), NOW), {Create: going})
     assert not [action for action in actions if isinstance(action, Emit)]
     assert verdict == Rest("0 of 3 replicas ready")
 
@@ -190,7 +190,7 @@ def test_a_set_that_is_being_deleted_creates_nothing() -> None:
     owner = msgspec.structs.replace(
         rs(3), metadata=msgspec.structs.replace(rs().metadata, deletionTimestamp=NOW)
     )
-    actions, _ = walk(sets.decide(see(owner, pod("a")), NOW))
+    actions, _ = walk(decide(see(owner, pod("a")), NOW))
     assert counts(actions) == {"UpdateStatus": 1}
 
 
@@ -200,7 +200,7 @@ def test_a_template_without_labels_is_refused_and_shown() -> None:
     )
     said: list[Any] = []
     with pytest.raises(Nonsense, match="unable to create pods, no labels"):
-        walk(sets.decide(see(bare), NOW), said=said)
+        walk(decide(see(bare), NOW), said=said)
     assert status_of(said).conditions[0].reason == "FailedCreate"
 
 
@@ -209,7 +209,7 @@ def test_a_template_without_labels_is_refused_and_shown() -> None:
 
 def test_the_pods_that_will_be_missed_least_are_deleted() -> None:
     pods = (pod("ready"), pod("pending", phase="Pending", ready=None), pod("nowhere", node="", ready=None))
-    actions, verdict = walk(sets.decide(see(rs(1), *pods), NOW))
+    actions, verdict = walk(decide(see(rs(1), *pods), NOW))
     deletes = [action for action in actions if isinstance(action, Delete)]
     assert [action.obj.key.name for action in deletes] == ["nowhere", "pending"]
     reasons = [(e.reason, e.message) for e in actions if isinstance(e, Emit)]
@@ -222,18 +222,18 @@ def test_the_pods_that_will_be_missed_least_are_deleted() -> None:
 
 def test_of_equals_the_one_on_the_more_crowded_node_goes() -> None:
     pods = (pod("a", node="n1"), pod("b", node="n2"))
-    actions, _ = walk(sets.decide(see(rs(1), *pods, related={"n1": 1, "n2": 2}), NOW))
+    actions, _ = walk(decide(see(rs(1), *pods, related={"n1": 1, "n2": 2}), NOW))
     assert [action.obj.key.name for action in actions if isinstance(action, Delete)] == ["b"]
 
 
 def test_how_even_the_choice_was_is_measured() -> None:
     pods = (pod("old", age=3600), pod("young", age=600))
-    actions, _ = walk(sets.decide(see(rs(1), *pods), NOW))
+    actions, _ = walk(decide(see(rs(1), *pods), NOW))
     assert [a for a in actions if isinstance(a, Measure)] == [Measure(DELETION_AGE_RATIO, 1.0)]
 
 
 def test_a_pod_that_is_gone_already_counts_as_deleted() -> None:
-    actions, verdict = walk(sets.decide(see(rs(0), pod("a")), NOW), {Delete: NotFound("gone")})
+    actions, verdict = walk(decide(see(rs(0), pod("a")), NOW), {Delete: NotFound("gone")})
     assert not [action for action in actions if isinstance(action, Emit)]
     assert isinstance(verdict, Rest)
 
@@ -241,7 +241,7 @@ def test_a_pod_that_is_gone_already_counts_as_deleted() -> None:
 def test_a_pod_that_cannot_be_deleted_is_shown_and_tried_again() -> None:
     said: list[Any] = []
     with pytest.raises(ServerError, match="unable to delete pods: boom"):
-        walk(sets.decide(see(rs(0), pod("a")), NOW), {Delete: ServerError("boom")}, said=said)
+        walk(decide(see(rs(0), pod("a")), NOW), {Delete: ServerError("boom")}, said=said)
     condition = status_of(said).conditions[0]
     assert (condition.reason, condition.message) == ("FailedDelete", "unable to delete pods: boom")
     assert [(e.reason, e.message) for e in said if isinstance(e, Emit)] == [
@@ -253,20 +253,20 @@ def test_a_pod_that_cannot_be_deleted_is_shown_and_tried_again() -> None:
 
 
 def test_a_matching_orphan_is_adopted_after_a_look_at_the_live_set() -> None:
-    actions, _ = walk(sets.decide(see(rs(1), pod("stray", owned=False)), NOW))
+    actions, _ = walk(decide(see(rs(1), pod("stray", owned=False)), NOW))
     assert counts(actions) == {"ReadLive": 1, "Patch": 1, "UpdateStatus": 1}
     assert isinstance(actions[0], ReadLive)
     assert status_of(actions).replicas == 1
 
 
 def test_a_pod_that_no_longer_matches_is_released_and_replaced() -> None:
-    actions, _ = walk(sets.decide(see(rs(1), pod("a", labels={"app": "other"})), NOW))
+    actions, _ = walk(decide(see(rs(1), pod("a", labels={"app": "other"})), NOW))
     assert counts(actions) == {"Patch": 1, "Create": 1, "Emit": 1}
 
 
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
 def test_a_finished_pod_is_neither_counted_nor_claimed(phase: str) -> None:
-    actions, _ = walk(sets.decide(see(rs(1), pod("done", phase=phase, owned=False)), NOW))
+    actions, _ = walk(decide(see(rs(1), pod("done", phase=phase, owned=False)), NOW))
     assert counts(actions) == {"Create": 1, "Emit": 1}
     assert not [action for action in actions if isinstance(action, Patch)]
 
@@ -282,7 +282,7 @@ def test_the_status_counts_all_labelled_ready_available_and_terminating() -> Non
         pod("plain", labels={"app": "web"}),
         pod("going", going=True),
     )
-    actions, verdict = walk(sets.decide(see(rs(4, min_ready=10), *pods), NOW))
+    actions, verdict = walk(decide(see(rs(4, min_ready=10), *pods), NOW))
     assert status_of(actions) == ReplicaSetStatus(
         replicas=4,
         fullyLabeledReplicas=3,
@@ -299,8 +299,7 @@ def test_a_replicationcontroller_does_not_count_terminating_pods() -> None:
         metadata=rs().metadata,
         spec=ReplicationControllerSpec(replicas=1, selector=LABELS, template=rs().spec.template),
     )
-    loop = ReplicaLoop(REPLICATIONCONTROLLERS, counts_terminating=False)
-    actions, _ = walk(loop.decide(see(owner, pod("a"), pod("b", going=True)), NOW))
+    actions, _ = walk(replicationcontroller.decide(see(owner, pod("a"), pod("b", going=True)), NOW))
     assert status_of(actions) == ReplicationControllerStatus(
         replicas=1, fullyLabeledReplicas=1, readyReplicas=1, availableReplicas=1, observedGeneration=2
     )
@@ -322,7 +321,7 @@ def test_a_round_never_overshoots(wanted: int, states: list[str]) -> None:
         )
         for n, state in enumerate(states)
     ]
-    actions, _ = walk(sets.decide(see(rs(wanted), *pods), NOW))
+    actions, _ = walk(decide(see(rs(wanted), *pods), NOW))
     tally = counts(actions)
     active = sum(state in ("ready", "starting", "orphan") for state in states)
     assert active + tally.get("Create", 0) - tally.get("Delete", 0) == wanted
@@ -337,7 +336,7 @@ def test_a_round_never_overshoots(wanted: int, states: list[str]) -> None:
 )
 def test_an_impossible_number_of_replicas_fails_its_own_round(replicas: int | None, words: str) -> None:
     with pytest.raises(Nonsense, match=words):
-        walk(sets.decide(see(rs(replicas)), NOW))
+        walk(decide(see(rs(replicas)), NOW))
 
 
 @pytest.mark.parametrize("selector", [None, LabelSelector(), LabelSelector(matchLabels={"a": "not valid!"})])
@@ -345,7 +344,7 @@ def test_a_set_that_selects_nothing_everything_or_nonsense_is_left_alone(
     selector: LabelSelector | None,
 ) -> None:
     owner = msgspec.structs.replace(rs(1), spec=msgspec.structs.replace(rs(1).spec, selector=selector))
-    actions, verdict = walk(sets.decide(see(owner, pod("a", owned=False)), NOW))
+    actions, verdict = walk(decide(see(owner, pod("a", owned=False)), NOW))
     assert actions == []
     assert isinstance(verdict, Rest)
     assert verdict.because.startswith("cannot act: the selector is not usable")
@@ -391,12 +390,12 @@ WEB = [Key("default", "web")]
 def test_a_pod_concerns_its_controller_or_for_an_orphan_who_selects_it(
     old: Pod | None, new: Pod | None, keys: list[Key]
 ) -> None:
-    assert list(dict.fromkeys(sets.enqueue_owner(Caches(rs()), Change(old, new)))) == keys
+    assert list(dict.fromkeys(enqueue_owner(Caches(rs()), Change(old, new)))) == keys
 
 
 def test_a_set_of_the_same_name_but_another_uid_is_not_concerned() -> None:
     other = msgspec.structs.replace(rs(), metadata=msgspec.structs.replace(rs().metadata, uid="new"))
-    assert list(sets.enqueue_owner(Caches(other), Change(None, pod("a")))) == []
+    assert list(enqueue_owner(Caches(other), Change(None, pod("a")))) == []
 
 
 def test_related_pods_are_those_of_all_sets_with_the_same_controller() -> None:
@@ -419,7 +418,7 @@ def test_related_pods_are_those_of_all_sets_with_the_same_controller() -> None:
         pod("b", node="n2"),
         of("rs-old", "c", "n2"),
     )
-    seen = sets.observe(caches, Key("default", "web"))
+    seen = replicaset.see(caches, Key("default", "web"))
     assert seen is not None
     assert seen.related == {"n1": 1, "n2": 2}
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from datetime import datetime
+from functools import partial
 
 import msgspec
-from msgspec.structs import replace
 
 from steersman.api.errors import AlreadyExists, Conflict, NotFound
 from steersman.api.kinds import ObjectMeta
@@ -22,11 +22,18 @@ from steersman.api.scheme import Key
 from steersman.controllers.shared.flags import ROOT_CA_FILE
 from steersman.intent.actions import Create, Delete, Load, Update
 from steersman.intent.controller import Caches, Change, Controller, Settings, Watch
+from steersman.intent.settings import DEFAULTS
 from steersman.intent.verdict import Rest, Verdict
 
 SIGNER = "kubernetes.io/kube-apiserver-serving"
 BUNDLES = CLUSTERTRUSTBUNDLES.where(f"spec.signerName={SIGNER}")
 ROUND = Key("", SIGNER)
+
+
+class Config(msgspec.Struct, frozen=True):
+    """The controller's flags."""
+
+    root_ca_file: str
 
 
 class Seen(msgspec.Struct, frozen=True):
@@ -42,31 +49,37 @@ def named(content: bytes) -> str:
     return f"{SIGNER.replace('/', ':')}:{hashlib.sha256(content).hexdigest()[:24]}"
 
 
-def _publisher(path: str) -> Controller[Seen]:
-    async def decide(seen: Seen, now: datetime) -> Verdict:
-        content = await Load(path)
-        if not content:
-            return Rest("there is no CA to publish")
-        name, text = named(content), content.decode()
-        current = next((one for one in seen.bundles if one.metadata.name == name), None)
-        spec = ClusterTrustBundleSpec(signerName=SIGNER, trustBundle=text)
-        if current is None:
+async def decide(seen: Seen, now: datetime, config: Config) -> Verdict:
+    content = await Load(config.root_ca_file)
+    if not content:
+        return Rest("there is no CA to publish")
+    name, text = named(content), content.decode()
+    current = next((one for one in seen.bundles if one.metadata.name == name), None)
+    spec = ClusterTrustBundleSpec(signerName=SIGNER, trustBundle=text)
+    if current is None:
+        try:
+            await Create(
+                CLUSTERTRUSTBUNDLES, "", ClusterTrustBundle(metadata=ObjectMeta(name=name), spec=spec)
+            )
+        except AlreadyExists:
+            return Rest("it is there, the cache will show it")
+    elif current.spec.trustBundle != text:
+        await Update(ClusterTrustBundle(metadata=current.metadata, spec=spec))
+    for bundle in seen.bundles:
+        if bundle.metadata.name != name:
             try:
-                await Create(
-                    CLUSTERTRUSTBUNDLES, "", ClusterTrustBundle(metadata=ObjectMeta(name=name), spec=spec)
-                )
-            except AlreadyExists:
-                return Rest("it is there, the cache will show it")
-        elif current.spec.trustBundle != text:
-            await Update(ClusterTrustBundle(metadata=current.metadata, spec=spec))
-        for bundle in seen.bundles:
-            if bundle.metadata.name != name:
-                try:
-                    await Delete(bundle)
-                except (NotFound, Conflict):
-                    continue
-        return Rest("is published")
+                await Delete(bundle)
+            except (NotFound, Conflict):
+                continue
+    return Rest("is published")
 
+
+def _always(caches: Caches, change: Change[ClusterTrustBundle]) -> Iterable[Key]:
+    return (ROUND,)
+
+
+def configure(settings: Settings) -> Controller[Seen]:
+    config = Config(root_ca_file=settings[ROOT_CA_FILE])
     return Controller(
         name="kube-apiserver-serving-clustertrustbundle-publisher-controller",
         account="kube-apiserver-serving-clustertrustbundle-publisher",
@@ -74,19 +87,13 @@ def _publisher(path: str) -> Controller[Seen]:
         workers=1,
         start=(ROUND,),
         observe=observe,
-        decide=decide,
+        decide=partial(decide, config=config),
+        flags=(ROOT_CA_FILE,),
+        configure=configure,
+        enabled=lambda settings: bool(settings[ROOT_CA_FILE]),
         gates=("ClusterTrustBundle",),
         needs=(CLUSTERTRUSTBUNDLES,),
     )
 
 
-def _always(caches: Caches, change: Change[ClusterTrustBundle]) -> Iterable[Key]:
-    return (ROUND,)
-
-
-def configure(settings: Settings) -> Controller[Seen] | None:
-    path = settings[ROOT_CA_FILE]
-    return _publisher(path) if path else None
-
-
-controller = replace(_publisher(""), flags=(ROOT_CA_FILE,), configure=configure)
+controller = configure(DEFAULTS)

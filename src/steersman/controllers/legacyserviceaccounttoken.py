@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, time, timedelta
+from functools import partial
 from typing import Any
 
 import msgspec
-from msgspec.structs import replace
 
 from steersman.api.errors import Conflict, NotFound
 from steersman.api.kinds import PODS, SERVICEACCOUNTS, ServiceAccount
@@ -20,6 +20,7 @@ from steersman.api.scheme import Key
 from steersman.intent.actions import Delete, Patch
 from steersman.intent.controller import Caches, Controller, Flag, Settings, Watch
 from steersman.intent.live import Read, Survey
+from steersman.intent.settings import DEFAULTS
 from steersman.intent.verdict import Nonsense, Verdict, Wake
 
 TRACKING = Key("kube-system", "kube-apiserver-legacy-service-account-token-tracking")
@@ -33,6 +34,12 @@ PERIOD = Flag(
 )
 EVERY = timedelta(hours=24)
 ROUND = Key("", "legacy tokens")
+
+
+class Config(msgspec.Struct, frozen=True):
+    """The controller's flags."""
+
+    period: timedelta = timedelta(seconds=PERIOD.default)
 
 
 class Token(msgspec.Struct, frozen=True):
@@ -92,45 +99,30 @@ def mentioned(document: Any) -> Iterator[str]:
             yield from mentioned(value)
 
 
-def _cleaner(period: timedelta) -> Controller[tuple[Token, ...]]:
-    async def decide(tokens: tuple[Token, ...], now: datetime) -> Verdict:
-        try:
-            tracking = await Read(CONFIGMAPS, TRACKING.namespace, TRACKING.name)
-        except NotFound:
-            return Wake(EVERY, "nobody tracks the use of tokens")
-        since = day(tracking.data.get("since"))
-        if since is None:
-            raise Nonsense("since when tokens are tracked cannot be read")
-        # The day it began counts as not tracked.
-        tracked = datetime.combine(since + timedelta(days=1), time(), UTC)
-        if now < tracked + period:
-            return Wake(EVERY, "tokens have not been tracked for long enough")
-        before = now - period
-        used: dict[str, frozenset[str]] = {}
-        for token in tokens:
-            if not unused(token, before):
-                continue
-            namespace = token.secret.metadata.namespace
-            if namespace not in used:
-                pods = await Survey(PODS.untyped, namespace, shared=True)
-                used[namespace] = frozenset(name for pod in pods for name in mentioned(pod.get("spec")))
-            if token.secret.metadata.name not in used[namespace]:
-                await _invalidate(token.secret, before, now)
-        return Wake(EVERY, "every token has been looked at")
-
-    return Controller(
-        name="legacy-serviceaccount-token-cleaner-controller",
-        aliases=("legacy-service-account-token-cleaner",),
-        account="legacy-service-account-token-cleaner",
-        watches=(
-            Watch(ACCOUNT_TOKENS, to=lambda caches, change: ()),
-            Watch(SERVICEACCOUNTS, to=lambda caches, change: ()),
-        ),
-        workers=1,
-        start=(ROUND,),
-        observe=observe,
-        decide=decide,
-    )
+async def decide(tokens: tuple[Token, ...], now: datetime, config: Config = Config()) -> Verdict:
+    try:
+        tracking = await Read(CONFIGMAPS, TRACKING.namespace, TRACKING.name)
+    except NotFound:
+        return Wake(EVERY, "nobody tracks the use of tokens")
+    since = day(tracking.data.get("since"))
+    if since is None:
+        raise Nonsense("since when tokens are tracked cannot be read")
+    # The day it began counts as not tracked.
+    tracked = datetime.combine(since + timedelta(days=1), time(), UTC)
+    if now < tracked + config.period:
+        return Wake(EVERY, "tokens have not been tracked for long enough")
+    before = now - config.period
+    used: dict[str, frozenset[str]] = {}
+    for token in tokens:
+        if not unused(token, before):
+            continue
+        namespace = token.secret.metadata.namespace
+        if namespace not in used:
+            pods = await Survey(PODS.untyped, namespace, shared=True)
+            used[namespace] = frozenset(name for pod in pods for name in mentioned(pod.get("spec")))
+        if token.secret.metadata.name not in used[namespace]:
+            await _invalidate(token.secret, before, now)
+    return Wake(EVERY, "every token has been looked at")
 
 
 async def _invalidate(secret: Secret, before: datetime, now: datetime) -> None:
@@ -149,7 +141,22 @@ async def _invalidate(secret: Secret, before: datetime, now: datetime) -> None:
 
 
 def configure(settings: Settings) -> Controller[tuple[Token, ...]]:
-    return _cleaner(timedelta(seconds=settings[PERIOD]))
+    config = Config(period=timedelta(seconds=settings[PERIOD]))
+    return Controller(
+        name="legacy-serviceaccount-token-cleaner-controller",
+        aliases=("legacy-service-account-token-cleaner",),
+        account="legacy-service-account-token-cleaner",
+        watches=(
+            Watch(ACCOUNT_TOKENS, to=lambda caches, change: ()),
+            Watch(SERVICEACCOUNTS, to=lambda caches, change: ()),
+        ),
+        workers=1,
+        start=(ROUND,),
+        observe=observe,
+        decide=partial(decide, config=config),
+        flags=(PERIOD,),
+        configure=configure,
+    )
 
 
-controller = replace(_cleaner(timedelta(seconds=PERIOD.default)), flags=(PERIOD,), configure=configure)
+controller = configure(DEFAULTS)

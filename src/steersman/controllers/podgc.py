@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import msgspec
-from msgspec.structs import replace
 
 from steersman.api.conditions import find, is_true
 from steersman.api.errors import NotFound
@@ -25,6 +25,7 @@ from steersman.intent.actions import Action, Batch, Delete, Done, Failed, Measur
 from steersman.intent.controller import Caches, Change, Controller, Flag, Settings, Watch
 from steersman.intent.live import Read
 from steersman.intent.metrics import Metric
+from steersman.intent.settings import DEFAULTS
 from steersman.intent.verdict import Rest, Verdict
 
 THRESHOLD = Flag(
@@ -45,6 +46,12 @@ ERRORS = Metric(
 ENDED = Key("", "ended pods")
 MISSING = "node/"
 """Begins the keys of nodes that may be missing; no pod's name has a slash."""
+
+
+class Config(msgspec.Struct, frozen=True):
+    """The controller's flags."""
+
+    threshold: int = THRESHOLD.default
 
 
 class Stuck(msgspec.Struct, frozen=True):
@@ -71,23 +78,22 @@ def has_ended(pod: Pod) -> bool:
     return pod.status.phase not in ("", "Pending", "Running", "Unknown")
 
 
-def _observer(threshold: int) -> Any:
-    def observe(caches: Caches, key: Key) -> Stuck | Orphans | Surplus | None:
-        if key == ENDED:
-            ended = tuple(caches[PODS].by("ended", True))
-            surplus = len(ended) - threshold
-            return Surplus(tuple(sorted(ended, key=_order)[:surplus])) if 0 < threshold < len(ended) else None
-        if key.name.startswith(MISSING):
-            name = key.name.removeprefix(MISSING)
-            if caches[NODES].get(Key("", name)) is not None:
-                return None
-            return Orphans(name, tuple(caches[PODS].by("node", name)))
-        pod = caches[PODS].get(key)
-        if pod is None:
+def observe(caches: Caches, key: Key, config: Config = Config()) -> Stuck | Orphans | Surplus | None:
+    if key == ENDED:
+        ended = tuple(caches[PODS].by("ended", True))
+        surplus = len(ended) - config.threshold
+        if not 0 < config.threshold < len(ended):
             return None
-        return Stuck(pod, caches[NODES].get(Key("", pod.spec.nodeName)))
-
-    return observe
+        return Surplus(tuple(sorted(ended, key=_order)[:surplus]))
+    if key.name.startswith(MISSING):
+        name = key.name.removeprefix(MISSING)
+        if caches[NODES].get(Key("", name)) is not None:
+            return None
+        return Orphans(name, tuple(caches[PODS].by("node", name)))
+    pod = caches[PODS].get(key)
+    if pod is None:
+        return None
+    return Stuck(pod, caches[NODES].get(Key("", pod.spec.nodeName)))
 
 
 def _order(pod: Pod) -> tuple[bool, datetime, str]:
@@ -246,7 +252,7 @@ def _by_end(pod: Pod) -> Iterable[bool]:
     return (True,) if has_ended(pod) else ()
 
 
-def _collector(threshold: int) -> Controller[Stuck | Orphans | Surplus]:
+def configure(settings: Settings) -> Controller[Stuck | Orphans | Surplus]:
     return Controller(
         name="pod-garbage-collector-controller",
         aliases=("podgc",),
@@ -259,14 +265,12 @@ def _collector(threshold: int) -> Controller[Stuck | Orphans | Surplus]:
             Watch(NODES, to=_node_lost),
         ),
         workers=1,
-        observe=_observer(threshold),
+        flags=(THRESHOLD,),
+        configure=configure,
+        observe=partial(observe, config=Config(settings[THRESHOLD])),
         decide=decide,
         metrics=(REMOVED, ERRORS),
     )
 
 
-def configure(settings: Settings) -> Controller[Stuck | Orphans | Surplus]:
-    return _collector(settings[THRESHOLD])
-
-
-controller = replace(_collector(THRESHOLD.default), flags=(THRESHOLD,), configure=configure)
+controller = configure(DEFAULTS)

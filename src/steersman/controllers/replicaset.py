@@ -6,8 +6,9 @@ terminating pods.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, TypeAlias
 
 import msgspec
@@ -135,131 +136,119 @@ def new_status(
 # -- decide -----------------------------------------------------------------------------------
 
 
-class ReplicaLoop:
-    """The control loop for one of the two kinds."""
+class Config(msgspec.Struct, frozen=True):
+    """The kind that is controlled, and the controller's feature gates."""
 
-    def __init__(self, kind: Kind[Any], *, counts_terminating: bool, deletion_costs: bool = True) -> None:
-        """``deletion_costs``: whether the pod-deletion-cost annotation is respected when scaling down."""
-        self.kind = kind
-        self.counts_terminating = counts_terminating
-        self.deletion_costs = deletion_costs
+    kind: Kind[Any]
+    count_terminating: bool = True
+    """Whether ``status.terminatingReplicas`` is set."""
+    deletion_costs: bool = True
+    """Whether the pod-deletion-cost annotation is respected when scaling down."""
 
-    def observe(self, caches: Caches, key: Key) -> Seen | None:
-        owner = caches[self.kind].get(key)
-        if owner is None:
-            return None
-        cache = caches[PODS]
-        owned = controlled_by(cache, owner)
-        active = sum(map(pods.is_active, owned))
-        related = self._related(caches, owner) if active > (owner.spec.replicas or 0) > 0 else {}
-        return Seen(owner, tuple(owned), tuple(orphans_in(cache, key.namespace)), related)
 
-    def _related(self, caches: Caches, owner: Owner) -> dict[str, int]:
-        """The number of active pods on each node that belong to ReplicaSets with the owner's controller, as all
-        ReplicaSets of one Deployment."""
-        # differs: upstream finds related pods by selector; the lookup by controller finds the same
-        # claimed pods without a scan of the namespace.
-        related: dict[str, int] = {}
-        parent = controller_of(owner)
-        if parent is not None:
-            for sibling in caches[self.kind].by(BY_CONTROLLER, parent.uid):
-                for pod in controlled_by(caches[PODS], sibling):
-                    if pods.is_active(pod):
-                        related[pod.spec.nodeName] = related.get(pod.spec.nodeName, 0) + 1
-        return related
+def observe(caches: Caches, key: Key, config: Config) -> Seen | None:
+    owner = caches[config.kind].get(key)
+    if owner is None:
+        return None
+    cache = caches[PODS]
+    owned = controlled_by(cache, owner)
+    active = sum(map(pods.is_active, owned))
+    related = _related(caches, config.kind, owner) if active > (owner.spec.replicas or 0) > 0 else {}
+    return Seen(owner, tuple(owned), tuple(orphans_in(cache, key.namespace)), related)
 
-    async def decide(self, seen: Seen, now: datetime) -> Verdict:
-        owner = seen.owner
-        try:
-            selector = selector_of(owner)
-        except ValueError as error:
-            return Rest(f"invalid selector: {error}")
-        desired = replicas_of(owner)
 
-        def selected(pod: Pod) -> bool:
-            return selector.matches(pod.metadata.labels)
+def _related(caches: Caches, kind: Kind[Any], owner: Owner) -> dict[str, int]:
+    """The number of active pods on each node that belong to ReplicaSets with the owner's controller, as all
+    ReplicaSets of one Deployment."""
+    # differs: upstream finds related pods by selector; the lookup by controller finds the same
+    # claimed pods without a scan of the namespace.
+    related: dict[str, int] = {}
+    parent = controller_of(owner)
+    if parent is not None:
+        for sibling in caches[kind].by(BY_CONTROLLER, parent.uid):
+            for pod in controlled_by(caches[PODS], sibling):
+                if pods.is_active(pod):
+                    related[pod.spec.nodeName] = related.get(pod.spec.nodeName, 0) + 1
+    return related
 
-        active = await claim(
-            owner,
-            [pod for pod in seen.owned if pods.is_active(pod)],
-            [pod for pod in seen.orphans if pods.is_active(pod)],
-            selected,
+
+async def decide(seen: Seen, now: datetime, config: Config) -> Verdict:
+    owner = seen.owner
+    try:
+        selector = selector_of(owner)
+    except ValueError as error:
+        return Rest(f"invalid selector: {error}")
+    desired = replicas_of(owner)
+
+    def selected(pod: Pod) -> bool:
+        return selector.matches(pod.metadata.labels)
+
+    active = await claim(
+        owner,
+        [pod for pod in seen.owned if pods.is_active(pod)],
+        [pod for pod in seen.orphans if pods.is_active(pod)],
+        selected,
+    )
+    terminating = sum(pods.is_terminating(pod) and selected(pod) for pod in seen.owned)
+
+    missing = desired - len(active)
+    failure: ApiError | Nonsense | None = None
+    if owner.metadata.deletionTimestamp is None and missing:
+        if missing > 0:
+            done, failure = await _create(owner, config.kind, min(missing, BURST))
+        else:
+            done, failure = await _delete(owner, active, min(-missing, BURST), seen.related, now, config)
+        if failure is None and done and abs(missing) <= BURST:
+            # differs: upstream writes the status from before the pods changed, and again when it
+            # sees the change. The cache shows it in a moment, and the next round writes it once.
+            verb = "created" if missing > 0 else "deleted"
+            return Rest(f"{verb} {done} pod{'' if done == 1 else 's'} to reach {desired}")
+    condition = None
+    if failure is not None:
+        reason = "FailedCreate" if missing > 0 else "FailedDelete"
+        condition = Condition(
+            type=REPLICA_FAILURE,
+            status="True",
+            reason=reason,
+            message=str(failure),
+            lastTransitionTime=truncate(now),
         )
-        terminating = sum(pods.is_terminating(pod) and selected(pod) for pod in seen.owned)
-
-        missing = desired - len(active)
-        failure: ApiError | Nonsense | None = None
-        if owner.metadata.deletionTimestamp is None and missing:
-            if missing > 0:
-                done, failure = await self._create(owner, min(missing, BURST))
-            else:
-                done, failure = await self._delete(owner, active, min(-missing, BURST), seen.related, now)
-            if failure is None and done and abs(missing) <= BURST:
-                # differs: upstream writes the status from before the pods changed, and again when it
-                # sees the change. The cache shows it in a moment, and the next round writes it once.
-                verb = "created" if missing > 0 else "deleted"
-                return Rest(f"{verb} {done} pod{'' if done == 1 else 's'} to reach {desired}")
-        condition = None
-        if failure is not None:
-            reason = "FailedCreate" if missing > 0 else "FailedDelete"
-            condition = Condition(
-                type=REPLICA_FAILURE,
-                status="True",
-                reason=reason,
-                message=str(failure),
-                lastTransitionTime=truncate(now),
-            )
-        status = new_status(owner, active, terminating if self.counts_terminating else None, condition, now)
-        await UpdateStatus(owner, status)
-        if failure is not None:
-            raise failure
-        if status.readyReplicas != status.availableReplicas:
-            min_ready_seconds = owner.spec.minReadySeconds
-            wait = pods.next_available(active, min_ready_seconds, now)
-            return Wake(
-                timedelta(seconds=min_ready_seconds) if wait is None else wait,
-                f"{status.availableReplicas} of {desired} replicas available; waiting for minReadySeconds",
-            )
-        return Rest(f"{status.readyReplicas} of {desired} replicas ready")
-
-    async def _create(self, owner: Owner, count: int) -> tuple[int, ApiError | Nonsense | None]:
-        """Creates pods; returns how many, and the first error."""
-        template = template_of(owner)
-        if not template.metadata.labels:
-            return 0, Nonsense("unable to create pods, no labels")
-        made = await create_pods(owner, (new_pod(owner, self.kind, template),) * count)
-        return len(made.done), made.failure
-
-    async def _delete(
-        self, owner: Owner, active: list[Pod], count: int, related: dict[str, int], now: datetime
-    ) -> tuple[int, ApiError | None]:
-        """Deletes the pods ranked first for deletion; returns how many, and the first error."""
-        victims = active
-        if count < len(active):
-            ranks = [related.get(pod.spec.nodeName, 0) for pod in active]
-            order = pods.victims(active, ranks, now, costs=self.deletion_costs)
-            victims = order[:count]
-            for ratio in age_ratios(order, count, now):
-                await Measure(DELETION_AGE_RATIO, ratio)
-        gone = await delete_pods(owner, victims)
-        return len(gone.done), gone.failure
-
-    def controller(self, name: str, alias: str, account: str, flag: str) -> Controller[Seen]:
-        """The controller's declaration; ``flag`` is the flag for its workers."""
-        return Controller(
-            name=name,
-            aliases=(alias,),
-            account=account,
-            watches=(
-                Watch(self.kind, indexes=CONTROLLED),
-                Watch(PODS, to=enqueue_owner(self.kind, selects), indexes=CONTROLLED),
-            ),
-            workers=Flag(flag, 5),
-            observe=self.observe,
-            decide=self.decide,
-            pace=PACE,
-            metrics=(DELETION_AGE_RATIO,),
+    status = new_status(owner, active, terminating if config.count_terminating else None, condition, now)
+    await UpdateStatus(owner, status)
+    if failure is not None:
+        raise failure
+    if status.readyReplicas != status.availableReplicas:
+        min_ready_seconds = owner.spec.minReadySeconds
+        wait = pods.next_available(active, min_ready_seconds, now)
+        return Wake(
+            timedelta(seconds=min_ready_seconds) if wait is None else wait,
+            f"{status.availableReplicas} of {desired} replicas available; waiting for minReadySeconds",
         )
+    return Rest(f"{status.readyReplicas} of {desired} replicas ready")
+
+
+async def _create(owner: Owner, kind: Kind[Any], count: int) -> tuple[int, ApiError | Nonsense | None]:
+    """Creates pods; returns how many, and the first error."""
+    template = template_of(owner)
+    if not template.metadata.labels:
+        return 0, Nonsense("unable to create pods, no labels")
+    made = await create_pods(owner, (new_pod(owner, kind, template),) * count)
+    return len(made.done), made.failure
+
+
+async def _delete(
+    owner: Owner, active: list[Pod], count: int, related: dict[str, int], now: datetime, config: Config
+) -> tuple[int, ApiError | None]:
+    """Deletes the pods ranked first for deletion; returns how many, and the first error."""
+    victims = active
+    if count < len(active):
+        ranks = [related.get(pod.spec.nodeName, 0) for pod in active]
+        order = pods.victims(active, ranks, now, costs=config.deletion_costs)
+        victims = order[:count]
+        for ratio in age_ratios(order, count, now):
+            await Measure(DELETION_AGE_RATIO, ratio)
+    gone = await delete_pods(owner, victims)
+    return len(gone.done), gone.failure
 
 
 def age_ratios(order: list[Pod], count: int, now: datetime) -> Iterator[float]:
@@ -275,30 +264,61 @@ def age_ratios(order: list[Pod], count: int, now: datetime) -> Iterator[float]:
             yield float((now - at) // youngest)
 
 
-def _replicaset(settings: Settings) -> Controller[Seen]:
-    loop = ReplicaLoop(
-        REPLICASETS,
-        counts_terminating=settings.enabled("DeploymentReplicaSetTerminatingReplicas"),
-        deletion_costs=settings.enabled(DELETION_COST_GATE),
-    )
-    return loop.controller(
-        "replicaset-controller", "replicaset", "replicaset-controller", "concurrent-replicaset-syncs"
+def _controller(
+    config: Config,
+    *,
+    name: str,
+    alias: str,
+    account: str,
+    workers: Flag[int],
+    configure: Callable[[Settings], Controller[Seen]],
+) -> Controller[Seen]:
+    return Controller(
+        name=name,
+        aliases=(alias,),
+        account=account,
+        watches=(
+            Watch(config.kind, indexes=CONTROLLED),
+            Watch(PODS, to=enqueue_owner(config.kind, selects), indexes=CONTROLLED),
+        ),
+        workers=workers,
+        observe=partial(observe, config=config),
+        decide=partial(decide, config=config),
+        configure=configure,
+        pace=PACE,
+        metrics=(DELETION_AGE_RATIO,),
     )
 
 
-def _replicationcontroller(settings: Settings) -> Controller[Seen]:
-    loop = ReplicaLoop(
-        REPLICATIONCONTROLLERS,
-        counts_terminating=False,
-        deletion_costs=settings.enabled(DELETION_COST_GATE),
-    )
-    return loop.controller(
-        "replicationcontroller-controller",
-        "replicationcontroller",
-        "replication-controller",
-        "concurrent-rc-syncs",
+def configure_replicaset(settings: Settings) -> Controller[Seen]:
+    return _controller(
+        Config(
+            REPLICASETS,
+            count_terminating=settings.enabled("DeploymentReplicaSetTerminatingReplicas"),
+            deletion_costs=settings.enabled(DELETION_COST_GATE),
+        ),
+        name="replicaset-controller",
+        alias="replicaset",
+        account="replicaset-controller",
+        workers=Flag("concurrent-replicaset-syncs", 5),
+        configure=configure_replicaset,
     )
 
 
-replicaset = replace(_replicaset(DEFAULTS), configure=_replicaset)
-replicationcontroller = replace(_replicationcontroller(DEFAULTS), configure=_replicationcontroller)
+def configure_replicationcontroller(settings: Settings) -> Controller[Seen]:
+    return _controller(
+        Config(
+            REPLICATIONCONTROLLERS,
+            count_terminating=False,
+            deletion_costs=settings.enabled(DELETION_COST_GATE),
+        ),
+        name="replicationcontroller-controller",
+        alias="replicationcontroller",
+        account="replication-controller",
+        workers=Flag("concurrent-rc-syncs", 5),
+        configure=configure_replicationcontroller,
+    )
+
+
+replicaset = configure_replicaset(DEFAULTS)
+replicationcontroller = configure_replicationcontroller(DEFAULTS)

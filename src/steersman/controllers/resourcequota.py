@@ -11,7 +11,6 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
-from msgspec.structs import replace
 
 from steersman.api.kinds import PODS, Pod
 from steersman.api.kinds.quota import (
@@ -31,6 +30,7 @@ from steersman.intent.actions import UpdateStatus
 from steersman.intent.all_resources import Roam, Wide, wide
 from steersman.intent.controller import Caches, Change, Controller, Flag, Settings, Watch
 from steersman.intent.live import Survey
+from steersman.intent.settings import DEFAULTS
 from steersman.intent.verdict import Nonsense, Rest, Verdict, Wake
 
 WORKERS = Flag("concurrent-resource-quota-syncs", 5)
@@ -126,45 +126,27 @@ def status(quota: ResourceQuota, counted: Mapping[str, Quantity]) -> ResourceQuo
     return ResourceQuotaStatus(hard=dict(hard), used=used)
 
 
-def _counter(period: float) -> Controller[Seen]:
-    async def decide(seen: Seen, now: datetime) -> Verdict:
-        quota = seen.quota
-        if seen.unfilled:
-            return Wake(MOMENT, f"not everything has been read yet: {', '.join(seen.unfilled)}")
-        claims: Iterable[Any] = ()
-        if any(resource_of(name) == CLAIMS for name in quota.spec.hard):
-            claims = await Survey(RESOURCECLAIMS, quota.metadata.namespace, shared=True)
-        try:
-            wanted = status(quota, usage(seen, claims, now))
-            same = _amounts(wanted.hard) == _amounts(quota.status.hard) and _amounts(wanted.used) == _amounts(
-                quota.status.used
-            )
-        except ValueError as error:
-            raise Nonsense(str(error)) from None
-        if not same:
-            await UpdateStatus(quota, wanted)
-        because = "is up to date" if same else "was counted anew"
-        due = [one for pod in seen.objects.get(PODS.resource, ()) if (one := overdue(pod)) and one >= now]
-        if due:
-            return Wake(min(due) - now + MOMENT, f"{because}; a pod that is going should be gone then")
-        return Rest(because)
-
-    return Controller(
-        name="resourcequota-controller",
-        aliases=("resourcequota",),
-        account="resourcequota-controller",
-        watches=(
-            Watch(RESOURCEQUOTAS, to=_limits_changed),
-            Watch(PODS, to=_concerned),
-            Watch(SERVICES, to=_concerned),
-            Watch(PERSISTENTVOLUMECLAIMS, to=_concerned),
-        ),
-        roams=Roam(to=_deleted, verbs=("create", "delete", "list", "watch"), besides=EXCEPT),
-        workers=WORKERS,
-        resync=period,
-        observe=observe,
-        decide=decide,
-    )
+async def decide(seen: Seen, now: datetime) -> Verdict:
+    quota = seen.quota
+    if seen.unfilled:
+        return Wake(MOMENT, f"not everything has been read yet: {', '.join(seen.unfilled)}")
+    claims: Iterable[Any] = ()
+    if any(resource_of(name) == CLAIMS for name in quota.spec.hard):
+        claims = await Survey(RESOURCECLAIMS, quota.metadata.namespace, shared=True)
+    try:
+        wanted = status(quota, usage(seen, claims, now))
+        same = _amounts(wanted.hard) == _amounts(quota.status.hard) and _amounts(wanted.used) == _amounts(
+            quota.status.used
+        )
+    except ValueError as error:
+        raise Nonsense(str(error)) from None
+    if not same:
+        await UpdateStatus(quota, wanted)
+    because = "is up to date" if same else "was counted anew"
+    due = [one for pod in seen.objects.get(PODS.resource, ()) if (one := overdue(pod)) and one >= now]
+    if due:
+        return Wake(min(due) - now + MOMENT, f"{because}; a pod that is going should be gone then")
+    return Rest(because)
 
 
 # -- when to count --------------------------------------------------------------------------------
@@ -214,7 +196,24 @@ def _deleted(caches: Wide, kind: Kind[Any], change: Change[Any]) -> Iterable[Key
 
 
 def configure(settings: Settings) -> Controller[Seen]:
-    return _counter(settings[PERIOD])
+    return Controller(
+        name="resourcequota-controller",
+        aliases=("resourcequota",),
+        account="resourcequota-controller",
+        watches=(
+            Watch(RESOURCEQUOTAS, to=_limits_changed),
+            Watch(PODS, to=_concerned),
+            Watch(SERVICES, to=_concerned),
+            Watch(PERSISTENTVOLUMECLAIMS, to=_concerned),
+        ),
+        roams=Roam(to=_deleted, verbs=("create", "delete", "list", "watch"), besides=EXCEPT),
+        workers=WORKERS,
+        resync=settings[PERIOD],
+        flags=(PERIOD,),
+        configure=configure,
+        observe=observe,
+        decide=decide,
+    )
 
 
-controller = replace(_counter(PERIOD.default), flags=(PERIOD,), configure=configure)
+controller = configure(DEFAULTS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
+from functools import partial
 
 import msgspec
 from msgspec.structs import replace
@@ -15,6 +16,7 @@ from steersman.api.scheme import Key
 from steersman.controllers.shared.flags import ROOT_CA_FILE
 from steersman.intent.actions import Create, Load, Update
 from steersman.intent.controller import Caches, Change, Controller, Settings, Watch
+from steersman.intent.settings import DEFAULTS
 from steersman.intent.verdict import Rest, Verdict
 
 NAME = "kube-root-ca.crt"
@@ -25,6 +27,12 @@ WORDS = (
     "Kubernetes clusters."
 )
 MAPS = CONFIGMAPS.where(f"metadata.name={NAME}")
+
+
+class Config(msgspec.Struct, frozen=True):
+    """The controller's flags."""
+
+    root_ca_file: str
 
 
 class Seen(msgspec.Struct, frozen=True):
@@ -44,37 +52,37 @@ def _changed(caches: Caches, change: Change[ConfigMap]) -> Iterable[Key]:
     return (Key("", change.obj.metadata.namespace),) if change.old is not None else ()
 
 
-def _publisher(path: str) -> Controller[Seen]:
-    async def decide(seen: Seen, now: datetime) -> Verdict:
-        name = seen.namespace.metadata.name
-        if seen.namespace.status.phase != "Active":
-            return Rest("the namespace is not active")
-        data = {"ca.crt": (await Load(path)).decode()}
-        published = seen.published
-        if published is None:
-            meta = ObjectMeta(name=NAME, namespace=name, annotations={DESCRIPTION: WORDS})
-            try:
-                await Create(CONFIGMAPS, name, ConfigMap(metadata=meta, data=data))
-            except AlreadyExists:
-                return Rest("it is there, the cache will show it")
-            except NotFound:
-                return Rest("the namespace is gone")
-            except ApiError as error:
-                if error.caused_by("NamespaceTerminating"):
-                    return Rest("the namespace is going away")
-                raise
-            return Rest("published")
-        annotations = published.metadata.annotations
-        if dict(published.data) == data and annotations.get(DESCRIPTION):
-            return Rest("is published")
-        meta = msgspec.structs.replace(published.metadata, annotations={**annotations, DESCRIPTION: WORDS})
-        await Update(
-            ConfigMap(
-                metadata=meta, data=data, binaryData=published.binaryData, immutable=published.immutable
-            )
-        )
-        return Rest("published anew")
+async def decide(seen: Seen, now: datetime, config: Config) -> Verdict:
+    name = seen.namespace.metadata.name
+    if seen.namespace.status.phase != "Active":
+        return Rest("the namespace is not active")
+    data = {"ca.crt": (await Load(config.root_ca_file)).decode()}
+    published = seen.published
+    if published is None:
+        meta = ObjectMeta(name=NAME, namespace=name, annotations={DESCRIPTION: WORDS})
+        try:
+            await Create(CONFIGMAPS, name, ConfigMap(metadata=meta, data=data))
+        except AlreadyExists:
+            return Rest("it is there, the cache will show it")
+        except NotFound:
+            return Rest("the namespace is gone")
+        except ApiError as error:
+            if error.caused_by("NamespaceTerminating"):
+                return Rest("the namespace is going away")
+            raise
+        return Rest("published")
+    annotations = published.metadata.annotations
+    if dict(published.data) == data and annotations.get(DESCRIPTION):
+        return Rest("is published")
+    meta = replace(published.metadata, annotations={**annotations, DESCRIPTION: WORDS})
+    await Update(
+        ConfigMap(metadata=meta, data=data, binaryData=published.binaryData, immutable=published.immutable)
+    )
+    return Rest("published anew")
 
+
+def configure(settings: Settings) -> Controller[Seen]:
+    config = Config(root_ca_file=settings[ROOT_CA_FILE])
     return Controller(
         name="root-ca-certificate-publisher-controller",
         aliases=("root-ca-cert-publisher",),
@@ -82,13 +90,11 @@ def _publisher(path: str) -> Controller[Seen]:
         watches=(Watch(NAMESPACES), Watch(MAPS, to=_changed)),
         workers=1,
         observe=observe,
-        decide=decide,
+        decide=partial(decide, config=config),
+        flags=(ROOT_CA_FILE,),
+        configure=configure,
+        enabled=lambda settings: bool(settings[ROOT_CA_FILE]),
     )
 
 
-def configure(settings: Settings) -> Controller[Seen] | None:
-    path = settings[ROOT_CA_FILE]
-    return _publisher(path) if path else None
-
-
-controller = replace(_publisher(ROOT_CA_FILE.default), flags=(ROOT_CA_FILE,), configure=configure)
+controller = configure(DEFAULTS)

@@ -10,10 +10,10 @@ from __future__ import annotations
 import base64
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import msgspec
-from msgspec.structs import replace
 
 from steersman.api.errors import Conflict, NotFound
 from steersman.api.jwt import Claims, encode
@@ -25,12 +25,20 @@ from steersman.controllers.shared.flags import ROOT_CA_FILE
 from steersman.intent.actions import Amend, Delete, Load
 from steersman.intent.controller import Caches, Change, Controller, Flag, Settings, Watch
 from steersman.intent.live import Read
+from steersman.intent.settings import DEFAULTS
 from steersman.intent.verdict import Nonsense, Rest, Verdict
 
 ISSUER = "kubernetes/serviceaccount"
 
 KEY = Flag("service-account-private-key-file", "", "PEM file of the key that signs service account tokens.")
 WORKERS = Flag("concurrent-serviceaccount-token-syncs", 5)
+
+
+class Config(msgspec.Struct, frozen=True):
+    """The controller's flags."""
+
+    private_key_file: str
+    root_ca_file: str
 
 
 class Present(msgspec.Struct, frozen=True):
@@ -125,49 +133,34 @@ async def _verified(seen: Present) -> ServiceAccount | None:
     return live if meta.annotations.get(ACCOUNT_UID) in (None, "", live.metadata.uid) else None
 
 
-def _giver(key: str, ca: str) -> Controller[Present | Gone]:
-    async def decide(seen: Present | Gone, now: datetime) -> Verdict:
-        if isinstance(seen, Gone):
-            return await _forget(seen)
-        secret = seen.secret
-        if not secret.metadata.annotations.get(ACCOUNT_NAME):
-            return Rest("names no account")
-        if secret.metadata.deletionTimestamp is not None:
-            return Rest("is going away")
-        account = await _verified(seen)
-        if account is None:
-            try:
-                await Delete(secret)
-            except (NotFound, Conflict):
-                return Rest("already gone")
-            return Rest("its account is gone")
-        bundle = await Load(ca) if ca else b""
-        wanted = missing(secret, bundle)
-        if not wanted:
-            return Rest("has all it needs")
-        given = {"ca.crt": bundle, "namespace": secret.metadata.namespace.encode()}
-        if "token" in wanted:
-            try:
-                signer = Keys.load(await Load(key)).signer
-            except ValueError as error:
-                raise Nonsense(f"{key}: {error}") from None
-            given["token"] = encode(claims(account, secret.metadata.name), signer).encode()
-        await Amend(secret, Filling({name: given[name] for name in wanted}, account))
-        return Rest(f"given: {', '.join(wanted)}")
-
-    return Controller(
-        name="serviceaccount-token-controller",
-        aliases=("serviceaccount-token",),
-        account="tokens-controller",
-        root=True,
-        watches=(
-            Watch(ACCOUNT_TOKENS, to=_looked_at, indexes={"account": _account_of}),
-            Watch(SERVICEACCOUNTS, to=_tokens_of),
-        ),
-        workers=WORKERS,
-        observe=observe,
-        decide=decide,
-    )
+async def decide(seen: Present | Gone, now: datetime, config: Config) -> Verdict:
+    if isinstance(seen, Gone):
+        return await _forget(seen)
+    secret = seen.secret
+    if not secret.metadata.annotations.get(ACCOUNT_NAME):
+        return Rest("names no account")
+    if secret.metadata.deletionTimestamp is not None:
+        return Rest("is going away")
+    account = await _verified(seen)
+    if account is None:
+        try:
+            await Delete(secret)
+        except (NotFound, Conflict):
+            return Rest("already gone")
+        return Rest("its account is gone")
+    bundle = await Load(config.root_ca_file) if config.root_ca_file else b""
+    wanted = missing(secret, bundle)
+    if not wanted:
+        return Rest("has all it needs")
+    given = {"ca.crt": bundle, "namespace": secret.metadata.namespace.encode()}
+    if "token" in wanted:
+        try:
+            signer = Keys.load(await Load(config.private_key_file)).signer
+        except ValueError as error:
+            raise Nonsense(f"{config.private_key_file}: {error}") from None
+        given["token"] = encode(claims(account, secret.metadata.name), signer).encode()
+    await Amend(secret, Filling({name: given[name] for name in wanted}, account))
+    return Rest(f"given: {', '.join(wanted)}")
 
 
 class Filling(msgspec.Struct, frozen=True):
@@ -214,9 +207,24 @@ def _tokens_of(caches: Caches, change: Change[ServiceAccount]) -> Iterable[Key]:
     return (secret.key for secret in caches[ACCOUNT_TOKENS].by("account", (meta.namespace, meta.name)))
 
 
-def configure(settings: Settings) -> Controller[Present | Gone] | None:
-    key = settings[KEY]
-    return _giver(key, settings[ROOT_CA_FILE]) if key else None
+def configure(settings: Settings) -> Controller[Present | Gone]:
+    config = Config(private_key_file=settings[KEY], root_ca_file=settings[ROOT_CA_FILE])
+    return Controller(
+        name="serviceaccount-token-controller",
+        aliases=("serviceaccount-token",),
+        account="tokens-controller",
+        root=True,
+        watches=(
+            Watch(ACCOUNT_TOKENS, to=_looked_at, indexes={"account": _account_of}),
+            Watch(SERVICEACCOUNTS, to=_tokens_of),
+        ),
+        workers=WORKERS,
+        observe=observe,
+        decide=partial(decide, config=config),
+        flags=(KEY, ROOT_CA_FILE),
+        configure=configure,
+        enabled=lambda settings: bool(settings[KEY]),
+    )
 
 
-controller = replace(_giver("", ""), flags=(KEY, ROOT_CA_FILE), configure=configure)
+controller = configure(DEFAULTS)

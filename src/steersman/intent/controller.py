@@ -134,9 +134,14 @@ class Controller(msgspec.Struct, Generic[S], frozen=True):
     """Keys that are due from the start and need no object: the one key of a loop that looks around
     every so often, say. Its rounds end in a `Wake`."""
     flags: tuple[Flag[Any], ...] = ()
-    """The flags, beyond its workers, that `configure` reads."""
-    configure: Callable[[Settings], Controller[S] | None] | None = None
-    """This controller under other settings; None where they leave it nothing to do."""
+    """The flags, beyond its workers, that `configure` and `enabled` read."""
+    configure: Callable[[Settings], Controller[S]] | None = None
+    """Builds this controller from flags and feature gates; None: it reads none.
+
+    By convention a module's ``configure(settings)`` fills a frozen ``Config`` struct, binds it to ``observe`` and
+    ``decide`` with `functools.partial`, and ends in ``controller = configure(DEFAULTS)``."""
+    enabled: Callable[[Settings], bool] | None = None
+    """Whether these settings let it run: a signer without a key does not. None: always."""
     gates: tuple[str, ...] = ()
     """Runs only while these feature gates are on."""
     off: bool = False
@@ -160,10 +165,18 @@ class Controller(msgspec.Struct, Generic[S], frozen=True):
     """Runs only where the server serves these, beyond what every server serves."""
 
     def configured(self, settings: Settings) -> Controller[S] | None:
-        """The controller as these settings want it; None when it is not to run."""
+        """The controller as these settings want it; None when it is not to run.
+
+        The answer no longer reads settings, so that configuring it again changes nothing.
+        """
         if not all(map(settings.enabled, self.gates)):
             return None
-        return self.configure(settings) if self.configure is not None else self
+        if self.enabled is not None and not self.enabled(settings):
+            return None
+        if self.configure is None and self.enabled is None:
+            return self
+        built = self if self.configure is None else self.configure(settings)
+        return msgspec.structs.replace(built, configure=None, enabled=None)
 
     def see(self, caches: Caches, key: Key) -> S | None:
         if self.observe is not None:

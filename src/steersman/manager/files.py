@@ -64,7 +64,7 @@ def _looks(settings: Settings, names: list[str]) -> Iterator[tuple[Any, ...]]:
     if ca and (serviceaccounttoken.controller.name in names or rootcacertpublisher.controller.name in names):
         yield _bundle, ca
     if signing.controller.name in names:
-        for pair in dict.fromkeys(signing.pairs(settings).values()):
+        for pair in dict.fromkeys(signing.key_pairs(settings).values()):
             yield _authority, pair.cert, pair.key
 
 

@@ -34,7 +34,7 @@ from steersman.api.kinds.revisions import ControllerRevision
 from steersman.api.scheme import Key
 from steersman.controllers.daemonset import controller, decide
 from steersman.controllers.daemonset.backoff import Memory, remaining
-from steersman.controllers.daemonset.observe import Seen, Sight, of_pod, of_revision
+from steersman.controllers.daemonset.observe import Seen, of_node, of_pod, of_revision
 from steersman.controllers.daemonset.step import BURST
 from steersman.controllers.shared import history
 from steersman.intent.actions import Action, Create, Delete, Emit, Patch, ReadLive, UpdateStatus
@@ -477,11 +477,10 @@ def test_a_name_that_the_very_template_has_is_taken_for_its_own() -> None:
 # -- which changes are a reason to look -----------------------------------------------------------
 
 KEY = Key("default", "agent")
-SIGHT = Sight()
 
 
 def looked_at(old: Node | None, new: Node | None, *sets: DaemonSet) -> list[Key]:
-    return list(SIGHT.of_node(Shelves(controller, *(sets or (daemonset(),))), Change(old, new)))
+    return list(of_node(Shelves(controller, *(sets or (daemonset(),))), Change(old, new)))
 
 
 TAINTED = node("n1", Taint(key="gpu", effect="NoSchedule"))
@@ -516,7 +515,7 @@ def test_a_heartbeat_costs_two_comparisons() -> None:
 
     beat = node("n1", Taint(key="gpu", effect="NoSchedule"), zone="a")
     caches = Unread(controller)
-    assert list(SIGHT.of_node(caches, Change(beat, replace(beat)))) == []
+    assert list(of_node(caches, Change(beat, replace(beat)))) == []
 
 
 def test_a_label_matters_to_those_that_select_by_it() -> None:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 import msgspec
-from msgspec.structs import replace
 
 from steersman.api.kinds import Condition
 from steersman.api.kinds.certificates import (
@@ -34,13 +34,13 @@ from steersman.controllers.certificates.requests import (
 )
 from steersman.intent.actions import Draw, Load, UpdateStatus
 from steersman.intent.controller import Controller, Flag, Settings, Watch
-from steersman.intent.settings import Misconfigured
+from steersman.intent.settings import DEFAULTS, Misconfigured
 from steersman.intent.verdict import Nonsense, Rest, Verdict
 
 YEAR = 8760 * 3600.0
 
 
-class Pair(msgspec.Struct, frozen=True):
+class KeyPair(msgspec.Struct, frozen=True):
     """Where a signer's certificate and key are."""
 
     cert: str
@@ -69,10 +69,10 @@ OWN = {
 FLAGS: tuple[Flag[Any], ...] = (*GENERAL, DURATION, *(flag for pair in OWN.values() for flag in pair))
 
 
-def pairs(settings: Settings) -> Mapping[str, Pair]:
+def key_pairs(settings: Settings) -> Mapping[str, KeyPair]:
     """Which signer signs with what. Those that have nothing do not sign. Raises `Misconfigured`."""
-    general = Pair(*(settings[flag] for flag in GENERAL))
-    own = {signer: Pair(settings[cert], settings[key]) for signer, (cert, key) in OWN.items()}
+    general = KeyPair(*(settings[flag] for flag in GENERAL))
+    own = {signer: KeyPair(settings[cert], settings[key]) for signer, (cert, key) in OWN.items()}
     for signer, pair in own.items():
         cert, key = OWN[signer]
         if bool(pair.cert) != bool(pair.key):
@@ -88,6 +88,15 @@ def pairs(settings: Settings) -> Mapping[str, Pair]:
     return dict.fromkeys(own, general) if general else {}
 
 
+class Config(msgspec.Struct, frozen=True):
+    """The controller's flags."""
+
+    key_pairs: Mapping[str, KeyPair]
+    """By signer."""
+    duration: timedelta
+    """The longest a signed certificate is valid."""
+
+
 def _approved(request: CertificateSigningRequest) -> bool:
     types = [condition.type for condition in request.status.conditions]
     return "Approved" in types and "Denied" not in types
@@ -97,50 +106,40 @@ def _failed(request: CertificateSigningRequest) -> bool:
     return any(one.type == "Failed" and one.status in ("", "True") for one in request.status.conditions)
 
 
-def _signer(pairs: Mapping[str, Pair], most: timedelta) -> Controller[CertificateSigningRequest]:
-    async def decide(request: CertificateSigningRequest, now: datetime) -> Verdict:
-        if request.status.certificate:
-            return Rest("is issued")
-        if not _approved(request) or _failed(request):
-            return Rest("is not approved, or has failed")
-        pair = pairs.get(request.spec.signerName)
-        if pair is None:
-            return Rest("is for another signer")
-        try:
-            asked = read(request)
-        except Malformed as error:
-            raise Nonsense(str(error)) from None
-        wrong = RULES[request.spec.signerName](asked, request.spec.usages)
-        if wrong:
-            await UpdateStatus(request, _refused(request.status, wrong, now))
-            return Rest(f"failed: {wrong}")
-        cert, key = await Load(pair.cert), await Load(pair.key)
-        serial = await Draw(128)
-        try:
-            certificate = sign(
-                load(cert, key),
-                parse(request),
-                request.spec.usages,
-                serial=serial or 1,
-                now=now,
-                ttl=lifetime(most, request.spec.expirationSeconds),
-            )
-        except Refusal as error:
-            raise Nonsense(f"{pair.cert}: {error}") from None
-        issued = CertificateSigningRequestStatus(
-            conditions=request.status.conditions, certificate=base64.b64encode(certificate).decode()
+async def decide(request: CertificateSigningRequest, now: datetime, config: Config) -> Verdict:
+    if request.status.certificate:
+        return Rest("is issued")
+    if not _approved(request) or _failed(request):
+        return Rest("is not approved, or has failed")
+    pair = config.key_pairs.get(request.spec.signerName)
+    if pair is None:
+        return Rest("is for another signer")
+    try:
+        asked = read(request)
+    except Malformed as error:
+        raise Nonsense(str(error)) from None
+    wrong = RULES[request.spec.signerName](asked, request.spec.usages)
+    if wrong:
+        await UpdateStatus(request, _refused(request.status, wrong, now))
+        return Rest(f"failed: {wrong}")
+    cert, key = await Load(pair.cert), await Load(pair.key)
+    serial = await Draw(128)
+    try:
+        certificate = sign(
+            load(cert, key),
+            parse(request),
+            request.spec.usages,
+            serial=serial or 1,
+            now=now,
+            ttl=lifetime(config.duration, request.spec.expirationSeconds),
         )
-        await UpdateStatus(request, issued)
-        return Rest("issued")
-
-    return Controller(
-        name="certificatesigningrequest-signing-controller",
-        aliases=("csrsigning",),
-        account="certificate-controller",
-        watches=(Watch(CERTIFICATESIGNINGREQUESTS),),
-        workers=5,
-        decide=decide,
+    except Refusal as error:
+        raise Nonsense(f"{pair.cert}: {error}") from None
+    issued = CertificateSigningRequestStatus(
+        conditions=request.status.conditions, certificate=base64.b64encode(certificate).decode()
     )
+    await UpdateStatus(request, issued)
+    return Rest("issued")
 
 
 def _refused(
@@ -156,9 +155,19 @@ def _refused(
     return CertificateSigningRequestStatus(conditions=(*status.conditions, failed))
 
 
-def configure(settings: Settings) -> Controller[CertificateSigningRequest] | None:
-    found = pairs(settings)
-    return _signer(found, timedelta(seconds=settings[DURATION])) if found else None
+def configure(settings: Settings) -> Controller[CertificateSigningRequest]:
+    config = Config(key_pairs(settings), timedelta(seconds=settings[DURATION]))
+    return Controller(
+        name="certificatesigningrequest-signing-controller",
+        aliases=("csrsigning",),
+        account="certificate-controller",
+        watches=(Watch(CERTIFICATESIGNINGREQUESTS),),
+        workers=5,
+        decide=partial(decide, config=config),
+        flags=FLAGS,
+        configure=configure,
+        enabled=lambda settings: bool(key_pairs(settings)),
+    )
 
 
-controller = replace(_signer({}, timedelta(seconds=YEAR)), flags=FLAGS, configure=configure)
+controller = configure(DEFAULTS)

@@ -7,8 +7,7 @@ where nothing is, takes the next step of a rollout (`rolling`). Then it counts.
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-
-import msgspec
+from functools import partial
 
 from steersman.api.errors import ApiError
 from steersman.api.kinds import PODS, Object
@@ -19,7 +18,7 @@ from steersman.api.label_selectors import Selector, compile_selector
 from steersman.controllers.daemonset.backoff import Memory
 from steersman.controllers.daemonset.manage import place
 from steersman.controllers.daemonset.nodes import hidden, survey
-from steersman.controllers.daemonset.observe import Seen, Sight, of_pod, of_revision
+from steersman.controllers.daemonset.observe import Config, Seen, observe, of_node, of_pod, of_revision
 from steersman.controllers.daemonset.revisions import Past, look_back, tidy
 from steersman.controllers.daemonset.rolling import roll
 from steersman.controllers.daemonset.status import counted, next_available
@@ -28,6 +27,7 @@ from steersman.controllers.shared.controller_ref import claim
 from steersman.controllers.shared.indexes import CONTROLLED
 from steersman.intent.actions import Emit, UpdateStatus
 from steersman.intent.controller import Controller, Flag, Settings, Watch
+from steersman.intent.settings import DEFAULTS
 from steersman.intent.verdict import Nonsense, Rest, Verdict, Wake
 
 PACE = 0.5
@@ -101,8 +101,8 @@ def _verdict(status: DaemonSetStatus, waits: list[timedelta]) -> Verdict:
     return Wake(min(waits), f"{because}; a pod becomes available then, or one that failed is replaced")
 
 
-def _keeper(settings: Settings) -> Controller[Seen]:
-    sight = Sight(numeric=settings.enabled("TaintTolerationComparisonOperators"))
+def configure(settings: Settings) -> Controller[Seen]:
+    config = Config(numeric_tolerations=settings.enabled("TaintTolerationComparisonOperators"))
     return Controller(
         name="daemonset-controller",
         aliases=("daemonset",),
@@ -112,14 +112,15 @@ def _keeper(settings: Settings) -> Controller[Seen]:
             Watch(DAEMONSETS),
             Watch(PODS, to=of_pod, indexes=CONTROLLED),
             Watch(CONTROLLERREVISIONS, to=of_revision, indexes=CONTROLLED),
-            Watch(NODES, to=sight.of_node),
+            Watch(NODES, to=partial(of_node, config=config)),
         ),
         workers=Flag("concurrent-daemonset-syncs", 2),
-        observe=sight.observe,
+        observe=partial(observe, config=config),
         decide=decide,
+        configure=configure,
         memory=Memory,
         pace=PACE,
     )
 
 
-controller = msgspec.structs.replace(_keeper(Settings()), configure=_keeper)
+controller = configure(DEFAULTS)

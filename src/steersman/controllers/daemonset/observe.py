@@ -40,47 +40,50 @@ of_pod = enqueue_owner(DAEMONSETS, selects)
 of_revision = enqueue_revision_owner(DAEMONSETS, selects)
 
 
-class Sight(msgspec.Struct, frozen=True):
-    """How DaemonSets look at nodes."""
+class Config(msgspec.Struct, frozen=True):
+    """The controller's feature gates."""
 
-    numeric: bool = False
-    """See `tolerates`."""
+    numeric_tolerations: bool = False
+    """Whether tolerations compare numbers (``Gt``, ``Lt``): see `tolerates`."""
 
-    def observe(self, caches: Caches, key: Key) -> Seen | None:
-        memory: Memory = remembered(caches)
-        daemonset = caches[DAEMONSETS].get(key)
-        if daemonset is None:
-            memory.forget(key)
-            return None
-        pods, revisions = caches[PODS], caches[CONTROLLERREVISIONS]
-        wanted, numeric = wish(daemonset.spec.template.spec), self.numeric
-        fits = {node.metadata.name: wanted.fit(node, numeric=numeric) for node in caches[NODES].list()}
-        owned = tuple(controlled_by(pods, daemonset))
-        return Seen(
-            daemonset,
-            fits,
-            owned,
-            tuple(orphans_in(pods, key.namespace)),
-            tuple(controlled_by(revisions, daemonset)),
-            tuple(orphans_in(revisions, key.namespace)),
-            memory.note(daemonset, owned, fits),
-        )
 
-    def of_node(self, caches: Caches, change: Change[Node]) -> Iterator[Key]:
-        """The DaemonSets to which the node is something else now. Nearly all changes of nodes are heartbeats.
+def observe(caches: Caches, key: Key, config: Config = Config()) -> Seen | None:
+    memory: Memory = remembered(caches)
+    daemonset = caches[DAEMONSETS].get(key)
+    if daemonset is None:
+        memory.forget(key)
+        return None
+    pods, revisions = caches[PODS], caches[CONTROLLERREVISIONS]
+    wanted, numeric = wish(daemonset.spec.template.spec), config.numeric_tolerations
+    fits = {node.metadata.name: wanted.fit(node, numeric=numeric) for node in caches[NODES].list()}
+    owned = tuple(controlled_by(pods, daemonset))
+    return Seen(
+        daemonset,
+        fits,
+        owned,
+        tuple(orphans_in(pods, key.namespace)),
+        tuple(controlled_by(revisions, daemonset)),
+        tuple(orphans_in(revisions, key.namespace)),
+        memory.note(daemonset, owned, fits),
+    )
 
-        differs: upstream does not look when a node goes, nor when a node that has the pod is tainted so that it
-        would not get one: the numbers in the status are then those of before.
-        """
-        old, new = change.old, change.new
-        if old is not None and new is not None and _alike(old, new):
-            return
-        for daemonset in caches[DAEMONSETS].list():
-            wanted = wish(daemonset.spec.template.spec)
-            before = wanted.fit(old, numeric=self.numeric) if old is not None else UNFIT
-            after = wanted.fit(new, numeric=self.numeric) if new is not None else UNFIT
-            if before != after:
-                yield daemonset.key
+
+def of_node(caches: Caches, change: Change[Node], config: Config = Config()) -> Iterator[Key]:
+    """The DaemonSets to which the node is something else now. Nearly all changes of nodes are heartbeats.
+
+    differs: upstream does not look when a node goes, nor when a node that has the pod is tainted so that it
+    would not get one: the numbers in the status are then those of before.
+    """
+    old, new = change.old, change.new
+    if old is not None and new is not None and _alike(old, new):
+        return
+    numeric = config.numeric_tolerations
+    for daemonset in caches[DAEMONSETS].list():
+        wanted = wish(daemonset.spec.template.spec)
+        before = wanted.fit(old, numeric=numeric) if old is not None else UNFIT
+        after = wanted.fit(new, numeric=numeric) if new is not None else UNFIT
+        if before != after:
+            yield daemonset.key
 
 
 def _alike(old: Node, new: Node) -> bool:

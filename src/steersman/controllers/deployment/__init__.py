@@ -11,6 +11,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from functools import partial
 
+import msgspec
 from msgspec.structs import replace
 
 from steersman.api.errors import ApiError, NotFound
@@ -35,14 +36,21 @@ from steersman.controllers.shared.controller_ref import claim
 from steersman.controllers.shared.indexes import CONTROLLED
 from steersman.intent.actions import Batch, Delete, Emit, Failed, UpdateStatus
 from steersman.intent.controller import Controller, Flag, Settings, Watch
+from steersman.intent.settings import DEFAULTS
 from steersman.intent.verdict import Rest, Verdict, Wake
 
 PACE = 0.3
 """Seconds between two looks at one Deployment, at most: sets that change together are one status write."""
 
 
-async def decide(seen: Seen, now: datetime, *, going: bool = True) -> Verdict:
-    """``going``: whether the status counts pods that are on their way out."""
+class Config(msgspec.Struct, frozen=True):
+    """The controller's feature gates."""
+
+    count_terminating: bool = True
+    """Whether ``status.terminatingReplicas`` is set."""
+
+
+async def decide(seen: Seen, now: datetime, config: Config = Config()) -> Verdict:
     deployment = seen.deployment
     try:
         selector = compile_selector(deployment.spec.selector)
@@ -65,7 +73,7 @@ async def decide(seen: Seen, now: datetime, *, going: bool = True) -> Verdict:
             return created
         family, shown, born = created.family, created.shown, True
         course = plan.make(family, limits, seen.running)
-    return await _follow(course, family, shown, limits, now, born=born, going=going)
+    return await _follow(course, family, shown, limits, now, born=born, going=config.count_terminating)
 
 
 async def _follow(
@@ -145,23 +153,23 @@ async def _refuse(deployment: Deployment) -> Verdict:
     return Rest("cannot act: it selects all pods, a non-empty selector is required")
 
 
-def _configured(settings: Settings) -> Controller[Seen]:
-    going = settings.enabled("DeploymentReplicaSetTerminatingReplicas")
-    return controller if going else replace(controller, decide=partial(decide, going=False), configure=None)
+def configure(settings: Settings) -> Controller[Seen]:
+    config = Config(count_terminating=settings.enabled("DeploymentReplicaSetTerminatingReplicas"))
+    return Controller(
+        name="deployment-controller",
+        aliases=("deployment",),
+        account="deployment-controller",
+        watches=(
+            Watch(DEPLOYMENTS),
+            Watch(REPLICASETS, to=of_replicaset, indexes=CONTROLLED),
+            Watch(PODS, to=of_pod, indexes=CONTROLLED),
+        ),
+        workers=Flag("concurrent-deployment-syncs", 5),
+        observe=observe,
+        decide=partial(decide, config=config),
+        configure=configure,
+        pace=PACE,
+    )
 
 
-controller = Controller(
-    name="deployment-controller",
-    aliases=("deployment",),
-    account="deployment-controller",
-    watches=(
-        Watch(DEPLOYMENTS),
-        Watch(REPLICASETS, to=of_replicaset, indexes=CONTROLLED),
-        Watch(PODS, to=of_pod, indexes=CONTROLLED),
-    ),
-    workers=Flag("concurrent-deployment-syncs", 5),
-    observe=observe,
-    decide=decide,
-    configure=_configured,
-    pace=PACE,
-)
+controller = configure(DEFAULTS)

@@ -10,16 +10,21 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from msgspec.structs import replace
-
 from steersman.controllers.garbagecollector.absent_owners import Absent, coordinates
 from steersman.controllers.garbagecollector.apply import drop_owners, remove, strip, unblock
 from steersman.controllers.garbagecollector.observe import Seen, Standing, concerned, observe
 from steersman.controllers.garbagecollector.owner_classification import Impossible, Judged, judge
-from steersman.controllers.garbagecollector.owner_refs import FOREGROUND, ORPHAN, OWNER, leaves, owners, waits
+from steersman.controllers.garbagecollector.owner_refs import (
+    FOREGROUND,
+    ORPHAN,
+    OWNER,
+    leaves,
+    owner_uids,
+    waits,
+)
 from steersman.intent.actions import Propagation
 from steersman.intent.all_resources import Item, Roam
-from steersman.intent.controller import Controller, Flag, Settings
+from steersman.intent.controller import Controller, Flag
 from steersman.intent.verdict import Rest, Verdict, Wake
 
 IGNORED = ("events", "events.events.k8s.io")
@@ -132,19 +137,15 @@ ENABLED = Flag(
 )
 
 
-def _configured(settings: Settings) -> Controller[Seen] | None:
-    return replace(controller, configure=None) if settings[ENABLED] else None
-
-
 controller = Controller(
     name="garbage-collector-controller",
     aliases=("garbagecollector",),
     account="generic-garbage-collector",
     watches=(),
-    roams=Roam(to=concerned, besides=IGNORED, indexes={OWNER: owners}, memory=Absent),
+    roams=Roam(to=concerned, besides=IGNORED, indexes={OWNER: owner_uids}, memory=Absent),
     workers=Flag("concurrent-gc-syncs", 20),
     flags=(ENABLED,),
-    configure=_configured,
+    enabled=lambda settings: settings[ENABLED],
     observe=observe,
     decide=decide,
     qps=2.0,

@@ -16,7 +16,7 @@ ORPHAN = "orphan"
 OWNER = "owner"
 
 
-def owners(obj: Object) -> Iterable[str]:
+def owner_uids(obj: Object) -> Iterable[str]:
     """Filed under the uid of each owner."""
     return [reference.uid for reference in obj.metadata.ownerReferences if reference.uid]
 

@@ -31,6 +31,7 @@ from steersman.controllers.shared.indexes import CONTROLLED, controlled_by, orph
 from steersman.controllers.shared.selectors import selector_of, selects
 from steersman.intent.actions import Emit, UpdateStatus
 from steersman.intent.controller import Caches, Change, Controller, Flag, Settings, Watch, remembered
+from steersman.intent.settings import DEFAULTS
 from steersman.intent.verdict import Rest, Verdict, Wake
 
 PERIOD = 1.0
@@ -66,8 +67,14 @@ def observe(caches: Caches, key: Key) -> Seen | Pod | None:
     return Seen(job, owned, tuple(orphans_in(caches[PODS], key.namespace)), streaks.note(job, owned))
 
 
-async def decide(seen: Seen | Pod, now: datetime, *, restarts: bool = True) -> Verdict:
-    """``restarts``: whether a Job that is suspended has not started any more."""
+class Config(msgspec.Struct, frozen=True):
+    """The controller's feature gates."""
+
+    clear_start_time: bool = True
+    """Whether suspending a Job removes ``status.startTime``."""
+
+
+async def decide(seen: Seen | Pod, now: datetime, config: Config = Config()) -> Verdict:
     if not isinstance(seen, Seen):
         return await orphan_pods.release(seen)
     job = seen.job
@@ -89,11 +96,11 @@ async def decide(seen: Seen | Pod, now: datetime, *, restarts: bool = True) -> V
         owned = await claim(
             job, seen.owned, seen.orphans, lambda pod: selector.matches(pod.metadata.labels), (FINALIZER,)
         )
-        return await _run(job, owned, seen.streak, now, timed.labels, restarts)
+        return await _run(job, owned, seen.streak, now, timed.labels, config)
 
 
 async def _run(
-    job: Job, owned: list[Pod], streak: Streak, now: datetime, labels: dict[str, str], restarts: bool
+    job: Job, owned: list[Pod], streak: Streak, now: datetime, labels: dict[str, str], config: Config
 ) -> Verdict:
     """One step on the way of a Job that is not finished."""
     counts = tally(job, owned)
@@ -120,7 +127,7 @@ async def _run(
             counts = without(counts, todo.remove)
         finish = completed(counts, scaled.active)
         if finish is None and job.metadata.deletionTimestamp is None:
-            status = await _suspended_or_resumed(job, status, now, restarts)
+            status = await _suspended_or_resumed(job, status, now, config)
     status = replace(status, active=scaled.active, ready=scaled.ready, terminating=scaled.terminating)
     if await track(counts, status, finish, scaled.terminating, now):
         return Rest("has ended")
@@ -139,11 +146,11 @@ def _started(job: Job, now: datetime) -> JobStatus:
     return status
 
 
-async def _suspended_or_resumed(job: Job, status: JobStatus, now: datetime, restarts: bool) -> JobStatus:
+async def _suspended_or_resumed(job: Job, status: JobStatus, now: datetime, config: Config) -> JobStatus:
     """Say whether it is suspended, where that is new. The clock of its deadline starts anew with it."""
     if is_suspended(job):
         word, new = "Suspended", condition("Suspended", "JobSuspended", "Job suspended", now)
-        at = None if restarts else status.startTime
+        at = None if config.clear_start_time else status.startTime
     else:
         new = condition("Suspended", "JobResumed", "Job resumed", now, status="False")
         word, at = "Resumed", truncate(now)
@@ -196,30 +203,26 @@ def _stray(caches: Caches, change: Change[Pod]) -> Iterable[Key]:
     return orphan_pods.suspects(caches, change.new) if change.new is not None else ()
 
 
-def _configured(settings: Settings) -> Controller[Seen | Pod]:
-    restarts = settings.enabled("MutableSchedulingDirectivesForSuspendedJobs")
-    return (
-        controller
-        if restarts
-        else replace(controller, decide=partial(decide, restarts=False), configure=None)
+def configure(settings: Settings) -> Controller[Seen | Pod]:
+    config = Config(clear_start_time=settings.enabled("MutableSchedulingDirectivesForSuspendedJobs"))
+    return Controller(
+        name="job-controller",
+        aliases=("job",),
+        account="job-controller",
+        watches=(
+            Watch(JOBS, to=_job_wants_other, counts=of_job),
+            Watch(JOBS, to=_job_changed, after=PERIOD),
+            Watch(PODS, to=enqueue_owner(JOBS, selects), after=PERIOD, indexes=CONTROLLED),
+            Watch(PODS, to=_stray, counts=of_pod),
+        ),
+        workers=Flag("concurrent-job-syncs", 5),
+        observe=observe,
+        decide=partial(decide, config=config),
+        configure=configure,
+        memory=Streaks,
+        patience=PATIENCE,
+        metrics=METRICS,
     )
 
 
-controller: Controller[Seen | Pod] = Controller(
-    name="job-controller",
-    aliases=("job",),
-    account="job-controller",
-    watches=(
-        Watch(JOBS, to=_job_wants_other, counts=of_job),
-        Watch(JOBS, to=_job_changed, after=PERIOD),
-        Watch(PODS, to=enqueue_owner(JOBS, selects), after=PERIOD, indexes=CONTROLLED),
-        Watch(PODS, to=_stray, counts=of_pod),
-    ),
-    workers=Flag("concurrent-job-syncs", 5),
-    observe=observe,
-    decide=decide,
-    configure=_configured,
-    memory=Streaks,
-    patience=PATIENCE,
-    metrics=METRICS,
-)
+controller = configure(DEFAULTS)

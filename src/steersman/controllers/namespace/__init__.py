@@ -10,8 +10,6 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
-from msgspec.structs import replace
-
 from steersman.api.discovery import Discovered, Resource
 from steersman.api.errors import ApiError, Conflict, NotFound
 from steersman.api.kinds import NAMESPACES, Namespace
@@ -21,6 +19,7 @@ from steersman.controllers.namespace.content import Remains, empty, empty_pods, 
 from steersman.intent.actions import Action
 from steersman.intent.controller import Controller, Flag, Settings, Watch
 from steersman.intent.live import Discover, Read, Replace
+from steersman.intent.settings import DEFAULTS
 from steersman.intent.verdict import Nonsense, Rest, Verdict, Wake
 
 FINALIZER = "kubernetes"
@@ -184,20 +183,20 @@ PERIOD = Flag(
 )
 
 
-def _configured(settings: Settings) -> Controller[Namespace]:
-    return replace(controller, resync=settings[PERIOD], configure=None)
+def configure(settings: Settings) -> Controller[Namespace]:
+    return Controller(
+        name="namespace-controller",
+        aliases=("namespace",),
+        watches=(Watch(NAMESPACES, when=_going, after=GRACE),),
+        workers=Flag("concurrent-namespace-syncs", 10),
+        flags=(PERIOD,),
+        configure=configure,
+        decide=decide,
+        resync=settings[PERIOD],
+        patience=LONGEST,
+        qps=20.0,
+        burst=100.0,
+    )
 
 
-controller = Controller(
-    name="namespace-controller",
-    aliases=("namespace",),
-    watches=(Watch(NAMESPACES, when=_going, after=GRACE),),
-    workers=Flag("concurrent-namespace-syncs", 10),
-    flags=(PERIOD,),
-    configure=_configured,
-    decide=decide,
-    resync=PERIOD.default,
-    patience=LONGEST,
-    qps=20.0,
-    burst=100.0,
-)
+controller = configure(DEFAULTS)

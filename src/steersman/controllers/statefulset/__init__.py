@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import islice
 
 import msgspec
-from msgspec.structs import replace as having
 
 from steersman.api import pods
 from steersman.api.errors import ApiError, NotFound
@@ -42,9 +42,6 @@ from steersman.intent.actions import Delete, UpdateStatus
 from steersman.intent.controller import Caches, Change, Controller, Flag, Settings, Watch
 from steersman.intent.settings import DEFAULTS
 from steersman.intent.verdict import Nonsense, Rest, Verdict, Wake
-
-SEVERAL = "MaxUnavailableStatefulSet"
-SEMANTIC = "StatefulSetSemanticRevisionComparison"
 
 
 class Seen(msgspec.Struct, frozen=True):
@@ -104,65 +101,65 @@ class Progress(msgspec.Struct, frozen=True):
         return self.waits is not None or self.failure is not None
 
 
-class Sets(msgspec.Struct, frozen=True):
-    """The control loop, under some settings."""
+class Config(msgspec.Struct, frozen=True):
+    """The controller's feature gates."""
 
-    several: bool
-    """Whether as many pods are updated at once as a set allows to be missing."""
-    semantic: bool
-    """Whether a revision that pods would be alike of will do."""
+    max_unavailable: bool = False
+    """Whether ``rollingUpdate.maxUnavailable`` pods are updated at once."""
+    semantic_revisions: bool = True
+    """Whether a template that only differs in how it is written keeps its ControllerRevision."""
 
-    async def decide(self, seen: Seen, now: datetime) -> Verdict:
-        set_ = seen.set
-        try:
-            selector = selector_of(set_)
-        except ValueError as error:
-            return Rest(f"cannot act: the selector is not usable: {error}")
-        if set_.spec.replicas is None or set_.spec.replicas < 0:
-            raise Nonsense(f"spec.replicas is {set_.spec.replicas}")
 
-        def selected(obj: Object) -> bool:
-            return selector.matches(obj.metadata.labels)
+async def decide(seen: Seen, now: datetime, config: Config = Config()) -> Verdict:
+    set_ = seen.set
+    try:
+        selector = selector_of(set_)
+    except ValueError as error:
+        return Rest(f"cannot act: the selector is not usable: {error}")
+    if set_.spec.replicas is None or set_.spec.replicas < 0:
+        raise Nonsense(f"spec.replicas is {set_.spec.replicas}")
 
-        # What it no longer selects of its history it forgets, and does not give up.
-        known = await claim(set_, filter(selected, seen.revisions), seen.lost, selected)
-        owned = await claim(
-            set_, seen.owned, seen.orphans, lambda pod: selected(pod) and is_member(set_, pod)
-        )
-        past = history.sort_revisions(known)
-        revisions = await settle(set_, past, semantic=self.semantic)
-        team = roster(set_, owned, now)
-        progress = Progress()
-        if set_.metadata.deletionTimestamp is None:
-            progress = await self._advance(team, revisions, seen.claims)
-        if self.several:
-            await measure(team)
-        status = new_status(team, revisions, progress.dismissed)
-        failure = progress.failure
-        try:
-            if is_news(set_, status):
-                await UpdateStatus(set_, status)
-        except ApiError as error:
-            failure = failure or error
-        failure = failure or await _forget(set_, past, revisions, owned)
-        if failure is not None:
-            raise failure
-        because = progress.waits or f"{status.readyReplicas} of {set_.spec.replicas} ready"
-        if set_.spec.minReadySeconds > 0 and status.readyReplicas != status.availableReplicas:
-            return Wake(_next_available(team), f"{because}; a ready pod becomes available then")
-        return Rest(because)
+    def selected(obj: Object) -> bool:
+        return selector.matches(obj.metadata.labels)
 
-    async def _advance(self, team: Roster, revisions: Revisions, there: claims.Claims) -> Progress:
-        """Do what may be done now: fill first, then shrink, then update."""
-        progress = await _staff(team, revisions, there)
-        if not progress.over:
-            progress = await _shrink(team, there)
-        if progress.over:
-            return progress
-        leave = order.outdated(team, revisions.update.metadata.name, several=self.several)
-        failure = await apply.dismiss(team.set, leave.leave)
-        # Where one is refused it is not known how many went; the next round counts them.
-        return Progress(leave.waits, 0 if failure else len(leave.leave), failure)
+    # What it no longer selects of its history it forgets, and does not give up.
+    known = await claim(set_, filter(selected, seen.revisions), seen.lost, selected)
+    owned = await claim(set_, seen.owned, seen.orphans, lambda pod: selected(pod) and is_member(set_, pod))
+    past = history.sort_revisions(known)
+    revisions = await settle(set_, past, semantic=config.semantic_revisions)
+    team = roster(set_, owned, now)
+    progress = Progress()
+    if set_.metadata.deletionTimestamp is None:
+        progress = await _advance(team, revisions, seen.claims, config)
+    if config.max_unavailable:
+        await measure(team)
+    status = new_status(team, revisions, progress.dismissed)
+    failure = progress.failure
+    try:
+        if is_news(set_, status):
+            await UpdateStatus(set_, status)
+    except ApiError as error:
+        failure = failure or error
+    failure = failure or await _forget(set_, past, revisions, owned)
+    if failure is not None:
+        raise failure
+    because = progress.waits or f"{status.readyReplicas} of {set_.spec.replicas} ready"
+    if set_.spec.minReadySeconds > 0 and status.readyReplicas != status.availableReplicas:
+        return Wake(_next_available(team), f"{because}; a ready pod becomes available then")
+    return Rest(because)
+
+
+async def _advance(team: Roster, revisions: Revisions, there: claims.Claims, config: Config) -> Progress:
+    """Do what may be done now: fill first, then shrink, then update."""
+    progress = await _staff(team, revisions, there)
+    if not progress.over:
+        progress = await _shrink(team, there)
+    if progress.over:
+        return progress
+    leave = order.outdated(team, revisions.update.metadata.name, several=config.max_unavailable)
+    failure = await apply.dismiss(team.set, leave.leave)
+    # Where one is refused it is not known how many went; the next round counts them.
+    return Progress(leave.waits, 0 if failure else len(leave.leave), failure)
 
 
 async def _staff(team: Roster, revisions: Revisions, there: claims.Claims) -> Progress:
@@ -241,8 +238,11 @@ def _claim_gone(caches: Caches, change: Change[PersistentVolumeClaim]) -> Iterat
             yield set_.key
 
 
-def _controller(settings: Settings) -> Controller[Seen]:
-    sets = Sets(several=settings.enabled(SEVERAL), semantic=settings.enabled(SEMANTIC))
+def configure(settings: Settings) -> Controller[Seen]:
+    config = Config(
+        max_unavailable=settings.enabled("MaxUnavailableStatefulSet"),
+        semantic_revisions=settings.enabled("StatefulSetSemanticRevisionComparison"),
+    )
     return Controller(
         name="statefulset-controller",
         aliases=("statefulset",),
@@ -254,9 +254,10 @@ def _controller(settings: Settings) -> Controller[Seen]:
         ),
         workers=Flag("concurrent-statefulset-syncs", 5),
         observe=observe,
-        decide=sets.decide,
+        decide=partial(decide, config=config),
+        configure=configure,
         metrics=METRICS,
     )
 
 
-controller = having(_controller(DEFAULTS), configure=_controller)
+controller = configure(DEFAULTS)
