@@ -30,7 +30,7 @@ from steersman.client import kubeconfig
 from steersman.client.api import EventType
 from steersman.client.auth import Fetched, Fixed, Token
 from steersman.client.http import HttpApi
-from steersman.client.pager import list_all
+from steersman.client.pager import PageRequest, list_page
 from tests.harness.envtest import ASSETS, RealPlane
 
 pytestmark = [
@@ -180,18 +180,21 @@ async def test_what_etcd_has_forgotten_has_expired(plane: RealPlane, api: HttpAp
         await anext(api.watch(ACCOUNTS, namespace, resource_version=first.resource_version))
 
 
-async def test_a_list_that_expires_halfway_is_read_afresh(
+async def test_a_list_whose_token_expires_is_restarted_in_full(
     plane: RealPlane, api: HttpApi, namespace: str
 ) -> None:
     for name in ("a", "b", "c"):
         await api.create(ACCOUNTS, namespace, account(name))
-    parts = []
-    async for part in list_all(api, ACCOUNTS, namespace, page_size=2):
-        parts.append(([item.metadata.name for item in part.items], part.afresh))
-        if len(parts) == 1:
-            await api.patch(ACCOUNTS, namespace, "a", {"metadata": {"labels": {"x": "y"}}})
-            await forget(plane, (await api.list(ACCOUNTS, namespace)).resource_version)
-    assert parts == [(["a", "b"], False), (["a", "b", "c", "default"], True)]
+    first = await list_page(api, ACCOUNTS, PageRequest(limit=2), namespace)
+    await api.patch(ACCOUNTS, namespace, "a", {"metadata": {"labels": {"x": "y"}}})
+    await forget(plane, (await api.list(ACCOUNTS, namespace)).resource_version)
+    following = PageRequest(limit=2).following(first.continue_)
+    with pytest.raises(Expired) as expired:
+        await list_page(api, ACCOUNTS, following, namespace)
+    restarted = following.restarted(expired.value)
+    assert restarted is not None
+    page = await list_page(api, ACCOUNTS, restarted, namespace)
+    assert [item.metadata.name for item in page.items] == ["a", "b", "c", "default"]
 
 
 async def test_a_service_account_acts_with_a_token_it_was_issued(api: HttpApi, namespace: str) -> None:

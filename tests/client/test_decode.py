@@ -9,7 +9,7 @@ import pytest
 
 from steersman.api.errors import ApiError, Expired, ServerError
 from steersman.api.kinds import DEPLOYMENTS, PODS, REPLICASETS, Object, Pod, ReplicaSet
-from steersman.client.api import EventType, Unreadable
+from steersman.client.api import EventType, UndecodableObject
 from steersman.client.decode import Decoder
 
 POD = {
@@ -99,7 +99,7 @@ async def test_an_odd_item_is_unreadable_on_its_own_and_keeps_its_metadata(decod
     first, odd, last = (await decoder.reader(PODS).page(PODS, page(items))).items
     assert isinstance(first, Pod)
     assert isinstance(last, Pod)
-    assert isinstance(odd, Unreadable)
+    assert isinstance(odd, UndecodableObject)
     assert (odd.metadata.name, odd.metadata.uid) == ("a", "u")
     assert "spec.nodeName" in odd.error
 
@@ -120,7 +120,7 @@ async def test_however_odd_an_item_is_it_is_never_dropped_and_never_stops_the_ot
     decoder: Decoder, odd: Any, name: str
 ) -> None:
     items = (await decoder.reader(PODS).page(PODS, page([odd, POD]))).items
-    assert isinstance(items[0], Unreadable)
+    assert isinstance(items[0], UndecodableObject)
     assert items[0].metadata.name == name
     assert isinstance(items[1], Pod)
 
@@ -128,7 +128,7 @@ async def test_however_odd_an_item_is_it_is_never_dropped_and_never_stops_the_ot
 async def test_an_item_with_bad_utf8_is_unreadable(decoder: Decoder) -> None:
     body = page([POD, POD]).replace(b'"Running"', b'"Run\xffing"', 1)
     odd, good = (await decoder.reader(PODS).page(PODS, body)).items
-    assert isinstance(odd, Unreadable)
+    assert isinstance(odd, UndecodableObject)
     assert isinstance(good, Pod)
 
 
@@ -202,7 +202,7 @@ def test_an_error_line_raises_the_error_it_carries(decoder: Decoder, kind: Any) 
 def test_an_odd_object_in_a_watch_is_an_event_all_the_same(decoder: Decoder) -> None:
     event = decoder.reader(PODS).event(PODS, line("MODIFIED", changed(spec={"nodeName": 3})))
     assert event.type is EventType.MODIFIED
-    assert isinstance(event.obj, Unreadable)
+    assert isinstance(event.obj, UndecodableObject)
     assert event.resource_version == "7"
 
 

@@ -10,7 +10,7 @@ import pytest
 from steersman.api.discovery import Missing, Resource
 from steersman.api.errors import ServerError, ServiceUnavailable
 from steersman.api.partial_object import Partial
-from steersman.client.api import EventType, Unreadable
+from steersman.client.api import EventType, UndecodableObject
 from steersman.client.decode import Decoder
 from steersman.client.discovery import ACCEPT, discover
 from steersman.client.paths import accept
@@ -171,5 +171,5 @@ def test_the_end_of_the_initial_events_is_heard_by_who_keeps_no_annotations() ->
 def test_an_object_with_odd_metadata_is_still_there() -> None:
     reader = Decoder().reader(PODS.partial)
     event = reader.event(PODS.partial, line("ADDED", name="a", finalizers=7))
-    assert isinstance(event.obj, Unreadable)
+    assert isinstance(event.obj, UndecodableObject)
     assert event.obj.metadata.name == "a"

@@ -39,7 +39,7 @@ from steersman.api.kinds import (
 )
 from steersman.api.kinds.certificates import PODCERTIFICATEREQUESTS
 from steersman.api.scheme import Kind
-from steersman.client.api import Api, EventType, Unreadable
+from steersman.client.api import Api, EventType, UndecodableObject
 from steersman.client.auth import Credential, Fixed
 from steersman.client.connection import Connection, Impersonation, User
 from steersman.client.http import Common, HttpApi
@@ -406,8 +406,8 @@ async def test_compressed_answers_are_read(api: HttpApi, server: Any) -> None:
 async def test_an_odd_item_of_a_list_is_unreadable_on_its_own(api: HttpApi, server: Any) -> None:
     server.answer({"items": [POD, {**POD, "spec": 3}]})
     good, odd = (await api.list(PODS)).items
-    assert not isinstance(good, Unreadable)
-    assert isinstance(odd, Unreadable)
+    assert not isinstance(good, UndecodableObject)
+    assert isinstance(odd, UndecodableObject)
 
 
 @pytest.mark.parametrize(

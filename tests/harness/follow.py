@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from steersman.api.kinds import Object
 from steersman.api.scheme import Kind
-from steersman.client.api import Api, EventType, Unreadable
+from steersman.client.api import Api, EventType, UndecodableObject
 
 O = TypeVar("O", bound=Object)
 
@@ -34,8 +34,8 @@ async def follow(api: Api, kind: Kind[O], namespace: str = "") -> AsyncGenerator
                 yield event.type, _readable(event.obj)
 
 
-def _readable(obj: O | Unreadable) -> O:
-    if isinstance(obj, Unreadable):
+def _readable(obj: O | UndecodableObject) -> O:
+    if isinstance(obj, UndecodableObject):
         raise TypeError(f"{obj.metadata.namespace}/{obj.metadata.name} cannot be read: {obj.error}")
     return obj
 

@@ -13,7 +13,7 @@ import pytest
 from steersman.api.kinds import DEPLOYMENTS, PODS, REPLICASETS, Deployment
 from steersman.api.pods import is_active
 from steersman.client import kubeconfig
-from steersman.client.api import Api, Unreadable
+from steersman.client.api import Api, UndecodableObject
 from steersman.client.http import HttpApi
 from steersman.runtime.clock import LiveClock
 from steersman.sim.kubelet import Kubelets
@@ -50,7 +50,7 @@ def workload(name: str, version: str) -> dict[str, Any]:
 
 async def all_of(api: Api, kind: Any, namespace: str) -> list[Any]:
     items = (await api.list(kind, namespace)).items
-    assert not [item for item in items if isinstance(item, Unreadable)]
+    assert not [item for item in items if isinstance(item, UndecodableObject)]
     return items
 
 

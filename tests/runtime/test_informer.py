@@ -28,7 +28,7 @@ from steersman.api.errors import (
 )
 from steersman.api.kinds import NAMESPACES, PODS, REPLICASETS, Object, ObjectMeta, Pod, PodSpec
 from steersman.api.scheme import Key, Kind
-from steersman.client.api import EventType, Page, Unreadable, WatchEvent
+from steersman.client.api import EventType, Page, UndecodableObject, WatchEvent
 from steersman.intent.controller import Caches, Change
 from steersman.runtime.informer import Informer, Informers, NotSynced
 from steersman.runtime.metrics import Metrics
@@ -147,8 +147,8 @@ class Server:
         if self.faults:
             raise self.faults.pop(0)
 
-    def _shown(self, obj: Pod, bad: bool) -> Pod | Unreadable:
-        return Unreadable(obj.metadata, "Expected `int`, got `str`") if bad else obj
+    def _shown(self, obj: Pod, bad: bool) -> Pod | UndecodableObject:
+        return UndecodableObject(obj.metadata, "Expected `int`, got `str`") if bad else obj
 
     def _everything(self) -> list[Any]:
         return [self._shown(obj, place in self.bad) for place, obj in self.pods.items()]

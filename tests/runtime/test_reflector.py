@@ -22,13 +22,14 @@ from steersman.api.errors import (
 )
 from steersman.api.kinds import PODS, ObjectMeta, Pod, PodSpec
 from steersman.api.scheme import Key, Kind
-from steersman.client.api import EventType, Page, Unreadable, WatchEvent
-from steersman.runtime.reflector import BREATH, LATE, PAGE, PATIENCE, Reflector
+from steersman.client.api import EventType, Page, UndecodableObject, WatchEvent
+from steersman.client.pager import PAGE_SIZE, PageRequest
+from steersman.runtime.reflector import BREATH, LATE, PATIENCE, Reflector
 from steersman.runtime.reflector_state import Broken, Empty, Paging, Streaming, Watching
 from steersman.sim.loop import VirtualLoop
 
 DAWN = datetime(2026, 1, 1, tzinfo=UTC)
-Item = Pod | Unreadable
+Item = Pod | UndecodableObject
 
 
 class Clock:
@@ -58,8 +59,8 @@ def pod(name: str, version: str, *, uid: str = "", node: str = "") -> Pod:
     )
 
 
-def bad(name: str, version: str) -> Unreadable:
-    return Unreadable(pod(name, version).metadata, "Expected `int`, got `str`")
+def bad(name: str, version: str) -> UndecodableObject:
+    return UndecodableObject(pod(name, version).metadata, "Expected `int`, got `str`")
 
 
 def version(item: Item) -> str:
@@ -439,7 +440,7 @@ def test_a_server_that_cannot_stream_is_asked_for_pages_at_once() -> None:
     )
     state, notes = play(script)
     assert script.asked() == [("watch+", ""), ("list", ""), ("list", "t1"), ("watch", "7")]
-    assert [r.limit for r in script.requests] == [0, PAGE, PAGE, 0]
+    assert [r.limit for r in script.requests] == [0, PAGE_SIZE, PAGE_SIZE, 0]
     assert [r.at for r in script.requests] == [0.0] * 4
     assert notes.told == [("replaced", ["a@1", "b@2", "c@3"], {}, "7"), ("changed", "d@8", "", "8")]
     assert state == Watching("7")
@@ -456,8 +457,8 @@ def test_pages_that_expire_half_way_are_read_again_in_one_piece() -> None:
     )
     state, notes = play(script)
     assert [(r.verb, r.token, r.limit) for r in script.requests[1:4]] == [
-        ("list", "", PAGE),
-        ("list", "t1", PAGE),
+        ("list", "", PAGE_SIZE),
+        ("list", "t1", PAGE_SIZE),
         ("list", "", 0),
     ]
     assert notes.told == [("replaced", ["b@9"], {}, "10")]
@@ -605,4 +606,4 @@ def test_while_a_list_is_under_way_the_state_says_which_page() -> None:
             return page
 
     script = Slow(refused(), [Page([], "7", "t1"), Page([], "7", "")])
-    assert play(script, 15)[0] == Paging("t1")
+    assert play(script, 15)[0] == Paging(PageRequest("t1"))

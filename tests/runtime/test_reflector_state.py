@@ -20,6 +20,7 @@ from steersman.api.errors import (
     Unauthorized,
     Unreachable,
 )
+from steersman.client.pager import PageRequest
 from steersman.runtime.reflector_state import (
     STUBBORN,
     Broken,
@@ -74,14 +75,14 @@ def name(value: object) -> str:
     [
         (Empty(), Went(), Streaming()),
         (Streaming(), Synced("7"), Watching("7")),
-        (Paging(), Paged("more"), Paging("more")),
-        (Paging("more"), Paged("even more"), Paging("even more")),
+        (Paging(), Paged("more"), Paging(PageRequest("more"))),
+        (Paging(PageRequest("more")), Paged("even more"), Paging(PageRequest("even more"))),
         (Paging(), Synced("7"), Watching("7")),
-        (Paging("more"), Synced("7"), Watching("7")),
+        (Paging(PageRequest("more")), Synced("7"), Watching("7")),
         (Watching("7"), Ended("9", short=False), Watching("9")),
         (Watching("7"), Ended("7", short=False), Watching("7")),
         (Broken(BUSY, Streaming()), Went(), Streaming()),
-        (Broken(BUSY, Paging("more")), Went(), Paging("more")),
+        (Broken(BUSY, Paging(PageRequest("more"))), Went(), Paging(PageRequest("more"))),
         (Broken(BUSY, Watching("7", 2)), Went(), Watching("7", 2)),
     ],
 )
@@ -119,23 +120,23 @@ def test_a_server_that_would_not_answer_a_list_either_is_left_alone_for_a_while(
 
 @pytest.mark.parametrize("error", [EXPIRED, AHEAD], ids=name)
 def test_pages_that_expire_are_read_again_in_one_piece_at_once(error: Exception) -> None:
-    assert step(Paging("more"), Failed(error)) == Paging(whole=True)
+    assert step(Paging(PageRequest("more")), Failed(error)) == Paging(PageRequest("", 0))
 
 
-@pytest.mark.parametrize("state", [Paging(), Paging(whole=True), Paging("more", whole=True)])
+@pytest.mark.parametrize("state", [Paging(), Paging(PageRequest("", 0)), Paging(PageRequest("more", 0))])
 def test_a_list_that_expires_without_pages_is_begun_anew_after_a_pause(state: Paging) -> None:
     assert step(state, Failed(EXPIRED)) == Broken(EXPIRED, Streaming())
 
 
 @pytest.mark.parametrize("error", PASSING, ids=name)
 def test_a_list_goes_on_at_the_page_it_had_reached(error: Exception) -> None:
-    assert step(Paging("more"), Failed(error)) == Broken(error, Paging("more"))
+    assert step(Paging(PageRequest("more")), Failed(error)) == Broken(error, Paging(PageRequest("more")))
     assert step(Paging(), Failed(error)) == Broken(error, Streaming())
 
 
 @pytest.mark.parametrize("error", FINAL, ids=name)
 def test_a_list_that_is_refused_begins_anew(error: Exception) -> None:
-    assert step(Paging("more"), Failed(error)) == Broken(error, Streaming())
+    assert step(Paging(PageRequest("more")), Failed(error)) == Broken(error, Streaming())
 
 
 @pytest.mark.parametrize("error", PASSING, ids=name)
@@ -209,7 +210,15 @@ ERRORS: list[Exception] = [*PASSING, *FINAL, EXPIRED, AHEAD, ServerError("oops")
 
 @pytest.mark.parametrize("error", ERRORS, ids=name)
 @pytest.mark.parametrize(
-    "state", [Streaming(), Paging(), Paging("t"), Paging("t", whole=True), Watching("7"), Watching("")]
+    "state",
+    [
+        Streaming(),
+        Paging(),
+        Paging(PageRequest("t")),
+        Paging(PageRequest("t", 0)),
+        Watching("7"),
+        Watching(""),
+    ],
 )
 def test_after_any_error_something_follows_and_no_error_spins(state: State, error: Exception) -> None:
     """The same error over and over must lead to a pause within two steps."""

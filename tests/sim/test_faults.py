@@ -24,7 +24,7 @@ from steersman.api.errors import (
     Unreachable,
 )
 from steersman.api.kinds import LEASES, PODS
-from steersman.client.api import Api, EventType, Unreadable, WatchEvent
+from steersman.client.api import Api, EventType, UndecodableObject, WatchEvent
 from steersman.sim import faults
 from steersman.sim.faults import ALL, BadFault, Fault, Stage
 from steersman.sim.faults.lossy_watches import coalesce
@@ -108,7 +108,7 @@ class Manager:
 def said(event: WatchEvent[Any]) -> tuple[str, str]:
     obj = event.obj
     name = obj.metadata.name if obj is not None else event.resource_version
-    return ("UNREADABLE" if isinstance(obj, Unreadable) else event.type.value), name
+    return ("UNREADABLE" if isinstance(obj, UndecodableObject) else event.type.value), name
 
 
 @pytest.fixture

@@ -162,6 +162,16 @@ _BY_CODE: dict[int, type[ApiError]] = {
 }
 
 
+def resource_version_unavailable(error: Exception) -> bool:
+    """Report whether the server does not have the requested resourceVersion.
+
+    It no longer has one that has expired, and not yet one from before it was restored from a backup.
+    """
+    return isinstance(error, Expired) or (
+        isinstance(error, ApiError) and error.caused_by("ResourceVersionTooLarge")
+    )
+
+
 def from_status(status: Mapping[str, Any], *, code: int = 0, retry_after: float | None = None) -> ApiError:
     """The exception for a Status document.
 

@@ -46,7 +46,7 @@ class Page(msgspec.Struct, Generic[T], frozen=True):
     continue_: str = ""
 
 
-class Unreadable(msgspec.Struct, frozen=True):
+class UndecodableObject(msgspec.Struct, frozen=True):
     """An object that could not be read as its type: what is known of it, and what is wrong.
 
     It is never dropped (a pod we cannot read is still a pod) and never a reason to stop reading
@@ -73,7 +73,7 @@ class Api(Protocol):
         continue_: str = "",
         resource_version: str = "",
         resource_version_match: Literal["", "Exact", "NotOlderThan"] = "",
-    ) -> Page[T | Unreadable]:
+    ) -> Page[T | UndecodableObject]:
         """One page; all of it when ``limit`` is 0."""
         ...
 
@@ -87,7 +87,7 @@ class Api(Protocol):
         resource_version: str = "",
         send_initial_events: bool = False,
         timeout_seconds: int | None = None,
-    ) -> AsyncIterator[WatchEvent[T | Unreadable]]:
+    ) -> AsyncIterator[WatchEvent[T | UndecodableObject]]:
         """Changes since a resourceVersion, with bookmarks. Ends when the server ends it.
 
         With ``send_initial_events`` it first streams what is there (`WatchList`), then a bookmark

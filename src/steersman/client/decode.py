@@ -2,7 +2,7 @@
 
 The good path is one msgspec call for an object, a list item or a watch line. Whatever it refuses is
 tried again more patiently (Go writes ``null`` for empty lists and maps), then read for its metadata
-alone: an object nobody can read still exists, and is handed on as `Unreadable`.
+alone: an object nobody can read still exists, and is handed on as `UndecodableObject`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import msgspec
 from steersman.api.errors import ApiError, ServerError, from_status
 from steersman.api.kinds import Object, ObjectMeta
 from steersman.api.scheme import Kind
-from steersman.client.api import EventType, Page, Unreadable, WatchEvent
+from steersman.client.api import EventType, Page, UndecodableObject, WatchEvent
 from steersman.client.interning import Compactor
 
 T = TypeVar("T")
@@ -90,13 +90,13 @@ class Reader(Generic[T]):
             return self._decode(document)
         except _REFUSED as error:
             obj = self._patiently(document, error)
-        if isinstance(obj, Unreadable):
+        if isinstance(obj, UndecodableObject):
             raise ApiError(
                 f"the server's answer cannot be read: {obj.error}", reason="Unreadable", uncertain=wrote
             )
         return obj
 
-    async def page(self, kind: Kind[T], document: bytes) -> Page[T | Unreadable]:
+    async def page(self, kind: Kind[T], document: bytes) -> Page[T | UndecodableObject]:
         """A list. Items are read one by one, so that an odd one is odd on its own.
 
         A long one lets others run in between: nothing may hold up the renewal of a lease.
@@ -120,7 +120,7 @@ class Reader(Generic[T]):
                     item.setdefault("kind", kind.name)
         return Page(items, envelope.metadata.resourceVersion, envelope.metadata.continue_ or "")
 
-    def event(self, kind: Kind[T], line: bytes) -> WatchEvent[T | Unreadable]:
+    def event(self, kind: Kind[T], line: bytes) -> WatchEvent[T | UndecodableObject]:
         """One line of a watch. Raises what an ERROR line carries."""
         try:
             decoded = self._decode_line(line)
@@ -135,29 +135,29 @@ class Reader(Generic[T]):
 
     # -- the slow paths -----------------------------------------------------------------------
 
-    def _item(self, raw: msgspec.Raw) -> T | Unreadable:
+    def _item(self, raw: msgspec.Raw) -> T | UndecodableObject:
         try:
             return self._compact(self._decode(raw))
         except _REFUSED as error:
             obj = self._patiently(bytes(raw), error)
-            return obj if isinstance(obj, Unreadable) else self._compact(obj)
+            return obj if isinstance(obj, UndecodableObject) else self._compact(obj)
 
-    def _patiently(self, document: bytes, first: Exception) -> T | Unreadable:
+    def _patiently(self, document: bytes, first: Exception) -> T | UndecodableObject:
         try:
             content = _without_nulls(_anything.decode(document))
             cleaned = _encode(content)
         except _REFUSED:
-            return Unreadable(ObjectMeta(), str(first))
+            return UndecodableObject(ObjectMeta(), str(first))
         try:
             return self._decode(cleaned)
         except _REFUSED as error:
             reason = str(error)
         try:
-            return Unreadable(_metadata.decode(cleaned).metadata, reason)
+            return UndecodableObject(_metadata.decode(cleaned).metadata, reason)
         except _REFUSED:
-            return Unreadable(_metadata_of(content), reason)
+            return UndecodableObject(_metadata_of(content), reason)
 
-    def _odd_event(self, kind: Kind[T], line: bytes, error: Exception) -> WatchEvent[T | Unreadable]:
+    def _odd_event(self, kind: Kind[T], line: bytes, error: Exception) -> WatchEvent[T | UndecodableObject]:
         """A line that is not an event of a readable object: an error, or an odd object."""
         broken = ServerError(
             f"the watch of {kind.resource} sent a line that cannot be read: {error}",
@@ -179,7 +179,7 @@ class Reader(Generic[T]):
         if type_ is EventType.BOOKMARK:
             return _bookmark(_metadata_of(document))
         obj = self._patiently(_encode(document), error)
-        if isinstance(obj, Unreadable):
+        if isinstance(obj, UndecodableObject):
             return WatchEvent(type_, obj, obj.metadata.resourceVersion)
         return WatchEvent(type_, self._compact(obj), _metadata_of(document).resourceVersion)
 

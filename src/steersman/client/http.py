@@ -27,7 +27,7 @@ from steersman.api.discovery import Discovered
 from steersman.api.errors import Unreachable
 from steersman.api.scheme import Kind, encode
 from steersman.client import discovery
-from steersman.client.api import Page, Unreadable, WatchEvent
+from steersman.client.api import Page, UndecodableObject, WatchEvent
 from steersman.client.auth import Authenticator, FromPlugin, authenticator
 from steersman.client.connection import Connection
 from steersman.client.decode import Decoder
@@ -191,7 +191,7 @@ class HttpApi:
         continue_: str = "",
         resource_version: str = "",
         resource_version_match: Literal["", "Exact", "NotOlderThan"] = "",
-    ) -> Page[T | Unreadable]:
+    ) -> Page[T | UndecodableObject]:
         at = path(kind, namespace) + query(
             labelSelector=label_selector,
             fieldSelector=field_selector,
@@ -214,7 +214,7 @@ class HttpApi:
         resource_version: str = "",
         send_initial_events: bool = False,
         timeout_seconds: int | None = None,
-    ) -> AsyncIterator[WatchEvent[T | Unreadable]]:
+    ) -> AsyncIterator[WatchEvent[T | UndecodableObject]]:
         at = path(kind, namespace) + query(
             watch="true",
             allowWatchBookmarks="true",

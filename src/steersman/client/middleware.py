@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from steersman.api.scheme import Kind
-from steersman.client.api import Api, Page, Unreadable, WatchEvent
+from steersman.client.api import Api, Page, UndecodableObject, WatchEvent
 
 if TYPE_CHECKING:
     from steersman.api.discovery import Discovered
@@ -68,7 +68,7 @@ class Around(ABC):
         continue_: str = "",
         resource_version: str = "",
         resource_version_match: Literal["", "Exact", "NotOlderThan"] = "",
-    ) -> Coroutine[Any, Any, Page[T | Unreadable]]:
+    ) -> Coroutine[Any, Any, Page[T | UndecodableObject]]:
         return self._pass(
             Asked("list", "list", kind, namespace, fields=field_selector),
             lambda: self._api.list(
@@ -93,7 +93,7 @@ class Around(ABC):
         resource_version: str = "",
         send_initial_events: bool = False,
         timeout_seconds: int | None = None,
-    ) -> AsyncIterator[WatchEvent[T | Unreadable]]:
+    ) -> AsyncIterator[WatchEvent[T | UndecodableObject]]:
         return self._stream(
             Asked("watch", "watch", kind, namespace, fields=field_selector),
             send_initial_events,

@@ -16,8 +16,9 @@ from typing import Any, Generic, Protocol, TypeVar
 from steersman.api.errors import ApiError, Unreachable
 from steersman.api.kinds import Object
 from steersman.api.scheme import Key, Kind
-from steersman.client.api import Api, EventType, Unreadable, WatchEvent
+from steersman.client.api import Api, EventType, UndecodableObject, WatchEvent
 from steersman.client.capabilities import LEVEL, is_steady
+from steersman.client.pager import list_page
 from steersman.runtime.backoff import Backoff, jittered
 from steersman.runtime.clock import Clock
 from steersman.runtime.reflector_state import (
@@ -52,8 +53,6 @@ LATE = 30.0
 """How long after its time-out a watch may go on before the connection counts as dead."""
 PATIENCE = 60.0
 """How long a streamed list may make no progress before a plain list is tried."""
-PAGE = 500
-"""Objects on one page of a list, as upstream's pager asks for."""
 BREATH = 256
 """Events handled before others get a turn: a stream that is always ready must not hog the loop."""
 REMIND = 300.0
@@ -181,9 +180,9 @@ class Reflector(Generic[O]):
                 exc_info=None if known else error,
             )
 
-    def _read(self, item: O | Unreadable) -> tuple[O, str]:
+    def _read(self, item: O | UndecodableObject) -> tuple[O, str]:
         """An object, or as much of it as can be read and what is wrong with the rest."""
-        if isinstance(item, Unreadable):
+        if isinstance(item, UndecodableObject):
             return self.kind.type(metadata=item.metadata), item.error or "unreadable"
         return item, ""
 
@@ -194,7 +193,7 @@ class Reflector(Generic[O]):
         self._unreadable = {}
         self._listed_at = ""
 
-    def _find(self, item: O | Unreadable) -> None:
+    def _find(self, item: O | UndecodableObject) -> None:
         obj, error = self._read(item)
         key = obj.key
         held = self._sink.held(key)
@@ -214,19 +213,14 @@ class Reflector(Generic[O]):
         self._sink.replaced(found, unreadable, resource_version)
 
     async def _page(self, state: Paging) -> Happening:
-        if not state.token:
+        if not state.page.token:
             self._forget()
         # differs: client-go's first list asks for "0", any version the server has at hand. This always
         # asks for the newest, so that a restart never goes back in time.
-        page = await self._api.list(
-            self.kind,
-            field_selector=self.kind.fields,
-            limit=0 if state.whole else PAGE,
-            continue_=state.token,
-        )
+        page = await list_page(self._api, self.kind, state.page, field_selector=self.kind.fields)
         for item in page.items:
             self._find(item)
-        if not state.token:
+        if not state.page.token:
             self._listed_at = page.resource_version
         if page.continue_:
             return Paged(page.continue_)
@@ -278,7 +272,7 @@ class Reflector(Generic[O]):
             silent=not events and lasted >= SILENT,
         )
 
-    def _gather(self, event: WatchEvent[O | Unreadable]) -> bool:
+    def _gather(self, event: WatchEvent[O | UndecodableObject]) -> bool:
         """An event of a streamed list; whether it was the last."""
         if event.type is EventType.BOOKMARK:
             if not event.initial_end:
@@ -296,7 +290,7 @@ class Reflector(Generic[O]):
             self._find(event.obj)
         return False
 
-    def _take(self, event: WatchEvent[O | Unreadable]) -> None:
+    def _take(self, event: WatchEvent[O | UndecodableObject]) -> None:
         """An event of a watch."""
         reached = self._reach(event)
         if event.type is EventType.BOOKMARK:

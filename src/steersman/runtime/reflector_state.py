@@ -22,13 +22,14 @@ import msgspec
 
 from steersman.api.errors import (
     ApiError,
-    Expired,
     Forbidden,
     ServerError,
     TooManyRequests,
     Unauthorized,
     Unreachable,
+    resource_version_unavailable,
 )
+from steersman.client.pager import PageRequest
 
 STUBBORN = 5
 """After so many internal errors in a row at the same place, a watch is given up for a new list."""
@@ -48,10 +49,8 @@ class Streaming(msgspec.Struct, frozen=True):
 class Paging(msgspec.Struct, frozen=True):
     """Everything is being listed, page by page."""
 
-    token: str = ""
-    """Where the next page begins."""
-    whole: bool = False
-    """All at once: pages expired before all were read."""
+    page: PageRequest = PageRequest()
+    """The page to request next."""
 
 
 class Watching(msgspec.Struct, frozen=True):
@@ -122,13 +121,6 @@ class ShortWatch(Exception):
     """The server ends watches as soon as they begin."""
 
 
-def outdated(error: Exception) -> bool:
-    """Whether the server no longer (or, restored from a backup, not yet) knows our resourceVersion."""
-    return isinstance(error, Expired) or (
-        isinstance(error, ApiError) and error.caused_by("ResourceVersionTooLarge")
-    )
-
-
 def passing(error: Exception) -> bool:
     """Whether the same request may well succeed later, so nothing we know is in doubt."""
     return isinstance(error, Unreachable | TooManyRequests | ServerError | Unauthorized | Forbidden)
@@ -148,15 +140,15 @@ def step(state: State, happening: Happening) -> State:
             return then
         case ((Streaming() | Paging()), Synced(at=at)):
             return Watching(at)
-        case Paging(whole=whole), Paged(token=token):
-            return Paging(token, whole)
+        case Paging(page=page), Paged(token=token):
+            return Paging(page.following(token))
 
         case Streaming(), Failed(error=error):
             # An overloaded or absent server would not answer a list either. For all else a list may
             # work where a stream does not: servers that do not know how, proxies that cut streams.
             if (
                 isinstance(error, TooManyRequests)
-                or outdated(error)
+                or resource_version_unavailable(error)
                 or (isinstance(error, Unreachable) and not error.uncertain)
             ):
                 return Broken(error, Streaming())
@@ -165,12 +157,12 @@ def step(state: State, happening: Happening) -> State:
             # differs: client-go streams again at once unless the stream was short.
             return Paging()
 
-        case Paging(token=token, whole=whole), Failed(error=error):
-            if outdated(error):
-                # The pages went out of date while being read; a list in one piece cannot.
-                return Paging(whole=True) if token and not whole else Broken(error, Streaming())
-            # differs: client-go starts over; pages that were read stay good as long as their token.
-            return Broken(error, state if token and passing(error) else Streaming())
+        case Paging(page=page), Failed(error=error):
+            restarted = page.restarted(error)
+            if restarted is not None:
+                return Paging(restarted)
+            # differs: client-go starts over; pages that were read stay valid as long as their token.
+            return Broken(error, state if page.token and passing(error) else Streaming())
 
         case Watching(), Ended(at=at, short=short, silent=silent):
             # A server that was restored from a backup does not refuse a watch from what is the future
@@ -179,7 +171,7 @@ def step(state: State, happening: Happening) -> State:
             return Broken(ShortWatch("the server ends watches at once"), onward) if short else onward
         case Watching(since=since, failures=failures), Failed(error=error, at=at):
             # differs: client-go lists anew after most errors; a resourceVersion outlives a connection.
-            if outdated(error) or not passing(error) or nowhere(at):
+            if resource_version_unavailable(error) or not passing(error) or nowhere(at):
                 return Broken(error, Streaming())
             if type(error) is not ServerError:
                 return Broken(error, Watching(at))

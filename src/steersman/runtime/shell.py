@@ -17,8 +17,8 @@ from steersman.api.discovery import Discovered
 from steersman.api.errors import ApiError, Conflict
 from steersman.api.kinds import Object, ObjectMeta, Struct
 from steersman.api.scheme import Key, Kind, kind_of
-from steersman.client.api import Api
-from steersman.client.pager import list_all
+from steersman.client.api import Api, UndecodableObject
+from steersman.client.pager import PAGE_SIZE, list_all
 from steersman.intent.actions import (
     Action,
     Amend,
@@ -60,7 +60,6 @@ from steersman.runtime.clock import Clock
 from steersman.runtime.event_recorder import Recorder
 from steersman.runtime.events import ObjectReference
 from steersman.runtime.ledger import Doubt, Ledger
-from steersman.runtime.live import survey
 from steersman.runtime.metrics import Metrics
 from steersman.runtime.trace import Step, describe, outcome
 
@@ -152,15 +151,14 @@ class Shell:
         """Turn the key's doubts into debts, by asking the server for what they are about."""
         for doubt in self._ledger.doubts(key):
             # As the informers do: a controller need not have the right to read what it may create.
-            parts = list_all(
+            found = await list_all(
                 self._shared,
                 doubt.kind.as_(Object),
                 doubt.namespace,
                 label_selector=doubt.labels,
                 field_selector=f"metadata.name={doubt.name}" if doubt.name else "",
             )
-            found = [item.metadata async for part in parts for item in part.items]
-            self._ledger.cleared(key, doubt, found)
+            self._ledger.cleared(key, doubt, [item.metadata for item in found.items])
 
     async def _perform(self, key: Key, action: Action[T]) -> T:
         if isinstance(action, Write):
@@ -315,7 +313,21 @@ class Shell:
         return (await self._api.list(action.kind, limit=1)).resource_version
 
     async def _survey(self, key: Key, action: Survey[T]) -> list[T]:
-        return await survey(self._shared if action.shared else self._api, action)
+        kind = action.kind
+        found = await list_all(
+            self._shared if action.shared else self._api,
+            kind,
+            action.namespace,
+            label_selector=action.selector,
+            page_size=action.limit or PAGE_SIZE,
+            at_least=action.limit,
+        )
+        # An object that cannot be decoded still exists: it is represented by its metadata.
+        partial: Callable[..., T] = kind.type
+        return [
+            partial(metadata=item.metadata) if isinstance(item, UndecodableObject) else item
+            for item in found.items
+        ]
 
     async def _remove(self, key: Key, action: Remove) -> None:
         await self._api.delete(

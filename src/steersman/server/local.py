@@ -16,7 +16,7 @@ from steersman.api.discovery import Discovered
 from steersman.api.errors import NotFound
 from steersman.api.partial_object import metadata_only
 from steersman.api.scheme import Kind
-from steersman.client.api import Page, Unreadable, WatchEvent
+from steersman.client.api import Page, UndecodableObject, WatchEvent
 from steersman.server import status_errors
 from steersman.server.apply.options import APPLY_YAML, check_patch
 from steersman.server.codec.convert import FORMS, adopt, document
@@ -65,7 +65,7 @@ class LocalApi:
         continue_: str = "",
         resource_version: str = "",
         resource_version_match: Literal["", "Exact", "NotOlderThan"] = "",
-    ) -> Page[T | Unreadable]:
+    ) -> Page[T | UndecodableObject]:
         await turn()
         resource = self.server.registry.of(kind)
         self.server.reap(resource)
@@ -94,7 +94,7 @@ class LocalApi:
         resource_version: str = "",
         send_initial_events: bool = False,
         timeout_seconds: int | None = None,
-    ) -> AsyncIterator[WatchEvent[T | Unreadable]]:
+    ) -> AsyncIterator[WatchEvent[T | UndecodableObject]]:
         server = self.server
 
         def begin() -> Subscription:
@@ -307,7 +307,7 @@ def _shape(kind: Kind[Any], resource: Resource) -> Callable[[Any], Any] | None:
         try:
             return _answer(kind, resource, obj if serve is None else serve(obj))
         except ValueError as error:
-            return Unreadable(obj.metadata, str(error))
+            return UndecodableObject(obj.metadata, str(error))
 
     return shape
 

@@ -15,7 +15,7 @@ from steersman.api.generated import load
 from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.api.kinds import Object
 from steersman.api.scheme import Kind
-from steersman.client.api import EventType, Unreadable
+from steersman.client.api import EventType, UndecodableObject
 from steersman.server.crd.custom import Custom
 from steersman.server.crd.establishing import CLEANUP, Definitions
 from steersman.server.local import LocalApi
@@ -262,11 +262,11 @@ def test_clients_may_read_as_types_of_their_own(world: World, api: LocalApi) -> 
         assert made.spec.size == 3
         await api.create(WIDGETS, "default", {"metadata": {"name": "odd"}, "spec": {"size": "x"}})
         listed = (await api.list(mine, "default")).items
-        assert [type(each) for each in listed] == [Unreadable, Widget]
+        assert [type(each) for each in listed] == [UndecodableObject, Widget]
         whole = await api.get(WIDGETS.as_(Object), "default", "w")
         assert isinstance(whole, Custom)
         watch = api.watch(mine, "default", send_initial_events=True)
-        assert [type((await anext(watch)).obj) for _ in range(2)] == [Unreadable, Widget]
+        assert [type((await anext(watch)).obj) for _ in range(2)] == [UndecodableObject, Widget]
 
     world.run(story())
 

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from steersman.client.api import EventType, Unreadable, WatchEvent
+from steersman.client.api import EventType, UndecodableObject, WatchEvent
 from steersman.sim.faults.fault import Armed, Events, Fault
 from steersman.sim.faults.injector import Stage
 from steersman.sim.faults.watches import HOWS, Live, close
@@ -135,7 +135,7 @@ class _Unreadable(Live):
                 if broken and event.type is not EventType.DELETED:
                     self.stage.strike(f"change {self.count} of {self.kind} cannot be read")
                     owed.append((world.monotonic() + fault.seconds, event))
-                    nonsense = Unreadable(event.obj.metadata, "expected an object, got nonsense")
+                    nonsense = UndecodableObject(event.obj.metadata, "expected an object, got nonsense")
                     yield WatchEvent(event.type, nonsense, event.resource_version)
                 else:
                     yield event

@@ -1,0 +1,51 @@
+"""The shell's lists past the cache: one snapshot each, also when the continue token expires half-way."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from steersman.api.errors import Expired
+from steersman.api.kinds import PODS, Object, ObjectMeta
+from steersman.api.scheme import Key
+from steersman.client.api import Api, Page
+from steersman.runtime.ledger import Doubt, Ledger
+from steersman.runtime.shell import Shell
+
+
+class ExpiringApi:
+    """Serves a list whose second page has expired; listed anew, it holds other objects."""
+
+    def __init__(self) -> None:
+        self.limits: list[int] = []
+
+    async def list(self, kind: object, namespace: str = "", **options: Any) -> Page[Object]:
+        self.limits.append(options.get("limit", 0))
+        if options.get("continue_"):
+            raise Expired("The provided continue parameter is too old")
+        if len(self.limits) == 1:
+            return Page([Object(ObjectMeta(name="stale", uid="1", resourceVersion="5"))], "7", "token")
+        return Page([Object(ObjectMeta(name="fresh", uid="2", resourceVersion="8"))], "9", "")
+
+
+class RecordingLedger:
+    """Records what a doubt was cleared with."""
+
+    def __init__(self, doubt: Doubt) -> None:
+        self.doubt = doubt
+        self.found: list[str] = []
+
+    def doubts(self, key: Key) -> tuple[Doubt, ...]:
+        return (self.doubt,)
+
+    def cleared(self, key: Key, doubt: Doubt, found: Any) -> None:
+        self.found = [meta.name for meta in found]
+
+
+async def test_a_doubt_is_cleared_with_one_snapshot_when_the_list_expires_half_way() -> None:
+    api = ExpiringApi()
+    ledger = RecordingLedger(Doubt(PODS.as_(Object), "default", labels="app=web"))
+    unused: Any = None
+    shell = Shell(cast("Api", api), unused, cast("Ledger", ledger), unused, unused)
+    await shell.resolve(Key("default", "web"))
+    assert ledger.found == ["fresh"]
+    assert api.limits == [500, 500, 0]
