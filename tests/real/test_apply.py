@@ -22,9 +22,9 @@ from steersman.api.scheme import Kind
 from steersman.client.api import Api
 from steersman.client.http import Common, HttpApi
 from steersman.client.kubeconfig import load as load_kubeconfig
-from steersman.server.apply.openapi import shapes
-from steersman.server.apply.schema import Shape
-from steersman.server.apply.structs import shape_of
+from steersman.server.apply.openapi import schemas_by_name
+from steersman.server.apply.schema import TypedSchema
+from steersman.server.apply.structs import typed_schema_of
 from steersman.server.local import LocalApi
 from steersman.sim.world import World
 from tests.harness.envtest import RealPlane
@@ -549,7 +549,9 @@ def test_owners_and_objects_are_those_of_a_real_server(tale: Tale, plane: RealPl
 # -- schemas ----------------------------------------------------------------------------------
 
 
-def differences(ours: Shape, theirs: Shape, path: str, seen: set[tuple[int, ...]]) -> Iterator[str]:
+def differences(
+    ours: TypedSchema, theirs: TypedSchema, path: str, seen: set[tuple[int, ...]]
+) -> Iterator[str]:
     """Where two shapes are not the same; each pair of maps or lists is looked at once."""
     pair = tuple(map(id, (ours.map, theirs.map, ours.list, theirs.list)))
     if pair in seen:
@@ -561,14 +563,14 @@ def differences(ours: Shape, theirs: Shape, path: str, seen: set[tuple[int, ...]
         if ours.map.atomic != theirs.map.atomic:
             yield f"{path}: atomic {ours.map.atomic} and {theirs.map.atomic}"
         for name in sorted({*ours.map.names, *theirs.map.names}):
-            if ours.map.named(name) and theirs.map.named(name):
+            if ours.map.declares(name) and theirs.map.declares(name):
                 yield from differences(ours.map.at(name), theirs.map.at(name), f"{path}.{name}", seen)
             else:
                 yield f"{path}.{name}: only one has it"
-        if ours.map.other is not None and theirs.map.other is not None:
-            yield from differences(ours.map.other, theirs.map.other, f"{path}.*", seen)
-        elif ours.map.other is not theirs.map.other:
-            yield f"{path}: {ours.map.other} and {theirs.map.other} of others"
+        if ours.map.values is not None and theirs.map.values is not None:
+            yield from differences(ours.map.values, theirs.map.values, f"{path}.*", seen)
+        elif ours.map.values is not theirs.map.values:
+            yield f"{path}: {ours.map.values} and {theirs.map.values} of others"
     elif ours.map is not theirs.map:
         yield f"{path}: only one is a map"
     if ours.list is not None and theirs.list is not None:
@@ -599,13 +601,13 @@ def test_every_built_in_kind_has_the_shape_that_a_real_server_publishes(plane: R
         for name, schema in schemas.items()
         for said in schema.get("x-kubernetes-group-version-kind", ())
     }
-    theirs = shapes(schemas)
+    theirs = schemas_by_name(schemas)
     seen: set[tuple[int, ...]] = set()
     found = [
         difference
         for row in rows
         for difference in differences(
-            shape_of(load(row.group, row.version, row.kind).type),
+            typed_schema_of(load(row.group, row.version, row.kind).type),
             theirs(names[row.group, row.version, row.kind]),
             row.kind,
             seen,

@@ -18,7 +18,7 @@ from steersman.api.partial_object import metadata_only
 from steersman.api.scheme import Kind
 from steersman.client.api import Page, UndecodableObject, WatchEvent
 from steersman.server import status_errors
-from steersman.server.apply.options import APPLY_YAML, check_patch
+from steersman.server.apply.options import APPLY_YAML, validate_patch_options
 from steersman.server.codec.convert import FORMS, adopt, document
 from steersman.server.discovery.in_process import discovered
 from steersman.server.registry.graceful_deletion import Options
@@ -180,7 +180,7 @@ class LocalApi:
         namespace = _scope(resource, namespace)
         if subresource:
             _has(resource, subresource, name)
-        check_patch(content_type, field_manager, force or None)
+        validate_patch_options(content_type, field_manager, force or None)
         manager = field_manager or self.manager
         if subresource == "scale" and content_type == APPLY_YAML and resource.type not in FORMS:
             said = body if isinstance(body, Mapping) else {}

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 from msgspec.structs import replace
 
 from steersman.server import status_errors
-from steersman.server.apply.owning import owning
+from steersman.server.apply.field_manager import field_manager_for
 from steersman.server.registry.object_meta import uid
 from steersman.server.registry.resources import Registry, Resource
 from steersman.server.storage.store import Store, Table, path
@@ -193,7 +193,7 @@ class Server:
 
     def owners(self, resource: Resource, subresource: str, old: Any, new: Any) -> Any:
         """Who owns what of an object once the server has changed it."""
-        return owning(resource, subresource).changed(old, new, MANAGER, self.now())
+        return field_manager_for(resource, subresource).updated(old, new, MANAGER, self.now())
 
     def admit(
         self,

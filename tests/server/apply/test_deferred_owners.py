@@ -1,4 +1,4 @@
-"""Owners that are worked out when somebody looks, and not before."""
+"""Managed fields are computed on first read, and not before."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from steersman.api.generated.core_v1 import ConfigMap
 from steersman.api.generated.meta_v1 import ManagedFieldsEntry, ObjectMeta
 from steersman.api.scheme import unusual
 from steersman.server.apply import deferred_owners, field_set
-from steersman.server.apply.deferred_owners import DEEPEST, Deferred
+from steersman.server.apply.deferred_owners import MAX_PENDING_WRITES, DeferredManagedFields
 from steersman.server.codec.convert import document
 from steersman.server.registry.resources import Resource
 from steersman.server.rest import verbs
@@ -46,34 +46,34 @@ def changed(server: Server, manager: str, **data: str) -> Any:
     )
 
 
-def told(obj: Any) -> dict[str, list[str]]:
+def paths_by_manager(obj: Any) -> dict[str, list[str]]:
     return {
         f"{who.name} {who.operation} {who.subresource}".strip(): list(field_set.paths(owned.fields))
-        for who, owned in deferred_owners.owners_of(obj.metadata.managedFields).items()
+        for who, owned in deferred_owners.managed_of(obj.metadata.managedFields).items()
     }
 
 
-def put_off(obj: Any) -> bool:
-    return "put off" in repr(obj.metadata.managedFields)
+def is_pending(obj: Any) -> bool:
+    return "pending" in repr(obj.metadata.managedFields)
 
 
 def test_a_write_works_nothing_out(server: Server) -> None:
     first = made(server, a="1")
     second = changed(server, "editor", a="2", b="2")
-    assert put_off(first)
-    assert put_off(second)
-    assert told(second) == {"maker Update": [".data"], "editor Update": [".data.a", ".data.b"]}
-    assert not put_off(second)
-    assert not put_off(first)
+    assert is_pending(first)
+    assert is_pending(second)
+    assert paths_by_manager(second) == {"maker Update": [".data"], "editor Update": [".data.a", ".data.b"]}
+    assert not is_pending(second)
+    assert not is_pending(first)
 
 
 def test_every_version_of_an_object_has_the_owners_it_had_then(server: Server) -> None:
     first = made(server, a="1")
     second = changed(server, "editor", a="2")
     third = changed(server, "other", a="3")
-    assert told(third) == {"maker Update": [".data"], "other Update": [".data.a"]}
-    assert told(second) == {"maker Update": [".data"], "editor Update": [".data.a"]}
-    assert told(first) == {"maker Update": [".data", ".data.a"]}
+    assert paths_by_manager(third) == {"maker Update": [".data"], "other Update": [".data.a"]}
+    assert paths_by_manager(second) == {"maker Update": [".data"], "editor Update": [".data.a"]}
+    assert paths_by_manager(first) == {"maker Update": [".data", ".data.a"]}
 
 
 def test_what_is_encoded_has_its_entries(server: Server) -> None:
@@ -93,9 +93,9 @@ def test_what_is_encoded_has_its_entries(server: Server) -> None:
 
 def test_it_can_be_used_as_the_tuple_it_stands_for(server: Server) -> None:
     owners = made(server, a="1").metadata.managedFields
-    assert isinstance(owners, Deferred)
+    assert isinstance(owners, DeferredManagedFields)
     assert bool(owners)
-    assert put_off_again(owners)
+    assert entries_pending(owners)
     assert len(owners) == 1
     assert owners[0].manager == "maker"
     assert owners[:1] == tuple(owners)
@@ -104,8 +104,8 @@ def test_it_can_be_used_as_the_tuple_it_stands_for(server: Server) -> None:
     assert [entry.manager for entry in owners] == ["maker"]
 
 
-def put_off_again(owners: Deferred) -> bool:
-    return "put off" in repr(owners)
+def entries_pending(owners: DeferredManagedFields) -> bool:
+    return "pending" in repr(owners)
 
 
 def test_an_object_of_which_nothing_is_said_has_no_owners_and_gets_none(server: Server) -> None:
@@ -121,16 +121,16 @@ def test_a_write_that_changes_nothing_is_none(server: Server) -> None:
 
 def test_not_too_much_is_put_off(server: Server) -> None:
     made(server, a="0")
-    for number in range(3 * DEEPEST):
+    for number in range(3 * MAX_PENDING_WRITES):
         obj = changed(server, "editor", a=str(number + 1))
     chain, at = 0, obj.metadata.managedFields
-    while isinstance(at, Deferred) and at._managed is None:
+    while isinstance(at, DeferredManagedFields) and at._managed is None:
         chain, at = chain + 1, at._base
-    assert chain <= DEEPEST
-    assert told(obj) == {"maker Update": [".data"], "editor Update": [".data.a"]}
+    assert chain <= MAX_PENDING_WRITES
+    assert paths_by_manager(obj) == {"maker Update": [".data"], "editor Update": [".data.a"]}
 
 
-def test_whoever_writes_the_object_may_say_who_owns_it(server: Server) -> None:
+def test_a_write_to_the_object_may_set_its_managed_fields(server: Server) -> None:
     obj = made(server, a="1", b="1")
     mine = ManagedFieldsEntry(
         manager="me",
@@ -141,7 +141,7 @@ def test_whoever_writes_the_object_may_say_who_owns_it(server: Server) -> None:
     )
     new = replace(obj, metadata=replace(obj.metadata, managedFields=(mine,)), data={"a": "2", "b": "1"})
     put = verbs.update(server, resource(server), "default", "c", new, manager="editor")
-    assert told(put) == {"me Update": [".data.b"], "editor Update": [".data.a"]}
+    assert paths_by_manager(put) == {"me Update": [".data.b"], "editor Update": [".data.a"]}
 
 
 def test_entries_that_make_no_sense_are_not_listened_to(server: Server) -> None:
@@ -149,10 +149,10 @@ def test_entries_that_make_no_sense_are_not_listened_to(server: Server) -> None:
     odd = (ManagedFieldsEntry(manager="me", operation="Own"),)
     new = replace(obj, metadata=replace(obj.metadata, managedFields=odd), data={"a": "2"})
     put = verbs.update(server, resource(server), "default", "c", new, manager="editor")
-    assert told(put) == {"maker Update": [".data"], "editor Update": [".data.a"]}
+    assert paths_by_manager(put) == {"maker Update": [".data"], "editor Update": [".data.a"]}
 
 
-def test_nobody_is_kept_track_of_after_a_reset(server: Server) -> None:
+def test_managed_fields_are_not_tracked_after_a_reset(server: Server) -> None:
     obj = made(server, a="1")
     new = replace(obj, metadata=replace(obj.metadata, managedFields=(ManagedFieldsEntry(),)))
     put = verbs.update(server, resource(server), "default", "c", new, manager="editor")
@@ -179,13 +179,13 @@ def test_a_status_leaves_the_spec_and_the_owners_it_is_sent(server: Server) -> N
         status=replace(obj.status, replicas=1),
     )
     put = verbs.update_status(server, deployments, "default", "d", new, manager="loop")
-    assert told(put)["loop Update status"] == [".status.replicas"]
-    assert ".spec.replicas" in told(put)["maker Update"]
+    assert paths_by_manager(put)["loop Update status"] == [".status.replicas"]
+    assert ".spec.replicas" in paths_by_manager(put)["maker Update"]
 
 
 def test_two_threads_that_look_at_once_see_the_same(server: Server) -> None:
     made(server, a="0")
-    objects = [changed(server, f"m{number % 7}", a=str(number + 1)) for number in range(DEEPEST)]
+    objects = [changed(server, f"m{number % 7}", a=str(number + 1)) for number in range(MAX_PENDING_WRITES)]
     seen: list[list[Any]] = []
 
     def look() -> None:
@@ -204,5 +204,5 @@ def test_a_fork_goes_on_with_owners_of_its_own(server: Server) -> None:
     made(server, a="1")
     fork = server.fork()
     there, here = changed(fork, "there", a="2"), changed(server, "here", a="3")
-    assert told(there)["there Update"] == [".data.a"]
-    assert told(here)["here Update"] == [".data.a"]
+    assert paths_by_manager(there)["there Update"] == [".data.a"]
+    assert paths_by_manager(here)["here Update"] == [".data.a"]

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from steersman.server.apply import field_set
 from steersman.server.apply.compare import compare
-from steersman.server.apply.fields import fields_in, follow, with_named
+from steersman.server.apply.fields import ensure_named_fields, reconcile_with_schema, to_field_set
 from steersman.server.apply.merge import merge, remove
-from steersman.server.apply.openapi import custom
-from steersman.server.apply.schema import Shape, ShapeError
+from steersman.server.apply.openapi import custom_resource_schema
+from steersman.server.apply.schema import SchemaError, TypedSchema
 from steersman.server.apply.validate import validate
 
-SHAPE = custom(
+SCHEMA = custom_resource_schema(
     {
         "type": "object",
         "properties": {
@@ -98,7 +98,7 @@ def shown(fields: field_set.FieldSet) -> list[str]:
 def test_changes_are_told_field_by_field(
     old: Any, new: Any, removed: list[str], modified: list[str], added: list[str]
 ) -> None:
-    found = compare(old, new, SHAPE)
+    found = compare(old, new, SCHEMA)
     assert [shown(each) for each in found] == [removed, modified, added]
     assert found.changed
 
@@ -115,7 +115,7 @@ def test_changes_are_told_field_by_field(
 def test_items_that_are_there_several_times_are_owned_together(
     old: list[str], new: list[str], removed: list[str], modified: list[str], added: list[str]
 ) -> None:
-    found = compare(spec(set=old), spec(set=new), SHAPE)
+    found = compare(spec(set=old), spec(set=new), SCHEMA)
     assert [shown(each) for each in found] == [removed, modified, added]
 
 
@@ -138,7 +138,7 @@ def test_items_that_are_there_several_times_are_owned_together(
 def test_shared_items_are_in_the_order_they_were_applied_in(
     live: list[str], applied: list[str], merged: list[str]
 ) -> None:
-    assert merge(spec(set=live), spec(set=applied), SHAPE) == spec(set=merged)
+    assert merge(spec(set=live), spec(set=applied), SCHEMA) == spec(set=merged)
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_shared_items_are_in_the_order_they_were_applied_in(
     ],
 )
 def test_what_is_applied_takes_its_place_among_what_is_there(live: Any, applied: Any, merged: Any) -> None:
-    assert merge(live, applied, SHAPE) == merged
+    assert merge(live, applied, SCHEMA) == merged
 
 
 texts = st.sampled_from("abcd")
@@ -186,14 +186,14 @@ documents = st.fixed_dictionaries(
 
 @given(documents, documents)
 def test_nothing_that_is_merged_changes_when_it_is_merged_again(live: Any, applied: Any) -> None:
-    merged = merge(live, applied, SHAPE)
-    assert merge(merged, applied, SHAPE) == merged
-    assert not compare(merged, merge(merged, applied, SHAPE), SHAPE).changed
+    merged = merge(live, applied, SCHEMA)
+    assert merge(merged, applied, SCHEMA) == merged
+    assert not compare(merged, merge(merged, applied, SCHEMA), SCHEMA).changed
 
 
 @given(documents, documents)
 def test_changes_back_are_the_changes_turned_round(one: Any, other: Any) -> None:
-    there, back = compare(one, other, SHAPE), compare(other, one, SHAPE)
+    there, back = compare(one, other, SCHEMA), compare(other, one, SCHEMA)
     assert there.removed == back.added
     assert there.added == back.removed
     assert there.modified == back.modified
@@ -201,17 +201,17 @@ def test_changes_back_are_the_changes_turned_round(one: Any, other: Any) -> None
 
 @given(documents, documents)
 def test_what_merging_adds_are_fields_that_were_applied(live: Any, applied: Any) -> None:
-    found = compare(live, merge(live, applied, SHAPE), SHAPE)
+    found = compare(live, merge(live, applied, SCHEMA), SCHEMA)
     assert found.removed == {} or "any" in applied["spec"]
-    spoken = with_named(fields_in(applied, SHAPE), SHAPE)
+    spoken = ensure_named_fields(to_field_set(applied, SCHEMA), SCHEMA)
     assert field_set.difference(field_set.union(found.modified, found.added), spoken) == {}
 
 
 @given(documents)
 def test_a_document_without_its_fields_is_empty(document: Any) -> None:
-    doomed = with_named(fields_in(document, SHAPE), SHAPE)
-    left = remove(document, doomed, SHAPE)
-    assert left in (None, {"spec": {}}, {"spec": None}) or not fields_in(left, SHAPE)
+    doomed = ensure_named_fields(to_field_set(document, SCHEMA), SCHEMA)
+    left = remove(document, doomed, SCHEMA)
+    assert left in (None, {"spec": {}}, {"spec": None}) or not to_field_set(left, SCHEMA)
 
 
 # -- fields -----------------------------------------------------------------------------------
@@ -219,7 +219,7 @@ def test_a_document_without_its_fields_is_empty(document: Any) -> None:
 
 def test_a_document_speaks_of_leaves_items_and_keys() -> None:
     document = spec(size=1, map={"a": "1"}, whole={"a": 1}, set=["x"], items=[{"name": "n"}], any={"b": {}})
-    assert shown(fields_in(document, SHAPE)) == [
+    assert shown(to_field_set(document, SCHEMA)) == [
         ".spec.size",
         ".spec.whole",
         ".spec.any.b",
@@ -232,7 +232,12 @@ def test_a_document_speaks_of_leaves_items_and_keys() -> None:
 
 def test_what_became_atomic_since_is_owned_as_a_whole() -> None:
     before = field_set.of("spec.whole.a", "spec.map.a", "spec.gone.a", "spec.any.a.b")
-    assert shown(follow(before, SHAPE)) == [".spec.whole", ".spec.any.a.b", ".spec.gone.a", ".spec.map.a"]
+    assert shown(reconcile_with_schema(before, SCHEMA)) == [
+        ".spec.whole",
+        ".spec.any.a.b",
+        ".spec.gone.a",
+        ".spec.map.a",
+    ]
 
 
 # -- refusals ---------------------------------------------------------------------------------
@@ -269,8 +274,8 @@ def test_what_became_atomic_since_is_owned_as_a_whole() -> None:
     ],
 )
 def test_a_document_of_another_shape_is_refused(document: Any, says: str) -> None:
-    with pytest.raises(ShapeError) as refused:
-        validate(document, SHAPE)
+    with pytest.raises(SchemaError) as refused:
+        validate(document, SCHEMA)
     assert str(refused.value) == says
 
 
@@ -281,10 +286,10 @@ def test_a_list_whose_items_leave_out_all_keys_is_refused() -> None:
         "x-kubernetes-list-map-keys": ["a"],
         "items": {"type": "object", "properties": {"a": {"type": "string"}}},
     }
-    shape: Shape = custom({"type": "object", "properties": {"list": keyed}})
-    with pytest.raises(ShapeError, match='omits all key fields \\["a"\\]'):
-        validate({"list": [{}]}, shape)
+    schema: TypedSchema = custom_resource_schema({"type": "object", "properties": {"list": keyed}})
+    with pytest.raises(SchemaError, match='omits all key fields \\["a"\\]'):
+        validate({"list": [{}]}, schema)
 
 
 def test_live_documents_may_have_duplicates_and_nulls() -> None:
-    validate(spec(set=["a", "a"], map=None, size=None, items=None), SHAPE, duplicates=True)
+    validate(spec(set=["a", "a"], map=None, size=None, items=None), SCHEMA, duplicates=True)

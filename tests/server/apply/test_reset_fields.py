@@ -1,11 +1,11 @@
-"""What a request cannot change is owned by nobody who tries."""
+"""A request never becomes the manager of a reset field."""
 
 from __future__ import annotations
 
 import pytest
 
 from steersman.server.apply import field_set
-from steersman.server.apply.reset_fields import allowed
+from steersman.server.apply.reset_fields import reset_fields_filter
 
 EVERYTHING = field_set.of(
     "metadata.labels.a",
@@ -38,10 +38,10 @@ EVERYTHING = field_set.of(
     ],
 )
 def test_each_resource_resets_what_upstreams_does(resource: str, subresource: str, kept: list[str]) -> None:
-    left = list(field_set.paths(allowed(resource, subresource, has_status=True)(EVERYTHING)))
-    everything = list(field_set.paths(EVERYTHING))
-    assert left == [path for path in everything if any(f".{name}" in path for name in kept)]
+    left = list(field_set.paths(reset_fields_filter(resource, subresource, has_status=True)(EVERYTHING)))
+    all_paths = list(field_set.paths(EVERYTHING))
+    assert left == [path for path in all_paths if any(f".{name}" in path for name in kept)]
 
 
 def test_a_resource_without_a_status_resets_nothing() -> None:
-    assert allowed("configmaps", "", has_status=False)(EVERYTHING) == EVERYTHING
+    assert reset_fields_filter("configmaps", "", has_status=False)(EVERYTHING) == EVERYTHING

@@ -14,20 +14,20 @@ from steersman.api.generated.core_v1 import ConfigMap, Pod, Secret
 from steersman.api.generated.rbac_v1 import Role
 from steersman.server import apply as ssa
 from steersman.server.apply import field_set
-from steersman.server.apply.owning import owning
-from steersman.server.apply.shape_key import likeness
+from steersman.server.apply.field_manager import field_manager_for
+from steersman.server.apply.shape_key import shape_key
 from steersman.server.codec.convert import adopt
 from steersman.server.registry.resources import Registry
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 REGISTRY = Registry()
-PODS = owning(REGISTRY.find("", "v1", "pods"))
-CONFIGMAPS = owning(REGISTRY.find("", "v1", "configmaps"))
+PODS = field_manager_for(REGISTRY.find("", "v1", "pods"))
+CONFIGMAPS = field_manager_for(REGISTRY.find("", "v1", "configmaps"))
 OWNINGS = {
     Pod: PODS,
     ConfigMap: CONFIGMAPS,
-    Secret: owning(REGISTRY.find("", "v1", "secrets")),
-    Role: owning(REGISTRY.find("rbac.authorization.k8s.io", "v1", "roles")),
+    Secret: field_manager_for(REGISTRY.find("", "v1", "secrets")),
+    Role: field_manager_for(REGISTRY.find("rbac.authorization.k8s.io", "v1", "roles")),
 }
 
 words = st.sampled_from(("a", "b", "c.d/e"))
@@ -101,7 +101,9 @@ documents = st.one_of(
 
 def worked_out(obj: Any) -> Any:
     own = OWNINGS[type(obj)]
-    return ssa.track(None, own.document(obj), "me", {}, terms=own.terms, now=NOW, empty=own.empty)
+    return ssa.track(
+        None, own.document(obj), "me", {}, resource_schema=own.resource_schema, now=NOW, empty=own.empty
+    )
 
 
 @settings(max_examples=300, deadline=None)
@@ -111,7 +113,7 @@ def test_owners_that_are_remembered_are_those_that_would_be_worked_out(
 ) -> None:
     for type_, document in made:
         obj = adopt(type_, msgspec.json.encode(document))
-        assert OWNINGS[type_].begun(obj, "me", NOW) == worked_out(obj)
+        assert OWNINGS[type_].managed_when_new(obj, "me", NOW) == worked_out(obj)
 
 
 def pod(name: str, **labels: str) -> Any:
@@ -123,16 +125,16 @@ def pod(name: str, **labels: str) -> Any:
 def test_pods_of_one_template_share_one_set() -> None:
     first = pod("a", app="1")
     second = replace(pod("b", app="2"), spec=first.spec)
-    (one,) = PODS.begun(first, "me", NOW).values()
-    (other,) = PODS.begun(second, "somebody", NOW).values()
+    (one,) = PODS.managed_when_new(first, "me", NOW).values()
+    (other,) = PODS.managed_when_new(second, "other", NOW).values()
     assert one.fields is other.fields
-    assert field_set.write(one.fields) is field_set.write(other.fields)
+    assert field_set.to_fields_v1(one.fields) is field_set.to_fields_v1(other.fields)
 
 
 def test_objects_with_other_keys_are_not_alike() -> None:
     blank = ConfigMap()
     data = [{"a": "1"}, {"a": "2"}, {"b": "1"}, {"a": "1", "b": "1"}, {}]
     objects = [adopt(ConfigMap, {"metadata": {"name": "c"}, "data": each}) for each in data]
-    keys = [likeness(obj, blank).key for obj in objects]  # type: ignore[union-attr]
+    keys = [shape_key(obj, blank).key for obj in objects]  # type: ignore[union-attr]
     assert keys[0] == keys[1]
     assert len(dict.fromkeys(keys)) == 4

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from steersman.api.errors import to_status
 from steersman.api.generated import load
-from steersman.server.apply.openapi import custom
-from steersman.server.apply.structs import shape_of
+from steersman.server.apply.openapi import custom_resource_schema
+from steersman.server.apply.structs import typed_schema_of
 from steersman.server.codec import field_validation, json_yaml
 from steersman.server.codec.go_decode_errors import mistake
 from steersman.server.codec.json_yaml import Unreadable, json_document, yaml_document
@@ -24,7 +24,7 @@ from steersman.server.codec.json_yaml import Unreadable, json_document, yaml_doc
 DEPLOYMENT = load("apps", "v1", "Deployment").type
 SECRET = load("", "v1", "Secret").type
 SERVICE = load("", "v1", "Service").type
-SHAPE = shape_of(DEPLOYMENT)
+SCHEMA = typed_schema_of(DEPLOYMENT)
 
 BASE: dict[str, Any] = {
     "apiVersion": "apps/v1",
@@ -51,7 +51,7 @@ def having(path: str, value: Any) -> dict[str, Any]:
 
 
 def faults(raw: str) -> tuple[str, ...]:
-    return field_validation.faults(raw.encode(), json.loads(raw), SHAPE)
+    return field_validation.faults(raw.encode(), json.loads(raw), SCHEMA)
 
 
 # -- unknown and duplicate fields -------------------------------------------------------------
@@ -104,7 +104,7 @@ def test_a_custom_resource_has_the_fields_of_its_schema_and_of_every_object() ->
         "metadata": {"name": "n", "x": 1},
         "spec": {"a": {"b": 1}, "c": 1},
     }
-    assert field_validation.unknown(document, custom(schema)) == (
+    assert field_validation.unknown(document, custom_resource_schema(schema)) == (
         'unknown field "metadata.x"',
         'unknown field "spec.c"',
     )

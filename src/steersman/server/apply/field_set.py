@@ -1,8 +1,8 @@
-"""Sets of fields: who owns what.
+"""Field sets: sets of paths into a document, such as the fields a manager owns.
 
-A set is a trie. Elements (see `elements`) lead from node to node, and where a path ends the node has the
-element ``.``: ``{"f:spec": {"f:replicas": {".": {}}}}`` has the one path ``spec.replicas``. No node is ever
-empty, so an empty set is ``{}``. Sets are values: nothing here changes one that it was given.
+A set is a trie. Path elements (see `path_element`) lead from node to node, and where a path ends the node has
+the element ``.``: ``{"f:spec": {"f:replicas": {".": {}}}}`` has the one path ``spec.replicas``. No node is ever
+empty, so an empty set is ``{}``. Sets are values: functions here never change their arguments.
 
 On the wire (``fieldsV1``) a node with nothing but its ``.`` is written without it.
 """
@@ -21,11 +21,11 @@ FieldSet: TypeAlias = "dict[str, FieldSet]"
 
 _NOTHING: FieldSet = {}
 LEAF: FieldSet = {".": _NOTHING}
-"""The node where one path ends and no other goes on. Shared, so never to be changed."""
+"""The node of a path with no longer paths below it. Shared: never change it."""
 
 
 def union(one: FieldSet, other: FieldSet) -> FieldSet:
-    """The paths of both."""
+    """The paths that are in either set."""
     if not one or one is other:
         return other
     if not other:
@@ -38,7 +38,7 @@ def union(one: FieldSet, other: FieldSet) -> FieldSet:
 
 
 def intersection(one: FieldSet, other: FieldSet) -> FieldSet:
-    """The paths that are in both."""
+    """The paths that are in both sets."""
     if len(other) < len(one):
         one, other = other, one
     made: FieldSet = {}
@@ -48,13 +48,13 @@ def intersection(one: FieldSet, other: FieldSet) -> FieldSet:
             continue
         if element == ".":
             made["."] = _NOTHING
-        elif shared := intersection(node, theirs):
-            made[element] = shared
+        elif interned := intersection(node, theirs):
+            made[element] = interned
     return made
 
 
 def difference(one: FieldSet, other: FieldSet) -> FieldSet:
-    """The paths of one that are not in the other. What lies below a path is another path, and stays."""
+    """The paths of one set that are not in the other. Paths below a removed path stay."""
     if not other:
         return one
     made: FieldSet = {}
@@ -67,20 +67,20 @@ def difference(one: FieldSet, other: FieldSet) -> FieldSet:
     return made
 
 
-def without(one: FieldSet, other: FieldSet) -> FieldSet:
-    """The paths of one that are neither in the other nor below a path of it."""
+def recursive_difference(one: FieldSet, other: FieldSet) -> FieldSet:
+    """The paths of one set that are neither in the other nor below one of its paths."""
     made: FieldSet = {}
     for element, node in one.items():
         theirs = other.get(element)
         if theirs is None:
             made[element] = node
-        elif "." not in theirs and (rest := without(node, theirs)):
+        elif "." not in theirs and (rest := recursive_difference(node, theirs)):
             made[element] = rest
     return made
 
 
-def within(one: FieldSet, other: FieldSet) -> FieldSet:
-    """The paths of one that are on the way to a path of the other, or below it. ``*`` is any element."""
+def include(one: FieldSet, other: FieldSet) -> FieldSet:
+    """The paths of one set that are a prefix of a path of the other, or below one. ``*`` matches any element."""
     made: FieldSet = {}
     for element, node in one.items():
         theirs = other.get(element, other.get("*"))
@@ -90,13 +90,13 @@ def within(one: FieldSet, other: FieldSet) -> FieldSet:
             continue
         elif "." in theirs:
             made[element] = node
-        elif kept := within(node, theirs):
+        elif kept := include(node, theirs):
             made[element] = kept
     return made
 
 
 def of(*paths: str) -> FieldSet:
-    """A set of fields by their dotted names; ``*`` is any element."""
+    """The set of fields with these dotted names; ``*`` matches any element."""
     made: FieldSet = {}
     for path in paths:
         node = made
@@ -107,13 +107,13 @@ def of(*paths: str) -> FieldSet:
 
 
 def paths(fields: FieldSet, prefix: str = "") -> Iterator[str]:
-    """Every path as messages write it: those that end here, then those that go on."""
+    """Every path as messages print it: those of this level, then those below."""
     inner = [element for element in _sorted(fields) if element != "."]
     for element in inner:
         if "." in fields[element]:
-            yield prefix + path_element.shown(element)
+            yield prefix + path_element.to_string(element)
     for element in inner:
-        yield from paths(fields[element], prefix + path_element.shown(element))
+        yield from paths(fields[element], prefix + path_element.to_string(element))
 
 
 def has(fields: FieldSet, path: str) -> bool:
@@ -124,13 +124,13 @@ def has(fields: FieldSet, path: str) -> bool:
     return node is not None and "." in node
 
 
-# -- the wire ---------------------------------------------------------------------------------
+# -- fieldsV1 ---------------------------------------------------------------------------------
 
 
-def read(wire: Mapping[str, Any]) -> FieldSet:
-    """A set from its ``fieldsV1``. Raises `ValueError` for what is none."""
+def from_fields_v1(wire: Mapping[str, Any]) -> FieldSet:
+    """The set of a ``fieldsV1`` value. Raises `ValueError` if it is malformed."""
     made = _node(wire)
-    made.pop(".", None)  # nobody owns the object as a whole
+    made.pop(".", None)  # the object as a whole has no manager
     return made
 
 
@@ -141,18 +141,18 @@ def _node(wire: Mapping[str, Any]) -> FieldSet:
             made["."] = _NOTHING
             continue
         if not isinstance(node, Mapping):
-            raise ValueError(f"no fields: {text}")
-        element = path_element.normal(text)
+            raise ValueError(f"not an object of path elements: {text}")
+        element = path_element.parse(text)
         if element is not None:
-            # What leads only to elements nobody knows counts as ending there, as upstream has it.
+            # A node with unknown elements only counts as a leaf, as upstream has it.
             made[element] = (_node(node) if node else None) or LEAF
     return made
 
 
-def write(fields: FieldSet) -> dict[str, Any]:
-    """The ``fieldsV1`` of a set, in order. Not to be changed: the same set is written once."""
+def to_fields_v1(fields: FieldSet) -> dict[str, Any]:
+    """The ``fieldsV1`` of a set, in order. The result is cached: never change it."""
     known = _written.get(id(fields))
-    # It holds the set, so nothing else can have come to live at its address.
+    # The cache holds the set, so no other set can have its address.
     if known is not None:
         return known[1]
     made = _wire(fields)
@@ -161,17 +161,17 @@ def write(fields: FieldSet) -> dict[str, Any]:
 
 
 _written: Recent[int, tuple[FieldSet, dict[str, Any]]] = Recent(1024)
-"""Of most objects one manager's fields change, and the others' are written again as they were."""
+"""Encoded sets by address: a write mostly changes one manager's set, and the others are encoded again."""
 
 
 _encode = msgspec.json.Encoder().encode
 _shared: Recent[bytes, FieldSet] = Recent(1024)
 
 
-def shared(fields: FieldSet) -> FieldSet:
-    """A set that is equal; of late ones there is one in memory, and it is written once.
+def interned(fields: FieldSet) -> FieldSet:
+    """An equal set, shared with the other recent ones that are equal.
 
-    What somebody owns of one object he mostly owns of many, and a set has a dict for every step of its paths.
+    A manager mostly owns the same fields of many objects, and a set has a dict for every element of its paths.
     """
     key = _encode(fields)
     known = _shared.get(key)
@@ -191,7 +191,7 @@ def _wire(fields: FieldSet) -> dict[str, Any]:
 
 def _sorted(fields: FieldSet) -> list[str]:
     ordered = sorted(fields)
-    # Fields are in the order of their texts and come before all others; of items there is often one.
+    # Field elements sort as text and come before all others; one element alone needs no sorting.
     if not ordered or ordered[-1] < "g" or len(ordered) == 1 + ("." in fields):
         return ordered
-    return sorted(fields, key=path_element.order)
+    return sorted(fields, key=path_element.sort_key)

@@ -1,4 +1,4 @@
-"""``metadata.managedFields``: who owns which fields, since when, and by which sort of request."""
+"""``metadata.managedFields``: managers and the field sets they own."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ import msgspec
 from steersman.api.generated.meta_v1 import ManagedFieldsEntry
 from steersman.server.apply import field_set
 from steersman.server.apply.field_set import FieldSet
-from steersman.server.apply.schema import Shape
+from steersman.server.apply.schema import TypedSchema
 
 APPLY, UPDATE = "Apply", "Update"
 
 
 class Manager(NamedTuple):
-    """One owner of fields: somebody, by one sort of request."""
+    """The identifier of a manager: its name, and by which operation it writes."""
 
     name: str
     operation: str
     version: str
-    """The API version, for updates; whoever applies is one manager at all versions."""
+    """The API version, for updates; empty for applies, which are one manager at all versions."""
     subresource: str = ""
 
     def __str__(self) -> str:
-        """What upstream sorts managers by."""
+        """The JSON by which upstream sorts managers."""
         known = {"manager": self.name, "operation": self.operation}
         known |= {"apiVersion": self.version} if self.version else {}
         known |= {"subresource": self.subresource} if self.subresource else {}
@@ -37,29 +37,29 @@ class Manager(NamedTuple):
         return self.operation == APPLY
 
 
-class Owned(NamedTuple):
-    """What a manager owns, in terms of one API version."""
+class VersionedSet(NamedTuple):
+    """The field set a manager owns, at one API version."""
 
     fields: FieldSet
     version: str
     time: datetime | None = None
-    shape: Shape | None = None
-    """What the fields are known to follow, so that nobody need look again."""
+    schema: TypedSchema | None = None
+    """The schema the fields have been reconciled with; None if that is not known."""
 
 
-Managed: TypeAlias = dict[Manager, Owned]
+ManagedFields: TypeAlias = dict[Manager, VersionedSet]
 
 EntryLike: TypeAlias = "ManagedFieldsEntry | Mapping[str, Any]"
 
 
-def manager(name: str, operation: str, version: str, subresource: str = "") -> Manager:
-    """Who somebody is when he makes this sort of request."""
+def manager_identifier(name: str, operation: str, version: str, subresource: str = "") -> Manager:
+    """The identifier of a manager that writes by an operation."""
     return Manager(name or "unknown", operation, "" if operation == APPLY else version, subresource)
 
 
-def read(entries: Iterable[EntryLike]) -> Managed:
-    """The owners of an object. Raises `ValueError` for entries that make no sense."""
-    managed: Managed = {}
+def read(entries: Iterable[EntryLike]) -> ManagedFields:
+    """The managed fields of an object's entries. Raises `ValueError` for malformed entries."""
+    managed: ManagedFields = {}
     for index, given in enumerate(entries):
         entry = given if isinstance(given, ManagedFieldsEntry) else msgspec.convert(given, ManagedFieldsEntry)
         if entry.operation not in (APPLY, UPDATE):
@@ -74,15 +74,15 @@ def read(entries: Iterable[EntryLike]) -> Managed:
             )
         fields = entry.fieldsV1
         if fields is not None and not isinstance(fields, Mapping):
-            raise ValueError(f"no fields in managed fields entry {index}")
+            raise ValueError(f"fieldsV1 is not an object in managed fields entry {index}")
         version = "" if entry.operation == APPLY else entry.apiVersion
-        who = Manager(entry.manager, entry.operation, version, entry.subresource)
-        managed[who] = Owned(field_set.read(fields or {}), entry.apiVersion, entry.time)
+        manager = Manager(entry.manager, entry.operation, version, entry.subresource)
+        managed[manager] = VersionedSet(field_set.from_fields_v1(fields or {}), entry.apiVersion, entry.time)
     return managed
 
 
-def readable(entries: Iterable[EntryLike]) -> Managed | None:
-    """The owners of an object; None where its entries make no sense."""
+def read_or_none(entries: Iterable[EntryLike]) -> ManagedFields | None:
+    """The managed fields of an object's entries; None if an entry is malformed."""
     try:
         return read(entries)
     except (ValueError, TypeError):
@@ -90,83 +90,63 @@ def readable(entries: Iterable[EntryLike]) -> Managed | None:
 
 
 def is_reset(entries: tuple[ManagedFieldsEntry, ...]) -> bool:
-    """Whether somebody wants to begin anew: one entry that says nothing."""
+    """Whether a request resets managed fields: it sends one empty entry."""
     return len(entries) == 1 and entries[0] == ManagedFieldsEntry()
 
 
-def write(managed: Managed) -> tuple[ManagedFieldsEntry, ...]:
-    """The entries of an object, in their order: appliers first, then by time and name."""
+def write(managed: ManagedFields) -> tuple[ManagedFieldsEntry, ...]:
+    """The entries of managed fields in upstream's order: applies first, then by time and name."""
     return tuple(
         ManagedFieldsEntry(
-            manager=who.name,
-            operation=who.operation,
+            manager=manager.name,
+            operation=manager.operation,
             apiVersion=owned.version,
             time=owned.time,
             fieldsType="FieldsV1",
-            fieldsV1=field_set.write(owned.fields),
-            subresource=who.subresource,
+            fieldsV1=field_set.to_fields_v1(owned.fields),
+            subresource=manager.subresource,
         )
-        for who, owned in sorted(managed.items(), key=_order)
+        for manager, owned in sorted(managed.items(), key=_order)
     )
 
 
-def _order(item: tuple[Manager, Owned]) -> tuple[Any, ...]:
-    who, owned = item
-    return who.operation, _seconds(owned.time), who.name, owned.version, who.subresource
+def _order(item: tuple[Manager, VersionedSet]) -> tuple[Any, ...]:
+    manager, owned = item
+    return manager.operation, _seconds(owned.time), manager.name, owned.version, manager.subresource
 
 
 def _seconds(time: datetime | None) -> int:
     return 0 if time is None else int(time.timestamp())
 
 
-# -- not too many -----------------------------------------------------------------------------
+# -- cap on update managers -------------------------------------------------------------------
 
-MOST_UPDATERS = 10
-ANCIENT = "ancient-changes"
+MAX_UPDATE_MANAGERS = 10
+ANCIENT_CHANGES = "ancient-changes"
 
 
-def capped(managed: Managed) -> Managed:
-    """The owners with the oldest updaters put together, where there are too many."""
-    updaters = [who for who in managed if not who.applies]
-    excess = len(updaters) - MOST_UPDATERS
+def cap_update_managers(managed: ManagedFields) -> ManagedFields:
+    """Managed fields with the oldest update entries merged into `ANCIENT_CHANGES` if there are too many."""
+    updaters = [manager for manager in managed if not manager.applies]
+    excess = len(updaters) - MAX_UPDATE_MANAGERS
     if excess <= 0:
         return managed
     managed = dict(managed)
     first: dict[str, Manager] = {}
-    for who in sorted(updaters, key=lambda who: (_seconds(managed[who].time), str(who))):
+    for manager in sorted(updaters, key=lambda manager: (_seconds(managed[manager].time), str(manager))):
         if excess <= 0:
             break
-        owned = managed[who]
-        bucket = Manager(ANCIENT, UPDATE, owned.version)
+        owned = managed[manager]
+        bucket = Manager(ANCIENT_CHANGES, UPDATE, owned.version)
         if owned.version not in first:
-            first[owned.version] = who
+            first[owned.version] = manager
             continue
         if bucket not in managed:
             managed[bucket] = managed.pop(first[owned.version])
         together = field_set.union(owned.fields, managed[bucket].fields)
-        if who != bucket:
-            del managed[who]
-        # The later of the two times, since the oldest come first.
+        if manager != bucket:
+            del managed[manager]
+        # Sorted by time, so this entry's time is the later one.
         managed[bucket] = owned._replace(fields=together)
         excess -= 1
     return managed
-
-
-# -- names ------------------------------------------------------------------------------------
-
-LONGEST_NAME = 128
-
-
-def manager_name(field_manager: str, user_agent: str) -> str:
-    """Who makes a request: who he says he is, or what his user agent begins with."""
-    if field_manager:
-        return field_manager
-    size, kept = 0, []
-    for letter in user_agent.partition("/")[0]:
-        if not letter.isprintable():
-            continue
-        size += len(letter.encode())
-        if size > LONGEST_NAME:
-            break
-        kept.append(letter)
-    return "".join(kept)

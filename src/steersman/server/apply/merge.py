@@ -1,48 +1,48 @@
-"""Merging an applied document into the live one, and taking fields out of a document."""
+"""Merges an applied document into the live one, and removes fields from a document."""
 
 from __future__ import annotations
 
 from collections import deque
 from typing import Any
 
-from steersman.server.apply.compare import indexed
+from steersman.server.apply.compare import items_by_element
 from steersman.server.apply.field_set import FieldSet
-from steersman.server.apply.schema import List, Map, Shape, ShapeError, facet
+from steersman.server.apply.schema import List, Map, SchemaError, TypedSchema, deduce
 
 
-def merge(live: Any, applied: Any, shape: Shape) -> Any:
-    """The live value with all that was applied; nothing goes.
+def merge(live: Any, applied: Any, schema: TypedSchema) -> Any:
+    """The live value with all applied fields merged in; no field is removed.
 
-    An explicit null takes the place of a scalar, but leaves what is in a map or in a list.
+    An explicit null replaces a scalar, but leaves the contents of a map or a list.
     """
-    handled = facet(shape, applied)
-    if isinstance(handled, Map) and not handled.atomic:
+    typed = deduce(schema, applied)
+    if isinstance(typed, Map) and not typed.atomic:
         old = live if type(live) is dict else {}
         new = applied if type(applied) is dict else {}
         if old or new:
-            return _maps(handled, old, new)
-    elif isinstance(handled, List) and not handled.atomic:
+            return _merge_maps(typed, old, new)
+    elif isinstance(typed, List) and not typed.atomic:
         listed = live if type(live) is list else []
         relisted = applied if type(applied) is list else []
         if listed or relisted:
-            return _lists(handled, listed, relisted)
+            return _merge_lists(typed, listed, relisted)
     return applied
 
 
-def _maps(handled: Map, live: dict[str, Any], applied: dict[str, Any]) -> dict[str, Any]:
+def _merge_maps(typed: Map, live: dict[str, Any], applied: dict[str, Any]) -> dict[str, Any]:
     made = dict(live)
     for name, value in applied.items():
-        made[name] = merge(live[name], value, handled.at(name)) if name in live else value
+        made[name] = merge(live[name], value, typed.at(name)) if name in live else value
     return made
 
 
-def _lists(handled: List, live: list[Any], applied: list[Any]) -> list[Any]:
-    """Items of both: shared ones in the order they were applied in, others where they stood."""
-    new = {element: items[0] for element, items in indexed(handled, applied).items()}
+def _merge_lists(typed: List, live: list[Any], applied: list[Any]) -> list[Any]:
+    """The items of both lists: shared items in applied order, live items in their place."""
+    new = {element: items[0] for element, items in items_by_element(typed, applied).items()}
     if len(new) != len(applied):
-        raise ShapeError("duplicate entries in an applied list")
-    old = indexed(handled, live)
-    before = [(handled.element(item), item) for item in live]
+        raise SchemaError("duplicate entries in an applied list")
+    old = items_by_element(typed, live)
+    before = [(typed.element(item), item) for item in live]
     after = list(new)
     shared = deque(element for element in after if element in old)
     made: list[Any] = []
@@ -51,8 +51,8 @@ def _lists(handled: List, live: list[Any], applied: list[Any]) -> list[Any]:
     def put(element: str) -> None:
         done[element] = None
         mine = old.get(element)
-        # Doubled items are not merged into; the applied one replaces them all.
-        made.append(merge(mine[0], new[element], handled.item) if mine and len(mine) == 1 else new[element])
+        # An applied item replaces duplicate live items; it is not merged into them.
+        made.append(merge(mine[0], new[element], typed.item) if mine and len(mine) == 1 else new[element])
         if shared and shared[0] == element:
             shared.popleft()
 
@@ -81,29 +81,29 @@ def _lists(handled: List, live: list[Any], applied: list[Any]) -> list[Any]:
     return made
 
 
-def remove(value: Any, doomed: FieldSet, shape: Shape) -> Any:
-    """A value without some of its fields and items; None where nothing is left of it."""
-    handled = facet(shape, value)
-    if isinstance(handled, Map):
-        if handled.atomic or not value or type(value) is not dict:
+def remove(value: Any, removed: FieldSet, schema: TypedSchema) -> Any:
+    """A value without some of its fields and items; None if nothing is left."""
+    typed = deduce(schema, value)
+    if isinstance(typed, Map):
+        if typed.atomic or not value or type(value) is not dict:
             return None
         kept: dict[str, Any] = {}
         for name, part in value.items():
-            going = doomed.get(f"f:{name}")
-            if going is None:
+            marked = removed.get(f"f:{name}")
+            if marked is None:
                 kept[name] = part
-            elif "." not in going:
-                kept[name] = remove(part, going, handled.at(name))
+            elif "." not in marked:
+                kept[name] = remove(part, marked, typed.at(name))
         return kept or None
-    if isinstance(handled, List):
-        if handled.atomic or not value or type(value) is not list:
+    if isinstance(typed, List):
+        if typed.atomic or not value or type(value) is not list:
             return None
         left: list[Any] = []
         for item in value:
-            going = doomed.get(handled.element(item))
-            if going is None:
+            marked = removed.get(typed.element(item))
+            if marked is None:
                 left.append(item)
-            elif "." not in going:
-                left.append(remove(item, going, handled.item))
+            elif "." not in marked:
+                left.append(remove(item, marked, typed.item))
         return left or None
     return value

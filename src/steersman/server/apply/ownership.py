@@ -1,6 +1,6 @@
-"""How owning moves: what an update takes from others, what an apply adds, keeps and takes away.
+"""Computes how the ownership of fields changes with an update or an apply (upstream's ``merge.Updater``).
 
-Documents here are plain, of one kind, without ``managedFields``; owners are `entries.Managed`.
+Documents are plain, of one kind, without ``managedFields``; owners are `managed_fields.ManagedFields`.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ import msgspec
 from steersman.server.apply import field_set
 from steersman.server.apply.compare import Comparison, compare
 from steersman.server.apply.field_set import FieldSet
-from steersman.server.apply.fields import fields_in, follow, with_named
-from steersman.server.apply.managed_fields import Managed, Manager, Owned, capped
+from steersman.server.apply.fields import ensure_named_fields, reconcile_with_schema, to_field_set
+from steersman.server.apply.managed_fields import ManagedFields, Manager, VersionedSet, cap_update_managers
 from steersman.server.apply.merge import merge, remove
-from steersman.server.apply.schema import Shape
+from steersman.server.apply.schema import TypedSchema
 
 Document: TypeAlias = dict[str, Any]
 Filter: TypeAlias = Callable[[FieldSet], FieldSet]
 Convert: TypeAlias = Callable[[Document, str], "Document | None"]
-"""A document at another API version; None where that is not served."""
+"""Converts a document to another API version; None if that version is not served."""
 
-_STRIPPED = field_set.of(
+_STRIPPED_FIELDS = field_set.of(
     "apiVersion",
     "kind",
     "metadata",
@@ -38,127 +38,138 @@ _STRIPPED = field_set.of(
     "metadata.managedFields",
     "metadata.resourceVersion",
 )
-"""What nobody owns: it says which object this is, or is the server's."""
+"""Fields without a manager: they identify the object, or the server sets them."""
 
 
-def _all(fields: FieldSet) -> FieldSet:
+def _no_filter(fields: FieldSet) -> FieldSet:
     return fields
 
 
-class Terms(msgspec.Struct, frozen=True):
-    """What owning is spoken of in: one resource at one version, or a subresource of it."""
+class ResourceSchema(msgspec.Struct, frozen=True):
+    """One resource at one version, or one of its subresources: its schema and which fields requests can set."""
 
     api_version: str
     kind: str
-    shape: Shape
+    schema: TypedSchema
     subresource: str = ""
-    allowed: Filter = _all
-    """The fields that a request can change here at all."""
+    field_filter: Filter = _no_filter
+    """Keeps the fields that a request can change; the strategy resets the others."""
     convert: Convert | None = None
-    at: Callable[[str], Terms | None] | None = None
-    """The same at another version; needed where there are several."""
+    at_version: Callable[[str], ResourceSchema | None] | None = None
+    """The same resource at another version; set if there are several versions."""
 
-    def since(self, now: datetime) -> datetime | None:
-        """Since when whoever writes now owns what it writes. Of scales upstream does not say."""
+    def entry_time(self, now: datetime) -> datetime | None:
+        """The time of a managed fields entry written now. Entries of ``scale`` have none upstream."""
         return None if self.subresource == "scale" else now
 
 
 class Conflicts(Exception):
-    """Others own some of what was applied, with other values."""
+    """Other managers own applied fields, with other values."""
 
     def __init__(self, fields: dict[Manager, FieldSet]) -> None:
-        super().__init__(f"{len(fields)} managers own what was applied")
+        super().__init__(f"{len(fields)} managers own applied fields")
         self.fields = fields
 
 
-# -- at other versions ------------------------------------------------------------------------
+# -- versions ---------------------------------------------------------------------------------
 
 
-def _at(document: Document, version: str, terms: Terms) -> tuple[Document, Terms] | None:
-    """A document at a version; None where that is not served."""
-    if version == terms.api_version:
-        return document, terms
-    if terms.convert is None or terms.at is None:
+def _at_version(
+    document: Document, version: str, resource: ResourceSchema
+) -> tuple[Document, ResourceSchema] | None:
+    """A document and its schema at a version; None if that version is not served."""
+    if version == resource.api_version:
+        return document, resource
+    if resource.convert is None or resource.at_version is None:
         return None
-    other, converted = terms.at(version), terms.convert(document, version)
+    other, converted = resource.at_version(version), resource.convert(document, version)
     return None if other is None or converted is None else (converted, other)
 
 
-def _changes(old: Document, new: Document, version: str, terms: Terms) -> Comparison | None:
-    before, after = _at(old, version, terms), _at(new, version, terms)
+def _changes(old: Document, new: Document, version: str, resource: ResourceSchema) -> Comparison | None:
+    before, after = _at_version(old, version, resource), _at_version(new, version, resource)
     if before is None or after is None:
         return None
-    found = compare(before[0], after[0], before[1].shape)
-    allowed = before[1].allowed
-    return found if allowed is _all else Comparison(*map(allowed, found))
+    found = compare(before[0], after[0], before[1].schema)
+    field_filter = before[1].field_filter
+    return found if field_filter is _no_filter else Comparison(*map(field_filter, found))
 
 
-def _reconciled(managed: Managed, live: Document, terms: Terms) -> Managed:
-    """The owners in terms of the schema as it is now; those at versions no longer served own nothing."""
-    made: Managed = {}
-    for who, owned in managed.items():
-        at = _at(live, owned.version, terms)
-        if at is None:
+def _reconcile(managed: ManagedFields, live: Document, resource: ResourceSchema) -> ManagedFields:
+    """Managed fields adapted to the current schema; entries of versions no longer served are dropped."""
+    made: ManagedFields = {}
+    for manager, owned in managed.items():
+        converted = _at_version(live, owned.version, resource)
+        if converted is None:
             continue
-        shape = at[1].shape
-        if owned.shape is not shape:
-            owned = owned._replace(fields=follow(owned.fields, shape), shape=shape)
-        made[who] = owned
+        schema = converted[1].schema
+        if owned.schema is not schema:
+            owned = owned._replace(fields=reconcile_with_schema(owned.fields, schema), schema=schema)
+        made[manager] = owned
     return made
 
 
 # -- updates ----------------------------------------------------------------------------------
 
 
-def updated(
-    managed: Managed, old: Document, new: Document, who: Manager, terms: Terms, now: datetime
-) -> Managed:
-    """The owners after an update: whoever changes a field owns it, and nobody else does."""
-    managed = _reconciled(managed, old, terms)
-    changes: dict[str, Comparison | None] = {}
-    managed = _disowned(managed, old, new, terms, changes)
-    mine = changes.get(terms.api_version) or _changes(old, new, terms.api_version, terms)
-    assert mine is not None
-    taken = field_set.difference(terms.allowed(field_set.union(mine.modified, mine.added)), _STRIPPED)
-    if taken:
-        before = managed.get(who)
-        fields = taken if before is None else field_set.union(taken, before.fields)
-        managed[who] = Owned(fields, terms.api_version, terms.since(now), terms.shape)
-    return capped(managed)
-
-
-def _disowned(
-    managed: Managed,
+def after_update(
+    managed: ManagedFields,
     old: Document,
     new: Document,
-    terms: Terms,
-    changes: dict[str, Comparison | None],
-    besides: Manager | None = None,
-    force: bool = True,
-) -> Managed:
-    """The owners without what was changed or removed; fills in the changes at each version.
+    manager: Manager,
+    resource: ResourceSchema,
+    now: datetime,
+) -> ManagedFields:
+    """The managed fields after an update: the manager becomes the only owner of what it changed."""
+    managed = _reconcile(managed, old, resource)
+    changes: dict[str, Comparison | None] = {}
+    managed = _remove_changed(managed, old, new, resource, changes)
+    mine = changes.get(resource.api_version) or _changes(old, new, resource.api_version, resource)
+    assert mine is not None
+    taken = field_set.difference(
+        resource.field_filter(field_set.union(mine.modified, mine.added)), _STRIPPED_FIELDS
+    )
+    if taken:
+        before = managed.get(manager)
+        fields = taken if before is None else field_set.union(taken, before.fields)
+        managed[manager] = VersionedSet(
+            fields, resource.api_version, resource.entry_time(now), resource.schema
+        )
+    return cap_update_managers(managed)
 
-    Raises `Conflicts` instead, where somebody else's fields would change and that is not forced.
+
+def _remove_changed(
+    managed: ManagedFields,
+    old: Document,
+    new: Document,
+    resource: ResourceSchema,
+    changes: dict[str, Comparison | None],
+    applier: Manager | None = None,
+    force: bool = True,
+) -> ManagedFields:
+    """Managed fields without those that were changed or removed; adds the changes at each version to ``changes``.
+
+    The entry of ``applier`` stays as it is. Raises `Conflicts` if fields of others change and ``force`` is off.
     """
-    made: Managed = {}
+    made: ManagedFields = {}
     conflicts: dict[Manager, FieldSet] = {}
-    for who, owned in managed.items():
-        if who == besides:
-            made[who] = owned
+    for manager, owned in managed.items():
+        if manager == applier:
+            made[manager] = owned
             continue
         if owned.version not in changes:
-            changes[owned.version] = _changes(old, new, owned.version, terms)
+            changes[owned.version] = _changes(old, new, owned.version, resource)
         change = changes[owned.version]
         if change is None:
             continue
         fields = owned.fields
         lost = field_set.intersection(fields, field_set.union(change.modified, change.added))
         if lost:
-            conflicts[who] = lost
+            conflicts[manager] = lost
             fields = field_set.difference(fields, lost)
         fields = field_set.difference(fields, change.removed)
         if fields:
-            made[who] = owned if fields is owned.fields else owned._replace(fields=fields)
+            made[manager] = owned if fields is owned.fields else owned._replace(fields=fields)
     if conflicts and not force:
         raise Conflicts(conflicts)
     return made
@@ -167,64 +178,78 @@ def _disowned(
 # -- apply ------------------------------------------------------------------------------------
 
 
-def applied(
-    managed: Managed, live: Document, patch: Document, who: Manager, terms: Terms, *, force: bool
-) -> tuple[Document, Managed]:
-    """The document with a patch applied, and its owners. The document is the live one where nothing changed.
+def after_apply(
+    managed: ManagedFields,
+    live: Document,
+    patch: Document,
+    manager: Manager,
+    resource: ResourceSchema,
+    *,
+    force: bool,
+) -> tuple[Document, ManagedFields]:
+    """The merged document and its managed fields after an apply; the live document itself if nothing changed.
 
-    Raises `Conflicts` where others own what would change, unless forced.
+    Raises `Conflicts` if other managers own fields that would change, unless forced.
     """
-    managed = _reconciled(managed, live, terms)
-    last = managed.get(who)
-    merged: Document = merge(live, patch, terms.shape)
-    mine = terms.allowed(fields_in(patch, terms.shape))
-    since = None if last is None else last.time
-    managed = {**managed, who: Owned(mine, terms.api_version, since, terms.shape)}
-    merged = _pruned(merged, managed, last, terms)
-    managed = _disowned(managed, live, merged, terms, {}, besides=who, force=force)
-    mine = field_set.difference(mine, _STRIPPED)
+    managed = _reconcile(managed, live, resource)
+    last = managed.get(manager)
+    merged: Document = merge(live, patch, resource.schema)
+    mine = resource.field_filter(to_field_set(patch, resource.schema))
+    time = None if last is None else last.time
+    managed = {**managed, manager: VersionedSet(mine, resource.api_version, time, resource.schema)}
+    merged = _prune(merged, managed, last, resource)
+    managed = _remove_changed(managed, live, merged, resource, {}, applier=manager, force=force)
+    mine = field_set.difference(mine, _STRIPPED_FIELDS)
     if mine:
-        managed[who] = managed[who]._replace(fields=mine)
+        managed[manager] = managed[manager]._replace(fields=mine)
     else:
-        managed.pop(who, None)
+        managed.pop(manager, None)
     return live if merged == live else merged, managed
 
 
-def _pruned(merged: Document, managed: Managed, last: Owned | None, terms: Terms) -> Document:
-    """The merged document without what was applied the last time, is not now, and nobody else owns."""
+def _prune(
+    merged: Document, managed: ManagedFields, last: VersionedSet | None, resource: ResourceSchema
+) -> Document:
+    """The merged document without fields the manager applied last time, omits now, and owns alone."""
     if last is None or not last.fields:
         return merged
-    at = _at(merged, last.version, terms)
-    if at is None:
+    converted = _at_version(merged, last.version, resource)
+    if converted is None:
         return merged
-    whole, then = at
-    pruned = remove(whole, with_named(last.fields, then.shape), then.shape) or {}
-    pruned = _added_back(whole, pruned, then, managed)
-    gone = field_set.difference(_named(whole, then), _named(pruned, then))
-    # Only what was owned may go; the rest hung on it by accident.
-    gone = field_set.intersection(gone, with_named(last.fields, then.shape))
-    pruned = remove(whole, gone, then.shape) or {}
-    back = _at(pruned, terms.api_version, then)
+    whole, then = converted
+    pruned = remove(whole, ensure_named_fields(last.fields, then.schema), then.schema) or {}
+    pruned = _add_back_owned(whole, pruned, then, managed)
+    gone = field_set.difference(_named_fields(whole, then), _named_fields(pruned, then))
+    # Only owned fields are removed; other fields went with their parents.
+    gone = field_set.intersection(gone, ensure_named_fields(last.fields, then.schema))
+    pruned = remove(whole, gone, then.schema) or {}
+    back = _at_version(pruned, resource.api_version, then)
     return merged if back is None else back[0]
 
 
-def _named(document: Document, terms: Terms) -> FieldSet:
-    return with_named(fields_in(document, terms.shape), terms.shape)
+def _named_fields(document: Document, resource: ResourceSchema) -> FieldSet:
+    return ensure_named_fields(to_field_set(document, resource.schema), resource.schema)
 
 
-def _added_back(merged: Document, pruned: Document, terms: Terms, managed: Managed) -> Document:
-    """What was pruned with all that somebody owns."""
+def _add_back_owned(
+    merged: Document, pruned: Document, resource: ResourceSchema, managed: ManagedFields
+) -> Document:
+    """The pruned document with every field that still has a manager added back."""
     owned: dict[str, FieldSet] = {}
     for each in managed.values():
         owned[each.version] = field_set.union(owned.get(each.version, {}), each.fields)
-    # At the version of what was pruned first: others may need what is added back to be converted.
-    for version in sorted(owned, key=lambda version: version != terms.api_version):
-        whole, part = _at(merged, version, terms), _at(pruned, version, terms)
+    # The version of the pruned document comes first: conversion to others may need the added fields.
+    for version in sorted(owned, key=lambda version: version != resource.api_version):
+        whole, part = _at_version(merged, version, resource), _at_version(pruned, version, resource)
         if whole is None or part is None:
             continue
         there = whole[1]
-        kept = field_set.union(_named(part[0], there), with_named(owned[version], there.shape))
-        left = remove(whole[0], field_set.difference(_named(whole[0], there), kept), there.shape) or {}
-        back = _at(left, terms.api_version, there)
+        kept = field_set.union(
+            _named_fields(part[0], there), ensure_named_fields(owned[version], there.schema)
+        )
+        left = (
+            remove(whole[0], field_set.difference(_named_fields(whole[0], there), kept), there.schema) or {}
+        )
+        back = _at_version(left, resource.api_version, there)
         pruned = pruned if back is None else back[0]
     return pruned

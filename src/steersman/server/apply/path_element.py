@@ -1,8 +1,7 @@
-"""Path elements: one step into a document, as ``fieldsV1`` writes it.
+"""Path elements: one step into a document, as text of ``fieldsV1``.
 
 ``f:name`` is a field of an object or a key of a map, ``k:{"name":"x"}`` the item of a list with these keys,
-``v:"x"`` the item of a set with this value, ``i:0`` the item at an index. An element is that text and
-nothing else: two elements are the same when their texts are.
+``v:"x"`` the item of a set with this value, ``i:0`` the item at an index. Elements are equal if their texts are.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def _json(value: object) -> str:
-    """JSON as Go writes it: compact, and safe to stand in HTML."""
+    """JSON as Go writes it: compact and escaped for HTML."""
     text = _encode(value).decode()
     for plain, escaped in _ESCAPES.items():
         if plain in text:
@@ -26,29 +25,29 @@ def _json(value: object) -> str:
     return text
 
 
-# Typed, because True == 1 == 1.0 and each is another key.
+# typed: True == 1 == 1.0, but each is a different key.
 @lru_cache(maxsize=4096, typed=True)
 def _key(names: tuple[str, ...], *values: Any) -> str:
     return "k:" + _json(dict(sorted(zip(names, values, strict=True))))
 
 
 def key(fields: Mapping[str, Any]) -> str:
-    """The item of a list whose key fields have these values."""
+    """The path element of a list item whose key fields have these values."""
     try:
         return _key(tuple(fields), *fields.values())
-    except TypeError:  # a key that is no scalar; nothing forbids it
+    except TypeError:  # unhashable: schemas do not forbid keys that are not scalars
         return "k:" + _json(dict(sorted(fields.items())))
 
 
 def value(scalar: Any) -> str:
-    """The item of a set."""
+    """The path element of a set item."""
     return "v:" + _json(scalar)
 
 
-def normal(element: str) -> str | None:
-    """An element somebody else wrote, as it is written here.
+def parse(element: str) -> str | None:
+    """A path element in canonical form.
 
-    None for a sort nobody knows yet, which is to be left out. Raises `ValueError` for what is no element.
+    None for an unknown kind of element, which is ignored. Raises `ValueError` for malformed text.
     """
     sort, colon, rest = element[:1], element[1:2], element[2:]
     if colon != ":":
@@ -58,7 +57,7 @@ def normal(element: str) -> str | None:
     if sort == "k":
         fields = msgspec.json.decode(rest)
         if not isinstance(fields, dict):
-            raise ValueError(f"no key: {element}")
+            raise ValueError(f"key is not an object: {element}")
         return key(fields)
     if sort == "v":
         return value(msgspec.json.decode(rest))
@@ -72,8 +71,8 @@ def normal(element: str) -> str | None:
 _SORTS = {".": -1, "f": 0, "k": 1, "v": 2, "i": 3}
 
 
-def order(element: str) -> tuple[Any, ...]:
-    """What elements are sorted by: fields, then keys, values and indexes; numbers as numbers."""
+def sort_key(element: str) -> tuple[Any, ...]:
+    """The sort key of elements: fields, then keys, values and indexes; numbers compare as numbers."""
     sort = _SORTS[element[0]]
     if sort <= 0:
         return sort, element
@@ -93,21 +92,21 @@ def _rank(value: Any) -> tuple[int, Any]:
     return 3, _json(value)
 
 
-# -- words ------------------------------------------------------------------------------------
+# -- printing ---------------------------------------------------------------------------------
 
 
-def shown(element: str) -> str:
-    """An element as messages write it: ``.spec``, ``[name="x"]``, ``[="x"]``, ``[0]``."""
+def to_string(element: str) -> str:
+    """An element as messages print it: ``.spec``, ``[name="x"]``, ``[="x"]``, ``[0]``."""
     sort, rest = element[0], element[2:]
     if sort == "f":
         return f".{rest}"
     if sort == "k":
         fields = msgspec.json.decode(rest)
-        return "[" + ",".join(f"{name}={_word(part)}" for name, part in sorted(fields.items())) + "]"
+        return "[" + ",".join(f"{name}={_json_text(part)}" for name, part in sorted(fields.items())) + "]"
     if sort == "v":
-        return f"[={_word(msgspec.json.decode(rest))}]"
+        return f"[={_json_text(msgspec.json.decode(rest))}]"
     return f"[{rest}]"
 
 
-def _word(value: Any) -> str:
+def _json_text(value: Any) -> str:
     return _encode(value).decode()

@@ -1,7 +1,7 @@
-"""What a request cannot change, because the resource resets it; so nobody comes to own it that way.
+"""Reset fields: fields the strategy of a resource resets, so that a request never becomes their manager.
 
-By default a resource with a status keeps it from requests to the resource itself, and its spec from
-requests to ``status``. What differs is in the tables.
+By default requests to a resource with a status cannot change ``status``, and requests to its ``status``
+cannot change ``spec``. The tables list the exceptions, as the strategies' ``GetResetFields`` upstream.
 """
 
 from __future__ import annotations
@@ -37,37 +37,37 @@ _OTHERS: Mapping[tuple[str, str], tuple[str, ...]] = {
 _ONLY: Mapping[tuple[str, str], tuple[str, ...]] = {
     ("pods", "ephemeralcontainers"): ("spec.ephemeralContainers",),
 }
-"""Where it is easier to say what can be changed."""
+"""The only fields a request can change, for subresources that reset everything else."""
 
 CUSTOM_STATUS = ("spec", "metadata")
-"""What a custom resource's ``status`` leaves alone."""
+"""The fields that requests to a custom resource's ``status`` cannot change."""
 
 
 @cache
-def allowed(resource: str, subresource: str, *, has_status: bool) -> Filter:
-    """What of a change counts, for a built-in resource named as in ``deployments.apps``."""
+def reset_fields_filter(resource: str, subresource: str, *, has_status: bool) -> Filter:
+    """The filter that drops the reset fields of a built-in resource, named as in ``deployments.apps``."""
     if (resource, subresource) in _ONLY:
-        return only(_ONLY[resource, subresource])
+        return include_fields(_ONLY[resource, subresource])
     if subresource == "":
-        return but(_MAIN.get(resource, ("status",) if has_status else ()))
+        return exclude_fields(_MAIN.get(resource, ("status",) if has_status else ()))
     if subresource == "status":
-        return but(_STATUS.get(resource, ("spec",)))
-    return but(_OTHERS.get((resource, subresource), ()))
+        return exclude_fields(_STATUS.get(resource, ("spec",)))
+    return exclude_fields(_OTHERS.get((resource, subresource), ()))
 
 
-def but(paths: tuple[str, ...]) -> Filter:
-    """Everything but some fields and what is in them."""
+def exclude_fields(paths: tuple[str, ...]) -> Filter:
+    """A filter that drops some fields and all below them."""
     return partial(_but, field_set.of(*paths))
 
 
-def only(paths: tuple[str, ...]) -> Filter:
-    """Nothing but some fields and what is in them."""
+def include_fields(paths: tuple[str, ...]) -> Filter:
+    """A filter that keeps only some fields and all below them."""
     return partial(_only, field_set.of(*paths))
 
 
 def _but(ignored: field_set.FieldSet, fields: field_set.FieldSet) -> field_set.FieldSet:
-    return field_set.without(fields, ignored) if ignored else fields
+    return field_set.recursive_difference(fields, ignored) if ignored else fields
 
 
 def _only(wanted: field_set.FieldSet, fields: field_set.FieldSet) -> field_set.FieldSet:
-    return field_set.within(fields, wanted)
+    return field_set.include(fields, wanted)

@@ -1,8 +1,8 @@
-"""What may stand where in a document, and how it is owned: the schema that all of apply works on.
+"""Typed schemas: the types of a document's fields, and whether each is atomic or granular.
 
-A `Shape` says which sorts of values a place takes. Most take one; a place without a type takes any, and
-the value tells which facet counts. Shapes come from the generated structs (`structs`) or from the OpenAPI
-schema of a custom resource (`openapi`); whatever else has a `Shape` can be applied just as well.
+A `TypedSchema` (upstream's ``schema.Atom``) says which types a field accepts. Most accept one; an untyped field
+accepts any, and its value decides. Schemas come from the generated structs (`structs`) or from the OpenAPI
+schema of a custom resource (`openapi`).
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from steersman.server.apply import path_element
 Scalar: TypeAlias = Literal["", "numeric", "string", "boolean", "untyped"]
 
 
-class Shape(NamedTuple):
-    """The sorts of values one place takes; at least one."""
+class TypedSchema(NamedTuple):
+    """The types one field accepts; at least one is set."""
 
     scalar: Scalar = ""
     list: List | None = None
@@ -24,92 +24,92 @@ class Shape(NamedTuple):
 
 
 class Map:
-    """An object or a map: named fields, others, and whether it is owned as a whole."""
+    """An object or a map: its declared fields, the type of other keys, and whether it is atomic."""
 
     __slots__ = ("_fields", "_known", "_make", "_other", "atomic")
 
     def __init__(
         self,
-        fields: Mapping[str, Callable[[], Shape]] | None = None,
+        fields: Mapping[str, Callable[[], TypedSchema]] | None = None,
         *,
-        others: Callable[[], Shape] | None = None,
+        others: Callable[[], TypedSchema] | None = None,
         atomic: bool = False,
     ) -> None:
-        """Shapes are asked for when needed, since some types contain themselves."""
+        """Field schemas are made on first use, since some types are recursive."""
         self._fields = fields or {}
         self._make = others
-        self._other: Shape | None = None
-        self._known: dict[str, Shape] = {}
+        self._other: TypedSchema | None = None
+        self._known: dict[str, TypedSchema] = {}
         self.atomic = atomic
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The fields it names."""
+        """The declared fields."""
         return tuple(self._fields)
 
-    def named(self, name: str) -> bool:
-        """Whether this is one of the fields it names, and not just some key."""
+    def declares(self, name: str) -> bool:
+        """Whether a field is declared, as opposed to a map key."""
         return name in self._fields
 
-    def takes(self, name: str) -> bool:
-        """Whether there may be such a field at all."""
+    def allows(self, name: str) -> bool:
+        """Whether the schema accepts a field or key of this name."""
         return self._make is not None or name in self._fields
 
     @property
-    def other(self) -> Shape | None:
-        """The shape of what it does not name; None where there may be nothing else."""
+    def values(self) -> TypedSchema | None:
+        """The schema of keys that are not declared; None if none are accepted."""
         if self._other is None and self._make is not None:
             self._other = self._make()
         return self._other
 
-    def at(self, name: str) -> Shape:
-        """The shape of a field; what the schema does not know is owned as a whole."""
-        shape = self._known.get(name)
-        if shape is None:
+    def at(self, name: str) -> TypedSchema:
+        """The schema of a field or key; unknown fields are atomic."""
+        schema = self._known.get(name)
+        if schema is None:
             make = self._fields.get(name)
             if make is None:
-                return self.other or UNTYPED
-            shape = self._known[name] = make()
-        return shape
+                return self.values or UNTYPED
+            schema = self._known[name] = make()
+        return schema
 
 
 class List:
-    """A list: owned as a whole, or item by item as a set or as a map with keys."""
+    """A list: atomic, or granular as a set or as a map with keys."""
 
     __slots__ = ("_known", "_make", "atomic", "defaults", "keys")
 
     def __init__(
         self,
-        item: Callable[[], Shape],
+        item: Callable[[], TypedSchema],
         *,
         keys: tuple[str, ...] = (),
         defaults: Mapping[str, Any] | None = None,
         atomic: bool = False,
     ) -> None:
-        """``defaults`` are what the keys count as that an item leaves out."""
+        """``defaults`` are the values of key fields that an item omits."""
         self._make = item
-        self._known: Shape | None = None
+        self._known: TypedSchema | None = None
         self.keys = keys
         self.defaults = defaults or {}
         self.atomic = atomic
 
     @property
-    def item(self) -> Shape:
-        """The shape of each item."""
+    def item(self) -> TypedSchema:
+        """The schema of each item."""
         if self._known is None:
             self._known = self._make()
         return self._known
 
     def element(self, item: Any) -> str:
-        """Which item this is. Raises `ShapeError` where that cannot be told."""
+        """The path element of an item. Raises `SchemaError` if it has none."""
         if not self.keys:
             if isinstance(item, (dict, list)) or item is None:
-                raise ShapeError(_NO_MEMBER[type(item)])
+                raise SchemaError(_NO_MEMBER[type(item)])
             return path_element.value(item)
         if item is None:
-            raise ShapeError("associative list with keys may not have a null element")
+            raise SchemaError("associative list with keys may not have a null element")
         if not isinstance(item, dict):
-            raise ShapeError("associative list with keys may not have non-map elements")
+            raise SchemaError("associative list with keys may not have non-map elements")
         found = {}
         for name in self.keys:
             if name in item:
@@ -118,7 +118,7 @@ class List:
                 found[name] = self.defaults[name]
         if not found:
             names = " ".join(f'"{name}"' for name in self.keys)
-            raise ShapeError(
+            raise SchemaError(
                 f"associative list with keys has an element that omits all key fields [{names}] "
                 "(and doesn't have default values for any key fields)"
             )
@@ -132,42 +132,42 @@ _NO_MEMBER: Mapping[type, str] = {
 }
 
 
-class ShapeError(ValueError):
-    """A document that does not have the shape it should, in upstream's words."""
+class SchemaError(ValueError):
+    """A document does not match its schema; the text is upstream's."""
 
 
-def facet(shape: Shape, value: Any) -> Map | List | None:
-    """How a value is to be handled: as this map, as this list, or (None) as one scalar.
+def deduce(schema: TypedSchema, value: Any) -> Map | List | None:
+    """The type by which to handle a value (upstream's ``deduceAtom``): a map, a list, or None for a scalar.
 
-    Null does not tell, and a value that does not fit is handled as what should be there.
+    A null or a value of the wrong type is typed by the declared type.
     """
     sort = type(value)
     if sort is dict:
-        if shape.map is not None:
-            return shape.map
+        if schema.map is not None:
+            return schema.map
     elif sort is list:
-        if shape.list is not None:
-            return shape.list
-    elif value is not None and shape.scalar:
+        if schema.list is not None:
+            return schema.list
+    elif value is not None and schema.scalar:
         return None
-    if shape.map is not None:
-        return shape.map
-    return None if shape.scalar else shape.list
+    if schema.map is not None:
+        return schema.map
+    return None if schema.scalar else schema.list
 
 
-# -- places without a type --------------------------------------------------------------------
+# -- untyped fields ---------------------------------------------------------------------------
 
 
-def _untyped() -> Shape:
+def _untyped() -> TypedSchema:
     return UNTYPED
 
 
-def _deduced() -> Shape:
+def _deduced() -> TypedSchema:
     return DEDUCED
 
 
-UNTYPED = Shape("untyped", List(_untyped, atomic=True), Map(others=_untyped, atomic=True))
-"""Anything, owned as a whole."""
+UNTYPED = TypedSchema("untyped", List(_untyped, atomic=True), Map(others=_untyped, atomic=True))
+"""Any value, atomic."""
 
-DEDUCED = Shape("untyped", List(_untyped, atomic=True), Map(others=_deduced))
-"""Anything: maps are owned key by key, lists as a whole."""
+DEDUCED = TypedSchema("untyped", List(_untyped, atomic=True), Map(others=_deduced))
+"""Any value: maps are granular, lists atomic."""

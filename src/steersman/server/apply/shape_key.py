@@ -1,7 +1,7 @@
-"""Whether two new objects are alike in all that decides which fields they have.
+"""ShapeKey identifies new objects that have the same field set.
 
-The values of labels do not matter, nor does a name; keys do. Larger parts, such as a spec, are told apart by
-their addresses: those of one template are one and the same struct, and what is not is walked.
+The values of labels and the name do not matter; label keys do. Larger parts, such as a spec, are identified
+by their addresses: the pods of one template share one spec struct.
 """
 
 from __future__ import annotations
@@ -10,20 +10,20 @@ from typing import Any, NamedTuple
 
 from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.api.kinds import EMPTY
-from steersman.server.apply.structs import shape_of
+from steersman.server.apply.structs import typed_schema_of
 from steersman.server.codec.convert import FORMS
 
 
-class Likeness(NamedTuple):
-    """What an object has in common with those whose fields are the same."""
+class ShapeKey(NamedTuple):
+    """A key that is equal for objects with the same field set."""
 
     key: tuple[Any, ...]
     parts: tuple[Any, ...]
-    """Those the key tells apart by their addresses; to be held for as long as the key is."""
+    """The parts the key identifies by address; hold them for as long as the key."""
 
 
-def likeness(obj: Any, blank: Any) -> Likeness | None:
-    """What a struct is like; None for what has a form of its own, as custom resources do."""
+def shape_key(obj: Any, blank: Any) -> ShapeKey | None:
+    """The shape key of an object; None for kinds with their own encoding, such as custom resources."""
     if type(obj) in FORMS:
         return None
     key: list[Any] = [_metadata(obj.metadata)]
@@ -33,7 +33,7 @@ def likeness(obj: Any, blank: Any) -> Likeness | None:
         if part is nothing:
             key.append(None)
         elif isinstance(part, (str, int, float)):
-            # What is there is owned, whatever it is.
+            # A scalar that is set is owned, whatever its value.
             key.append(part == nothing)
         elif by_keys:
             key.append(tuple(part))
@@ -42,13 +42,13 @@ def likeness(obj: Any, blank: Any) -> Likeness | None:
         else:
             key.append(id(part))
             parts.append(part)
-    return Likeness(tuple(key), tuple(parts))
+    return ShapeKey(tuple(key), tuple(parts))
 
 
 def _metadata(meta: ObjectMeta) -> tuple[Any, ...]:
-    """All that can be owned of it; the rest says which object it is, or is the server's."""
+    """The metadata fields that can have a manager; the others identify the object or are set by the server."""
     return (
-        # A map that somebody left empty is there, and one that nobody spoke of is not.
+        # A map that was sent empty is a field; an omitted map is not.
         None if meta.labels is EMPTY else tuple(meta.labels),
         None if meta.annotations is EMPTY else tuple(meta.annotations),
         meta.finalizers,
@@ -63,7 +63,7 @@ _known: dict[type, tuple[tuple[str, bool], ...]] = {}
 
 
 def _fields(type_: type[Any]) -> tuple[tuple[str, bool], ...]:
-    """The fields of a kind but its metadata, and whether they are maps of which only the keys matter."""
+    """The fields of a kind except metadata, and whether each is a map of which only the keys matter."""
     known = _known.get(type_)
     if known is None:
         names = zip(type_.__struct_fields__, type_.__struct_encode_fields__, strict=True)
@@ -74,7 +74,7 @@ def _fields(type_: type[Any]) -> tuple[tuple[str, bool], ...]:
 
 
 def _by_keys(type_: type[Any], name: str) -> bool:
-    whole = shape_of(type_).map
-    below = whole.at(name).map if whole is not None else None
-    other = below.other if below is not None and not below.names else None
-    return other is not None and other.map is None and other.list is None
+    whole = typed_schema_of(type_).map
+    field = whole.at(name).map if whole is not None else None
+    values = field.values if field is not None and not field.names else None
+    return values is not None and values.map is None and values.list is None

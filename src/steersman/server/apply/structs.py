@@ -1,4 +1,4 @@
-"""The shapes of built-in kinds, from the merge metadata of their generated structs."""
+"""The typed schemas of built-in kinds, from the merge metadata of their generated structs."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ import msgspec
 
 from steersman.api.generated.merge import Field, Merge, atomic, fields_of
 from steersman.api.kinds import Struct
-from steersman.server.apply.schema import DEDUCED, UNTYPED, List, Map, Shape
+from steersman.server.apply.schema import DEDUCED, UNTYPED, List, Map, TypedSchema
 
 _SCALARS = {
-    frozenset({str}): Shape("string"),
-    frozenset({bool}): Shape("boolean"),
-    frozenset({int}): Shape("numeric"),
-    frozenset({int, float}): Shape("numeric"),
-    frozenset({datetime}): Shape("untyped"),
-    frozenset({int, str, float}): Shape("untyped"),  # a quantity
+    frozenset({str}): TypedSchema("string"),
+    frozenset({bool}): TypedSchema("boolean"),
+    frozenset({int}): TypedSchema("numeric"),
+    frozenset({int, float}): TypedSchema("numeric"),
+    frozenset({datetime}): TypedSchema("untyped"),
+    frozenset({int, str, float}): TypedSchema("untyped"),  # a quantity
 }
 
 _RAW = frozenset(
@@ -30,75 +30,75 @@ _RAW = frozenset(
         ("OpaqueDeviceConfiguration", "parameters"),
     }
 )
-"""Embedded objects of any kind, owned as a whole; what else has no type is owned by what it holds."""
+"""Embedded objects of any kind (RawExtension), which are atomic; other untyped fields are granular."""
 
 _TEXT_KEYS = frozenset({"LocalObjectReference"})
-"""Structs whose name counts as empty where it is left out, although servers leave it out too."""
+"""Structs whose omitted name is the empty key, although servers omit it too."""
 
 
-_known: dict[type, Shape] = {}
+_known: dict[type, TypedSchema] = {}
 
 
-def shape_of(type_: type[Any]) -> Shape:
-    """The shape of a kind's documents, with ``apiVersion`` and ``kind``."""
-    shape = _known.get(type_)
-    if shape is None:
-        shape = _known[type_] = Shape(map=Map({"apiVersion": _text, "kind": _text, **_fields(type_)}))
-    return shape
+def typed_schema_of(type_: type[Any]) -> TypedSchema:
+    """The schema of a kind's documents, with ``apiVersion`` and ``kind``."""
+    schema = _known.get(type_)
+    if schema is None:
+        schema = _known[type_] = TypedSchema(map=Map({"apiVersion": _text, "kind": _text, **_fields(type_)}))
+    return schema
 
 
-def _text() -> Shape:
+def _text() -> TypedSchema:
     return _SCALARS[frozenset({str})]
 
 
-def _deduced() -> Shape:
+def _deduced() -> TypedSchema:
     return DEDUCED
 
 
-def _fields(type_: type[Struct]) -> dict[str, Callable[[], Shape]]:
+def _fields(type_: type[Struct]) -> dict[str, Callable[[], TypedSchema]]:
     return {name: partial(_field, type_, field) for name, field in fields_of(type_).items()}
 
 
 @cache
-def part_of(struct: type[Struct], atomic: bool = False) -> Shape:
-    """The shape of what stands inside documents, such as their metadata."""
+def struct_schema(struct: type[Struct], atomic: bool = False) -> TypedSchema:
+    """The schema of a struct inside documents, such as their metadata."""
     fields = _fields(struct)
-    # An object of which nothing is said takes anything.
-    return Shape(map=Map(fields, others=None if fields else _deduced, atomic=atomic))
+    # An object without declared fields accepts any.
+    return TypedSchema(map=Map(fields, others=None if fields else _deduced, atomic=atomic))
 
 
-def _field(owner: type[Struct], field: Field) -> Shape:
+def _field(owner: type[Struct], field: Field) -> TypedSchema:
     merge = field.merge or Merge()
     struct = field.struct
     if field.shape == "object" and struct is not None:
-        return part_of(struct, merge.map_type == "atomic")
+        return struct_schema(struct, merge.map_type == "atomic")
     if field.shape == "map":
         inner = partial(_inner, struct, get_args(field.type)[1])
-        return Shape(map=Map(others=inner, atomic=merge.map_type == "atomic"))
+        return TypedSchema(map=Map(others=inner, atomic=merge.map_type == "atomic"))
     if field.shape == "list":
         item = partial(_inner, struct, get_args(field.type)[0])
-        return Shape(list=_list(item, struct, merge))
+        return TypedSchema(list=_list(item, struct, merge))
     if (owner.__name__, field.name) in _RAW:
         return UNTYPED
     return _scalar(field.type)
 
 
-def _inner(struct: type[Struct] | None, type_: Any) -> Shape:
-    """The shape of a list's items or a map's values."""
+def _inner(struct: type[Struct] | None, type_: Any) -> TypedSchema:
+    """The schema of a list's items or a map's values."""
     if struct is not None:
-        return part_of(struct, atomic(struct))
+        return struct_schema(struct, atomic(struct))
     return _scalar(type_)
 
 
-def _scalar(type_: Any) -> Shape:
+def _scalar(type_: Any) -> TypedSchema:
     arms = frozenset(arm for arm in get_args(type_) if arm is not NoneType) or frozenset({type_})
     if len(arms) == 1 and get_origin(next(iter(arms))) is tuple:
-        return Shape(list=List(_text, atomic=True))
+        return TypedSchema(list=List(_text, atomic=True))
     return _SCALARS.get(arms, DEDUCED)
 
 
-def _list(item: Callable[[], Shape], struct: type[Struct] | None, merge: Merge) -> List:
-    """How a list is owned; where only strategic merge patch says something, that counts."""
+def _list(item: Callable[[], TypedSchema], struct: type[Struct] | None, merge: Merge) -> List:
+    """The schema of a list; its patch strategy decides if it has no list type."""
     keys: tuple[str, ...] = ()
     if merge.list_type:
         keys = merge.keys
@@ -111,7 +111,7 @@ def _list(item: Callable[[], Shape], struct: type[Struct] | None, merge: Merge) 
 
 
 def _defaults(struct: type[Struct], keys: tuple[str, ...]) -> dict[str, Any]:
-    """What keys count as that an item leaves out: zero, where servers never leave them out."""
+    """Default values of omitted key fields: the zero value, if servers never omit the field."""
     found: dict[str, Any] = {}
     for info in msgspec.structs.fields(struct):
         if info.encode_name not in keys:

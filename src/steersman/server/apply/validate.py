@@ -1,4 +1,4 @@
-"""Whether a document has the shape it should, in the words of upstream's structured merge."""
+"""Validates a document against its typed schema, with structured-merge-diff's error texts."""
 
 from __future__ import annotations
 
@@ -6,76 +6,76 @@ from collections.abc import Iterator
 from typing import Any
 
 from steersman.server.apply import path_element
-from steersman.server.apply.schema import List, Map, Scalar, Shape, ShapeError, facet
+from steersman.server.apply.schema import List, Map, Scalar, SchemaError, TypedSchema, deduce
 
 
-def validate(document: Any, shape: Shape, *, duplicates: bool = False) -> None:
-    """Raises `ShapeError` for a document of another shape.
+def validate(document: Any, schema: TypedSchema, *, duplicates: bool = False) -> None:
+    """Raises `SchemaError` for a document that does not match its schema.
 
-    ``duplicates`` allows several items of one key, which live objects may have and applied ones may not.
+    ``duplicates`` allows several items with one key, which live objects may have and applied ones may not.
     """
-    wrong = list(_wrong(document, shape, "", duplicates))
-    if wrong:
-        raise ShapeError(wrong[0] if len(wrong) == 1 else "\n  ".join(("errors:", *wrong)))
+    errors = list(_errors(document, schema, "", duplicates))
+    if errors:
+        raise SchemaError(errors[0] if len(errors) == 1 else "\n  ".join(("errors:", *errors)))
 
 
-def _wrong(value: Any, shape: Shape, path: str, duplicates: bool) -> Iterator[str]:
-    handled = facet(shape, value)
-    says = ""
-    if handled is None:
-        says = _scalar(shape.scalar, value)
+def _errors(value: Any, schema: TypedSchema, path: str, duplicates: bool) -> Iterator[str]:
+    typed = deduce(schema, value)
+    message = ""
+    if typed is None:
+        message = _scalar(schema.scalar, value)
     elif value is None:
         return
-    elif isinstance(handled, Map):
+    elif isinstance(typed, Map):
         if type(value) is dict:
-            yield from _map(handled, value, path, duplicates)
+            yield from _map(typed, value, path, duplicates)
             return
-        says = f"expected map, got &{{{_shown(value)}}}"
+        message = f"expected map, got &{{{_shown(value)}}}"
     elif type(value) is list:
-        yield from _list(handled, value, path, duplicates)
+        yield from _list(typed, value, path, duplicates)
         return
     else:
-        says = f"expected list, got &{{{_shown(value)}}}"
-    if says:
-        yield f"{path}: {says}" if path else says
+        message = f"expected list, got &{{{_shown(value)}}}"
+    if message:
+        yield f"{path}: {message}" if path else message
 
 
-def _map(handled: Map, value: dict[str, Any], path: str, duplicates: bool) -> Iterator[str]:
+def _map(typed: Map, value: dict[str, Any], path: str, duplicates: bool) -> Iterator[str]:
     for name, part in value.items():
-        if not handled.takes(name):
+        if not typed.allows(name):
             yield f"{path}.{name}: field not declared in schema"
             return
-        yield from _wrong(part, handled.at(name), f"{path}.{name}", duplicates)
+        yield from _errors(part, typed.at(name), f"{path}.{name}", duplicates)
 
 
-def _list(handled: List, value: list[Any], path: str, duplicates: bool) -> Iterator[str]:
+def _list(typed: List, value: list[Any], path: str, duplicates: bool) -> Iterator[str]:
     seen: dict[str, None] = {}
     where = f"{path}: " if path else ""
     for index, item in enumerate(value):
-        if handled.atomic:
-            yield from _wrong(item, handled.item, f"{path}[{index}]", duplicates)
+        if typed.atomic:
+            yield from _errors(item, typed.item, f"{path}[{index}]", duplicates)
             continue
         try:
-            element = handled.element(item)
-        except ShapeError as error:
+            element = typed.element(item)
+        except SchemaError as error:
             yield f"{where}element {index}: {error}"
             return
         if element in seen and not duplicates:
-            yield f"{where}duplicate entries for key {path_element.shown(element)}"
+            yield f"{where}duplicate entries for key {path_element.to_string(element)}"
         seen[element] = None
-        yield from _wrong(item, handled.item, path + path_element.shown(element), duplicates)
+        yield from _errors(item, typed.item, path + path_element.to_string(element), duplicates)
 
 
-def _scalar(sort: Scalar, value: Any) -> str:
+def _scalar(scalar: Scalar, value: Any) -> str:
     if value is None:
         return ""
-    if sort == "numeric" and (isinstance(value, bool) or not isinstance(value, (int, float))):
+    if scalar == "numeric" and (isinstance(value, bool) or not isinstance(value, (int, float))):
         return f"expected numeric (int or float), got {_type(value)}"
-    if sort == "string" and not isinstance(value, str):
+    if scalar == "string" and not isinstance(value, str):
         return f"expected string, got &value.valueUnstructured{{Value:{_shown(value)}}}"
-    if sort == "boolean" and not isinstance(value, bool):
+    if scalar == "boolean" and not isinstance(value, bool):
         return f"expected boolean, got &{{{_shown(value)}}}"
-    if sort == "untyped" and isinstance(value, (dict, list)):
+    if scalar == "untyped" and isinstance(value, (dict, list)):
         return f"expected any scalar, got &{{{_shown(value)}}}"
     return ""
 

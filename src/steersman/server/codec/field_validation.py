@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias
 from steersman.api.errors import ApiError
 from steersman.api.generated import load
 from steersman.server import status_errors
-from steersman.server.apply.schema import DEDUCED, List, Map, Shape, facet
+from steersman.server.apply.schema import DEDUCED, List, Map, TypedSchema, deduce
 from steersman.server.codec.json_yaml import keys_written
 
 Directive: TypeAlias = Literal["Ignore", "Warn", "Strict"]
@@ -30,47 +30,43 @@ def directive(said: str) -> Directive:
 # -- faults -----------------------------------------------------------------------------------
 
 
-def faults(raw: bytes, document: Any, shape: Shape = DEDUCED) -> tuple[str, ...]:
+def faults(raw: bytes, document: Any, schema: TypedSchema = DEDUCED) -> tuple[str, ...]:
     """What is wrong with the fields of a JSON body, in order: unknown ones, and those that come twice.
 
     ``document`` is the body decoded. Without a shape any field will do, once.
     """
     unknown: list[str] = []
-    count = _unknown(document, shape, "", unknown)
+    count = _unknown(document, schema, "", unknown)
     # Few bodies have a key twice, so only those are read again.
     if raw.count(b":") != count and keys_written(raw) != count:
-        return _exactly(raw, shape)
+        return _exactly(raw, schema)
     return tuple(unknown[:MOST])
 
 
-def unknown(document: Any, shape: Shape) -> tuple[str, ...]:
+def unknown(document: Any, schema: TypedSchema) -> tuple[str, ...]:
     """The unknown fields of a document, such as one that a patch has made."""
     found: list[str] = []
-    _unknown(document, shape, "", found)
+    _unknown(document, schema, "", found)
     return tuple(found[:MOST])
 
 
-def _unknown(value: Any, shape: Shape, path: str, found: list[str]) -> int:
+def _unknown(value: Any, schema: TypedSchema, path: str, found: list[str]) -> int:
     """Notes unknown fields; answers with how many keys there are in all."""
     count = 0
     if type(value) is dict:
-        handled = shape.map
+        typed = schema.map
         count = len(value)
         for name, part in value.items():
-            if handled is not None and not handled.takes(name):
+            if typed is not None and not typed.allows(name):
                 found.append(f'unknown field "{path}{name}"')
                 # What is in it is skipped, but it has keys all the same.
                 count += _unknown(part, DEDUCED, "", []) if type(part) in (dict, list) else 0
             elif type(part) is dict:
-                count += _unknown(
-                    part, DEDUCED if handled is None else handled.at(name), f"{path}{name}.", found
-                )
+                count += _unknown(part, DEDUCED if typed is None else typed.at(name), f"{path}{name}.", found)
             elif type(part) is list:
-                count += _unknown(
-                    part, DEDUCED if handled is None else handled.at(name), f"{path}{name}", found
-                )
+                count += _unknown(part, DEDUCED if typed is None else typed.at(name), f"{path}{name}", found)
     elif type(value) is list:
-        item = DEDUCED if shape.list is None else shape.list.item
+        item = DEDUCED if schema.list is None else schema.list.item
         for index, part in enumerate(value):
             if type(part) is dict:
                 count += _unknown(part, item, f"{path}[{index}].", found)
@@ -83,29 +79,29 @@ class _Pairs(list[tuple[str, Any]]):
     """An object as it was written, with all its keys."""
 
 
-def _exactly(raw: bytes, shape: Shape) -> tuple[str, ...]:
+def _exactly(raw: bytes, schema: TypedSchema) -> tuple[str, ...]:
     """All faults of a body in the order they are in it."""
     found: dict[str, None] = {}
-    _walk(json.loads(raw, object_pairs_hook=_Pairs), shape, "", found)
+    _walk(json.loads(raw, object_pairs_hook=_Pairs), schema, "", found)
     return tuple(found)[:MOST]
 
 
-def _walk(value: Any, shape: Shape, path: str, found: dict[str, None]) -> None:
+def _walk(value: Any, schema: TypedSchema, path: str, found: dict[str, None]) -> None:
     if isinstance(value, _Pairs):
-        handled = facet(shape, dict(value))
-        handled = handled if isinstance(handled, Map) else DEDUCED.map
-        assert handled is not None
+        typed = deduce(schema, dict(value))
+        typed = typed if isinstance(typed, Map) else DEDUCED.map
+        assert typed is not None
         seen: set[str] = set()
         for name, part in value:
-            if not handled.takes(name):
+            if not typed.allows(name):
                 found[f'unknown field "{path}{name}"'] = None
                 continue
             if name in seen:
                 found[f'duplicate field "{path}{name}"'] = None
             seen.add(name)
-            _walk(part, handled.at(name), f"{path}{name}{'.' if isinstance(part, _Pairs) else ''}", found)
+            _walk(part, typed.at(name), f"{path}{name}{'.' if isinstance(part, _Pairs) else ''}", found)
     elif isinstance(value, list):
-        listed = facet(shape, value)
+        listed = deduce(schema, value)
         item = listed.item if isinstance(listed, List) else DEDUCED
         for index, part in enumerate(value):
             _walk(part, item, f"{path}[{index}]{'.' if isinstance(part, _Pairs) else ''}", found)
@@ -178,12 +174,14 @@ def apply_fault(doubled: Sequence[str]) -> tuple[str, ...]:
 # -- JSON patches -----------------------------------------------------------------------------
 
 
-def _open() -> Shape:
+def _open() -> TypedSchema:
     return DEDUCED
 
 
-_OPERATIONS = Shape(
-    list=List(lambda: Shape(map=Map(dict.fromkeys(("op", "path", "from", "value"), _open))), atomic=True)
+_OPERATIONS = TypedSchema(
+    list=List(
+        lambda: TypedSchema(map=Map(dict.fromkeys(("op", "path", "from", "value"), _open))), atomic=True
+    )
 )
 
 

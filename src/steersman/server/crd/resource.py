@@ -12,7 +12,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from steersman.server import status_errors
-from steersman.server.apply.custom import following
+from steersman.server.apply.field_manager import custom_field_managers
 from steersman.server.codec.convert import plain
 from steersman.server.crd.custom import Custom, same
 from steersman.server.crd.paths import split, text_at
@@ -38,14 +38,14 @@ def resource_of(
         unconditional=False,
         fields=_fields(version),
         scale=scaling(version.scale) if version.scale is not None else None,
-        owning=following(
+        field_managers=custom_field_managers(
             version.api_version,
             version.kind,
             lambda: plain(version.schema),
             Custom(),
             has_status=version.has_status,
             replicas=version.scale.specReplicasPath if version.scale is not None else "",
-            alone=alone,
+            only_version=alone,
         ),
         unknown=version.unknown,
     )

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import field
 
 from steersman.http.request import HttpRequest
-from steersman.server.apply.managed_fields import manager_name
+from steersman.server.apply.options import manager_name
 from steersman.server.auth.users import User
 from steersman.server.codec.field_validation import directive
 from steersman.server.codec.negotiation import JSON, Choice, as_is, as_meta, negotiate

@@ -9,7 +9,7 @@ import msgspec
 
 from steersman.api.generated.meta_v1 import DeleteOptions
 from steersman.server import status_errors
-from steersman.server.apply.options import manager_problems
+from steersman.server.apply.options import validate_field_manager
 from steersman.server.codec import protobuf
 from steersman.server.codec.go_decode_errors import mistake
 from steersman.server.codec.json_yaml import Unreadable, json_document
@@ -127,7 +127,7 @@ def writing(query: Query, kind: str) -> Writing:
     wrong = _dry_problems(dry)
     if kind != "PatchOptions":
         # Those of patches are looked at together with the kind of patch.
-        wrong += manager_problems(made.manager)
+        wrong += validate_field_manager(made.manager)
     if made.validation not in _VALIDATIONS:
         wrong.append(status_errors.unknown("fieldValidation", made.validation, _VALIDATIONS))
     if wrong:

@@ -13,9 +13,9 @@ from steersman.api.generated.core_v1 import Pod
 from steersman.api.kinds import Struct
 from steersman.http.request import HttpRequest
 from steersman.server import status_errors
-from steersman.server.apply.owning import owning
-from steersman.server.apply.schema import Shape
-from steersman.server.apply.structs import shape_of
+from steersman.server.apply.field_manager import field_manager_for
+from steersman.server.apply.schema import TypedSchema
+from steersman.server.apply.structs import typed_schema_of
 from steersman.server.codec import field_validation, protobuf
 from steersman.server.codec.convert import FORMS, adopt, moments
 from steersman.server.codec.go_decode_errors import mistake
@@ -69,9 +69,9 @@ class Reading(NamedTuple):
 
 def obj(resource: Resource, raw: bytes, content_type: str, reading: Reading = Reading()) -> Any:
     """A body as a full struct. Raises `BadRequest`, `Invalid` or `UnsupportedMediaType`."""
-    shape = owning(resource).terms.shape if resource.type in FORMS else None
+    schema = field_manager_for(resource).resource_schema.schema if resource.type in FORMS else None
     return made(
-        resource.type, resource.group, resource.version, resource.kind, raw, content_type, reading, shape
+        resource.type, resource.group, resource.version, resource.kind, raw, content_type, reading, schema
     )
 
 
@@ -83,11 +83,11 @@ def made(
     raw: bytes,
     content_type: str,
     reading: Reading = Reading(),
-    shape: Shape | None = None,
+    schema: TypedSchema | None = None,
 ) -> Any:
     """A body as a struct of a type, given what it must say it is.
 
-    ``shape`` are the fields it may have, where the type does not tell.
+    ``schema`` are the fields it may have, where the type does not tell.
     """
     form = media_type(content_type)
     # There are no messages for custom resources.
@@ -100,8 +100,8 @@ def made(
     key = (type_, version, form, looks, raw)
     known = _bodies.get(key)
     if known is None:
-        shape = shape_of(type_) if shape is None else shape
-        known = _read(type_, group, version, kind, raw, form, shape if looks else None)
+        schema = typed_schema_of(type_) if schema is None else schema
+        known = _read(type_, group, version, kind, raw, form, schema if looks else None)
         # What custom resources may have can change.
         if len(raw) <= LONGEST and type_ not in FORMS:
             _bodies.put(key, known)
@@ -114,7 +114,7 @@ _bodies: Memory[tuple[type[Any], str, str, bool, bytes], tuple[Any, tuple[str, .
 
 
 def _read(
-    type_: type[Any], group: str, version: str, kind: str, raw: bytes, form: str, shape: Shape | None
+    type_: type[Any], group: str, version: str, kind: str, raw: bytes, form: str, schema: TypedSchema | None
 ) -> tuple[Any, tuple[str, ...]]:
     """The struct, and what is wrong with the fields it was read from."""
     doubled: tuple[str, ...] = ()
@@ -136,7 +136,7 @@ def _read(
     try:
         made = adopt(type_, raw if form == JSON else document)
     except UnicodeDecodeError:
-        return _read(type_, group, version, kind, readable(raw), form, shape)
+        return _read(type_, group, version, kind, readable(raw), form, schema)
     except ValueError as error:
         raise field_validation.unfit(kind, version, _mistake(type_, document) or str(error)) from None
     # Numbers are read however large they are, and moments however they are written; few are there at all.
@@ -146,11 +146,11 @@ def _read(
         raise field_validation.unfit(kind, version, fault)
     if type_ is Pod and form == JSON:
         made = shared(made, raw)
-    if shape is None:
+    if schema is None:
         return made, ()
     if form == JSON:
-        return made, field_validation.faults(raw, document, shape)
-    return made, (*field_validation.yaml_fault(doubled), *field_validation.unknown(document, shape))
+        return made, field_validation.faults(raw, document, schema)
+    return made, (*field_validation.yaml_fault(doubled), *field_validation.unknown(document, schema))
 
 
 _LARGE = re.compile(rb"[:\[,\s]-?[0-9]{10}")
@@ -222,7 +222,7 @@ def no_object(document: Any) -> str:
 
 def patch(
     raw: bytes,
-    shape: Shape,
+    schema: TypedSchema,
     reading: Reading,
     *,
     applied: bool = False,
@@ -258,7 +258,7 @@ def patch(
         if isinstance(document, list):
             found = field_validation.operation_faults(raw, document)
         else:
-            found = field_validation.faults(raw, document, shape)
+            found = field_validation.faults(raw, document, schema)
             # What only directs the merge is no field.
             found = tuple(each for each in found if '"$' not in each and ".$" not in each)
         reading.note(found, lambda found: _refused(document, found, shown))

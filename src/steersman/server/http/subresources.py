@@ -14,11 +14,10 @@ from steersman.api.generated.core_v1 import Binding
 from steersman.api.generated.meta_v1 import ListMeta
 from steersman.api.generated.policy_v1 import Eviction
 from steersman.server import status_errors, tables
-from steersman.server.apply.deferred_owners import Owning
+from steersman.server.apply.field_manager import FieldManager, document_reader, field_manager_for
 from steersman.server.apply.options import APPLY_YAML
-from steersman.server.apply.ownership import Terms
-from steersman.server.apply.owning import owning, reader
-from steersman.server.apply.structs import shape_of
+from steersman.server.apply.ownership import ResourceSchema
+from steersman.server.apply.structs import typed_schema_of
 from steersman.server.auth import access_reviews, authentication_reviews
 from steersman.server.auth.rbac import Authorizer
 from steersman.server.codec.convert import FORMS, adopt, document
@@ -103,7 +102,7 @@ def _scale(ctx: Context, resource: Resource, body: bytes) -> Answer:
             how = query_options.writing(ctx.query, "PatchOptions")
             if resource.type in FORMS and request_body.media_type(ctx.content_type) == patching.STRATEGIC:
                 raise patching.unknown(patching.JSON, patching.MERGE, APPLY_YAML)
-            form, said = parsed(ctx, resource, body, how, shape_of(Scale))
+            form, said = parsed(ctx, resource, body, how, typed_schema_of(Scale))
             if form == APPLY_YAML:
                 if resource.type in FORMS:
                     raise ServerError(_UNAPPLIED)
@@ -209,7 +208,7 @@ def create_only(ctx: Context, resource: Resource, body: bytes) -> Answer | None:
     asked = request_body.obj(resource, body, ctx.content_type)
     made = handler(ctx, asked)
     if resource.id in _TRACKED:
-        made = _owned(ctx, owning(resource), asked, made)
+        made = _owned(ctx, field_manager_for(resource), asked, made)
     answer = whole(resource.api_version, resource.kind, made)
     return finished(ctx, ctx.choice(meta=False), answer, 201)
 
@@ -223,15 +222,15 @@ _TRACKED = frozenset(
     }
 )
 """What tells who owns it, though it is gone at once."""
-_TOKENS = Owning(
-    Terms("authentication.k8s.io/v1", "TokenRequest", shape_of(TokenRequest), "token"),
-    reader("authentication.k8s.io/v1", "TokenRequest"),
-    reader("authentication.k8s.io/v1", "TokenRequest")(TokenRequest()),
+_TOKENS = FieldManager(
+    ResourceSchema("authentication.k8s.io/v1", "TokenRequest", typed_schema_of(TokenRequest), "token"),
+    document_reader("authentication.k8s.io/v1", "TokenRequest"),
+    document_reader("authentication.k8s.io/v1", "TokenRequest")(TokenRequest()),
     TokenRequest(),
 )
 
 
-def _owned(ctx: Context, follows: Owning, asked: Any, made: Any) -> Any:
+def _owned(ctx: Context, follows: FieldManager, asked: Any, made: Any) -> Any:
     manager = ctx.manager(first(ctx.query, "fieldManager"))
     owners = follows.created(asked, manager, ctx.server.now())
     return replace(made, metadata=replace(made.metadata, managedFields=owners))

@@ -7,9 +7,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from steersman.api.generated.certificates_v1 import CertificateSigningRequest
-from steersman.server.apply.options import APPLY_YAML, check_patch
-from steersman.server.apply.owning import owning
-from steersman.server.apply.schema import Shape
+from steersman.server.apply.field_manager import field_manager_for
+from steersman.server.apply.options import APPLY_YAML, validate_patch_options
+from steersman.server.apply.schema import TypedSchema
 from steersman.server.http import query_options, request_body
 from steersman.server.http.context import Context
 from steersman.server.http.responses import Answer, deleted, many, one, unrouted
@@ -122,23 +122,27 @@ def patch(ctx: Context, resource: Resource, body: bytes, subresource: str = "") 
 
 
 def parsed(
-    ctx: Context, resource: Resource, body: bytes, how: query_options.Writing, shape: Shape | None = None
+    ctx: Context,
+    resource: Resource,
+    body: bytes,
+    how: query_options.Writing,
+    schema: TypedSchema | None = None,
 ) -> tuple[str, Any]:
     """The media type of a patch, and the patch as plain data. Raises `NotFound`, `BadRequest` or `Invalid`.
 
-    ``shape`` is what is patched, where that is not the object itself.
+    ``schema`` is what is patched, where that is not the object itself.
     """
     form = request_body.media_type(ctx.content_type)
-    check_patch(form, how.manager, how.force)
+    validate_patch_options(form, how.manager, how.force)
     shown = None
     if form != APPLY_YAML:
         # Nobody looks at a patch of nothing.
         old = ctx.server.get(resource, scope(ctx, resource), ctx.asked.name)
-        if shape is None:
+        if schema is None:
             shown = lambda change: patching.shown(resource, old, change, form)  # noqa: E731
     return form, request_body.patch(
         body,
-        owning(resource).terms.shape if shape is None else shape,
+        field_manager_for(resource).resource_schema.schema if schema is None else schema,
         ctx.reading(how.validation),
         applied=form == APPLY_YAML,
         listed=form == patching.JSON,

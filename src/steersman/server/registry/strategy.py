@@ -75,8 +75,8 @@ class Strategy(msgspec.Struct, frozen=True):
     """What a first deletion makes of the object, where that is all it does."""
     ends: Callable[[Any], bool] = _always
     """Whether an object that is being deleted and has no finalizers may go."""
-    owning: Callable[[str], Any] | None = None
-    """How owning of fields is followed, by subresource (see `steersman.server.apply`); None for structs."""
+    field_managers: Callable[[str], Any] | None = None
+    """The field managers of a custom resource, by subresource (see `apply.field_manager`); None for built-in kinds."""
     ttl: float | None = None
     """After how many seconds objects go by themselves."""
     fields: Mapping[str, Callable[[Any], str]] = field(default_factory=dict)

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from steersman.api.errors import ServerError
 from steersman.server import status_errors
-from steersman.server.apply.deferred_owners import Owners
-from steersman.server.apply.owning import owning
+from steersman.server.apply.deferred_owners import StoredManagedFields
+from steersman.server.apply.field_manager import field_manager_for
 from steersman.server.codec.convert import adopt
 from steersman.server.registry.resources import Resource
 from steersman.server.rest import verbs
@@ -36,9 +36,9 @@ def apply(
     user: str = "",
 ) -> Answer:
     """Apply a document to an object or to a part of it; an object that is not there is created."""
-    follows = owning(resource, subresource)
+    follows = field_manager_for(resource, subresource)
     now = server.now()
-    owners: Owners = ()
+    owners: StoredManagedFields = ()
 
     def make(old: Any) -> Any:
         nonlocal owners

@@ -16,8 +16,8 @@ from steersman.api.errors import ApiError, NotFound, ServerError
 from steersman.api.generated_names import generate
 from steersman.server import status_errors
 from steersman.server.admission import namespace_lifecycle
-from steersman.server.apply.deferred_owners import Owners, same
-from steersman.server.apply.owning import owning
+from steersman.server.apply.deferred_owners import StoredManagedFields, same_ownership
+from steersman.server.apply.field_manager import field_manager_for
 from steersman.server.registry import graceful_deletion, object_meta
 from steersman.server.registry.resources import Resource
 from steersman.server.registry.strategy import Merge, Moment
@@ -54,7 +54,7 @@ def create(
     *,
     user: str = "",
     manager: str = "",
-    owners: Owners | None = None,
+    owners: StoredManagedFields | None = None,
 ) -> Any:
     """Store a new object; answers with what became of it.
 
@@ -72,10 +72,10 @@ def create(
         assert resource.serve is not None
         stored = resource.store(obj)
         if owners is None:
-            owners = owning(resource).created(resource.serve(stored), manager, now)
+            owners = field_manager_for(resource).created(resource.serve(stored), manager, now)
         return resource.serve(create(server, resource.hub, namespace, stored, user=user, owners=owners))
     if owners is None:
-        owners = owning(resource).created(obj, manager, now)
+        owners = field_manager_for(resource).created(obj, manager, now)
     if server.admission:
         obj = server.admit("CREATE", resource, "", namespace, given.name, obj, None, user)
     given = obj.metadata
@@ -273,7 +273,7 @@ def change(
     uid: str = "",
     user: str = "",
     manager: str = "",
-    owners: Callable[[Any, Any], Owners] | None = None,
+    owners: Callable[[Any, Any], StoredManagedFields] | None = None,
 ) -> Any:
     """Replace an object by what ``make`` makes of it; the heart of every update and patch.
 
@@ -293,7 +293,11 @@ def change(
     new = make(old)
     new = strategy.status_default(new) if subresource == "status" else strategy.default(new)
     now = server.now()
-    owned = owners(old, new) if owners else owning(resource, subresource).changed(old, new, manager, now)
+    owned = (
+        owners(old, new)
+        if owners
+        else field_manager_for(resource, subresource).updated(old, new, manager, now)
+    )
     if resource.namespaced:
         namespace_lifecycle.updating(server, namespace)
     if server.admission:
@@ -322,7 +326,7 @@ def change(
         meta = replace(new.metadata, managedFields=owned, resourceVersion=was.resourceVersion)
         return replace(new, metadata=meta)
     unchanged = replace(new, metadata=replace(new.metadata, resourceVersion=was.resourceVersion)) == old
-    if unchanged and same(owned, was.managedFields):
+    if unchanged and same_ownership(owned, was.managedFields):
         return old
     if settle is not None:
         settle()
@@ -340,22 +344,22 @@ def _change_through(
     uid: str,
     user: str,
     manager: str,
-    owners: Callable[[Any, Any], Owners] | None,
+    owners: Callable[[Any, Any], StoredManagedFields] | None,
 ) -> Any:
     """Change an object by way of the version in which it is stored."""
     strategy = resource.strategy
     assert resource.store is not None
     assert resource.serve is not None
     serve, store = resource.serve, resource.store
-    owned: Owners = ()
+    owned: StoredManagedFields = ()
 
     def made(stored: Any) -> Any:
         nonlocal owned
         old = serve(stored)
         new = make(old)
         new = store(strategy.status_default(new) if subresource == "status" else strategy.default(new))
-        follows = owning(resource, subresource)
-        owned = owners(old, new) if owners else follows.changed(old, serve(new), manager, server.now())
+        follows = field_manager_for(resource, subresource)
+        owned = owners(old, new) if owners else follows.updated(old, serve(new), manager, server.now())
         return new
 
     changed = change(
