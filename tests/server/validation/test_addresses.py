@@ -21,7 +21,7 @@ def whys(errors: FieldErrors) -> list[str]:
 @given(ips)
 def test_an_address_as_it_is_written_is_canonical(ip: IPv4Address | IPv6Address) -> None:
     errors = FieldErrors()
-    assert addresses.canonical(errors, "at", str(ip))
+    assert addresses.validate_canonical_ip(errors, "at", str(ip))
     assert not errors
     assert addresses.is_ipv6(str(ip)) is (ip.version == 6)
     assert addresses.is_ipv4(str(ip)) is (ip.version == 4)
@@ -34,11 +34,11 @@ def test_a_block_is_canonical_where_nothing_is_set_beyond_its_length(
     length = min(length, ip.max_prefixlen)
     block = ip_network(f"{ip}/{length}", strict=False)
     errors = FieldErrors()
-    addresses.valid_block(errors, "at", f"{ip}/{length}")
+    addresses.validate_cidr(errors, "at", f"{ip}/{length}")
     beyond = ip != block.network_address
     assert whys(errors) == (["must not have bits set beyond the prefix length"] if beyond else [])
     errors = FieldErrors()
-    addresses.canonical_block(errors, "at", str(block))
+    addresses.validate_canonical_cidr(errors, "at", str(block))
     # Part of a mapped address may be left when the rest of it is cut off.
     assert not errors or "IPv4-mapped" in str(errors)
 
@@ -57,13 +57,13 @@ def test_a_block_is_canonical_where_nothing_is_set_beyond_its_length(
 )
 def test_an_address_is_taken_only_in_ways_all_read_alike(written: str, wrong: list[str]) -> None:
     errors = FieldErrors()
-    assert addresses.valid(errors, "at", written) is (not wrong)
+    assert addresses.validate_ip(errors, "at", written) is (not wrong)
     assert whys(errors) == wrong
 
 
 def test_an_address_that_was_there_before_is_taken_as_it_is() -> None:
     errors = FieldErrors()
-    assert addresses.valid(errors, "at", "010.1.2.3", ("010.1.2.3",))
+    assert addresses.validate_ip(errors, "at", "010.1.2.3", ("010.1.2.3",))
     assert not errors
 
 
@@ -81,7 +81,7 @@ def test_an_address_that_was_there_before_is_taken_as_it_is() -> None:
 )
 def test_a_block_is_taken_only_in_ways_all_read_alike(block: str, wrong: list[str]) -> None:
     errors = FieldErrors()
-    addresses.valid_block(errors, "at", block)
+    addresses.validate_cidr(errors, "at", block)
     assert whys(errors) == wrong
 
 
@@ -102,7 +102,7 @@ def test_a_block_is_taken_only_in_ways_all_read_alike(block: str, wrong: list[st
 )
 def test_nobody_is_sent_to_an_address_that_means_another_thing_everywhere(address: str, range_: str) -> None:
     errors = FieldErrors()
-    addresses.endpoint(errors, "at", address)
+    addresses.validate_endpoint_ip(errors, "at", address)
     assert len(errors) == (1 if range_ else 0)
     assert range_ in str(errors)
 
@@ -118,4 +118,4 @@ def test_nobody_is_sent_to_an_address_that_means_another_thing_everywhere(addres
     ],
 )
 def test_there_is_at_most_one_address_of_a_family(texts: list[str], fits: bool) -> None:
-    assert addresses.one_of_each_family(texts) is fits
+    assert addresses.one_per_family(texts) is fits

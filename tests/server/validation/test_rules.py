@@ -28,7 +28,7 @@ from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.server.codec.convert import adopt, document
 from steersman.server.rest import verbs
 from steersman.server.server import Server
-from steersman.server.validation import _ROWS, PLAIN, rules_for, validate_create, validate_update
+from steersman.server.validation import LOADERS, METADATA_ONLY, rules_for, validate_create, validate_update
 from steersman.server.validation.pods import pod as pods
 
 
@@ -58,10 +58,10 @@ ANSWERS = json.loads(documents.ANSWERS.read_text())
 TAKEN = [row for row in documents.rows() if "object" in ANSWERS[row.says] and row.change is None]
 
 
-@pytest.mark.parametrize("key", _ROWS, ids="/".join)
+@pytest.mark.parametrize("key", LOADERS, ids="/".join)
 def test_the_rules_of_each_kind_can_be_found_and_the_kind_is_served(key: tuple[str, str]) -> None:
     group, kind = key
-    assert rules_for(group, kind) is not PLAIN
+    assert rules_for(group, kind) is not METADATA_ONLY
     assert any((row.group, row.kind) == key for row in resources())
 
 
@@ -73,7 +73,7 @@ def test_a_kind_is_held_to_the_same_rules_each_time() -> None:
 
 def test_a_kind_without_rules_is_held_to_those_of_metadata() -> None:
     bad = Pod(metadata=ObjectMeta(name="p", namespace="default", labels={"a b": "c"}))
-    assert rules_for("example.com", "Thing") is PLAIN
+    assert rules_for("example.com", "Thing") is METADATA_ONLY
     assert [problem.field for problem in validate_create("example.com", "Thing", bad)] == ["metadata.labels"]
 
 
@@ -121,7 +121,7 @@ def test_a_spec_that_pods_share_is_looked_at_once_and_refused_each_time() -> Non
     for i in range(3):
         assert validate_create("", "Pod", pod(f"good-{i}", good)) == []
         assert [p.field for p in validate_create("", "Pod", pod(f"bad-{i}", bad))] == ["spec.restartPolicy"]
-        seen.append((pods._recent[id(good)], pods._recent[id(bad)]))
+        seen.append((pods._spec_cache[id(good)], pods._spec_cache[id(bad)]))
     assert all(now is first for pair in seen for now, first in zip(pair, seen[0], strict=True))
 
 
@@ -141,9 +141,9 @@ def test_a_spec_whose_pods_claim_by_name_is_looked_at_for_each_pod() -> None:
 
 
 def test_specs_are_remembered_only_so_long() -> None:
-    for i in range(2 * pods._RECENT):
+    for i in range(2 * pods._CACHE_SIZE):
         assert validate_create("", "Pod", pod(f"p-{i}", whole(workingDir=f"/{i}"))) == []
-    assert len(pods._recent) <= pods._RECENT
+    assert len(pods._spec_cache) <= pods._CACHE_SIZE
 
 
 def test_the_name_of_a_pod_is_looked_at_even_where_its_spec_is_known() -> None:

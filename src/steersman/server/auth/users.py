@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from steersman.api.kinds import EMPTY
 from steersman.api.label_syntax import subdomain_errors
-from steersman.server.validation.names import label
+from steersman.server.validation.names import dns1123_label
 
 MASTERS = "system:masters"
 """May do anything, whatever the roles say."""
@@ -76,7 +76,7 @@ def split_account(username: str) -> tuple[str, str] | None:
     if not username.startswith(_ACCOUNT):
         return None
     namespace, colon, name = username[len(_ACCOUNT) :].partition(":")
-    if not colon or ":" in name or label(namespace) or subdomain_errors(name):
+    if not colon or ":" in name or dns1123_label(namespace) or subdomain_errors(name):
         return None
     return namespace, name
 

@@ -14,7 +14,7 @@ from steersman.server.crd.naming import is_true
 from steersman.server.status_errors import FieldError
 from steersman.server.validation import metadata
 from steersman.server.validation.field_errors import FieldErrors, Verbatim
-from steersman.server.validation.names import subdomain
+from steersman.server.validation.names import dns1123_subdomain
 
 # -- defaults ---------------------------------------------------------------------------------
 
@@ -65,12 +65,12 @@ def definition_problems(
         expected = f"{spec.names.plural}.{spec.group}"
 
         def rule(name: str) -> tuple[str, ...]:
-            wrong = subdomain(name)
+            wrong = dns1123_subdomain(name)
             return wrong if name == expected else (*wrong, 'must be spec.names.plural+"."+spec.group')
 
-        metadata.check(errors, definition.metadata, rule, namespaced=False, kube=False)
+        metadata.validate_object_meta(errors, definition.metadata, rule, namespaced=False, kube=False)
     else:
-        metadata.check_update(errors, definition.metadata, old.metadata, kube=False)
+        metadata.validate_object_meta_update(errors, definition.metadata, old.metadata, kube=False)
     spec_validation.check(spec, errors)
     if old is not None:
         _unchanged(definition, old, errors)
@@ -126,6 +126,6 @@ def _stored(
 def status_problems(definition: CustomResourceDefinition, old: CustomResourceDefinition) -> list[FieldError]:
     """What is wrong with a new status."""
     errors = FieldErrors()
-    metadata.check_update(errors, definition.metadata, old.metadata, kube=False)
+    metadata.validate_object_meta_update(errors, definition.metadata, old.metadata, kube=False)
     spec_validation.check_names(definition.status.acceptedNames, "status.acceptedNames", errors)
     return errors

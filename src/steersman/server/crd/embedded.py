@@ -15,7 +15,7 @@ from steersman.server.crd.walk import Visit, visitor
 from steersman.server.status_errors import FieldError
 from steersman.server.validation import metadata
 from steersman.server.validation.field_errors import FieldErrors
-from steersman.server.validation.names import label_1035, segment
+from steersman.server.validation.names import dns1035_label, path_segment
 
 
 def coercion(schema: JSONSchemaProps) -> Visit | None:
@@ -104,7 +104,7 @@ def _version_errors(version: str) -> tuple[str, ...]:
 
 
 def _kind_errors(kind: str) -> tuple[str, ...]:
-    wrong = label_1035(kind.lower())
+    wrong = dns1035_label(kind.lower())
     return (f"may have mixed case, but should otherwise match: {','.join(wrong)}",) if wrong else ()
 
 
@@ -118,5 +118,5 @@ def _check_metadata(given: Any, path: str, errors: FieldErrors) -> None:
     named = meta if meta.name else replace(meta, name="fakename")
     prefix = path and f"{path}."
     wrong = FieldErrors()
-    metadata.check(wrong, named, segment, namespaced=bool(meta.namespace), kube=False)
+    metadata.validate_object_meta(wrong, named, path_segment, namespaced=bool(meta.namespace), kube=False)
     errors += [FieldError(problem.reason, prefix + problem.field, problem.message) for problem in wrong]

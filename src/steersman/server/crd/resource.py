@@ -101,7 +101,7 @@ class _Behaviour:
         wrong = version.problems(obj)
         if wrong:
             named = FieldErrors()
-            metadata.check(named, obj.metadata, namespaced=version.namespaced, kube=False)
+            metadata.validate_object_meta(named, obj.metadata, namespaced=version.namespaced, kube=False)
             self._refuse(obj, [*named, *wrong])
         return self._stored(obj)
 
@@ -115,7 +115,7 @@ class _Behaviour:
         wrong = version.problems(new, old)
         if wrong:
             named = FieldErrors()
-            metadata.check_update(named, new.metadata, old.metadata, kube=False)
+            metadata.validate_object_meta_update(named, new.metadata, old.metadata, kube=False)
             self._refuse(new, [*named, *wrong])
         return self._stored(new)
 

@@ -25,7 +25,7 @@ from steersman.server.crd.paths import BadPath, field_at, simple_path_error
 from steersman.server.crd.schema_validation import schema_problems
 from steersman.server.crd.structural_schema import every_schema
 from steersman.server.validation.field_errors import FieldErrors, Verbatim, go_struct
-from steersman.server.validation.names import label_1035
+from steersman.server.validation.names import dns1035_label
 
 _COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
 _COLUMN_FORMATS = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")
@@ -82,7 +82,7 @@ def _versions(versions: tuple[CustomResourceDefinitionVersion, ...], errors: Fie
     apart = {name: not _same([getattr(version, name) for version in versions]) for name in _PER_VERSION}
     for index, version in enumerate(versions):
         path = f"spec.versions[{index}]"
-        if wrong := label_1035(version.name):
+        if wrong := dns1035_label(version.name):
             errors.invalid(f"{path}.name", version.name, ",".join(wrong))
         _deprecation(version, path, errors)
         if apart["schema"]:
@@ -98,7 +98,7 @@ def _versions(versions: tuple[CustomResourceDefinitionVersion, ...], errors: Fie
     if sum(version.storage for version in versions) != 1:
         says = "must have exactly one version marked as storage version"
         errors.invalid("spec.versions", _shown(versions, apart), says)
-    if versions and (wrong := label_1035(versions[0].name)):
+    if versions and (wrong := dns1035_label(versions[0].name)):
         errors.invalid("spec.version", versions[0].name, ",".join(wrong))
 
 
@@ -170,20 +170,20 @@ def check_names(names: CustomResourceDefinitionNames, path: str, errors: FieldEr
     """Complain of names that are none."""
     for name in ("plural", "singular"):
         value = getattr(names, name)
-        if value and (wrong := label_1035(value)):
+        if value and (wrong := dns1035_label(value)):
             errors.invalid(f"{path}.{name}", value, ",".join(wrong))
     for name in ("kind", "listKind"):
         value = getattr(names, name)
-        if value and (wrong := label_1035(value.lower())):
+        if value and (wrong := dns1035_label(value.lower())):
             says = f"may have mixed case, but should otherwise match: {','.join(wrong)}"
             errors.invalid(f"{path}.{name}", value, says)
     for index, value in enumerate(names.shortNames):
-        if wrong := label_1035(value):
+        if wrong := dns1035_label(value):
             errors.invalid(f"{path}.shortNames[{index}]", value, ",".join(wrong))
     if names.kind and names.kind == names.listKind:
         errors.invalid(f"{path}.listKind", names.listKind, "kind and listKind may not be the same")
     for index, value in enumerate(names.categories):
-        if wrong := label_1035(value):
+        if wrong := dns1035_label(value):
             errors.invalid(f"{path}.categories[{index}]", value, ",".join(wrong))
 
 

@@ -11,7 +11,7 @@ from steersman.api.generated.apiextensions_v1 import (
 )
 from steersman.api.label_syntax import subdomain_errors
 from steersman.server.validation.field_errors import FieldErrors
-from steersman.server.validation.names import label_1035
+from steersman.server.validation.names import dns1035_label
 
 _FORM = "; desired format: https://host[/path]"
 _REVIEWS = ("v1", "v1beta1")
@@ -97,6 +97,6 @@ def _reviews(versions: tuple[str, ...], path: str, errors: FieldErrors) -> None:
         if version in versions[:index]:
             errors.invalid(f"{path}[{index}]", version, "duplicate version")
             continue
-        errors.invalid_each(f"{path}[{index}]", version, label_1035(version))
+        errors.invalid_each(f"{path}[{index}]", version, dns1035_label(version))
     if not any(version in _REVIEWS for version in versions):
         errors.invalid(path, versions, f"must include at least one of {', '.join(_REVIEWS)}")

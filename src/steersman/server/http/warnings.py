@@ -12,7 +12,7 @@ from steersman.server.crd.custom import Custom
 from steersman.server.http.context import Context
 from steersman.server.registry.resources import Resource
 from steersman.server.server import Attributes, Operation
-from steersman.server.validation.warnings import remarks
+from steersman.server.validation.warnings import warnings_for
 
 
 def remark(ctx: Context, operation: Operation, resource: Resource, obj: Any, old: Any) -> None:
@@ -24,7 +24,7 @@ def remark(ctx: Context, operation: Operation, resource: Resource, obj: Any, old
         )
         ctx.warnings += admission.warnings(request)
     if not asked.subresource:
-        ctx.warnings += remarks(resource.kind if resource.type not in FORMS else "", obj, old)
+        ctx.warnings += warnings_for(resource.kind if resource.type not in FORMS else "", obj, old)
     if isinstance(obj, CustomResourceDefinition):
         ctx.warnings += warnings.warnings(obj, old)
     elif isinstance(obj, Custom) and obj.metadata.finalizers:

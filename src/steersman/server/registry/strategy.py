@@ -15,7 +15,7 @@ import msgspec
 from msgspec import field
 
 from steersman.server.defaulting import Default, untouched
-from steersman.server.validation import PLAIN, Rules
+from steersman.server.validation import METADATA_ONLY, AnyRules
 
 Dependents: TypeAlias = Literal["delete", "orphan", "unsupported"]
 """What happens to dependents when a deletion does not say."""
@@ -55,7 +55,7 @@ class Strategy(msgspec.Struct, frozen=True):
     default: Default = untouched
     status_default: Default = untouched
     """What is filled in where only the status is written."""
-    rules: Rules = PLAIN
+    rules: AnyRules = METADATA_ONLY
     """What is refused."""
     created: Prepare = as_given
     updated: Merge = as_new

@@ -1,205 +1,233 @@
-"""What the server refuses: for each kind, what a new object may be, what an update may change, and what a
-status may say, in the words and with the causes of the real server.
+"""Validation of objects, with the messages and causes of the real server.
 
-An object comes here as it would be stored, with its defaults filled in. `rules_for` gives the rules of a
-kind; the modules behind them are loaded when first asked for. A kind without rules of its own is held to
-those of every object's metadata.
+An object comes here as it would be stored, with its defaults set. `rules_for` returns the rules of a kind;
+the modules that hold them are imported on first use, which keeps start-up fast. A kind without rules of its
+own has only its metadata validated.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
-from importlib import import_module
-from types import MappingProxyType
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from steersman.server.status_errors import FieldError
-from steersman.server.validation import metadata
-from steersman.server.validation import names as text
-from steersman.server.validation.field_errors import FieldErrors
+from steersman.server.validation.rules import METADATA_ONLY, AnyRules, GroupKind, Rules
 
-__all__ = ["PLAIN", "Rules", "rules_for", "validate_create", "validate_update"]
+__all__ = ["METADATA_ONLY", "AnyRules", "Rules", "rules_for", "validate_create", "validate_update"]
 
-Check: TypeAlias = Callable[[FieldErrors, Any], None]
-Change: TypeAlias = Callable[[FieldErrors, Any, Any], None]
-
-NONE: Mapping[str, Change] = MappingProxyType({})
+Loader: TypeAlias = Callable[[], Mapping[GroupKind, AnyRules]]
 
 
-class Rules:
-    """The rules of one kind. Each answers with what is wrong; nothing is the usual answer."""
+def _load_admission() -> Mapping[GroupKind, AnyRules]:
+    from steersman.server.validation import admission
 
-    __slots__ = ("_bare", "_changes", "_create")
-
-    def __init__(
-        self, create: Check | None = None, changes: Mapping[str, Change] = NONE, *, bare: bool = False
-    ) -> None:
-        """``changes`` are by subresource; ``""`` is the object itself.
-
-        ``bare`` is a kind whose check of new objects leaves their metadata to the server.
-        """
-        self._create = create
-        self._changes = changes
-        self._bare = bare
-
-    def create(self, obj: Any, *, namespaced: bool) -> list[FieldError]:
-        """A new object."""
-        errors = FieldErrors()
-        if self._create is None:
-            metadata.check(errors, obj.metadata, namespaced=namespaced, kube=False)
-        else:
-            self._create(errors, obj)
-            if self._bare and not errors:
-                metadata.check(errors, obj.metadata, text.segment, namespaced=namespaced, kube=False)
-        return errors
-
-    def update(self, new: Any, old: Any, subresource: str = "", *, namespaced: bool) -> list[FieldError]:
-        """An object in another's place."""
-        errors = FieldErrors()
-        metadata.common(errors, new.metadata, old.metadata, namespaced=namespaced)
-        change = self._changes.get(subresource)
-        if change is not None:
-            change(errors, new, old)
-        return errors
+    return admission.RULES
 
 
-class _Row(NamedTuple):
-    """Where the rules of a kind are: a module, and the names of its functions."""
+def _load_apps() -> Mapping[GroupKind, AnyRules]:
+    from steersman.server.validation import apps
 
-    module: str
-    create: str = "create"
-    update: str = "update"
-    status: str = ""
-    """Perhaps in another module, which is then named before a dot."""
-    others: tuple[tuple[str, str], ...] = ()
-    """Other subresources."""
+    return apps.RULES
 
 
-_ROWS: Mapping[tuple[str, str], _Row] = {
-    ("", "ConfigMap"): _Row("config", "config_map", "config_map_update"),
-    ("", "Endpoints"): _Row("endpoints"),
-    ("", "Event"): _Row("cluster", "event", "event_update"),
-    ("", "LimitRange"): _Row("quotas", "limits", "limits_update"),
-    ("", "Namespace"): _Row(
-        "config", "namespace", "namespace_update", "namespace_status", (("finalize", "namespace_finalize"),)
-    ),
-    ("", "Node"): _Row("nodes", status="status"),
-    ("", "PersistentVolume"): _Row("storage", "volume", "volume_update", "volume_status"),
-    ("", "PersistentVolumeClaim"): _Row("claims", status="status"),
-    ("", "Pod"): _Row(
-        "pods.pod",
-        status="pods.status.status",
-        others=(
-            ("ephemeralcontainers", "pods.subresources.ephemeral"),
-            ("resize", "pods.subresources.resize"),
-        ),
-    ),
-    ("", "PodTemplate"): _Row("pods.pod", "template", "template_update"),
-    ("", "ReplicationController"): _Row(
-        "apps",
-        "replication_controller",
-        "replication_controller_update",
-        "workload_status.replication_controller",
-    ),
-    ("", "ResourceQuota"): _Row("quotas", "quota", "quota_update", "quota_status"),
-    ("", "Secret"): _Row("config", "secret", "secret_update"),
-    ("", "Service"): _Row("services", status="status"),
-    ("", "ServiceAccount"): _Row("config", "service_account", "service_account_update"),
-    ("admissionregistration.k8s.io", "MutatingAdmissionPolicy"): _Row("admission", "policy", "policy_update"),
-    ("admissionregistration.k8s.io", "MutatingAdmissionPolicyBinding"): _Row(
-        "admission", "binding", "binding_update"
-    ),
-    ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"): _Row("webhooks"),
-    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"): _Row(
-        "admission", "policy", "policy_update", "policy_status"
-    ),
-    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding"): _Row(
-        "admission", "binding", "binding_update"
-    ),
-    ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"): _Row("webhooks"),
-    ("apps", "ControllerRevision"): _Row("statefulset", "revision", "revision_update"),
-    ("apps", "DaemonSet"): _Row("apps", "daemon_set", "daemon_set_update", "workload_status.daemon_set"),
-    ("apps", "Deployment"): _Row("apps", "deployment", "deployment_update", "workload_status.deployment"),
-    ("apps", "ReplicaSet"): _Row("apps", "replica_set", "replica_set_update", "workload_status.replica_set"),
-    ("apps", "StatefulSet"): _Row("statefulset", status="workload_status.stateful_set"),
-    ("autoscaling", "HorizontalPodAutoscaler"): _Row("autoscaling", status="workload_status.autoscaler"),
-    ("batch", "CronJob"): _Row("jobs", "cron_create", "cron_update"),
-    ("batch", "Job"): _Row("jobs", status="job_status.status"),
-    ("certificates.k8s.io", "CertificateSigningRequest"): _Row(
-        "certificates", status="status", others=(("approval", "approval"),)
-    ),
-    ("coordination.k8s.io", "Lease"): _Row("cluster", "lease", "lease_update"),
-    ("discovery.k8s.io", "EndpointSlice"): _Row("endpoints", "slice_create", "slice_update"),
-    ("events.k8s.io", "Event"): _Row("cluster", "new_event", "new_event_update"),
-    ("flowcontrol.apiserver.k8s.io", "FlowSchema"): _Row(
-        "flowcontrol", "schema", "schema_update", "schema_status"
-    ),
-    ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration"): _Row(
-        "flowcontrol", "level", "level_update", "level_status"
-    ),
-    ("networking.k8s.io", "IPAddress"): _Row("networks", "address_create", "address_update"),
-    ("networking.k8s.io", "Ingress"): _Row("ingresses", status="status"),
-    ("networking.k8s.io", "IngressClass"): _Row("ingresses", "class_create", "class_update"),
-    ("networking.k8s.io", "NetworkPolicy"): _Row("networks"),
-    ("networking.k8s.io", "ServiceCIDR"): _Row("networks", "cidr_create", "cidr_update"),
-    ("node.k8s.io", "RuntimeClass"): _Row("cluster", "runtime_class", "runtime_class_update"),
-    ("policy", "PodDisruptionBudget"): _Row("autoscaling", "budget", "budget_update", "budget_status"),
-    ("rbac.authorization.k8s.io", "ClusterRole"): _Row("rbac", "cluster_role", "cluster_role_update"),
-    ("rbac.authorization.k8s.io", "ClusterRoleBinding"): _Row(
-        "rbac", "cluster_binding", "cluster_binding_update"
-    ),
-    ("rbac.authorization.k8s.io", "Role"): _Row("rbac", "role", "role_update"),
-    ("rbac.authorization.k8s.io", "RoleBinding"): _Row("rbac", "binding", "binding_update"),
-    ("scheduling.k8s.io", "PriorityClass"): _Row("cluster", "priority_class", "priority_class_update"),
-    ("storage.k8s.io", "CSIDriver"): _Row("csi", "driver", "driver_update"),
-    ("storage.k8s.io", "CSINode"): _Row("csi", "node", "node_update"),
-    ("storage.k8s.io", "CSIStorageCapacity"): _Row("storage", "capacity", "capacity_update"),
-    ("storage.k8s.io", "StorageClass"): _Row("storage", "storage_class", "storage_class_update"),
-    ("storage.k8s.io", "VolumeAttachment"): _Row(
-        "csi", "attachment", "attachment_update", "attachment_update"
-    ),
-    ("storage.k8s.io", "VolumeAttributesClass"): _Row(
-        "storage", "attributes_class", "attributes_class_update"
-    ),
+def _load_autoscaling() -> Mapping[GroupKind, AnyRules]:
+    from steersman.server.validation import autoscaling
+
+    return autoscaling.RULES
+
+
+def _load_certificates() -> Mapping[GroupKind, AnyRules]:
+    from steersman.server.validation import certificates
+
+    return certificates.RULES
+
+
+def _load_claims() -> Mapping[GroupKind, AnyRules]:
+    from steersman.server.validation import claims
+
+    return claims.RULES
+
+
+def _load_cluster() -> Mapping[GroupKind, AnyRules]:
+    from steersman.server.validation import cluster
+
+    return cluster.RULES
+
+
+def _load_config() -> Mapping[GroupKind, AnyRules]:
+    from steersman.server.validation import config
+
+    return config.RULES
+
+
+def _load_csi() -> Mapping[GroupKind, AnyRules]:
+    from steersman.server.validation import csi
+
+    return csi.RULES
+
+
+def _load_endpoints() -> Mapping[GroupKind, AnyRules]:
+    from steersman.server.validation import endpoints
+
+    return endpoints.RULES
+
+
+def _load_flowcontrol() -> Mapping[GroupKind, AnyRules]:
+    from steersman.server.validation import flowcontrol
+
+    return flowcontrol.RULES
+
+
+def _load_ingresses() -> Mapping[GroupKind, AnyRules]:
+    from steersman.server.validation import ingresses
+
+    return ingresses.RULES
+
+
+def _load_jobs() -> Mapping[GroupKind, AnyRules]:
+    from steersman.server.validation import jobs
+
+    return jobs.RULES
+
+
+def _load_networks() -> Mapping[GroupKind, AnyRules]:
+    from steersman.server.validation import networks
+
+    return networks.RULES
+
+
+def _load_nodes() -> Mapping[GroupKind, AnyRules]:
+    from steersman.server.validation import nodes
+
+    return nodes.RULES
+
+
+def _load_pods() -> Mapping[GroupKind, AnyRules]:
+    from steersman.server.validation import pods
+
+    return pods.RULES
+
+
+def _load_quotas() -> Mapping[GroupKind, AnyRules]:
+    from steersman.server.validation import quotas
+
+    return quotas.RULES
+
+
+def _load_rbac() -> Mapping[GroupKind, AnyRules]:
+    from steersman.server.validation import rbac
+
+    return rbac.RULES
+
+
+def _load_services() -> Mapping[GroupKind, AnyRules]:
+    from steersman.server.validation import services
+
+    return services.RULES
+
+
+def _load_statefulset() -> Mapping[GroupKind, AnyRules]:
+    from steersman.server.validation import statefulset
+
+    return statefulset.RULES
+
+
+def _load_storage() -> Mapping[GroupKind, AnyRules]:
+    from steersman.server.validation import storage
+
+    return storage.RULES
+
+
+def _load_webhooks() -> Mapping[GroupKind, AnyRules]:
+    from steersman.server.validation import webhooks
+
+    return webhooks.RULES
+
+
+def _load_autoscaling_v1() -> Mapping[GroupKind, AnyRules]:
+    from steersman.server.validation import autoscaling
+
+    return autoscaling.RULES_V1
+
+
+LOADERS: Mapping[GroupKind, Loader] = {
+    ("", "ConfigMap"): _load_config,
+    ("", "Endpoints"): _load_endpoints,
+    ("", "Event"): _load_cluster,
+    ("", "LimitRange"): _load_quotas,
+    ("", "Namespace"): _load_config,
+    ("", "Node"): _load_nodes,
+    ("", "PersistentVolume"): _load_storage,
+    ("", "PersistentVolumeClaim"): _load_claims,
+    ("", "Pod"): _load_pods,
+    ("", "PodTemplate"): _load_pods,
+    ("", "ReplicationController"): _load_apps,
+    ("", "ResourceQuota"): _load_quotas,
+    ("", "Secret"): _load_config,
+    ("", "Service"): _load_services,
+    ("", "ServiceAccount"): _load_config,
+    ("admissionregistration.k8s.io", "MutatingAdmissionPolicy"): _load_admission,
+    ("admissionregistration.k8s.io", "MutatingAdmissionPolicyBinding"): _load_admission,
+    ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"): _load_webhooks,
+    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"): _load_admission,
+    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding"): _load_admission,
+    ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"): _load_webhooks,
+    ("apps", "ControllerRevision"): _load_statefulset,
+    ("apps", "DaemonSet"): _load_apps,
+    ("apps", "Deployment"): _load_apps,
+    ("apps", "ReplicaSet"): _load_apps,
+    ("apps", "StatefulSet"): _load_statefulset,
+    ("autoscaling", "HorizontalPodAutoscaler"): _load_autoscaling,
+    ("batch", "CronJob"): _load_jobs,
+    ("batch", "Job"): _load_jobs,
+    ("certificates.k8s.io", "CertificateSigningRequest"): _load_certificates,
+    ("coordination.k8s.io", "Lease"): _load_cluster,
+    ("discovery.k8s.io", "EndpointSlice"): _load_endpoints,
+    ("events.k8s.io", "Event"): _load_cluster,
+    ("flowcontrol.apiserver.k8s.io", "FlowSchema"): _load_flowcontrol,
+    ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration"): _load_flowcontrol,
+    ("networking.k8s.io", "IPAddress"): _load_networks,
+    ("networking.k8s.io", "Ingress"): _load_ingresses,
+    ("networking.k8s.io", "IngressClass"): _load_ingresses,
+    ("networking.k8s.io", "NetworkPolicy"): _load_networks,
+    ("networking.k8s.io", "ServiceCIDR"): _load_networks,
+    ("node.k8s.io", "RuntimeClass"): _load_cluster,
+    ("policy", "PodDisruptionBudget"): _load_autoscaling,
+    ("rbac.authorization.k8s.io", "ClusterRole"): _load_rbac,
+    ("rbac.authorization.k8s.io", "ClusterRoleBinding"): _load_rbac,
+    ("rbac.authorization.k8s.io", "Role"): _load_rbac,
+    ("rbac.authorization.k8s.io", "RoleBinding"): _load_rbac,
+    ("scheduling.k8s.io", "PriorityClass"): _load_cluster,
+    ("storage.k8s.io", "CSIDriver"): _load_csi,
+    ("storage.k8s.io", "CSINode"): _load_csi,
+    ("storage.k8s.io", "CSIStorageCapacity"): _load_storage,
+    ("storage.k8s.io", "StorageClass"): _load_storage,
+    ("storage.k8s.io", "VolumeAttachment"): _load_csi,
+    ("storage.k8s.io", "VolumeAttributesClass"): _load_storage,
 }
+"""For each kind, the function that imports its module and returns the rules there."""
 
-_OLDER = {
-    ("autoscaling", "v1", "HorizontalPodAutoscaler"): _Row(
-        "autoscaling", "create_v1", "update_v1", "workload_status.autoscaler"
-    ),
+_VERSION_LOADERS: Mapping[tuple[str, str, str], Loader] = {
+    ("autoscaling", "v1", "HorizontalPodAutoscaler"): _load_autoscaling_v1,
 }
-
-_BARE = frozenset({("", "Event"), ("policy", "PodDisruptionBudget")})
-
-
-PLAIN = Rules()
-"""For kinds that have no rules of their own."""
+"""Kinds by group, version and kind, where a version has rules of its own."""
 
 
 @cache
-def rules_for(group: str, kind: str, version: str = "v1") -> Rules:
+def rules_for(group: str, kind: str, version: str = "v1") -> AnyRules:
     """The rules of a kind."""
-    row = _OLDER.get((group, version, kind)) or _ROWS.get((group, kind))
-    if row is None:
-        return PLAIN
-    names = (("", row.update), ("status", row.status), *row.others)
-    changes = {subresource: _function(row.module, name) for subresource, name in names if name}
-    return Rules(_function(row.module, row.create), changes, bare=(group, kind) in _BARE)
-
-
-def _function(module: str, name: str) -> Any:
-    other, _, name = name.rpartition(".")
-    return getattr(import_module(f"{__name__}.{other or module}"), name)
+    load = _VERSION_LOADERS.get((group, version, kind)) or LOADERS.get((group, kind))
+    return METADATA_ONLY if load is None else load()[group, kind]
 
 
 def validate_create(group: str, kind: str, obj: Any, *, namespaced: bool = True) -> list[FieldError]:
-    """What is wrong with a new object of a kind."""
+    """The field errors of a new object."""
     return rules_for(group, kind).create(obj, namespaced=namespaced)
 
 
 def validate_update(
     group: str, kind: str, new: Any, old: Any, *, subresource: str = "", namespaced: bool = True
 ) -> list[FieldError]:
-    """What is wrong with putting one object in another's place."""
+    """The field errors of an update."""
     return rules_for(group, kind).update(new, old, subresource, namespaced=namespaced)

@@ -13,15 +13,17 @@ from steersman.server.validation.field_errors import FieldErrors
 Address: TypeAlias = IPv4Address | IPv6Address
 Network: TypeAlias = IPv4Network | IPv6Network
 
-_NOT_ADDRESS = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
-_NOT_BLOCK = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
-_PLAIN = re.compile(r"(?:(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])(?:\.(?!\Z)|\Z)){4}").fullmatch
+_NOT_AN_IP = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
+_NOT_A_CIDR = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
+_is_plain_ipv4 = re.compile(
+    r"(?:(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])(?:\.(?!\Z)|\Z)){4}"
+).fullmatch
 """Whether this is an address as nearly all are: in four numbers without leading zeros."""
 _OCTET_ZEROS = re.compile(r"(?:(?<=^)|(?<=[.:]))0+(?=[0-9]+(?:\.|$))")
 
 
 @lru_cache(maxsize=4096)
-def parse(text: str) -> Address | None:
+def parse_ip(text: str) -> Address | None:
     """An address, even one with leading zeros; None for what is none."""
     if "%" in text:
         return None
@@ -37,10 +39,10 @@ def parse(text: str) -> Address | None:
         return None
 
 
-def parse_block(text: str) -> Network | None:
+def parse_cidr(text: str) -> Network | None:
     """A block, even one that names an address in it; None for what is none."""
     address, slash, length = text.partition("/")
-    base = parse(address)
+    base = parse_ip(address)
     if not slash or base is None or not (length.isascii() and length.isdigit()) or len(length) > 4:
         return None
     try:
@@ -49,67 +51,67 @@ def parse_block(text: str) -> Network | None:
         return None
 
 
-def _mapped(address: Address) -> bool:
+def _is_ipv4_mapped(address: Address) -> bool:
     return isinstance(address, IPv6Address) and address.ipv4_mapped is not None
 
 
-def valid(errors: FieldErrors, path: str, text: str, known: Container[str] = ()) -> bool:
+def validate_ip(errors: FieldErrors, path: str, text: str, known: Container[str] = ()) -> bool:
     """An address; those that were there before are taken as they are. Answers whether it is one."""
-    if text in known or _PLAIN(text):
+    if text in known or _is_plain_ipv4(text):
         return True
     before = len(errors)
-    address = parse(text)
+    address = parse_ip(text)
     if address is None:
-        errors.invalid(path, text, _NOT_ADDRESS)
+        errors.invalid(path, text, _NOT_AN_IP)
         return False
-    if _zeros(text):
+    if _has_leading_zeros(text):
         errors.invalid(path, text, "must not have leading 0s")
-    if _mapped(address):
+    if _is_ipv4_mapped(address):
         errors.invalid(path, text, "must not be an IPv4-mapped IPv6 address")
     return len(errors) == before
 
 
-def canonical(errors: FieldErrors, path: str, text: str) -> bool:
+def validate_canonical_ip(errors: FieldErrors, path: str, text: str) -> bool:
     """An address in the one way it is written. Answers whether it is."""
-    if not valid(errors, path, text):
+    if not validate_ip(errors, path, text):
         return False
-    address = str(parse(text))
+    address = str(parse_ip(text))
     if text != address:
         errors.invalid(path, text, f'must be in canonical form ("{address}")')
         return False
     return True
 
 
-def valid_block(errors: FieldErrors, path: str, text: str, known: Container[str] = ()) -> None:
+def validate_cidr(errors: FieldErrors, path: str, text: str, known: Container[str] = ()) -> None:
     """A block of addresses."""
     if text in known:
         return
-    block = parse_block(text)
+    block = parse_cidr(text)
     if block is None:
-        errors.invalid(path, text, _NOT_BLOCK)
+        errors.invalid(path, text, _NOT_A_CIDR)
         return
     address, _, length = text.partition("/")
-    base = parse(address)
+    base = parse_ip(address)
     assert base is not None
-    if _zeros(address) or (len(length) > 1 and length.startswith("0")):
+    if _has_leading_zeros(address) or (len(length) > 1 and length.startswith("0")):
         errors.invalid(path, text, "must not have leading 0s in IP or prefix length")
-    elif _mapped(base):
+    elif _is_ipv4_mapped(base):
         errors.invalid(path, text, "must not have an IPv4-mapped IPv6 address")
     elif base != block.network_address:
         errors.invalid(path, text, "must not have bits set beyond the prefix length")
 
 
-def canonical_block(errors: FieldErrors, path: str, text: str) -> None:
+def validate_canonical_cidr(errors: FieldErrors, path: str, text: str) -> None:
     before = len(errors)
-    valid_block(errors, path, text)
-    block = parse_block(text)
+    validate_cidr(errors, path, text)
+    block = parse_cidr(text)
     if len(errors) == before and str(block) != text:
         errors.invalid(path, text, f'must be in canonical form ("{block}")')
 
 
-def endpoint(errors: FieldErrors, path: str, text: str) -> None:
+def validate_endpoint_ip(errors: FieldErrors, path: str, text: str) -> None:
     """An address that others can be sent to."""
-    address = parse(text)
+    address = parse_ip(text)
     if address is None:
         errors.invalid(path, text, "must be a valid IP address")
         return
@@ -119,29 +121,29 @@ def endpoint(errors: FieldErrors, path: str, text: str) -> None:
         errors.invalid(path, text, "may not be in the loopback range (127.0.0.0/8, ::1/128)")
     if address.is_link_local:
         errors.invalid(path, text, "may not be in the link-local range (169.254.0.0/16, fe80::/10)")
-    if _link_local_multicast(address):
+    if _is_link_local_multicast(address):
         errors.invalid(path, text, "may not be in the link-local multicast range (224.0.0.0/24, ff02::/10)")
 
 
-def _link_local_multicast(address: Address) -> bool:
+def _is_link_local_multicast(address: Address) -> bool:
     if isinstance(address, IPv4Address):
         return address.packed[:3] == b"\xe0\x00\x00"
     return address.packed[0] == 0xFF and address.packed[1] & 0x0F == 0x02
 
 
-def _zeros(text: str) -> bool:
+def _has_leading_zeros(text: str) -> bool:
     return "." in text and _OCTET_ZEROS.search(text) is not None
 
 
 def is_ipv4(text: str) -> bool:
-    return isinstance(parse(text), IPv4Address)
+    return isinstance(parse_ip(text), IPv4Address)
 
 
 def is_ipv6(text: str) -> bool:
-    return isinstance(parse(text), IPv6Address)
+    return isinstance(parse_ip(text), IPv6Address)
 
 
-def one_of_each_family(texts: Sequence[str]) -> bool:
+def one_per_family(texts: Sequence[str]) -> bool:
     """Whether there is at most one address, or block, of a family."""
-    versions = [(parse(text) or parse_block(text)) for text in texts]
-    return len({errors.version for errors in versions if errors is not None}) == len(texts)
+    versions = [(parse_ip(text) or parse_cidr(text)) for text in texts]
+    return len({network.version for network in versions if network is not None}) == len(texts)

@@ -2,87 +2,89 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TypeAlias
 
 from steersman.api.generated import autoscaling_v1, autoscaling_v2, policy_v1
-from steersman.server.validation import conditions, names, resources
 from steersman.server.validation import metadata as meta
+from steersman.server.validation import names, resources
+from steersman.server.validation.apps import validate_at_most_100_percent, validate_int_or_percent
 from steersman.server.validation.field_errors import FieldErrors, format_selector, go_struct
-from steersman.server.validation.selectors import label_selector
-from steersman.server.validation.templates import at_most_all, int_or_percent
+from steersman.server.validation.rules import AnyRules, GroupKind, Rules
+from steersman.server.validation.selectors import validate_label_selector
 
-_METRICS = ("ContainerResource", "External", "Object", "Pods", "Resource")
-_SOURCES = {
+_METRIC_TYPES = ("ContainerResource", "External", "Object", "Pods", "Resource")
+_METRIC_SOURCES = {
     "Object": "object",
     "External": "external",
     "Pods": "pods",
     "Resource": "resource",
     "ContainerResource": "containerResource",
 }
-_TARGETS = ("Utilization", "Value", "AverageValue")
-_SELECTS = ("Disabled", "Max", "Min")
-_POLICIES = ("Percent", "Pods")
+_TARGET_TYPES = ("Utilization", "Value", "AverageValue")
+_SELECT_POLICIES = ("Disabled", "Max", "Min")
+_POLICY_TYPES = ("Percent", "Pods")
 _AnySpec: TypeAlias = autoscaling_v1.HorizontalPodAutoscalerSpec | autoscaling_v2.HorizontalPodAutoscalerSpec
 _SpecV1: TypeAlias = autoscaling_v1.HorizontalPodAutoscalerSpec
-_ZERO = "must specify at least one Object or External metric to support scaling to zero replicas"
+_NO_SCALE_TO_ZERO = "must specify at least one Object or External metric to support scaling to zero replicas"
 _POPULATE = "must populate information for the given metric source"
 
 
-def create(errors: FieldErrors, obj: autoscaling_v2.HorizontalPodAutoscaler) -> None:
-    meta.check(errors, obj.metadata)
-    _spec(errors, obj.spec, None)
+def validate_autoscaler(errors: FieldErrors, obj: autoscaling_v2.HorizontalPodAutoscaler) -> None:
+    meta.validate_object_meta(errors, obj.metadata)
+    _validate_autoscaler_spec(errors, obj.spec, None)
 
 
-def update(
+def validate_autoscaler_update(
     errors: FieldErrors,
     new: autoscaling_v2.HorizontalPodAutoscaler,
     old: autoscaling_v2.HorizontalPodAutoscaler,
 ) -> None:
-    meta.check_update(errors, new.metadata, old.metadata)
+    meta.validate_object_meta_update(errors, new.metadata, old.metadata)
     if new.spec is not old.spec:
-        _spec(errors, new.spec, old.spec)
+        _validate_autoscaler_spec(errors, new.spec, old.spec)
 
 
-def create_v1(errors: FieldErrors, obj: autoscaling_v1.HorizontalPodAutoscaler) -> None:
-    meta.check(errors, obj.metadata)
-    _spec_v1(errors, obj.spec, None)
+def validate_autoscaler_v1(errors: FieldErrors, obj: autoscaling_v1.HorizontalPodAutoscaler) -> None:
+    meta.validate_object_meta(errors, obj.metadata)
+    _validate_autoscaler_v1_spec(errors, obj.spec, None)
 
 
-def update_v1(
+def validate_autoscaler_v1_update(
     errors: FieldErrors,
     new: autoscaling_v1.HorizontalPodAutoscaler,
     old: autoscaling_v1.HorizontalPodAutoscaler,
 ) -> None:
-    meta.check_update(errors, new.metadata, old.metadata)
-    _spec_v1(errors, new.spec, old.spec)
+    meta.validate_object_meta_update(errors, new.metadata, old.metadata)
+    _validate_autoscaler_v1_spec(errors, new.spec, old.spec)
 
 
-def _spec_v1(errors: FieldErrors, spec: _SpecV1, old: _SpecV1 | None) -> None:
+def _validate_autoscaler_v1_spec(errors: FieldErrors, spec: _SpecV1, old: _SpecV1 | None) -> None:
     """The older form, which knows no metrics but the load of CPUs."""
-    _scale(errors, spec, old)
+    _validate_scale_target(errors, spec, old)
     if spec.minReplicas == 0:
-        errors.forbidden("spec.metrics", _ZERO)
+        errors.forbidden("spec.metrics", _NO_SCALE_TO_ZERO)
 
 
-def _spec(
+def _validate_autoscaler_spec(
     errors: FieldErrors,
     spec: autoscaling_v2.HorizontalPodAutoscalerSpec,
     old: autoscaling_v2.HorizontalPodAutoscalerSpec | None,
 ) -> None:
-    _scale(errors, spec, old)
+    _validate_scale_target(errors, spec, old)
     for i, metric in enumerate(spec.metrics):
-        _metric(errors, f"spec.metrics[{i}]", metric)
+        _validate_metric(errors, f"spec.metrics[{i}]", metric)
     if spec.minReplicas == 0 and not any(metric.type in ("Object", "External") for metric in spec.metrics):
-        errors.forbidden("spec.metrics", _ZERO)
+        errors.forbidden("spec.metrics", _NO_SCALE_TO_ZERO)
     behavior = spec.behavior
     if behavior is not None:
         for name in ("scaleUp", "scaleDown"):
             rules = getattr(behavior, name)
             if rules is not None:
-                _rules(errors, f"spec.behavior.{name}", rules)
+                _validate_scaling_rules(errors, f"spec.behavior.{name}", rules)
 
 
-def _scale(errors: FieldErrors, spec: _AnySpec, old: _AnySpec | None) -> None:
+def _validate_scale_target(errors: FieldErrors, spec: _AnySpec, old: _AnySpec | None) -> None:
     """What is scaled, and between which bounds."""
     least, most = spec.minReplicas, spec.maxReplicas
     if least is not None and least < 1:
@@ -94,18 +96,18 @@ def _scale(errors: FieldErrors, spec: _AnySpec, old: _AnySpec | None) -> None:
     if least is not None and most < least:
         errors.invalid("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`")
     target, path = spec.scaleTargetRef, "spec.scaleTargetRef"
-    _reference(errors, path, target)
+    _validate_object_reference(errors, path, target)
     known = None if old is None else old.scaleTargetRef
     if known is not None and (known.apiVersion, known.kind) == (target.apiVersion, target.kind):
         return
     version = target.apiVersion or ""
     if version.count("/") > 1:
-        _bad_version(errors, path, version)
+        _invalid_api_version(errors, path, version)
     elif "/" not in version and target.kind != "ReplicationController":
         errors.invalid(f"{path}.apiVersion", version, "apiVersion must specify API group")
 
 
-def _reference(
+def _validate_object_reference(
     errors: FieldErrors,
     path: str,
     ref: autoscaling_v1.CrossVersionObjectReference | autoscaling_v2.CrossVersionObjectReference,
@@ -115,24 +117,24 @@ def _reference(
         if not value:
             errors.required(f"{path}.{name}")
         else:
-            errors.invalid_each(f"{path}.{name}", value, names.segment(value))
+            errors.invalid_each(f"{path}.{name}", value, names.path_segment(value))
 
 
-def _bad_version(errors: FieldErrors, path: str, version: str) -> None:
+def _invalid_api_version(errors: FieldErrors, path: str, version: str) -> None:
     errors.invalid(f"{path}.apiVersion", version, f"unexpected GroupVersion string: {version}")
 
 
-def _metric(errors: FieldErrors, path: str, metric: autoscaling_v2.MetricSpec) -> None:
+def _validate_metric(errors: FieldErrors, path: str, metric: autoscaling_v2.MetricSpec) -> None:
     if not metric.type:
         errors.required(f"{path}.type", "must specify a metric source type")
-    if metric.type not in _METRICS:
-        errors.not_supported(f"{path}.type", metric.type, _METRICS)
-    given = [name for name in _SOURCES.values() if getattr(metric, name) is not None]
+    if metric.type not in _METRIC_TYPES:
+        errors.not_supported(f"{path}.type", metric.type, _METRIC_TYPES)
+    given = [name for name in _METRIC_SOURCES.values() if getattr(metric, name) is not None]
     if given:
-        _source(errors, f"{path}.{given[0]}", metric, given[0])
-    wanted = _SOURCES.get(metric.type, "")
+        _validate_metric_source(errors, f"{path}.{given[0]}", metric, given[0])
+    wanted = _METRIC_SOURCES.get(metric.type, "")
     if not wanted:
-        errors.not_supported(f"{path}.type", metric.type, _METRICS)
+        errors.not_supported(f"{path}.type", metric.type, _METRIC_TYPES)
     elif wanted not in given:
         errors.required(f"{path}.{wanted}", _POPULATE)
     if len(given) != 1:
@@ -141,45 +143,51 @@ def _metric(errors: FieldErrors, path: str, metric: autoscaling_v2.MetricSpec) -
                 errors.forbidden(f"{path}.{name}", "must populate the given metric source only")
 
 
-def _source(errors: FieldErrors, path: str, metric: autoscaling_v2.MetricSpec, name: str) -> None:
+def _validate_metric_source(
+    errors: FieldErrors, path: str, metric: autoscaling_v2.MetricSpec, name: str
+) -> None:
     if name == "object" and metric.object is not None:
         source = metric.object
         described = source.describedObject
-        _reference(errors, f"{path}.describedObject", described)
+        _validate_object_reference(errors, f"{path}.describedObject", described)
         if (described.apiVersion or "").count("/") > 1:
-            _bad_version(errors, f"{path}.describedObject", described.apiVersion)
-        _identifier(errors, f"{path}.metric", source.metric)
-        _target(errors, f"{path}.target", source.target)
+            _invalid_api_version(errors, f"{path}.describedObject", described.apiVersion)
+        _validate_metric_identifier(errors, f"{path}.metric", source.metric)
+        _validate_metric_target(errors, f"{path}.target", source.target)
         if source.target.value is None and source.target.averageValue is None:
             either = "must set either a target value or averageValue"
             errors.required(f"{path}.target.averageValue", either)
     elif name == "external" and metric.external is not None:
-        _external(errors, path, metric.external)
+        _validate_external_metric(errors, path, metric.external)
     elif name == "pods" and metric.pods is not None:
-        _identifier(errors, f"{path}.metric", metric.pods.metric)
-        _target(errors, f"{path}.target", metric.pods.target)
+        _validate_metric_identifier(errors, f"{path}.metric", metric.pods.metric)
+        _validate_metric_target(errors, f"{path}.target", metric.pods.target)
         if metric.pods.target.averageValue is None:
             errors.required(f"{path}.target.averageValue", "must specify a positive target averageValue")
     elif name == "resource" and metric.resource is not None:
         if not metric.resource.name:
             errors.required(f"{path}.name", "must specify a resource name")
-        _usage(errors, path, metric.resource.target)
+        _validate_resource_target(errors, path, metric.resource.target)
     elif metric.containerResource is not None:
         container = metric.containerResource
         if not container.name:
             errors.required(f"{path}.name", "must specify a resource name")
         else:
-            resources.container_resource(errors, f"{path}.name", container.name)
+            resources.validate_container_resource_name(errors, f"{path}.name", container.name)
         if not container.container:
             errors.required(f"{path}.container", "must specify a container")
         else:
-            errors.invalid_each(f"{path}.container", container.container, names.label(container.container))
-        _usage(errors, path, container.target)
+            errors.invalid_each(
+                f"{path}.container", container.container, names.dns1123_label(container.container)
+            )
+        _validate_resource_target(errors, path, container.target)
 
 
-def _external(errors: FieldErrors, path: str, source: autoscaling_v2.ExternalMetricSource) -> None:
-    _identifier(errors, f"{path}.metric", source.metric)
-    _target(errors, f"{path}.target", source.target)
+def _validate_external_metric(
+    errors: FieldErrors, path: str, source: autoscaling_v2.ExternalMetricSource
+) -> None:
+    _validate_metric_identifier(errors, f"{path}.metric", source.metric)
+    _validate_metric_target(errors, f"{path}.target", source.target)
     value, average = source.target.value, source.target.averageValue
     if value is None and average is None:
         either = "must set either a target value for metric or a per-pod target"
@@ -189,9 +197,9 @@ def _external(errors: FieldErrors, path: str, source: autoscaling_v2.ExternalMet
         errors.forbidden(f"{path}.target.value", both)
 
 
-def _usage(errors: FieldErrors, path: str, target: autoscaling_v2.MetricTarget) -> None:
+def _validate_resource_target(errors: FieldErrors, path: str, target: autoscaling_v2.MetricTarget) -> None:
     """A share of what was asked for, or an amount."""
-    _target(errors, f"{path}.target", target)
+    _validate_metric_target(errors, f"{path}.target", target)
     if target.averageUtilization is None and target.averageValue is None:
         either = "must set either a target raw value or a target utilization"
         errors.required(f"{path}.target.averageUtilization", either)
@@ -200,68 +208,80 @@ def _usage(errors: FieldErrors, path: str, target: autoscaling_v2.MetricTarget) 
         errors.forbidden(f"{path}.target.averageValue", both)
 
 
-def _identifier(errors: FieldErrors, path: str, metric: autoscaling_v2.MetricIdentifier) -> None:
+def _validate_metric_identifier(
+    errors: FieldErrors, path: str, metric: autoscaling_v2.MetricIdentifier
+) -> None:
     if not metric.name:
         errors.required(f"{path}.name", "must specify a metric name")
     else:
-        errors.invalid_each(f"{path}.name", metric.name, names.segment(metric.name))
+        errors.invalid_each(f"{path}.name", metric.name, names.path_segment(metric.name))
 
 
-def _target(errors: FieldErrors, path: str, target: autoscaling_v2.MetricTarget) -> None:
+def _validate_metric_target(errors: FieldErrors, path: str, target: autoscaling_v2.MetricTarget) -> None:
     if not target.type:
         errors.required(f"{path}.type", "must specify a metric target type")
-    if target.type not in _TARGETS:
+    if target.type not in _TARGET_TYPES:
         either = "must be either Utilization, Value, or AverageValue"
         errors.invalid(f"{path}.type", target.type, either)
     for name in ("value", "averageValue"):
         amount = getattr(target, name)
-        if amount is not None and resources.quantity(amount).sign != 1:
-            errors.invalid(f"{path}.{name}", str(resources.quantity(amount)), "must be positive")
+        if amount is not None and resources.parse_quantity(amount).sign != 1:
+            errors.invalid(f"{path}.{name}", str(resources.parse_quantity(amount)), "must be positive")
     if target.averageUtilization is not None and target.averageUtilization < 1:
         errors.invalid(f"{path}.averageUtilization", target.averageUtilization, "must be greater than 0")
 
 
-def _rules(errors: FieldErrors, path: str, rules: autoscaling_v2.HPAScalingRules) -> None:
+def _validate_scaling_rules(errors: FieldErrors, path: str, rules: autoscaling_v2.HPAScalingRules) -> None:
     window = rules.stabilizationWindowSeconds
     at = f"{path}.stabilizationWindowSeconds"
     if window is not None and window < 0:
         errors.invalid(at, window, "must be greater than or equal to zero")
     if window is not None and window > 3600:
         errors.invalid(at, window, "must be less than or equal to 3600")
-    if rules.selectPolicy is not None and rules.selectPolicy not in _SELECTS:
-        errors.not_supported(f"{path}.selectPolicy", rules.selectPolicy, _SELECTS)
+    if rules.selectPolicy is not None and rules.selectPolicy not in _SELECT_POLICIES:
+        errors.not_supported(f"{path}.selectPolicy", rules.selectPolicy, _SELECT_POLICIES)
     if not rules.policies:
         errors.required(f"{path}.policies", "must specify at least one Policy")
     for i, policy in enumerate(rules.policies):
         at = f"{path}.policies[{i}]"
-        if policy.type not in _POLICIES:
-            errors.not_supported(f"{at}.type", policy.type, _POLICIES)
+        if policy.type not in _POLICY_TYPES:
+            errors.not_supported(f"{at}.type", policy.type, _POLICY_TYPES)
         errors.positive(f"{at}.value", policy.value)
         errors.positive(f"{at}.periodSeconds", policy.periodSeconds)
         if policy.periodSeconds > 1800:
             errors.invalid(f"{at}.periodSeconds", policy.periodSeconds, "must be less than or equal to 1800")
     if rules.tolerance is not None:
-        resources.nonnegative(errors, f"{path}.tolerance", rules.tolerance)
+        resources.validate_nonnegative_quantity(errors, f"{path}.tolerance", rules.tolerance)
+
+
+def validate_autoscaler_status(
+    errors: FieldErrors,
+    new: autoscaling_v1.HorizontalPodAutoscaler | autoscaling_v2.HorizontalPodAutoscaler,
+    old: autoscaling_v1.HorizontalPodAutoscaler | autoscaling_v2.HorizontalPodAutoscaler,
+) -> None:
+    meta.validate_object_meta_update(errors, new.metadata, old.metadata)
+    errors.nonnegative("status.currentReplicas", new.status.currentReplicas)
+    errors.nonnegative("status.desiredReplicas", new.status.desiredReplicas)
 
 
 # -- PodDisruptionBudgets ---------------------------------------------------------------------
 
-_EVICTIONS = ("AlwaysAllow", "IfHealthyBudget")
+_EVICTION_POLICIES = ("AlwaysAllow", "IfHealthyBudget")
 
 
-def budget(errors: FieldErrors, obj: policy_v1.PodDisruptionBudget) -> None:
+def validate_disruption_budget(errors: FieldErrors, obj: policy_v1.PodDisruptionBudget) -> None:
     """A budget; the real server has no rule for its name but the one all have."""
-    _budget(errors, obj.spec)
+    _validate_disruption_budget_spec(errors, obj.spec)
 
 
-def budget_update(
+def validate_disruption_budget_update(
     errors: FieldErrors, new: policy_v1.PodDisruptionBudget, old: policy_v1.PodDisruptionBudget
 ) -> None:
     if new.spec is not old.spec:
-        _budget(errors, new.spec)
+        _validate_disruption_budget_spec(errors, new.spec)
 
 
-def _budget(errors: FieldErrors, spec: policy_v1.PodDisruptionBudgetSpec) -> None:
+def _validate_disruption_budget_spec(errors: FieldErrors, spec: policy_v1.PodDisruptionBudgetSpec) -> None:
     if spec.minAvailable is not None and spec.maxUnavailable is not None:
         shown = go_struct(
             MinAvailable=spec.minAvailable,
@@ -273,17 +293,37 @@ def _budget(errors: FieldErrors, spec: policy_v1.PodDisruptionBudgetSpec) -> Non
     for name in ("minAvailable", "maxUnavailable"):
         value = getattr(spec, name)
         if value is not None:
-            int_or_percent(errors, f"spec.{name}", value)
-            at_most_all(errors, f"spec.{name}", value)
-    label_selector(errors, "spec.selector", spec.selector)
+            validate_int_or_percent(errors, f"spec.{name}", value)
+            validate_at_most_100_percent(errors, f"spec.{name}", value)
+    validate_label_selector(errors, "spec.selector", spec.selector)
     policy = spec.unhealthyPodEvictionPolicy
-    if policy is not None and policy not in _EVICTIONS:
-        errors.not_supported("spec.unhealthyPodEvictionPolicy", policy, _EVICTIONS)
+    if policy is not None and policy not in _EVICTION_POLICIES:
+        errors.not_supported("spec.unhealthyPodEvictionPolicy", policy, _EVICTION_POLICIES)
 
 
-def budget_status(
+def validate_disruption_budget_status(
     errors: FieldErrors, new: policy_v1.PodDisruptionBudget, old: policy_v1.PodDisruptionBudget
 ) -> None:
-    conditions.check(errors, "status.conditions", new.status.conditions)
+    meta.validate_conditions(errors, "status.conditions", new.status.conditions)
     for name in ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"):
         errors.nonnegative(f"status.{name}", getattr(new.status, name))
+
+
+RULES: Mapping[GroupKind, AnyRules] = {
+    ("autoscaling", "HorizontalPodAutoscaler"): Rules[autoscaling_v2.HorizontalPodAutoscaler](
+        validate_autoscaler, validate_autoscaler_update, status=validate_autoscaler_status
+    ),
+    ("policy", "PodDisruptionBudget"): Rules[policy_v1.PodDisruptionBudget](
+        validate_disruption_budget,
+        validate_disruption_budget_update,
+        status=validate_disruption_budget_status,
+        generic_metadata=True,
+    ),
+}
+
+
+RULES_V1: Mapping[GroupKind, AnyRules] = {
+    ("autoscaling", "HorizontalPodAutoscaler"): Rules[autoscaling_v1.HorizontalPodAutoscaler](
+        validate_autoscaler_v1, validate_autoscaler_v1_update, status=validate_autoscaler_status
+    ),
+}

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode
+from collections.abc import Mapping
 from functools import lru_cache
 
 from steersman.api.generated import certificates_v1
 from steersman.server.validation import metadata as meta
-from steersman.server.validation import names, signers
-from steersman.server.validation.diff import difference
-from steersman.server.validation.field_errors import FieldErrors
+from steersman.server.validation import names
+from steersman.server.validation.field_errors import FieldErrors, format_diff
+from steersman.server.validation.rules import AnyRules, GroupKind, Rules
 
-_LEGACY = "kubernetes.io/legacy-unknown"
-_ONLY_TRUE = ("Approved", "Denied", "Failed")
+_LEGACY_SIGNER = "kubernetes.io/legacy-unknown"
+_TRUE_ONLY_TYPES = ("Approved", "Denied", "Failed")
 _STATUSES = ("False", "True", "Unknown")
 _EXCLUSIVE = "Approved and Denied conditions are mutually exclusive"
 _USAGES = (
@@ -43,14 +44,14 @@ _USAGES = (
 )
 
 
-def create(errors: FieldErrors, csr: certificates_v1.CertificateSigningRequest) -> None:
-    meta.check(errors, csr.metadata, names.anything, namespaced=False)
-    _request(errors, csr)
+def validate_csr(errors: FieldErrors, csr: certificates_v1.CertificateSigningRequest) -> None:
+    meta.validate_object_meta(errors, csr.metadata, names.any_name, namespaced=False)
+    _validate_csr_spec(errors, csr)
 
 
-def _request(errors: FieldErrors, csr: certificates_v1.CertificateSigningRequest) -> None:
+def _validate_csr_spec(errors: FieldErrors, csr: certificates_v1.CertificateSigningRequest) -> None:
     spec = csr.spec
-    why = request_error(spec.request)
+    why = pem_csr_error(spec.request)
     if why:
         errors.invalid("spec.request", spec.request, why)
     if not spec.usages:
@@ -61,26 +62,28 @@ def _request(errors: FieldErrors, csr: certificates_v1.CertificateSigningRequest
     for i, usage in enumerate(spec.usages):
         if usage in spec.usages[:i]:
             errors.duplicate(f"spec.usages[{i}]", usage)
-    if spec.signerName == _LEGACY:
+    if spec.signerName == _LEGACY_SIGNER:
         says = "the legacy signerName is not allowed via this API version"
         errors.invalid("spec.signerName", spec.signerName, says)
     else:
-        signers.signer_name(errors, "spec.signerName", spec.signerName)
+        validate_signer_name(errors, "spec.signerName", spec.signerName)
     seconds = spec.expirationSeconds
     if seconds is not None and seconds < 600:
         short = "may not specify a duration less than 600 seconds (10 minutes)"
         errors.invalid("spec.expirationSeconds", seconds, short)
-    _conditions(errors, csr)
+    _validate_csr_conditions(errors, csr)
 
 
-def _conditions(errors: FieldErrors, csr: certificates_v1.CertificateSigningRequest) -> None:
+def _validate_csr_conditions(errors: FieldErrors, csr: certificates_v1.CertificateSigningRequest) -> None:
     path = "status.conditions"
     seen: list[str] = []
     for i, condition in enumerate(csr.status.conditions):
         type_ = condition.type
         if not type_:
             errors.required(f"{path}[{i}].type")
-        errors.enum(f"{path}[{i}].status", condition.status, ("True",) if type_ in _ONLY_TRUE else _STATUSES)
+        errors.enum(
+            f"{path}[{i}].status", condition.status, ("True",) if type_ in _TRUE_ONLY_TYPES else _STATUSES
+        )
         other = {"Approved": "Denied", "Denied": "Approved"}.get(type_)
         if other in seen:
             errors.invalid(path, type_, _EXCLUSIVE)
@@ -90,7 +93,7 @@ def _conditions(errors: FieldErrors, csr: certificates_v1.CertificateSigningRequ
 
 
 @lru_cache(maxsize=64)
-def request_error(request: str) -> str:
+def pem_csr_error(request: str) -> str:
     """What is wrong with a request, which is PEM in base64; empty if nothing is."""
     from cryptography import x509
     from cryptography.exceptions import UnsupportedAlgorithm
@@ -110,36 +113,71 @@ def request_error(request: str) -> str:
     return "" if sound else "x509: signature verification failed"
 
 
+_MAX_DOMAIN_BYTES = 253
+_MAX_NAME_BYTES = 571
+
+
+def validate_signer_name(errors: FieldErrors, path: str, name: str) -> None:
+    """A domain and a path, such as ``example.com/signer-name``."""
+    if not name:
+        errors.required(path)
+        return
+    domain, slash, rest = name.partition("/")
+    if not slash or "/" in rest:
+        form = "must be a fully qualified domain and path of the form 'example.com/signer-name'"
+        errors.invalid(path, name, form)
+        return
+    if len(domain) > _MAX_DOMAIN_BYTES:
+        errors.too_long(path, _MAX_DOMAIN_BYTES)
+    parts = domain.split(".")
+    _validate_signer_labels(errors, path, domain, parts, names.dns1123_label)
+    if len(parts) < 2:
+        errors.invalid(path, domain, "should be a domain with at least two segments separated by dots")
+    _validate_signer_labels(errors, path, rest, rest.split("."), names.dns1123_subdomain)
+    if len(name) > _MAX_NAME_BYTES:
+        errors.too_long(path, _MAX_NAME_BYTES)
+
+
+def _validate_signer_labels(
+    errors: FieldErrors, path: str, whole: str, parts: list[str], rule: names.NameRule
+) -> None:
+    for part in parts:
+        if messages := rule(part):
+            for why in messages:
+                errors.invalid(path, whole, f'validating label "{part}": {why}')
+            return
+
+
 # -- updates ----------------------------------------------------------------------------------
 
 
-def update(
+def validate_csr_update(
     errors: FieldErrors,
     new: certificates_v1.CertificateSigningRequest,
     old: certificates_v1.CertificateSigningRequest,
 ) -> None:
-    _update(errors, new, old, approves=False, certifies=False)
+    _validate_csr_change(errors, new, old, approves=False, certifies=False)
 
 
-def approval(
+def validate_csr_approval(
     errors: FieldErrors,
     new: certificates_v1.CertificateSigningRequest,
     old: certificates_v1.CertificateSigningRequest,
 ) -> None:
     """The subresource by which a request is approved or denied."""
-    _update(errors, new, old, approves=True, certifies=False)
+    _validate_csr_change(errors, new, old, approves=True, certifies=False)
 
 
-def status(
+def validate_csr_status(
     errors: FieldErrors,
     new: certificates_v1.CertificateSigningRequest,
     old: certificates_v1.CertificateSigningRequest,
 ) -> None:
     """The signer's: it may bring the certificate, once."""
-    _update(errors, new, old, approves=False, certifies=True)
+    _validate_csr_change(errors, new, old, approves=False, certifies=True)
 
 
-def _update(
+def _validate_csr_change(
     errors: FieldErrors,
     new: certificates_v1.CertificateSigningRequest,
     old: certificates_v1.CertificateSigningRequest,
@@ -147,33 +185,33 @@ def _update(
     approves: bool,
     certifies: bool,
 ) -> None:
-    meta.again(errors, new.metadata, old.metadata, names.anything, namespaced=False)
-    _request(errors, new)
+    meta.validate_changed_object_meta(errors, new.metadata, old.metadata, names.any_name, namespaced=False)
+    _validate_csr_spec(errors, new)
     path = "status.conditions"
-    for type_ in _ONLY_TRUE:
-        if len(_of(new, type_)) < len(_of(old, type_)):
+    for type_ in _TRUE_ONLY_TYPES:
+        if len(_conditions_of(new, type_)) < len(_conditions_of(old, type_)):
             errors.forbidden(path, f'updates may not remove a condition of type "{type_}"')
     for type_ in ("Approved", "Denied") if not approves else ():
-        now, was = _of(new, type_), _of(old, type_)
+        now, was = _conditions_of(new, type_), _conditions_of(old, type_)
         if len(now) > len(was):
             errors.forbidden(path, f'updates may not add a condition of type "{type_}"')
         elif len(now) == len(was) and now != was:
-            changed = difference(was[0], now[0])
+            changed = format_diff(was[0], now[0])
             errors.forbidden(path, f'updates may not modify a condition of type "{type_}"\n{changed}')
     if new.status.certificate != old.status.certificate:
         if not certifies:
             errors.forbidden("status.certificate", "updates may not set certificate content")
         elif old.status.certificate:
             errors.forbidden("status.certificate", "updates may not modify existing certificate content")
-        elif why := _uncertified(new.status.certificate):
+        elif why := _certificate_error(new.status.certificate):
             errors.invalid("status.certificate", "<certificate data>", why)
-    meta.check_update(errors, new.metadata, old.metadata)
+    meta.validate_object_meta_update(errors, new.metadata, old.metadata)
 
 
 _BLOCK = re.compile(rb"-----BEGIN ([^\n]*?)-----\n(.*?)-----END \1-----", re.DOTALL)
 
 
-def _uncertified(text: str | None) -> str:
+def _certificate_error(text: str | None) -> str:
     """Why something is no chain of certificates."""
     from cryptography import x509
 
@@ -195,7 +233,17 @@ def _uncertified(text: str | None) -> str:
     return "" if blocks else "must contain at least one CERTIFICATE PEM block"
 
 
-def _of(
+def _conditions_of(
     csr: certificates_v1.CertificateSigningRequest, type_: str
 ) -> list[certificates_v1.CertificateSigningRequestCondition]:
     return [condition for condition in csr.status.conditions if condition.type == type_]
+
+
+RULES: Mapping[GroupKind, AnyRules] = {
+    ("certificates.k8s.io", "CertificateSigningRequest"): Rules[certificates_v1.CertificateSigningRequest](
+        validate_csr,
+        validate_csr_update,
+        status=validate_csr_status,
+        subresources={"approval": validate_csr_approval},
+    ),
+}

@@ -2,46 +2,47 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from msgspec.structs import replace
 
 from steersman.api.generated import core_v1 as v1
 from steersman.server.validation import metadata as meta
-from steersman.server.validation import names
-from steersman.server.validation import resources as amounts
-from steersman.server.validation.diff import difference
-from steersman.server.validation.field_errors import FieldErrors, Verbatim
-from steersman.server.validation.selectors import label_selector
+from steersman.server.validation import names, resources
+from steersman.server.validation.field_errors import FieldErrors, Verbatim, format_diff
+from steersman.server.validation.rules import AnyRules, GroupKind, Rules
+from steersman.server.validation.selectors import validate_label_selector
 
 ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
 VOLUME_MODES = ("Block", "Filesystem")
 CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
-_RESIZES = (
+_RESIZE_STATUSES = (
     "ControllerResizeInProgress",
     "ControllerResizeInfeasible",
     "NodeResizeInProgress",
     "NodeResizeInfeasible",
     "NodeResizePending",
 )
-_TEMPLATE_META = ("annotations", "labels")
+_TEMPLATE_METADATA = ("annotations", "labels")
 
 
-def create(errors: FieldErrors, claim: v1.PersistentVolumeClaim) -> None:
-    meta.check(errors, claim.metadata)
-    spec(errors, "spec", claim.spec)
+def validate_claim(errors: FieldErrors, claim: v1.PersistentVolumeClaim) -> None:
+    meta.validate_object_meta(errors, claim.metadata)
+    validate_claim_spec(errors, "spec", claim.spec)
 
 
-def template(errors: FieldErrors, path: str, given: v1.PersistentVolumeClaimTemplate) -> None:
+def validate_claim_template(errors: FieldErrors, path: str, given: v1.PersistentVolumeClaimTemplate) -> None:
     """A claim that a pod makes for itself."""
     metadata = given.metadata
-    meta.notes(errors, f"{path}.metadata.annotations", metadata.annotations)
-    meta.labels(errors, f"{path}.metadata.labels", metadata.labels)
+    meta.validate_annotations(errors, f"{path}.metadata.annotations", metadata.annotations)
+    meta.validate_labels(errors, f"{path}.metadata.labels", metadata.labels)
     for name in metadata.__struct_fields__:
-        if name not in _TEMPLATE_META and getattr(metadata, name):
+        if name not in _TEMPLATE_METADATA and getattr(metadata, name):
             errors.forbidden(f"{path}.metadata.{name}", "cannot be set")
-    spec(errors, f"{path}.spec", given.spec)
+    validate_claim_spec(errors, f"{path}.spec", given.spec)
 
 
-def access_modes(errors: FieldErrors, path: str, modes: tuple[str, ...]) -> None:
+def validate_access_modes(errors: FieldErrors, path: str, modes: tuple[str, ...]) -> None:
     for mode in modes:
         if mode not in ACCESS_MODES:
             errors.not_supported(path, mode, ACCESS_MODES)
@@ -50,40 +51,42 @@ def access_modes(errors: FieldErrors, path: str, modes: tuple[str, ...]) -> None
         errors.forbidden(path, "may not use ReadWriteOncePod with other access modes")
 
 
-def spec(errors: FieldErrors, path: str, given: v1.PersistentVolumeClaimSpec) -> None:
+def validate_claim_spec(errors: FieldErrors, path: str, given: v1.PersistentVolumeClaimSpec) -> None:
     if not given.accessModes:
         errors.required(f"{path}.accessModes", "at least 1 access mode is required")
-    label_selector(errors, f"{path}.selector", given.selector)
-    access_modes(errors, f"{path}.accessModes", given.accessModes)
+    validate_label_selector(errors, f"{path}.selector", given.selector)
+    validate_access_modes(errors, f"{path}.accessModes", given.accessModes)
     storage = given.resources.requests.get("storage")
     at = f"{path}.resources[storage]"
     if storage is None:
         errors.required(at)
-    elif amounts.positive(errors, at, storage):
-        amounts.value(errors, at, "storage", storage)
+    elif resources.validate_positive_quantity(errors, at, storage):
+        resources.validate_resource_quantity(errors, at, "storage", storage)
     if given.storageClassName:
         errors.invalid_each(
-            f"{path}.storageClassName", given.storageClassName, names.subdomain(given.storageClassName)
+            f"{path}.storageClassName",
+            given.storageClassName,
+            names.dns1123_subdomain(given.storageClassName),
         )
     if given.volumeMode is not None and given.volumeMode not in VOLUME_MODES:
         errors.not_supported(f"{path}.volumeMode", given.volumeMode, VOLUME_MODES)
-    _sources(errors, path, given)
+    _validate_data_sources(errors, path, given)
     if given.volumeAttributesClassName:
         name = given.volumeAttributesClassName
-        errors.invalid_each(f"{path}.volumeAttributesClassName", name, names.subdomain(name))
+        errors.invalid_each(f"{path}.volumeAttributesClassName", name, names.dns1123_subdomain(name))
 
 
-def _sources(errors: FieldErrors, path: str, given: v1.PersistentVolumeClaimSpec) -> None:
+def _validate_data_sources(errors: FieldErrors, path: str, given: v1.PersistentVolumeClaimSpec) -> None:
     """Where the content comes from: two fields, since the first could not say another namespace."""
     source, reference = given.dataSource, given.dataSourceRef
     if source is not None:
-        _source(errors, f"{path}.dataSource", source)
+        _validate_data_source(errors, f"{path}.dataSource", source)
     if reference is None:
         return
-    _source(errors, f"{path}.dataSourceRef", reference)
+    _validate_data_source(errors, f"{path}.dataSourceRef", reference)
     if reference.namespace:
         errors.invalid_each(
-            f"{path}.dataSourceRef.namespace", reference.namespace, names.label(reference.namespace)
+            f"{path}.dataSourceRef.namespace", reference.namespace, names.dns1123_label(reference.namespace)
         )
         if source is not None:
             alone = "may not be specified when dataSourceRef.namespace is specified"
@@ -96,7 +99,7 @@ def _sources(errors: FieldErrors, path: str, given: v1.PersistentVolumeClaimSpec
         errors.invalid(path, Verbatim("{}"), "must match dataSourceRef")
 
 
-def _source(
+def _validate_data_source(
     errors: FieldErrors, path: str, source: v1.TypedLocalObjectReference | v1.TypedObjectReference
 ) -> None:
     if not source.name:
@@ -108,32 +111,34 @@ def _source(
             only = "must be 'PersistentVolumeClaim' when referencing the default apiGroup"
             errors.invalid(path, source.kind, only)
     else:
-        errors.invalid_each(f"{path}.apiGroup", source.apiGroup, names.subdomain(source.apiGroup))
+        errors.invalid_each(f"{path}.apiGroup", source.apiGroup, names.dns1123_subdomain(source.apiGroup))
 
 
 # -- updates ----------------------------------------------------------------------------------
 
 
-def update(errors: FieldErrors, new: v1.PersistentVolumeClaim, old: v1.PersistentVolumeClaim) -> None:
+def validate_claim_update(
+    errors: FieldErrors, new: v1.PersistentVolumeClaim, old: v1.PersistentVolumeClaim
+) -> None:
     """Once made, a claim can be bound, and a bound one can grow."""
-    meta.check_update(errors, new.metadata, old.metadata)
-    meta.again(errors, new.metadata, old.metadata, names.subdomain)
+    meta.validate_object_meta_update(errors, new.metadata, old.metadata)
+    meta.validate_changed_object_meta(errors, new.metadata, old.metadata, names.dns1123_subdomain)
     if new.spec is old.spec and new.metadata.annotations is old.metadata.annotations:
         return
-    spec(errors, "spec", new.spec)
-    if _ignoring_what_may_change(errors, new, old) != old.spec:
-        changed = difference(old.spec, new.spec)
+    validate_claim_spec(errors, "spec", new.spec)
+    if _with_mutable_fields_of(errors, new, old) != old.spec:
+        changed = format_diff(old.spec, new.spec)
         errors.forbidden(
             "spec",
             "spec is immutable after creation except resources.requests and volumeAttributesClassName for "
             f"bound claims\n{changed}",
         )
-    _sizes(errors, new, old)
+    _validate_storage_request(errors, new, old)
     errors.immutable("volumeMode", new.spec.volumeMode, old.spec.volumeMode)
-    _attributes(errors, new, old)
+    _validate_attributes_class_change(errors, new, old)
 
 
-def _ignoring_what_may_change(
+def _with_mutable_fields_of(
     errors: FieldErrors, new: v1.PersistentVolumeClaim, old: v1.PersistentVolumeClaim
 ) -> v1.PersistentVolumeClaimSpec:
     """The new spec with everything as it was that an update may change."""
@@ -162,15 +167,19 @@ def _ignoring_what_may_change(
     return replace(new.spec, **changes)
 
 
-def _sizes(errors: FieldErrors, new: v1.PersistentVolumeClaim, old: v1.PersistentVolumeClaim) -> None:
-    size = amounts.quantity(new.spec.resources.requests.get("storage", "0"))
-    before = amounts.quantity(old.spec.resources.requests.get("storage", "0"))
-    has = amounts.quantity(old.status.capacity.get("storage", "0"))
+def _validate_storage_request(
+    errors: FieldErrors, new: v1.PersistentVolumeClaim, old: v1.PersistentVolumeClaim
+) -> None:
+    size = resources.parse_quantity(new.spec.resources.requests.get("storage", "0"))
+    before = resources.parse_quantity(old.spec.resources.requests.get("storage", "0"))
+    has = resources.parse_quantity(old.status.capacity.get("storage", "0"))
     if size < before and size <= has:
         errors.forbidden("spec.resources.requests.storage", "field can not be less than status.capacity")
 
 
-def _attributes(errors: FieldErrors, new: v1.PersistentVolumeClaim, old: v1.PersistentVolumeClaim) -> None:
+def _validate_attributes_class_change(
+    errors: FieldErrors, new: v1.PersistentVolumeClaim, old: v1.PersistentVolumeClaim
+) -> None:
     name = new.spec.volumeAttributesClassName
     current = old.status.currentVolumeAttributesClassName
     if name != old.spec.volumeAttributesClassName and current is not None and not name:
@@ -181,27 +190,36 @@ def _attributes(errors: FieldErrors, new: v1.PersistentVolumeClaim, old: v1.Pers
         )
 
 
-def status(errors: FieldErrors, new: v1.PersistentVolumeClaim, old: v1.PersistentVolumeClaim) -> None:
-    meta.check_update(errors, new.metadata, old.metadata)
+def validate_claim_status(
+    errors: FieldErrors, new: v1.PersistentVolumeClaim, old: v1.PersistentVolumeClaim
+) -> None:
+    meta.validate_object_meta_update(errors, new.metadata, old.metadata)
     if not new.spec.accessModes:
         errors.required("Spec.accessModes")
     given = new.status
     for name, amount in given.capacity.items():
-        amounts.basic(errors, f"status.capacity[{name}]", amount)
+        resources.validate_basic_resource(errors, f"status.capacity[{name}]", amount)
     for name, resize in given.allocatedResourceStatuses.items():
-        _resource_key(errors, "status.allocatedResourceStatuses", name)
-        if resize not in _RESIZES:
-            errors.not_supported("status.allocatedResourceStatuses", name, _RESIZES)
+        _validate_allocated_resource(errors, "status.allocatedResourceStatuses", name)
+        if resize not in _RESIZE_STATUSES:
+            errors.not_supported("status.allocatedResourceStatuses", name, _RESIZE_STATUSES)
     for name, amount in given.allocatedResources.items():
-        if _resource_key(errors, "status.allocatedResources", name):
+        if _validate_allocated_resource(errors, "status.allocatedResources", name):
             at = f"status.allocatedResources[{name}]"
-            amounts.basic(errors, at, amount)
-            amounts.value(errors, at, "storage", amount)
+            resources.validate_basic_resource(errors, at, amount)
+            resources.validate_resource_quantity(errors, at, "storage", amount)
 
 
-def _resource_key(errors: FieldErrors, path: str, name: str) -> bool:
+def _validate_allocated_resource(errors: FieldErrors, path: str, name: str) -> bool:
     before = len(errors)
-    errors.invalid_each(path, name, names.qualified(name))
-    if len(errors) == before and amounts.is_native(name) and name != "storage":
+    errors.invalid_each(path, name, names.qualified_name(name))
+    if len(errors) == before and resources.is_native(name) and name != "storage":
         errors.not_supported(path, name, ("storage",))
     return len(errors) == before
+
+
+RULES: Mapping[GroupKind, AnyRules] = {
+    ("", "PersistentVolumeClaim"): Rules[v1.PersistentVolumeClaim](
+        validate_claim, validate_claim_update, status=validate_claim_status
+    ),
+}

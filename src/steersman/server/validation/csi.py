@@ -2,36 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from msgspec.structs import replace
 
 from steersman.api.generated import storage_v1
 from steersman.server.status_errors import IMMUTABLE
 from steersman.server.validation import metadata as meta
-from steersman.server.validation import names as text
+from steersman.server.validation import names
 from steersman.server.validation.field_errors import FieldErrors, format_strings
-from steersman.server.validation.volumes import driver_name
+from steersman.server.validation.rules import AnyRules, GroupKind, Rules
+from steersman.server.validation.volumes import validate_csi_driver_name
 
-_GROUP_POLICIES = ("File", "None", "ReadWriteOnceWithFSType")
-_MODES = ("Persistent", "Ephemeral")
-_NODE_ID = 256
-_METADATA_SIZE = 256 * 1024
-_MESSAGE_SIZE = 1024
-
-
-def driver(errors: FieldErrors, obj: storage_v1.CSIDriver) -> None:
-    meta.check(errors, obj.metadata, namespaced=False)
-    _driver(errors, obj.spec)
+_FS_GROUP_POLICIES = ("File", "None", "ReadWriteOnceWithFSType")
+_LIFECYCLE_MODES = ("Persistent", "Ephemeral")
+_MAX_NODE_ID = 256
+_MAX_METADATA_BYTES = 256 * 1024
+_MAX_MESSAGE_BYTES = 1024
 
 
-def driver_update(errors: FieldErrors, new: storage_v1.CSIDriver, old: storage_v1.CSIDriver) -> None:
-    meta.check_update(errors, new.metadata, old.metadata)
-    _driver(errors, new.spec)
+def validate_csi_driver(errors: FieldErrors, obj: storage_v1.CSIDriver) -> None:
+    meta.validate_object_meta(errors, obj.metadata, namespaced=False)
+    _validate_csi_driver_spec(errors, obj.spec)
+
+
+def validate_csi_driver_update(
+    errors: FieldErrors, new: storage_v1.CSIDriver, old: storage_v1.CSIDriver
+) -> None:
+    meta.validate_object_meta_update(errors, new.metadata, old.metadata)
+    _validate_csi_driver_spec(errors, new.spec)
     errors.immutable("spec.attachedRequired", new.spec.attachRequired, old.spec.attachRequired)
     if new.spec.volumeLifecycleModes != old.spec.volumeLifecycleModes:
         errors.invalid("spec.volumeLifecycleModes", format_strings(new.spec.volumeLifecycleModes), IMMUTABLE)
 
 
-def _driver(errors: FieldErrors, spec: storage_v1.CSIDriverSpec) -> None:
+def _validate_csi_driver_spec(errors: FieldErrors, spec: storage_v1.CSIDriverSpec) -> None:
     for name, called in (
         ("attachRequired", "attachedRequired"),
         ("podInfoOnMount", "podInfoOnMount"),
@@ -40,8 +45,8 @@ def _driver(errors: FieldErrors, spec: storage_v1.CSIDriverSpec) -> None:
         if getattr(spec, name) is None:
             errors.required(f"spec.{called}")
     policy = spec.fsGroupPolicy
-    if policy is not None and policy not in _GROUP_POLICIES:
-        errors.not_supported("spec.fsGroupPolicy", policy, _GROUP_POLICIES)
+    if policy is not None and policy not in _FS_GROUP_POLICIES:
+        errors.not_supported("spec.fsGroupPolicy", policy, _FS_GROUP_POLICIES)
     audiences: list[str] = []
     for i, request in enumerate(spec.tokenRequests):
         path = f"spec.tokenRequests[{i}]"
@@ -57,8 +62,8 @@ def _driver(errors: FieldErrors, spec: storage_v1.CSIDriverSpec) -> None:
             long = "may not specify a duration larger than 2^32 seconds"
             errors.invalid(f"{path}.expirationSeconds", seconds, long)
     for mode in spec.volumeLifecycleModes:
-        if mode not in _MODES:
-            errors.not_supported("spec.volumeLifecycleModes", mode, _MODES)
+        if mode not in _LIFECYCLE_MODES:
+            errors.not_supported("spec.volumeLifecycleModes", mode, _LIFECYCLE_MODES)
     if spec.seLinuxMount is None:
         errors.required("spec.seLinuxMount")
     period = spec.nodeAllocatableUpdatePeriodSeconds
@@ -73,14 +78,16 @@ def _driver(errors: FieldErrors, spec: storage_v1.CSIDriverSpec) -> None:
 # -- nodes ------------------------------------------------------------------------------------
 
 
-def node(errors: FieldErrors, obj: storage_v1.CSINode) -> None:
-    meta.check(errors, obj.metadata, namespaced=False)
-    _node(errors, obj)
+def validate_csi_node(errors: FieldErrors, obj: storage_v1.CSINode) -> None:
+    meta.validate_object_meta(errors, obj.metadata, namespaced=False)
+    _validate_csi_node_spec(errors, obj)
 
 
-def node_update(errors: FieldErrors, new: storage_v1.CSINode, old: storage_v1.CSINode) -> None:
-    meta.again(errors, new.metadata, old.metadata, text.subdomain, namespaced=False)
-    _node(errors, new)
+def validate_csi_node_update(errors: FieldErrors, new: storage_v1.CSINode, old: storage_v1.CSINode) -> None:
+    meta.validate_changed_object_meta(
+        errors, new.metadata, old.metadata, names.dns1123_subdomain, namespaced=False
+    )
+    _validate_csi_node_spec(errors, new)
     now = {one.name: one for one in new.spec.drivers or ()}
     for was in old.spec.drivers or ():
         one = now.get(was.name)
@@ -88,48 +95,50 @@ def node_update(errors: FieldErrors, new: storage_v1.CSINode, old: storage_v1.CS
             errors.invalid("spec.drivers", replace(one, allocatable=None), IMMUTABLE)
 
 
-def _node(errors: FieldErrors, obj: storage_v1.CSINode) -> None:
-    names: list[str] = []
+def _validate_csi_node_spec(errors: FieldErrors, obj: storage_v1.CSINode) -> None:
+    seen: list[str] = []
     for i, one in enumerate(obj.spec.drivers or ()):
         path = f"spec.drivers[{i}]"
-        driver_name(errors, f"{path}.name", one.name)
+        validate_csi_driver_name(errors, f"{path}.name", one.name)
         if not one.nodeID:
             errors.required(f"{path}.nodeID")
-        if len(one.nodeID) > _NODE_ID:
-            errors.invalid(f"{path}.nodeID", one.nodeID, f"must be {_NODE_ID} characters or less")
+        if len(one.nodeID) > _MAX_NODE_ID:
+            errors.invalid(f"{path}.nodeID", one.nodeID, f"must be {_MAX_NODE_ID} characters or less")
         if one.allocatable is not None:
             errors.nonnegative(f"{path}.allocatable.count", one.allocatable.count)
-        if one.name in names:
+        if one.name in seen:
             errors.duplicate(f"{path}.name", one.name)
-        names.append(one.name)
+        seen.append(one.name)
         keys = one.topologyKeys or ()
         for j, key in enumerate(keys):
             if not key:
                 errors.required(path)
             if key in keys[:j]:
                 errors.duplicate(path, key)
-            errors.invalid_each(path, key, text.qualified(key))
+            errors.invalid_each(path, key, names.qualified_name(key))
 
 
 # -- attachments ------------------------------------------------------------------------------
 
 
-def attachment(errors: FieldErrors, obj: storage_v1.VolumeAttachment) -> None:
-    meta.check(errors, obj.metadata, namespaced=False)
-    _attachment(errors, obj)
+def validate_volume_attachment(errors: FieldErrors, obj: storage_v1.VolumeAttachment) -> None:
+    meta.validate_object_meta(errors, obj.metadata, namespaced=False)
+    _validate_attachment(errors, obj)
 
 
-def attachment_update(
+def validate_volume_attachment_update(
     errors: FieldErrors, new: storage_v1.VolumeAttachment, old: storage_v1.VolumeAttachment
 ) -> None:
-    meta.again(errors, new.metadata, old.metadata, text.subdomain, namespaced=False)
-    _attachment(errors, new)
+    meta.validate_changed_object_meta(
+        errors, new.metadata, old.metadata, names.dns1123_subdomain, namespaced=False
+    )
+    _validate_attachment(errors, new)
     errors.immutable("spec", new.spec, old.spec)
 
 
-def _attachment(errors: FieldErrors, obj: storage_v1.VolumeAttachment) -> None:
+def _validate_attachment(errors: FieldErrors, obj: storage_v1.VolumeAttachment) -> None:
     spec, source = obj.spec, obj.spec.source
-    driver_name(errors, "spec.attacher", spec.attacher)
+    validate_csi_driver_name(errors, "spec.attacher", spec.attacher)
     name = source.persistentVolumeName
     exactly = "must specify exactly one of inlineVolumeSpec and persistentVolumeName"
     if source.inlineVolumeSpec is None and name is None:
@@ -139,19 +148,32 @@ def _attachment(errors: FieldErrors, obj: storage_v1.VolumeAttachment) -> None:
     elif name is not None and not name:
         empty = "must specify non empty persistentVolumeName"
         errors.required("spec.source.persistentVolumeName", empty)
-    errors.invalid_each("spec.nodeName", spec.nodeName, text.subdomain(spec.nodeName))
+    errors.invalid_each("spec.nodeName", spec.nodeName, names.dns1123_subdomain(spec.nodeName))
     status = obj.status
     said = status.attachmentMetadata
-    if said and sum(len(key) + len(value) for key, value in said.items()) > _METADATA_SIZE:
-        errors.too_long("status.attachmentMetadata", _METADATA_SIZE)
+    if said and sum(len(key) + len(value) for key, value in said.items()) > _MAX_METADATA_BYTES:
+        errors.too_long("status.attachmentMetadata", _MAX_METADATA_BYTES)
     for field in ("attachError", "detachError"):
         error: storage_v1.VolumeError | None = getattr(status, field)
         if error is None:
             continue
-        if len(error.message) > _MESSAGE_SIZE:
-            errors.too_long(f"status.{field}.message", _METADATA_SIZE)
+        if len(error.message) > _MAX_MESSAGE_BYTES:
+            errors.too_long(f"status.{field}.message", _MAX_METADATA_BYTES)
         if error.errorCode is not None and error.errorCode < 0:
             at = f"status.{field}.errorCode"
-            errors.invalid(at, error.errorCode, text.between(0, 2**31 - 1))
+            errors.invalid(at, error.errorCode, names.inclusive_range(0, 2**31 - 1))
     if name is not None:
-        errors.invalid_each("spec.source.persistentVolumeName", name, text.subdomain(name))
+        errors.invalid_each("spec.source.persistentVolumeName", name, names.dns1123_subdomain(name))
+
+
+RULES: Mapping[GroupKind, AnyRules] = {
+    ("storage.k8s.io", "CSIDriver"): Rules[storage_v1.CSIDriver](
+        validate_csi_driver, validate_csi_driver_update
+    ),
+    ("storage.k8s.io", "CSINode"): Rules[storage_v1.CSINode](validate_csi_node, validate_csi_node_update),
+    ("storage.k8s.io", "VolumeAttachment"): Rules[storage_v1.VolumeAttachment](
+        validate_volume_attachment,
+        validate_volume_attachment_update,
+        status=validate_volume_attachment_update,
+    ),
+}

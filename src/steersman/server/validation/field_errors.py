@@ -165,3 +165,37 @@ def format_labels(labels: Mapping[str, str]) -> object:
 def format_strings(values: Sequence[str]) -> object:
     """A list of strings; ``null`` when empty, as Go writes a nil slice."""
     return values or NULL
+
+
+# -- diffs ------------------------------------------------------------------------------------
+
+
+def format_diff(old: msgspec.Struct, new: msgspec.Struct) -> str:
+    """The fields that differ between two structs, as lines of a diff.
+
+    differs: upstream prints a diff of its internal types, in a form that is random on purpose.
+    """
+    from steersman.server.codec.convert import plain
+
+    lines: list[str] = []
+    _append_diff(lines, "", plain(old), plain(new))
+    return "".join(f"{line}\n" for line in lines)
+
+
+_ABSENT = object()
+
+
+def _append_diff(lines: list[str], path: str, old: object, new: object) -> None:
+    if old == new:
+        return
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in sorted({**old, **new}):
+            at = f"{path}.{key}" if path else key
+            _append_diff(lines, at, old.get(key, _ABSENT), new.get(key, _ABSENT))
+    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        for i, (before, after) in enumerate(zip(old, new, strict=True)):
+            _append_diff(lines, f"{path}[{i}]", before, after)
+    else:
+        for sign, value in (("-", old), ("+", new)):
+            if value is not _ABSENT:
+                lines.append(f"{sign} {path}: {msgspec.json.encode(value).decode()}")

@@ -5,7 +5,7 @@ differs: nothing here is queued, and so there are no schemas and levels that mus
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import log2
 from typing import Any
 
@@ -13,103 +13,104 @@ from steersman.api.generated import flowcontrol_v1 as v1
 from steersman.server.validation import metadata as meta
 from steersman.server.validation import names
 from steersman.server.validation.field_errors import FieldErrors
+from steersman.server.validation.rules import AnyRules, GroupKind, Rules
 
 _ALL = "*"
 _EXEMPT = "exempt"
-_LAST = 10_000
+_MAX_PRECEDENCE = 10_000
 """The largest matchingPrecedence there is."""
-_QUEUES = 10_000_000
-_HASH_BITS = 60
-_DISTINGUISHERS = ("ByNamespace", "ByUser")
-_LEVELS = ("Exempt", "Limited")
-_RESPONSES = ("Queue", "Reject")
-_SUBJECTS = {"ServiceAccount": "serviceAccount", "Group": "group", "User": "user"}
+_MAX_QUEUES = 10_000_000
+_MAX_HASH_BITS = 60
+_DISTINGUISHER_METHODS = ("ByNamespace", "ByUser")
+_LEVEL_TYPES = ("Exempt", "Limited")
+_RESPONSE_TYPES = ("Queue", "Reject")
+_SUBJECT_FIELDS = {"ServiceAccount": "serviceAccount", "Group": "group", "User": "user"}
 _VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch")
 
 
 # -- FlowSchemas ------------------------------------------------------------------------------
 
 
-def schema(errors: FieldErrors, obj: v1.FlowSchema) -> None:
-    meta.check(errors, obj.metadata, namespaced=False)
-    _schema(errors, obj)
+def validate_flow_schema(errors: FieldErrors, obj: v1.FlowSchema) -> None:
+    meta.validate_object_meta(errors, obj.metadata, namespaced=False)
+    _validate_flow_schema_spec(errors, obj)
 
 
-def schema_update(errors: FieldErrors, new: v1.FlowSchema, old: v1.FlowSchema) -> None:
-    meta.check(errors, new.metadata, namespaced=False)
-    _schema(errors, new)
+def validate_flow_schema_update(errors: FieldErrors, new: v1.FlowSchema, old: v1.FlowSchema) -> None:
+    meta.validate_object_meta(errors, new.metadata, namespaced=False)
+    _validate_flow_schema_spec(errors, new)
 
 
-def schema_status(errors: FieldErrors, new: v1.FlowSchema, old: v1.FlowSchema) -> None:
-    _conditions(errors, new.status.conditions)
+def validate_flow_schema_status(errors: FieldErrors, new: v1.FlowSchema, old: v1.FlowSchema) -> None:
+    _validate_conditions(errors, new.status.conditions)
 
 
-def _schema(errors: FieldErrors, obj: v1.FlowSchema) -> None:
+def _validate_flow_schema_spec(errors: FieldErrors, obj: v1.FlowSchema) -> None:
     spec = obj.spec
     rank, path = spec.matchingPrecedence, "spec.matchingPrecedence"
     if rank <= 0:
         errors.invalid(path, rank, "must be a positive value")
-    if rank > _LAST:
-        errors.invalid(path, rank, f"must not be greater than {_LAST}")
+    if rank > _MAX_PRECEDENCE:
+        errors.invalid(path, rank, f"must not be greater than {_MAX_PRECEDENCE}")
     if rank == 1 and obj.metadata.name != _EXEMPT:
         errors.invalid(path, rank, "only the schema named 'exempt' may have matchingPrecedence 1")
     method = spec.distinguisherMethod
-    if method is not None and method.type not in _DISTINGUISHERS:
+    if method is not None and method.type not in _DISTINGUISHER_METHODS:
         # Upstream shows all of it, by a name that is not the one on the wire.
-        errors.not_supported("spec.distinguisherMethod.type", {"Type": method.type}, _DISTINGUISHERS)
+        errors.not_supported("spec.distinguisherMethod.type", {"Type": method.type}, _DISTINGUISHER_METHODS)
     level, path = spec.priorityLevelConfiguration.name, "spec.priorityLevelConfiguration.name"
     if level:
-        errors.invalid_each(path, level, names.subdomain(level))
+        errors.invalid_each(path, level, names.dns1123_subdomain(level))
     else:
         errors.required(path, "must reference a priority level")
     for i, rule in enumerate(spec.rules):
-        _rule(errors, f"spec.rules[{i}]", rule)
-    _conditions(errors, obj.status.conditions)
+        _validate_rules(errors, f"spec.rules[{i}]", rule)
+    _validate_conditions(errors, obj.status.conditions)
 
 
-def _rule(errors: FieldErrors, path: str, rule: v1.PolicyRulesWithSubjects) -> None:
+def _validate_rules(errors: FieldErrors, path: str, rule: v1.PolicyRulesWithSubjects) -> None:
     if not rule.subjects:
         errors.required(f"{path}.subjects", "subjects must contain at least one value")
     for i, subject in enumerate(rule.subjects):
-        _subject(errors, f"{path}.subjects[{i}]", subject)
+        _validate_subject(errors, f"{path}.subjects[{i}]", subject)
     if not rule.resourceRules and not rule.nonResourceRules:
         errors.required(path, "at least one of resourceRules and nonResourceRules has to be non-empty")
     for i, resources in enumerate(rule.resourceRules):
-        _resources(errors, f"{path}.resourceRules[{i}]", resources)
+        _validate_resource_rule(errors, f"{path}.resourceRules[{i}]", resources)
     for i, others in enumerate(rule.nonResourceRules):
-        _others(errors, f"{path}.nonResourceRules[{i}]", others)
+        _validate_non_resource_rule(errors, f"{path}.nonResourceRules[{i}]", others)
 
 
-def _subject(errors: FieldErrors, path: str, subject: v1.Subject) -> None:
-    field = _SUBJECTS.get(subject.kind)
+def _validate_subject(errors: FieldErrors, path: str, subject: v1.Subject) -> None:
+    field = _SUBJECT_FIELDS.get(subject.kind)
     if field is None:
-        errors.not_supported(f"{path}.kind", subject.kind, sorted(_SUBJECTS))
+        errors.not_supported(f"{path}.kind", subject.kind, sorted(_SUBJECT_FIELDS))
         return
     given = getattr(subject, field)
     if given is None:
         errors.required(f"{path}.{field}", f"{field} is required when subject kind is '{subject.kind}'")
     else:
-        _named(errors, f"{path}.{field}", given)
+        _validate_named_subject(errors, f"{path}.{field}", given)
     for kind, other in (("ServiceAccount", "serviceAccount"), ("User", "user"), ("Group", "group")):
         if other != field and getattr(subject, other) is not None:
             errors.forbidden(f"{path}.{other}", f"{other} is forbidden when subject kind is not '{kind}'")
 
 
-def _named(errors: FieldErrors, path: str, subject: Any) -> None:
+def _validate_named_subject(errors: FieldErrors, path: str, subject: Any) -> None:
     if not subject.name:
         errors.required(f"{path}.name")
     if not isinstance(subject, v1.ServiceAccountSubject):
         return
     if subject.name and subject.name != _ALL:
-        errors.invalid_each(f"{path}.name", subject.name, names.subdomain(subject.name))
+        errors.invalid_each(f"{path}.name", subject.name, names.dns1123_subdomain(subject.name))
     if subject.namespace:
-        errors.invalid_each(f"{path}.namespace", subject.namespace, names.label(subject.namespace))
+        errors.invalid_each(f"{path}.namespace", subject.namespace, names.dns1123_label(subject.namespace))
     else:
         errors.required(f"{path}.namespace", "must specify namespace for service account")
 
 
-def _resources(errors: FieldErrors, path: str, rule: v1.ResourcePolicyRule) -> None:
-    _verbs(errors, path, rule.verbs)
+def _validate_resource_rule(errors: FieldErrors, path: str, rule: v1.ResourcePolicyRule) -> None:
+    _validate_verbs(errors, path, rule.verbs)
     for field, one, many in (
         ("apiGroups", "api group", "api groups"),
         ("resources", "resource", "resources"),
@@ -118,7 +119,7 @@ def _resources(errors: FieldErrors, path: str, rule: v1.ResourcePolicyRule) -> N
         if not given:
             errors.required(f"{path}.{field}", f"resource rules must supply at least one {one}")
         else:
-            _alone(errors, f"{path}.{field}", given, many)
+            _validate_wildcard_alone(errors, f"{path}.{field}", given, many)
     namespaces = rule.namespaces or ()
     if not namespaces and not rule.clusterScope:
         errors.required(
@@ -126,28 +127,28 @@ def _resources(errors: FieldErrors, path: str, rule: v1.ResourcePolicyRule) -> N
             "resource rules that are not cluster scoped must supply at least one namespace",
         )
     elif _ALL in namespaces:
-        _alone(errors, f"{path}.namespaces", namespaces, "namespaces")
+        _validate_wildcard_alone(errors, f"{path}.namespaces", namespaces, "namespaces")
     else:
         for i, name in enumerate(namespaces):
-            for why in names.label(name):
+            for why in names.dns1123_label(name):
                 says = f"each member of this list must be '*' or a DNS-1123 label; {why}"
                 errors.invalid(f"{path}.namespaces[{i}]", name, says)
 
 
-def _others(errors: FieldErrors, path: str, rule: v1.NonResourcePolicyRule) -> None:
-    _verbs(errors, path, rule.verbs)
+def _validate_non_resource_rule(errors: FieldErrors, path: str, rule: v1.NonResourcePolicyRule) -> None:
+    _validate_verbs(errors, path, rule.verbs)
     path = f"{path}.nonResourceURLs"
     if not rule.nonResourceURLs:
         errors.required(path, "nonResourceURLs must contain at least one value")
     elif _ALL in rule.nonResourceURLs:
-        _alone(errors, path, rule.nonResourceURLs, "non-resource URLs")
+        _validate_wildcard_alone(errors, path, rule.nonResourceURLs, "non-resource URLs")
     else:
         for i, url in enumerate(rule.nonResourceURLs):
-            if why := _unfit(url):
+            if why := _url_path_error(url):
                 errors.invalid(f"{path}[{i}]", url, why)
 
 
-def _unfit(url: str) -> str:
+def _url_path_error(url: str) -> str:
     """Why a path is none that requests can be matched with."""
     if not url:
         return "must not be empty"
@@ -163,17 +164,17 @@ def _unfit(url: str) -> str:
     return "wildcard can only do suffix matching" if stars > 1 or (stars and url[-2:] != "/*") else ""
 
 
-def _verbs(errors: FieldErrors, path: str, verbs: Sequence[str]) -> None:
+def _validate_verbs(errors: FieldErrors, path: str, verbs: Sequence[str]) -> None:
     path = f"{path}.verbs"
     if not verbs:
         errors.required(path, "verbs must contain at least one value")
     elif _ALL in verbs:
-        _alone(errors, path, verbs, "verbs")
+        _validate_wildcard_alone(errors, path, verbs, "verbs")
     elif any(verb not in _VERBS for verb in verbs):
         errors.not_supported(path, verbs, _VERBS)
 
 
-def _alone(errors: FieldErrors, path: str, given: Sequence[str], what: str) -> None:
+def _validate_wildcard_alone(errors: FieldErrors, path: str, given: Sequence[str], what: str) -> None:
     """Who says all need not say more."""
     if _ALL in given and len(given) > 1:
         errors.invalid(path, given, f"if '*' is present, must not specify other {what}")
@@ -182,25 +183,25 @@ def _alone(errors: FieldErrors, path: str, given: Sequence[str], what: str) -> N
 # -- PriorityLevelConfigurations --------------------------------------------------------------
 
 
-def level(errors: FieldErrors, obj: v1.PriorityLevelConfiguration) -> None:
-    meta.check(errors, obj.metadata, namespaced=False)
-    _level(errors, obj)
+def validate_priority_level(errors: FieldErrors, obj: v1.PriorityLevelConfiguration) -> None:
+    meta.validate_object_meta(errors, obj.metadata, namespaced=False)
+    _validate_priority_level_spec(errors, obj)
 
 
-def level_update(
+def validate_priority_level_update(
     errors: FieldErrors, new: v1.PriorityLevelConfiguration, old: v1.PriorityLevelConfiguration
 ) -> None:
-    meta.check(errors, new.metadata, namespaced=False)
-    _level(errors, new)
+    meta.validate_object_meta(errors, new.metadata, namespaced=False)
+    _validate_priority_level_spec(errors, new)
 
 
-def level_status(
+def validate_priority_level_status(
     errors: FieldErrors, new: v1.PriorityLevelConfiguration, old: v1.PriorityLevelConfiguration
 ) -> None:
-    _conditions(errors, new.status.conditions)
+    _validate_conditions(errors, new.status.conditions)
 
 
-def _level(errors: FieldErrors, obj: v1.PriorityLevelConfiguration) -> None:
+def _validate_priority_level_spec(errors: FieldErrors, obj: v1.PriorityLevelConfiguration) -> None:
     spec = obj.spec
     if (obj.metadata.name == _EXEMPT) != (spec.type == "Exempt"):
         errors.invalid("spec.type", spec.type, "must be 'Exempt' if and only if `name` is 'exempt'")
@@ -209,38 +210,38 @@ def _level(errors: FieldErrors, obj: v1.PriorityLevelConfiguration) -> None:
             if spec.limited is not None:
                 errors.forbidden("spec.limited", "must be nil if the type is not Limited")
             if spec.exempt is not None:
-                _shares(errors, "spec.exempt", spec.exempt)
+                _validate_concurrency_shares(errors, "spec.exempt", spec.exempt)
         case "Limited":
             if spec.exempt is not None:
                 errors.forbidden("spec.exempt", "must be nil if the type is Limited")
             if spec.limited is None:
                 errors.required("spec.limited", "must not be empty when type is Limited")
             else:
-                _limited(errors, "spec.limited", spec.limited)
+                _validate_limited(errors, "spec.limited", spec.limited)
         case _:
-            errors.enum("spec.type", spec.type, _LEVELS)
-    _conditions(errors, obj.status.conditions)
+            errors.enum("spec.type", spec.type, _LEVEL_TYPES)
+    _validate_conditions(errors, obj.status.conditions)
 
 
-def _shares(errors: FieldErrors, path: str, given: Any) -> None:
+def _validate_concurrency_shares(errors: FieldErrors, path: str, given: Any) -> None:
     shares = given.nominalConcurrencyShares
     if shares is not None and shares < 0:
         errors.invalid(f"{path}.nominalConcurrencyShares", shares, "must be a non-negative integer")
     if isinstance(given, v1.LimitedPriorityLevelConfiguration):
-        _response(errors, f"{path}.limitResponse", given.limitResponse)
+        _validate_limit_response(errors, f"{path}.limitResponse", given.limitResponse)
     percent = given.lendablePercent
     if percent is not None and not 0 <= percent <= 100:
         errors.invalid(f"{path}.lendablePercent", percent, "must be between 0 and 100, inclusive")
 
 
-def _limited(errors: FieldErrors, path: str, given: v1.LimitedPriorityLevelConfiguration) -> None:
-    _shares(errors, path, given)
+def _validate_limited(errors: FieldErrors, path: str, given: v1.LimitedPriorityLevelConfiguration) -> None:
+    _validate_concurrency_shares(errors, path, given)
     limit = given.borrowingLimitPercent
     if limit is not None and limit < 0:
         errors.invalid(f"{path}.borrowingLimitPercent", limit, "if specified, must be a non-negative integer")
 
 
-def _response(errors: FieldErrors, path: str, given: v1.LimitResponse) -> None:
+def _validate_limit_response(errors: FieldErrors, path: str, given: v1.LimitResponse) -> None:
     queuing = given.queuing
     match given.type:
         case "Reject":
@@ -254,33 +255,33 @@ def _response(errors: FieldErrors, path: str, given: v1.LimitResponse) -> None:
                     f"{path}.queuing", "must not be empty if limited.limitResponse.type is Limited"
                 )
             else:
-                _queuing(errors, f"{path}.queuing", queuing)
+                _validate_queuing(errors, f"{path}.queuing", queuing)
         case _:
-            errors.enum(f"{path}.type", given.type, _RESPONSES)
+            errors.enum(f"{path}.type", given.type, _RESPONSE_TYPES)
 
 
-def _queuing(errors: FieldErrors, path: str, given: v1.QueuingConfiguration) -> None:
+def _validate_queuing(errors: FieldErrors, path: str, given: v1.QueuingConfiguration) -> None:
     queues, hand = given.queues, given.handSize
     if given.queueLengthLimit <= 0:
         errors.invalid(f"{path}.queueLengthLimit", given.queueLengthLimit, "must be positive")
     if queues <= 0:
         errors.invalid(f"{path}.queues", queues, "must be positive")
-    elif queues > _QUEUES:
-        errors.invalid(f"{path}.queues", queues, f"must not be greater than {_QUEUES}")
+    elif queues > _MAX_QUEUES:
+        errors.invalid(f"{path}.queues", queues, f"must not be greater than {_MAX_QUEUES}")
     if hand <= 0:
         errors.invalid(f"{path}.handSize", hand, "must be positive")
     elif hand > queues:
         errors.invalid(f"{path}.handSize", hand, f"should not be greater than queues ({queues})")
-    elif hand * log2(queues) > _HASH_BITS:
+    elif hand * log2(queues) > _MAX_HASH_BITS:
         errors.invalid(
             f"{path}.handSize",
             hand,
             f"required entropy bits of deckSize {queues} and handSize {hand} "
-            f"should not be greater than {_HASH_BITS}",
+            f"should not be greater than {_MAX_HASH_BITS}",
         )
 
 
-def _conditions(errors: FieldErrors, conditions: Sequence[Any]) -> None:
+def _validate_conditions(errors: FieldErrors, conditions: Sequence[Any]) -> None:
     seen: list[str] = []
     for i, condition in enumerate(conditions):
         path = f"status.conditions[{i}].type"
@@ -289,3 +290,13 @@ def _conditions(errors: FieldErrors, conditions: Sequence[Any]) -> None:
         seen.append(condition.type)
         if not condition.type:
             errors.required(path)
+
+
+RULES: Mapping[GroupKind, AnyRules] = {
+    ("flowcontrol.apiserver.k8s.io", "FlowSchema"): Rules[v1.FlowSchema](
+        validate_flow_schema, validate_flow_schema_update, status=validate_flow_schema_status
+    ),
+    ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration"): Rules[v1.PriorityLevelConfiguration](
+        validate_priority_level, validate_priority_level_update, status=validate_priority_level_status
+    ),
+}

@@ -6,42 +6,42 @@ from collections.abc import Sequence
 
 from steersman.api.generated import batch_v1
 from steersman.api.go_quote import quote
-from steersman.server.validation import names as text
+from steersman.server.validation import names
 from steersman.server.validation.field_errors import OMITTED, FieldErrors, go_slice, go_struct
 
 _ACTIONS = ("Count", "FailIndex", "FailJob", "Ignore")
 _OPERATORS = ("In", "NotIn")
 _STATUSES = ("False", "True", "Unknown")
-_RULES = 20
-_INDEXES = 64 * 1024
+_MAX_RULES = 20
+_MAX_INDEXES_BYTES = 64 * 1024
 
 
-def _choices(words: Sequence[str]) -> str:
+def _valid_values(words: Sequence[str]) -> str:
     quoted = " ".join(map(quote, words))
     return f"valid values: [{quoted}]"
 
 
-def failure(
+def validate_pod_failure_policy(
     errors: FieldErrors, path: str, spec: batch_v1.JobSpec, policy: batch_v1.PodFailurePolicy
 ) -> None:
     rules = policy.rules or ()
-    if len(rules) > _RULES:
-        errors.too_many(f"{path}.rules", len(rules), _RULES)
+    if len(rules) > _MAX_RULES:
+        errors.too_many(f"{path}.rules", len(rules), _MAX_RULES)
     template = spec.template.spec
-    names = [container.name for container in (*template.containers, *template.initContainers)]
+    container_names = [container.name for container in (*template.containers, *template.initContainers)]
     for i, rule in enumerate(rules):
-        _failure_rule(errors, f"{path}.rules[{i}]", spec, rule, names)
+        _validate_failure_rule(errors, f"{path}.rules[{i}]", spec, rule, container_names)
 
 
-def _failure_rule(
+def _validate_failure_rule(
     errors: FieldErrors,
     path: str,
     spec: batch_v1.JobSpec,
     rule: batch_v1.PodFailurePolicyRule,
-    names: Sequence[str],
+    container_names: Sequence[str],
 ) -> None:
     if not rule.action:
-        errors.required(f"{path}.action", _choices(_ACTIONS))
+        errors.required(f"{path}.action", _valid_values(_ACTIONS))
     elif rule.action == "FailIndex":
         if spec.backoffLimitPerIndex is None:
             errors.invalid(f"{path}.action", rule.action, "requires the backoffLimitPerIndex to be set")
@@ -49,9 +49,9 @@ def _failure_rule(
         errors.not_supported(f"{path}.action", rule.action, _ACTIONS)
     codes, conditions = rule.onExitCodes, rule.onPodConditions or ()
     if codes is not None:
-        _codes(errors, f"{path}.onExitCodes", codes, names)
+        _validate_exit_codes(errors, f"{path}.onExitCodes", codes, container_names)
     if conditions:
-        _conditions(errors, f"{path}.onPodConditions", conditions)
+        _validate_condition_patterns(errors, f"{path}.onPodConditions", conditions)
     if codes is not None and conditions:
         both = "specifying both OnExitCodes and OnPodConditions is not supported"
         errors.invalid(path, OMITTED, both)
@@ -60,30 +60,30 @@ def _failure_rule(
         errors.invalid(path, OMITTED, one)
 
 
-def _conditions(
+def _validate_condition_patterns(
     errors: FieldErrors, path: str, patterns: Sequence[batch_v1.PodFailurePolicyOnPodConditionsPattern]
 ) -> None:
-    if len(patterns) > _RULES:
-        errors.too_many(path, len(patterns), _RULES)
+    if len(patterns) > _MAX_RULES:
+        errors.too_many(path, len(patterns), _MAX_RULES)
     for i, pattern in enumerate(patterns):
-        errors.invalid_each(f"{path}[{i}].type", pattern.type, text.qualified(pattern.type))
+        errors.invalid_each(f"{path}[{i}].type", pattern.type, names.qualified_name(pattern.type))
         if not pattern.status:
-            errors.required(f"{path}[{i}].status", _choices(_STATUSES))
+            errors.required(f"{path}[{i}].status", _valid_values(_STATUSES))
         elif pattern.status not in _STATUSES:
             errors.not_supported(f"{path}[{i}].status", pattern.status, _STATUSES)
 
 
-def _codes(
+def _validate_exit_codes(
     errors: FieldErrors,
     path: str,
     codes: batch_v1.PodFailurePolicyOnExitCodesRequirement,
-    names: Sequence[str],
+    container_names: Sequence[str],
 ) -> None:
     if not codes.operator:
-        errors.required(f"{path}.operator", _choices(_OPERATORS))
+        errors.required(f"{path}.operator", _valid_values(_OPERATORS))
     elif codes.operator not in _OPERATORS:
         errors.not_supported(f"{path}.operator", codes.operator, _OPERATORS)
-    if codes.containerName is not None and codes.containerName not in names:
+    if codes.containerName is not None and codes.containerName not in container_names:
         unknown = "must be one of the container or initContainer names in the pod template"
         errors.invalid(f"{path}.containerName", codes.containerName, unknown)
     values = codes.values or ()
@@ -101,7 +101,9 @@ def _codes(
         errors.invalid(at, values, "must be ordered")
 
 
-def success(errors: FieldErrors, path: str, spec: batch_v1.JobSpec, policy: batch_v1.SuccessPolicy) -> None:
+def validate_success_policy(
+    errors: FieldErrors, path: str, spec: batch_v1.JobSpec, policy: batch_v1.SuccessPolicy
+) -> None:
     rules = policy.rules or ()
     if spec.completionMode != "Indexed":
         shown = go_slice(
@@ -113,21 +115,23 @@ def success(errors: FieldErrors, path: str, spec: batch_v1.JobSpec, policy: batc
     if not rules:
         some = "at least one rules must be specified when the successPolicy is specified"
         errors.required(f"{path}.rules", some)
-    if len(rules) > _RULES:
-        errors.too_many(f"{path}.rules", len(rules), _RULES)
+    if len(rules) > _MAX_RULES:
+        errors.too_many(f"{path}.rules", len(rules), _MAX_RULES)
     for i, rule in enumerate(rules):
-        _success_rule(errors, f"{path}.rules[{i}]", rule, spec.completions or 0)
+        _validate_success_rule(errors, f"{path}.rules[{i}]", rule, spec.completions or 0)
 
 
-def _success_rule(errors: FieldErrors, path: str, rule: batch_v1.SuccessPolicyRule, completions: int) -> None:
+def _validate_success_rule(
+    errors: FieldErrors, path: str, rule: batch_v1.SuccessPolicyRule, completions: int
+) -> None:
     indexes, count = rule.succeededIndexes, rule.succeededCount
     if count is None and indexes is None:
         some = "at least one of succeededCount or succeededIndexes must be specified"
         errors.required(path, some)
     total = 0
     if indexes is not None:
-        if len(indexes) > _INDEXES:
-            errors.too_long(f"{path}.succeededIndexes", _INDEXES)
+        if len(indexes) > _MAX_INDEXES_BYTES:
+            errors.too_long(f"{path}.succeededIndexes", _MAX_INDEXES_BYTES)
         try:
             total = count_indexes(indexes, completions)
         except ValueError as error:
@@ -152,14 +156,14 @@ def _success_rule(errors: FieldErrors, path: str, rule: batch_v1.SuccessPolicyRu
 # -- indexes ----------------------------------------------------------------------------------
 
 
-def count_indexes(text_: str, completions: int) -> int:
+def count_indexes(text: str, completions: int) -> int:
     """How many indexes a text such as ``1,3-5`` names. Raises `ValueError` where it makes no sense."""
-    if not text_:
+    if not text:
         return 0
     last: int | None = None
     total = 0
-    for interval in text_.split(","):
-        start, end = interval_of(interval, completions)
+    for interval in text.split(","):
+        start, end = parse_interval(interval, completions)
         if last is not None and last >= start:
             raise ValueError(f"non-increasing order, previous: {last}, current: {start}")
         total += end - start + 1
@@ -167,24 +171,24 @@ def count_indexes(text_: str, completions: int) -> int:
     return total
 
 
-def interval_of(text_: str, completions: int) -> tuple[int, int]:
+def parse_interval(text: str, completions: int) -> tuple[int, int]:
     """The first and the last index of an interval."""
-    parts = text_.split("-")
+    parts = text.split("-")
     if len(parts) > 2:
         raise ValueError(
-            f'the fragment "{text_}" violates the requirement that an index interval can have at most two '
+            f'the fragment "{text}" violates the requirement that an index interval can have at most two '
             "parts separated by '-'"
         )
-    numbers = [_index(part, completions) for part in parts]
+    numbers = [_parse_index(part, completions) for part in parts]
     if len(numbers) == 2 and numbers[0] >= numbers[1]:
         raise ValueError(f"non-increasing order, previous: {numbers[0]}, current: {numbers[1]}")
     return numbers[0], numbers[-1]
 
 
-def _index(text_: str, completions: int) -> int:
-    digits = text_.removeprefix("+")
+def _parse_index(text: str, completions: int) -> int:
+    digits = text.removeprefix("+")
     if not (digits.isascii() and digits.isdigit()) or len(digits) > 18:
-        raise ValueError(f'cannot convert string to integer for index: "{text_}"')
+        raise ValueError(f'cannot convert string to integer for index: "{text}"')
     if int(digits) >= completions:
-        raise ValueError(f'too large index: "{text_}"')
+        raise ValueError(f'too large index: "{text}"')
     return int(digits)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 from msgspec.structs import replace
 
+from steersman.api.cron import Unparseable, parse, zone_of
 from steersman.api.generated import batch_v1
 from steersman.api.generated import core_v1 as v1
 from steersman.api.generated.meta_v1 import ObjectMeta
@@ -13,36 +15,37 @@ from steersman.server.status_errors import IMMUTABLE
 from steersman.server.validation import job_policies, names
 from steersman.server.validation import metadata as meta
 from steersman.server.validation.field_errors import FieldErrors, format_labels, format_selector
-from steersman.server.validation.pods.spec import template as check_template
-from steersman.server.validation.schedules import schedule_error, zone_error
-from steersman.server.validation.selectors import compiled, label_selector
+from steersman.server.validation.job_status import validate_job_status
+from steersman.server.validation.pods.spec import validate_pod_template_spec
+from steersman.server.validation.rules import AnyRules, GroupKind, Rules
+from steersman.server.validation.selectors import compile_or_none, validate_label_selector
 
-_UID = "batch.kubernetes.io/controller-uid"
-_NAME = "batch.kubernetes.io/job-name"
+_CONTROLLER_UID = "batch.kubernetes.io/controller-uid"
+_JOB_NAME = "batch.kubernetes.io/job-name"
 _MISMATCH = "`selector` does not match template `labels`"
-_MANY = 100_000
-_REPLACEMENTS = ("Failed", "TerminatingOrFailed")
-_MODES = ("NonIndexed", "Indexed")
-_CONCURRENCY = ("Allow", "Forbid", "Replace")
+_MAX_INDEXED = 100_000
+_REPLACEMENT_POLICIES = ("Failed", "TerminatingOrFailed")
+_COMPLETION_MODES = ("NonIndexed", "Indexed")
+_CONCURRENCY_POLICIES = ("Allow", "Forbid", "Replace")
 
 
-def create(errors: FieldErrors, job: batch_v1.Job) -> None:
-    meta.check(errors, job.metadata)
-    _body(errors, job)
+def validate_job(errors: FieldErrors, job: batch_v1.Job) -> None:
+    meta.validate_object_meta(errors, job.metadata)
+    _validate_job_body(errors, job)
 
 
-def _body(errors: FieldErrors, job: batch_v1.Job) -> None:
-    _generated(errors, job)
-    _whole(errors, "spec", job.spec)
+def _validate_job_body(errors: FieldErrors, job: batch_v1.Job) -> None:
+    _validate_generated_selector(errors, job)
+    _validate_full_job_spec(errors, "spec", job.spec)
     spec = job.spec
     if spec.completionMode == "Indexed" and spec.completions:
         longest = f"{job.metadata.name}-{spec.completions - 1}"
-        if names.label(longest):
+        if names.dns1123_label(longest):
             says = f"will not able to create pod with invalid DNS label: {longest}"
             errors.invalid("metadata.name", job.metadata.name, says)
 
 
-def _generated(errors: FieldErrors, job: batch_v1.Job) -> None:
+def _validate_generated_selector(errors: FieldErrors, job: batch_v1.Job) -> None:
     """A selector nobody wrote selects what bears the Job's name and uid."""
     spec, metadata = job.spec, job.metadata
     if spec.manualSelector or spec.selector is None:
@@ -52,18 +55,18 @@ def _generated(errors: FieldErrors, job: batch_v1.Job) -> None:
     own = {
         "controller-uid": metadata.uid,
         "job-name": metadata.name,
-        _UID: metadata.uid,
-        _NAME: metadata.name,
+        _CONTROLLER_UID: metadata.uid,
+        _JOB_NAME: metadata.name,
     }
     template = spec.template.metadata
     for key, value in own.items():
-        _has_label(errors, template, key, value)
-    chosen = compiled(spec.selector)
+        _validate_template_label(errors, template, key, value)
+    chosen = compile_or_none(spec.selector)
     if chosen is not None and not chosen.matches(own):
         errors.invalid("spec.selector", format_selector(spec.selector), "`selector` not auto-generated")
 
 
-def _has_label(errors: FieldErrors, template: ObjectMeta, key: str, value: str) -> None:
+def _validate_template_label(errors: FieldErrors, template: ObjectMeta, key: str, value: str) -> None:
     at = f"spec.template.metadata.labels[{key}]"
     if key not in template.labels:
         errors.required(at, f"must be '{value}'")
@@ -71,20 +74,20 @@ def _has_label(errors: FieldErrors, template: ObjectMeta, key: str, value: str) 
         errors.invalid(at, template.labels, f"must be '{value}'")
 
 
-def _whole(errors: FieldErrors, path: str, spec: batch_v1.JobSpec) -> None:
+def _validate_full_job_spec(errors: FieldErrors, path: str, spec: batch_v1.JobSpec) -> None:
     """The spec of a Job proper, which selects its pods."""
-    job_spec(errors, path, spec)
+    validate_job_spec(errors, path, spec)
     if spec.selector is None:
         errors.required(f"{path}.selector")
-    label_selector(errors, f"{path}.selector", spec.selector)
-    chosen = compiled(spec.selector)
+    validate_label_selector(errors, f"{path}.selector", spec.selector)
+    chosen = compile_or_none(spec.selector)
     if chosen is not None and not chosen.matches(spec.template.metadata.labels):
         errors.invalid(
             f"{path}.template.metadata.labels", format_labels(spec.template.metadata.labels), _MISMATCH
         )
 
 
-def job_spec(errors: FieldErrors, path: str, spec: batch_v1.JobSpec) -> None:
+def validate_job_spec(errors: FieldErrors, path: str, spec: batch_v1.JobSpec) -> None:
     """What Jobs and templates of Jobs have in common."""
     for name in (
         "parallelism",
@@ -99,41 +102,43 @@ def job_spec(errors: FieldErrors, path: str, spec: batch_v1.JobSpec) -> None:
     if spec.maxFailedIndexes is not None and spec.backoffLimitPerIndex is None:
         errors.required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified")
     if spec.managedBy is not None:
-        names.domain_path(errors, f"{path}.managedBy", spec.managedBy)
+        names.validate_domain_prefixed_path(errors, f"{path}.managedBy", spec.managedBy)
         if len(spec.managedBy) > 63:
             errors.too_long(f"{path}.managedBy", 63)
-    if spec.completionMode is not None and spec.completionMode not in _MODES:
-        errors.not_supported(f"{path}.completionMode", spec.completionMode, _MODES)
+    if spec.completionMode is not None and spec.completionMode not in _COMPLETION_MODES:
+        errors.not_supported(f"{path}.completionMode", spec.completionMode, _COMPLETION_MODES)
     if spec.completionMode == "Indexed":
-        _indexed(errors, path, spec)
+        _validate_indexed_job(errors, path, spec)
     elif spec.completionMode in (None, "NonIndexed"):
         for name in ("backoffLimitPerIndex", "maxFailedIndexes"):
             if getattr(spec, name) is not None:
                 errors.invalid(f"{path}.{name}", getattr(spec, name), "requires indexed completion mode")
     if spec.podFailurePolicy is not None:
-        job_policies.failure(errors, f"{path}.podFailurePolicy", spec, spec.podFailurePolicy)
+        job_policies.validate_pod_failure_policy(
+            errors, f"{path}.podFailurePolicy", spec, spec.podFailurePolicy
+        )
     if spec.successPolicy is not None:
-        job_policies.success(errors, f"{path}.successPolicy", spec, spec.successPolicy)
-    _replacement(errors, f"{path}.podReplacementPolicy", spec)
-    check_template(errors, f"{path}.template", spec.template)
-    _ending(errors, f"{path}.template.spec.restartPolicy", spec)
+        job_policies.validate_success_policy(errors, f"{path}.successPolicy", spec, spec.successPolicy)
+    _validate_pod_replacement_policy(errors, f"{path}.podReplacementPolicy", spec)
+    validate_pod_template_spec(errors, f"{path}.template", spec.template)
+    _validate_restart_policy(errors, f"{path}.template.spec.restartPolicy", spec)
 
 
-def _indexed(errors: FieldErrors, path: str, spec: batch_v1.JobSpec) -> None:
+def _validate_indexed_job(errors: FieldErrors, path: str, spec: batch_v1.JobSpec) -> None:
     completions, parallelism, failed = spec.completions, spec.parallelism, spec.maxFailedIndexes
     if completions is None:
         errors.required(f"{path}.completions", "when completion mode is Indexed")
-    if parallelism is not None and parallelism > _MANY:
-        most = f"must be less than or equal to {_MANY} when completion mode is Indexed"
+    if parallelism is not None and parallelism > _MAX_INDEXED:
+        most = f"must be less than or equal to {_MAX_INDEXED} when completion mode is Indexed"
         errors.invalid(f"{path}.parallelism", parallelism, most)
     if completions is not None and failed is not None and failed > completions:
         errors.invalid(f"{path}.maxFailedIndexes", failed, "must be less than or equal to completions")
-    if failed is not None and failed > _MANY:
-        errors.invalid(f"{path}.maxFailedIndexes", failed, f"must be less than or equal to {_MANY}")
-    if completions is None or completions <= _MANY or spec.backoffLimitPerIndex is None:
+    if failed is not None and failed > _MAX_INDEXED:
+        errors.invalid(f"{path}.maxFailedIndexes", failed, f"must be less than or equal to {_MAX_INDEXED}")
+    if completions is None or completions <= _MAX_INDEXED or spec.backoffLimitPerIndex is None:
         return
     if failed is None:
-        needs = f"must be specified when completions is above {_MANY}"
+        needs = f"must be specified when completions is above {_MAX_INDEXED}"
         errors.required(f"{path}.maxFailedIndexes", needs)
     for name in ("parallelism", "maxFailedIndexes"):
         number = getattr(spec, name)
@@ -141,19 +146,19 @@ def _indexed(errors: FieldErrors, path: str, spec: batch_v1.JobSpec) -> None:
             errors.invalid(
                 f"{path}.{name}",
                 number,
-                f"must be less than or equal to 10000 when completions are above {_MANY} and used with "
+                f"must be less than or equal to 10000 when completions are above {_MAX_INDEXED} and used with "
                 "backoff limit per index",
             )
 
 
-def _replacement(errors: FieldErrors, path: str, spec: batch_v1.JobSpec) -> None:
+def _validate_pod_replacement_policy(errors: FieldErrors, path: str, spec: batch_v1.JobSpec) -> None:
     policy = spec.podReplacementPolicy
-    choices: Sequence[str] = _REPLACEMENTS if spec.podFailurePolicy is None else ("Failed",)
+    choices: Sequence[str] = _REPLACEMENT_POLICIES if spec.podFailurePolicy is None else ("Failed",)
     if policy is not None and policy not in choices:
         errors.not_supported(path, policy, choices)
 
 
-def _ending(errors: FieldErrors, path: str, spec: batch_v1.JobSpec) -> None:
+def _validate_restart_policy(errors: FieldErrors, path: str, spec: batch_v1.JobSpec) -> None:
     """The pods of a Job end."""
     policy = spec.template.spec.restartPolicy
     if policy in ("Always", ""):
@@ -168,26 +173,26 @@ def _ending(errors: FieldErrors, path: str, spec: batch_v1.JobSpec) -> None:
 # -- updates ----------------------------------------------------------------------------------
 
 
-def update(errors: FieldErrors, new: batch_v1.Job, old: batch_v1.Job) -> None:
+def validate_job_update(errors: FieldErrors, new: batch_v1.Job, old: batch_v1.Job) -> None:
     """A Job can be suspended, resumed and sped up; what it runs stays, while it runs."""
-    meta.again(errors, new.metadata, old.metadata, names.subdomain)
+    meta.validate_changed_object_meta(errors, new.metadata, old.metadata, names.dns1123_subdomain)
     same = new.spec is old.spec
     if not same:
-        _body(errors, new)
-    meta.check_update(errors, new.metadata, old.metadata)
+        _validate_job_body(errors, new)
+    meta.validate_object_meta_update(errors, new.metadata, old.metadata)
     if same:
         return
     now, was = new.spec, old.spec
-    _whole(errors, "spec", now)
-    _completions(errors, now, was)
+    _validate_full_job_spec(errors, "spec", now)
+    _validate_completions_update(errors, now, was)
     if now.selector != was.selector:
         errors.invalid("spec.selector", format_selector(now.selector), IMMUTABLE)
-    _template(errors, now.template, old)
+    _validate_template_update(errors, now.template, old)
     for name in ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"):
         errors.immutable(f"spec.{name}", getattr(now, name), getattr(was, name))
 
 
-def _completions(errors: FieldErrors, new: batch_v1.JobSpec, old: batch_v1.JobSpec) -> None:
+def _validate_completions_update(errors: FieldErrors, new: batch_v1.JobSpec, old: batch_v1.JobSpec) -> None:
     if new.completionMode != "Indexed":
         errors.immutable("spec.completions", new.completions, old.completions)
     elif (
@@ -199,7 +204,7 @@ def _completions(errors: FieldErrors, new: batch_v1.JobSpec, old: batch_v1.JobSp
         errors.invalid("spec.completions", new.completions, both)
 
 
-def _template(errors: FieldErrors, new: v1.PodTemplateSpec, job: batch_v1.Job) -> None:
+def _validate_template_update(errors: FieldErrors, new: v1.PodTemplateSpec, job: batch_v1.Job) -> None:
     """A suspended Job's pods can be sent elsewhere and be given more, before there are any."""
     old = job.spec.template
     if new == old:
@@ -220,14 +225,16 @@ def _template(errors: FieldErrors, new: v1.PodTemplateSpec, job: batch_v1.Job) -
         nodeSelector=new.spec.nodeSelector,
         tolerations=new.spec.tolerations,
         schedulingGates=new.spec.schedulingGates,
-        containers=_resized(was.containers, new.spec.containers),
-        initContainers=_resized(was.initContainers, new.spec.initContainers),
+        containers=_with_resources_of(was.containers, new.spec.containers),
+        initContainers=_with_resources_of(was.initContainers, new.spec.initContainers),
     )
     if new.spec != allowed:
         errors.invalid("spec.template.spec", new.spec, IMMUTABLE)
 
 
-def _resized(old: tuple[v1.Container, ...], new: tuple[v1.Container, ...]) -> tuple[v1.Container, ...]:
+def _with_resources_of(
+    old: tuple[v1.Container, ...], new: tuple[v1.Container, ...]
+) -> tuple[v1.Container, ...]:
     if len(old) != len(new):
         return old
     return tuple(
@@ -239,32 +246,34 @@ def _resized(old: tuple[v1.Container, ...], new: tuple[v1.Container, ...]) -> tu
 # -- CronJobs ---------------------------------------------------------------------------------
 
 
-def cron_create(errors: FieldErrors, job: batch_v1.CronJob) -> None:
-    meta.check(errors, job.metadata)
-    _cron(errors, job.spec, None)
+def validate_cron_job(errors: FieldErrors, job: batch_v1.CronJob) -> None:
+    meta.validate_object_meta(errors, job.metadata)
+    _validate_cron_job_spec(errors, job.spec, None)
     # Eleven characters are left for the time in the names of the Jobs.
     if len(job.metadata.name) > 52:
         errors.invalid("metadata.name", job.metadata.name, "must be no more than 52 characters")
 
 
-def cron_update(errors: FieldErrors, new: batch_v1.CronJob, old: batch_v1.CronJob) -> None:
-    meta.check_update(errors, new.metadata, old.metadata)
+def validate_cron_job_update(errors: FieldErrors, new: batch_v1.CronJob, old: batch_v1.CronJob) -> None:
+    meta.validate_object_meta_update(errors, new.metadata, old.metadata)
     if new.spec is not old.spec:
-        _cron(errors, new.spec, old.spec)
+        _validate_cron_job_spec(errors, new.spec, old.spec)
 
 
-def _cron(errors: FieldErrors, spec: batch_v1.CronJobSpec, old: batch_v1.CronJobSpec | None) -> None:
+def _validate_cron_job_spec(
+    errors: FieldErrors, spec: batch_v1.CronJobSpec, old: batch_v1.CronJobSpec | None
+) -> None:
     if not spec.schedule:
         errors.required("spec.schedule")
     else:
-        _schedule(errors, "spec.schedule", spec, old)
+        _validate_schedule(errors, "spec.schedule", spec, old)
     errors.nonnegative("spec.startingDeadlineSeconds", spec.startingDeadlineSeconds)
     if spec.timeZone is not None and (old is None or old.timeZone != spec.timeZone):
-        _zone(errors, "spec.timeZone", spec.timeZone)
-    errors.enum("spec.concurrencyPolicy", spec.concurrencyPolicy, _CONCURRENCY)
+        _validate_time_zone(errors, "spec.timeZone", spec.timeZone)
+    errors.enum("spec.concurrencyPolicy", spec.concurrencyPolicy, _CONCURRENCY_POLICIES)
     made = spec.jobTemplate.spec
     if old is None or made != old.jobTemplate.spec:
-        job_spec(errors, "spec.jobTemplate.spec", made)
+        validate_job_spec(errors, "spec.jobTemplate.spec", made)
     if made.selector is not None:
         shown = format_selector(made.selector)
         errors.invalid("spec.jobTemplate.spec.selector", shown, "`selector` will be auto-generated")
@@ -274,10 +283,10 @@ def _cron(errors: FieldErrors, spec: batch_v1.CronJobSpec, old: batch_v1.CronJob
     errors.nonnegative("spec.failedJobsHistoryLimit", spec.failedJobsHistoryLimit)
 
 
-def _schedule(
+def _validate_schedule(
     errors: FieldErrors, path: str, spec: batch_v1.CronJobSpec, old: batch_v1.CronJobSpec | None
 ) -> None:
-    if (why := schedule_error(spec.schedule)) is not None:
+    if (why := cron_schedule_error(spec.schedule)) is not None:
         errors.invalid(path, spec.schedule, why)
     if "TZ" not in spec.schedule:
         return
@@ -289,12 +298,39 @@ def _schedule(
         errors.invalid(path, spec.schedule, both)
 
 
-def _zone(errors: FieldErrors, path: str, zone: str) -> None:
+def _validate_time_zone(errors: FieldErrors, path: str, zone: str) -> None:
     if not zone:
         errors.invalid(path, zone, "timeZone must be nil or non-empty string")
         return
     if zone.lower() == "local":
         explicit = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"
         errors.invalid(path, zone, explicit)
-    if (why := zone_error(zone)) is not None:
+    if (why := time_zone_error(zone)) is not None:
         errors.invalid(path, zone, why)
+
+
+@lru_cache(maxsize=1024)
+def cron_schedule_error(text: str) -> str | None:
+    """Why a schedule cannot be read; None if it can."""
+    try:
+        parse(text)
+    except Unparseable as error:
+        return str(error)
+    return None
+
+
+def time_zone_error(name: str) -> str | None:
+    """Why a time zone is none; None if it is one."""
+    if not name:
+        return "unknown time zone "
+    try:
+        zone_of(name)
+    except LookupError as error:
+        return str(error.args[0])
+    return None
+
+
+RULES: Mapping[GroupKind, AnyRules] = {
+    ("batch", "CronJob"): Rules[batch_v1.CronJob](validate_cron_job, validate_cron_job_update),
+    ("batch", "Job"): Rules[batch_v1.Job](validate_job, validate_job_update, status=validate_job_status),
+}

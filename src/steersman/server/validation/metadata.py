@@ -6,47 +6,52 @@ that count causes see the same here; what did not change since it was last found
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
-from steersman.api.generated.meta_v1 import ObjectMeta, OwnerReference
+from steersman.api.generated.meta_v1 import Condition, ObjectMeta, OwnerReference
 from steersman.api.label_syntax import key_errors, value_errors
 from steersman.server.status_errors import quote as json_quote
-from steersman.server.validation import names as text
+from steersman.server.validation import names
 from steersman.server.validation.field_errors import FieldErrors, Verbatim, go_slice, go_struct
-from steersman.server.validation.names import Rule
+from steersman.server.validation.names import NameRule
 
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
 _STANDARD_FINALIZERS = ("kubernetes", ORPHAN, FOREGROUND)
-_ANNOTATIONS_SIZE = 256 * 1024
+_MAX_ANNOTATIONS_BYTES = 256 * 1024
 
 
-def check(
+def validate_object_meta(
     errors: FieldErrors,
     meta: ObjectMeta,
-    rule: Rule = text.subdomain,
+    rule: NameRule = names.dns1123_subdomain,
     *,
     namespaced: bool = True,
     kube: bool = True,
 ) -> None:
     """The metadata of an object. ``kube``: finalizers without a domain must be the well-known ones."""
     if meta.generateName:
-        errors.invalid_each("metadata.generateName", meta.generateName, text.prefix(rule, meta.generateName))
+        errors.invalid_each(
+            "metadata.generateName", meta.generateName, names.generate_name(rule, meta.generateName)
+        )
     name = meta.name
     if not name:
         errors.required("metadata.name", "name or generateName is required")
     else:
         for why in rule(name):
             errors.invalid("metadata.name", name, why)
-    _common(errors, meta, namespaced)
+    _validate_meta_fields(errors, meta, namespaced)
     if meta.finalizers and kube:
-        _qualified_finalizers(errors, meta.finalizers)
+        _validate_qualified_finalizers(errors, meta.finalizers)
 
 
-def check_update(errors: FieldErrors, meta: ObjectMeta, old: ObjectMeta, *, kube: bool = True) -> None:
+def validate_object_meta_update(
+    errors: FieldErrors, meta: ObjectMeta, old: ObjectMeta, *, kube: bool = True
+) -> None:
     """What an update may not change, and what it may not change it to."""
     if old.deletionTimestamp is not None and meta.finalizers != old.finalizers:
-        _no_new_finalizers(errors, meta.finalizers, old.finalizers)
+        _validate_no_new_finalizers(errors, meta.finalizers, old.finalizers)
     errors.immutable("metadata.name", meta.name, old.name)
     errors.immutable("metadata.namespace", meta.namespace, old.namespace)
     errors.immutable("metadata.uid", meta.uid, old.uid)
@@ -58,31 +63,33 @@ def check_update(errors: FieldErrors, meta: ObjectMeta, old: ObjectMeta, *, kube
         old.deletionGracePeriodSeconds,
     )
     if meta.labels is not old.labels:
-        labels(errors, "metadata.labels", meta.labels)
+        validate_labels(errors, "metadata.labels", meta.labels)
     if meta.annotations is not old.annotations:
-        notes(errors, "metadata.annotations", meta.annotations)
+        validate_annotations(errors, "metadata.annotations", meta.annotations)
     if meta.ownerReferences is not old.ownerReferences:
-        _owners(errors, meta.ownerReferences)
+        _validate_owner_references(errors, meta.ownerReferences)
     if kube and meta.finalizers is not old.finalizers:
-        _qualified_finalizers(errors, meta.finalizers)
+        _validate_qualified_finalizers(errors, meta.finalizers)
 
 
-def common(errors: FieldErrors, meta: ObjectMeta, old: ObjectMeta, *, namespaced: bool) -> None:
+def validate_generic_update(
+    errors: FieldErrors, meta: ObjectMeta, old: ObjectMeta, *, namespaced: bool
+) -> None:
     """What the server sees to in an update before it asks anybody who knows the kind."""
-    if not _same(meta, old):
-        check(errors, meta, text.segment, namespaced=namespaced, kube=False)
-    check_update(errors, meta, old, kube=False)
+    if not _is_unchanged(meta, old):
+        validate_object_meta(errors, meta, names.path_segment, namespaced=namespaced, kube=False)
+    validate_object_meta_update(errors, meta, old, kube=False)
 
 
-def again(
-    errors: FieldErrors, meta: ObjectMeta, old: ObjectMeta, rule: Rule, *, namespaced: bool = True
+def validate_changed_object_meta(
+    errors: FieldErrors, meta: ObjectMeta, old: ObjectMeta, rule: NameRule, *, namespaced: bool = True
 ) -> None:
     """The whole metadata once more in an update, by the kind's own rule of names."""
-    if not _same(meta, old):
-        check(errors, meta, rule, namespaced=namespaced)
+    if not _is_unchanged(meta, old):
+        validate_object_meta(errors, meta, rule, namespaced=namespaced)
 
 
-def _same(meta: ObjectMeta, old: ObjectMeta) -> bool:
+def _is_unchanged(meta: ObjectMeta, old: ObjectMeta) -> bool:
     return (
         meta.labels is old.labels
         and meta.annotations is old.annotations
@@ -94,43 +101,43 @@ def _same(meta: ObjectMeta, old: ObjectMeta) -> bool:
     )
 
 
-def _common(errors: FieldErrors, meta: ObjectMeta, namespaced: bool) -> None:
+def _validate_meta_fields(errors: FieldErrors, meta: ObjectMeta, namespaced: bool) -> None:
     if namespaced:
         if not meta.namespace:
             errors.required("metadata.namespace")
         else:
-            errors.invalid_each("metadata.namespace", meta.namespace, _namespace(meta.namespace))
+            errors.invalid_each("metadata.namespace", meta.namespace, _namespace_errors(meta.namespace))
     elif meta.namespace:
         errors.forbidden("metadata.namespace", "not allowed on this type")
     if meta.generation < 0:
         errors.nonnegative("metadata.generation", meta.generation)
     if meta.labels:
-        labels(errors, "metadata.labels", meta.labels)
+        validate_labels(errors, "metadata.labels", meta.labels)
     if meta.annotations:
-        notes(errors, "metadata.annotations", meta.annotations)
+        validate_annotations(errors, "metadata.annotations", meta.annotations)
     if meta.ownerReferences:
-        _owners(errors, meta.ownerReferences)
+        _validate_owner_references(errors, meta.ownerReferences)
     if meta.finalizers:
-        _finalizers(errors, meta.finalizers)
+        _validate_finalizers(errors, meta.finalizers)
 
 
-_sound: dict[str, bool] = {}
+_valid_namespaces: dict[str, bool] = {}
 
 
-def _namespace(name: str) -> tuple[str, ...]:
+def _namespace_errors(name: str) -> tuple[str, ...]:
     # There are few namespaces, and every object is in one.
-    if name in _sound:
-        return text.FINE
-    messages = text.label(name)
-    if not messages and len(_sound) < 4096:
-        _sound[name] = True
+    if name in _valid_namespaces:
+        return names.VALID
+    messages = names.dns1123_label(name)
+    if not messages and len(_valid_namespaces) < 4096:
+        _valid_namespaces[name] = True
     return messages
 
 
 # -- the parts --------------------------------------------------------------------------------
 
 
-def labels(errors: FieldErrors, path: str, given: Mapping[str, str]) -> None:
+def validate_labels(errors: FieldErrors, path: str, given: Mapping[str, str]) -> None:
     """Labels, or a plain map that selects by them."""
     for key, value in given.items():
         for why in key_errors(key):
@@ -139,20 +146,20 @@ def labels(errors: FieldErrors, path: str, given: Mapping[str, str]) -> None:
             errors.invalid(path, value, why)
 
 
-def notes(errors: FieldErrors, path: str, given: Mapping[str, str]) -> None:
+def validate_annotations(errors: FieldErrors, path: str, given: Mapping[str, str]) -> None:
     size = 0
     for key, value in given.items():
         for why in key_errors(key.lower()):
             errors.invalid(path, key, why)
         size += len(key) + len(value)
     # Characters are bytes or fewer, so only what is near the limit need be counted exactly.
-    if size * 4 > _ANNOTATIONS_SIZE:
+    if size * 4 > _MAX_ANNOTATIONS_BYTES:
         size = sum(len(key.encode()) + len(value.encode()) for key, value in given.items())
-        if size > _ANNOTATIONS_SIZE:
-            errors.too_long(path, _ANNOTATIONS_SIZE)
+        if size > _MAX_ANNOTATIONS_BYTES:
+            errors.too_long(path, _MAX_ANNOTATIONS_BYTES)
 
 
-def _owners(errors: FieldErrors, references: tuple[OwnerReference, ...]) -> None:
+def _validate_owner_references(errors: FieldErrors, references: tuple[OwnerReference, ...]) -> None:
     path = "metadata.ownerReferences"
     first = ""
     for reference in references:
@@ -165,13 +172,15 @@ def _owners(errors: FieldErrors, references: tuple[OwnerReference, ...]) -> None
                 if not getattr(reference, field):
                     errors.invalid(f"{path}.{field}", "", "must not be empty")
         if kind == "Event" and reference.apiVersion == "v1":
-            errors.invalid(path, _owner(reference), "/v1, Kind=Event is disallowed from being an owner")
+            errors.invalid(
+                path, _format_owner_reference(reference), "/v1, Kind=Event is disallowed from being an owner"
+            )
         if reference.controller:
             this = f"{kind}/{name}"
             if first:
                 errors.invalid(
                     path,
-                    go_slice(map(_owner, references)),
+                    go_slice(map(_format_owner_reference, references)),
                     "Only one reference can have Controller set to true. "
                     f'Found "true" in references for {first} and {this}',
                 )
@@ -179,7 +188,7 @@ def _owners(errors: FieldErrors, references: tuple[OwnerReference, ...]) -> None
                 first = this
 
 
-def _owner(reference: OwnerReference) -> Verbatim:
+def _format_owner_reference(reference: OwnerReference) -> Verbatim:
     flags = {
         name: value
         for name in ("controller", "blockOwnerDeletion")
@@ -194,7 +203,7 @@ def _owner(reference: OwnerReference) -> Verbatim:
     )
 
 
-def _finalizers(errors: FieldErrors, finalizers: tuple[str, ...]) -> None:
+def _validate_finalizers(errors: FieldErrors, finalizers: tuple[str, ...]) -> None:
     path = "metadata.finalizers"
     for name in finalizers:
         for why in key_errors(name):
@@ -204,17 +213,17 @@ def _finalizers(errors: FieldErrors, finalizers: tuple[str, ...]) -> None:
         errors.invalid(path, finalizers, both)
 
 
-def _qualified_finalizers(errors: FieldErrors, finalizers: tuple[str, ...]) -> None:
+def _validate_qualified_finalizers(errors: FieldErrors, finalizers: tuple[str, ...]) -> None:
     for i, name in enumerate(finalizers):
-        qualified_finalizer(errors, f"metadata.finalizers[{i}]", name)
+        validate_qualified_finalizer(errors, f"metadata.finalizers[{i}]", name)
 
 
-def qualified_finalizer(errors: FieldErrors, path: str, name: str) -> None:
+def validate_qualified_finalizer(errors: FieldErrors, path: str, name: str) -> None:
     if "/" not in name and name not in _STANDARD_FINALIZERS:
         errors.invalid(path, name, "name is neither a standard finalizer name nor is it fully qualified")
 
 
-def _no_new_finalizers(errors: FieldErrors, new: tuple[str, ...], old: tuple[str, ...]) -> None:
+def _validate_no_new_finalizers(errors: FieldErrors, new: tuple[str, ...], old: tuple[str, ...]) -> None:
     extra = sorted(set(new) - set(old))
     if extra:
         names = ", ".join(json_quote(name) for name in extra)
@@ -223,3 +232,42 @@ def _no_new_finalizers(errors: FieldErrors, new: tuple[str, ...], old: tuple[str
             "no new finalizers can be added if the object is being deleted, "
             f"found new finalizers []string{{{names}}}",
         )
+
+
+# -- conditions -----------------------------------------------------------------------------
+
+_CONDITION_STATUSES = ("False", "True", "Unknown")
+_REASON = "[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?"
+_is_reason = re.compile(_REASON).fullmatch
+_REASON_MESSAGE = (
+    "a condition reason must start with alphabetic character, optionally followed by a string of "
+    "alphanumeric characters or '_,:', and must end with an alphanumeric character or '_' (e.g. 'my_name',  "
+    "or 'MY_NAME',  or 'MyName',  or 'ReasonA,ReasonB',  or 'ReasonA:ReasonB', regex used for validation is "
+    f"'{_REASON}')"
+)
+
+
+def validate_conditions(errors: FieldErrors, path: str, conditions: tuple[Condition, ...]) -> None:
+    seen: set[str] = set()
+    for i, condition in enumerate(conditions):
+        at = f"{path}[{i}]"
+        if condition.type in seen:
+            errors.duplicate(f"{at}.type", condition.type)
+        seen.add(condition.type)
+        errors.invalid_each(f"{at}.type", condition.type, names.qualified_name(condition.type))
+        if condition.status not in _CONDITION_STATUSES:
+            errors.not_supported(f"{at}.status", condition.status, _CONDITION_STATUSES)
+        if condition.observedGeneration < 0:
+            least = "must be greater than or equal to zero"
+            errors.invalid(f"{at}.observedGeneration", condition.observedGeneration, least)
+        if condition.lastTransitionTime is None:
+            errors.required(f"{at}.lastTransitionTime")
+        if not condition.reason:
+            errors.required(f"{at}.reason")
+        else:
+            if not _is_reason(condition.reason):
+                errors.invalid(f"{at}.reason", condition.reason, _REASON_MESSAGE)
+            if len(condition.reason) > 1024:
+                errors.too_long(f"{at}.reason", 1024)
+        if len(condition.message) > 32 * 1024:
+            errors.too_long(f"{at}.message", 32 * 1024)

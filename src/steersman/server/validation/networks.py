@@ -2,46 +2,53 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from steersman.api.generated import networking_v1
 from steersman.server.status_errors import IMMUTABLE
 from steersman.server.validation import addresses, names
 from steersman.server.validation import metadata as meta
 from steersman.server.validation.field_errors import FieldErrors, go_struct
-from steersman.server.validation.selectors import label_selector
+from steersman.server.validation.rules import AnyRules, GroupKind, Rules
+from steersman.server.validation.selectors import validate_label_selector
 
 _PROTOCOLS = ("TCP", "UDP", "SCTP")
-_TYPES = ("Ingress", "Egress")
+_POLICY_TYPES = ("Ingress", "Egress")
 
 
-def create(errors: FieldErrors, policy: networking_v1.NetworkPolicy) -> None:
-    meta.check(errors, policy.metadata)
-    _spec(errors, policy.spec)
+def validate_network_policy(errors: FieldErrors, policy: networking_v1.NetworkPolicy) -> None:
+    meta.validate_object_meta(errors, policy.metadata)
+    _validate_network_policy_spec(errors, policy.spec)
 
 
-def update(errors: FieldErrors, new: networking_v1.NetworkPolicy, old: networking_v1.NetworkPolicy) -> None:
-    meta.check_update(errors, new.metadata, old.metadata)
+def validate_network_policy_update(
+    errors: FieldErrors, new: networking_v1.NetworkPolicy, old: networking_v1.NetworkPolicy
+) -> None:
+    meta.validate_object_meta_update(errors, new.metadata, old.metadata)
     if new.spec is not old.spec:
-        _spec(errors, new.spec)
+        _validate_network_policy_spec(errors, new.spec)
 
 
-def _spec(errors: FieldErrors, spec: networking_v1.NetworkPolicySpec) -> None:
-    label_selector(errors, "spec.podSelector", spec.podSelector)
+def _validate_network_policy_spec(errors: FieldErrors, spec: networking_v1.NetworkPolicySpec) -> None:
+    validate_label_selector(errors, "spec.podSelector", spec.podSelector)
     for i, ingress in enumerate(spec.ingress):
-        _ports(errors, f"spec.ingress[{i}].ports", ingress.ports)
-        _peers(errors, f"spec.ingress[{i}].from", ingress.from_)
+        _validate_ports(errors, f"spec.ingress[{i}].ports", ingress.ports)
+        _validate_peers(errors, f"spec.ingress[{i}].from", ingress.from_)
     for i, egress in enumerate(spec.egress):
-        _ports(errors, f"spec.egress[{i}].ports", egress.ports)
-        _peers(errors, f"spec.egress[{i}].to", egress.to)
+        _validate_ports(errors, f"spec.egress[{i}].ports", egress.ports)
+        _validate_peers(errors, f"spec.egress[{i}].to", egress.to)
     types = spec.policyTypes
-    if len(types) > len(_TYPES):
+    if len(types) > len(_POLICY_TYPES):
         errors.invalid("spec.policyTypes", types, "may not specify more than two policyTypes")
         return
     for i, type_ in enumerate(types):
-        if type_ not in _TYPES:
-            errors.not_supported(f"spec.policyTypes[{i}]", type_, _TYPES)
+        if type_ not in _POLICY_TYPES:
+            errors.not_supported(f"spec.policyTypes[{i}]", type_, _POLICY_TYPES)
 
 
-def _ports(errors: FieldErrors, path: str, ports: tuple[networking_v1.NetworkPolicyPort, ...]) -> None:
+def _validate_ports(
+    errors: FieldErrors, path: str, ports: tuple[networking_v1.NetworkPolicyPort, ...]
+) -> None:
     for i, port in enumerate(ports):
         at, number, end = f"{path}[{i}]", port.port, port.endPort
         if port.protocol is not None and port.protocol not in _PROTOCOLS:
@@ -51,11 +58,11 @@ def _ports(errors: FieldErrors, path: str, ports: tuple[networking_v1.NetworkPol
                 without = "may not be specified when `port` is not specified"
                 errors.invalid(f"{at}.endPort", end, without)
         elif isinstance(number, int):
-            errors.invalid_each(f"{at}.port", number, names.port(number))
+            errors.invalid_each(f"{at}.port", number, names.port_number(number))
             if end is not None:
                 if end < number:
                     errors.invalid(f"{at}.endPort", number, "must be greater than or equal to `port`")
-                errors.invalid_each(f"{at}.endPort", end, names.port(end))
+                errors.invalid_each(f"{at}.endPort", end, names.port_number(end))
         else:
             if end is not None:
                 named = "may not be specified when `port` is non-numeric"
@@ -63,32 +70,34 @@ def _ports(errors: FieldErrors, path: str, ports: tuple[networking_v1.NetworkPol
             errors.invalid_each(f"{at}.port", number, names.port_name(number))
 
 
-def _peers(errors: FieldErrors, path: str, peers: tuple[networking_v1.NetworkPolicyPeer, ...]) -> None:
+def _validate_peers(
+    errors: FieldErrors, path: str, peers: tuple[networking_v1.NetworkPolicyPeer, ...]
+) -> None:
     for i, peer in enumerate(peers):
         at = f"{path}[{i}]"
-        label_selector(errors, f"{at}.podSelector", peer.podSelector)
-        label_selector(errors, f"{at}.namespaceSelector", peer.namespaceSelector)
+        validate_label_selector(errors, f"{at}.podSelector", peer.podSelector)
+        validate_label_selector(errors, f"{at}.namespaceSelector", peer.namespaceSelector)
         others = peer.podSelector is not None or peer.namespaceSelector is not None
         if peer.ipBlock is not None:
-            _block(errors, f"{at}.ipBlock", peer.ipBlock)
+            _validate_ip_block(errors, f"{at}.ipBlock", peer.ipBlock)
             if others:
                 errors.forbidden(at, "may not specify both ipBlock and another peer")
         elif not others:
             errors.required(at, "must specify a peer")
 
 
-def _block(errors: FieldErrors, path: str, block: networking_v1.IPBlock) -> None:
+def _validate_ip_block(errors: FieldErrors, path: str, block: networking_v1.IPBlock) -> None:
     if not block.cidr:
         errors.required(f"{path}.cidr")
         return
-    addresses.valid_block(errors, f"{path}.cidr", block.cidr)
-    whole = addresses.parse_block(block.cidr)
+    addresses.validate_cidr(errors, f"{path}.cidr", block.cidr)
+    whole = addresses.parse_cidr(block.cidr)
     if whole is None:
         return
     for i, hole in enumerate(block.except_):
         at = f"{path}.except[{i}]"
-        addresses.valid_block(errors, at, hole)
-        part = addresses.parse_block(hole)
+        addresses.validate_cidr(errors, at, hole)
+        part = addresses.parse_cidr(hole)
         if part is None:
             continue
         inside = part.version == whole.version and part.network_address in whole
@@ -99,25 +108,27 @@ def _block(errors: FieldErrors, path: str, block: networking_v1.IPBlock) -> None
 # -- ServiceCIDRs and IPAddresses -------------------------------------------------------------
 
 
-def cidr_create(errors: FieldErrors, obj: networking_v1.ServiceCIDR) -> None:
-    meta.check(errors, obj.metadata, namespaced=False)
-    _cidrs(errors, obj.spec.cidrs)
+def validate_service_cidr(errors: FieldErrors, obj: networking_v1.ServiceCIDR) -> None:
+    meta.validate_object_meta(errors, obj.metadata, namespaced=False)
+    _validate_cidrs(errors, obj.spec.cidrs)
 
 
-def cidr_update(errors: FieldErrors, new: networking_v1.ServiceCIDR, old: networking_v1.ServiceCIDR) -> None:
-    meta.check_update(errors, new.metadata, old.metadata)
+def validate_service_cidr_update(
+    errors: FieldErrors, new: networking_v1.ServiceCIDR, old: networking_v1.ServiceCIDR
+) -> None:
+    meta.validate_object_meta_update(errors, new.metadata, old.metadata)
     now, was = new.spec.cidrs, old.spec.cidrs
     if len(now) == len(was):
         for i, (after, before) in enumerate(zip(now, was, strict=True)):
             errors.immutable(f"spec.cidrs[{i}]", after, before)
     elif len(was) == 1 and len(now) == 2:
         errors.immutable("spec.cidrs[0]", now[0], was[0])
-        _cidrs(errors, now)
+        _validate_cidrs(errors, now)
     else:
         errors.invalid("spec.cidrs", now, IMMUTABLE)
 
 
-def _cidrs(errors: FieldErrors, cidrs: tuple[str, ...]) -> None:
+def _validate_cidrs(errors: FieldErrors, cidrs: tuple[str, ...]) -> None:
     if not cidrs:
         errors.required("spec.cidrs", "at least one CIDR required")
         return
@@ -125,8 +136,8 @@ def _cidrs(errors: FieldErrors, cidrs: tuple[str, ...]) -> None:
         errors.invalid("spec.cidrs", go_struct(CIDRs=cidrs), "may only hold up to 2 values")
         return
     for i, cidr in enumerate(cidrs):
-        addresses.canonical_block(errors, f"spec.cidrs[{i}]", cidr)
-    if len(cidrs) == 2 and not addresses.one_of_each_family(cidrs):
+        addresses.validate_canonical_cidr(errors, f"spec.cidrs[{i}]", cidr)
+    if len(cidrs) == 2 and not addresses.one_per_family(cidrs):
         errors.invalid(
             "spec.cidrs",
             cidrs,
@@ -134,30 +145,47 @@ def _cidrs(errors: FieldErrors, cidrs: tuple[str, ...]) -> None:
         )
 
 
-def _address_name(name: str) -> tuple[str, ...]:
+def _ip_address_name(name: str) -> tuple[str, ...]:
     errors = FieldErrors()
-    addresses.canonical(errors, "", name)
+    addresses.validate_canonical_ip(errors, "", name)
     return tuple(problem.message.partition('": ')[2] for problem in errors)
 
 
-def address_create(errors: FieldErrors, obj: networking_v1.IPAddress) -> None:
-    meta.check(errors, obj.metadata, _address_name, namespaced=False)
+def validate_ip_address(errors: FieldErrors, obj: networking_v1.IPAddress) -> None:
+    meta.validate_object_meta(errors, obj.metadata, _ip_address_name, namespaced=False)
     parent = obj.spec.parentRef
     if parent is None:
         errors.required("spec.parentRef")
         return
     if parent.group:
-        errors.invalid_each("spec.parentRef.group", parent.group, names.subdomain(parent.group))
+        errors.invalid_each("spec.parentRef.group", parent.group, names.dns1123_subdomain(parent.group))
     for name in ("resource", "name"):
         value = getattr(parent, name)
         if not value:
             errors.required(f"spec.parentRef.{name}")
         else:
-            errors.invalid_each(f"spec.parentRef.{name}", value, names.segment(value))
+            errors.invalid_each(f"spec.parentRef.{name}", value, names.path_segment(value))
     if parent.namespace:
-        errors.invalid_each("spec.parentRef.namespace", parent.namespace, names.segment(parent.namespace))
+        errors.invalid_each(
+            "spec.parentRef.namespace", parent.namespace, names.path_segment(parent.namespace)
+        )
 
 
-def address_update(errors: FieldErrors, new: networking_v1.IPAddress, old: networking_v1.IPAddress) -> None:
-    meta.check_update(errors, new.metadata, old.metadata)
+def validate_ip_address_update(
+    errors: FieldErrors, new: networking_v1.IPAddress, old: networking_v1.IPAddress
+) -> None:
+    meta.validate_object_meta_update(errors, new.metadata, old.metadata)
     errors.immutable("spec.parentRef", new.spec.parentRef, old.spec.parentRef)
+
+
+RULES: Mapping[GroupKind, AnyRules] = {
+    ("networking.k8s.io", "IPAddress"): Rules[networking_v1.IPAddress](
+        validate_ip_address, validate_ip_address_update
+    ),
+    ("networking.k8s.io", "NetworkPolicy"): Rules[networking_v1.NetworkPolicy](
+        validate_network_policy, validate_network_policy_update
+    ),
+    ("networking.k8s.io", "ServiceCIDR"): Rules[networking_v1.ServiceCIDR](
+        validate_service_cidr, validate_service_cidr_update
+    ),
+}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from steersman.api.generated import core_v1 as v1
 from steersman.api.label_syntax import key_errors, value_errors
@@ -10,42 +11,45 @@ from steersman.server.validation import addresses, names, resources
 from steersman.server.validation import metadata as meta
 from steersman.server.validation.field_errors import FieldErrors, go_struct
 from steersman.server.validation.pods.scheduling import EFFECTS
+from steersman.server.validation.rules import AnyRules, GroupKind, Rules
 
 _is_feature = re.compile(r"[A-Z][a-zA-Z0-9]*(/[a-zA-Z][a-zA-Z0-9]*)*").fullmatch
 
 
-def create(errors: FieldErrors, node: v1.Node) -> None:
-    meta.check(errors, node.metadata, namespaced=False)
-    _node(errors, node)
+def validate_node(errors: FieldErrors, node: v1.Node) -> None:
+    meta.validate_object_meta(errors, node.metadata, namespaced=False)
+    _validate_node_fields(errors, node)
 
 
-def _node(errors: FieldErrors, node: v1.Node) -> None:
+def _validate_node_fields(errors: FieldErrors, node: v1.Node) -> None:
     # The real server looks for taints in the metadata, where they once were.
-    _taints(errors, "metadata.taints", node.spec.taints)
-    _resources(errors, node.status)
+    _validate_taints(errors, "metadata.taints", node.spec.taints)
+    _validate_node_resources(errors, node.status)
     swap = node.status.nodeInfo.swap
     if swap is not None and swap.capacity is not None:
         errors.positive("metadata.nodeSwapStatus.capacity", swap.capacity)
-    _features(errors, "status.declaredFeatures", node.status.declaredFeatures)
+    _validate_declared_features(errors, "status.declaredFeatures", node.status.declaredFeatures)
     cidrs = node.spec.podCIDRs
     for i, cidr in enumerate(cidrs):
-        addresses.valid_block(errors, f"spec.podCIDRs[{i}]", cidr)
-    if len(cidrs) > 1 and not addresses.one_of_each_family(cidrs):
+        addresses.validate_cidr(errors, f"spec.podCIDRs[{i}]", cidr)
+    if len(cidrs) > 1 and not addresses.one_per_family(cidrs):
         errors.invalid("spec.podCIDRs", cidrs, "may specify no more than one CIDR for each IP family")
 
 
-def update(errors: FieldErrors, new: v1.Node, old: v1.Node) -> None:
-    meta.again(errors, new.metadata, old.metadata, names.subdomain, namespaced=False)
+def validate_node_update(errors: FieldErrors, new: v1.Node, old: v1.Node) -> None:
+    meta.validate_changed_object_meta(
+        errors, new.metadata, old.metadata, names.dns1123_subdomain, namespaced=False
+    )
     if new.spec is not old.spec:
-        _node(errors, new)
-    status(errors, new, old)
+        _validate_node_fields(errors, new)
+    validate_node_status(errors, new, old)
 
 
-def status(errors: FieldErrors, new: v1.Node, old: v1.Node) -> None:
+def validate_node_status(errors: FieldErrors, new: v1.Node, old: v1.Node) -> None:
     """A node keeps its addresses for pods and whose machine it is, once it has them."""
-    meta.check_update(errors, new.metadata, old.metadata)
-    _resources(errors, new.status)
-    _features(errors, "status.declaredFeatures", new.status.declaredFeatures)
+    meta.validate_object_meta_update(errors, new.metadata, old.metadata)
+    _validate_node_resources(errors, new.status)
+    _validate_declared_features(errors, "status.declaredFeatures", new.status.declaredFeatures)
     seen: list[v1.NodeAddress] = []
     for i, address in enumerate(new.status.addresses):
         if address in seen:
@@ -61,12 +65,12 @@ def status(errors: FieldErrors, new: v1.Node, old: v1.Node) -> None:
     if was.providerID and now.providerID != was.providerID:
         keeps = 'node updates may not change providerID except from "" to valid'
         errors.forbidden("spec.providerID", keeps)
-    _taints(errors, "metadata.taints", now.taints)
+    _validate_taints(errors, "metadata.taints", now.taints)
     if now.externalID != was.externalID:
         errors.forbidden("spec.externalID", "may not be updated")
 
 
-def _taints(errors: FieldErrors, path: str, taints: tuple[v1.Taint, ...]) -> None:
+def _validate_taints(errors: FieldErrors, path: str, taints: tuple[v1.Taint, ...]) -> None:
     seen: set[tuple[str, str]] = set()
     for i, taint in enumerate(taints):
         at = f"{path}[{i}]"
@@ -82,13 +86,13 @@ def _taints(errors: FieldErrors, path: str, taints: tuple[v1.Taint, ...]) -> Non
         seen.add((taint.key, taint.effect))
 
 
-def _resources(errors: FieldErrors, status: v1.NodeStatus) -> None:
+def _validate_node_resources(errors: FieldErrors, status: v1.NodeStatus) -> None:
     for name in ("capacity", "allocatable"):
         for resource, amount in getattr(status, name).items():
-            resources.value(errors, f"status.{name}.{resource}", resource, amount)
+            resources.validate_resource_quantity(errors, f"status.{name}.{resource}", resource, amount)
 
 
-def _features(errors: FieldErrors, path: str, features: tuple[str, ...]) -> None:
+def _validate_declared_features(errors: FieldErrors, path: str, features: tuple[str, ...]) -> None:
     for i, name in enumerate(features):
         if len(name) > 253:
             long = f'invalid feature name "{name}": must be no more than 253 characters'
@@ -107,3 +111,8 @@ def _features(errors: FieldErrors, path: str, features: tuple[str, ...]) -> None
                 errors.duplicate(f"{path}[{i + 1}]", after)
             elif name > after:
                 errors.invalid(f"{path}[{i + 1}]", after, "list must be sorted alphabetically")
+
+
+RULES: Mapping[GroupKind, AnyRules] = {
+    ("", "Node"): Rules[v1.Node](validate_node, validate_node_update, status=validate_node_status),
+}

@@ -10,66 +10,72 @@ from steersman.api.label_syntax import key_errors
 from steersman.api.quantity import Quantity
 from steersman.server.status_errors import IMMUTABLE
 from steersman.server.validation import metadata as meta
-from steersman.server.validation import names as text
-from steersman.server.validation import resources
+from steersman.server.validation import names, resources
 from steersman.server.validation.field_errors import FieldErrors, format_strings, go_slice, go_struct
-from steersman.server.validation.resources import quantity
+from steersman.server.validation.resources import parse_quantity
+from steersman.server.validation.rules import AnyRules, GroupKind, Rules
 
 _POD_SCOPES = ("Terminating", "NotTerminating", "NotBestEffort", "PriorityClass", "CrossNamespacePodAffinity")
 _SCOPES = (*_POD_SCOPES, "BestEffort", "VolumeAttributesClass")
-_EXISTING = ("BestEffort", "NotBestEffort", "Terminating", "NotTerminating", "CrossNamespacePodAffinity")
-_PAIRS = (("BestEffort", "NotBestEffort"), ("Terminating", "NotTerminating"))
-_COMPUTE = ("cpu", "memory", "limits.cpu", "limits.memory", "requests.cpu", "requests.memory")
+_EXISTS_ONLY_SCOPES = (
+    "BestEffort",
+    "NotBestEffort",
+    "Terminating",
+    "NotTerminating",
+    "CrossNamespacePodAffinity",
+)
+_CONFLICTING_SCOPES = (("BestEffort", "NotBestEffort"), ("Terminating", "NotTerminating"))
+_COMPUTE_RESOURCES = ("cpu", "memory", "limits.cpu", "limits.memory", "requests.cpu", "requests.memory")
 
 
 # -- ResourceQuotas ---------------------------------------------------------------------------
 
 
-def quota(errors: FieldErrors, obj: v1.ResourceQuota) -> None:
-    meta.check(errors, obj.metadata)
-    _quota(errors, obj.spec)
+def validate_resource_quota(errors: FieldErrors, obj: v1.ResourceQuota) -> None:
+    meta.validate_object_meta(errors, obj.metadata)
+    _validate_resource_quota_spec(errors, obj.spec)
 
 
-def quota_update(errors: FieldErrors, new: v1.ResourceQuota, old: v1.ResourceQuota) -> None:
-    meta.check_update(errors, new.metadata, old.metadata)
+def validate_resource_quota_update(errors: FieldErrors, new: v1.ResourceQuota, old: v1.ResourceQuota) -> None:
+    meta.validate_object_meta_update(errors, new.metadata, old.metadata)
     if new.spec is old.spec:
         return
-    _quota(errors, new.spec)
+    _validate_resource_quota_spec(errors, new.spec)
     if set(new.spec.scopes) != set(old.spec.scopes):
         errors.invalid("spec.scopes", format_strings(new.spec.scopes), IMMUTABLE)
 
 
-def quota_status(errors: FieldErrors, new: v1.ResourceQuota, old: v1.ResourceQuota) -> None:
-    meta.check_update(errors, new.metadata, old.metadata)
-    _amounts(errors, "status.hard", new.status.hard)
-    _amounts(errors, "status.used", new.status.used)
+def validate_resource_quota_status(errors: FieldErrors, new: v1.ResourceQuota, old: v1.ResourceQuota) -> None:
+    meta.validate_object_meta_update(errors, new.metadata, old.metadata)
+    _validate_resource_list(errors, "status.hard", new.status.hard)
+    _validate_resource_list(errors, "status.used", new.status.used)
 
 
-def _amounts(errors: FieldErrors, path: str, given: Mapping[str, Amount]) -> None:
+def _validate_resource_list(errors: FieldErrors, path: str, given: Mapping[str, Amount]) -> None:
     for name, amount in given.items():
-        resources.quota_resource(errors, f"{path}[{name}]", name)
-        resources.value(errors, f"{path}[{name}]", name, amount)
+        resources.validate_quota_resource_name(errors, f"{path}[{name}]", name)
+        resources.validate_resource_quantity(errors, f"{path}[{name}]", name, amount)
 
 
-def _quota(errors: FieldErrors, spec: v1.ResourceQuotaSpec) -> None:
-    _amounts(errors, "spec.hard", spec.hard)
+def _validate_resource_quota_spec(errors: FieldErrors, spec: v1.ResourceQuotaSpec) -> None:
+    _validate_resource_list(errors, "spec.hard", spec.hard)
     for scope in spec.scopes:
         if scope not in _SCOPES:
             errors.invalid("spec.scopes", spec.scopes, "unsupported scope")
         for name in sorted(spec.hard):
-            if resources.is_quota_name(name) and not _scoped(scope, name):
+            if resources.is_quota_name(name) and not _scope_applies(scope, name):
                 errors.invalid("spec.scopes", spec.scopes, "unsupported scope applied to resource")
-    for pair in _PAIRS:
+    for pair in _CONFLICTING_SCOPES:
         if all(scope in spec.scopes for scope in pair):
             errors.invalid("spec.scopes", spec.scopes, "conflicting scopes")
     if spec.scopeSelector is not None:
-        _scope_selector(errors, "spec.scopeSelector.matchExpressions", spec, spec.scopeSelector)
+        _validate_scope_selector(errors, "spec.scopeSelector.matchExpressions", spec, spec.scopeSelector)
 
 
-def _scoped(scope: str, name: str) -> bool:
+def _scope_applies(scope: str, name: str) -> bool:
     """Whether a scope means anything for a resource."""
     if scope in _POD_SCOPES:
-        return name == "pods" or name in _COMPUTE
+        return name == "pods" or name in _COMPUTE_RESOURCES
     if scope == "BestEffort":
         return name == "pods"
     if scope == "VolumeAttributesClass":
@@ -77,7 +83,7 @@ def _scoped(scope: str, name: str) -> bool:
     return True
 
 
-def _scope_selector(
+def _validate_scope_selector(
     errors: FieldErrors, path: str, spec: v1.ResourceQuotaSpec, selector: v1.ScopeSelector
 ) -> None:
     expressions = selector.matchExpressions
@@ -85,7 +91,7 @@ def _scope_selector(
         if one.scopeName not in _SCOPES:
             errors.invalid(f"{path}.scopeName", one.scopeName, "unsupported scope")
         for name in sorted(spec.hard):
-            if resources.is_quota_name(name) and not _scoped(one.scopeName, name):
+            if resources.is_quota_name(name) and not _scope_applies(one.scopeName, name):
                 shown = go_struct(
                     MatchExpressions=go_slice(
                         go_struct(ScopeName=e.scopeName, Operator=e.operator, Values=e.values or None)
@@ -93,7 +99,7 @@ def _scope_selector(
                     )
                 )
                 errors.invalid(path, shown, "unsupported scope applied to resource")
-        if one.scopeName in _EXISTING and one.operator != "Exists":
+        if one.scopeName in _EXISTS_ONLY_SCOPES and one.operator != "Exists":
             errors.invalid(
                 f"{path}.operator",
                 one.operator,
@@ -112,68 +118,70 @@ def _scope_selector(
         else:
             errors.invalid(f"{path}.operator", one.operator, "not a valid selector operator")
     chosen = [one.scopeName for one in expressions]
-    for pair in _PAIRS:
+    for pair in _CONFLICTING_SCOPES:
         if all(scope in chosen for scope in pair):
             errors.invalid(path, format_strings(spec.scopes), "conflicting scopes")
 
 
 # -- LimitRanges ------------------------------------------------------------------------------
 
-_TYPES = ("Pod", "Container", "PersistentVolumeClaim")
+_LIMIT_TYPES = ("Pod", "Container", "PersistentVolumeClaim")
 
 
-def limits(errors: FieldErrors, obj: v1.LimitRange) -> None:
-    meta.check(errors, obj.metadata)
-    _limits(errors, obj)
+def validate_limit_range(errors: FieldErrors, obj: v1.LimitRange) -> None:
+    meta.validate_object_meta(errors, obj.metadata)
+    _validate_limit_range_items(errors, obj)
 
 
-def limits_update(errors: FieldErrors, new: v1.LimitRange, old: v1.LimitRange) -> None:
-    meta.again(errors, new.metadata, old.metadata, text.subdomain)
-    _limits(errors, new)
+def validate_limit_range_update(errors: FieldErrors, new: v1.LimitRange, old: v1.LimitRange) -> None:
+    meta.validate_changed_object_meta(errors, new.metadata, old.metadata, names.dns1123_subdomain)
+    _validate_limit_range_items(errors, new)
 
 
-def _limits(errors: FieldErrors, obj: v1.LimitRange) -> None:
+def _validate_limit_range_items(errors: FieldErrors, obj: v1.LimitRange) -> None:
     seen: list[str] = []
     for i, item in enumerate(obj.spec.limits or ()):
         path = f"spec.limits[{i}]"
         if messages := key_errors(item.type):
             errors.invalid_each(f"{path}.type", item.type, messages)
-        elif "/" not in item.type and item.type not in _TYPES:
+        elif "/" not in item.type and item.type not in _LIMIT_TYPES:
             says = "must be a standard limit type or fully qualified"
             errors.invalid(f"{path}.type", item.type, says)
         if item.type in seen:
             errors.duplicate(f"{path}.type", item.type)
         seen.append(item.type)
-        _limit(errors, path, item)
+        _validate_limit_range_item(errors, path, item)
 
 
-def _limit(errors: FieldErrors, path: str, item: v1.LimitRangeItem) -> None:
+def _validate_limit_range_item(errors: FieldErrors, path: str, item: v1.LimitRangeItem) -> None:
     name_check: Callable[[FieldErrors, str, str], object] = (
-        resources.container_resource if item.type in ("Pod", "Container") else resources.resource_name
+        resources.validate_container_resource_name
+        if item.type in ("Pod", "Container")
+        else resources.validate_resource_name
     )
 
-    def names(field: str) -> None:
+    def validate_names(field: str) -> None:
         for name in getattr(item, field):
             name_check(errors, f"{path}.{field}[{name}]", name)
 
-    names("max")
-    names("min")
+    validate_names("max")
+    validate_names("min")
     for field in ("default", "defaultRequest"):
         if item.type != "Pod":
-            names(field)
+            validate_names(field)
         elif getattr(item, field):
             errors.forbidden(f"{path}.{field}", "may not be specified when `type` is 'Pod'")
     if item.type == "PersistentVolumeClaim" and "storage" not in item.min and "storage" not in item.max:
         either = "either minimum or maximum storage value is required, but neither was provided"
         errors.required(f"{path}.limits", either)
-    names("maxLimitRequestRatio")
+    validate_names("maxLimitRequestRatio")
     defaults, requests = (item.default, item.defaultRequest) if item.type != "Pod" else ({}, {})
     everything = {**item.max, **item.min, **defaults, **requests, **item.maxLimitRequestRatio}
     for name in everything:
-        _together(errors, path, name, item, defaults, requests)
+        _validate_resource_bounds(errors, path, name, item, defaults, requests)
 
 
-def _together(
+def _validate_resource_bounds(
     errors: FieldErrors,
     path: str,
     name: str,
@@ -182,8 +190,12 @@ def _together(
     requests: Mapping[str, Amount],
 ) -> None:
     """The bounds of one resource agree with each other."""
-    least, most = _of(item.min, name), _of(item.max, name)
-    default, request, ratio = _of(defaults, name), _of(requests, name), _of(item.maxLimitRequestRatio, name)
+    least, most = _quantity_of(item.min, name), _quantity_of(item.max, name)
+    default, request, ratio = (
+        _quantity_of(defaults, name),
+        _quantity_of(requests, name),
+        _quantity_of(item.maxLimitRequestRatio, name),
+    )
 
     def ordered(
         low: Quantity | None, high: Quantity | None, field: str, shown: Quantity | None, says: str
@@ -223,10 +235,18 @@ def _together(
         share = most.nanos / least.nanos
         if float(ratio) > share:
             errors.invalid(at, str(ratio), f"ratio {ratio} is greater than max/min = {share:f}")
-    if default is not None and request not in (None, default) and not resources.overcommits(name):
+    if default is not None and request not in (None, default) and not resources.is_overcommit_allowed(name):
         words = f"default value {default} must equal to defaultRequest value {request} in {name}"
         errors.invalid(f"{path}.defaultRequest[{name}]", str(request), words)
 
 
-def _of(given: Mapping[str, Amount], name: str) -> Quantity | None:
-    return quantity(given[name]) if name in given else None
+def _quantity_of(given: Mapping[str, Amount], name: str) -> Quantity | None:
+    return parse_quantity(given[name]) if name in given else None
+
+
+RULES: Mapping[GroupKind, AnyRules] = {
+    ("", "LimitRange"): Rules[v1.LimitRange](validate_limit_range, validate_limit_range_update),
+    ("", "ResourceQuota"): Rules[v1.ResourceQuota](
+        validate_resource_quota, validate_resource_quota_update, status=validate_resource_quota_status
+    ),
+}

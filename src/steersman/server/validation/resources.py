@@ -13,7 +13,7 @@ from steersman.api.quantity import NANO, Quantity
 from steersman.server.validation import names
 from steersman.server.validation.field_errors import MUST_BE_NONNEGATIVE, FieldErrors
 
-NameCheck: TypeAlias = Callable[[FieldErrors, str, str], None]
+ResourceNameRule: TypeAlias = Callable[[FieldErrors, str, str], None]
 
 HUGE_PAGES = "hugepages-"
 _COMPUTE = ("cpu", "memory")
@@ -42,7 +42,7 @@ _POD_LEVEL = ("cpu", "hugepages-", "memory")
 
 
 @lru_cache(maxsize=4096)
-def quantity(amount: Amount) -> Quantity:
+def parse_quantity(amount: Amount) -> Quantity:
     """An amount as a number. Defaulting has refused what is none."""
     try:
         return Quantity.parse(amount)
@@ -65,7 +65,7 @@ def is_extended(name: str) -> bool:
     return not is_native(name) and not name.startswith("requests.") and not key_errors(f"requests.{name}")
 
 
-def overcommits(name: str) -> bool:
+def is_overcommit_allowed(name: str) -> bool:
     """Whether limits may exceed requests."""
     return is_native(name) and not name.startswith(HUGE_PAGES)
 
@@ -75,7 +75,7 @@ def is_quota_name(name: str) -> bool:
     return name in _QUOTA or name.startswith((HUGE_PAGES, f"requests.{HUGE_PAGES}"))
 
 
-def resource_name(errors: FieldErrors, path: str, name: str) -> bool:
+def validate_resource_name(errors: FieldErrors, path: str, name: str) -> bool:
     """A resource of any sort. Answers whether it is well written."""
     if messages := key_errors(name):
         errors.invalid_each(path, name, messages)
@@ -90,11 +90,11 @@ def resource_name(errors: FieldErrors, path: str, name: str) -> bool:
     return True
 
 
-def container_resource(errors: FieldErrors, path: str, name: str) -> None:
+def validate_container_resource_name(errors: FieldErrors, path: str, name: str) -> None:
     """A resource a container can ask for."""
     if name in _CONTAINER:
         return
-    resource_name(errors, path, name)
+    validate_resource_name(errors, path, name)
     if "/" not in name:
         if not name.startswith(HUGE_PAGES):
             errors.invalid(path, name, "must be a standard resource for containers")
@@ -102,14 +102,18 @@ def container_resource(errors: FieldErrors, path: str, name: str) -> None:
         errors.invalid(path, name, "doesn't follow extended resource name standard")
 
 
-def pod_resource(errors: FieldErrors, path: str, name: str) -> None:
+def validate_pod_resource_name(errors: FieldErrors, path: str, name: str) -> None:
     """A resource a pod can ask for as a whole."""
-    if resource_name(errors, path, name) and name not in _COMPUTE and not name.startswith(HUGE_PAGES):
+    if (
+        validate_resource_name(errors, path, name)
+        and name not in _COMPUTE
+        and not name.startswith(HUGE_PAGES)
+    ):
         errors.not_supported(path, name, _POD_LEVEL)
 
 
-def quota_resource(errors: FieldErrors, path: str, name: str) -> None:
-    resource_name(errors, path, name)
+def validate_quota_resource_name(errors: FieldErrors, path: str, name: str) -> None:
+    validate_resource_name(errors, path, name)
     if "/" not in name and not is_quota_name(name):
         errors.invalid(path, name, "must be a standard resource for quota")
 
@@ -117,31 +121,31 @@ def quota_resource(errors: FieldErrors, path: str, name: str) -> None:
 # -- values -----------------------------------------------------------------------------------
 
 
-def value(errors: FieldErrors, path: str, name: str, amount: Amount) -> None:
+def validate_resource_quantity(errors: FieldErrors, path: str, name: str, amount: Amount) -> None:
     """An amount of a resource."""
-    exact = quantity(amount)
+    exact = parse_quantity(amount)
     if exact.nanos < 0:
         errors.invalid(path, str(exact), MUST_BE_NONNEGATIVE)
     if (name in _COUNTS or is_extended(name)) and exact.milli() % 1000:
         errors.invalid(path, str(exact), "must be an integer")
 
 
-def positive(errors: FieldErrors, path: str, amount: Amount) -> bool:
-    exact = quantity(amount)
+def validate_positive_quantity(errors: FieldErrors, path: str, amount: Amount) -> bool:
+    exact = parse_quantity(amount)
     if exact.nanos <= 0:
         errors.invalid(path, str(exact), "must be greater than zero")
         return False
     return True
 
 
-def nonnegative(errors: FieldErrors, path: str, amount: Amount) -> None:
-    exact = quantity(amount)
+def validate_nonnegative_quantity(errors: FieldErrors, path: str, amount: Amount) -> None:
+    exact = parse_quantity(amount)
     if exact.nanos < 0:
         errors.invalid(path, str(exact), MUST_BE_NONNEGATIVE)
 
 
-def basic(errors: FieldErrors, path: str, amount: Amount) -> None:
-    whole = quantity(amount).value()
+def validate_basic_resource(errors: FieldErrors, path: str, amount: Amount) -> None:
+    whole = parse_quantity(amount).value()
     if whole < 0:
         errors.invalid(path, whole, "must be a valid resource quantity")
 
@@ -149,51 +153,57 @@ def basic(errors: FieldErrors, path: str, amount: Amount) -> None:
 # -- requests and limits ----------------------------------------------------------------------
 
 
-def requirements(
+def validate_resource_requirements(
     errors: FieldErrors,
     path: str,
     limits: Mapping[str, Amount],
     requests: Mapping[str, Amount],
-    name_check: NameCheck = container_resource,
+    name_check: ResourceNameRule = validate_container_resource_name,
 ) -> None:
     """Limits and requests: each a good amount of a good resource, no request above its limit."""
     huge = False
     for name, amount in limits.items():
-        if name not in _COMPUTE or quantity(amount).nanos < 0:
-            _amount(errors, f"{path}.limits[{name}]", name, amount, name_check)
+        if name not in _COMPUTE or parse_quantity(amount).nanos < 0:
+            _validate_resource(errors, f"{path}.limits[{name}]", name, amount, name_check)
             huge = huge or name.startswith(HUGE_PAGES)
     for name, amount in requests.items():
-        if name not in _COMPUTE or quantity(amount).nanos < 0:
-            _amount(errors, f"{path}.requests[{name}]", name, amount, name_check)
+        if name not in _COMPUTE or parse_quantity(amount).nanos < 0:
+            _validate_resource(errors, f"{path}.requests[{name}]", name, amount, name_check)
             huge = huge or name.startswith(HUGE_PAGES)
         limit = limits.get(name)
         if limit is None:
-            if not overcommits(name):
+            if not is_overcommit_allowed(name):
                 errors.required(f"{path}.limits", "Limit must be set for non overcommitable resources")
         elif amount != limit:
-            _within(errors, f"{path}.requests", name, quantity(amount), quantity(limit))
+            _validate_request_within_limit(
+                errors, f"{path}.requests", name, parse_quantity(amount), parse_quantity(limit)
+            )
     if huge and not any(name in limits or name in requests for name in _COMPUTE):
         errors.forbidden(path, "HugePages require cpu or memory")
 
 
-def _amount(errors: FieldErrors, path: str, name: str, amount: Amount, name_check: NameCheck) -> None:
+def _validate_resource(
+    errors: FieldErrors, path: str, name: str, amount: Amount, name_check: ResourceNameRule
+) -> None:
     name_check(errors, path, name)
-    value(errors, path, name, amount)
+    validate_resource_quantity(errors, path, name, amount)
     if name.startswith(HUGE_PAGES):
-        exact = quantity(amount)
-        size = quantity(name.removeprefix(HUGE_PAGES))
+        exact = parse_quantity(amount)
+        size = parse_quantity(name.removeprefix(HUGE_PAGES))
         if size.nanos <= 0 or size.nanos % NANO or exact.value() % size.value():
             errors.invalid(path, str(exact), f"{exact} is not positive integer multiple of {name}")
 
 
-def _within(errors: FieldErrors, path: str, name: str, request: Quantity, limit: Quantity) -> None:
-    if request != limit and not overcommits(name):
+def _validate_request_within_limit(
+    errors: FieldErrors, path: str, name: str, request: Quantity, limit: Quantity
+) -> None:
+    if request != limit and not is_overcommit_allowed(name):
         errors.invalid(path, str(request), f"must be equal to {name} limit of {limit}")
     elif request > limit:
         errors.invalid(path, str(request), f"must be less than or equal to {name} limit of {limit}")
 
 
-def claims(
+def validate_resource_claim_names(
     errors: FieldErrors, path: str, given: Sequence[v1.ResourceClaim], of_pod: Sequence[v1.PodResourceClaim]
 ) -> None:
     """The pod's claims a container uses."""
@@ -210,7 +220,7 @@ def claims(
         else:
             key = name
             if claim.request:
-                errors.invalid_each(f"{at}.request", claim.request, names.label(claim.request))
+                errors.invalid_each(f"{at}.request", claim.request, names.dns1123_label(claim.request))
                 key = f"{name}/{claim.request}"
             if key in seen:
                 errors.duplicate(at, key)

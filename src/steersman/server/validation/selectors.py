@@ -10,39 +10,39 @@ from steersman.api.label_selectors import Selector, compile_selector
 from steersman.api.label_syntax import key_errors, value_errors
 from steersman.server.validation import names
 from steersman.server.validation.field_errors import FieldErrors
-from steersman.server.validation.metadata import labels
+from steersman.server.validation.metadata import validate_labels
 
-_SETS = ("In", "NotIn")
-_PRESENCE = ("Exists", "DoesNotExist")
+_SET_OPERATORS = ("In", "NotIn")
+_PRESENCE_OPERATORS = ("Exists", "DoesNotExist")
 _BAD_OPERATOR = "not a valid selector operator"
 _VALUES_NEEDED = "must be specified when `operator` is 'In' or 'NotIn'"
 _VALUES_FORBIDDEN = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
 
 
-def label_selector(errors: FieldErrors, path: str, selector: LabelSelector | None) -> None:
+def validate_label_selector(errors: FieldErrors, path: str, selector: LabelSelector | None) -> None:
     """A selector, which need not be there."""
     if selector is None:
         return
     if selector.matchLabels:
-        labels(errors, f"{path}.matchLabels", selector.matchLabels)
+        validate_labels(errors, f"{path}.matchLabels", selector.matchLabels)
     for i, expression in enumerate(selector.matchExpressions):
         at = f"{path}.matchExpressions[{i}]"
-        _values(errors, at, expression.operator, expression.values)
-        if expression.operator not in _SETS and expression.operator not in _PRESENCE:
+        _validate_operator_values(errors, at, expression.operator, expression.values)
+        if expression.operator not in _SET_OPERATORS and expression.operator not in _PRESENCE_OPERATORS:
             errors.invalid(f"{at}.operator", expression.operator, _BAD_OPERATOR)
         errors.invalid_each(f"{at}.key", expression.key, key_errors(expression.key))
         for j, value in enumerate(expression.values):
             errors.invalid_each(f"{at}.values[{j}]", value, value_errors(value))
 
 
-def _values(errors: FieldErrors, path: str, operator: str, values: tuple[str, ...]) -> None:
-    if operator in _SETS and not values:
+def _validate_operator_values(errors: FieldErrors, path: str, operator: str, values: tuple[str, ...]) -> None:
+    if operator in _SET_OPERATORS and not values:
         errors.required(f"{path}.values", _VALUES_NEEDED)
-    elif operator in _PRESENCE and values:
+    elif operator in _PRESENCE_OPERATORS and values:
         errors.forbidden(f"{path}.values", _VALUES_FORBIDDEN)
 
 
-def compiled(selector: LabelSelector | Mapping[str, str] | None) -> Selector | None:
+def compile_or_none(selector: LabelSelector | Mapping[str, str] | None) -> Selector | None:
     """The selector ready for use, or None where it makes no sense."""
     try:
         return compile_selector(selector)
@@ -53,23 +53,25 @@ def compiled(selector: LabelSelector | Mapping[str, str] | None) -> Selector | N
 # -- nodes ------------------------------------------------------------------------------------
 
 
-def node_selector(errors: FieldErrors, path: str, selector: v1.NodeSelector) -> None:
+def validate_node_selector(errors: FieldErrors, path: str, selector: v1.NodeSelector) -> None:
     terms = selector.nodeSelectorTerms or ()
     if not terms:
         errors.required(f"{path}.nodeSelectorTerms", "must have at least one node selector term")
     for i, term in enumerate(terms):
-        node_term(errors, f"{path}.nodeSelectorTerms[{i}]", term)
+        validate_node_selector_term(errors, f"{path}.nodeSelectorTerms[{i}]", term)
 
 
-def node_term(errors: FieldErrors, path: str, term: v1.NodeSelectorTerm, *, any_value: bool = False) -> None:
+def validate_node_selector_term(
+    errors: FieldErrors, path: str, term: v1.NodeSelectorTerm, *, any_value: bool = False
+) -> None:
     """``any_value``: where a label's value may be what no label can have."""
     for i, requirement in enumerate(term.matchExpressions):
-        _node_requirement(errors, f"{path}.matchExpressions[{i}]", requirement, any_value)
+        _validate_node_requirement(errors, f"{path}.matchExpressions[{i}]", requirement, any_value)
     for i, requirement in enumerate(term.matchFields):
-        _node_field(errors, f"{path}.matchFields[{i}]", requirement)
+        _validate_node_field_requirement(errors, f"{path}.matchFields[{i}]", requirement)
 
 
-def _node_requirement(
+def _validate_node_requirement(
     errors: FieldErrors, path: str, requirement: v1.NodeSelectorRequirement, any_value: bool
 ) -> None:
     operator, values = requirement.operator, requirement.values
@@ -78,8 +80,8 @@ def _node_requirement(
             errors.required(
                 f"{path}.values", "must be specified single value when `operator` is 'Lt' or 'Gt'"
             )
-    elif operator in _SETS or operator in _PRESENCE:
-        _values(errors, path, operator, values)
+    elif operator in _SET_OPERATORS or operator in _PRESENCE_OPERATORS:
+        _validate_operator_values(errors, path, operator, values)
     else:
         errors.invalid(f"{path}.operator", operator, _BAD_OPERATOR)
     errors.invalid_each(f"{path}.key", requirement.key, key_errors(requirement.key))
@@ -88,9 +90,11 @@ def _node_requirement(
             errors.invalid_each(f"{path}.values[{i}]", value, value_errors(value))
 
 
-def _node_field(errors: FieldErrors, path: str, requirement: v1.NodeSelectorRequirement) -> None:
+def _validate_node_field_requirement(
+    errors: FieldErrors, path: str, requirement: v1.NodeSelectorRequirement
+) -> None:
     values = requirement.values
-    if requirement.operator not in _SETS:
+    if requirement.operator not in _SET_OPERATORS:
         errors.invalid(f"{path}.operator", requirement.operator, _BAD_OPERATOR)
     elif len(values) != 1:
         errors.required(
@@ -101,4 +105,4 @@ def _node_field(errors: FieldErrors, path: str, requirement: v1.NodeSelectorRequ
         errors.invalid(f"{path}.key", requirement.key, "not a valid field selector key")
     else:
         for i, value in enumerate(values):
-            errors.invalid_each(f"{path}.values[{i}]", value, names.subdomain(value))
+            errors.invalid_each(f"{path}.values[{i}]", value, names.dns1123_subdomain(value))

@@ -6,12 +6,12 @@ from steersman.api.generated import core_v1 as v1
 from steersman.server.validation import addresses
 from steersman.server.validation.field_errors import FieldErrors
 
-ONCE = "may not change once set"
+IMMUTABLE_ONCE_SET = "may not change once set"
 """Said of what stays as it was."""
 
-_FAMILIES = ("IPv4", "IPv6")
-_POLICIES = ("PreferDualStack", "RequireDualStack", "SingleStack")
-_SINGLE = "SingleStack"
+_IP_FAMILIES = ("IPv4", "IPv6")
+_IP_FAMILY_POLICIES = ("PreferDualStack", "RequireDualStack", "SingleStack")
+_SINGLE_STACK = "SingleStack"
 
 
 def is_headless(spec: v1.ServiceSpec) -> bool:
@@ -19,22 +19,22 @@ def is_headless(spec: v1.ServiceSpec) -> bool:
     return spec.clusterIPs == ("None",)
 
 
-def asked(errors: FieldErrors, spec: v1.ServiceSpec, old: v1.ServiceSpec | None) -> None:
+def validate_requested_ips(errors: FieldErrors, spec: v1.ServiceSpec, old: v1.ServiceSpec | None) -> None:
     """What is asked for before anything is given out: sound, and as many as the policy goes with."""
     before = len(errors)
-    _ips(errors, spec, () if old is None else old.clusterIPs)
+    _validate_cluster_ips(errors, spec, () if old is None else old.clusterIPs)
     if len(errors) > before:
         return
     path = "spec.ipFamilyPolicy"
     policy = spec.ipFamilyPolicy or (old.ipFamilyPolicy if old is not None else None)
     if policy is None:
-        policy = "RequireDualStack" if is_headless(spec) and not spec.selector else _SINGLE
-    if old is not None and policy != _SINGLE:
+        policy = "RequireDualStack" if is_headless(spec) and not spec.selector else _SINGLE_STACK
+    if old is not None and policy != _SINGLE_STACK:
         if 0 < len(spec.clusterIPs) < len(old.clusterIPs):
             errors.invalid(path, policy, "must be 'SingleStack' to release the secondary cluster IP")
         if 0 < len(spec.ipFamilies) < len(old.ipFamilies):
             errors.invalid(path, policy, "must be 'SingleStack' to release the secondary IP family")
-    if policy == _SINGLE:
+    if policy == _SINGLE_STACK:
         says = "must be 'RequireDualStack' or 'PreferDualStack' when multiple {} are specified"
         # An update that only says so means that the second is to go.
         if len(spec.clusterIPs) == 2 and (old is None or spec.clusterIPs != old.clusterIPs):
@@ -43,7 +43,7 @@ def asked(errors: FieldErrors, spec: v1.ServiceSpec, old: v1.ServiceSpec | None)
             errors.invalid(path, policy, says.format("IP families"))
 
 
-def _ips(errors: FieldErrors, spec: v1.ServiceSpec, known: tuple[str, ...]) -> None:
+def _validate_cluster_ips(errors: FieldErrors, spec: v1.ServiceSpec, known: tuple[str, ...]) -> None:
     """The addresses, each of the family that was asked for; those already there may be oddly written."""
     ips, path = spec.clusterIPs, "spec.clusterIPs"
     if spec.clusterIP:
@@ -54,12 +54,12 @@ def _ips(errors: FieldErrors, spec: v1.ServiceSpec, known: tuple[str, ...]) -> N
     elif ips:
         errors.invalid(path, ips, "must be empty when `clusterIP` is not specified")
     for i, family in enumerate(spec.ipFamilies):
-        if family not in _FAMILIES:
-            errors.not_supported(f"spec.ipFamilies[{i}]", family, _FAMILIES)
+        if family not in _IP_FAMILIES:
+            errors.not_supported(f"spec.ipFamilies[{i}]", family, _IP_FAMILIES)
         if family in spec.ipFamilies[:i]:
             errors.duplicate(f"spec.ipFamilies[{i}]", family)
-    if spec.ipFamilyPolicy is not None and spec.ipFamilyPolicy not in _POLICIES:
-        errors.not_supported("spec.ipFamilyPolicy", spec.ipFamilyPolicy, _POLICIES)
+    if spec.ipFamilyPolicy is not None and spec.ipFamilyPolicy not in _IP_FAMILY_POLICIES:
+        errors.not_supported("spec.ipFamilyPolicy", spec.ipFamilyPolicy, _IP_FAMILY_POLICIES)
     sound = True
     for i, ip in enumerate(ips):
         if i == 0 and ip == "None":
@@ -67,7 +67,7 @@ def _ips(errors: FieldErrors, spec: v1.ServiceSpec, known: tuple[str, ...]) -> N
                 sound = False
                 errors.invalid(path, ips, "'None' must be the first and only value")
             continue
-        sound &= addresses.valid(errors, f"{path}[{i}]", ip, known)
+        sound &= addresses.validate_ip(errors, f"{path}[{i}]", ip, known)
     if len(ips) > 2:
         errors.invalid(path, ips, "may only hold up to 2 values")
     if not sound or is_headless(spec):
@@ -75,12 +75,12 @@ def _ips(errors: FieldErrors, spec: v1.ServiceSpec, known: tuple[str, ...]) -> N
     if len(ips) > 1 and len({addresses.is_ipv6(ip) for ip in ips}) == 1:
         errors.invalid(path, ips, "may specify no more than one IP for each IP family")
     for i, (ip, family) in enumerate(zip(ips, spec.ipFamilies, strict=False)):
-        if family in _FAMILIES and addresses.is_ipv6(ip) != (family == "IPv6"):
+        if family in _IP_FAMILIES and addresses.is_ipv6(ip) != (family == "IPv6"):
             expected = f"expected an {family} value as indicated by `ipFamilies[{i}]`"
             errors.invalid(f"{path}[{i}]", ip, expected)
 
 
-def ips_kept(errors: FieldErrors, new: v1.ServiceSpec, old: v1.ServiceSpec) -> None:
+def validate_cluster_ips_update(errors: FieldErrors, new: v1.ServiceSpec, old: v1.ServiceSpec) -> None:
     """A service keeps its first address; a second one comes and goes."""
     if "ExternalName" in (new.type, old.type) or (is_headless(new) and is_headless(old)):
         return
@@ -89,20 +89,20 @@ def ips_kept(errors: FieldErrors, new: v1.ServiceSpec, old: v1.ServiceSpec) -> N
     if len(now) == len(was):
         for i, (after, before) in enumerate(zip(now, was, strict=True)):
             if after != before:
-                errors.invalid(f"spec.clusterIPs[{i}]", now, ONCE)
+                errors.invalid(f"spec.clusterIPs[{i}]", now, IMMUTABLE_ONCE_SET)
     elif len(now) < len(was):
         if not now:
             errors.invalid(first, now or None, "primary clusterIP can not be unset")
         elif now[0] != was[0]:
-            errors.invalid(first, now, ONCE)
-        if len(now) == 1 and new.ipFamilyPolicy != _SINGLE:
+            errors.invalid(first, now, IMMUTABLE_ONCE_SET)
+        if len(now) == 1 and new.ipFamilyPolicy != _SINGLE_STACK:
             needs = "must be set to 'SingleStack' when releasing the secondary clusterIP"
             errors.invalid("spec.ipFamilyPolicy", new.ipFamilyPolicy, needs)
     elif was and now[0] != was[0]:
-        errors.invalid(first, now, ONCE)
+        errors.invalid(first, now, IMMUTABLE_ONCE_SET)
 
 
-def families_kept(errors: FieldErrors, new: v1.ServiceSpec, old: v1.ServiceSpec) -> None:
+def validate_ip_families_update(errors: FieldErrors, new: v1.ServiceSpec, old: v1.ServiceSpec) -> None:
     """The family of the first address is kept; a second one comes and goes."""
     if "ExternalName" in (new.type, old.type) or is_headless(new) or is_headless(old):
         return
@@ -111,14 +111,14 @@ def families_kept(errors: FieldErrors, new: v1.ServiceSpec, old: v1.ServiceSpec)
     if len(now) == len(was):
         for after, before in zip(now, was, strict=True):
             if after != before:
-                errors.invalid(first, now, ONCE)
+                errors.invalid(first, now, IMMUTABLE_ONCE_SET)
     elif len(now) < len(was):
         if not new.clusterIPs:
             errors.invalid(first, now or None, "primary ipFamily can not be unset")
         if now and now[0] != was[0]:
-            errors.invalid(first, new.clusterIPs, ONCE)
-        if len(now) == 1 and new.ipFamilyPolicy != _SINGLE:
+            errors.invalid(first, new.clusterIPs, IMMUTABLE_ONCE_SET)
+        if len(now) == 1 and new.ipFamilyPolicy != _SINGLE_STACK:
             needs = "must be set to 'SingleStack' when releasing the secondary ipFamily"
             errors.invalid("spec.ipFamilyPolicy", new.ipFamilyPolicy, needs)
     elif was and now[0] != was[0]:
-        errors.invalid(first, new.clusterIPs, ONCE)
+        errors.invalid(first, new.clusterIPs, IMMUTABLE_ONCE_SET)

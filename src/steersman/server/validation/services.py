@@ -2,59 +2,61 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from steersman.api.generated import core_v1 as v1
-from steersman.server.validation import addresses, service_addresses
+from steersman.server.validation import addresses, names, service_addresses
 from steersman.server.validation import metadata as meta
-from steersman.server.validation import names as text
 from steersman.server.validation.field_errors import FieldErrors, go_struct
 from steersman.server.validation.pods.containers import PROTOCOLS
-from steersman.server.validation.pods.probes import port_or_name
+from steersman.server.validation.pods.probes import validate_port_or_name
+from steersman.server.validation.rules import AnyRules, GroupKind, Rules
 
 NODE_PORTS = range(30000, 32768)
 """The ports of nodes that services may have."""
 
-_TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
+_SERVICE_TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _AFFINITIES = ("ClientIP", "None")
-_TRAFFIC = ("Cluster", "Local")
-_DISTRIBUTIONS = ("PreferClose", "PreferSameZone", "PreferSameNode")
+_TRAFFIC_POLICIES = ("Cluster", "Local")
+_TRAFFIC_DISTRIBUTIONS = ("PreferClose", "PreferSameZone", "PreferSameNode")
 _IP_MODES = ("Proxy", "VIP")
-_HINTS = "service.kubernetes.io/topology-aware-hints"
-_MODE = "service.kubernetes.io/topology-mode"
-_RANGES = "service.beta.kubernetes.io/load-balancer-source-ranges"
-_DAY = 86400
-_BALANCED_ONLY = "may only be used when `type` is 'LoadBalancer'"
+_TOPOLOGY_HINTS_ANNOTATION = "service.kubernetes.io/topology-aware-hints"
+_TOPOLOGY_MODE_ANNOTATION = "service.kubernetes.io/topology-mode"
+_SOURCE_RANGES_ANNOTATION = "service.beta.kubernetes.io/load-balancer-source-ranges"
+_MAX_AFFINITY_SECONDS = 86400
+_LOAD_BALANCER_ONLY = "may only be used when `type` is 'LoadBalancer'"
 
 
-def create(errors: FieldErrors, service: v1.Service) -> None:
-    _allocation(errors, service, None)
+def validate_service(errors: FieldErrors, service: v1.Service) -> None:
+    _validate_allocation(errors, service, None)
     if not errors:
-        meta.check(errors, service.metadata, text.label)
-        _service(errors, service, None)
+        meta.validate_object_meta(errors, service.metadata, names.dns1123_label)
+        _validate_service_fields(errors, service, None)
 
 
-def update(errors: FieldErrors, new: v1.Service, old: v1.Service) -> None:
+def validate_service_update(errors: FieldErrors, new: v1.Service, old: v1.Service) -> None:
     if new.spec is old.spec and new.metadata.annotations is old.metadata.annotations:
-        meta.check_update(errors, new.metadata, old.metadata)
+        meta.validate_object_meta_update(errors, new.metadata, old.metadata)
         return
     before = len(errors)
-    _allocation(errors, new, old)
+    _validate_allocation(errors, new, old)
     if len(errors) > before:
         return
-    meta.check_update(errors, new.metadata, old.metadata)
-    service_addresses.ips_kept(errors, new.spec, old.spec)
-    service_addresses.families_kept(errors, new.spec, old.spec)
-    _class_kept(errors, new.spec, old.spec)
+    meta.validate_object_meta_update(errors, new.metadata, old.metadata)
+    service_addresses.validate_cluster_ips_update(errors, new.spec, old.spec)
+    service_addresses.validate_ip_families_update(errors, new.spec, old.spec)
+    _validate_load_balancer_class_update(errors, new.spec, old.spec)
     checked = _needs_health_check(new.spec) and _needs_health_check(old.spec)
     if checked and new.spec.healthCheckNodePort != old.spec.healthCheckNodePort:
         errors.forbidden("spec.healthCheckNodePort", "field is immutable")
-    _service(errors, new, old)
+    _validate_service_fields(errors, new, old)
 
 
-def _allocation(errors: FieldErrors, service: v1.Service, old: v1.Service | None) -> None:
+def _validate_allocation(errors: FieldErrors, service: v1.Service, old: v1.Service | None) -> None:
     """What would be refused while addresses and ports are given out, before anything else is seen to."""
     before = len(errors)
     if service.spec.type != "ExternalName":
-        service_addresses.asked(errors, service.spec, None if old is None else old.spec)
+        service_addresses.validate_requested_ips(errors, service.spec, None if old is None else old.spec)
     if len(errors) > before:
         return
     known = [] if old is None else [port.nodePort for port in old.spec.ports]
@@ -78,31 +80,37 @@ def _allocation(errors: FieldErrors, service: v1.Service, old: v1.Service | None
             return
 
 
-def _service(errors: FieldErrors, service: v1.Service, old: v1.Service | None) -> None:
+def _validate_service_fields(errors: FieldErrors, service: v1.Service, old: v1.Service | None) -> None:
     spec, annotations = service.spec, service.metadata.annotations
-    if _MODE in annotations and annotations.get(_HINTS, annotations[_MODE]) != annotations[_MODE]:
-        same = f"must match annotations[{_HINTS}] when both are specified"
-        errors.invalid(f"metadata.annotations[{_MODE}]", annotations[_MODE], same)
+    if (
+        _TOPOLOGY_MODE_ANNOTATION in annotations
+        and annotations.get(_TOPOLOGY_HINTS_ANNOTATION, annotations[_TOPOLOGY_MODE_ANNOTATION])
+        != annotations[_TOPOLOGY_MODE_ANNOTATION]
+    ):
+        same = f"must match annotations[{_TOPOLOGY_HINTS_ANNOTATION}] when both are specified"
+        errors.invalid(
+            f"metadata.annotations[{_TOPOLOGY_MODE_ANNOTATION}]", annotations[_TOPOLOGY_MODE_ANNOTATION], same
+        )
     if not spec.ports and not service_addresses.is_headless(spec) and spec.type != "ExternalName":
         errors.required("spec.ports")
-    _type_rules(errors, spec)
-    _ports(errors, spec)
+    _validate_service_type(errors, spec)
+    _validate_service_ports(errors, spec)
     if spec.selector:
-        meta.labels(errors, "spec.selector", spec.selector)
+        meta.validate_labels(errors, "spec.selector", spec.selector)
     errors.enum("spec.sessionAffinity", spec.sessionAffinity, _AFFINITIES)
-    _affinity(errors, "spec.sessionAffinityConfig", spec)
+    _validate_session_affinity_config(errors, "spec.sessionAffinityConfig", spec)
     known = () if old is None else old.spec.externalIPs
     for i, address in enumerate(spec.externalIPs):
-        if addresses.valid(errors, f"spec.externalIPs[{i}]", address, known):
-            addresses.endpoint(errors, f"spec.externalIPs[{i}]", address)
-    errors.enum("spec.type", spec.type, _TYPES)
-    _port_numbers(errors, spec)
-    _source_ranges(errors, service, old)
-    _balancing(errors, spec)
-    _traffic(errors, spec)
+        if addresses.validate_ip(errors, f"spec.externalIPs[{i}]", address, known):
+            addresses.validate_endpoint_ip(errors, f"spec.externalIPs[{i}]", address)
+    errors.enum("spec.type", spec.type, _SERVICE_TYPES)
+    _validate_port_numbers(errors, spec)
+    _validate_source_ranges(errors, service, old)
+    _validate_load_balancer_fields(errors, spec)
+    _validate_traffic_policies(errors, spec)
 
 
-def _type_rules(errors: FieldErrors, spec: v1.ServiceSpec) -> None:
+def _validate_service_type(errors: FieldErrors, spec: v1.ServiceSpec) -> None:
     if spec.type in ("LoadBalancer", "NodePort"):
         if service_addresses.is_headless(spec):
             says = f"may not be set to 'None' for {spec.type} services"
@@ -117,32 +125,32 @@ def _type_rules(errors: FieldErrors, spec: v1.ServiceSpec) -> None:
             errors.forbidden("spec.ipFamilyPolicy", says)
         name = spec.externalName.removesuffix(".")
         if name:
-            errors.invalid_each("spec.externalName", name, text.subdomain(name))
+            errors.invalid_each("spec.externalName", name, names.dns1123_subdomain(name))
         else:
             errors.required("spec.externalName")
 
 
-def _ports(errors: FieldErrors, spec: v1.ServiceSpec) -> None:
-    names: list[str] = []
+def _validate_service_ports(errors: FieldErrors, spec: v1.ServiceSpec) -> None:
+    seen: list[str] = []
     for i, port in enumerate(spec.ports):
         at = f"spec.ports[{i}]"
         if not port.name:
             if len(spec.ports) > 1:
                 errors.required(f"{at}.name")
         else:
-            errors.invalid_each(f"{at}.name", port.name, text.label(port.name))
-            if port.name in names:
+            errors.invalid_each(f"{at}.name", port.name, names.dns1123_label(port.name))
+            if port.name in seen:
                 errors.duplicate(f"{at}.name", port.name)
             else:
-                names.append(port.name)
-        errors.invalid_each(f"{at}.port", port.port, text.port(port.port))
+                seen.append(port.name)
+        errors.invalid_each(f"{at}.port", port.port, names.port_number(port.port))
         errors.enum(f"{at}.protocol", port.protocol, PROTOCOLS)
-        port_or_name(errors, f"{at}.targetPort", port.targetPort)
+        validate_port_or_name(errors, f"{at}.targetPort", port.targetPort)
         if port.appProtocol is not None:
-            errors.invalid_each(f"{at}.appProtocol", port.appProtocol, text.qualified(port.appProtocol))
+            errors.invalid_each(f"{at}.appProtocol", port.appProtocol, names.qualified_name(port.appProtocol))
 
 
-def _port_numbers(errors: FieldErrors, spec: v1.ServiceSpec) -> None:
+def _validate_port_numbers(errors: FieldErrors, spec: v1.ServiceSpec) -> None:
     """Ports are told apart by number and protocol, here and on the nodes."""
     if spec.type == "ClusterIP":
         for i, port in enumerate(spec.ports):
@@ -165,7 +173,7 @@ def _port_numbers(errors: FieldErrors, spec: v1.ServiceSpec) -> None:
         taken.add((port.protocol, port.port))
 
 
-def _affinity(errors: FieldErrors, path: str, spec: v1.ServiceSpec) -> None:
+def _validate_session_affinity_config(errors: FieldErrors, path: str, spec: v1.ServiceSpec) -> None:
     config = spec.sessionAffinityConfig
     if spec.sessionAffinity == "None":
         if config is not None:
@@ -180,54 +188,54 @@ def _affinity(errors: FieldErrors, path: str, spec: v1.ServiceSpec) -> None:
         errors.required(f"{path}.clientIP", why)
     elif config.clientIP.timeoutSeconds is None:
         errors.required(f"{path}.clientIP.timeoutSeconds", why)
-    elif not 0 < config.clientIP.timeoutSeconds <= _DAY:
-        least = f"must be greater than 0 and less than {_DAY}"
+    elif not 0 < config.clientIP.timeoutSeconds <= _MAX_AFFINITY_SECONDS:
+        least = f"must be greater than 0 and less than {_MAX_AFFINITY_SECONDS}"
         errors.invalid(f"{path}.clientIP.timeoutSeconds", config.clientIP.timeoutSeconds, least)
 
 
-def _source_ranges(errors: FieldErrors, service: v1.Service, old: v1.Service | None) -> None:
+def _validate_source_ranges(errors: FieldErrors, service: v1.Service, old: v1.Service | None) -> None:
     """Who may reach a load balancer: a field, and an annotation from before it."""
     spec = service.spec
-    said = service.metadata.annotations.get(_RANGES)
+    said = service.metadata.annotations.get(_SOURCE_RANGES_ANNOTATION)
     if spec.loadBalancerSourceRanges:
         path = "spec.LoadBalancerSourceRanges"
         if spec.type != "LoadBalancer":
-            errors.forbidden(path, _BALANCED_ONLY)
+            errors.forbidden(path, _LOAD_BALANCER_ONLY)
         known = [] if old is None else [text_.strip() for text_ in old.spec.loadBalancerSourceRanges]
         for i, block in enumerate(spec.loadBalancerSourceRanges):
-            addresses.valid_block(errors, f"{path}[{i}]", block.strip(), known)
+            addresses.validate_cidr(errors, f"{path}[{i}]", block.strip(), known)
     elif said is not None:
-        path = f"metadata.annotations[{_RANGES}]"
+        path = f"metadata.annotations[{_SOURCE_RANGES_ANNOTATION}]"
         if spec.type != "LoadBalancer":
-            errors.forbidden(path, _BALANCED_ONLY)
-        if (old is None or old.metadata.annotations.get(_RANGES) != said) and said.strip():
+            errors.forbidden(path, _LOAD_BALANCER_ONLY)
+        if (old is None or old.metadata.annotations.get(_SOURCE_RANGES_ANNOTATION) != said) and said.strip():
             for block in said.split(","):
-                addresses.valid_block(errors, path, block.strip())
+                addresses.validate_cidr(errors, path, block.strip())
 
 
-def _balancing(errors: FieldErrors, spec: v1.ServiceSpec) -> None:
+def _validate_load_balancer_fields(errors: FieldErrors, spec: v1.ServiceSpec) -> None:
     balanced = spec.type == "LoadBalancer"
     if spec.allocateLoadBalancerNodePorts is not None and not balanced:
-        errors.forbidden("spec.allocateLoadBalancerNodePorts", _BALANCED_ONLY)
+        errors.forbidden("spec.allocateLoadBalancerNodePorts", _LOAD_BALANCER_ONLY)
     if balanced and spec.allocateLoadBalancerNodePorts is None:
         errors.required("allocateLoadBalancerNodePorts")
     if spec.loadBalancerClass is not None:
         path = "spec.loadBalancerClass"
         if balanced:
-            errors.invalid_each(path, spec.loadBalancerClass, text.qualified(spec.loadBalancerClass))
+            errors.invalid_each(path, spec.loadBalancerClass, names.qualified_name(spec.loadBalancerClass))
         else:
-            errors.forbidden(path, _BALANCED_ONLY)
+            errors.forbidden(path, _LOAD_BALANCER_ONLY)
 
 
 def _needs_health_check(spec: v1.ServiceSpec) -> bool:
     return spec.type == "LoadBalancer" and spec.externalTrafficPolicy == "Local"
 
 
-def _traffic(errors: FieldErrors, spec: v1.ServiceSpec) -> None:
+def _validate_traffic_policies(errors: FieldErrors, spec: v1.ServiceSpec) -> None:
     outside = spec.type in ("LoadBalancer", "NodePort") or (spec.type == "ClusterIP" and spec.externalIPs)
     policy, path = spec.externalTrafficPolicy, "spec.externalTrafficPolicy"
     if outside:
-        errors.enum(path, policy, _TRAFFIC)
+        errors.enum(path, policy, _TRAFFIC_POLICIES)
     elif policy:
         errors.invalid(path, policy, "may only be set for externally-accessible services")
     port = spec.healthCheckNodePort
@@ -237,27 +245,29 @@ def _traffic(errors: FieldErrors, spec: v1.ServiceSpec) -> None:
             errors.invalid("spec.healthCheckNodePort", port, only)
     elif port:
         # differs: no port is given out for this, so none is demanded.
-        errors.invalid_each("spec.healthCheckNodePort", port, text.port(port))
+        errors.invalid_each("spec.healthCheckNodePort", port, names.port_number(port))
     inside = spec.internalTrafficPolicy
     if inside is None:
         if spec.type in ("NodePort", "LoadBalancer", "ClusterIP"):
             errors.required("spec.internalTrafficPolicy")
-    elif inside not in _TRAFFIC:
-        errors.not_supported("spec.internalTrafficPolicy", inside, _TRAFFIC)
-    if spec.trafficDistribution is not None and spec.trafficDistribution not in _DISTRIBUTIONS:
-        errors.not_supported("spec.trafficDistribution", spec.trafficDistribution, _DISTRIBUTIONS)
+    elif inside not in _TRAFFIC_POLICIES:
+        errors.not_supported("spec.internalTrafficPolicy", inside, _TRAFFIC_POLICIES)
+    if spec.trafficDistribution is not None and spec.trafficDistribution not in _TRAFFIC_DISTRIBUTIONS:
+        errors.not_supported("spec.trafficDistribution", spec.trafficDistribution, _TRAFFIC_DISTRIBUTIONS)
 
 
-def _class_kept(errors: FieldErrors, new: v1.ServiceSpec, old: v1.ServiceSpec) -> None:
+def _validate_load_balancer_class_update(
+    errors: FieldErrors, new: v1.ServiceSpec, old: v1.ServiceSpec
+) -> None:
     if new.type == old.type == "LoadBalancer" and new.loadBalancerClass != old.loadBalancerClass:
-        errors.invalid("spec.loadBalancerClass", new.loadBalancerClass, service_addresses.ONCE)
+        errors.invalid("spec.loadBalancerClass", new.loadBalancerClass, service_addresses.IMMUTABLE_ONCE_SET)
 
 
 # -- status -----------------------------------------------------------------------------------
 
 
-def status(errors: FieldErrors, new: v1.Service, old: v1.Service) -> None:
-    meta.check_update(errors, new.metadata, old.metadata)
+def validate_service_status(errors: FieldErrors, new: v1.Service, old: v1.Service) -> None:
+    meta.validate_object_meta_update(errors, new.metadata, old.metadata)
     path = "status.loadBalancer.ingress"
     given = new.status.loadBalancer.ingress
     if new.spec.type != "LoadBalancer":
@@ -268,7 +278,7 @@ def status(errors: FieldErrors, new: v1.Service, old: v1.Service) -> None:
     for i, one in enumerate(given):
         at = f"{path}[{i}]"
         if one.ip:
-            addresses.valid(errors, f"{at}.ip", one.ip, known)
+            addresses.validate_ip(errors, f"{at}.ip", one.ip, known)
         if one.ipMode is None:
             if one.ip:
                 errors.required(f"{at}.ipMode", "must be specified when `ip` is set")
@@ -276,12 +286,19 @@ def status(errors: FieldErrors, new: v1.Service, old: v1.Service) -> None:
             errors.forbidden(f"{at}.ipMode", "may not be specified when `ip` is not set")
         elif one.ipMode not in _IP_MODES:
             errors.not_supported(f"{at}.ipMode", one.ipMode, _IP_MODES)
-        hostname(errors, f"{at}.hostname", one.hostname)
+        validate_ingress_hostname(errors, f"{at}.hostname", one.hostname)
 
 
-def hostname(errors: FieldErrors, path: str, name: str) -> None:
+def validate_ingress_hostname(errors: FieldErrors, path: str, name: str) -> None:
     """Where a load balancer answers by name."""
     if name:
-        errors.invalid_each(path, name, text.subdomain(name))
-        if addresses.parse(name) is not None:
+        errors.invalid_each(path, name, names.dns1123_subdomain(name))
+        if addresses.parse_ip(name) is not None:
             errors.invalid(path, name, "must be a DNS name, not an IP address")
+
+
+RULES: Mapping[GroupKind, AnyRules] = {
+    ("", "Service"): Rules[v1.Service](
+        validate_service, validate_service_update, status=validate_service_status
+    ),
+}

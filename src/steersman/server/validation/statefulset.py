@@ -10,16 +10,18 @@ from steersman.api.generated import apps_v1
 from steersman.api.generated import core_v1 as v1
 from steersman.server.validation import claims, names
 from steersman.server.validation import metadata as meta
-from steersman.server.validation.field_errors import FieldErrors, format_selector, go_struct
-from steersman.server.validation.pods.spec import template as check_template
-from steersman.server.validation.templates import (
-    lasting,
-    selected,
-    selects,
+from steersman.server.validation.apps import (
+    validate_collision_count,
+    validate_restarting_template,
+    validate_selector_matches,
+    validate_workload_selector,
 )
+from steersman.server.validation.field_errors import FieldErrors, format_selector, go_struct
+from steersman.server.validation.pods.spec import validate_pod_template_spec
+from steersman.server.validation.rules import AnyRules, GroupKind, Rules
 
-_RETENTION = ("Retain", "Delete")
-_STATEFUL_MUTABLE = (
+_RETENTION_POLICIES = ("Retain", "Delete")
+_MUTABLE_FIELDS = (
     "replicas",
     "template",
     "updateStrategy",
@@ -30,17 +32,19 @@ _STATEFUL_MUTABLE = (
 )
 
 
-def create(errors: FieldErrors, obj: apps_v1.StatefulSet) -> None:
-    meta.check(errors, obj.metadata, names.label)
-    _stateful_set(errors, obj.spec, None)
+def validate_stateful_set(errors: FieldErrors, obj: apps_v1.StatefulSet) -> None:
+    meta.validate_object_meta(errors, obj.metadata, names.dns1123_label)
+    _validate_stateful_set_spec(errors, obj.spec, None)
 
 
-def update(errors: FieldErrors, new: apps_v1.StatefulSet, old: apps_v1.StatefulSet) -> None:
-    meta.check_update(errors, new.metadata, old.metadata)
+def validate_stateful_set_update(
+    errors: FieldErrors, new: apps_v1.StatefulSet, old: apps_v1.StatefulSet
+) -> None:
+    meta.validate_object_meta_update(errors, new.metadata, old.metadata)
     if new.spec is old.spec:
         return
-    _stateful_set(errors, new.spec, old.spec)
-    if replace(new.spec, **{name: getattr(old.spec, name) for name in _STATEFUL_MUTABLE}) != old.spec:
+    _validate_stateful_set_spec(errors, new.spec, old.spec)
+    if replace(new.spec, **{name: getattr(old.spec, name) for name in _MUTABLE_FIELDS}) != old.spec:
         errors.forbidden(
             "spec",
             "updates to statefulset spec for fields other than 'replicas', 'ordinals', 'template', "
@@ -49,7 +53,7 @@ def update(errors: FieldErrors, new: apps_v1.StatefulSet, old: apps_v1.StatefulS
         )
 
 
-def _stateful_set(
+def _validate_stateful_set_spec(
     errors: FieldErrors, spec: apps_v1.StatefulSetSpec, old: apps_v1.StatefulSetSpec | None
 ) -> None:
     policies = ("OrderedReady", "Parallel")
@@ -58,32 +62,32 @@ def _stateful_set(
     elif spec.podManagementPolicy not in policies:
         either = "must be 'OrderedReady' or 'Parallel'"
         errors.invalid("spec.podManagementPolicy", spec.podManagementPolicy, either)
-    _stateful_strategy(errors, "spec.updateStrategy", spec.updateStrategy)
+    _validate_stateful_set_strategy(errors, "spec.updateStrategy", spec.updateStrategy)
     kept = spec.persistentVolumeClaimRetentionPolicy
     if kept is not None:
         for name in ("whenDeleted", "whenScaled"):
             value = getattr(kept, name)
-            if value not in _RETENTION:
+            if value not in _RETENTION_POLICIES:
                 at = f"spec.persistentVolumeClaimRetentionPolicy.{name}"
-                errors.not_supported(at, value, _RETENTION)
+                errors.not_supported(at, value, _RETENTION_POLICIES)
     if old is None:
         for i, claim in enumerate(spec.volumeClaimTemplates):
-            claims.spec(errors, f"spec.volumeClaimTemplates[{i}].spec", claim.spec)
+            claims.validate_claim_spec(errors, f"spec.volumeClaimTemplates[{i}].spec", claim.spec)
     errors.nonnegative("spec.replicas", spec.replicas)
     errors.nonnegative("spec.minReadySeconds", spec.minReadySeconds)
     if spec.ordinals is not None:
         errors.nonnegative("spec.ordinals.start", spec.ordinals.start)
     if old is None and spec.serviceName:
-        errors.invalid_each("spec.serviceName", spec.serviceName, names.label(spec.serviceName))
-    selects(errors, spec.selector, "statefulset")
-    if selected(errors, spec.selector, spec.template):
-        _stateful_template(errors, spec, old)
+        errors.invalid_each("spec.serviceName", spec.serviceName, names.dns1123_label(spec.serviceName))
+    validate_workload_selector(errors, spec.selector, "statefulset")
+    if validate_selector_matches(errors, spec.selector, spec.template):
+        _validate_stateful_set_template(errors, spec, old)
     else:
         errors.invalid("spec.selector", format_selector(spec.selector), "")
-    lasting(errors, spec.template, "StatefulSet")
+    validate_restarting_template(errors, spec.template, "StatefulSet")
 
 
-def _stateful_template(
+def _validate_stateful_set_template(
     errors: FieldErrors, spec: apps_v1.StatefulSetSpec, old: apps_v1.StatefulSetSpec | None
 ) -> None:
     """The template with what each replica is given of its own."""
@@ -101,13 +105,15 @@ def _stateful_template(
         kept = tuple(volume for volume in given.volumes if volume.name not in made)
         given = replace(given, subdomain="", hostname="", volumes=(*added, *kept))
         template = replace(template, spec=given)
-    check_template(errors, "spec.template", template)
+    validate_pod_template_spec(errors, "spec.template", template)
     # The real server looks at the template's metadata twice.
-    meta.labels(errors, "spec.template.labels", template.metadata.labels)
-    meta.notes(errors, "spec.template.annotations", template.metadata.annotations)
+    meta.validate_labels(errors, "spec.template.labels", template.metadata.labels)
+    meta.validate_annotations(errors, "spec.template.annotations", template.metadata.annotations)
 
 
-def _stateful_strategy(errors: FieldErrors, path: str, strategy: apps_v1.StatefulSetUpdateStrategy) -> None:
+def _validate_stateful_set_strategy(
+    errors: FieldErrors, path: str, strategy: apps_v1.StatefulSetUpdateStrategy
+) -> None:
     rolling = strategy.rollingUpdate
     if not strategy.type:
         errors.required(path)
@@ -129,11 +135,40 @@ def _stateful_strategy(errors: FieldErrors, path: str, strategy: apps_v1.Statefu
         errors.invalid(path, go_struct(Type=strategy.type, RollingUpdate=shown), either)
 
 
+def validate_stateful_set_status(
+    errors: FieldErrors, new: apps_v1.StatefulSet, old: apps_v1.StatefulSet
+) -> None:
+    meta.validate_object_meta_update(errors, new.metadata, old.metadata)
+    status = new.status
+    errors.nonnegative("status.replicas", status.replicas)
+    errors.nonnegative("status.readyReplicas", status.readyReplicas)
+    errors.nonnegative("status.currentReplicas", status.currentReplicas)
+    errors.nonnegative("status.updatedReplicas", status.updatedReplicas)
+    errors.nonnegative("status.availableReplicas", status.availableReplicas)
+    errors.nonnegative("status.observedGeneration", status.observedGeneration)
+    errors.nonnegative("status.collisionCount", status.collisionCount)
+    for field, count in (
+        ("readyReplicas", status.readyReplicas),
+        ("currentReplicas", status.currentReplicas),
+        ("updatedReplicas", status.updatedReplicas),
+        ("availableReplicas", status.availableReplicas),
+    ):
+        if count > status.replicas:
+            errors.invalid(f"status.{field}", count, "cannot be greater than status.replicas")
+    if status.availableReplicas > status.readyReplicas:
+        errors.invalid(
+            "status.availableReplicas",
+            status.availableReplicas,
+            "cannot be greater than status.readyReplicas",
+        )
+    validate_collision_count(errors, status.collisionCount, old.status.collisionCount)
+
+
 # -- history ----------------------------------------------------------------------------------
 
 
-def revision(errors: FieldErrors, obj: apps_v1.ControllerRevision) -> None:
-    meta.check(errors, obj.metadata)
+def validate_controller_revision(errors: FieldErrors, obj: apps_v1.ControllerRevision) -> None:
+    meta.validate_object_meta(errors, obj.metadata)
     errors.nonnegative("revision", obj.revision)
     if obj.data is None:
         errors.required("data", "data is mandatory")
@@ -141,10 +176,20 @@ def revision(errors: FieldErrors, obj: apps_v1.ControllerRevision) -> None:
         errors.required("data", "data must be a valid JSON object")
 
 
-def revision_update(
+def validate_controller_revision_update(
     errors: FieldErrors, new: apps_v1.ControllerRevision, old: apps_v1.ControllerRevision
 ) -> None:
-    meta.check_update(errors, new.metadata, old.metadata)
-    meta.again(errors, new.metadata, old.metadata, names.subdomain)
+    meta.validate_object_meta_update(errors, new.metadata, old.metadata)
+    meta.validate_changed_object_meta(errors, new.metadata, old.metadata, names.dns1123_subdomain)
     errors.nonnegative("revision", new.revision)
     errors.immutable("data", new.data, old.data)
+
+
+RULES: Mapping[GroupKind, AnyRules] = {
+    ("apps", "ControllerRevision"): Rules[apps_v1.ControllerRevision](
+        validate_controller_revision, validate_controller_revision_update
+    ),
+    ("apps", "StatefulSet"): Rules[apps_v1.StatefulSet](
+        validate_stateful_set, validate_stateful_set_update, status=validate_stateful_set_status
+    ),
+}

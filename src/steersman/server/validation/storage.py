@@ -13,35 +13,47 @@ from steersman.api.generated import storage_v1
 from steersman.server.status_errors import IMMUTABLE
 from steersman.server.validation import claims, names, resources
 from steersman.server.validation import metadata as meta
-from steersman.server.validation.diff import difference
-from steersman.server.validation.field_errors import FieldErrors, Verbatim
-from steersman.server.validation.selectors import label_selector, node_selector
-from steersman.server.validation.volumes import SHARED, Check, driver_name, needs, only_one
+from steersman.server.validation.field_errors import FieldErrors, Verbatim, format_diff
+from steersman.server.validation.rules import AnyRules, GroupKind, Rules
+from steersman.server.validation.selectors import validate_label_selector, validate_node_selector
+from steersman.server.validation.volumes import (
+    SHARED_SOURCES,
+    SourceRule,
+    requires_fields,
+    validate_csi_driver_name,
+    validate_one_source,
+)
 
-_RECLAIM = ("Delete", "Recycle", "Retain")
+_RECLAIM_POLICIES = ("Delete", "Recycle", "Retain")
 
 
 # -- PersistentVolumes ------------------------------------------------------------------------
 
 
-def volume(errors: FieldErrors, obj: v1.PersistentVolume) -> None:
-    meta.check(errors, obj.metadata, namespaced=False)
-    _volume(errors, "spec", obj.spec)
+def validate_persistent_volume(errors: FieldErrors, obj: v1.PersistentVolume) -> None:
+    meta.validate_object_meta(errors, obj.metadata, namespaced=False)
+    _validate_persistent_volume_spec(errors, "spec", obj.spec)
 
 
-def volume_update(errors: FieldErrors, new: v1.PersistentVolume, old: v1.PersistentVolume) -> None:
+def validate_persistent_volume_update(
+    errors: FieldErrors, new: v1.PersistentVolume, old: v1.PersistentVolume
+) -> None:
     """Where a volume is and how it is used is for ever."""
-    meta.again(errors, new.metadata, old.metadata, names.subdomain, namespaced=False)
+    meta.validate_changed_object_meta(
+        errors, new.metadata, old.metadata, names.dns1123_subdomain, namespaced=False
+    )
     if new.spec is not old.spec:
-        _volume(errors, "spec", new.spec)
+        _validate_persistent_volume_spec(errors, "spec", new.spec)
     # The real server looks twice.
-    meta.again(errors, new.metadata, old.metadata, names.subdomain, namespaced=False)
+    meta.validate_changed_object_meta(
+        errors, new.metadata, old.metadata, names.dns1123_subdomain, namespaced=False
+    )
     if new.spec is old.spec:
         return
     now, was = new.spec, old.spec
-    _volume(errors, "spec", now)
-    if _sources(now, was) != _sources(was, was):
-        changed = difference(old.spec, new.spec)
+    _validate_persistent_volume_spec(errors, "spec", now)
+    if _volume_sources(now, was) != _volume_sources(was, was):
+        changed = format_diff(old.spec, new.spec)
         says = f"spec.persistentvolumesource is immutable after creation\n{changed}"
         errors.forbidden("spec.persistentvolumesource", says)
     errors.immutable("volumeMode", now.volumeMode, was.volumeMode)
@@ -53,48 +65,50 @@ def volume_update(errors: FieldErrors, new: v1.PersistentVolume, old: v1.Persist
         errors.forbidden("spec.volumeAttributesClassName", says)
 
 
-def volume_status(errors: FieldErrors, new: v1.PersistentVolume, old: v1.PersistentVolume) -> None:
-    meta.check_update(errors, new.metadata, old.metadata)
+def validate_persistent_volume_status(
+    errors: FieldErrors, new: v1.PersistentVolume, old: v1.PersistentVolume
+) -> None:
+    meta.validate_object_meta_update(errors, new.metadata, old.metadata)
 
 
-def _sources(spec: v1.PersistentVolumeSpec, was: v1.PersistentVolumeSpec) -> list[Any]:
+def _volume_sources(spec: v1.PersistentVolumeSpec, was: v1.PersistentVolumeSpec) -> list[Any]:
     """The sources; how a CSI volume may be expanded can still be said later."""
     csi = spec.csi
     if csi is not None and was.csi is not None and was.csi.controllerExpandSecretRef is None:
         csi = replace(csi, controllerExpandSecretRef=None)
-    return [csi if name == "csi" else getattr(spec, name) for name in _CHECKS]
+    return [csi if name == "csi" else getattr(spec, name) for name in _SOURCES]
 
 
-def _volume(errors: FieldErrors, path: str, spec: v1.PersistentVolumeSpec) -> None:
+def _validate_persistent_volume_spec(errors: FieldErrors, path: str, spec: v1.PersistentVolumeSpec) -> None:
     if not spec.accessModes:
         errors.required(f"{path}.accessModes")
-    claims.access_modes(errors, f"{path}.accessModes", spec.accessModes)
+    claims.validate_access_modes(errors, f"{path}.accessModes", spec.accessModes)
     capacity = spec.capacity
     if not capacity:
         errors.required(f"{path}.capacity")
     if "storage" not in capacity or len(capacity) > 1:
-        shown = {name: str(resources.quantity(amount)) for name, amount in capacity.items()}
+        shown = {name: str(resources.parse_quantity(amount)) for name, amount in capacity.items()}
         errors.not_supported(f"{path}.capacity", shown or Verbatim("null"), ("storage",))
     for name, amount in capacity.items():
-        resources.basic(errors, f"{path}.capacity[{name}]", amount)
-        resources.positive(errors, f"{path}.capacity[{name}]", amount)
+        resources.validate_basic_resource(errors, f"{path}.capacity[{name}]", amount)
+        resources.validate_positive_quantity(errors, f"{path}.capacity[{name}]", amount)
     policy = spec.persistentVolumeReclaimPolicy
-    if policy and policy not in _RECLAIM:
-        errors.not_supported(f"{path}.persistentVolumeReclaimPolicy", policy, _RECLAIM)
+    if policy and policy not in _RECLAIM_POLICIES:
+        errors.not_supported(f"{path}.persistentVolumeReclaimPolicy", policy, _RECLAIM_POLICIES)
     if spec.nodeAffinity is not None:
         required = spec.nodeAffinity.required
         at = f"{path}.nodeAffinity.required"
         if required is None:
             errors.required(at, "must specify required node constraints")
         else:
-            node_selector(errors, at, required)
-    first = only_one(errors, path, spec, _CHECKS)
+            validate_node_selector(errors, at, required)
+    first = validate_one_source(errors, path, spec, _SOURCES)
     if first == "local" and spec.nodeAffinity is None:
         errors.required(f"{path}.nodeAffinity", "Local volume requires node affinity")
-    _rest(errors, path, spec)
+    _validate_remaining_fields(errors, path, spec)
 
 
-def _rest(errors: FieldErrors, path: str, spec: v1.PersistentVolumeSpec) -> None:
+def _validate_remaining_fields(errors: FieldErrors, path: str, spec: v1.PersistentVolumeSpec) -> None:
     host = spec.hostPath
     everything = host is not None and host.path and posixpath.normpath(host.path) == "/"
     if everything and spec.persistentVolumeReclaimPolicy == "Recycle":
@@ -102,7 +116,7 @@ def _rest(errors: FieldErrors, path: str, spec: v1.PersistentVolumeSpec) -> None
         errors.forbidden(f"{path}.persistentVolumeReclaimPolicy", says)
     if spec.storageClassName:
         at = f"{path}.storageClassName"
-        errors.invalid_each(at, spec.storageClassName, names.subdomain(spec.storageClassName))
+        errors.invalid_each(at, spec.storageClassName, names.dns1123_subdomain(spec.storageClassName))
     if spec.volumeMode is not None and spec.volumeMode not in claims.VOLUME_MODES:
         errors.not_supported(f"{path}.volumeMode", spec.volumeMode, claims.VOLUME_MODES)
     name = spec.volumeAttributesClassName
@@ -111,19 +125,19 @@ def _rest(errors: FieldErrors, path: str, spec: v1.PersistentVolumeSpec) -> None
         if not name:
             errors.required(at, "an empty string is disallowed")
         else:
-            errors.invalid_each(at, name, names.subdomain(name))
+            errors.invalid_each(at, name, names.dns1123_subdomain(name))
         if spec.csi is None:
             errors.required(f"{path}.csi", "has to be specified when using volumeAttributesClassName")
 
 
-def _local(errors: FieldErrors, path: str, source: v1.LocalVolumeSource) -> None:
+def _validate_local_source(errors: FieldErrors, path: str, source: v1.LocalVolumeSource) -> None:
     if not source.path:
         errors.required(f"{path}.path")
-    names.no_backsteps(errors, f"{path}.path", source.path)
+    names.validate_path_no_backsteps(errors, f"{path}.path", source.path)
 
 
-def _csi(errors: FieldErrors, path: str, source: v1.CSIPersistentVolumeSource) -> None:
-    driver_name(errors, f"{path}.driver", source.driver)
+def _validate_csi_source(errors: FieldErrors, path: str, source: v1.CSIPersistentVolumeSource) -> None:
+    validate_csi_driver_name(errors, f"{path}.driver", source.driver)
     if not source.volumeHandle:
         errors.required(f"{path}.volumeHandle")
     for name in (
@@ -135,7 +149,7 @@ def _csi(errors: FieldErrors, path: str, source: v1.CSIPersistentVolumeSource) -
         reference: v1.SecretReference | None = getattr(source, name)
         if reference is None:
             continue
-        for part, rule in (("name", names.subdomain), ("namespace", names.label)):
+        for part, rule in (("name", names.dns1123_subdomain), ("namespace", names.dns1123_label)):
             value = getattr(reference, part)
             at = f"{path}.{name}.{part}"
             if not value:
@@ -144,73 +158,75 @@ def _csi(errors: FieldErrors, path: str, source: v1.CSIPersistentVolumeSource) -
                 errors.invalid_each(at, value, rule(value))
 
 
-def _azure_file(errors: FieldErrors, path: str, source: v1.AzureFilePersistentVolumeSource) -> None:
-    needs("secretName", "shareName")(errors, path, source)
+def _validate_azure_file(errors: FieldErrors, path: str, source: v1.AzureFilePersistentVolumeSource) -> None:
+    requires_fields("secretName", "shareName")(errors, path, source)
     if source.secretNamespace is not None and not source.secretNamespace:
         errors.required(f"{path}.secretNamespace")
 
 
-_CHECKS: Mapping[str, Check] = {
-    "hostPath": SHARED["hostPath"],
-    "gcePersistentDisk": SHARED["gcePersistentDisk"],
-    "awsElasticBlockStore": SHARED["awsElasticBlockStore"],
-    "glusterfs": SHARED["glusterfs"],
-    "flocker": SHARED["flocker"],
-    "nfs": SHARED["nfs"],
-    "rbd": SHARED["rbd"],
-    "quobyte": SHARED["quobyte"],
-    "cephfs": SHARED["cephfs"],
-    "iscsi": SHARED["iscsi"],
-    "cinder": SHARED["cinder"],
-    "fc": SHARED["fc"],
-    "flexVolume": SHARED["flexVolume"],
-    "azureFile": _azure_file,
-    "vsphereVolume": SHARED["vsphereVolume"],
-    "photonPersistentDisk": SHARED["photonPersistentDisk"],
-    "portworxVolume": SHARED["portworxVolume"],
-    "azureDisk": SHARED["azureDisk"],
-    "scaleIO": SHARED["scaleIO"],
-    "local": _local,
-    "storageos": SHARED["storageos"],
-    "csi": _csi,
+_SOURCES: Mapping[str, SourceRule] = {
+    "hostPath": SHARED_SOURCES["hostPath"],
+    "gcePersistentDisk": SHARED_SOURCES["gcePersistentDisk"],
+    "awsElasticBlockStore": SHARED_SOURCES["awsElasticBlockStore"],
+    "glusterfs": SHARED_SOURCES["glusterfs"],
+    "flocker": SHARED_SOURCES["flocker"],
+    "nfs": SHARED_SOURCES["nfs"],
+    "rbd": SHARED_SOURCES["rbd"],
+    "quobyte": SHARED_SOURCES["quobyte"],
+    "cephfs": SHARED_SOURCES["cephfs"],
+    "iscsi": SHARED_SOURCES["iscsi"],
+    "cinder": SHARED_SOURCES["cinder"],
+    "fc": SHARED_SOURCES["fc"],
+    "flexVolume": SHARED_SOURCES["flexVolume"],
+    "azureFile": _validate_azure_file,
+    "vsphereVolume": SHARED_SOURCES["vsphereVolume"],
+    "photonPersistentDisk": SHARED_SOURCES["photonPersistentDisk"],
+    "portworxVolume": SHARED_SOURCES["portworxVolume"],
+    "azureDisk": SHARED_SOURCES["azureDisk"],
+    "scaleIO": SHARED_SOURCES["scaleIO"],
+    "local": _validate_local_source,
+    "storageos": SHARED_SOURCES["storageos"],
+    "csi": _validate_csi_source,
 }
 """In the order they are looked at."""
 
 
 # -- classes ----------------------------------------------------------------------------------
 
-_CLASS_RECLAIM = ("Delete", "Retain")
-_BINDING = ("Immediate", "WaitForFirstConsumer")
-_PARAMETERS = 512
-_PARAMETERS_SIZE = 256 * 1024
+_CLASS_RECLAIM_POLICIES = ("Delete", "Retain")
+_BINDING_MODES = ("Immediate", "WaitForFirstConsumer")
+_MAX_PARAMETERS = 512
+_MAX_PARAMETERS_BYTES = 256 * 1024
 
 
-def storage_class(errors: FieldErrors, obj: storage_v1.StorageClass) -> None:
-    meta.check(errors, obj.metadata, namespaced=False)
-    _class(errors, obj)
+def validate_storage_class(errors: FieldErrors, obj: storage_v1.StorageClass) -> None:
+    meta.validate_object_meta(errors, obj.metadata, namespaced=False)
+    _validate_storage_class_fields(errors, obj)
 
 
-def storage_class_update(
+def validate_storage_class_update(
     errors: FieldErrors, new: storage_v1.StorageClass, old: storage_v1.StorageClass
 ) -> None:
-    meta.again(errors, new.metadata, old.metadata, names.subdomain, namespaced=False)
-    _class(errors, new)
-    meta.check_update(errors, new.metadata, old.metadata)
+    meta.validate_changed_object_meta(
+        errors, new.metadata, old.metadata, names.dns1123_subdomain, namespaced=False
+    )
+    _validate_storage_class_fields(errors, new)
+    meta.validate_object_meta_update(errors, new.metadata, old.metadata)
     if new.parameters != old.parameters:
         errors.invalid("parameters", new.parameters or Verbatim("null"), IMMUTABLE)
     for name in ("provisioner", "reclaimPolicy", "volumeBindingMode"):
         errors.immutable(name, getattr(new, name), getattr(old, name))
 
 
-def _class(errors: FieldErrors, obj: storage_v1.StorageClass) -> None:
-    _provisioner(errors, "provisioner", obj.provisioner)
-    _parameters(errors, obj.parameters, needed=False)
-    if obj.reclaimPolicy and obj.reclaimPolicy not in _CLASS_RECLAIM:
-        errors.not_supported("reclaimPolicy", obj.reclaimPolicy, _CLASS_RECLAIM)
+def _validate_storage_class_fields(errors: FieldErrors, obj: storage_v1.StorageClass) -> None:
+    _validate_provisioner(errors, "provisioner", obj.provisioner)
+    _validate_parameters(errors, obj.parameters, needed=False)
+    if obj.reclaimPolicy and obj.reclaimPolicy not in _CLASS_RECLAIM_POLICIES:
+        errors.not_supported("reclaimPolicy", obj.reclaimPolicy, _CLASS_RECLAIM_POLICIES)
     if obj.volumeBindingMode is None:
         errors.required("volumeBindingMode")
-    elif obj.volumeBindingMode not in _BINDING:
-        errors.not_supported("volumeBindingMode", obj.volumeBindingMode, _BINDING)
+    elif obj.volumeBindingMode not in _BINDING_MODES:
+        errors.not_supported("volumeBindingMode", obj.volumeBindingMode, _BINDING_MODES)
     known: list[dict[str, set[str]]] = []
     for i, term in enumerate(obj.allowedTopologies):
         path = f"allowedTopologies[{i}].matchLabelExpressions"
@@ -223,7 +239,7 @@ def _class(errors: FieldErrors, obj: storage_v1.StorageClass) -> None:
             for k, value in enumerate(given):
                 if value in given[:k]:
                     errors.duplicate(f"{at}.values[{k}]", value)
-            errors.invalid_each(f"{at}.key", one.key, names.qualified(one.key))
+            errors.invalid_each(f"{at}.key", one.key, names.qualified_name(one.key))
             if one.key in values:
                 errors.duplicate(f"{at}.key", one.key)
             values[one.key] = set(given)
@@ -232,60 +248,82 @@ def _class(errors: FieldErrors, obj: storage_v1.StorageClass) -> None:
         known.append(values)
 
 
-def _provisioner(errors: FieldErrors, path: str, name: str) -> None:
+def _validate_provisioner(errors: FieldErrors, path: str, name: str) -> None:
     if not name:
         errors.required(path)
     else:
-        errors.invalid_each(path, name.lower(), names.qualified(name.lower()))
+        errors.invalid_each(path, name.lower(), names.qualified_name(name.lower()))
 
 
-def _parameters(errors: FieldErrors, given: Mapping[str, str], *, needed: bool) -> None:
-    if len(given) > _PARAMETERS:
-        errors.too_long("parameters", _PARAMETERS)
+def _validate_parameters(errors: FieldErrors, given: Mapping[str, str], *, needed: bool) -> None:
+    if len(given) > _MAX_PARAMETERS:
+        errors.too_long("parameters", _MAX_PARAMETERS)
         return
     if "" in given:
         errors.invalid("parameters", "", "field can not be empty.")
-    if sum(len(key) + len(value) for key, value in given.items()) > _PARAMETERS_SIZE:
-        errors.too_long("parameters", _PARAMETERS_SIZE)
+    if sum(len(key) + len(value) for key, value in given.items()) > _MAX_PARAMETERS_BYTES:
+        errors.too_long("parameters", _MAX_PARAMETERS_BYTES)
     if needed and not given:
         errors.required("parameters", "must contain at least one key/value pair")
 
 
-def attributes_class(errors: FieldErrors, obj: storage_v1.VolumeAttributesClass) -> None:
-    meta.check(errors, obj.metadata, namespaced=False)
-    _provisioner(errors, "driverName", obj.driverName)
-    _parameters(errors, obj.parameters, needed=True)
+def validate_volume_attributes_class(errors: FieldErrors, obj: storage_v1.VolumeAttributesClass) -> None:
+    meta.validate_object_meta(errors, obj.metadata, namespaced=False)
+    _validate_provisioner(errors, "driverName", obj.driverName)
+    _validate_parameters(errors, obj.parameters, needed=True)
 
 
-def attributes_class_update(
+def validate_volume_attributes_class_update(
     errors: FieldErrors, new: storage_v1.VolumeAttributesClass, old: storage_v1.VolumeAttributesClass
 ) -> None:
-    meta.check_update(errors, new.metadata, old.metadata)
+    meta.validate_object_meta_update(errors, new.metadata, old.metadata)
     for name in ("driverName", "parameters"):
         if getattr(new, name) != getattr(old, name):
             errors.forbidden(name, f"updates to {name} are forbidden.")
-    meta.again(errors, new.metadata, old.metadata, names.subdomain, namespaced=False)
-    _provisioner(errors, "driverName", new.driverName)
-    _parameters(errors, new.parameters, needed=True)
+    meta.validate_changed_object_meta(
+        errors, new.metadata, old.metadata, names.dns1123_subdomain, namespaced=False
+    )
+    _validate_provisioner(errors, "driverName", new.driverName)
+    _validate_parameters(errors, new.parameters, needed=True)
 
 
-def capacity(errors: FieldErrors, obj: storage_v1.CSIStorageCapacity) -> None:
-    meta.check(errors, obj.metadata)
-    _capacity(errors, obj)
+def validate_csi_storage_capacity(errors: FieldErrors, obj: storage_v1.CSIStorageCapacity) -> None:
+    meta.validate_object_meta(errors, obj.metadata)
+    _validate_capacity(errors, obj)
 
 
-def capacity_update(
+def validate_csi_storage_capacity_update(
     errors: FieldErrors, new: storage_v1.CSIStorageCapacity, old: storage_v1.CSIStorageCapacity
 ) -> None:
-    meta.again(errors, new.metadata, old.metadata, names.subdomain)
-    _capacity(errors, new)
-    meta.check_update(errors, new.metadata, old.metadata)
+    meta.validate_changed_object_meta(errors, new.metadata, old.metadata, names.dns1123_subdomain)
+    _validate_capacity(errors, new)
+    meta.validate_object_meta_update(errors, new.metadata, old.metadata)
     for name in ("nodeTopology", "storageClassName"):
         errors.immutable(name, getattr(new, name), getattr(old, name))
 
 
-def _capacity(errors: FieldErrors, obj: storage_v1.CSIStorageCapacity) -> None:
-    label_selector(errors, "nodeTopology", obj.nodeTopology)
-    errors.invalid_each("storageClassName", obj.storageClassName, names.subdomain(obj.storageClassName))
+def _validate_capacity(errors: FieldErrors, obj: storage_v1.CSIStorageCapacity) -> None:
+    validate_label_selector(errors, "nodeTopology", obj.nodeTopology)
+    errors.invalid_each(
+        "storageClassName", obj.storageClassName, names.dns1123_subdomain(obj.storageClassName)
+    )
     if obj.capacity is not None:
-        resources.nonnegative(errors, "capacity", obj.capacity)
+        resources.validate_nonnegative_quantity(errors, "capacity", obj.capacity)
+
+
+RULES: Mapping[GroupKind, AnyRules] = {
+    ("", "PersistentVolume"): Rules[v1.PersistentVolume](
+        validate_persistent_volume,
+        validate_persistent_volume_update,
+        status=validate_persistent_volume_status,
+    ),
+    ("storage.k8s.io", "CSIStorageCapacity"): Rules[storage_v1.CSIStorageCapacity](
+        validate_csi_storage_capacity, validate_csi_storage_capacity_update
+    ),
+    ("storage.k8s.io", "StorageClass"): Rules[storage_v1.StorageClass](
+        validate_storage_class, validate_storage_class_update
+    ),
+    ("storage.k8s.io", "VolumeAttributesClass"): Rules[storage_v1.VolumeAttributesClass](
+        validate_volume_attributes_class, validate_volume_attributes_class_update
+    ),
+}

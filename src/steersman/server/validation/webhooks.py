@@ -2,118 +2,125 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
 from steersman.api.generated import admissionregistration_v1 as admission
 from steersman.server.validation import metadata as meta
-from steersman.server.validation import names as text
+from steersman.server.validation import names
 from steersman.server.validation.field_errors import FieldErrors
-from steersman.server.validation.selectors import label_selector
+from steersman.server.validation.rules import AnyRules, GroupKind, Rules
+from steersman.server.validation.selectors import validate_label_selector
 
 FAILURE_POLICIES = ("Fail", "Ignore")
 MATCH_POLICIES = ("Equivalent", "Exact")
-REINVOCATIONS = ("IfNeeded", "Never")
+REINVOCATION_POLICIES = ("IfNeeded", "Never")
 _SCOPES = ("*", "Cluster", "Namespaced")
 _OPERATIONS = ("*", "CONNECT", "CREATE", "DELETE", "UPDATE")
 _SIDE_EFFECTS = ("None", "NoneOnDryRun")
-_VERSIONS = ("v1", "v1beta1")
-_CONDITIONS = 64
-_FORM = "; desired format: https://host[/path]"
+_REVIEW_VERSIONS = ("v1", "v1beta1")
+_MAX_MATCH_CONDITIONS = 64
+_URL_FORMAT = "; desired format: https://host[/path]"
 
 Configuration: TypeAlias = admission.MutatingWebhookConfiguration | admission.ValidatingWebhookConfiguration
-Hook: TypeAlias = admission.MutatingWebhook | admission.ValidatingWebhook
+Webhook: TypeAlias = admission.MutatingWebhook | admission.ValidatingWebhook
 Rule: TypeAlias = admission.RuleWithOperations | admission.NamedRuleWithOperations
 
 
-def create(errors: FieldErrors, obj: Configuration) -> None:
-    meta.check(errors, obj.metadata, namespaced=False, kube=False)
-    _hooks(errors, obj)
+def validate_webhook_configuration(errors: FieldErrors, obj: Configuration) -> None:
+    meta.validate_object_meta(errors, obj.metadata, namespaced=False, kube=False)
+    _validate_webhooks(errors, obj)
 
 
-def update(errors: FieldErrors, new: Configuration, old: Configuration) -> None:
+def validate_webhook_configuration_update(
+    errors: FieldErrors, new: Configuration, old: Configuration
+) -> None:
     if new.metadata is not old.metadata:
-        meta.check(errors, new.metadata, namespaced=False, kube=False)
+        meta.validate_object_meta(errors, new.metadata, namespaced=False, kube=False)
     if new.webhooks is not old.webhooks:
-        _hooks(errors, new)
+        _validate_webhooks(errors, new)
 
 
-def _hooks(errors: FieldErrors, obj: Configuration) -> None:
-    names: list[str] = []
-    hooks: Sequence[Hook] = obj.webhooks
+def _validate_webhooks(errors: FieldErrors, obj: Configuration) -> None:
+    seen: list[str] = []
+    hooks: Sequence[Webhook] = obj.webhooks
     for i, hook in enumerate(hooks):
         path = f"webhooks[{i}]"
-        _hook(errors, path, hook)
-        _versions(errors, f"{path}.admissionReviewVersions", hook.admissionReviewVersions)
-        if hook.name and hook.name in names:
+        _validate_webhook(errors, path, hook)
+        _validate_review_versions(errors, f"{path}.admissionReviewVersions", hook.admissionReviewVersions)
+        if hook.name and hook.name in seen:
             errors.duplicate(f"{path}.name", hook.name)
-        names.append(hook.name)
+        seen.append(hook.name)
 
 
-def _hook(errors: FieldErrors, path: str, hook: Hook) -> None:
-    text.full_name(errors, f"{path}.name", hook.name)
+def _validate_webhook(errors: FieldErrors, path: str, hook: Webhook) -> None:
+    names.validate_webhook_name(errors, f"{path}.name", hook.name)
     for i, given in enumerate(hook.rules):
-        rule(errors, f"{path}.rules[{i}]", given)
-    _one_of(errors, f"{path}.failurePolicy", hook.failurePolicy, FAILURE_POLICIES)
-    _one_of(errors, f"{path}.matchPolicy", hook.matchPolicy, MATCH_POLICIES)
+        validate_rule(errors, f"{path}.rules[{i}]", given)
+    _validate_optional_enum(errors, f"{path}.failurePolicy", hook.failurePolicy, FAILURE_POLICIES)
+    _validate_optional_enum(errors, f"{path}.matchPolicy", hook.matchPolicy, MATCH_POLICIES)
     if hook.sideEffects is None:
         errors.required(f"{path}.sideEffects", f"must specify one of {', '.join(_SIDE_EFFECTS)}")
-    _one_of(errors, f"{path}.sideEffects", hook.sideEffects, _SIDE_EFFECTS)
+    _validate_optional_enum(errors, f"{path}.sideEffects", hook.sideEffects, _SIDE_EFFECTS)
     seconds = hook.timeoutSeconds
     if seconds is not None and not 1 <= seconds <= 30:
         says = "the timeout value must be between 1 and 30 seconds"
         errors.invalid(f"{path}.timeoutSeconds", seconds, says)
-    label_selector(errors, f"{path}.namespaceSelector", hook.namespaceSelector)
-    label_selector(errors, f"{path}.objectSelector", hook.objectSelector)
+    validate_label_selector(errors, f"{path}.namespaceSelector", hook.namespaceSelector)
+    validate_label_selector(errors, f"{path}.objectSelector", hook.objectSelector)
     if isinstance(hook, admission.MutatingWebhook):
-        _one_of(errors, f"{path}.reinvocationPolicy", hook.reinvocationPolicy, REINVOCATIONS)
-    client(errors, f"{path}.clientConfig", hook.clientConfig)
-    conditions(errors, f"{path}.matchConditions", hook.matchConditions)
+        _validate_optional_enum(
+            errors, f"{path}.reinvocationPolicy", hook.reinvocationPolicy, REINVOCATION_POLICIES
+        )
+    validate_client_config(errors, f"{path}.clientConfig", hook.clientConfig)
+    validate_match_conditions(errors, f"{path}.matchConditions", hook.matchConditions)
 
 
-def _one_of(errors: FieldErrors, path: str, value: str | None, choices: tuple[str, ...]) -> None:
+def _validate_optional_enum(
+    errors: FieldErrors, path: str, value: str | None, choices: tuple[str, ...]
+) -> None:
     if value is not None and value not in choices:
         errors.not_supported(path, value, choices)
 
 
-def _versions(errors: FieldErrors, path: str, versions: tuple[str, ...]) -> None:
+def _validate_review_versions(errors: FieldErrors, path: str, versions: tuple[str, ...]) -> None:
     if not versions:
-        errors.required(path, f"must specify one of {', '.join(_VERSIONS)}")
+        errors.required(path, f"must specify one of {', '.join(_REVIEW_VERSIONS)}")
         return
     for i, version in enumerate(versions):
         if version in versions[:i]:
             errors.invalid(f"{path}[{i}]", version, "duplicate version")
             continue
-        errors.invalid_each(f"{path}[{i}]", version, text.label_1035(version))
-    if not any(version in _VERSIONS for version in versions):
-        errors.invalid(path, versions, f"must include at least one of {', '.join(_VERSIONS)}")
+        errors.invalid_each(f"{path}[{i}]", version, names.dns1035_label(version))
+    if not any(version in _REVIEW_VERSIONS for version in versions):
+        errors.invalid(path, versions, f"must include at least one of {', '.join(_REVIEW_VERSIONS)}")
 
 
 # -- where a webhook is -----------------------------------------------------------------------
 
 
-def client(errors: FieldErrors, path: str, config: Any) -> None:
+def validate_client_config(errors: FieldErrors, path: str, config: Any) -> None:
     """By a URL or by a service."""
     if (config.url is None) == (config.service is None):
         errors.required(path, "exactly one of url or service is required")
     elif config.url is not None:
-        _url(errors, f"{path}.url", config.url)
+        _validate_url(errors, f"{path}.url", config.url)
     else:
-        _service(errors, f"{path}.service", config.service)
+        _validate_service_reference(errors, f"{path}.service", config.service)
 
 
-def _url(errors: FieldErrors, path: str, url: str) -> None:
+def _validate_url(errors: FieldErrors, path: str, url: str) -> None:
     try:
         parts = urlsplit(url)
     except ValueError as error:
-        errors.required(path, f"url must be a valid URL: {error}{_FORM}")
+        errors.required(path, f"url must be a valid URL: {error}{_URL_FORMAT}")
         return
     if parts.scheme != "https":
-        errors.invalid(path, parts.scheme, f"'https' is the only allowed URL scheme{_FORM}")
+        errors.invalid(path, parts.scheme, f"'https' is the only allowed URL scheme{_URL_FORMAT}")
     host = parts.netloc.rpartition("@")[2]
     if not host:
-        errors.invalid(path, "", f"host must be specified{_FORM}")
+        errors.invalid(path, "", f"host must be specified{_URL_FORMAT}")
     if "@" in parts.netloc:
         user = parts.netloc.rpartition("@")[0]
         errors.invalid(path, user, "user information is not permitted in the URL")
@@ -123,14 +130,14 @@ def _url(errors: FieldErrors, path: str, url: str) -> None:
         errors.invalid(path, parts.query, "query parameters are not permitted in the URL")
 
 
-def _service(errors: FieldErrors, path: str, service: Any) -> None:
+def _validate_service_reference(errors: FieldErrors, path: str, service: Any) -> None:
     # The real server mixes the two up.
     if not service.namespace:
         errors.required(f"{path}.name")
     if not service.name:
         errors.required(f"{path}.namespace")
     port = 443 if service.port is None else service.port
-    if messages := text.port(port):
+    if messages := names.port_number(port):
         errors.invalid(f"{path}.port", port, f"port is not valid: {', '.join(messages)}")
     where = service.path
     if where in (None, "", "/"):
@@ -145,42 +152,42 @@ def _service(errors: FieldErrors, path: str, service: Any) -> None:
         if not step:
             errors.invalid(at, where, f"segment[{i}] may not be empty")
             continue
-        for why in text.subdomain(step):
+        for why in names.dns1123_subdomain(step):
             errors.invalid(at, where, f"segment[{i}]: {why}")
 
 
 # -- what it is asked about -------------------------------------------------------------------
 
 
-def rule(errors: FieldErrors, path: str, given: Rule) -> None:
+def validate_rule(errors: FieldErrors, path: str, given: Rule) -> None:
     """Which operations on which resources."""
     operations = given.operations
     if not operations:
         errors.required(f"{path}.operations")
-    _alone(errors, f"{path}.operations", operations, "operations")
+    _validate_wildcard_alone(errors, f"{path}.operations", operations, "operations")
     for i, operation in enumerate(operations):
         if operation not in _OPERATIONS:
             errors.not_supported(f"{path}.operations[{i}]", operation, _OPERATIONS)
     if not given.apiGroups:
         errors.required(f"{path}.apiGroups")
-    _alone(errors, f"{path}.apiGroups", given.apiGroups, "API groups")
+    _validate_wildcard_alone(errors, f"{path}.apiGroups", given.apiGroups, "API groups")
     if not given.apiVersions:
         errors.required(f"{path}.apiVersions")
-    _alone(errors, f"{path}.apiVersions", given.apiVersions, "API versions")
+    _validate_wildcard_alone(errors, f"{path}.apiVersions", given.apiVersions, "API versions")
     for i, version in enumerate(given.apiVersions):
         if not version:
             errors.required(f"{path}.apiVersions[{i}]")
-    _resources(errors, f"{path}.resources", given.resources)
+    _validate_rule_resources(errors, f"{path}.resources", given.resources)
     if given.scope is not None and given.scope not in _SCOPES:
         errors.not_supported(f"{path}.scope", given.scope, _SCOPES)
 
 
-def _alone(errors: FieldErrors, path: str, values: tuple[str, ...], what: str) -> None:
+def _validate_wildcard_alone(errors: FieldErrors, path: str, values: tuple[str, ...], what: str) -> None:
     if len(values) > 1 and "*" in values:
         errors.invalid(path, values, f"if '*' is present, must not specify other {what}")
 
 
-def _resources(errors: FieldErrors, path: str, resources: tuple[str, ...]) -> None:
+def _validate_rule_resources(errors: FieldErrors, path: str, resources: tuple[str, ...]) -> None:
     if not resources:
         errors.required(path)
     every_sub: list[str] = []
@@ -210,18 +217,30 @@ def _resources(errors: FieldErrors, path: str, resources: tuple[str, ...]) -> No
         errors.invalid(path, resources, others)
 
 
-def conditions(errors: FieldErrors, path: str, given: tuple[admission.MatchCondition, ...]) -> None:
+def validate_match_conditions(
+    errors: FieldErrors, path: str, given: tuple[admission.MatchCondition, ...]
+) -> None:
     """Expressions that narrow it down; whether they compile is not looked at here."""
-    if len(given) > _CONDITIONS:
-        errors.too_many(path, len(given), _CONDITIONS)
-    names: list[str] = []
+    if len(given) > _MAX_MATCH_CONDITIONS:
+        errors.too_many(path, len(given), _MAX_MATCH_CONDITIONS)
+    seen: list[str] = []
     for i, condition in enumerate(given):
         if not condition.expression.strip():
             errors.required(f"{path}[{i}].expression")
         if not condition.name:
             errors.required(f"{path}[{i}].name")
         else:
-            errors.invalid_each(f"{path}[{i}].name", condition.name, text.qualified(condition.name))
-            if condition.name in names:
+            errors.invalid_each(f"{path}[{i}].name", condition.name, names.qualified_name(condition.name))
+            if condition.name in seen:
                 errors.duplicate(f"{path}[{i}].name", condition.name)
-            names.append(condition.name)
+            seen.append(condition.name)
+
+
+RULES: Mapping[GroupKind, AnyRules] = {
+    ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"): Rules[
+        admission.MutatingWebhookConfiguration
+    ](validate_webhook_configuration, validate_webhook_configuration_update),
+    ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"): Rules[
+        admission.ValidatingWebhookConfiguration
+    ](validate_webhook_configuration, validate_webhook_configuration_update),
+}

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from steersman.api.generated import core_v1 as v1
-from steersman.server.validation import names as text
-from steersman.server.validation import resources as amounts
+from steersman.server.validation import names, resources
 from steersman.server.validation.field_errors import FieldErrors
 from steersman.server.validation.pods import environment, mounts, probes, security
 
@@ -17,9 +16,9 @@ _MESSAGE_POLICIES = ("File", "FallbackToLogsOnError")
 _RESTART_POLICIES = ("Always", "Never", "OnFailure")
 _RESTART_ACTIONS = ("Restart", "RestartAllContainers")
 _RESTART_OPERATORS = ("In", "NotIn")
-_RESIZED = ("cpu", "memory")
-_RESIZES = ("NotRequired", "RestartContainer")
-_NO_PROBES = "may not be set for init containers without restartPolicy=Always"
+_RESIZABLE = ("cpu", "memory")
+_RESIZE_POLICIES = ("NotRequired", "RestartContainer")
+_SIDECAR_ONLY = "may not be set for init containers without restartPolicy=Always"
 _NOT_EPHEMERAL = "cannot be set for an Ephemeral Container"
 _FORBIDDEN_EPHEMERAL = (
     "ports",
@@ -34,7 +33,7 @@ _FORBIDDEN_EPHEMERAL = (
 )
 
 
-class Around(NamedTuple):
+class ContainerContext(NamedTuple):
     """What a container's fields depend on outside of it."""
 
     spec: v1.PodSpec
@@ -50,50 +49,50 @@ class Around(NamedTuple):
         return self.spec.hostUsers is not False
 
 
-def regular(errors: FieldErrors, path: str, around: Around) -> None:
+def validate_containers(errors: FieldErrors, path: str, around: ContainerContext) -> None:
     """The containers proper; there is at least one."""
     containers = around.spec.containers
     if not containers:
         errors.required(path)
         return
-    names: set[str] = set()
+    seen: set[str] = set()
     for i, container in enumerate(containers):
         at = f"{path}[{i}]"
-        _container(errors, at, container, around)
-        if container.name in names:
+        _validate_container(errors, at, container, around)
+        if container.name in seen:
             errors.duplicate(f"{at}.name", container.name)
-        names.add(container.name)
+        seen.add(container.name)
         if container.lifecycle is not None:
-            probes.lifecycle(errors, f"{at}.lifecycle", container.lifecycle, around.grace)
-        _probes(errors, at, container, around.grace)
+            probes.validate_lifecycle(errors, f"{at}.lifecycle", container.lifecycle, around.grace)
+        _validate_probes(errors, at, container, around.grace)
         if container.restartPolicy is not None or container.restartPolicyRules:
-            _restart(errors, at, container)
-    _host_ports(errors, path, containers)
+            _validate_restart_policy(errors, at, container)
+    _validate_host_ports(errors, path, containers)
 
 
-def initial(errors: FieldErrors, path: str, around: Around) -> None:
+def validate_init_containers(errors: FieldErrors, path: str, around: ContainerContext) -> None:
     """Init containers; those that always restart are sidecars and may do what others may."""
-    names = {container.name for container in around.spec.containers}
+    seen = {container.name for container in around.spec.containers}
     for i, container in enumerate(around.spec.initContainers):
         at = f"{path}[{i}]"
-        _container(errors, at, container, around)
+        _validate_container(errors, at, container, around)
         if container.restartPolicy is not None:
-            _restart(errors, at, container)
+            _validate_restart_policy(errors, at, container)
         elif container.restartPolicyRules:
             errors.required(f"{at}.restartPolicy", "must specify restartPolicy when restart rules are used")
-        if container.name in names:
+        if container.name in seen:
             errors.duplicate(f"{at}.name", container.name)
         elif container.name:
-            names.add(container.name)
-        _host_ports(errors, path, (container,))
+            seen.add(container.name)
+        _validate_host_ports(errors, path, (container,))
         if container.restartPolicy == "Always":
             if container.lifecycle is not None:
-                probes.lifecycle(errors, f"{at}.lifecycle", container.lifecycle, around.grace)
-            _probes(errors, at, container, around.grace)
+                probes.validate_lifecycle(errors, f"{at}.lifecycle", container.lifecycle, around.grace)
+            _validate_probes(errors, at, container, around.grace)
         else:
             for name in ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe"):
                 if getattr(container, name) is not None:
-                    errors.forbidden(f"{at}.{name}", _NO_PROBES)
+                    errors.forbidden(f"{at}.{name}", _SIDECAR_ONLY)
             for j, policy in enumerate(container.resizePolicy):
                 if policy.restartPolicy == "RestartContainer":
                     errors.invalid(
@@ -103,23 +102,23 @@ def initial(errors: FieldErrors, path: str, around: Around) -> None:
                     )
 
 
-def ephemeral(errors: FieldErrors, path: str, around: Around) -> None:
+def validate_ephemeral_containers(errors: FieldErrors, path: str, around: ContainerContext) -> None:
     """Containers that were added to look into a running pod."""
     spec = around.spec
     others = {container.name for container in (*spec.containers, *spec.initContainers)}
-    names = set(others)
+    seen = set(others)
     for i, container in enumerate(spec.ephemeralContainers):
         at = f"{path}[{i}]"
-        _container(errors, at, container, around)
-        padded(errors, at, container.image)
-        if container.name in names:
+        _validate_container(errors, at, container, around)
+        validate_image_whitespace(errors, at, container.image)
+        if container.name in seen:
             errors.duplicate(f"{at}.name", container.name)
-        names.add(container.name)
+        seen.add(container.name)
         target = container.targetContainerName
         if target and target not in others:
             errors.not_found(f"{at}.targetContainerName", target)
         for name in _FORBIDDEN_EPHEMERAL:
-            if _is_set(getattr(container, name)):
+            if _is_nonzero(getattr(container, name)):
                 errors.forbidden(f"{at}.{name}", _NOT_EPHEMERAL)
         for j, mount in enumerate(container.volumeMounts):
             for name in ("subPath", "subPathExpr"):
@@ -127,11 +126,11 @@ def ephemeral(errors: FieldErrors, path: str, around: Around) -> None:
                     errors.forbidden(f"{at}.volumeMounts[{j}].{name}", _NOT_EPHEMERAL)
 
 
-def _is_set(value: Any) -> bool:
+def _is_nonzero(value: Any) -> bool:
     return value not in (None, (), v1.ResourceRequirements())
 
 
-def padded(errors: FieldErrors, path: str, image: str) -> None:
+def validate_image_whitespace(errors: FieldErrors, path: str, image: str) -> None:
     if image != image.strip():
         errors.invalid(f"{path}.image", image, "must not have leading or trailing whitespace")
 
@@ -139,12 +138,12 @@ def padded(errors: FieldErrors, path: str, image: str) -> None:
 # -- what all have in common ------------------------------------------------------------------
 
 
-def _container(errors: FieldErrors, path: str, container: Any, around: Around) -> None:
+def _validate_container(errors: FieldErrors, path: str, container: Any, around: ContainerContext) -> None:
     name = container.name
     if not name:
         errors.required(f"{path}.name")
     else:
-        for why in text.label(name):
+        for why in names.dns1123_label(name):
             errors.invalid(f"{path}.name", name, why)
     if not container.image:
         errors.required(f"{path}.image")
@@ -152,53 +151,59 @@ def _container(errors: FieldErrors, path: str, container: Any, around: Around) -
     if policy not in _MESSAGE_POLICIES:
         errors.enum(f"{path}.terminationMessagePolicy", policy, _MESSAGE_POLICIES)
     if container.ports:
-        _ports(errors, f"{path}.ports", container.ports)
+        _validate_container_ports(errors, f"{path}.ports", container.ports)
     if container.env:
-        environment.variables(errors, f"{path}.env", container.env)
+        environment.validate_env(errors, f"{path}.env", container.env)
     if container.envFrom:
-        environment.sources(errors, f"{path}.envFrom", container.envFrom)
+        environment.validate_env_from(errors, f"{path}.envFrom", container.envFrom)
     if container.volumeMounts:
-        mounts.mounts(errors, f"{path}.volumeMounts", container, around.volumes)
+        mounts.validate_volume_mounts(errors, f"{path}.volumeMounts", container, around.volumes)
     if container.volumeDevices:
-        mounts.devices(errors, f"{path}.volumeDevices", container, around.volumes)
+        mounts.validate_volume_devices(errors, f"{path}.volumeDevices", container, around.volumes)
     if container.imagePullPolicy not in PULL_POLICIES:
         errors.enum(f"{path}.imagePullPolicy", container.imagePullPolicy, PULL_POLICIES)
-    resources = container.resources
-    if resources.limits or resources.requests:
-        amounts.requirements(errors, f"{path}.resources", resources.limits, resources.requests)
-    if resources.claims:
-        amounts.claims(errors, f"{path}.resources.claims", resources.claims, around.spec.resourceClaims)
+    requirements = container.resources
+    if requirements.limits or requirements.requests:
+        resources.validate_resource_requirements(
+            errors, f"{path}.resources", requirements.limits, requirements.requests
+        )
+    if requirements.claims:
+        resources.validate_resource_claim_names(
+            errors, f"{path}.resources.claims", requirements.claims, around.spec.resourceClaims
+        )
     if container.resizePolicy:
-        _resizes(errors, f"{path}.resizePolicy", container.resizePolicy, around.spec.restartPolicy)
+        _validate_resize_policy(
+            errors, f"{path}.resizePolicy", container.resizePolicy, around.spec.restartPolicy
+        )
     if container.securityContext is not None:
-        security.container(
+        security.validate_security_context(
             errors, f"{path}.securityContext", container.securityContext, host_users=around.host_users
         )
 
 
-def _ports(errors: FieldErrors, path: str, ports: tuple[v1.ContainerPort, ...]) -> None:
-    names: list[str] = []
+def _validate_container_ports(errors: FieldErrors, path: str, ports: tuple[v1.ContainerPort, ...]) -> None:
+    seen: list[str] = []
     for i, port in enumerate(ports):
         if port.name:
-            if messages := text.port_name(port.name):
+            if messages := names.port_name(port.name):
                 errors.invalid_each(f"{path}[{i}].name", port.name, messages)
-            elif port.name in names:
+            elif port.name in seen:
                 errors.duplicate(f"{path}[{i}].name", port.name)
             else:
-                names.append(port.name)
+                seen.append(port.name)
         if not port.containerPort:
             errors.required(f"{path}[{i}].containerPort")
         elif not 1 <= port.containerPort <= 65535:
             errors.invalid_each(
-                f"{path}[{i}].containerPort", port.containerPort, text.port(port.containerPort)
+                f"{path}[{i}].containerPort", port.containerPort, names.port_number(port.containerPort)
             )
         if port.hostPort and not 1 <= port.hostPort <= 65535:
-            errors.invalid_each(f"{path}[{i}].hostPort", port.hostPort, text.port(port.hostPort))
+            errors.invalid_each(f"{path}[{i}].hostPort", port.hostPort, names.port_number(port.hostPort))
         if port.protocol not in PROTOCOLS:
             errors.enum(f"{path}[{i}].protocol", port.protocol, PROTOCOLS)
 
 
-def _host_ports(errors: FieldErrors, path: str, containers: Sequence[v1.Container]) -> None:
+def _validate_host_ports(errors: FieldErrors, path: str, containers: Sequence[v1.Container]) -> None:
     taken: set[str] = set()
     for i, container in enumerate(containers):
         for j, port in enumerate(container.ports):
@@ -210,16 +215,16 @@ def _host_ports(errors: FieldErrors, path: str, containers: Sequence[v1.Containe
             taken.add(key)
 
 
-def _probes(errors: FieldErrors, path: str, container: v1.Container, grace: int | None) -> None:
+def _validate_probes(errors: FieldErrors, path: str, container: v1.Container, grace: int | None) -> None:
     if container.livenessProbe is not None:
-        probes.liveness(errors, f"{path}.livenessProbe", container.livenessProbe, grace)
+        probes.validate_liveness_probe(errors, f"{path}.livenessProbe", container.livenessProbe, grace)
     if container.readinessProbe is not None:
-        probes.readiness(errors, f"{path}.readinessProbe", container.readinessProbe, grace)
+        probes.validate_readiness_probe(errors, f"{path}.readinessProbe", container.readinessProbe, grace)
     if container.startupProbe is not None:
-        probes.liveness(errors, f"{path}.startupProbe", container.startupProbe, grace)
+        probes.validate_liveness_probe(errors, f"{path}.startupProbe", container.startupProbe, grace)
 
 
-def _resizes(
+def _validate_resize_policy(
     errors: FieldErrors, path: str, policies: tuple[v1.ContainerResizePolicy, ...], restart_policy: str
 ) -> None:
     seen: list[str] = []
@@ -227,14 +232,14 @@ def _resizes(
         if policy.resourceName in seen:
             errors.duplicate(f"{path}[{i}]", policy.resourceName)
         seen.append(policy.resourceName)
-        errors.enum(path, policy.resourceName, _RESIZED)
-        errors.enum(path, policy.restartPolicy, _RESIZES)
+        errors.enum(path, policy.resourceName, _RESIZABLE)
+        errors.enum(path, policy.restartPolicy, _RESIZE_POLICIES)
         if restart_policy == "Never" and policy.restartPolicy != "NotRequired":
             never = "must be 'NotRequired' when pod `restartPolicy` is 'Never'"
             errors.invalid(path, policy.restartPolicy, never)
 
 
-def _restart(errors: FieldErrors, path: str, container: v1.Container) -> None:
+def _validate_restart_policy(errors: FieldErrors, path: str, container: v1.Container) -> None:
     """A container's own idea of restarting, with rules by exit codes."""
     policy, rules = container.restartPolicy, container.restartPolicyRules
     if policy is None:

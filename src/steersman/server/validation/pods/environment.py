@@ -27,44 +27,46 @@ VOLUME_FIELDS = (
     "metadata.namespace",
     "metadata.uid",
 )
-_KNOWN_FIELDS = frozenset(
+_FIELD_LABELS = frozenset(
     {*_ENV_FIELDS, *VOLUME_FIELDS, "spec.restartPolicy", "spec.schedulerName", "status.phase"}
 )
 _RESOURCES = tuple(
     f"{side}.{name}" for side in ("limits", "requests") for name in ("cpu", "ephemeral-storage", "memory")
 )
 _HUGE_PAGES = ("requests.hugepages-", "limits.hugepages-")
-_SIZES = ("1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei")
+_BYTE_DIVISORS = ("1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei")
 _SUBSCRIPT = re.compile(r"(?P<path>.+?)\['(?P<key>.*)'\]", re.DOTALL)
 
 
-def variables(errors: FieldErrors, path: str, given: tuple[v1.EnvVar, ...]) -> None:
+def validate_env(errors: FieldErrors, path: str, given: tuple[v1.EnvVar, ...]) -> None:
     for i, variable in enumerate(given):
         if not variable.name:
             errors.required(f"{path}[{i}].name")
         else:
-            for why in names.environment(variable.name):
+            for why in names.env_var_name(variable.name):
                 errors.invalid(f"{path}[{i}].name", variable.name, why)
         if variable.valueFrom is not None:
-            _source(errors, f"{path}[{i}].valueFrom", variable, variable.valueFrom)
+            _validate_env_source(errors, f"{path}[{i}].valueFrom", variable, variable.valueFrom)
 
 
-def _source(errors: FieldErrors, path: str, variable: v1.EnvVar, source: v1.EnvVarSource) -> None:
+def _validate_env_source(
+    errors: FieldErrors, path: str, variable: v1.EnvVar, source: v1.EnvVarSource
+) -> None:
     count = 0
     if source.fieldRef is not None:
         count += 1
-        field(errors, f"{path}.fieldRef", source.fieldRef, _ENV_FIELDS)
+        validate_field_ref(errors, f"{path}.fieldRef", source.fieldRef, _ENV_FIELDS)
     if source.resourceFieldRef is not None:
         count += 1
-        resource_field(errors, f"{path}.resourceFieldRef", source.resourceFieldRef)
+        validate_resource_field_ref(errors, f"{path}.resourceFieldRef", source.resourceFieldRef)
     for name in ("configMapKeyRef", "secretKeyRef"):
         reference = getattr(source, name)
         if reference is not None:
             count += 1
-            _key(errors, f"{path}.{name}", reference)
+            _validate_key_ref(errors, f"{path}.{name}", reference)
     if source.fileKeyRef is not None:
         count += 1
-        _file_key(errors, f"{path}.fileKeyRef", source.fileKeyRef)
+        _validate_file_key_ref(errors, f"{path}.fileKeyRef", source.fileKeyRef)
     if not count:
         errors.invalid(
             path,
@@ -78,7 +80,9 @@ def _source(errors: FieldErrors, path: str, variable: v1.EnvVar, source: v1.EnvV
         errors.invalid(path, "", "may not have more than one field specified at a time")
 
 
-def field(errors: FieldErrors, path: str, ref: v1.ObjectFieldSelector, choices: tuple[str, ...]) -> None:
+def validate_field_ref(
+    errors: FieldErrors, path: str, ref: v1.ObjectFieldSelector, choices: tuple[str, ...]
+) -> None:
     """A field of the pod itself."""
     if not ref.apiVersion:
         errors.required(f"{path}.apiVersion")
@@ -94,7 +98,7 @@ def field(errors: FieldErrors, path: str, ref: v1.ObjectFieldSelector, choices: 
     # The old name of a field is taken for the new one.
     name = "spec.nodeName" if name == "spec.host" else name
     subscript = _SUBSCRIPT.fullmatch(name)
-    if subscript is None and name not in _KNOWN_FIELDS:
+    if subscript is None and name not in _FIELD_LABELS:
         why = f"error converting fieldPath: field label not supported: {name}"
         errors.invalid(f"{path}.fieldPath", name, why)
     elif subscript is None:
@@ -107,10 +111,10 @@ def field(errors: FieldErrors, path: str, ref: v1.ObjectFieldSelector, choices: 
             errors.invalid(f"{path}.fieldPath", name, why)
         else:
             shown = key.lower() if parent == "metadata.annotations" else key
-            errors.invalid_each(path, shown, names.qualified(shown))
+            errors.invalid_each(path, shown, names.qualified_name(shown))
 
 
-def resource_field(
+def validate_resource_field_ref(
     errors: FieldErrors, path: str, ref: v1.ResourceFieldSelector, *, needs_container: bool = False
 ) -> None:
     """An amount some container asks for."""
@@ -121,10 +125,10 @@ def resource_field(
         errors.required(f"{path}.resource")
     elif name not in _RESOURCES and not name.startswith(_HUGE_PAGES):
         errors.not_supported(f"{path}.resource", name, _RESOURCES)
-    _divisor(errors, f"{path}.divisor", name, resources.quantity(ref.divisor))
+    _validate_divisor(errors, f"{path}.divisor", name, resources.parse_quantity(ref.divisor))
 
 
-def _divisor(errors: FieldErrors, path: str, name: str, divisor: Quantity) -> None:
+def _validate_divisor(errors: FieldErrors, path: str, name: str, divisor: Quantity) -> None:
     if not divisor.nanos:
         return
     what = name.partition(".")[2]
@@ -134,43 +138,47 @@ def _divisor(errors: FieldErrors, path: str, name: str, divisor: Quantity) -> No
         return
     called = {"memory": "memory", "ephemeral-storage": "local ephemeral storage"}.get(what)
     called = "hugepages" if name.startswith(_HUGE_PAGES) else called
-    if called is not None and str(divisor) not in _SIZES:
+    if called is not None and str(divisor) not in _BYTE_DIVISORS:
         errors.invalid(
             path,
             name,
-            f"only divisor's values {', '.join(_SIZES)} are supported with the {called} resource",
+            f"only divisor's values {', '.join(_BYTE_DIVISORS)} are supported with the {called} resource",
         )
 
 
-def _key(errors: FieldErrors, path: str, reference: v1.ConfigMapKeySelector | v1.SecretKeySelector) -> None:
-    errors.invalid_each(f"{path}.name", reference.name, names.subdomain(reference.name))
+def _validate_key_ref(
+    errors: FieldErrors, path: str, reference: v1.ConfigMapKeySelector | v1.SecretKeySelector
+) -> None:
+    errors.invalid_each(f"{path}.name", reference.name, names.dns1123_subdomain(reference.name))
     if not reference.key:
         errors.required(f"{path}.key")
     else:
-        errors.invalid_each(f"{path}.key", reference.key, names.config_key(reference.key))
+        errors.invalid_each(f"{path}.key", reference.key, names.config_map_key(reference.key))
 
 
-def _file_key(errors: FieldErrors, path: str, reference: v1.FileKeySelector) -> None:
+def _validate_file_key_ref(errors: FieldErrors, path: str, reference: v1.FileKeySelector) -> None:
     if not reference.key:
         errors.required(f"{path}.key")
     else:
-        errors.invalid_each(f"{path}.key", reference.key, names.environment(reference.key))
+        errors.invalid_each(f"{path}.key", reference.key, names.env_var_name(reference.key))
     if not reference.volumeName:
         errors.required(f"{path}.volumeName")
     else:
-        errors.invalid_each(f"{path}.volumeName", reference.volumeName, names.label(reference.volumeName))
+        errors.invalid_each(
+            f"{path}.volumeName", reference.volumeName, names.dns1123_label(reference.volumeName)
+        )
     if not reference.path:
         errors.required(f"{path}.path")
     else:
-        names.no_backsteps(errors, f"{path}.path", reference.path)
+        names.validate_path_no_backsteps(errors, f"{path}.path", reference.path)
 
 
-def sources(errors: FieldErrors, path: str, given: tuple[v1.EnvFromSource, ...]) -> None:
+def validate_env_from(errors: FieldErrors, path: str, given: tuple[v1.EnvFromSource, ...]) -> None:
     """All variables of a ConfigMap or a Secret."""
     for i, source in enumerate(given):
         at = f"{path}[{i}]"
         if source.prefix:
-            errors.invalid_each(f"{at}.prefix", source.prefix, names.environment(source.prefix))
+            errors.invalid_each(f"{at}.prefix", source.prefix, names.env_var_name(source.prefix))
         count = 0
         for name in ("configMapRef", "secretRef"):
             reference = getattr(source, name)
@@ -180,7 +188,7 @@ def sources(errors: FieldErrors, path: str, given: tuple[v1.EnvFromSource, ...])
             if not reference.name:
                 errors.required(f"{at}.{name}.name")
             else:
-                whys = names.prefix(names.subdomain, reference.name)
+                whys = names.generate_name(names.dns1123_subdomain, reference.name)
                 errors.invalid_each(f"{at}.{name}.name", reference.name, whys)
         if not count:
             errors.invalid(path, "", "must specify one of: `configMapRef` or `secretRef`")
@@ -188,7 +196,7 @@ def sources(errors: FieldErrors, path: str, given: tuple[v1.EnvFromSource, ...])
             errors.invalid(path, "", "may not have more than one field specified at a time")
 
 
-def file_volumes(
+def validate_file_key_volumes(
     errors: FieldErrors,
     path: str,
     containers: tuple[v1.Container, ...],

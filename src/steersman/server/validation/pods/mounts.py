@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from steersman.api.generated import core_v1 as v1
-from steersman.server.validation import names as text
+from steersman.server.validation import names
 from steersman.server.validation.field_errors import FieldErrors
 
 Volumes: TypeAlias = Mapping[str, v1.Volume]
 
-_PROPAGATIONS = ("Bidirectional", "HostToContainer", "None")
-_RECURSIONS = ("Disabled", "Enabled", "IfPossible")
+_MOUNT_PROPAGATIONS = ("Bidirectional", "HostToContainer", "None")
+_RECURSIVE_READ_ONLY = ("Disabled", "Enabled", "IfPossible")
 
 
-def mounts(errors: FieldErrors, path: str, container: Any, volumes: Volumes) -> None:
+def validate_volume_mounts(errors: FieldErrors, path: str, container: Any, volumes: Volumes) -> None:
     """Where volumes are seen as directories."""
     devices = {device.name: device.devicePath for device in container.volumeDevices}
     points: set[str] = set()
@@ -37,29 +37,29 @@ def mounts(errors: FieldErrors, path: str, container: Any, volumes: Volumes) -> 
             errors.invalid(f"{at}.mountPath", mount.mountPath, taken)
         # Here the real server leaves out which mount it means.
         if mount.subPath:
-            text.descending(errors, f"{path}.subPath", mount.subPath)
+            names.validate_descending_path(errors, f"{path}.subPath", mount.subPath)
         if mount.subPathExpr:
             if mount.subPath:
                 both = "subPathExpr and subPath are mutually exclusive"
                 errors.invalid(f"{at}.subPathExpr", mount.subPathExpr, both)
-            text.descending(errors, f"{path}.subPathExpr", mount.subPathExpr)
+            names.validate_descending_path(errors, f"{path}.subPathExpr", mount.subPathExpr)
         if mount.mountPropagation is not None:
-            _propagation(errors, f"{path}.mountPropagation", mount.mountPropagation, container)
+            _validate_mount_propagation(errors, f"{path}.mountPropagation", mount.mountPropagation, container)
         if mount.recursiveReadOnly is not None:
-            _recursive(errors, f"{path}.recursiveReadOnly", mount)
+            _validate_recursive_read_only(errors, f"{path}.recursiveReadOnly", mount)
 
 
-def _propagation(errors: FieldErrors, path: str, propagation: str, container: Any) -> None:
-    if propagation not in _PROPAGATIONS:
-        errors.not_supported(path, propagation, _PROPAGATIONS)
+def _validate_mount_propagation(errors: FieldErrors, path: str, propagation: str, container: Any) -> None:
+    if propagation not in _MOUNT_PROPAGATIONS:
+        errors.not_supported(path, propagation, _MOUNT_PROPAGATIONS)
     context = container.securityContext
     if propagation == "Bidirectional" and not (context is not None and context.privileged):
         errors.forbidden(path, "Bidirectional mount propagation is available only to privileged containers")
 
 
-def _recursive(errors: FieldErrors, path: str, mount: v1.VolumeMount) -> None:
-    if mount.recursiveReadOnly not in _RECURSIONS:
-        errors.not_supported(path, mount.recursiveReadOnly, _RECURSIONS)
+def _validate_recursive_read_only(errors: FieldErrors, path: str, mount: v1.VolumeMount) -> None:
+    if mount.recursiveReadOnly not in _RECURSIVE_READ_ONLY:
+        errors.not_supported(path, mount.recursiveReadOnly, _RECURSIVE_READ_ONLY)
     elif mount.recursiveReadOnly != "Disabled":
         if not mount.readOnly:
             errors.forbidden(path, "may only be specified when readOnly is true")
@@ -67,7 +67,7 @@ def _recursive(errors: FieldErrors, path: str, mount: v1.VolumeMount) -> None:
             errors.forbidden(path, "may only be specified when mountPropagation is None or not specified")
 
 
-def devices(errors: FieldErrors, path: str, container: Any, volumes: Volumes) -> None:
+def validate_volume_devices(errors: FieldErrors, path: str, container: Any, volumes: Volumes) -> None:
     """Where volumes are seen as devices."""
     mounted = {mount.name: mount.mountPath for mount in container.volumeMounts}
     paths: set[str] = set()

@@ -10,21 +10,23 @@ from steersman.api.generated import core_v1 as v1
 from steersman.server.status_errors import FieldError
 from steersman.server.validation import metadata as meta
 from steersman.server.validation import names
-from steersman.server.validation.diff import difference
-from steersman.server.validation.field_errors import FieldErrors, go_slice, go_struct
-from steersman.server.validation.pods import annotations as notes
+from steersman.server.validation.field_errors import FieldErrors, format_diff, go_slice, go_struct
 from steersman.server.validation.pods import containers, scheduling
-from steersman.server.validation.pods.spec import spec as check_spec
-from steersman.server.validation.pods.spec import template as check_template
+from steersman.server.validation.pods.annotations import (
+    validate_annotations_update,
+    validate_pod_annotations,
+    validate_profiles_match,
+)
+from steersman.server.validation.pods.spec import validate_pod_spec, validate_pod_template_spec
 
-_RECENT = 256
-_recent: dict[int, tuple[v1.PodSpec, tuple[FieldError, ...]]] = {}
+_CACHE_SIZE = 256
+_spec_cache: dict[int, tuple[v1.PodSpec, tuple[FieldError, ...]]] = {}
 """By the identity of a spec: that spec (so the identity stays taken), and what is wrong with it.
 
 Pods of one template share one spec, and an update of a pod seldom brings another.
 """
 
-_UPDATABLE = ",".join(
+_MUTABLE_FIELDS = ",".join(
     (
         "`spec.containers[*].image`",
         "`spec.initContainers[*].image`",
@@ -35,39 +37,39 @@ _UPDATABLE = ",".join(
 )
 
 
-def create(errors: FieldErrors, pod: v1.Pod) -> None:
-    meta.check(errors, pod.metadata)
+def validate_pod(errors: FieldErrors, pod: v1.Pod) -> None:
+    meta.validate_object_meta(errors, pod.metadata)
     spec = pod.spec
     if pod.metadata.annotations:
-        notes.specific(errors, "metadata.annotations", pod.metadata.annotations, spec)
-    _spec(errors, pod)
+        validate_pod_annotations(errors, "metadata.annotations", pod.metadata.annotations, spec)
+    _validate_pod_spec(errors, pod)
     if spec.ephemeralContainers:
         errors.forbidden("spec.ephemeralContainers", "cannot be set on create")
     if spec.nodeName and spec.schedulingGates:
         errors.forbidden("spec.nodeName", "cannot be set until all schedulingGates have been cleared")
     if pod.metadata.annotations:
-        notes.agree(errors, "spec", pod.metadata.annotations, spec)
+        validate_profiles_match(errors, "spec", pod.metadata.annotations, spec)
 
 
-def _spec(errors: FieldErrors, pod: v1.Pod) -> None:
+def _validate_pod_spec(errors: FieldErrors, pod: v1.Pod) -> None:
     """The spec, with what only a pod's must be."""
     spec, metadata = pod.spec, pod.metadata
-    known = _recent.get(id(spec))
+    known = _spec_cache.get(id(spec))
     if known is None:
         problems = FieldErrors()
-        check_spec(problems, "spec", spec, metadata)
-        _only_pods(problems, spec)
+        validate_pod_spec(problems, "spec", spec, metadata)
+        _validate_pod_only(problems, spec)
         known = (spec, tuple(problems))
         # What depends on the pod's own name is not true of the next one.
         if not spec.resourceClaims and all(volume.ephemeral is None for volume in spec.volumes):
-            if len(_recent) >= _RECENT:
-                del _recent[next(iter(_recent))]
-            _recent[id(spec)] = known
+            if len(_spec_cache) >= _CACHE_SIZE:
+                del _spec_cache[next(iter(_spec_cache))]
+            _spec_cache[id(spec)] = known
     if known[1]:
         errors.extend(known[1])
 
 
-def _only_pods(errors: FieldErrors, spec: v1.PodSpec) -> None:
+def _validate_pod_only(errors: FieldErrors, spec: v1.PodSpec) -> None:
     if not spec.serviceAccountName:
         for i, volume in enumerate(spec.volumes):
             sources = volume.projected.sources if volume.projected is not None else None
@@ -78,42 +80,44 @@ def _only_pods(errors: FieldErrors, spec: v1.PodSpec) -> None:
                         "must not be specified when serviceAccountName is not set",
                     )
     for i, container in enumerate(spec.containers):
-        containers.padded(errors, f"spec.containers[{i}]", container.image)
+        containers.validate_image_whitespace(errors, f"spec.containers[{i}]", container.image)
     for i, container in enumerate(spec.initContainers):
-        containers.padded(errors, f"spec.initContainers[{i}]", container.image)
+        containers.validate_image_whitespace(errors, f"spec.initContainers[{i}]", container.image)
 
 
 # -- updates ----------------------------------------------------------------------------------
 
 
-def update(errors: FieldErrors, new: v1.Pod, old: v1.Pod) -> None:
+def validate_pod_update(errors: FieldErrors, new: v1.Pod, old: v1.Pod) -> None:
     """Little of a pod can change: images, deadlines, tolerations, and gates while it has any."""
-    whole(errors, new, old)
+    validate_pod_change(errors, new, old)
     if new.spec is old.spec:
         return
-    if _changes(errors, new.spec, old.spec):
-        munged = _munged(errors, new.spec, old.spec)
+    if _validate_mutable_fields(errors, new.spec, old.spec):
+        munged = _with_immutable_fields_of(errors, new.spec, old.spec)
         if munged != old.spec:
-            changed = difference(old.spec, munged)
-            errors.forbidden("spec", f"pod updates may not change fields other than {_UPDATABLE}\n{changed}")
+            changed = format_diff(old.spec, munged)
+            errors.forbidden(
+                "spec", f"pod updates may not change fields other than {_MUTABLE_FIELDS}\n{changed}"
+            )
 
 
-def whole(errors: FieldErrors, new: v1.Pod, old: v1.Pod) -> None:
+def validate_pod_change(errors: FieldErrors, new: v1.Pod, old: v1.Pod) -> None:
     """A pod in another's place, each of its parts by itself; what is the same is not looked at."""
-    meta.check_update(errors, new.metadata, old.metadata)
-    meta.again(errors, new.metadata, old.metadata, names.subdomain)
+    meta.validate_object_meta_update(errors, new.metadata, old.metadata)
+    meta.validate_changed_object_meta(errors, new.metadata, old.metadata, names.dns1123_subdomain)
     if new.metadata.annotations is not old.metadata.annotations:
         said = new.metadata.annotations
-        notes.specific(errors, "metadata.annotations", said, new.spec)
+        validate_pod_annotations(errors, "metadata.annotations", said, new.spec)
         if new.spec is not old.spec:
-            _spec(errors, new)
-        notes.updated(errors, said, old.metadata.annotations)
-        notes.specific(errors, "metadata.annotations", said, new.spec)
+            _validate_pod_spec(errors, new)
+        validate_annotations_update(errors, said, old.metadata.annotations)
+        validate_pod_annotations(errors, "metadata.annotations", said, new.spec)
     elif new.spec is not old.spec:
-        _spec(errors, new)
+        _validate_pod_spec(errors, new)
 
 
-def _changes(errors: FieldErrors, new: v1.PodSpec, old: v1.PodSpec) -> bool:
+def _validate_mutable_fields(errors: FieldErrors, new: v1.PodSpec, old: v1.PodSpec) -> bool:
     """The changes that may be made, each in its way. Answers whether to look for others."""
     for name in ("containers", "initContainers"):
         now, was = getattr(new, name), getattr(old, name)
@@ -123,10 +127,10 @@ def _changes(errors: FieldErrors, new: v1.PodSpec, old: v1.PodSpec) -> bool:
         for i, container in enumerate(now):
             if not container.image:
                 errors.required(f"spec.{name}[{i}].image")
-            containers.padded(errors, f"spec.{name}[{i}]", container.image)
-    if not _deadline(errors, new.activeDeadlineSeconds, old.activeDeadlineSeconds):
+            containers.validate_image_whitespace(errors, f"spec.{name}[{i}]", container.image)
+    if not _validate_active_deadline_update(errors, new.activeDeadlineSeconds, old.activeDeadlineSeconds):
         return False
-    _tolerations(errors, new.tolerations, old.tolerations)
+    _validate_tolerations_update(errors, new.tolerations, old.tolerations)
     known = [gate.name for gate in old.schedulingGates]
     for i, gate in enumerate(new.schedulingGates):
         if gate.name not in known:
@@ -135,13 +139,13 @@ def _changes(errors: FieldErrors, new: v1.PodSpec, old: v1.PodSpec) -> bool:
     return new != old
 
 
-def _deadline(errors: FieldErrors, new: int | None, old: int | None) -> bool:
+def _validate_active_deadline_update(errors: FieldErrors, new: int | None, old: int | None) -> bool:
     path = "spec.activeDeadlineSeconds"
     if new is None:
         if old is not None:
             errors.invalid(path, None, "must not update from a positive integer to nil value")
     elif not 0 <= new <= 2**31 - 1:
-        errors.invalid(path, new, names.between(0, 2**31 - 1))
+        errors.invalid(path, new, names.inclusive_range(0, 2**31 - 1))
         return False
     elif old is not None and old < new:
         errors.invalid(path, new, "must be less than or equal to previous value")
@@ -149,7 +153,9 @@ def _deadline(errors: FieldErrors, new: int | None, old: int | None) -> bool:
     return True
 
 
-def _tolerations(errors: FieldErrors, new: tuple[v1.Toleration, ...], old: tuple[v1.Toleration, ...]) -> None:
+def _validate_tolerations_update(
+    errors: FieldErrors, new: tuple[v1.Toleration, ...], old: tuple[v1.Toleration, ...]
+) -> None:
     timeless = [replace(toleration, tolerationSeconds=None) for toleration in new]
     for toleration in old:
         if replace(toleration, tolerationSeconds=None) not in timeless:
@@ -157,10 +163,10 @@ def _tolerations(errors: FieldErrors, new: tuple[v1.Toleration, ...], old: tuple
                 "spec.tolerations", "existing toleration can not be modified except its tolerationSeconds"
             )
             return
-    scheduling.tolerations(errors, "spec.tolerations", new)
+    scheduling.validate_tolerations(errors, "spec.tolerations", new)
 
 
-def _munged(errors: FieldErrors, new: v1.PodSpec, old: v1.PodSpec) -> v1.PodSpec:
+def _with_immutable_fields_of(errors: FieldErrors, new: v1.PodSpec, old: v1.PodSpec) -> v1.PodSpec:
     """The new spec with everything as it was that may change."""
     changes: dict[str, Any] = {
         name: tuple(
@@ -176,11 +182,13 @@ def _munged(errors: FieldErrors, new: v1.PodSpec, old: v1.PodSpec) -> v1.PodSpec
     if grace is not None and grace < 0 and new.terminationGracePeriodSeconds == 1:
         changes["terminationGracePeriodSeconds"] = grace
     if old.schedulingGates:
-        _while_gated(errors, changes, new, old)
+        _validate_gated_update(errors, changes, new, old)
     return replace(new, **changes)
 
 
-def _while_gated(errors: FieldErrors, changes: dict[str, Any], new: v1.PodSpec, old: v1.PodSpec) -> None:
+def _validate_gated_update(
+    errors: FieldErrors, changes: dict[str, Any], new: v1.PodSpec, old: v1.PodSpec
+) -> None:
     """A pod nobody may schedule yet can be told more exactly where to go."""
     if new.nodeSelector != old.nodeSelector:
         if any(new.nodeSelector.get(key) != value for key, value in old.nodeSelector.items()):
@@ -194,13 +202,15 @@ def _while_gated(errors: FieldErrors, changes: dict[str, Any], new: v1.PodSpec, 
     was = None if old.affinity is None else old.affinity.nodeAffinity
     if now == was:
         return
-    _node_affinity(errors, now, was)
+    _validate_node_affinity_update(errors, now, was)
     base = new.affinity or v1.Affinity()
     affinity = replace(base, nodeAffinity=was)
     changes["affinity"] = None if affinity == v1.Affinity() and old.affinity is None else affinity
 
 
-def _node_affinity(errors: FieldErrors, new: v1.NodeAffinity | None, old: v1.NodeAffinity | None) -> None:
+def _validate_node_affinity_update(
+    errors: FieldErrors, new: v1.NodeAffinity | None, old: v1.NodeAffinity | None
+) -> None:
     path = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
     required = None if old is None else old.requiredDuringSchedulingIgnoredDuringExecution
     if required is None:
@@ -209,17 +219,17 @@ def _node_affinity(errors: FieldErrors, new: v1.NodeAffinity | None, old: v1.Nod
     wanted = None if new is None else new.requiredDuringSchedulingIgnoredDuringExecution
     now = (wanted.nodeSelectorTerms or ()) if wanted is not None else ()
     if was and len(was) != len(now):
-        shown = go_slice(map(_term, now)) if now else None
+        shown = go_slice(map(_format_node_selector_term, now)) if now else None
         none = "no additions/deletions to non-empty NodeSelectorTerms list are allowed"
         errors.invalid(path, shown, none)
         return
     for i, (term, before) in enumerate(zip(now, was, strict=False)):
-        if not _only_added(term, before):
+        if not _is_addition(term, before):
             only = "only additions are allowed (no mutations or deletions)"
-            errors.invalid(f"{path}[{i}]", _term(term), only)
+            errors.invalid(f"{path}[{i}]", _format_node_selector_term(term), only)
 
 
-def _only_added(new: v1.NodeSelectorTerm, old: v1.NodeSelectorTerm) -> bool:
+def _is_addition(new: v1.NodeSelectorTerm, old: v1.NodeSelectorTerm) -> bool:
     if not old.matchExpressions and not old.matchFields:
         return not new.matchExpressions and not new.matchFields
     return (
@@ -228,7 +238,7 @@ def _only_added(new: v1.NodeSelectorTerm, old: v1.NodeSelectorTerm) -> bool:
     )
 
 
-def _term(term: v1.NodeSelectorTerm) -> object:
+def _format_node_selector_term(term: v1.NodeSelectorTerm) -> object:
     return go_struct(
         **{
             name: go_slice(go_struct(Key=r.key, Operator=r.operator, Values=r.values or None) for r in given)
@@ -245,12 +255,12 @@ def _term(term: v1.NodeSelectorTerm) -> object:
 # -- PodTemplates -----------------------------------------------------------------------------
 
 
-def template(errors: FieldErrors, obj: v1.PodTemplate) -> None:
+def validate_pod_template(errors: FieldErrors, obj: v1.PodTemplate) -> None:
     """A template on its own."""
-    meta.check(errors, obj.metadata)
-    check_template(errors, "template", obj.template)
+    meta.validate_object_meta(errors, obj.metadata)
+    validate_pod_template_spec(errors, "template", obj.template)
 
 
-def template_update(errors: FieldErrors, new: v1.PodTemplate, old: v1.PodTemplate) -> None:
-    meta.check_update(errors, new.metadata, old.metadata)
-    check_template(errors, "template", new.template)
+def validate_pod_template_update(errors: FieldErrors, new: v1.PodTemplate, old: v1.PodTemplate) -> None:
+    meta.validate_object_meta_update(errors, new.metadata, old.metadata)
+    validate_pod_template_spec(errors, "template", new.template)

@@ -10,22 +10,22 @@ from steersman.server.validation.field_errors import MUST_BE_NONNEGATIVE, FieldE
 _SCHEMES = ("HTTP", "HTTPS")
 
 
-def liveness(errors: FieldErrors, path: str, probe: v1.Probe, grace: int | None) -> None:
+def validate_liveness_probe(errors: FieldErrors, path: str, probe: v1.Probe, grace: int | None) -> None:
     """A liveness or a startup probe: one success is enough."""
-    _probe(errors, path, probe, grace)
+    _validate_probe(errors, path, probe, grace)
     if probe.successThreshold != 1:
         errors.invalid(f"{path}.successThreshold", probe.successThreshold, "must be 1")
 
 
-def readiness(errors: FieldErrors, path: str, probe: v1.Probe, grace: int | None) -> None:
-    _probe(errors, path, probe, grace)
+def validate_readiness_probe(errors: FieldErrors, path: str, probe: v1.Probe, grace: int | None) -> None:
+    _validate_probe(errors, path, probe, grace)
     own = probe.terminationGracePeriodSeconds
     if own is not None:
         errors.invalid(f"{path}.terminationGracePeriodSeconds", own, "must not be set for readinessProbes")
 
 
-def _probe(errors: FieldErrors, path: str, probe: v1.Probe, grace: int | None) -> None:
-    _handler(errors, path, grace, probe.exec, probe.httpGet, probe.tcpSocket, probe.grpc, None)
+def _validate_probe(errors: FieldErrors, path: str, probe: v1.Probe, grace: int | None) -> None:
+    _validate_handler(errors, path, grace, probe.exec, probe.httpGet, probe.tcpSocket, probe.grpc, None)
     for name in (
         "initialDelaySeconds",
         "timeoutSeconds",
@@ -41,15 +41,15 @@ def _probe(errors: FieldErrors, path: str, probe: v1.Probe, grace: int | None) -
         errors.invalid(f"{path}.terminationGracePeriodSeconds", own, "must be greater than 0")
 
 
-def lifecycle(errors: FieldErrors, path: str, hooks: v1.Lifecycle, grace: int | None) -> None:
+def validate_lifecycle(errors: FieldErrors, path: str, hooks: v1.Lifecycle, grace: int | None) -> None:
     for name in ("postStart", "preStop"):
         hook: v1.LifecycleHandler | None = getattr(hooks, name)
         if hook is not None:
             at = f"{path}.{name}"
-            _handler(errors, at, grace, hook.exec, hook.httpGet, hook.tcpSocket, None, hook.sleep)
+            _validate_handler(errors, at, grace, hook.exec, hook.httpGet, hook.tcpSocket, None, hook.sleep)
 
 
-def _handler(
+def _validate_handler(
     errors: FieldErrors,
     path: str,
     grace: int | None,
@@ -71,11 +71,11 @@ def _handler(
             if not command:
                 errors.required(f"{at}.command")
         case v1.HTTPGetAction() as action:
-            _http(errors, at, action)
+            _validate_http_get(errors, at, action)
         case v1.TCPSocketAction(port=port):
-            port_or_name(errors, f"{at}.port", port)
+            validate_port_or_name(errors, f"{at}.port", port)
         case v1.GRPCAction(port=number):
-            port_or_name(errors, f"{at}.port", number)
+            validate_port_or_name(errors, f"{at}.port", number)
         case v1.SleepAction(seconds=seconds):
             if grace is not None and not 0 <= seconds <= grace:
                 within = f"must be non-negative and less than terminationGracePeriodSeconds ({grace})"
@@ -84,20 +84,20 @@ def _handler(
         errors.forbidden(f"{path}.{name}", "may not specify more than 1 handler type")
 
 
-def _http(errors: FieldErrors, path: str, action: v1.HTTPGetAction) -> None:
+def _validate_http_get(errors: FieldErrors, path: str, action: v1.HTTPGetAction) -> None:
     if not action.path:
         errors.required(f"{path}.path")
-    port_or_name(errors, f"{path}.port", action.port)
+    validate_port_or_name(errors, f"{path}.port", action.port)
     if action.scheme not in _SCHEMES:
         errors.not_supported(f"{path}.scheme", action.scheme, _SCHEMES)
     for header in action.httpHeaders:
-        errors.invalid_each(f"{path}.httpHeaders", header.name, names.header(header.name))
+        errors.invalid_each(f"{path}.httpHeaders", header.name, names.http_header(header.name))
 
 
-def port_or_name(errors: FieldErrors, path: str, port: IntOrString) -> None:
+def validate_port_or_name(errors: FieldErrors, path: str, port: IntOrString) -> None:
     """A port by its number or by its name."""
     if isinstance(port, int):
         if not 1 <= port <= 65535:
-            errors.invalid_each(path, port, names.port(port))
+            errors.invalid_each(path, port, names.port_number(port))
     else:
         errors.invalid_each(path, port, names.port_name(port))

@@ -7,58 +7,62 @@ from steersman.api.generated.meta_v1 import LabelSelector
 from steersman.api.label_syntax import key_errors, value_errors
 from steersman.server.validation import names
 from steersman.server.validation.field_errors import FieldErrors
-from steersman.server.validation.selectors import label_selector, node_selector, node_term
+from steersman.server.validation.selectors import (
+    validate_label_selector,
+    validate_node_selector,
+    validate_node_selector_term,
+)
 
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
-_ACTIONS = ("DoNotSchedule", "ScheduleAnyway")
-_INCLUSIONS = ("Honor", "Ignore")
+_UNSATISFIABLE_ACTIONS = ("DoNotSchedule", "ScheduleAnyway")
+_INCLUSION_POLICIES = ("Honor", "Ignore")
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 _WEIGHTS = "must be in the range 1-100"
 
 
-def affinity(errors: FieldErrors, path: str, given: v1.Affinity) -> None:
+def validate_affinity(errors: FieldErrors, path: str, given: v1.Affinity) -> None:
     nodes = given.nodeAffinity
     if nodes is not None:
         if nodes.requiredDuringSchedulingIgnoredDuringExecution is not None:
-            node_selector(
+            validate_node_selector(
                 errors,
                 f"{path}.nodeAffinity.{_REQUIRED}",
                 nodes.requiredDuringSchedulingIgnoredDuringExecution,
             )
         for i, term in enumerate(nodes.preferredDuringSchedulingIgnoredDuringExecution):
             at = f"{path}.nodeAffinity.{_PREFERRED}[{i}]"
-            _weight(errors, at, term.weight)
-            node_term(errors, f"{at}.preference", term.preference, any_value=True)
+            _validate_weight(errors, at, term.weight)
+            validate_node_selector_term(errors, f"{at}.preference", term.preference, any_value=True)
     for name in ("podAffinity", "podAntiAffinity"):
         pods: v1.PodAffinity | v1.PodAntiAffinity | None = getattr(given, name)
         if pods is None:
             continue
         for i, wanted in enumerate(pods.requiredDuringSchedulingIgnoredDuringExecution):
-            _pod_term(errors, f"{path}.{name}.{_REQUIRED}[{i}]", wanted)
+            _validate_pod_affinity_term(errors, f"{path}.{name}.{_REQUIRED}[{i}]", wanted)
         for i, weighted in enumerate(pods.preferredDuringSchedulingIgnoredDuringExecution):
             at = f"{path}.{name}.{_PREFERRED}[{i}]"
-            _weight(errors, at, weighted.weight)
-            _pod_term(errors, f"{at}.podAffinityTerm", weighted.podAffinityTerm)
+            _validate_weight(errors, at, weighted.weight)
+            _validate_pod_affinity_term(errors, f"{at}.podAffinityTerm", weighted.podAffinityTerm)
 
 
-def _weight(errors: FieldErrors, path: str, weight: int) -> None:
+def _validate_weight(errors: FieldErrors, path: str, weight: int) -> None:
     if not 1 <= weight <= 100:
         errors.invalid(f"{path}.weight", weight, _WEIGHTS)
 
 
-def _pod_term(errors: FieldErrors, path: str, term: v1.PodAffinityTerm) -> None:
-    label_selector(errors, f"{path}.labelSelector", term.labelSelector)
-    label_selector(errors, f"{path}.namespaceSelector", term.namespaceSelector)
+def _validate_pod_affinity_term(errors: FieldErrors, path: str, term: v1.PodAffinityTerm) -> None:
+    validate_label_selector(errors, f"{path}.labelSelector", term.labelSelector)
+    validate_label_selector(errors, f"{path}.namespaceSelector", term.namespaceSelector)
     for name in term.namespaces:
-        errors.invalid_each(f"{path}.namespace", name, names.label(name))
-    _label_keys(errors, path, term.matchLabelKeys, term.mismatchLabelKeys, term.labelSelector)
+        errors.invalid_each(f"{path}.namespace", name, names.dns1123_label(name))
+    _validate_label_keys(errors, path, term.matchLabelKeys, term.mismatchLabelKeys, term.labelSelector)
     if not term.topologyKey:
         errors.required(f"{path}.topologyKey", "can not be empty")
     errors.invalid_each(f"{path}.topologyKey", term.topologyKey, key_errors(term.topologyKey))
 
 
-def _label_keys(
+def _validate_label_keys(
     errors: FieldErrors,
     path: str,
     matching: tuple[str, ...],
@@ -89,7 +93,7 @@ def _label_keys(
 # -- taints -----------------------------------------------------------------------------------
 
 
-def tolerations(errors: FieldErrors, path: str, given: tuple[v1.Toleration, ...]) -> None:
+def validate_tolerations(errors: FieldErrors, path: str, given: tuple[v1.Toleration, ...]) -> None:
     for i, toleration in enumerate(given):
         at = f"{path}[{i}]"
         key, operator, value, effect = (
@@ -125,15 +129,17 @@ def tolerations(errors: FieldErrors, path: str, given: tuple[v1.Toleration, ...]
 # -- spreading --------------------------------------------------------------------------------
 
 
-def spread(errors: FieldErrors, path: str, constraints: tuple[v1.TopologySpreadConstraint, ...]) -> None:
+def validate_topology_spread(
+    errors: FieldErrors, path: str, constraints: tuple[v1.TopologySpreadConstraint, ...]
+) -> None:
     for i, constraint in enumerate(constraints):
         at = f"{path}[{i}]"
         key, action = constraint.topologyKey, constraint.whenUnsatisfiable
         errors.positive(f"{at}.maxSkew", constraint.maxSkew)
         if not key:
             errors.required(f"{at}.topologyKey", "can not be empty")
-        if action not in _ACTIONS:
-            errors.not_supported(f"{at}.whenUnsatisfiable", action, _ACTIONS)
+        if action not in _UNSATISFIABLE_ACTIONS:
+            errors.not_supported(f"{at}.whenUnsatisfiable", action, _UNSATISFIABLE_ACTIONS)
         if any((c.topologyKey, c.whenUnsatisfiable) == (key, action) for c in constraints[i + 1 :]):
             errors.duplicate(f"{at}.{{topologyKey, whenUnsatisfiable}}", f"{{{key}, {action}}}")
         if constraint.minDomains is not None:
@@ -143,7 +149,7 @@ def spread(errors: FieldErrors, path: str, constraints: tuple[v1.TopologySpreadC
                 errors.invalid(f"{at}.minDomains", constraint.minDomains, only)
         for name in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
             policy = getattr(constraint, name)
-            if policy is not None and policy not in _INCLUSIONS:
-                errors.not_supported(f"{at}.{name}", policy, _INCLUSIONS)
-        _label_keys(errors, at, constraint.matchLabelKeys, (), constraint.labelSelector)
-        label_selector(errors, f"{at}.labelSelector", constraint.labelSelector)
+            if policy is not None and policy not in _INCLUSION_POLICIES:
+                errors.not_supported(f"{at}.{name}", policy, _INCLUSION_POLICIES)
+        _validate_label_keys(errors, at, constraint.matchLabelKeys, (), constraint.labelSelector)
+        validate_label_selector(errors, f"{at}.labelSelector", constraint.labelSelector)

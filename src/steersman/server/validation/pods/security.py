@@ -7,60 +7,75 @@ from collections.abc import Iterator
 from typing import Any
 
 from steersman.api.generated import core_v1 as v1
-from steersman.server.validation import names as text
+from steersman.server.validation import names
 from steersman.server.validation.field_errors import FieldErrors, Verbatim, go_struct
 
 _MAX_ID = 2**31 - 1
-_IDS = text.between(0, _MAX_ID)
+_IDS = names.inclusive_range(0, _MAX_ID)
 _PROFILES = ("Localhost", "RuntimeDefault", "Unconfined")
 _PROC_MOUNTS = ("Default", "Unmasked")
 _SYSCTL = r"^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$"
 _is_sysctl = re.compile(_SYSCTL).match
-_IPC = ("kernel.sem", "kernel.shm", "kernel.msg", "fs.mqueue.")
-_GROUP_POLICIES = ("Always", "OnRootMismatch")
-_SUPPLEMENTAL = ("Merge", "Strict")
-_SELINUX = ("Recursive",)
+_IPC_SYSCTLS = ("kernel.sem", "kernel.shm", "kernel.msg", "fs.mqueue.")
+_FS_GROUP_CHANGE_POLICIES = ("Always", "OnRootMismatch")
+_SUPPLEMENTAL_GROUPS_POLICIES = ("Merge", "Strict")
+_SELINUX_CHANGE_POLICIES = ("Recursive",)
 _NOT_WINDOWS = "cannot be set for a windows pod"
 
 
-def pod(errors: FieldErrors, path: str, context: v1.PodSecurityContext, spec: v1.PodSpec) -> None:
+def validate_pod_security_context(
+    errors: FieldErrors, path: str, context: v1.PodSecurityContext, spec: v1.PodSpec
+) -> None:
     for name in ("fsGroup", "runAsUser", "runAsGroup"):
-        _id(errors, f"{path}.{name}", getattr(context, name))
+        _validate_id(errors, f"{path}.{name}", getattr(context, name))
     for i, group in enumerate(context.supplementalGroups):
-        _id(errors, f"{path}.supplementalGroups[{i}]", group)
+        _validate_id(errors, f"{path}.supplementalGroups[{i}]", group)
     if spec.shareProcessNamespace and spec.hostPID:
         both = "ShareProcessNamespace and HostPID cannot both be enabled"
         errors.invalid(f"{path}.shareProcessNamespace", True, both)
-    _sysctls(errors, f"{path}.sysctls", context.sysctls, spec)
-    _one_of(errors, f"{path}.fsGroupChangePolicy", context.fsGroupChangePolicy, _GROUP_POLICIES)
-    _seccomp(errors, f"{path}.seccompProfile", context.seccompProfile)
-    _windows(errors, f"{path}.windowsOptions", context.windowsOptions)
-    _app_armor(errors, f"{path}.appArmorProfile", context.appArmorProfile)
-    _one_of(errors, f"{path}.supplementalGroupsPolicy", context.supplementalGroupsPolicy, _SUPPLEMENTAL)
-    _one_of(errors, f"{path}.seLinuxChangePolicy", context.seLinuxChangePolicy, _SELINUX)
+    _validate_sysctls(errors, f"{path}.sysctls", context.sysctls, spec)
+    _validate_optional_enum(
+        errors, f"{path}.fsGroupChangePolicy", context.fsGroupChangePolicy, _FS_GROUP_CHANGE_POLICIES
+    )
+    _validate_seccomp_profile(errors, f"{path}.seccompProfile", context.seccompProfile)
+    _validate_windows_options(errors, f"{path}.windowsOptions", context.windowsOptions)
+    _validate_app_armor_profile(errors, f"{path}.appArmorProfile", context.appArmorProfile)
+    _validate_optional_enum(
+        errors,
+        f"{path}.supplementalGroupsPolicy",
+        context.supplementalGroupsPolicy,
+        _SUPPLEMENTAL_GROUPS_POLICIES,
+    )
+    _validate_optional_enum(
+        errors, f"{path}.seLinuxChangePolicy", context.seLinuxChangePolicy, _SELINUX_CHANGE_POLICIES
+    )
 
 
-def container(errors: FieldErrors, path: str, context: v1.SecurityContext, *, host_users: bool) -> None:
-    _id(errors, f"{path}.runAsUser", context.runAsUser)
-    _id(errors, f"{path}.runAsGroup", context.runAsGroup)
+def validate_security_context(
+    errors: FieldErrors, path: str, context: v1.SecurityContext, *, host_users: bool
+) -> None:
+    _validate_id(errors, f"{path}.runAsUser", context.runAsUser)
+    _validate_id(errors, f"{path}.runAsGroup", context.runAsGroup)
     if context.procMount is not None:
-        _one_of(errors, f"{path}.procMount", context.procMount, _PROC_MOUNTS)
+        _validate_optional_enum(errors, f"{path}.procMount", context.procMount, _PROC_MOUNTS)
         if host_users and context.procMount == "Unmasked":
             needs = "`hostUsers` must be false to use `Unmasked`"
             errors.invalid(f"{path}.procMount", context.procMount, needs)
-    _seccomp(errors, f"{path}.seccompProfile", context.seccompProfile)
+    _validate_seccomp_profile(errors, f"{path}.seccompProfile", context.seccompProfile)
     if context.allowPrivilegeEscalation is False:
         cannot = "cannot set `allowPrivilegeEscalation` to false and"
         if context.privileged:
-            errors.invalid(path, _shown(context), f"{cannot} `privileged` to true")
+            errors.invalid(path, _format_security_context(context), f"{cannot} `privileged` to true")
         for capability in context.capabilities.add if context.capabilities is not None else ():
             if capability == "CAP_SYS_ADMIN":
-                errors.invalid(path, _shown(context), f"{cannot} `capabilities.Add` CAP_SYS_ADMIN")
-    _windows(errors, f"{path}.windowsOptions", context.windowsOptions)
-    _app_armor(errors, f"{path}.appArmorProfile", context.appArmorProfile)
+                errors.invalid(
+                    path, _format_security_context(context), f"{cannot} `capabilities.Add` CAP_SYS_ADMIN"
+                )
+    _validate_windows_options(errors, f"{path}.windowsOptions", context.windowsOptions)
+    _validate_app_armor_profile(errors, f"{path}.appArmorProfile", context.appArmorProfile)
 
 
-def _shown(context: v1.SecurityContext) -> object:
+def _format_security_context(context: v1.SecurityContext) -> object:
     capabilities = context.capabilities
     shown = None
     if capabilities is not None:
@@ -68,8 +83,8 @@ def _shown(context: v1.SecurityContext) -> object:
     return go_struct(
         Capabilities=shown,
         Privileged=context.privileged,
-        SELinuxOptions=_named(context.seLinuxOptions, "user", "role", "type", "level"),
-        WindowsOptions=_named(
+        SELinuxOptions=_format_struct(context.seLinuxOptions, "user", "role", "type", "level"),
+        WindowsOptions=_format_struct(
             context.windowsOptions,
             "gmsaCredentialSpecName",
             "gmsaCredentialSpec",
@@ -82,34 +97,38 @@ def _shown(context: v1.SecurityContext) -> object:
         ReadOnlyRootFilesystem=context.readOnlyRootFilesystem,
         AllowPrivilegeEscalation=context.allowPrivilegeEscalation,
         ProcMount=context.procMount,
-        SeccompProfile=_named(context.seccompProfile, "type", "localhostProfile"),
-        AppArmorProfile=_named(context.appArmorProfile, "type", "localhostProfile"),
+        SeccompProfile=_format_struct(context.seccompProfile, "type", "localhostProfile"),
+        AppArmorProfile=_format_struct(context.appArmorProfile, "type", "localhostProfile"),
     )
 
 
-def _named(part: Any, *names: str) -> Verbatim | None:
+def _format_struct(part: Any, *names: str) -> Verbatim | None:
     """A part under the names it has in the real server's memory."""
     if part is None:
         return None
-    return go_struct(**{_initial(name): getattr(part, name) for name in names})
+    return go_struct(**{_go_field_name(name): getattr(part, name) for name in names})
 
 
-def _initial(name: str) -> str:
+def _go_field_name(name: str) -> str:
     name = name.replace("gmsa", "GMSA", 1)
     return name[0].upper() + name[1:]
 
 
-def _id(errors: FieldErrors, path: str, number: int | None) -> None:
+def _validate_id(errors: FieldErrors, path: str, number: int | None) -> None:
     if number is not None and not 0 <= number <= _MAX_ID:
         errors.invalid(path, number, _IDS)
 
 
-def _one_of(errors: FieldErrors, path: str, value: str | None, choices: tuple[str, ...]) -> None:
+def _validate_optional_enum(
+    errors: FieldErrors, path: str, value: str | None, choices: tuple[str, ...]
+) -> None:
     if value is not None and value not in choices:
         errors.not_supported(path, value, choices)
 
 
-def _sysctls(errors: FieldErrors, path: str, sysctls: tuple[v1.Sysctl, ...], spec: v1.PodSpec) -> None:
+def _validate_sysctls(
+    errors: FieldErrors, path: str, sysctls: tuple[v1.Sysctl, ...], spec: v1.PodSpec
+) -> None:
     names: list[str] = []
     for i, sysctl in enumerate(sysctls):
         at = f"{path}[{i}].name"
@@ -120,15 +139,15 @@ def _sysctls(errors: FieldErrors, path: str, sysctls: tuple[v1.Sysctl, ...], spe
             errors.invalid(at, name, f"must have at most 253 characters and match regex {_SYSCTL}")
         elif name in names:
             errors.duplicate(at, name)
-        dotted = _dotted(name)
+        dotted = _normalize_sysctl(name)
         if spec.hostNetwork and dotted.startswith("net."):
             errors.invalid(at, name, "may not be specified when 'hostNetwork' is true")
-        elif spec.hostIPC and dotted.startswith(_IPC):
+        elif spec.hostIPC and dotted.startswith(_IPC_SYSCTLS):
             errors.invalid(at, name, "may not be specified when 'hostIPC' is true")
         names.append(name)
 
 
-def _dotted(name: str) -> str:
+def _normalize_sysctl(name: str) -> str:
     """A kernel parameter with dots between its parts, however it was written."""
     first = re.search(r"[./]", name)
     if first is None or first[0] == ".":
@@ -136,7 +155,7 @@ def _dotted(name: str) -> str:
     return name.translate(str.maketrans("./", "/."))
 
 
-def _seccomp(errors: FieldErrors, path: str, profile: v1.SeccompProfile | None) -> None:
+def _validate_seccomp_profile(errors: FieldErrors, path: str, profile: v1.SeccompProfile | None) -> None:
     if profile is None:
         return
     if not profile.type:
@@ -151,10 +170,10 @@ def _seccomp(errors: FieldErrors, path: str, profile: v1.SeccompProfile | None) 
     elif profile.localhostProfile is None:
         errors.required(at, "must be set when seccomp type is Localhost")
     else:
-        text.descending(errors, at, profile.localhostProfile)
+        names.validate_descending_path(errors, at, profile.localhostProfile)
 
 
-def _app_armor(errors: FieldErrors, path: str, profile: v1.AppArmorProfile | None) -> None:
+def _validate_app_armor_profile(errors: FieldErrors, path: str, profile: v1.AppArmorProfile | None) -> None:
     if profile is None:
         return
     at, local = f"{path}.localhostProfile", profile.localhostProfile
@@ -173,12 +192,14 @@ def _app_armor(errors: FieldErrors, path: str, profile: v1.AppArmorProfile | Non
         errors.invalid(at, local, "can only be set when AppArmor type is Localhost")
 
 
-def _windows(errors: FieldErrors, path: str, options: v1.WindowsSecurityContextOptions | None) -> None:
+def _validate_windows_options(
+    errors: FieldErrors, path: str, options: v1.WindowsSecurityContextOptions | None
+) -> None:
     if options is None:
         return
     name, spec, user = options.gmsaCredentialSpecName, options.gmsaCredentialSpec, options.runAsUserName
     if name is not None:
-        errors.invalid_each(f"{path}.gmsaCredentialSpecName", name, text.subdomain(name))
+        errors.invalid_each(f"{path}.gmsaCredentialSpecName", name, names.dns1123_subdomain(name))
     if spec is not None and not spec:
         empty = "gmsaCredentialSpec cannot be an empty string"
         errors.invalid(f"{path}.gmsaCredentialSpec", spec, empty)
@@ -220,48 +241,48 @@ _CONTAINER_LINUX_ONLY = (
 )
 
 
-def system(errors: FieldErrors, path: str, spec: v1.PodSpec, os: v1.PodOS) -> None:
+def validate_os(errors: FieldErrors, path: str, spec: v1.PodSpec, os: v1.PodOS) -> None:
     """What an operating system rules out."""
     if not os.name:
         errors.required(f"{path}.os.name")
     elif os.name not in ("linux", "windows"):
         errors.not_supported(f"{path}.os", os.name, ("linux", "windows"))
     elif os.name == "linux":
-        _linux(errors, path, spec)
+        _validate_linux(errors, path, spec)
     else:
-        _on_windows(errors, path, spec)
+        _validate_windows(errors, path, spec)
 
 
-def _linux(errors: FieldErrors, path: str, spec: v1.PodSpec) -> None:
+def _validate_linux(errors: FieldErrors, path: str, spec: v1.PodSpec) -> None:
     says = "windows options cannot be set for a linux pod"
     if spec.securityContext is not None and spec.securityContext.windowsOptions is not None:
         errors.forbidden(f"{path}.securityContext.windowsOptions", says)
-    for at, context in _contexts(path, spec):
+    for at, context in _security_contexts(path, spec):
         if context.windowsOptions is not None:
             errors.forbidden(f"{at}.windowsOptions", says)
 
 
-def _on_windows(errors: FieldErrors, path: str, spec: v1.PodSpec) -> None:
+def _validate_windows(errors: FieldErrors, path: str, spec: v1.PodSpec) -> None:
     for name in _POD_LINUX_ONLY:
         on_spec = hasattr(spec, name)
         value = getattr(spec if on_spec else spec.securityContext, name, None)
         if value not in (None, (), False) or (value is False and name == "hostUsers"):
             where = path if on_spec else f"{path}.securityContext"
             errors.forbidden(f"{where}.{name}", _NOT_WINDOWS)
-    for at, context in _contexts(path, spec):
+    for at, context in _security_contexts(path, spec):
         for name in _CONTAINER_LINUX_ONLY:
             if getattr(context, name) is not None:
                 errors.forbidden(f"{at}.{name}", _NOT_WINDOWS)
 
 
-def _contexts(path: str, spec: v1.PodSpec) -> Iterator[tuple[str, v1.SecurityContext]]:
+def _security_contexts(path: str, spec: v1.PodSpec) -> Iterator[tuple[str, v1.SecurityContext]]:
     for name in ("initContainers", "containers", "ephemeralContainers"):
         for i, one in enumerate(getattr(spec, name)):
             if one.securityContext is not None:
                 yield f"{path}.{name}[{i}].securityContext", one.securityContext
 
 
-def host_users(errors: FieldErrors, path: str, spec: v1.PodSpec) -> None:
+def validate_host_users(errors: FieldErrors, path: str, spec: v1.PodSpec) -> None:
     """A pod with users of its own shares nothing else with its host."""
     says = "when `hostUsers` is false"
     if spec.hostNetwork:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -10,17 +11,22 @@ from steersman.api.generated import core_v1 as v1
 from steersman.api.generated.base import Quantity as Amount
 from steersman.api.go_quote import quote
 from steersman.api.quota.compute import quality_of
-from steersman.server.validation.diff import difference
-from steersman.server.validation.field_errors import FieldErrors
-from steersman.server.validation.pods.annotations import MIRROR
-from steersman.server.validation.pods.pod import whole
+from steersman.server.validation import addresses, names
+from steersman.server.validation import metadata as meta
+from steersman.server.validation.field_errors import FieldErrors, format_diff, go_slice, go_struct
+from steersman.server.validation.pods.annotations import (
+    MIRROR,
+    validate_annotations_update,
+    validate_pod_annotations,
+)
+from steersman.server.validation.pods.pod import validate_pod_change
 
-_SIZED = ("cpu", "memory")
+_RESIZABLE = ("cpu", "memory")
 
 
-def ephemeral(errors: FieldErrors, new: v1.Pod, old: v1.Pod) -> None:
+def validate_ephemeral_containers_update(errors: FieldErrors, new: v1.Pod, old: v1.Pod) -> None:
     """Ephemeral containers come; they never change and never go."""
-    whole(errors, new, old)
+    validate_pod_change(errors, new, old)
     if MIRROR in old.metadata.annotations:
         errors[:] = []
         errors.forbidden("[]", "static pods do not support ephemeral containers")
@@ -33,12 +39,12 @@ def ephemeral(errors: FieldErrors, new: v1.Pod, old: v1.Pod) -> None:
         if after is None:
             errors.forbidden(path, f"{which} may not be removed\n")
         elif after != before:
-            errors.forbidden(path, f"{which} may not be changed\n{difference(before, after)}")
+            errors.forbidden(path, f"{which} may not be changed\n{format_diff(before, after)}")
 
 
-def resize(errors: FieldErrors, new: v1.Pod, old: v1.Pod) -> None:
+def validate_resize(errors: FieldErrors, new: v1.Pod, old: v1.Pod) -> None:
     """A pod gets more or less processor and memory, and stays what it is in all else."""
-    whole(errors, new, old)
+    validate_pod_change(errors, new, old)
     unsized = "static" if MIRROR in old.metadata.annotations else None
     if unsized is None and old.spec.os is not None and old.spec.os.name == "windows":
         unsized = "windows"
@@ -52,24 +58,26 @@ def resize(errors: FieldErrors, new: v1.Pod, old: v1.Pod) -> None:
     running = (status for status in old.status.containerStatuses if status.state.running is not None)
     if any(status.resources is None for status in list(running)[:1]):
         errors.forbidden("spec", "Pod running on node without support for resize")
-    spec = replace(new.spec, resources=_pod_level(errors, new.spec.resources, old.spec.resources))
+    spec = replace(new.spec, resources=_with_pod_resources_of(errors, new.spec.resources, old.spec.resources))
     if old.status.nodeAllocatableResourceClaimStatuses:
         errors.forbidden("spec", "pods with node allocatable resource claims cannot be resized")
-    if not _same_order(errors, new.spec, old.spec):
+    if not _validate_container_order(errors, new.spec, old.spec):
         return
     for name in ("initContainers", "containers"):
         for i, (now, was) in enumerate(zip(getattr(new.spec, name), getattr(old.spec, name), strict=True)):
-            _kept(errors, f"spec.{name}[{i}].resources", now.resources, was.resources, "resource")
+            _validate_resources_kept(
+                errors, f"spec.{name}[{i}].resources", now.resources, was.resources, "resource"
+            )
     spec = replace(
         spec,
-        containers=_sized(errors, new.spec, old.spec),
-        initContainers=_initially(errors, new.spec, old.spec),
+        containers=_with_container_resources_of(errors, new.spec, old.spec),
+        initContainers=_with_init_container_resources_of(errors, new.spec, old.spec),
     )
     if not errors and spec != old.spec:
         errors.forbidden("spec", "only cpu and memory resources are mutable")
 
 
-def _pod_level(
+def _with_pod_resources_of(
     errors: FieldErrors, new: v1.ResourceRequirements | None, old: v1.ResourceRequirements | None
 ) -> v1.ResourceRequirements | None:
     """The resources of the pod as a whole, but for what may change of them."""
@@ -80,14 +88,14 @@ def _pod_level(
         errors.forbidden(path, "pod-level resources cannot be removed")
         return new
     if old is not None:
-        _kept(errors, path, new, old, "pod-level resource")
-    munged = _unsized(new, old or v1.ResourceRequirements())
+        _validate_resources_kept(errors, path, new, old, "pod-level resource")
+    munged = _restore_resizable(new, old or v1.ResourceRequirements())
     if munged != (old or v1.ResourceRequirements()):
         errors.forbidden("spec", "only cpu and memory resources are mutable at pod-level")
     return old if munged == old else munged
 
 
-def _kept(
+def _validate_resources_kept(
     errors: FieldErrors, path: str, new: v1.ResourceRequirements, old: v1.ResourceRequirements, what: str
 ) -> None:
     for name in ("requests", "limits"):
@@ -96,7 +104,7 @@ def _kept(
             errors.forbidden(f"{path}.{name}", f"{what} {name} cannot be removed")
 
 
-def _same_order(errors: FieldErrors, new: v1.PodSpec, old: v1.PodSpec) -> bool:
+def _validate_container_order(errors: FieldErrors, new: v1.PodSpec, old: v1.PodSpec) -> bool:
     before = len(errors)
     for name in ("containers", "initContainers"):
         now, was = getattr(new, name), getattr(old, name)
@@ -110,17 +118,21 @@ def _same_order(errors: FieldErrors, new: v1.PodSpec, old: v1.PodSpec) -> bool:
     return len(errors) == before
 
 
-def _sized(errors: FieldErrors, new: v1.PodSpec, old: v1.PodSpec) -> tuple[v1.Container, ...]:
+def _with_container_resources_of(
+    errors: FieldErrors, new: v1.PodSpec, old: v1.PodSpec
+) -> tuple[v1.Container, ...]:
     """The containers, but for what may change of them."""
-    munged = tuple(map(_as_before, new.containers, old.containers))
+    munged = tuple(map(_with_resources_of, new.containers, old.containers))
     for now, was in zip(munged, old.containers, strict=True):
         if now != was:
             errors.forbidden("spec", "only cpu and memory resources are mutable")
     return munged
 
 
-def _initially(errors: FieldErrors, new: v1.PodSpec, old: v1.PodSpec) -> tuple[v1.Container, ...]:
-    munged = tuple(map(_as_before, new.initContainers, old.initContainers))
+def _with_init_container_resources_of(
+    errors: FieldErrors, new: v1.PodSpec, old: v1.PodSpec
+) -> tuple[v1.Container, ...]:
+    munged = tuple(map(_with_resources_of, new.initContainers, old.initContainers))
     for i, (after, now, was) in enumerate(zip(new.initContainers, munged, old.initContainers, strict=True)):
         at = f"spec.initContainers[{i}]"
         if now != was:
@@ -133,18 +145,114 @@ def _initially(errors: FieldErrors, new: v1.PodSpec, old: v1.PodSpec) -> tuple[v
     return munged
 
 
-def _as_before(new: v1.Container, old: v1.Container) -> v1.Container:
+def _with_resources_of(new: v1.Container, old: v1.Container) -> v1.Container:
     """A container with as much processor and memory as it had."""
-    return replace(new, resources=_unsized(new.resources, old.resources))
+    return replace(new, resources=_restore_resizable(new.resources, old.resources))
 
 
-def _unsized(new: v1.ResourceRequirements, old: v1.ResourceRequirements) -> v1.ResourceRequirements:
+def _restore_resizable(new: v1.ResourceRequirements, old: v1.ResourceRequirements) -> v1.ResourceRequirements:
     # The real server forgets claims here too, so a container that has some is never resized.
     return v1.ResourceRequirements(
-        limits=_amounts(new.limits, old.limits), requests=_amounts(new.requests, old.requests)
+        limits=_restore_quantities(new.limits, old.limits),
+        requests=_restore_quantities(new.requests, old.requests),
     )
 
 
-def _amounts(new: Mapping[str, Amount], old: Mapping[str, Amount]) -> dict[str, Amount]:
-    kept = {name: amount for name, amount in new.items() if name not in _SIZED}
-    return kept | {name: old[name] for name in _SIZED if name in old}
+def _restore_quantities(new: Mapping[str, Amount], old: Mapping[str, Amount]) -> dict[str, Amount]:
+    kept = {name: amount for name, amount in new.items() if name not in _RESIZABLE}
+    return kept | {name: old[name] for name in _RESIZABLE if name in old}
+
+
+# -- status ---------------------------------------------------------------------------------
+
+_SYSTEM_CONDITIONS = ("PodScheduled", "Ready", "Initialized")
+
+
+def validate_pod_status(errors: FieldErrors, new: v1.Pod, old: v1.Pod) -> None:
+    meta.validate_object_meta_update(errors, new.metadata, old.metadata)
+    if new.metadata.annotations is not old.metadata.annotations:
+        validate_annotations_update(errors, new.metadata.annotations, old.metadata.annotations)
+        validate_pod_annotations(errors, "metadata.annotations", new.metadata.annotations, new.spec)
+    now, was = new.status, old.status
+    for i, condition in enumerate(now.conditions):
+        if condition.observedGeneration < 0:
+            at = f"status.conditions[{i}].observedGeneration"
+            errors.invalid(at, condition.observedGeneration, "must be a non-negative integer")
+        for why in names.qualified_name(condition.type) if condition.type not in _SYSTEM_CONDITIONS else ():
+            errors.invalid(f"status.conditions[{i}].Type", condition.type, why)
+    if now.nominatedNodeName != was.nominatedNodeName and now.nominatedNodeName:
+        at = "status.nominatedNodeName"
+        errors.invalid_each(at, now.nominatedNodeName, names.dns1123_subdomain(now.nominatedNodeName))
+        if old.spec.nodeName:
+            errors.forbidden(at, "may not be set on pods that are already bound to a node")
+    if now.observedGeneration < 0:
+        errors.invalid("status.observedGeneration", now.observedGeneration, "must be a non-negative integer")
+    errors.immutable("status.qosClass", now.qosClass, was.qosClass)
+    _validate_state_transitions(errors, new, old)
+    _validate_addresses(errors, now, was)
+
+
+def _validate_state_transitions(errors: FieldErrors, new: v1.Pod, old: v1.Pod) -> None:
+    """What has ended stays so, where nothing says it is to be started again."""
+    spec = old.spec
+    for name, members in (
+        ("containerStatuses", spec.containers),
+        ("initContainerStatuses", spec.initContainers),
+        ("ephemeralContainerStatuses", spec.ephemeralContainers),
+    ):
+        was = getattr(old.status, name)
+        now = {status.name: status for status in getattr(new.status, name)} if was else {}
+        for i, before in enumerate(was):
+            ended = before.state.terminated
+            after = now.get(before.name)
+            if ended is None or after is None or after.state.terminated is not None:
+                continue
+            member = next((member for member in members if member.name == before.name), None)
+            if member is None or not _is_restartable(member, spec, ended.exitCode, name):
+                errors.forbidden(
+                    f"status.{name}[{i}].state", "may not be transitioned to non-terminated state"
+                )
+
+
+def _is_restartable(container: Any, spec: v1.PodSpec, code: int, sort: str) -> bool:
+    if sort == "ephemeralContainerStatuses":
+        return False
+    if _restarts_all_containers(spec):
+        return True
+    if container.restartPolicy is not None:
+        for rule in container.restartPolicyRules:
+            codes = rule.exitCodes
+            if codes is not None and (code in codes.values) is (codes.operator == "In"):
+                return True
+        policy = container.restartPolicy
+    else:
+        policy = spec.restartPolicy
+    return policy == "Always" or (policy == "OnFailure" and code != 0)
+
+
+def _restarts_all_containers(spec: v1.PodSpec) -> bool:
+    return any(
+        rule.action == "RestartAllContainers"
+        for container in (*spec.containers, *spec.initContainers)
+        for rule in container.restartPolicyRules
+    )
+
+
+def _validate_addresses(errors: FieldErrors, now: v1.PodStatus, was: v1.PodStatus) -> None:
+    if now.podIPs != was.podIPs:
+        _validate_ips(errors, "status.podIPs", [one.ip for one in now.podIPs], [one.ip for one in was.podIPs])
+    hosts = [one.ip for one in now.hostIPs]
+    if hosts:
+        if now.hostIP != hosts[0]:
+            errors.invalid("status.hostIPs[0].ip", hosts[0], "must be equal to `hostIP`")
+        known = [one.ip for one in was.hostIPs]
+        if hosts != known:
+            _validate_ips(errors, "status.hostIPs", hosts, known)
+
+
+def _validate_ips(errors: FieldErrors, path: str, ips: list[str], known: list[str]) -> None:
+    for i, ip in enumerate(ips):
+        addresses.validate_ip(errors, f"{path}[{i}]", ip, known)
+    if len(ips) > 1 and not addresses.one_per_family(ips):
+        shown = go_slice(go_struct(IP=ip) for ip in ips)
+        errors.invalid(path, shown, "may specify no more than one IP for each IP family")

@@ -8,26 +8,32 @@ from steersman.api.generated import core_v1 as v1
 from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.server.validation import claims, names
 from steersman.server.validation.field_errors import FieldErrors
+from steersman.server.validation.pods import environment
 from steersman.server.validation.pods.containers import PULL_POLICIES
-from steersman.server.validation.pods.projected import downward_file, key_to_path, projected
-from steersman.server.validation.resources import quantity
-from steersman.server.validation.volumes import SHARED, Check, driver_name, mode, only_one
+from steersman.server.validation.resources import parse_quantity
+from steersman.server.validation.volumes import (
+    SHARED_SOURCES,
+    SourceRule,
+    validate_csi_driver_name,
+    validate_file_mode,
+    validate_one_source,
+)
 
 
-def check(
+def validate_volumes(
     errors: FieldErrors, path: str, volumes: tuple[v1.Volume, ...], meta: ObjectMeta | None
 ) -> Mapping[str, v1.Volume]:
     """All volumes; answers with the sound ones by name. ``meta`` is the pod's, for a template None."""
     sound: dict[str, v1.Volume] = {}
-    made = () if meta is None or not meta.name else _claims(volumes, meta.name)
+    made = () if meta is None or not meta.name else _ephemeral_claim_names(volumes, meta.name)
     for i, volume in enumerate(volumes):
         at, name = f"{path}[{i}]", volume.name
         before = len(errors)
-        _source(errors, at, volume, meta)
+        _validate_volume_source(errors, at, volume, meta)
         if not name:
             errors.required(f"{at}.name")
         else:
-            errors.invalid_each(f"{at}.name", name, names.label(name))
+            errors.invalid_each(f"{at}.name", name, names.dns1123_label(name))
         if name in sound:
             errors.duplicate(f"{at}.name", name)
         if len(errors) == before:
@@ -39,16 +45,18 @@ def check(
     return sound
 
 
-def _claims(volumes: Iterable[v1.Volume], pod: str) -> tuple[str, ...]:
+def _ephemeral_claim_names(volumes: Iterable[v1.Volume], pod: str) -> tuple[str, ...]:
     return tuple(f"{pod}-{volume.name}" for volume in volumes if volume.ephemeral is not None)
 
 
-def _source(errors: FieldErrors, path: str, volume: v1.Volume, meta: ObjectMeta | None) -> None:
-    first = only_one(errors, path, volume, _CHECKS)
+def _validate_volume_source(
+    errors: FieldErrors, path: str, volume: v1.Volume, meta: ObjectMeta | None
+) -> None:
+    first = validate_one_source(errors, path, volume, _SOURCES)
     name = volume.name
     if first == "ephemeral" and meta is not None and meta.name and name:
         claim = f"{meta.name}-{name}"
-        for why in names.subdomain(claim):
+        for why in names.dns1123_subdomain(claim):
             errors.invalid(f"{path}.name", name, f'PVC name "{claim}": {why}')
     if first == "image" and volume.image is not None:
         if meta is not None and not volume.image.reference:
@@ -64,98 +72,192 @@ def _source(errors: FieldErrors, path: str, volume: v1.Volume, meta: ObjectMeta 
         )
 
 
-def _empty_dir(errors: FieldErrors, path: str, source: v1.EmptyDirVolumeSource) -> None:
-    if source.sizeLimit is not None and quantity(source.sizeLimit).nanos < 0:
+def _validate_empty_dir(errors: FieldErrors, path: str, source: v1.EmptyDirVolumeSource) -> None:
+    if source.sizeLimit is not None and parse_quantity(source.sizeLimit).nanos < 0:
         errors.forbidden(f"{path}.sizeLimit", "SizeLimit field must be a valid resource quantity")
 
 
-def _git(errors: FieldErrors, path: str, source: v1.GitRepoVolumeSource) -> None:
+def _validate_git_repo(errors: FieldErrors, path: str, source: v1.GitRepoVolumeSource) -> None:
     if not source.repository:
         errors.required(f"{path}.repository")
-    names.descending(errors, f"{path}.directory", source.directory)
+    names.validate_descending_path(errors, f"{path}.directory", source.directory)
 
 
-def _secret(errors: FieldErrors, path: str, source: v1.SecretVolumeSource) -> None:
+def _validate_secret(errors: FieldErrors, path: str, source: v1.SecretVolumeSource) -> None:
     if not source.secretName:
         errors.required(f"{path}.secretName")
-    _files(errors, path, source)
+    _validate_items(errors, path, source)
 
 
-def _config_map(errors: FieldErrors, path: str, source: v1.ConfigMapVolumeSource) -> None:
+def _validate_config_map(errors: FieldErrors, path: str, source: v1.ConfigMapVolumeSource) -> None:
     if not source.name:
         errors.required(f"{path}.name")
-    _files(errors, path, source)
+    _validate_items(errors, path, source)
 
 
-def _files(errors: FieldErrors, path: str, source: v1.SecretVolumeSource | v1.ConfigMapVolumeSource) -> None:
-    mode(errors, f"{path}.defaultMode", source.defaultMode)
+def _validate_items(
+    errors: FieldErrors, path: str, source: v1.SecretVolumeSource | v1.ConfigMapVolumeSource
+) -> None:
+    validate_file_mode(errors, f"{path}.defaultMode", source.defaultMode)
     for i, item in enumerate(source.items):
-        key_to_path(errors, f"{path}.items[{i}]", item)
+        validate_key_to_path(errors, f"{path}.items[{i}]", item)
 
 
-def _claim(errors: FieldErrors, path: str, source: v1.PersistentVolumeClaimVolumeSource) -> None:
+def _validate_claim_source(
+    errors: FieldErrors, path: str, source: v1.PersistentVolumeClaimVolumeSource
+) -> None:
     if not source.claimName:
         errors.required(f"{path}.claimName")
 
 
-def _downward(errors: FieldErrors, path: str, source: v1.DownwardAPIVolumeSource) -> None:
-    mode(errors, f"{path}.defaultMode", source.defaultMode)
+def _validate_downward_api(errors: FieldErrors, path: str, source: v1.DownwardAPIVolumeSource) -> None:
+    validate_file_mode(errors, f"{path}.defaultMode", source.defaultMode)
     for item in source.items:
-        downward_file(errors, path, item)
+        validate_downward_api_file(errors, path, item)
 
 
-def _csi(errors: FieldErrors, path: str, source: v1.CSIVolumeSource) -> None:
-    driver_name(errors, f"{path}.driver", source.driver)
+def _validate_csi(errors: FieldErrors, path: str, source: v1.CSIVolumeSource) -> None:
+    validate_csi_driver_name(errors, f"{path}.driver", source.driver)
     reference = source.nodePublishSecretRef
     if reference is not None:
         if not reference.name:
             errors.required(f"{path}.nodePublishSecretRef.name")
         else:
-            errors.invalid_each(f"{path}.name", reference.name, names.subdomain(reference.name))
+            errors.invalid_each(f"{path}.name", reference.name, names.dns1123_subdomain(reference.name))
 
 
-def _ephemeral(errors: FieldErrors, path: str, source: v1.EphemeralVolumeSource) -> None:
+def _validate_ephemeral(errors: FieldErrors, path: str, source: v1.EphemeralVolumeSource) -> None:
     template = source.volumeClaimTemplate
     if template is None:
         errors.required(f"{path}.volumeClaimTemplate")
     else:
-        claims.template(errors, f"{path}.volumeClaimTemplate", template)
+        claims.validate_claim_template(errors, f"{path}.volumeClaimTemplate", template)
 
 
-def _image(errors: FieldErrors, path: str, source: v1.ImageVolumeSource) -> None:
+def _validate_image(errors: FieldErrors, path: str, source: v1.ImageVolumeSource) -> None:
     """Looked at by whoever knows whether it is a pod's."""
 
 
-_CHECKS: Mapping[str, Check] = {
-    "emptyDir": _empty_dir,
-    "hostPath": SHARED["hostPath"],
-    "gitRepo": _git,
-    "gcePersistentDisk": SHARED["gcePersistentDisk"],
-    "awsElasticBlockStore": SHARED["awsElasticBlockStore"],
-    "secret": _secret,
-    "nfs": SHARED["nfs"],
-    "iscsi": SHARED["iscsi"],
-    "glusterfs": SHARED["glusterfs"],
-    "flocker": SHARED["flocker"],
-    "persistentVolumeClaim": _claim,
-    "rbd": SHARED["rbd"],
-    "cinder": SHARED["cinder"],
-    "cephfs": SHARED["cephfs"],
-    "quobyte": SHARED["quobyte"],
-    "downwardAPI": _downward,
-    "fc": SHARED["fc"],
-    "flexVolume": SHARED["flexVolume"],
-    "configMap": _config_map,
-    "azureFile": SHARED["azureFile"],
-    "vsphereVolume": SHARED["vsphereVolume"],
-    "photonPersistentDisk": SHARED["photonPersistentDisk"],
-    "portworxVolume": SHARED["portworxVolume"],
-    "azureDisk": SHARED["azureDisk"],
-    "storageos": SHARED["storageos"],
-    "projected": projected,
-    "scaleIO": SHARED["scaleIO"],
-    "csi": _csi,
-    "ephemeral": _ephemeral,
-    "image": _image,
+# -- projected files ---------------------------------------------------------------------------
+
+_MIN_TOKEN_SECONDS = 10 * 60
+_DUPLICATE_PATHS = "conflicting duplicate paths"
+
+
+def validate_key_to_path(errors: FieldErrors, path: str, item: v1.KeyToPath) -> None:
+    """A key that becomes a file."""
+    if not item.key:
+        errors.required(f"{path}.key")
+    if not item.path:
+        errors.required(f"{path}.path")
+    names.validate_nonreserved_path(errors, f"{path}.path", item.path)
+    validate_file_mode(errors, f"{path}.mode", item.mode)
+
+
+def validate_downward_api_file(errors: FieldErrors, path: str, file: v1.DownwardAPIVolumeFile) -> None:
+    """A fact about the pod that becomes a file."""
+    if not file.path:
+        errors.required(f"{path}.path")
+    names.validate_nonreserved_path(errors, f"{path}.path", file.path)
+    if file.fieldRef is not None:
+        environment.validate_field_ref(errors, f"{path}.fieldRef", file.fieldRef, environment.VOLUME_FIELDS)
+        if file.resourceFieldRef is not None:
+            both = "fieldRef and resourceFieldRef can not be specified simultaneously"
+            errors.invalid(path, "resource", both)
+    elif file.resourceFieldRef is not None:
+        environment.validate_resource_field_ref(
+            errors, f"{path}.resourceFieldRef", file.resourceFieldRef, needs_container=True
+        )
+    else:
+        errors.required(path, "one of fieldRef and resourceFieldRef is required")
+    validate_file_mode(errors, f"{path}.mode", file.mode)
+
+
+def validate_projected_volume(errors: FieldErrors, path: str, source: v1.ProjectedVolumeSource) -> None:
+    validate_file_mode(errors, f"{path}.defaultMode", source.defaultMode)
+    taken: set[str] = set()
+    for i, one in enumerate(source.sources or ()):
+        _validate_projection(errors, path, f"{path}.sources[{i}]", one, taken)
+
+
+def _validate_projection(
+    errors: FieldErrors, path: str, at: str, one: v1.VolumeProjection, taken: set[str]
+) -> None:
+    def file(name: str, shown: str) -> None:
+        """No two sources may make the same file."""
+        if name and name in taken:
+            errors.invalid(path, shown, _DUPLICATE_PATHS)
+        taken.add(name)
+
+    count = 0
+    for name in ("secret", "configMap"):
+        source: v1.SecretProjection | v1.ConfigMapProjection | None = getattr(one, name)
+        if source is None:
+            continue
+        count += 1
+        if not source.name:
+            errors.required(f"{at}.{name}.name")
+        for i, item in enumerate(source.items):
+            validate_key_to_path(errors, f"{at}.{name}.items[{i}]", item)
+            file(item.path, source.name)
+    if one.downwardAPI is not None:
+        count += 1
+        for downward in one.downwardAPI.items:
+            validate_downward_api_file(errors, f"{at}.downwardAPI", downward)
+            file(downward.path, downward.path)
+    if one.serviceAccountToken is not None:
+        count += 1
+        _validate_token_projection(errors, path, f"{at}.serviceAccountToken", one.serviceAccountToken)
+    if count > 1:
+        errors.forbidden(at, "may not specify more than 1 volume type per source")
+
+
+def _validate_token_projection(
+    errors: FieldErrors, volume: str, path: str, source: v1.ServiceAccountTokenProjection
+) -> None:
+    seconds = source.expirationSeconds
+    if seconds is not None and seconds < _MIN_TOKEN_SECONDS:
+        short = "may not specify a duration less than 10 minutes"
+        errors.invalid(f"{path}.expirationSeconds", seconds, short)
+    if seconds is not None and seconds > 1 << 32:
+        long = "may not specify a duration larger than 2^32 seconds"
+        errors.invalid(f"{path}.expirationSeconds", seconds, long)
+    if not source.path:
+        errors.required(f"{volume}.path")
+    else:
+        names.validate_nonreserved_path(errors, f"{volume}.path", source.path)
+
+
+_SOURCES: Mapping[str, SourceRule] = {
+    "emptyDir": _validate_empty_dir,
+    "hostPath": SHARED_SOURCES["hostPath"],
+    "gitRepo": _validate_git_repo,
+    "gcePersistentDisk": SHARED_SOURCES["gcePersistentDisk"],
+    "awsElasticBlockStore": SHARED_SOURCES["awsElasticBlockStore"],
+    "secret": _validate_secret,
+    "nfs": SHARED_SOURCES["nfs"],
+    "iscsi": SHARED_SOURCES["iscsi"],
+    "glusterfs": SHARED_SOURCES["glusterfs"],
+    "flocker": SHARED_SOURCES["flocker"],
+    "persistentVolumeClaim": _validate_claim_source,
+    "rbd": SHARED_SOURCES["rbd"],
+    "cinder": SHARED_SOURCES["cinder"],
+    "cephfs": SHARED_SOURCES["cephfs"],
+    "quobyte": SHARED_SOURCES["quobyte"],
+    "downwardAPI": _validate_downward_api,
+    "fc": SHARED_SOURCES["fc"],
+    "flexVolume": SHARED_SOURCES["flexVolume"],
+    "configMap": _validate_config_map,
+    "azureFile": SHARED_SOURCES["azureFile"],
+    "vsphereVolume": SHARED_SOURCES["vsphereVolume"],
+    "photonPersistentDisk": SHARED_SOURCES["photonPersistentDisk"],
+    "portworxVolume": SHARED_SOURCES["portworxVolume"],
+    "azureDisk": SHARED_SOURCES["azureDisk"],
+    "storageos": SHARED_SOURCES["storageos"],
+    "projected": validate_projected_volume,
+    "scaleIO": SHARED_SOURCES["scaleIO"],
+    "csi": _validate_csi,
+    "ephemeral": _validate_ephemeral,
+    "image": _validate_image,
 }
 """In the order they are looked at."""

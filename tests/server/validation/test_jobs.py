@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steersman.server.validation.schedules import schedule_error, zone_error
+from steersman.server.validation.jobs import cron_schedule_error, time_zone_error
 
 LIMITS = ((0, 59), (0, 23), (1, 31), (1, 12), (0, 6))
 
@@ -29,8 +29,8 @@ schedules = st.tuples(*(parts(*limits) for limits in LIMITS)).map(" ".join)
 
 @given(schedules)
 def test_every_schedule_that_is_well_formed_can_be_read(schedule: str) -> None:
-    assert schedule_error(schedule) is None
-    assert schedule_error(f"TZ=UTC {schedule}") is None
+    assert cron_schedule_error(schedule) is None
+    assert cron_schedule_error(f"TZ=UTC {schedule}") is None
 
 
 @given(schedules, st.integers(0, 4), st.integers(60, 99))
@@ -38,7 +38,9 @@ def test_a_number_beyond_its_field_is_refused(schedule: str, index: int, number:
     fields = schedule.split()
     fields[index] = str(number)
     _, high = LIMITS[index]
-    assert schedule_error(" ".join(fields)) == f"end of range ({number}) above maximum ({high}): {number}"
+    assert (
+        cron_schedule_error(" ".join(fields)) == f"end of range ({number}) above maximum ({high}): {number}"
+    )
 
 
 @pytest.mark.parametrize(
@@ -63,7 +65,7 @@ def test_a_number_beyond_its_field_is_refused(schedule: str, index: int, number:
     ],
 )
 def test_what_cannot_be_read_is_said_to_be_so(schedule: str, wrong: str | None) -> None:
-    assert schedule_error(schedule) == wrong
+    assert cron_schedule_error(schedule) == wrong
 
 
 @pytest.mark.parametrize(
@@ -83,4 +85,4 @@ def test_what_cannot_be_read_is_said_to_be_so(schedule: str, wrong: str | None) 
     ],
 )
 def test_a_zone_is_one_of_those_that_are_known(zone: str, known: bool) -> None:
-    assert zone_error(zone) == (None if known else f"unknown time zone {zone}")
+    assert time_zone_error(zone) == (None if known else f"unknown time zone {zone}")
