@@ -60,10 +60,10 @@ def test_every_token_that_may_signs_and_what_others_signed_goes() -> None:
     actions, verdict = sign(info(kubeconfig="x", jws_kubeconfig_gone00="old", other="stays"), token())
     (update,) = actions
     assert isinstance(update, Update)
-    data = update.obj.data
+    data = update.target.data
     assert set(data) == {"kubeconfig", "other", "jws-kubeconfig-abcdef"}
     assert data["jws-kubeconfig-abcdef"].startswith(f"{ABC}..")
-    assert update.obj.metadata.resourceVersion == "2"
+    assert update.target.metadata.resourceVersion == "2"
     assert verdict == Rest("signed by every token that may")
 
 

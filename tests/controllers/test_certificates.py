@@ -37,8 +37,7 @@ from steersman.controllers.certificates.requests import (
     RULES,
     Asked,
 )
-from steersman.intent.actions import Action, Ask, Delete, Load, UpdateStatus
-from steersman.intent.live import Replace
+from steersman.intent.actions import Action, CreateReview, Delete, ReadFile, Update, UpdateStatus
 from steersman.intent.settings import Misconfigured, Settings
 from steersman.intent.verdict import Nonsense, Rest, Verdict, Wake
 from steersman.testing.decision_driver import USUAL, walk
@@ -126,7 +125,7 @@ NODE = pkcs10("system:node:n1", ("system:nodes",))
 
 def approve(asked: CertificateSigningRequest, *allowed: str) -> tuple[list[Action[Any]], Verdict]:
     def answer(action: Action[Any]) -> Any:
-        if not isinstance(action, Ask):
+        if not isinstance(action, CreateReview):
             return USUAL
         right = action.body["spec"]["resourceAttributes"]["subresource"]  # type: ignore[index]
         return SubjectAccessReview(status=Answer(allowed=right in allowed))
@@ -137,7 +136,7 @@ def approve(asked: CertificateSigningRequest, *allowed: str) -> tuple[list[Actio
 def test_a_node_that_asks_for_its_own_certificate_is_approved_after_a_review() -> None:
     asked = request(NODE, KUBELET_CLIENT, username="system:node:n1", groups=("system:nodes",))
     (ask, put), verdict = approve(asked, "selfnodeclient")
-    assert isinstance(ask, Ask)
+    assert isinstance(ask, CreateReview)
     assert isinstance(ask.body, dict)
     assert ask.body["spec"] == {
         "user": "system:node:n1",
@@ -152,8 +151,8 @@ def test_a_node_that_asks_for_its_own_certificate_is_approved_after_a_review() -
             "version": "*",
         },
     }
-    assert isinstance(put, Replace)
-    assert (put.name, put.subresource) == ("r", "approval")
+    assert isinstance(put, Update)
+    assert (put.target.name, put.subresource) == ("r", "approval")
     assert put.body["metadata"]["resourceVersion"] == "5"
     assert put.body["metadata"]["labels"] == {"a": "b"}
     assert put.body["status"]["conditions"] == [
@@ -169,7 +168,7 @@ def test_a_node_that_asks_for_its_own_certificate_is_approved_after_a_review() -
 
 def test_a_node_that_may_not_renew_itself_may_still_bootstrap() -> None:
     actions, verdict = approve(request(NODE, KUBELET_CLIENT, username="system:node:n1"), "nodeclient")
-    assert [type(action) for action in actions] == [Ask, Ask, Replace]
+    assert [type(action) for action in actions] == [CreateReview, CreateReview, Update]
     assert verdict == Rest("approved")
 
 
@@ -311,7 +310,7 @@ def issue(
     assert configured is not None
 
     def answer(action: Action[Any]) -> Any:
-        return {"ca.crt": cert, "ca.key": private}[action.path] if isinstance(action, Load) else USUAL
+        return {"ca.crt": cert, "ca.key": private}[action.path] if isinstance(action, ReadFile) else USUAL
 
     actions, verdict = walk(configured.decide(asked, NOW), answer)  # type: ignore[arg-type]
     return [action for action in actions if isinstance(action, UpdateStatus)], verdict

@@ -64,7 +64,7 @@ def test_missing_rules_are_applied_by_force_and_nothing_but_rules() -> None:
         "rules": [{"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["get", "list"]}],
     }
     manager = "clusterrole-aggregation-controller"
-    assert actions == [Patch(collecting, body, PatchType.APPLY, manager=manager, force=True)]
+    assert actions == [Patch(collecting, body, PatchType.APPLY, field_manager=manager, force=True)]
     assert verdict == Rest("has 1 rules now")
 
 

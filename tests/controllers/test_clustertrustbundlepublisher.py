@@ -11,7 +11,7 @@ from steersman.api.errors import AlreadyExists, NotFound
 from steersman.api.kinds import ObjectMeta
 from steersman.api.kinds.certificates import CLUSTERTRUSTBUNDLES, ClusterTrustBundle, ClusterTrustBundleSpec
 from steersman.controllers.clustertrustbundlepublisher import ROUND, SIGNER, controller, named
-from steersman.intent.actions import Action, Create, Delete, Load, Update
+from steersman.intent.actions import Action, Create, Delete, ReadFile, Update
 from steersman.intent.settings import Settings
 from steersman.intent.verdict import Rest, Verdict
 from steersman.testing.decision_driver import Shelves, walk
@@ -35,11 +35,11 @@ def look(
     seen = configured.see(Shelves(configured, *bundles), ROUND)
     assert seen is not None
     given = {
-        Load: content,
+        ReadFile: content,
         **{{"create": Create, "delete": Delete}[key]: value for key, value in answers.items()},
     }
     actions, verdict = walk(configured.decide(seen, NOW), given)  # type: ignore[arg-type]
-    return [action for action in actions if not isinstance(action, Load)], verdict
+    return [action for action in actions if not isinstance(action, ReadFile)], verdict
 
 
 def test_the_name_is_that_of_the_content() -> None:

@@ -14,9 +14,8 @@ from steersman.api.kinds.cronjobs import CronJob, CronJobSpec, CronJobStatus, Ne
 from steersman.api.scheme import Key
 from steersman.controllers.cronjob import SCHEDULED, controller
 from steersman.controllers.cronjob.times import Impossible, due, until_next
-from steersman.intent.actions import Action, Create, Delete, Emit, ReadLive, UpdateStatus
+from steersman.intent.actions import Action, Create, Delete, Emit, Read, UpdateStatus
 from steersman.intent.controller import Change
-from steersman.intent.live import Read
 from steersman.intent.verdict import Rest, Verdict, Wake
 from steersman.testing.cluster import Cluster
 from steersman.testing.decision_driver import Shelves, walk
@@ -257,9 +256,9 @@ def test_an_active_job_that_is_gone_is_dropped_only_when_the_server_says_so() ->
 
 def test_a_job_that_nobody_started_is_told_of_unless_the_cache_was_behind() -> None:
     of = cron(last=TEN)
-    assert events(look(of, job("x"), answers={ReadLive: of})[0])[0][0] == "UnexpectedJob"
+    assert events(look(of, job("x"), answers={Read: of})[0])[0][0] == "UnexpectedJob"
     live = cron(last=TEN, active=["x"])
-    assert events(look(of, job("x"), answers={ReadLive: live})[0]) == []
+    assert events(look(of, job("x"), answers={Read: live})[0]) == []
 
 
 def test_only_so_many_that_ended_are_kept_and_the_oldest_go() -> None:
@@ -268,7 +267,7 @@ def test_only_so_many_that_ended_are_kept_and_the_oldest_go() -> None:
     ]
     of = cron(last=TEN, successfulJobsHistoryLimit=3, failedJobsHistoryLimit=1)
     actions, _ = look(of, *jobs)
-    assert [one.obj.metadata.name for one in actions if isinstance(one, Delete)] == ["j0", "f0", "f1"]
+    assert [one.target.metadata.name for one in actions if isinstance(one, Delete)] == ["j0", "f0", "f1"]
     assert {one.propagation for one in actions if isinstance(one, Delete)} == {"Background"}
     assert not [one for one in look(cron(last=TEN), *jobs)[0] if isinstance(one, Delete)]
 

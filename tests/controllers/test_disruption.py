@@ -30,9 +30,8 @@ from steersman.api.scheme import Key
 from steersman.controllers.disruption import controller
 from steersman.controllers.disruption.budget import healthy, status, wanted
 from steersman.controllers.disruption.stale import STALE
-from steersman.intent.actions import Action, Emit, Patch, UpdateStatus
+from steersman.intent.actions import Action, Discover, Emit, Patch, Read, UpdateStatus
 from steersman.intent.controller import Change
-from steersman.intent.live import Discover, ReadPart
 from steersman.intent.verdict import Nonsense, Rest, Verdict, Wake
 from steersman.testing.cluster import Cluster
 from steersman.testing.decision_driver import USUAL, Shelves, walk
@@ -171,9 +170,9 @@ def test_any_owner_with_a_scale_is_asked_once() -> None:
         budget(most=1),
         pod("a", owner="thing"),
         pod("b", owner="thing"),
-        answers={Discover: SERVED, ReadPart: scaled(4)},
+        answers={Discover: SERVED, Read: scaled(4)},
     )
-    assert len([one for one in actions if isinstance(one, ReadPart)]) == 1
+    assert len([one for one in actions if isinstance(one, Read)]) == 1
     assert written(actions).expectedPods == 4
 
 
@@ -193,7 +192,7 @@ def test_where_nobody_can_tell_nothing_may_be_disrupted(owner: str, answer: Any,
     seen = controller.see(Shelves(controller, of, pod("a", owner=owner)), of.key)
     assert seen is not None
     with pytest.raises(Nonsense):
-        walk(controller.decide(seen, NOW), {Discover: SERVED, ReadPart: answer}, said=said)  # type: ignore[arg-type]
+        walk(controller.decide(seen, NOW), {Discover: SERVED, Read: answer}, said=said)  # type: ignore[arg-type]
     made = written(said)
     assert made.disruptionsAllowed == 0
     assert (made.conditions[0].reason, made.conditions[0].message) == ("SyncFailed", why)

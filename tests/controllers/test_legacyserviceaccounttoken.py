@@ -18,8 +18,7 @@ from steersman.controllers.legacyserviceaccounttoken import (
     controller,
     mentioned,
 )
-from steersman.intent.actions import Action, Delete, Patch
-from steersman.intent.live import Read, Survey
+from steersman.intent.actions import Action, Delete, List, Patch, Read
 from steersman.intent.verdict import Nonsense, Verdict, Wake
 from steersman.testing.decision_driver import USUAL, Shelves, walk
 
@@ -53,7 +52,7 @@ def look(
     def answer(action: Action[Any]) -> Any:
         if isinstance(action, Read):
             return ConfigMap(data={} if since is None else {"since": since})
-        return list(pods) if isinstance(action, Survey) else write
+        return list(pods) if isinstance(action, List) else write
 
     actions, verdict = walk(controller.decide(seen, NOW), answer)  # type: ignore[arg-type]
     return [action for action in actions if isinstance(action, Patch | Delete)], verdict

@@ -12,9 +12,9 @@ from steersman.api.kinds import Condition, ObjectMeta, Pod, PodSpec, PodStatus
 from steersman.api.kinds.nodes import Node, NodeSpec, NodeStatus, Taint
 from steersman.api.scheme import Key
 from steersman.controllers.podgc import ENDED, ERRORS, MISSING, REMOVED, controller
-from steersman.intent.actions import Action, Delete, Measure, Patch
+from steersman.intent.actions import Action, Delete, Patch, Read
 from steersman.intent.controller import Change
-from steersman.intent.live import Read
+from steersman.intent.metrics import Measure
 from steersman.intent.settings import Settings
 from steersman.intent.verdict import Rest, Verdict
 from steersman.testing.cluster import Cluster
@@ -67,7 +67,7 @@ def look(
 
 
 def names(actions: list[Action[Any]]) -> list[str]:
-    return [action.obj.metadata.name for action in actions if isinstance(action, Delete)]
+    return [action.target.metadata.name for action in actions if isinstance(action, Delete)]
 
 
 def test_a_pod_that_was_never_scheduled_is_marked_failed_and_removed_at_once() -> None:

@@ -39,8 +39,9 @@ from steersman.controllers.replicaset import (
     replicationcontroller,
 )
 from steersman.controllers.shared.indexes import CONTROLLED
-from steersman.intent.actions import Create, Delete, Emit, Measure, Patch, ReadLive, UpdateStatus
+from steersman.intent.actions import Create, Delete, Emit, Patch, Read, UpdateStatus
 from steersman.intent.controller import Change
+from steersman.intent.metrics import Measure
 from steersman.intent.verdict import Nonsense, Rest, Wake
 from steersman.runtime.store import Store
 from steersman.testing.decision_driver import walk
@@ -211,7 +212,7 @@ def test_the_pods_that_will_be_missed_least_are_deleted() -> None:
     pods = (pod("ready"), pod("pending", phase="Pending", ready=None), pod("nowhere", node="", ready=None))
     actions, verdict = walk(decide(see(rs(1), *pods), NOW))
     deletes = [action for action in actions if isinstance(action, Delete)]
-    assert [action.obj.key.name for action in deletes] == ["nowhere", "pending"]
+    assert [action.target.key.name for action in deletes] == ["nowhere", "pending"]
     reasons = [(e.reason, e.message) for e in actions if isinstance(e, Emit)]
     assert reasons == [
         ("SuccessfulDelete", "Deleted pod: nowhere"),
@@ -223,7 +224,7 @@ def test_the_pods_that_will_be_missed_least_are_deleted() -> None:
 def test_of_equals_the_one_on_the_more_crowded_node_goes() -> None:
     pods = (pod("a", node="n1"), pod("b", node="n2"))
     actions, _ = walk(decide(see(rs(1), *pods, related={"n1": 1, "n2": 2}), NOW))
-    assert [action.obj.key.name for action in actions if isinstance(action, Delete)] == ["b"]
+    assert [action.target.key.name for action in actions if isinstance(action, Delete)] == ["b"]
 
 
 def test_how_even_the_choice_was_is_measured() -> None:
@@ -254,8 +255,8 @@ def test_a_pod_that_cannot_be_deleted_is_shown_and_tried_again() -> None:
 
 def test_a_matching_orphan_is_adopted_after_a_look_at_the_live_set() -> None:
     actions, _ = walk(decide(see(rs(1), pod("stray", owned=False)), NOW))
-    assert counts(actions) == {"ReadLive": 1, "Patch": 1, "UpdateStatus": 1}
-    assert isinstance(actions[0], ReadLive)
+    assert counts(actions) == {"Read": 1, "Patch": 1, "UpdateStatus": 1}
+    assert isinstance(actions[0], Read)
     assert status_of(actions).replicas == 1
 
 

@@ -28,8 +28,7 @@ from steersman.api.kinds.quota import (
     VolumeResources,
 )
 from steersman.controllers.resourcequota import Seen, controller, resource_of, status, usage
-from steersman.intent.actions import UpdateStatus
-from steersman.intent.live import Survey
+from steersman.intent.actions import List, UpdateStatus
 from steersman.intent.verdict import Nonsense, Rest, Wake
 from steersman.testing.cluster import Cluster
 from steersman.testing.decision_driver import walk
@@ -221,8 +220,8 @@ def test_nothing_is_counted_before_everything_has_been_read() -> None:
 
 def test_devices_are_read_only_where_a_quota_is_about_them() -> None:
     of = quota("gpu.deviceclass.resource.k8s.io/devices")
-    actions, _ = walk(controller.decide(Seen(of, {}, {}, ()), NOW), {Survey: []})  # type: ignore[arg-type]
-    assert isinstance(actions[0], Survey)
+    actions, _ = walk(controller.decide(Seen(of, {}, {}, ()), NOW), {List: []})  # type: ignore[arg-type]
+    assert isinstance(actions[0], List)
 
 
 def test_an_amount_that_is_none_fails_alone() -> None:

@@ -11,7 +11,7 @@ from steersman.api.kinds import Namespace, NamespaceStatus, ObjectMeta
 from steersman.api.kinds.config import CONFIGMAPS, ConfigMap
 from steersman.api.scheme import Key
 from steersman.controllers.rootcacertpublisher import DESCRIPTION, NAME, WORDS, controller
-from steersman.intent.actions import Action, Create, Load, Unreadable, Update
+from steersman.intent.actions import Action, Create, FileUnreadable, ReadFile, Update
 from steersman.intent.settings import Settings
 from steersman.intent.verdict import Rest, Verdict
 from steersman.testing.decision_driver import Shelves, walk
@@ -31,11 +31,11 @@ def look(*objects: Namespace | ConfigMap, create: object = None) -> tuple[list[A
     assert configured is not None
     seen = configured.see(Shelves(configured, *objects), Key("", "web"))
     assert seen is not None
-    answers: dict[type[Action[object]], object] = {Load: b"CA"}
+    answers: dict[type[Action[object]], object] = {ReadFile: b"CA"}
     if create is not None:
         answers[Create] = create
     actions, verdict = walk(configured.decide(seen, NOW), answers)  # type: ignore[arg-type]
-    return [action for action in actions if action != Load("/etc/ca.crt")], verdict
+    return [action for action in actions if action != ReadFile("/etc/ca.crt")], verdict
 
 
 def test_an_active_namespace_gets_the_bundle() -> None:
@@ -51,10 +51,10 @@ def test_what_somebody_changed_is_put_right_and_what_they_added_stays() -> None:
     changed = ConfigMap(metadata=meta, data={"ca.crt": "CA", "extra": "no"}, binaryData={"b": "AA=="})
     (update,), verdict = look(namespace(), changed)
     assert isinstance(update, Update)
-    assert update.obj.data == {"ca.crt": "CA"}
-    assert update.obj.binaryData == {"b": "AA=="}
-    assert update.obj.metadata.labels == {"a": "b"}
-    assert update.obj.metadata.annotations == {"mine": "too", DESCRIPTION: WORDS}
+    assert update.target.data == {"ca.crt": "CA"}
+    assert update.target.binaryData == {"b": "AA=="}
+    assert update.target.metadata.labels == {"a": "b"}
+    assert update.target.metadata.annotations == {"mine": "too", DESCRIPTION: WORDS}
     assert verdict == Rest("published anew")
 
 
@@ -78,5 +78,5 @@ def test_a_namespace_that_is_in_motion_is_no_error(error: ApiError, because: str
 def test_a_file_that_cannot_be_read_fails_the_round() -> None:
     seen = controller.see(Shelves(controller, namespace()), Key("", "web"))
     assert seen is not None
-    with pytest.raises(Unreadable):
-        walk(controller.decide(seen, NOW), {Load: Unreadable("cannot read it")})  # type: ignore[arg-type]
+    with pytest.raises(FileUnreadable):
+        walk(controller.decide(seen, NOW), {ReadFile: FileUnreadable("cannot read it")})  # type: ignore[arg-type]

@@ -15,9 +15,8 @@ from steersman.api.kinds.config import ACCOUNT_NAME, ACCOUNT_TOKENS, ACCOUNT_UID
 from steersman.api.scheme import Key
 from steersman.api.signing_keys import Keys
 from steersman.controllers.serviceaccounttoken import controller
-from steersman.intent.actions import Action, Amend, Delete, Load
+from steersman.intent.actions import Action, Delete, Read, ReadFile, ReadModifyWrite
 from steersman.intent.controller import Change
-from steersman.intent.live import Read
 from steersman.intent.settings import Settings
 from steersman.intent.verdict import Nonsense, Rest, Verdict
 from steersman.testing.decision_driver import USUAL, Shelves, walk
@@ -54,18 +53,18 @@ def look(
     assert seen is not None
 
     def answer(action: Action[Any]) -> Any:
-        if isinstance(action, Load):
+        if isinstance(action, ReadFile):
             return files[action.path]
         return live if isinstance(action, Read) else USUAL
 
     actions, verdict = walk(configured.decide(seen, NOW), answer)  # type: ignore[arg-type]
-    return [action for action in actions if not isinstance(action, Load | Read)], verdict
+    return [action for action in actions if not isinstance(action, ReadFile | Read)], verdict
 
 
 def filled(action: Action[Any], **document: Any) -> dict[str, Any]:
-    assert isinstance(action, Amend)
+    assert isinstance(action, ReadModifyWrite)
     made = {"metadata": {"annotations": {"mine": "stays"}}, **document}
-    action.change(made)
+    action.mutate(made)
     return made
 
 
@@ -115,7 +114,7 @@ def test_a_secret_whose_account_is_gone_goes(live: object) -> None:
 
 def test_a_cache_that_lags_behind_deletes_nothing() -> None:
     (amend,), _ = look(secret("u1"), live=account("u1"))
-    assert isinstance(amend, Amend)
+    assert isinstance(amend, ReadModifyWrite)
 
 
 def test_a_namesake_of_its_account_is_not_its_account() -> None:
@@ -135,9 +134,9 @@ def test_an_account_forgets_a_secret_that_is_gone() -> None:
     shelves = Shelves(configured, owner)
     (key,) = configured.watches[0].to(shelves, Change(secret("u1"), None))
     (amend,), verdict = look(owner, key=key)
-    assert isinstance(amend, Amend)
+    assert isinstance(amend, ReadModifyWrite)
     document: dict[str, Any] = {"secrets": [{"name": "t"}, {"name": "other"}]}
-    amend.change(document)
+    amend.mutate(document)
     assert document["secrets"] == [{"name": "other"}]
     assert verdict == Rest("gone, and taken out of its account")
 
@@ -158,7 +157,7 @@ def test_an_account_that_went_first_is_no_error(error: Exception) -> None:
     (key,) = configured.watches[0].to(shelves, Change(secret("u1"), None))
     seen = configured.see(shelves, key)
     assert seen is not None
-    _, verdict = walk(configured.decide(seen, NOW), {Amend: error})  # type: ignore[arg-type]
+    _, verdict = walk(configured.decide(seen, NOW), {ReadModifyWrite: error})  # type: ignore[arg-type]
     assert verdict == Rest("its account is gone, too")
 
 
@@ -180,5 +179,5 @@ def test_an_account_that_changes_is_a_reason_to_look_at_its_secrets() -> None:
 
 def test_what_fills_a_secret_does_not_show_it() -> None:
     (amend,), _ = look(secret(), account())
-    assert isinstance(amend, Amend)
-    assert repr(amend.change) == "<filling ca.crt, namespace, token>"
+    assert isinstance(amend, ReadModifyWrite)
+    assert repr(amend.mutate) == "<filling ca.crt, namespace, token>"

@@ -12,9 +12,8 @@ from steersman.api.kinds import Condition, Lease, ObjectMeta
 from steersman.api.kinds.storageversions import ServerStorageVersion, StorageVersion, StorageVersionStatus
 from steersman.api.scheme import Key
 from steersman.controllers.storageversiongc import controller
-from steersman.intent.actions import Action, Delete, UpdateStatus
+from steersman.intent.actions import Action, Delete, Read, UpdateStatus
 from steersman.intent.controller import Change
-from steersman.intent.live import Read
 from steersman.intent.verdict import Rest, Verdict
 from steersman.testing.decision_driver import USUAL, Shelves, walk
 

@@ -22,8 +22,16 @@ from steersman.api.kinds.storageversions import (
 )
 from steersman.api.partial_object import Identity, Partial
 from steersman.controllers.storageversionmigrator import controller
-from steersman.intent.actions import Action, Patch, PatchType, UpdateStatus
-from steersman.intent.live import Alter, Discover, Latest, Read, Survey
+from steersman.intent.actions import (
+    Action,
+    Discover,
+    LatestResourceVersion,
+    List,
+    Patch,
+    PatchType,
+    Read,
+    UpdateStatus,
+)
 from steersman.intent.verdict import Nonsense, Rest, Verdict
 from steersman.testing.decision_driver import USUAL, Shelves, walk
 
@@ -63,10 +71,10 @@ def look(
     answers: dict[type[Action[Any]], Any] = {
         Discover: given.get("served", SERVED),
         Read: given.get("definition", NotFound("no definition")),
-        Latest: "100",
+        LatestResourceVersion: "100",
         # A list in a mapping is used up one by one, so a function answers with it.
-        Survey: lambda action: given.get("objects", []),
-        Alter: given.get("alter", USUAL),
+        List: lambda action: given.get("objects", []),
+        Patch: given.get("alter", USUAL),
     }
     return walk(controller.decide(seen, NOW), answers)  # type: ignore[arg-type]
 
@@ -84,7 +92,7 @@ def thing(name: str, version: str) -> Partial:
 def test_the_first_of_a_resource_begins_and_its_definition_is_told() -> None:
     actions, verdict = look(migration(), definition=definition())
     patch = next(one for one in actions if isinstance(one, Patch))
-    assert (patch.type, patch.subresource, patch.manager) == (
+    assert (patch.type, patch.subresource, patch.field_manager) == (
         PatchType.APPLY,
         "status",
         "migration-runner-controller",
@@ -113,14 +121,17 @@ def test_the_revision_the_resource_has_reached_is_noted_first() -> None:
 def test_every_object_that_is_not_newer_is_written_by_applying_nothing() -> None:
     of = migration("m", "Running", version="100")
     actions, verdict = look(of, objects=[thing("a", "7"), thing("b", "100"), thing("c", "101")])
-    writes = [one for one in actions if isinstance(one, Alter)]
-    assert [one.name for one in writes] == ["a", "b"]
+    writes = [one for one in actions if isinstance(one, Patch)]
+    assert [one.target.name for one in writes] == ["a", "b"]
     assert writes[0].body == {
         "apiVersion": "example.com/v2",
         "kind": "Thing",
         "metadata": {"uid": "a", "resourceVersion": "7"},
     }
-    assert (writes[0].type, writes[0].manager) == (PatchType.APPLY, "storage-version-migrator-controller")
+    assert (writes[0].type, writes[0].field_manager) == (
+        PatchType.APPLY,
+        "storage-version-migrator-controller",
+    )
     assert conditions(actions)[-1] == ("Succeeded", "True", "StorageVersionMigrationSucceeded", "")
     assert verdict == Rest("wrote 2 objects")
 

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from steersman.api.errors import Conflict, NotFound
 from steersman.api.kinds import Condition, Job, JobSpec, JobStatus, ObjectMeta
 from steersman.controllers.ttlafterfinished import DELETION_DELAY, decide, expiry
-from steersman.intent.actions import Delete, Measure, ReadLive
+from steersman.intent.actions import Delete, Read
+from steersman.intent.metrics import Measure
 from steersman.intent.verdict import Nonsense, Rest, Wake
 from steersman.testing.decision_driver import walk
 
@@ -52,7 +53,7 @@ def test_an_expired_job_is_read_live_and_deleted_in_the_foreground(type_: str) -
     expired = job(60, finished=90, type_=type_)
     actions, verdict = walk(decide(expired, NOW))
     assert actions == [
-        ReadLive(expired),
+        Read(expired),
         Delete(expired, propagation="Foreground", exact=True),
         Measure(DELETION_DELAY, 30.0),
     ]
@@ -61,13 +62,13 @@ def test_an_expired_job_is_read_live_and_deleted_in_the_foreground(type_: str) -
 
 def test_a_ttl_raised_behind_the_caches_back_is_respected() -> None:
     raised = job(600, finished=90)
-    actions, verdict = walk(decide(job(60, finished=90), NOW), {ReadLive: raised})
+    actions, verdict = walk(decide(job(60, finished=90), NOW), {Read: raised})
     assert not [action for action in actions if isinstance(action, Delete)]
     assert verdict == Wake(timedelta(seconds=510), "ttlSecondsAfterFinished was raised")
 
 
 def test_a_job_that_is_gone_already_is_no_error() -> None:
-    _, verdict = walk(decide(job(0), NOW), {ReadLive: NotFound("gone")})
+    _, verdict = walk(decide(job(0), NOW), {Read: NotFound("gone")})
     assert verdict == Rest("Job already deleted")
 
 

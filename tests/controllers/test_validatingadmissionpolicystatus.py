@@ -21,8 +21,7 @@ from steersman.api.kinds.admission import (
     Variable,
 )
 from steersman.controllers.validatingadmissionpolicystatus import MOST, controller, decide, matched
-from steersman.intent.actions import Patch, PatchType
-from steersman.intent.live import Consult, Discover
+from steersman.intent.actions import Discover, Patch, PatchType, ReadDocument
 from steersman.intent.verdict import Rest
 from steersman.sim.faults import Answers
 from steersman.testing import Cluster
@@ -126,7 +125,7 @@ DOCUMENTS = {
 
 
 def answer(action: Any) -> Any:
-    if isinstance(action, Consult):
+    if isinstance(action, ReadDocument):
         return DOCUMENTS.get(action.path) or NotFound("nothing here")
     return SERVED if isinstance(action, Discover) else USUAL
 
@@ -136,7 +135,7 @@ def decided(seen: ValidatingAdmissionPolicy) -> tuple[list[str], dict[str, Any]]
     actions, _ = walk(decide(seen, NOW), answer)
     applied = actions[-1]
     assert isinstance(applied, Patch)
-    assert (applied.type, applied.subresource, applied.manager, applied.force) == (
+    assert (applied.type, applied.subresource, applied.field_manager, applied.force) == (
         PatchType.APPLY,
         "status",
         "validatingadmissionpolicy-status",
@@ -147,7 +146,7 @@ def decided(seen: ValidatingAdmissionPolicy) -> tuple[list[str], dict[str, Any]]
         "kind": "ValidatingAdmissionPolicy",
         "metadata": {"name": "p"},
     }
-    return [one.path for one in actions if isinstance(one, Consult)], dict(applied.body["status"])
+    return [one.path for one in actions if isinstance(one, ReadDocument)], dict(applied.body["status"])
 
 
 def test_a_policy_that_is_right_is_applied_as_seen() -> None:
@@ -223,7 +222,7 @@ def test_nothing_is_read_for_a_policy_that_matches_nothing() -> None:
 
 def test_a_server_that_does_not_answer_is_asked_again() -> None:
     with pytest.raises(ServiceUnavailable):
-        walk(decide(policy(DEPLOYMENTS), NOW), {Discover: SERVED, Consult: ServiceUnavailable("later")})
+        walk(decide(policy(DEPLOYMENTS), NOW), {Discover: SERVED, ReadDocument: ServiceUnavailable("later")})
 
 
 def test_a_policy_that_was_checked_is_left_alone() -> None:

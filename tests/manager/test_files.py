@@ -9,7 +9,7 @@ import pytest
 
 from steersman.api.signing_keys import Keys
 from steersman.client.connection import ConfigError, Pem
-from steersman.intent.actions import Unreadable
+from steersman.intent.actions import FileUnreadable
 from steersman.intent.settings import Settings
 from steersman.manager.files import examine, settle
 from steersman.manager.options import read
@@ -35,7 +35,7 @@ def test_without_one_it_is_the_kubeconfigs(tmp_path: Path) -> None:
 
 def test_a_file_that_is_not_there_is_named() -> None:
     settings, files = settle(Settings({"root-ca-file": "/nowhere/ca.crt"}), Pem())
-    with pytest.raises(Unreadable, match=r"/nowhere/ca\.crt: No such file"):
+    with pytest.raises(FileUnreadable, match=r"/nowhere/ca\.crt: No such file"):
         files(settings.flags["root-ca-file"])
 
 

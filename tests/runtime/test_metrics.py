@@ -9,8 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from steersman.api.kinds import PODS
 from steersman.controllers import CONTROLLERS
-from steersman.intent.actions import Measure
-from steersman.intent.metrics import Metric, exponential
+from steersman.intent.metrics import Measure, Metric, exponential
 from steersman.runtime.metric_types import Gauge, Histogram
 from steersman.runtime.metrics import QUEUES, Metrics, QueueMetrics
 from steersman.runtime.prometheus_text import Shown
@@ -218,7 +217,7 @@ def test_a_decision_may_measure_something() -> None:
 def test_a_counter_of_a_controller_grows_and_a_gauge_is_set() -> None:
     metrics = Metrics()
     ends = Metric("ends_total", "How Jobs end", ("result",))
-    wanted = Metric("wanted", "How many are wanted", settles=True)
+    wanted = Metric("wanted", "How many are wanted", gauge=True)
     metrics.declare((ends, wanted))
     for _ in range(2):
         metrics.measure(Measure(ends, labels=("failed",)))

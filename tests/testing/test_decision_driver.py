@@ -13,7 +13,6 @@ from steersman.api.kinds import DEPLOYMENTS, NEW_PODS, PODS, REPLICASETS, NewPod
 from steersman.controllers.deployment import controller
 from steersman.intent.actions import (
     Action,
-    Amend,
     Batch,
     Create,
     Delete,
@@ -22,7 +21,8 @@ from steersman.intent.actions import (
     Failed,
     Patch,
     PatchType,
-    ReadLive,
+    Read,
+    ReadModifyWrite,
     Skipped,
     UpdateStatus,
 )
@@ -138,13 +138,13 @@ def test_an_amended_document_is_read_back() -> None:
         assert document["kind"] == "Deployment"
         document["spec"]["paused"] = True
 
-    amended = answered(Amend(OWNER, change))
+    amended = answered(ReadModifyWrite(OWNER, change))
     assert amended.spec.paused
     assert not OWNER.spec.paused
 
 
 def test_a_live_read_finds_what_the_cache_showed() -> None:
-    assert answered(ReadLive(OWNER)) is OWNER
+    assert answered(Read(OWNER)) is OWNER
 
 
 def test_deletes_and_events_are_answered_with_nothing() -> None:
@@ -157,8 +157,8 @@ def test_deletes_and_events_are_answered_with_nothing() -> None:
 
 def test_a_mapping_answers_by_type_of_action() -> None:
     other = deployment(name="other")
-    assert answered(ReadLive(OWNER), {ReadLive: other}) is other
-    assert answered(Delete(POD), {ReadLive: other}) is None
+    assert answered(Read(OWNER), {Read: other}) is other
+    assert answered(Delete(POD), {Read: other}) is None
 
 
 def test_a_list_in_a_mapping_is_used_up() -> None:
@@ -166,16 +166,16 @@ def test_a_list_in_a_mapping_is_used_up() -> None:
 
     async def decision() -> Verdict:
         for _ in range(3):
-            heard.append(await ReadLive(OWNER))
+            heard.append(await Read(OWNER))
         return Rest("read")
 
     one, two = deployment(name="one"), deployment(name="two")
-    walk(decision(), {ReadLive: [one, two]})
+    walk(decision(), {Read: [one, two]})
     assert heard == [one, two, OWNER]
 
 
 def test_a_function_in_a_mapping_is_asked() -> None:
-    named = answered(ReadLive(OWNER), {ReadLive: lambda action: action.obj.metadata.name})
+    named = answered(Read(OWNER), {Read: lambda action: action.target.metadata.name})
     assert named == "web"
 
 
@@ -186,8 +186,8 @@ def test_a_function_may_leave_the_answer_to_the_server() -> None:
         asked.append(action)
         return USUAL
 
-    assert answered(ReadLive(OWNER), answer) is OWNER
-    assert asked == [ReadLive(OWNER)]
+    assert answered(Read(OWNER), answer) is OWNER
+    assert asked == [Read(OWNER)]
 
 
 def test_a_list_answers_one_action_after_another() -> None:
@@ -195,7 +195,7 @@ def test_a_list_answers_one_action_after_another() -> None:
 
     async def decision() -> Verdict:
         for _ in range(3):
-            heard.append(await ReadLive(OWNER))
+            heard.append(await Read(OWNER))
         return Rest("heard")
 
     other = deployment(name="other")
@@ -216,14 +216,14 @@ def test_an_error_is_thrown_into_the_decision() -> None:
 
 def test_an_error_the_decision_does_not_catch_comes_out_and_leaves_what_was_said() -> None:
     async def decision() -> Verdict:
-        await ReadLive(OWNER)
+        await Read(OWNER)
         await Delete(POD)
         return Rest("deleted")
 
     said: list[Action[Any]] = []
     with pytest.raises(Forbidden, match="no"):
         walk(decision(), {Delete: Forbidden("no")}, said=said)
-    assert said == [ReadLive(OWNER), Delete(POD)]
+    assert said == [Read(OWNER), Delete(POD)]
 
 
 # -- batches ----------------------------------------------------------------------------------
@@ -270,7 +270,7 @@ def test_a_decision_that_never_ends_is_caught(monkeypatch: pytest.MonkeyPatch) -
 
     async def decision() -> Verdict:
         while True:
-            await ReadLive(OWNER)
+            await Read(OWNER)
 
     with pytest.raises(AssertionError, match="no verdict after 10 actions"):
         walk(decision())

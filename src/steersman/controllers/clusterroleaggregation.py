@@ -77,7 +77,7 @@ async def decide(seen: Seen, now: datetime) -> Verdict:
         "metadata": {"name": seen.role.metadata.name},
         "rules": [_document(rule) for rule in rules],
     }
-    await Patch(seen.role, body, PatchType.APPLY, manager=NAME, force=True)
+    await Patch(seen.role, body, PatchType.APPLY, field_manager=NAME, force=True)
     return Rest(f"has {len(rules)} rules now")
 
 

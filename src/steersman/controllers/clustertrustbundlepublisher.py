@@ -20,7 +20,7 @@ from steersman.api.kinds import ObjectMeta
 from steersman.api.kinds.certificates import CLUSTERTRUSTBUNDLES, ClusterTrustBundle, ClusterTrustBundleSpec
 from steersman.api.scheme import Key
 from steersman.controllers.shared.flags import ROOT_CA_FILE
-from steersman.intent.actions import Create, Delete, Load, Update
+from steersman.intent.actions import Create, Delete, ReadFile, Update
 from steersman.intent.controller import Caches, Change, Controller, Settings, Watch
 from steersman.intent.settings import DEFAULTS
 from steersman.intent.verdict import Rest, Verdict
@@ -50,7 +50,7 @@ def named(content: bytes) -> str:
 
 
 async def decide(seen: Seen, now: datetime, config: Config) -> Verdict:
-    content = await Load(config.root_ca_file)
+    content = await ReadFile(config.root_ca_file)
     if not content:
         return Rest("there is no CA to publish")
     name, text = named(content), content.decode()

@@ -17,9 +17,8 @@ from steersman.api.errors import Conflict, NotFound
 from steersman.api.kinds import PODS, SERVICEACCOUNTS, ServiceAccount
 from steersman.api.kinds.config import ACCOUNT_NAME, ACCOUNT_TOKENS, ACCOUNT_UID, CONFIGMAPS, Secret
 from steersman.api.scheme import Key
-from steersman.intent.actions import Delete, Patch
+from steersman.intent.actions import Address, Delete, List, Patch, Read
 from steersman.intent.controller import Caches, Controller, Flag, Settings, Watch
-from steersman.intent.live import Read, Survey
 from steersman.intent.settings import DEFAULTS
 from steersman.intent.verdict import Nonsense, Verdict, Wake
 
@@ -101,7 +100,7 @@ def mentioned(document: Any) -> Iterator[str]:
 
 async def decide(tokens: tuple[Token, ...], now: datetime, config: Config = Config()) -> Verdict:
     try:
-        tracking = await Read(CONFIGMAPS, TRACKING.namespace, TRACKING.name)
+        tracking = await Read(Address(CONFIGMAPS, TRACKING.namespace, TRACKING.name))
     except NotFound:
         return Wake(EVERY, "nobody tracks the use of tokens")
     since = day(tracking.data.get("since"))
@@ -118,7 +117,7 @@ async def decide(tokens: tuple[Token, ...], now: datetime, config: Config = Conf
             continue
         namespace = token.secret.metadata.namespace
         if namespace not in used:
-            pods = await Survey(PODS.untyped, namespace, shared=True)
+            pods = await List(PODS.untyped, namespace, as_manager=True)
             used[namespace] = frozenset(name for pod in pods for name in mentioned(pod.get("spec")))
         if token.secret.metadata.name not in used[namespace]:
             await _invalidate(token.secret, before, now)

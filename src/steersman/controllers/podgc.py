@@ -21,10 +21,9 @@ from steersman.api.kinds import PODS, Pod
 from steersman.api.kinds.nodes import NODES, Node
 from steersman.api.scheme import Key
 from steersman.controllers.shared.indexes import by_node
-from steersman.intent.actions import Action, Batch, Delete, Done, Failed, Measure, Patch, PatchType
+from steersman.intent.actions import Action, Address, Batch, Delete, Done, Failed, Patch, PatchType, Read
 from steersman.intent.controller import Caches, Change, Controller, Flag, Settings, Watch
-from steersman.intent.live import Read
-from steersman.intent.metrics import Metric
+from steersman.intent.metrics import Measure, Metric
 from steersman.intent.settings import DEFAULTS
 from steersman.intent.verdict import Rest, Verdict
 
@@ -199,7 +198,7 @@ async def _orphaned(node: str, pods: tuple[Pod, ...], now: datetime) -> Verdict:
     if not pods:
         return Rest("no pods were left behind")
     try:
-        await Read(NODES, "", node)
+        await Read(Address(NODES, "", node))
     except NotFound:
         gone = await _remove(pods, now, "orphaned", "DeletionByPodGC", "PodGC: node no longer exists")
         return Rest(f"the node is gone, and so are {gone} pods of it")

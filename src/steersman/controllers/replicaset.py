@@ -37,9 +37,9 @@ from steersman.controllers.shared.enqueue_owner import enqueue_owner
 from steersman.controllers.shared.indexes import BY_CONTROLLER, CONTROLLED, controlled_by, orphans_in
 from steersman.controllers.shared.pod_control import create_pods, delete_pods, pods_prefix
 from steersman.controllers.shared.selectors import selector_of, selects
-from steersman.intent.actions import Measure, UpdateStatus
+from steersman.intent.actions import UpdateStatus
 from steersman.intent.controller import Caches, Controller, Flag, Settings, Watch
-from steersman.intent.metrics import Metric, exponential
+from steersman.intent.metrics import Measure, Metric, exponential
 from steersman.intent.settings import DEFAULTS
 from steersman.intent.verdict import Nonsense, Rest, Verdict, Wake
 

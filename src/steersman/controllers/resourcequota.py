@@ -26,10 +26,9 @@ from steersman.api.quota.compute import Amounts, add
 from steersman.api.quota.scopes import scopes_of
 from steersman.api.quota.usage import BARE, COUNT, ONE, evaluator
 from steersman.api.scheme import Key, Kind, kind_of
-from steersman.intent.actions import UpdateStatus
+from steersman.intent.actions import List, UpdateStatus
 from steersman.intent.all_resources import Roam, Wide, wide
 from steersman.intent.controller import Caches, Change, Controller, Flag, Settings, Watch
-from steersman.intent.live import Survey
 from steersman.intent.settings import DEFAULTS
 from steersman.intent.verdict import Nonsense, Rest, Verdict, Wake
 
@@ -132,7 +131,7 @@ async def decide(seen: Seen, now: datetime) -> Verdict:
         return Wake(MOMENT, f"not everything has been read yet: {', '.join(seen.unfilled)}")
     claims: Iterable[Any] = ()
     if any(resource_of(name) == CLAIMS for name in quota.spec.hard):
-        claims = await Survey(RESOURCECLAIMS, quota.metadata.namespace, shared=True)
+        claims = await List(RESOURCECLAIMS, quota.metadata.namespace, as_manager=True)
     try:
         wanted = status(quota, usage(seen, claims, now))
         same = _amounts(wanted.hard) == _amounts(quota.status.hard) and _amounts(wanted.used) == _amounts(

@@ -14,7 +14,7 @@ from steersman.api.kinds import NAMESPACES, Namespace, ObjectMeta
 from steersman.api.kinds.config import CONFIGMAPS, ConfigMap
 from steersman.api.scheme import Key
 from steersman.controllers.shared.flags import ROOT_CA_FILE
-from steersman.intent.actions import Create, Load, Update
+from steersman.intent.actions import Create, ReadFile, Update
 from steersman.intent.controller import Caches, Change, Controller, Settings, Watch
 from steersman.intent.settings import DEFAULTS
 from steersman.intent.verdict import Rest, Verdict
@@ -56,7 +56,7 @@ async def decide(seen: Seen, now: datetime, config: Config) -> Verdict:
     name = seen.namespace.metadata.name
     if seen.namespace.status.phase != "Active":
         return Rest("the namespace is not active")
-    data = {"ca.crt": (await Load(config.root_ca_file)).decode()}
+    data = {"ca.crt": (await ReadFile(config.root_ca_file)).decode()}
     published = seen.published
     if published is None:
         meta = ObjectMeta(name=NAME, namespace=name, annotations={DESCRIPTION: WORDS})

@@ -22,9 +22,8 @@ from steersman.api.kinds.config import ACCOUNT_NAME, ACCOUNT_TOKENS, ACCOUNT_UID
 from steersman.api.scheme import Key
 from steersman.api.signing_keys import Keys
 from steersman.controllers.shared.flags import ROOT_CA_FILE
-from steersman.intent.actions import Amend, Delete, Load
+from steersman.intent.actions import Address, Delete, Read, ReadFile, ReadModifyWrite
 from steersman.intent.controller import Caches, Change, Controller, Flag, Settings, Watch
-from steersman.intent.live import Read
 from steersman.intent.settings import DEFAULTS
 from steersman.intent.verdict import Nonsense, Rest, Verdict
 
@@ -115,7 +114,7 @@ async def _forget(seen: Gone) -> Verdict:
         document["secrets"] = [one for one in secrets if one.get("name") != seen.secret]
 
     try:
-        await Amend(seen.account, change)
+        await ReadModifyWrite(seen.account, change)
     except (NotFound, Conflict):
         return Rest("its account is gone, too")
     return Rest("gone, and taken out of its account")
@@ -127,7 +126,7 @@ async def _verified(seen: Present) -> ServiceAccount | None:
         return seen.account
     meta = seen.secret.metadata
     try:
-        live = await Read(SERVICEACCOUNTS, meta.namespace, meta.annotations[ACCOUNT_NAME])
+        live = await Read(Address(SERVICEACCOUNTS, meta.namespace, meta.annotations[ACCOUNT_NAME]))
     except NotFound:
         return None
     return live if meta.annotations.get(ACCOUNT_UID) in (None, "", live.metadata.uid) else None
@@ -148,18 +147,18 @@ async def decide(seen: Present | Gone, now: datetime, config: Config) -> Verdict
         except (NotFound, Conflict):
             return Rest("already gone")
         return Rest("its account is gone")
-    bundle = await Load(config.root_ca_file) if config.root_ca_file else b""
+    bundle = await ReadFile(config.root_ca_file) if config.root_ca_file else b""
     wanted = missing(secret, bundle)
     if not wanted:
         return Rest("has all it needs")
     given = {"ca.crt": bundle, "namespace": secret.metadata.namespace.encode()}
     if "token" in wanted:
         try:
-            signer = Keys.load(await Load(config.private_key_file)).signer
+            signer = Keys.load(await ReadFile(config.private_key_file)).signer
         except ValueError as error:
             raise Nonsense(f"{config.private_key_file}: {error}") from None
         given["token"] = encode(claims(account, secret.metadata.name), signer).encode()
-    await Amend(secret, Filling({name: given[name] for name in wanted}, account))
+    await ReadModifyWrite(secret, Filling({name: given[name] for name in wanted}, account))
     return Rest(f"given: {', '.join(wanted)}")
 
 

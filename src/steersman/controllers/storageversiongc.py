@@ -20,9 +20,8 @@ from steersman.api.kinds.storageversions import (
 )
 from steersman.api.meta import truncate
 from steersman.api.scheme import Key
-from steersman.intent.actions import Delete, UpdateStatus
+from steersman.intent.actions import Address, Delete, Read, UpdateStatus
 from steersman.intent.controller import Caches, Change, Controller, Watch
-from steersman.intent.live import Read
 from steersman.intent.verdict import Rest, Verdict
 
 NAMESPACE = "kube-system"
@@ -87,7 +86,7 @@ async def decide(seen: Seen, now: datetime) -> Verdict:
     gone = set()
     for server in sorted(seen.doubtful):
         try:
-            lease = await Read(LEASES, NAMESPACE, server)
+            lease = await Read(Address(LEASES, NAMESPACE, server))
         except NotFound:
             gone.add(server)
             continue

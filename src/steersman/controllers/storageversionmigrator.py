@@ -33,9 +33,17 @@ from steersman.api.kinds.storageversions import (
 )
 from steersman.api.meta import truncate
 from steersman.api.scheme import Key
-from steersman.intent.actions import Patch, PatchType, UpdateStatus
+from steersman.intent.actions import (
+    Address,
+    Discover,
+    LatestResourceVersion,
+    List,
+    Patch,
+    PatchType,
+    Read,
+    UpdateStatus,
+)
 from steersman.intent.controller import Caches, Change, Controller, Watch
-from steersman.intent.live import Alter, Discover, Latest, Read, Survey
 from steersman.intent.verdict import Nonsense, Rest, Verdict
 
 NAME = "storage-version-migrator-controller"
@@ -109,7 +117,7 @@ async def _mark(migration: StorageVersionMigration, now: datetime) -> Verdict:
         why = f'resource "{place}" does not support discovery operations: [{" ".join(VERBS)}]'
         await _note(migration, now, "Failed", "StorageVersionMigrationFailed", why)
         return Rest("failed: it cannot be written")
-    version = await Latest(resource.partial)
+    version = await LatestResourceVersion(resource.partial)
     status = migration.status
     await UpdateStatus(
         migration, StorageVersionMigrationStatus(conditions=status.conditions, resourceVersion=version)
@@ -125,7 +133,7 @@ async def _migrate(migration: StorageVersionMigration, now: datetime) -> Verdict
         return Rest("failed: it is not served")
     until = int(migration.status.resourceVersion)
     written = 0
-    for obj in await Survey(resource.partial, ""):
+    for obj in await List(resource.partial, ""):
         meta = obj.metadata
         if int(meta.resourceVersion) > until:
             continue
@@ -136,7 +144,12 @@ async def _migrate(migration: StorageVersionMigration, now: datetime) -> Verdict
             "metadata": {"uid": meta.uid, "resourceVersion": meta.resourceVersion},
         }
         try:
-            await Alter(resource.partial, meta.namespace, meta.name, body, PatchType.APPLY, NAME)
+            await Patch(
+                Address(resource.partial, meta.namespace, meta.name),
+                body,
+                PatchType.APPLY,
+                field_manager=NAME,
+            )
         except (Conflict, NotFound):
             # Somebody has written or deleted it since: that is as good.
             continue
@@ -215,7 +228,9 @@ async def _note(
 async def _definition(migration: StorageVersionMigration) -> CustomResourceDefinition | None:
     group, name = _resource(migration)
     try:
-        found: CustomResourceDefinition = await Read(CUSTOMRESOURCEDEFINITIONS, "", f"{name}.{group}")
+        found: CustomResourceDefinition = await Read(
+            Address(CUSTOMRESOURCEDEFINITIONS, "", f"{name}.{group}")
+        )
     except NotFound:
         return None
     return found
@@ -258,7 +273,7 @@ async def _say(
         "metadata": {"name": meta.name, "resourceVersion": meta.resourceVersion},
         "status": status,
     }
-    await Patch(definition, body, PatchType.APPLY, subresource="status", manager=RUNNER, force=True)
+    await Patch(definition, body, PatchType.APPLY, subresource="status", field_manager=RUNNER, force=True)
 
 
 def _same_resource(caches: Caches, change: Change[StorageVersionMigration]) -> Iterable[Key]:

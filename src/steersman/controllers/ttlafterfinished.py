@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 
 from steersman.api.errors import NotFound
 from steersman.api.kinds import JOBS, Job
-from steersman.intent.actions import Delete, Measure, ReadLive
+from steersman.intent.actions import Delete, Read
 from steersman.intent.controller import Controller, Flag, Watch
-from steersman.intent.metrics import Metric, exponential
+from steersman.intent.metrics import Measure, Metric, exponential
 from steersman.intent.verdict import Nonsense, Rest, Verdict, Wake
 
 FINISHED = ("Complete", "Failed")
@@ -40,7 +40,7 @@ async def decide(job: Job, now: datetime) -> Verdict:
         return Wake(due - now, "waiting for ttlSecondsAfterFinished")
     try:
         # The cache may lag behind a TTL that was raised to keep the Job.
-        fresh = await ReadLive(job)
+        fresh = await Read(job)
     except NotFound:
         return Rest("Job already deleted")
     due = expiry(fresh)

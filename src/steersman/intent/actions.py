@@ -1,31 +1,35 @@
-"""What a controller may say: awaitable values, no I/O.
+"""Actions: what a decision may ask for, as awaitable values without I/O.
 
-Awaiting an action hands it to whoever drives the coroutine (the live shell, an explainer, a test)
-and receives the answer; a refusal is thrown into the coroutine as an `ApiError`. Actions are
-frozen and compare by value, so a test states what a decision should say and compares.
+Awaiting an action hands it to the driver of the coroutine (the live shell, an explainer, a row test) and
+receives the answer; a refused request is thrown into the coroutine as an `ApiError`. Actions are frozen and
+compare by value, so a test states the actions it expects and compares.
+
+The target of an action is an object, or the `Address` of one. Each action is interpreted in one place,
+`steersman.runtime.action_table`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from enum import Enum
 from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 import msgspec
 
+from steersman.api.discovery import Discovered
 from steersman.api.errors import ApiError
 from steersman.api.kinds import Object
-from steersman.api.scheme import Kind
-from steersman.intent.metrics import Metric
+from steersman.api.scheme import Key, Kind
 
 T = TypeVar("T")
 O = TypeVar("O", bound=Object)
+D = TypeVar("D", bound=Object | Mapping[str, Any])
 
 Propagation: TypeAlias = Literal["Background", "Foreground", "Orphan"]
 
 
 class PatchType(Enum):
-    """How a patch body is to be read; the value is its content type."""
+    """The format of a patch body; the value is its content type."""
 
     MERGE = "application/merge-patch+json"
     STRATEGIC = "application/strategic-merge-patch+json"
@@ -33,8 +37,25 @@ class PatchType(Enum):
     APPLY = "application/apply-patch+yaml"
 
 
+class Address(msgspec.Struct, Generic[T], frozen=True, gc=False):
+    """Names an object without a copy of it: for resources that have no type of their own, or no cache."""
+
+    kind: Kind[T]
+    """The answer is decoded to the type of this kind."""
+    namespace: str
+    name: str
+    uid: str = ""
+    """The uid the object must have to be deleted or evicted; empty: any."""
+    resource_version: str = ""
+    """The resourceVersion last read, for `Delete.exact`."""
+
+    @property
+    def key(self) -> Key:
+        return Key(self.namespace, self.name)
+
+
 class Action(msgspec.Struct, Generic[T], frozen=True):
-    """Something to be done by the driver, whose answer is a ``T``."""
+    """A request to the driver of a decision, answered with a ``T``."""
 
     def __await__(self) -> Generator[Action[T], T, T]:
         return (yield self)
@@ -44,145 +65,188 @@ class Write(Action[T], frozen=True):
     """An action that changes the cluster: fenced by leadership, remembered for read-your-writes."""
 
 
+# -- writes -----------------------------------------------------------------------------------
+
+
 class Create(Write[T], frozen=True):
-    """Create an object; answers with what the server made of it."""
+    """Creates an object; the answer is the object as the server stored it."""
 
     kind: Kind[T]
     namespace: str
     body: object
+
+
+class Update(Write[D], frozen=True):
+    """Replaces an object, or a subresource of it, with a whole document (PUT).
+
+    An object is put back as given. This is only safe for kinds whose view has all their fields: elsewhere
+    unknown fields would be lost, and `Patch` or `ReadModifyWrite` keep them.
+    """
+
+    target: D | Address[D]
+    body: Mapping[str, Any] | None = None
+    """The document to send; an address needs one. None sends the object itself."""
+    subresource: str = ""
+    """The answer of a subresource is always a plain document: use an untyped kind."""
 
 
 class UpdateStatus(Write[O], frozen=True):
-    """Replace the status. The metadata goes along (annotations are written, labels are not).
+    """Replaces the status. The metadata is sent along (the server takes annotations from it, but no labels).
 
-    Not sent when the status is the one the object already has and no annotation changes.
+    Not sent when the status equals that of the object and no annotation changes.
     """
 
-    obj: O
+    target: O
     status: object
     annotations: Mapping[str, str] | None = None
-    """The annotations to write in the same request, where they differ; None leaves them."""
+    """Annotations to write in the same request, if they differ; None leaves them alone."""
 
 
-class Patch(Write[O], frozen=True):
-    """Change some fields. Put ``metadata.uid`` or ``resourceVersion`` in the body to be exact."""
+class Patch(Write[D], frozen=True):
+    """Changes some fields. Put ``metadata.uid`` or ``resourceVersion`` in the body as a precondition.
 
-    obj: O
-    body: Mapping[str, Any]
+    A list of operations is a JSON patch; its ``test`` operations are the preconditions.
+    """
+
+    target: D | Address[D]
+    body: Mapping[str, Any] | Sequence[Mapping[str, Any]]
     type: PatchType = PatchType.MERGE
     subresource: str = ""
-    manager: str = ""
-    """The field manager; an applied patch needs one."""
+    field_manager: str = ""
+    """Required for an apply patch."""
     force: bool = False
-    """Take fields over from other managers (applied patches only)."""
+    """Take fields over from other field managers (apply patches only)."""
 
 
-class Update(Write[O], frozen=True):
-    """Put the object back as given: only for kinds whose view has all their fields.
+class ReadModifyWrite(Write[D], frozen=True):
+    """Changes the live document and updates it, for controllers that are granted ``update`` but not ``patch``.
 
-    Elsewhere a field this program does not know would be lost: `Patch` or `Amend` keep it.
+    Unknown fields survive. A conflict with another writer is retried on a fresh read.
     """
 
-    obj: O
-
-
-class Amend(Write[O], frozen=True):
-    """Change the live document and put it back, for where only ``update`` is granted.
-
-    ``change`` edits the raw document in place; fields this program does not know survive.
-    A conflict with another writer is answered by reading and changing anew.
-    """
-
-    obj: O
-    change: Callable[[dict[str, Any]], None]
+    target: D | Address[D]
+    mutate: Callable[[dict[str, Any]], None]
+    """Edits the raw document in place."""
 
 
 class Delete(Write[None], frozen=True):
-    """Delete exactly this object: its uid is always a precondition."""
+    """Deletes one object, with its uid as a precondition whenever the target has one."""
 
-    obj: Object
+    target: Object | Address[Any]
     propagation: Propagation | None = None
     exact: bool = False
-    """Also require the resourceVersion we know, so a change nobody looked at is never deleted."""
+    """Also require the resourceVersion of the target, so that an unseen change is never deleted."""
     grace: int | None = None
+    """The grace period in seconds; None leaves it to the server."""
+
+
+class DeleteCollection(Write[None], frozen=True):
+    """Deletes all objects of a kind in a namespace, in one request."""
+
+    kind: Kind[Any]
+    namespace: str
+    propagation: Propagation | None = None
 
 
 class Evict(Write[None], frozen=True):
-    """Ask for a pod to go, respecting disruption budgets."""
+    """Evicts a pod, respecting disruption budgets."""
 
-    obj: Object
-
-
-class ReadLive(Action[O], frozen=True):
-    """Read the object from the server, past the cache. Raises `NotFound` when it is gone."""
-
-    obj: O
+    target: Object | Address[Any]
 
 
-class Ask(Action[T], frozen=True):
-    """Post a question (a SubjectAccessReview, say) and get it back answered. Nothing is kept of it."""
+# -- reads, always from the server and never from a cache ---------------------------------------
+
+
+class Read(Action[D], frozen=True):
+    """Reads an object, or a subresource of it. Raises `NotFound` when it does not exist."""
+
+    target: D | Address[D]
+    subresource: str = ""
+    """The answer of a subresource is always a plain document: use an untyped kind."""
+
+
+class List(Action[list[T]], frozen=True):
+    """Lists the objects of a kind in a namespace; ``""`` is all namespaces."""
+
+    kind: Kind[T]
+    namespace: str
+    limit: int = 0
+    """Stop after this many objects; 0: no limit."""
+    label_selector: str = ""
+    as_manager: bool = False
+    """Read with the rights of the manager's informers instead of the controller's own: for objects needed too
+    rarely to cache."""
+
+
+class LatestResourceVersion(Action[str], frozen=True):
+    """Reads the resourceVersion that the list of a resource has reached."""
+
+    kind: Kind[Any]
+
+
+class CreateReview(Action[T], frozen=True):
+    """Posts a review (a SubjectAccessReview, say) and returns it with its status. Nothing is stored."""
 
     kind: Kind[T]
     namespace: str
     body: object
 
 
-class Load(Action[bytes], frozen=True):
-    """The content of a file the settings name (a key, a certificate), as it is now.
+class Discover(Action[Discovered], frozen=True):
+    """Discovers the resources that the server serves. Raises when discovery fails as a whole."""
 
-    Raises `Unreadable` where it cannot be read: controllers never open files themselves.
-    """
+
+class ReadDocument(Action[dict[str, Any]], frozen=True):
+    """Reads the JSON document at a path of the server: ``/openapi/v3/apis/apps/v1``. Raises `NotFound`."""
 
     path: str
 
 
-class Draw(Action[int], frozen=True):
-    """Random bits, for what nobody may foresee: a serial number."""
+# -- beyond the API server ------------------------------------------------------------------------
+
+
+class ReadFile(Action[bytes], frozen=True):
+    """Reads a file that the settings name (a key, a certificate). Raises `FileUnreadable`."""
+
+    path: str
+
+
+class FileUnreadable(Exception):
+    """A file that the settings name cannot be read. The message names the file, never its content."""
+
+
+class RandomBits(Action[int], frozen=True):
+    """Draws unpredictable random bits, for a serial number."""
 
     bits: int
 
 
-class Unreadable(Exception):
-    """A file that the settings name cannot be read. The message names it, never what is in it."""
-
-
 class Emit(Action[None], frozen=True):
-    """Record an event about an object. Best effort: it never fails a decision."""
+    """Records an event about an object. Best effort: it never fails a decision."""
 
-    about: Object
+    about: Object | Address[Any]
     type: Literal["Normal", "Warning"]
     reason: str
     message: str
-    kind: Kind[Any] | None = None
-    """What it is, where its type does not say."""
 
 
-class Measure(Action[None], frozen=True):
-    """Count something that the declaration of the controller says is counted. It is no part of a round's story."""
-
-    metric: Metric
-    value: float = 1.0
-    labels: tuple[str, ...] = ()
-
-
-class Elapsed(Action[float], frozen=True):
-    """How long the round has taken so far, in seconds; for a `Measure`."""
+# -- batches --------------------------------------------------------------------------------------
 
 
 class Done(msgspec.Struct, Generic[T], frozen=True):
-    """An action of a batch that went through."""
+    """The outcome of a batched action that succeeded."""
 
     value: T
 
 
 class Failed(msgspec.Struct, frozen=True):
-    """An action of a batch that was refused."""
+    """The outcome of a batched action that was refused."""
 
     error: ApiError
 
 
 class Skipped(msgspec.Struct, frozen=True):
-    """An action of a batch that was not tried, since earlier ones were refused."""
+    """The outcome of a batched action that was not tried, because earlier ones failed."""
 
 
 Outcome: TypeAlias = Done[T] | Failed | Skipped
@@ -191,9 +255,24 @@ Outcome: TypeAlias = Done[T] | Failed | Skipped
 class Batch(Action[list[Outcome[T]]], frozen=True):
     """Independent actions at once; answers one outcome each, in order, and never raises.
 
-    Slow start tries 1, then 2, 4, 8 …, and stops after the first group with a failure, so a
-    hopeless wish (a full quota) costs one refused request and not five hundred.
+    Slow start tries 1, then 2, 4, 8 … actions and stops after the first group with a failure, so that a
+    request that cannot succeed (a full quota) is refused once and not five hundred times.
     """
 
     actions: tuple[Action[T], ...]
     slow_start: bool = True
+
+    def groups(self) -> Generator[tuple[Action[T], ...], list[Outcome[T]], list[Outcome[T]]]:
+        """Yields the groups to try and receives the outcomes of each; returns the outcomes of all actions."""
+        outcomes: list[Outcome[T]] = []
+        rest = self.actions
+        size = 1 if self.slow_start else len(rest)
+        while rest:
+            group, rest = rest[:size], rest[size:]
+            tried = yield group
+            outcomes += tried
+            if any(isinstance(one, Failed) for one in tried):
+                break
+            size *= 2
+        outcomes.extend(Skipped() for _ in rest)
+        return outcomes

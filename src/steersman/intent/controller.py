@@ -11,8 +11,7 @@ from msgspec import field
 
 from steersman.api.kinds import Object
 from steersman.api.scheme import Key, Kind
-from steersman.intent.actions import Measure
-from steersman.intent.metrics import Metric
+from steersman.intent.metrics import Measure, Metric
 from steersman.intent.settings import Flag, Settings
 from steersman.intent.verdict import Verdict
 

@@ -12,10 +12,10 @@ from steersman.client.connection import ConfigError, Pem
 from steersman.controllers import rootcacertpublisher, serviceaccounttoken
 from steersman.controllers.certificates import signing
 from steersman.controllers.shared.flags import ROOT_CA_FILE
-from steersman.intent.actions import Unreadable
+from steersman.intent.actions import FileUnreadable
 from steersman.intent.controller import Controller
 from steersman.intent.settings import Settings
-from steersman.runtime.shell import read_file
+from steersman.runtime.action_table import read_file
 
 OWN_CA = "(the CA of the kubeconfig)"
 """Stands for a path; no file is called so."""
@@ -50,7 +50,7 @@ def examine(settings: Settings, controllers: Iterable[Controller[Any]]) -> None:
     for look, *paths in _looks(settings, names):
         try:
             look(*paths, *map(read_file, paths))
-        except Unreadable as error:
+        except FileUnreadable as error:
             raise ConfigError(str(error)) from None
         except ValueError as error:
             raise ConfigError(f"{', '.join(paths)}: {error}") from None

@@ -14,6 +14,7 @@ from steersman.api.scheme import Key
 from steersman.client.api import Api
 from steersman.intent.controller import Controller
 from steersman.intent.settings import DEFAULTS, Settings
+from steersman.runtime.action_table import read_file
 from steersman.runtime.backoff import ItemBackoff, jittered
 from steersman.runtime.clock import Clock
 from steersman.runtime.controller_runner import Host
@@ -22,7 +23,7 @@ from steersman.runtime.event_recorder import Recorder
 from steersman.runtime.informer import Informers
 from steersman.runtime.ledger import Ledger, stores_of
 from steersman.runtime.metrics import Metrics
-from steersman.runtime.shell import Shell, read_file
+from steersman.runtime.shell import Shell
 from steersman.runtime.trace import Trace
 from steersman.runtime.workqueue import WorkQueue
 

@@ -12,9 +12,8 @@ from types import MappingProxyType
 from typing import Any
 
 from steersman.api.scheme import Kind
-from steersman.intent.actions import Measure
+from steersman.intent.metrics import Measure, exponential
 from steersman.intent.metrics import Metric as Declared
-from steersman.intent.metrics import exponential
 from steersman.runtime.client_metrics import RestMetrics
 from steersman.runtime.metric_types import Counter, Family, Gauge, Histogram, Registry
 from steersman.runtime.prometheus_text import ALL, exposition

@@ -9,7 +9,7 @@ from functools import cache
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from steersman.intent.actions import Unreadable
+from steersman.intent.actions import FileUnreadable
 from steersman.sim.world import START
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def read(path: str) -> bytes:
             return _certificate()
         case "ca.key" | "sa.key":
             return _pem(_key(path))
-    raise Unreadable(f"a simulated cluster has no file {path!r}")
+    raise FileUnreadable(f"a simulated cluster has no file {path!r}")
 
 
 def _key(name: str) -> EllipticCurvePrivateKey:

@@ -30,31 +30,14 @@ import msgspec
 from msgspec.structs import replace
 
 from steersman.api import patch
-from steersman.api.discovery import Discovered
 from steersman.api.errors import ApiError
 from steersman.api.generated import load
 from steersman.api.kinds import Object, ObjectMeta, Struct
 from steersman.api.scheme import Kind, encode, kind_of
-from steersman.intent.actions import (
-    Action,
-    Amend,
-    Batch,
-    Create,
-    Done,
-    Draw,
-    Elapsed,
-    Failed,
-    Outcome,
-    Patch,
-    PatchType,
-    ReadLive,
-    Skipped,
-    Update,
-    UpdateStatus,
-)
+from steersman.intent.actions import Action, Batch, Done, Failed, Outcome, PatchType
 from steersman.intent.controller import Controller
-from steersman.intent.live import Consult, Discover, Replace, Survey
 from steersman.intent.verdict import Verdict
+from steersman.runtime.action_table import interpretation_of
 from steersman.runtime.store import Store
 
 O = TypeVar("O", bound=Object)
@@ -85,14 +68,14 @@ def walk(
     give a list as ``said`` to see what it said until then.
     """
     actions = said if said is not None else []
-    server = _Server(_answerer(answers), actions)
+    driver = _Driver(_answerer(answers), actions)
     try:
         action = decision.send(None)
         while True:
             if not isinstance(action, Action):
                 raise TypeError(f"a decision awaits actions only, not {action!r}")
             try:
-                answer = server.answer(action)
+                answer = driver.answer(action)
             except ApiError as error:
                 action = decision.throw(error)
             else:
@@ -151,14 +134,13 @@ class Shelves:
         self._stores[kind_of(obj).resource].remove(obj.key)
 
 
-class _Server:
-    """Answers actions; nothing is stored."""
+class _Driver:
+    """Answers actions by the given answers, and otherwise by the simulation of the action table."""
 
     def __init__(self, ask: Callable[[Action[Any]], Any], said: list[Action[Any]]) -> None:
         self._ask = ask
         self._said = said
-        self._made = 0
-        self._version = 1_000_000
+        self._server = WillingServer()
 
     def answer(self, action: Action[Any]) -> Any:
         if isinstance(action, Batch):
@@ -169,72 +151,40 @@ class _Server:
         answer = self._ask(action)
         if isinstance(answer, BaseException):
             raise answer
-        return self._usual(action) if answer is USUAL else answer
+        return interpretation_of(action).simulate(self._server, action) if answer is USUAL else answer
 
     def _batch(self, batch: Batch[Any]) -> list[Outcome[Any]]:
-        outcomes: list[Outcome[Any]] = []
-        rest = batch.actions
-        count = 1 if batch.slow_start else len(rest)
-        while rest:
-            group, rest = rest[:count], rest[count:]
-            for action in group:
-                try:
-                    outcomes.append(Done(self.answer(action)))
-                except ApiError as error:
-                    outcomes.append(Failed(error))
-            if any(isinstance(outcome, Failed) for outcome in outcomes[-len(group) :]):
-                break
-            count *= 2
-        outcomes.extend(Skipped() for _ in rest)
-        return outcomes
+        groups = batch.groups()
+        try:
+            group = next(groups)
+            while True:
+                group = groups.send([self._attempt(action) for action in group])
+        except StopIteration as stop:
+            return cast("list[Outcome[Any]]", stop.value)
 
-    def _usual(self, action: Action[Any]) -> Any:
-        match action:
-            case Create():
-                return self._created(action)
-            case UpdateStatus(obj, status, annotations):
-                meta = obj.metadata
-                if annotations is not None:
-                    meta = replace(meta, annotations=annotations)
-                return self._bumped(replace(obj, metadata=meta, status=status))
-            case Patch(obj, body, type_):
-                kind = kind_of(obj)
-                document = msgspec.json.decode(encode(kind, obj))
-                change = msgspec.json.decode(msgspec.json.encode(body))
-                return self._bumped(_read(kind, _patched(kind, document, change, type_)))
-            case Update(obj):
-                return self._bumped(obj)
-            case Draw(bits):
-                return self._version % (1 << bits)
-            case Elapsed():
-                return 0.0
-            case Amend(obj, change):
-                kind = kind_of(obj)
-                document = msgspec.json.decode(encode(kind, obj))
-                change(document)
-                return self._bumped(_read(kind, document))
-            case ReadLive(obj):
-                return obj
-            case Discover():
-                return Discovered()
-            case Consult():
-                return {}
-            case Survey():
-                return []
-            case Replace(body=body):
-                return dict(body)
-        return None
+    def _attempt(self, action: Action[Any]) -> Outcome[Any]:
+        try:
+            return Done(self.answer(action))
+        except ApiError as error:
+            return Failed(error)
 
-    def _created(self, action: Create[Any]) -> Any:
-        kind, body = action.kind, action.body
+
+class WillingServer:
+    """Grants every request; nothing is stored. A `SimulatedServer`."""
+
+    def __init__(self) -> None:
+        self._created = 0
+        self.revision = 1_000_000
+
+    def create(self, kind: Kind[Any], namespace: str, body: object) -> Any:
         obj: Any = body if type(body) is kind.type else _read(kind, msgspec.json.decode(encode(kind, body)))
-        self._made += 1
+        self._created += 1
         meta = msgspec.convert(obj.get("metadata", {}), ObjectMeta) if isinstance(obj, dict) else obj.metadata
         named = replace(
             meta,
-            name=meta.name or f"{meta.generateName}{self._made:05d}",
-            namespace=action.namespace,
-            uid=meta.uid or f"uid-{self._made}",
+            name=meta.name or f"{meta.generateName}{self._created:05d}",
+            namespace=namespace,
+            uid=meta.uid or f"uid-{self._created}",
             resourceVersion=self._next(),
             generation=meta.generation or 1,
         )
@@ -242,12 +192,24 @@ class _Server:
             return {**obj, "metadata": {**obj.get("metadata", {}), **msgspec.to_builtins(named)}}
         return replace(obj, metadata=named)
 
-    def _bumped(self, obj: Any) -> Any:
+    def update(self, obj: Any) -> Any:
         return replace(obj, metadata=replace(obj.metadata, resourceVersion=self._next()))
 
+    def patch(self, obj: Any, body: object, type_: PatchType) -> Any:
+        kind = kind_of(obj)
+        document = msgspec.json.decode(encode(kind, obj))
+        change = msgspec.json.decode(msgspec.json.encode(body))
+        return self.update(_read(kind, _patched(kind, document, change, type_)))
+
+    def mutate(self, obj: Any, mutate: Callable[[dict[str, Any]], None]) -> Any:
+        kind = kind_of(obj)
+        document = msgspec.json.decode(encode(kind, obj))
+        mutate(document)
+        return self.update(_read(kind, document))
+
     def _next(self) -> str:
-        self._version += 1
-        return str(self._version)
+        self.revision += 1
+        return str(self.revision)
 
 
 def _read(kind: Kind[Any], document: object) -> Any:

@@ -9,10 +9,10 @@ from typing import Any, Protocol, TypeAlias, cast
 from steersman.api.errors import Unreachable
 from steersman.client.api import Api
 from steersman.intent.controller import Controller
+from steersman.runtime.action_table import read_file
 from steersman.runtime.clock import Clock
 from steersman.runtime.controller_group import Fleet
 from steersman.runtime.metrics import Metrics
-from steersman.runtime.shell import read_file
 from steersman.server.auth import users
 from steersman.server.auth.rbac import Authorizer
 from steersman.server.authorized_api import Acting

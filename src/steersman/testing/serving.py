@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
-from steersman.intent.actions import Unreadable
+from steersman.intent.actions import FileUnreadable
 from steersman.server.auth.ca import write_private
 from steersman.server.bootstrap import Boot, equip
 from steersman.sim.world import World
@@ -61,7 +61,7 @@ class Serving:
                 return self._boot.authority.pair.key
             case "sa.key":
                 return self._boot.keys.pem
-        raise Unreadable(f"a simulated cluster has no file {path!r}")
+        raise FileUnreadable(f"a simulated cluster has no file {path!r}")
 
     def close(self) -> None:
         """Listen no more, and leave nothing behind."""

@@ -37,7 +37,7 @@ from steersman.controllers.daemonset.backoff import Memory, remaining
 from steersman.controllers.daemonset.observe import Seen, of_node, of_pod, of_revision
 from steersman.controllers.daemonset.step import BURST
 from steersman.controllers.shared import history
-from steersman.intent.actions import Action, Create, Delete, Emit, Patch, ReadLive, UpdateStatus
+from steersman.intent.actions import Action, Create, Delete, Emit, Patch, Read, UpdateStatus
 from steersman.intent.controller import Change
 from steersman.intent.settings import Settings
 from steersman.intent.verdict import Nonsense, Rest, Wake
@@ -231,7 +231,7 @@ def test_nothing_is_told_or_tried_again_in_a_namespace_that_goes() -> None:
 def test_a_pod_that_is_gone_already_is_gone() -> None:
     there = daemonset(), revision(1), node(), pod(name="a", age=9), pod(name="b", age=8)
     actions, _ = walk(decide(seen(*there), NOW), {Delete: NotFound("gone")})
-    assert [one.obj.metadata.name for one in of(actions, Delete)] == ["b"]
+    assert [one.target.metadata.name for one in of(actions, Delete)] == ["b"]
     assert said(actions) == []
 
 
@@ -288,10 +288,10 @@ def test_pods_that_could_not_be_read_are_taken_to_be_where_one_seems_to_be_missi
 def test_pods_are_adopted_and_released_by_their_labels() -> None:
     orphan, stranger = pod("n1", owned=False), pod("n2", app="other")
     actions, _ = walk(decide(seen(daemonset(), revision(1), node("n1"), orphan, stranger), NOW))
-    assert [type(action) for action in actions] == [ReadLive, Patch, Patch, UpdateStatus]
+    assert [type(action) for action in actions] == [Read, Patch, Patch, UpdateStatus]
     released, adopted = of(actions, Patch)
-    assert released.obj is stranger
-    assert adopted.obj is orphan
+    assert released.target is stranger
+    assert adopted.target is orphan
     assert adopted.body["metadata"]["ownerReferences"][0]["kind"] == "DaemonSet"
     assert of(actions, UpdateStatus)[0].status.currentNumberScheduled == 1
 
@@ -399,7 +399,7 @@ def test_another_template_is_the_next_revision_and_old_pods_make_room() -> None:
     actions, _ = walk(decide(seen(*there), NOW))
     (kept,) = of(actions, Create)
     assert kept.body.revision == 5
-    assert [one.obj.metadata.name for one in of(actions, Delete)] == ["on-n1"]
+    assert [one.target.metadata.name for one in of(actions, Delete)] == ["on-n1"]
 
 
 def test_a_template_of_before_is_its_revision_renumbered() -> None:
@@ -407,7 +407,7 @@ def test_a_template_of_before_is_its_revision_renumbered() -> None:
     actions, _ = walk(decide(seen(*there), NOW))
     assert not of(actions, Create)
     (renumbered,) = of(actions, Patch)
-    assert (renumbered.obj.metadata.name, renumbered.body["revision"]) == ("agent-now", 3)
+    assert (renumbered.target.metadata.name, renumbered.body["revision"]) == ("agent-now", 3)
     assert of(actions, Delete), "the pod is of another template"
 
 
@@ -416,7 +416,7 @@ def test_revisions_beyond_the_limit_go_oldest_first_unless_a_pod_is_of_them() ->
     leaving = pod("n2", hash_="a", phase="Succeeded", going=True)
     there = daemonset(), *olds, revision(4), node(), pod(), leaving
     actions, _ = walk(decide(seen(*there), NOW))
-    assert [one.obj.metadata.name for one in of(actions, Delete)] == ["agent-b", "agent-c"]
+    assert [one.target.metadata.name for one in of(actions, Delete)] == ["agent-b", "agent-c"]
     unlimited = daemonset(revisionHistoryLimit=None), *olds, revision(4), node(), pod()
     assert not of(walk(decide(seen(*unlimited), NOW))[0], Delete)
 
@@ -442,9 +442,9 @@ def test_of_revisions_that_hold_the_same_one_stays_and_pods_of_the_others_become
     )
     actions, _ = walk(decide(seen(*there), NOW))
     (labelled,) = of(actions, Patch)
-    assert labelled.obj.metadata.name == "on-n1"
+    assert labelled.target.metadata.name == "on-n1"
     assert labelled.body == {"metadata": {"labels": {"controller-revision-hash": "b"}}}
-    assert [one.obj.metadata.name for one in of(actions, Delete)] == ["agent-a", "on-n3"]
+    assert [one.target.metadata.name for one in of(actions, Delete)] == ["agent-a", "on-n3"]
 
 
 def test_an_orphaned_revision_is_adopted_and_one_without_a_hash_is_called_by_its_name() -> None:
@@ -452,14 +452,14 @@ def test_an_orphaned_revision_is_adopted_and_one_without_a_hash_is_called_by_its
     labels = {"app": "agent"}
     orphan = replace(orphan, metadata=replace(orphan.metadata, labels=labels))
     actions, _ = walk(decide(seen(daemonset(), orphan, node(), pod(hash_="agent-now")), NOW))
-    assert [type(action) for action in actions] == [ReadLive, Patch, Patch, UpdateStatus]
+    assert [type(action) for action in actions] == [Read, Patch, Patch, UpdateStatus]
     assert of(actions, Patch)[1].body["metadata"]["labels"] == {"controller-revision-hash": "agent-now"}
     assert of(actions, UpdateStatus)[0].status.updatedNumberScheduled == 1
 
 
 def test_a_name_that_another_template_has_is_a_collision() -> None:
     taken = revision(1, spec=OTHER)
-    answers = {Create: AlreadyExists("taken"), ReadLive: taken}
+    answers = {Create: AlreadyExists("taken"), Read: taken}
     actions, verdict = walk(decide(seen(daemonset(), node()), NOW), answers)
     assert of(actions, UpdateStatus)[0].status.collisionCount == 1
     assert isinstance(verdict, Wake)
@@ -469,7 +469,7 @@ def test_a_name_that_another_template_has_is_a_collision() -> None:
 
 
 def test_a_name_that_the_very_template_has_is_taken_for_its_own() -> None:
-    answers = {Create: [AlreadyExists("taken")], ReadLive: revision(1)}
+    answers = {Create: [AlreadyExists("taken")], Read: revision(1)}
     actions, _ = walk(decide(seen(daemonset(), node()), NOW), answers)
     assert of(actions, Create)[1].body.metadata.labels["controller-revision-hash"] == "now"
 

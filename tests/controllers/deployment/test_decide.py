@@ -29,7 +29,7 @@ from steersman.controllers.deployment.observe import Seen
 from steersman.controllers.deployment.replicasets import size
 from steersman.controllers.deployment.revision import HISTORY, REVISION
 from steersman.controllers.deployment.scale import DESIRED, MAX
-from steersman.intent.actions import Action, Create, Delete, Emit, Patch, ReadLive, UpdateStatus
+from steersman.intent.actions import Action, Create, Delete, Emit, Patch, Read, UpdateStatus
 from steersman.intent.verdict import Nonsense, Rest, Wake
 from steersman.testing.decision_driver import Answers, walk
 from tests.harness.workloads import BIRTH, deployment, pod_template, replicaset
@@ -382,7 +382,7 @@ def test_a_change_the_server_undoes_leaves_the_status_to_this_round() -> None:
     owner = deployment(4, "v2", annotations={REVISION: "2"})
     old = replicaset(owner, "v1", 3, age=9, annotations=marks(4, 5))
     new = replicaset(owner, "v2", 1, annotations=marks(4, 5, 2))
-    actions, _ = run(owner, old, new, answers={Patch: lambda action: action.obj})
+    actions, _ = run(owner, old, new, answers={Patch: lambda action: action.target})
     assert [type(action) for action in actions] == [Patch, Patch, UpdateStatus]
 
 
@@ -427,9 +427,9 @@ def test_in_a_namespace_that_goes_away_nothing_is_reported() -> None:
 def test_a_name_taken_by_the_very_set_that_is_wanted_is_no_collision() -> None:
     owner = deployment(3)
     there = replicaset(owner, "v1", 3, there=0, annotations=marks(3, 4))
-    answers = {Create: AlreadyExists("taken"), ReadLive: there}
+    answers = {Create: AlreadyExists("taken"), Read: there}
     actions, _ = run(owner, answers=answers)
-    assert [type(action) for action in actions] == [Create, ReadLive, UpdateStatus]
+    assert [type(action) for action in actions] == [Create, Read, UpdateStatus]
     assert progressing(actions).reason == "FoundNewReplicaSet"
     assert actions[-1] == UpdateStatus(owner, status_of(actions), {REVISION: "1"})
 
@@ -444,7 +444,7 @@ def test_a_name_taken_by_the_very_set_that_is_wanted_is_no_collision() -> None:
 )
 def test_a_name_taken_by_another_set_is_a_collision(there: ReplicaSet) -> None:
     owner = deployment(3)
-    answers = {Create: AlreadyExists("taken"), ReadLive: there}
+    answers = {Create: AlreadyExists("taken"), Read: there}
     actions, verdict = run(owner, answers=answers)
     assert actions[2:] == [UpdateStatus(owner, DeploymentStatus(collisionCount=1))]
     assert isinstance(verdict, Wake)
@@ -617,7 +617,7 @@ def test_an_orphan_that_is_adopted_takes_part_at_once() -> None:
     owner = deployment(3, annotations={REVISION: "1"}, status=DeploymentStatus(conditions=(moving(),)))
     orphan = replicaset(None, "v1", 3, annotations=marks(3, 4))
     actions, verdict = run(owner, orphans=(orphan,))
-    assert [type(action) for action in actions] == [ReadLive, Patch, UpdateStatus]
+    assert [type(action) for action in actions] == [Read, Patch, UpdateStatus]
     assert progressing(actions).reason == "NewReplicaSetAvailable"
     assert verdict == Rest("complete: 3 of 3 updated and available")
 

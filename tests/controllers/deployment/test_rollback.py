@@ -14,7 +14,7 @@ from steersman.api.scheme import encode, kind_of
 from steersman.controllers.deployment import decide, rollback
 from steersman.controllers.deployment.observe import Seen
 from steersman.controllers.deployment.revision import LAST_APPLIED, REVISION, ROLLBACK
-from steersman.intent.actions import Action, Amend, Create, Emit, Patch, UpdateStatus
+from steersman.intent.actions import Action, Create, Emit, Patch, ReadModifyWrite, UpdateStatus
 from steersman.intent.verdict import Rest
 from steersman.testing.decision_driver import walk
 from tests.harness.workloads import BIRTH, deployment, replicaset
@@ -62,10 +62,10 @@ def test_the_old_template_and_its_annotations_come_back(wish: str, revision: int
     owner = asking(wish)
     actions, verdict = run(owner, *history(owner))
     amend, event = actions
-    assert isinstance(amend, Amend)
+    assert isinstance(amend, ReadModifyWrite)
     edited = document(owner)
     edited["spec"]["unknownField"] = {"kept": True}
-    amend.change(edited)
+    amend.mutate(edited)
     assert edited["spec"]["template"] == {
         "metadata": {"labels": {"app": "web"}},
         "spec": {"containers": [{"name": "main", "image": image}]},
@@ -98,9 +98,9 @@ def test_a_wish_that_cannot_be_met_is_told_and_cleared(wish: str, reason: str, m
     actions, verdict = run(owner, *history(owner))
     event, amend = actions
     assert event == Emit(owner, "Warning", reason, message)
-    assert isinstance(amend, Amend)
+    assert isinstance(amend, ReadModifyWrite)
     edited = document(owner)
-    amend.change(edited)
+    amend.mutate(edited)
     assert edited["spec"] == document(owner)["spec"]
     assert edited["metadata"]["annotations"] == {REVISION: "3", LAST_APPLIED: "{}", "cause": "third"}
     assert verdict == Rest(f"no rollback: {message}")
@@ -117,10 +117,10 @@ def test_without_an_earlier_revision_there_is_nothing_to_go_back_to() -> None:
 def test_a_wish_that_was_changed_meanwhile_is_left_to_the_next_round() -> None:
     owner = asking("1")
     (amend, _), _ = run(owner, *history(owner))
-    assert isinstance(amend, Amend)
+    assert isinstance(amend, ReadModifyWrite)
     changed = document(asking("2"))
     before = msgspec.json.encode(changed)
-    amend.change(changed)
+    amend.mutate(changed)
     assert msgspec.json.encode(changed) == before
 
 
@@ -139,7 +139,7 @@ def test_the_revision_of_the_new_set_is_brought_up_to_date_first() -> None:
     old, older, new = history(owner)
     stale = replace(new, metadata=replace(new.metadata, annotations={REVISION: "1", "cause": "third"}))
     actions, _ = run(owner, old, older, stale)
-    assert [type(action) for action in actions] == [Patch, Amend, Emit]
+    assert [type(action) for action in actions] == [Patch, ReadModifyWrite, Emit]
 
 
 @pytest.mark.parametrize("wish", ["", "junk", "1.5"])

@@ -16,10 +16,9 @@ from steersman.api.scheme import Key, Kind
 from steersman.controllers import garbagecollector
 from steersman.controllers.garbagecollector.absent_owners import Absent, Coordinates
 from steersman.controllers.garbagecollector.observe import concerned
-from steersman.intent.actions import Action, Emit, PatchType
+from steersman.intent.actions import Action, Address, Delete, Emit, Patch, PatchType, Read
 from steersman.intent.all_resources import Item
 from steersman.intent.controller import Change
-from steersman.intent.live import Alter, Read, Remove
 from steersman.intent.verdict import Nonsense, Rest, Verdict, Wake
 from steersman.runtime.metadata_cache import Everything
 from steersman.runtime.store import Store
@@ -108,7 +107,9 @@ def live(*found: Partial) -> Callable[[Action[Any]], Any]:
 
     def answer(action: Action[Any]) -> Any:
         if isinstance(action, Read):
-            return by_name.get(action.name) or not_found(action.name, action.kind.plural)
+            target = action.target
+            assert isinstance(target, Address)
+            return by_name.get(target.name) or not_found(target.name, target.kind.plural)
         return USUAL
 
     return answer
@@ -116,10 +117,10 @@ def live(*found: Partial) -> Callable[[Action[Any]], Any]:
 
 def removed(
     obj: Partial, resource: Resource = PODS, policy: Any = "Background", exact: bool = True
-) -> Remove:
+) -> Delete:
     meta = obj.metadata
-    version = meta.resourceVersion if exact else ""
-    return Remove(resource.partial, meta.namespace, meta.name, meta.uid, version, policy)
+    address = Address(resource.partial, meta.namespace, meta.name, meta.uid, meta.resourceVersion)
+    return Delete(address, policy, exact=exact)
 
 
 WEB = thing("web")
@@ -148,7 +149,7 @@ def test_what_has_lost_its_owner_is_deleted_in_one_request() -> None:
 
 def test_an_owner_that_the_cache_does_not_show_is_looked_for_before_anything_is_deleted() -> None:
     actions, _ = Cluster((PODS, POD)).decide(PODS, POD, live())
-    assert actions == [Read(SETS.partial, "default", "web"), removed(POD)]
+    assert actions == [Read(Address(SETS.partial, "default", "web")), removed(POD)]
 
 
 def test_an_owner_that_was_not_found_is_not_looked_for_again() -> None:
@@ -161,7 +162,7 @@ def test_an_owner_that_was_not_found_is_not_looked_for_again() -> None:
 
 def test_an_owner_that_is_there_but_not_in_the_cache_keeps_what_it_owns_and_is_looked_at_again() -> None:
     actions, verdict = Cluster((PODS, POD)).decide(PODS, POD, live(WEB))
-    assert actions == [Read(SETS.partial, "default", "web")]
+    assert actions == [Read(Address(SETS.partial, "default", "web"))]
     assert verdict == Wake(
         timedelta(seconds=30), "its owner lives, but the cache does not show it: ReplicaSet web"
     )
@@ -176,7 +177,7 @@ def test_an_owner_that_cannot_be_read_into_the_cache_is_not_asked_for_all_the_ti
 def test_a_namesake_of_the_owner_is_not_the_owner() -> None:
     again = thing("web", uid="another")
     actions, _ = Cluster((SETS, again), (PODS, POD)).decide(PODS, POD, live(again))
-    assert actions == [Read(SETS.partial, "default", "web"), removed(POD)]
+    assert actions == [Read(Address(SETS.partial, "default", "web")), removed(POD)]
 
 
 @pytest.mark.parametrize("error", [Forbidden("no"), ServiceUnavailable("later")])
@@ -225,14 +226,13 @@ def test_an_owner_in_another_namespace_is_reported_and_owns_nothing() -> None:
     actions, _ = Cluster((SETS, elsewhere), (PODS, POD)).decide(PODS, POD, live())
     assert actions == [
         Emit(
-            POD,
+            Address(PODS.partial, "default", "pod", POD.metadata.uid),
             "Warning",
             "OwnerRefInvalidNamespace",
             "ownerRef [apps/v1/ReplicaSet, namespace: default, name: web, uid: uid-web] does not exist in "
             'namespace "default"',
-            PODS.partial,
         ),
-        Read(SETS.partial, "default", "web"),
+        Read(Address(SETS.partial, "default", "web")),
         removed(POD),
     ]
 
@@ -241,10 +241,8 @@ def test_one_living_owner_is_enough_and_the_absent_ones_are_forgotten() -> None:
     pod = thing("pod", owned("gone"), owned("web"), owned("lost"))
     actions, verdict = Cluster((SETS, WEB), (PODS, pod)).decide(PODS, pod, live())
     assert actions[2:] == [
-        Alter(
-            PODS.partial,
-            "default",
-            "pod",
+        Patch(
+            Address(PODS.partial, "default", "pod"),
             [
                 {"op": "test", "path": "/metadata/uid", "value": "uid-pod"},
                 {"op": "test", "path": "/metadata/ownerReferences/2/uid", "value": "uid-lost"},
@@ -280,25 +278,25 @@ def test_what_is_deleted_goes_the_way_its_finalizers_ask_for(
 
 def test_a_change_that_does_not_matter_does_not_save_an_object() -> None:
     now = thing("pod", owned("web"), resourceVersion="9")
-    answers = {Read: [not_found("web"), now], Remove: [Conflict("changed"), None]}
+    answers = {Read: [not_found("web"), now], Delete: [Conflict("changed"), None]}
     actions, _ = Cluster((PODS, POD)).decide(PODS, POD, answers)
     assert actions[1:] == [
         removed(POD),
-        Read(PODS.partial, "default", "pod"),
+        Read(Address(PODS.partial, "default", "pod")),
         removed(POD, exact=False),
     ]
 
 
 def test_an_object_that_found_another_owner_meanwhile_is_looked_at_again() -> None:
     now = thing("pod", owned("web"), owned("new"), resourceVersion="9")
-    answers = {Read: [not_found("web"), now], Remove: [Conflict("changed")]}
+    answers = {Read: [not_found("web"), now], Delete: [Conflict("changed")]}
     with pytest.raises(Conflict):
         Cluster((PODS, POD)).decide(PODS, POD, answers)
 
 
 @pytest.mark.parametrize("found", [thing("pod", uid="another"), not_found("pod", "pods")])
 def test_an_object_that_is_gone_or_replaced_meanwhile_is_done_with(found: Any) -> None:
-    answers = {Read: [not_found("web"), found], Remove: [Conflict("changed")]}
+    answers = {Read: [not_found("web"), found], Delete: [Conflict("changed")]}
     actions, verdict = Cluster((PODS, POD)).decide(PODS, POD, answers)
     assert len(actions) == 3
     assert verdict == Rest("has gone already, or is going")
@@ -334,12 +332,10 @@ def test_a_circle_is_broken_by_not_keeping_the_owner_from_going() -> None:
     one = going("one", owned("two"), finalizers=FRONT)
     two = thing("two", owned("one"))
     freed = thing("two", owned("one", blocks=False), resourceVersion="8")
-    actions, _ = Cluster((SETS, one), (SETS, two)).decide(SETS, two, {Alter: freed})
+    actions, _ = Cluster((SETS, one), (SETS, two)).decide(SETS, two, {Patch: freed})
     assert actions == [
-        Alter(
-            SETS.partial,
-            "default",
-            "two",
+        Patch(
+            Address(SETS.partial, "default", "two"),
             [
                 {"op": "test", "path": "/metadata/uid", "value": "uid-two"},
                 {"op": "test", "path": "/metadata/ownerReferences/0/uid", "value": "uid-one"},
@@ -376,29 +372,29 @@ def test_a_dependent_that_another_owner_keeps_lets_go_of_the_one_that_waits() ->
     pod = thing("pod", owned("top"), owned("web"))
     cluster = Cluster((SETS, going("top", finalizers=FRONT)), (SETS, WEB), (PODS, pod))
     actions, _ = cluster.decide(PODS, pod)
-    assert [type(action) for action in actions] == [Alter]
+    assert [type(action) for action in actions] == [Patch]
     assert actions[0].body[1]["value"] == "uid-top"  # type: ignore[attr-defined]
 
 
 def test_a_finalizer_is_taken_off_what_the_object_has_become() -> None:
     web = going("web", finalizers=FRONT)
     now = going("web", finalizers=("new", *FRONT), resourceVersion="9")
-    answers = {Alter: [Invalid("test failed"), None], Read: now}
+    answers = {Patch: [Invalid("test failed"), None], Read: now}
     actions, _ = Cluster((SETS, web)).decide(SETS, web, answers)
     assert actions == [
         _stripped("web", 0, "foregroundDeletion"),
-        Read(SETS.partial, "default", "web"),
+        Read(Address(SETS.partial, "default", "web")),
         _stripped("web", 1, "foregroundDeletion"),
     ]
 
 
-def _stripped(name: str, index: int, finalizer: str) -> Alter[Any]:
+def _stripped(name: str, index: int, finalizer: str) -> Patch[Any]:
     body = [
         {"op": "test", "path": "/metadata/uid", "value": f"uid-{name}"},
         {"op": "test", "path": f"/metadata/finalizers/{index}", "value": finalizer},
         {"op": "remove", "path": f"/metadata/finalizers/{index}"},
     ]
-    return Alter(SETS.partial, "default", name, body, PatchType.JSON)
+    return Patch(Address(SETS.partial, "default", name), body, PatchType.JSON)
 
 
 # -- orphans ------------------------------------------------------------------------------------------
@@ -408,10 +404,8 @@ def test_dependents_are_let_go_of_before_their_owner_goes() -> None:
     web = going("web", finalizers=("orphan",))
     actions, verdict = Cluster((SETS, web), (PODS, POD)).decide(SETS, web)
     assert actions == [
-        Alter(
-            PODS.partial,
-            "default",
-            "pod",
+        Patch(
+            Address(PODS.partial, "default", "pod"),
             [
                 {"op": "test", "path": "/metadata/uid", "value": "uid-pod"},
                 {"op": "test", "path": "/metadata/ownerReferences/0/uid", "value": "uid-web"},
@@ -427,12 +421,12 @@ def test_dependents_are_let_go_of_before_their_owner_goes() -> None:
 def test_an_owner_stays_while_a_dependent_cannot_be_let_go_of() -> None:
     web = going("web", finalizers=("orphan",))
     with pytest.raises(Forbidden):
-        Cluster((SETS, web), (PODS, POD)).decide(SETS, web, {Alter: Forbidden("no")})
+        Cluster((SETS, web), (PODS, POD)).decide(SETS, web, {Patch: Forbidden("no")})
 
 
 def test_a_dependent_that_is_gone_needs_no_letting_go() -> None:
     web = going("web", finalizers=("orphan",))
-    answers = {Alter: [not_found("pod", "pods"), None]}
+    answers = {Patch: [not_found("pod", "pods"), None]}
     actions, _ = Cluster((SETS, web), (PODS, POD)).decide(SETS, web, answers)
     assert actions[-1] == _stripped("web", 0, "orphan")
 

@@ -33,9 +33,9 @@ from steersman.api.kinds.autoscaling import (
 )
 from steersman.controllers.horizontalpodautoscaler import controller
 from steersman.controllers.horizontalpodautoscaler.self_metrics import NUMBER
-from steersman.intent.actions import Action, Emit, Measure, UpdateStatus
+from steersman.intent.actions import Action, Discover, Emit, List, Read, ReadDocument, Update, UpdateStatus
 from steersman.intent.controller import Change
-from steersman.intent.live import Consult, Discover, ReadPart, Replace, Survey
+from steersman.intent.metrics import Measure
 from steersman.intent.settings import DEFAULTS, Settings
 from steersman.intent.verdict import Verdict, Wake
 from steersman.testing.decision_driver import USUAL, Shelves, walk
@@ -120,13 +120,13 @@ class Cluster:
             match action:
                 case Discover():
                     return SERVED
-                case ReadPart():
+                case Read():
                     return given["scale"]
-                case Survey():
+                case List():
                     return given.get("used", [])
-                case Consult(path):
+                case ReadDocument(path):
                     return given["said"](path)
-                case Replace():
+                case Update():
                     return given.get("put", {"metadata": {"resourceVersion": "6"}})
             return USUAL
 
@@ -148,7 +148,7 @@ def events(actions: list[Action[Any]]) -> list[tuple[str, str]]:
 
 
 def put(actions: list[Action[Any]]) -> list[int]:
-    return [one.body["spec"]["replicas"] for one in actions if isinstance(one, Replace)]
+    return [one.body["spec"]["replicas"] for one in actions if isinstance(one, Update)]
 
 
 def test_a_target_that_is_used_too_much_grows_and_the_status_says_why() -> None:
@@ -325,11 +325,11 @@ def test_a_conflict_is_met_with_a_fresh_scale() -> None:
         match action:
             case Discover():
                 return SERVED
-            case ReadPart():
+            case Read():
                 return scale(2)
-            case Survey():
+            case List():
                 return used("800m", "600m")
-            case Replace():
+            case Update():
                 return next(answers)
         return USUAL
 

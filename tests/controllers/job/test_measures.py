@@ -39,8 +39,9 @@ from steersman.controllers.job.metrics import (
     of_pod,
 )
 from steersman.controllers.job.pods import FINALIZER
-from steersman.intent.actions import Action, Create, Elapsed, Measure
+from steersman.intent.actions import Action, Create
 from steersman.intent.controller import Change
+from steersman.intent.metrics import Elapsed, Measure
 from steersman.runtime.controller_group import Fleet
 from steersman.sim.nodes import Nodes
 from steersman.sim.world import World

@@ -41,18 +41,9 @@ from steersman.controllers.job.backoff import Streaks, delay
 from steersman.controllers.job.indexes import Indexes
 from steersman.controllers.job.pods import FAILURES, FINALIZER, IGNORED, INDEX
 from steersman.controllers.job.template import ENVIRONMENT, index_prefix
-from steersman.intent.actions import (
-    Action,
-    Create,
-    Delete,
-    Elapsed,
-    Emit,
-    Measure,
-    Patch,
-    ReadLive,
-    UpdateStatus,
-)
+from steersman.intent.actions import Action, Create, Delete, Emit, Patch, Read, UpdateStatus
 from steersman.intent.controller import Change
+from steersman.intent.metrics import Elapsed, Measure
 from steersman.intent.verdict import Nonsense, Rest, Verdict, Wake
 from steersman.testing.decision_driver import Shelves, walk
 
@@ -610,7 +601,7 @@ def test_what_is_remembered_stays_small_and_goes_with_the_job() -> None:
 def test_an_orphan_is_adopted_with_what_keeps_it() -> None:
     orphan = pod("o", owned=False, tracked=False)
     actions, _ = look(job(active=1), orphan)
-    assert [type(one) for one in actions[:2]] == [ReadLive, Patch]
+    assert [type(one) for one in actions[:2]] == [Read, Patch]
     patch = actions[1]
     assert isinstance(patch, Patch)
     assert patch.body["metadata"]["finalizers"] == [FINALIZER]

@@ -21,10 +21,10 @@ from steersman.controllers.namespace.content import (
     GracefulStatus,
     grace,
 )
-from steersman.intent.actions import Action
+from steersman.intent.actions import Action, Address, Delete, DeleteCollection, Discover, List, Read, Update
 from steersman.intent.controller import Settings
-from steersman.intent.live import Discover, Read, Remove, RemoveAll, Replace, Survey
 from steersman.intent.verdict import Nonsense, Rest, Verdict, Wake
+from steersman.runtime.action_table import interpretation_of
 from steersman.testing.decision_driver import USUAL, walk
 
 DELETED = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -79,22 +79,24 @@ class Server:
 
     def __call__(self, action: Action[Any]) -> Any:
         said = self.answers.get(type(action).__name__)
-        if said is not None and (not isinstance(said, dict) or action.kind.plural in said):  # type: ignore[attr-defined]
-            return said[action.kind.plural] if isinstance(said, dict) else said  # type: ignore[attr-defined]
+        kind = interpretation_of(action).kind(action)
+        plural = kind.plural if kind is not None else ""
+        if said is not None and (not isinstance(said, dict) or plural in said):
+            return said[plural] if isinstance(said, dict) else said
         match action:
             case Read():
                 return self.namespace
             case Discover():
                 return self.found
-            case Survey(kind=kind) if kind is GRACEFUL:
+            case List(kind=kind) if kind is GRACEFUL:
                 return list(self.pods)
-            case Survey(kind=kind):
+            case List(kind=kind):
                 finalizers = self.held.get(kind.plural, ())
                 return [
                     Partial(metadata=Identity(name=f"{kind.plural}-{n}", finalizers=finalizers))
                     for n in range(self.there.get(kind.plural, 0))
                 ]
-            case RemoveAll(kind=kind) | Remove(kind=kind):
+            case DeleteCollection(kind=kind) | Delete(target=Address(kind=kind)):
                 if kind.plural not in self.held:
                     self.there[kind.plural] = 0
                 return None
@@ -106,12 +108,12 @@ class Server:
 
 
 def emptied(actions: list[Action[Any]]) -> list[str]:
-    return [action.kind.plural for action in actions if isinstance(action, RemoveAll)]
+    return [action.kind.plural for action in actions if isinstance(action, DeleteCollection)]
 
 
 def written(actions: list[Action[Any]], subresource: str) -> list[Any]:
     return [
-        action.body for action in actions if isinstance(action, Replace) and action.subresource == subresource
+        action.body for action in actions if isinstance(action, Update) and action.subresource == subresource
     ]
 
 
@@ -138,15 +140,17 @@ def test_an_empty_namespace_is_let_go() -> None:
 
 def test_everything_that_may_be_in_it_and_can_be_deleted_is_looked_for() -> None:
     actions, _ = Server(PODS, MAPS, NODES, WIDGETS, REVIEWS).decide()
-    looked = [action.kind.plural for action in actions if isinstance(action, Survey)]
+    looked = [action.kind.plural for action in actions if isinstance(action, List)]
     assert looked == ["pods", "configmaps", "widgets"]
 
 
 def test_only_what_is_there_is_deleted_and_then_looked_for_again() -> None:
     actions, verdict = Server(there={"widgets": 3}).decide()
     assert emptied(actions) == ["widgets"]
-    assert all(action.propagation == "Background" for action in actions if isinstance(action, RemoveAll))
-    assert [action for action in actions if isinstance(action, Survey)][-1] == Survey(WIDGETS.partial, "ns")
+    assert all(
+        action.propagation == "Background" for action in actions if isinstance(action, DeleteCollection)
+    )
+    assert [action for action in actions if isinstance(action, List)][-1] == List(WIDGETS.partial, "ns")
     assert verdict == Rest("empty: let go")
 
 
@@ -228,18 +232,18 @@ def test_what_remains_without_a_reason_is_a_failure() -> None:
 
 def test_what_cannot_be_deleted_at_once_is_deleted_one_by_one() -> None:
     actions, verdict = Server(PODS, ONE_BY_ONE, there={"widgets": 2}).decide()
-    removals = [action for action in actions if isinstance(action, Remove)]
+    removals = [action for action in actions if isinstance(action, Delete)]
     assert removals == [
-        Remove(ONE_BY_ONE.partial, "ns", f"widgets-{n}", propagation="Background") for n in range(2)
+        Delete(Address(ONE_BY_ONE.partial, "ns", f"widgets-{n}"), "Background") for n in range(2)
     ]
     assert verdict == Rest("empty: let go")
 
 
 @pytest.mark.parametrize("refusal", [MethodNotAllowed("no"), NotFound("no")])
 def test_a_collection_that_cannot_be_deleted_after_all_is_deleted_one_by_one(refusal: Exception) -> None:
-    server = Server(there={"widgets": 1}, RemoveAll={"widgets": refusal})
+    server = Server(there={"widgets": 1}, DeleteCollection={"widgets": refusal})
     actions, verdict = server.decide()
-    assert [type(action) for action in actions if isinstance(action, Remove)] == [Remove]
+    assert [type(action) for action in actions if isinstance(action, Delete)] == [Delete]
     assert verdict == Rest("empty: let go")
 
 
@@ -249,7 +253,7 @@ def test_what_cannot_be_listed_is_deleted_all_the_same() -> None:
     assert verdict == Rest("empty: let go")
 
 
-@pytest.mark.parametrize("step", ["Survey", "RemoveAll"])
+@pytest.mark.parametrize("step", ["List", "DeleteCollection"])
 def test_a_refusal_keeps_the_namespace_and_the_rest_is_emptied_all_the_same(step: str) -> None:
     server = Server(there={"widgets": 1, "configmaps": 1}, **{step: {"widgets": Forbidden("not yours")}})
     said: list[Action[Any]] = []
@@ -326,7 +330,7 @@ def test_a_group_version_that_is_none_keeps_the_namespace() -> None:
 )
 def test_there_is_nothing_to_do_for_a_namespace(found: Any, verdict: Verdict) -> None:
     actions, said = Server(Read={"namespaces": found}).decide()
-    assert actions == [Read(DOCUMENTS, "", "ns")]
+    assert actions == [Read(Address(DOCUMENTS, "", "ns"))]
     assert said == verdict
 
 
@@ -346,7 +350,7 @@ def _conflicting(server: Server, times: int, other: dict[str, Any]) -> Callable[
     left = [times]
 
     def answer(action: Action[Any]) -> Any:
-        if isinstance(action, Replace) and action.subresource == "finalize" and left[0]:
+        if isinstance(action, Update) and action.subresource == "finalize" and left[0]:
             left[0] -= 1
             server.namespace = other
             return Conflict("changed")

@@ -12,7 +12,7 @@ from steersman.api.errors import ApiError, Conflict, Forbidden, Invalid, NotFoun
 from steersman.api.kinds import Deployment, ReplicaSet
 from steersman.api.meta import is_controlled_by
 from steersman.controllers.shared.controller_ref import adoption, claim, divide, release
-from steersman.intent.actions import Action, Patch, PatchType, ReadLive
+from steersman.intent.actions import Action, Patch, PatchType, Read
 from steersman.intent.verdict import Rest, Verdict
 from steersman.testing.decision_driver import Answers, walk
 from tests.harness.workloads import BIRTH, deployment, owned_by, replicaset
@@ -118,7 +118,7 @@ def test_nothing_is_asked_when_nothing_has_to_change() -> None:
 
 def test_the_owner_is_read_live_before_anything_is_adopted() -> None:
     actions, claimed = run([MINE], [ORPHAN])
-    assert actions == [ReadLive(OWNER), adoption(OWNER, ORPHAN)]
+    assert actions == [Read(OWNER), adoption(OWNER, ORPHAN)]
     kept, adopted = claimed
     assert kept is MINE
     assert is_controlled_by(adopted, OWNER)
@@ -145,8 +145,8 @@ def test_an_owner_that_is_not_what_it_was_adopts_nothing_but_still_releases(live
         return Rest("claimed")
 
     with pytest.raises((Conflict, NotFound)):
-        walk(decision(), {ReadLive: live}, said=said)
-    assert said == [ReadLive(OWNER), release(OWNER, STRAY)]
+        walk(decision(), {Read: live}, said=said)
+    assert said == [Read(OWNER), release(OWNER, STRAY)]
 
 
 @pytest.mark.parametrize("refusal", [NotFound("gone"), Invalid("another uid")])
@@ -177,7 +177,7 @@ def test_all_claims_are_tried_before_the_first_failure_is_raised() -> None:
     with pytest.raises(Forbidden):
         walk(decision(), {Patch: [Forbidden("no")]}, said=said)
     assert said == [
-        ReadLive(OWNER),
+        Read(OWNER),
         release(OWNER, STRAY),
         adoption(OWNER, ORPHAN),
         adoption(OWNER, another),

@@ -14,7 +14,7 @@ from steersman.api.generated import core_v1
 from steersman.api.kinds import ObjectMeta, PodTemplateSpec
 from steersman.api.kinds.revisions import ControllerRevision
 from steersman.controllers.shared import history
-from steersman.intent.actions import Create, ReadLive
+from steersman.intent.actions import Create, Read
 from steersman.intent.verdict import Nonsense, Rest, Verdict
 from steersman.testing.decision_driver import walk
 from tests.harness.workloads import BIRTH, deployment, pod_template
@@ -200,7 +200,7 @@ def test_a_name_taken_by_another_content_is_given_up_for_the_next() -> None:
                 AlreadyExists("taken"),
                 history.new_revision(OWNER, template(), 1, label="l", hash_="h"),
             ],
-            ReadLive: holding(OTHER),
+            Read: holding(OTHER),
         },
     )
     names = [action.body.metadata.name for action in actions if isinstance(action, Create)]  # type: ignore[attr-defined]
@@ -212,7 +212,7 @@ def test_a_name_taken_by_another_content_is_given_up_for_the_next() -> None:
 def test_a_name_taken_by_the_same_content_is_the_revision() -> None:
     there = replace(revision(), data=history.data_of(template()))
     found: list[tuple[ControllerRevision, int]] = []
-    walk(keeping(found), {Create: AlreadyExists("taken"), ReadLive: there})
+    walk(keeping(found), {Create: AlreadyExists("taken"), Read: there})
     assert found == [(there, 0)]
 
 

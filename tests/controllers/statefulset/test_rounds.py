@@ -16,18 +16,9 @@ from steersman.api.kinds.statefulsets import NewClaim, StatefulSet, StatefulSetS
 from steersman.api.scheme import Key, kind_of
 from steersman.controllers.shared import history
 from steersman.controllers.statefulset import controller
-from steersman.intent.actions import (
-    Action,
-    Amend,
-    Create,
-    Delete,
-    Emit,
-    Measure,
-    Patch,
-    ReadLive,
-    UpdateStatus,
-)
+from steersman.intent.actions import Action, Create, Delete, Emit, Patch, Read, ReadModifyWrite, UpdateStatus
 from steersman.intent.controller import Change, Settings
+from steersman.intent.metrics import Measure
 from steersman.intent.verdict import Nonsense, Rest, Verdict, Wake
 from steersman.testing.decision_driver import Answers, Shelves, walk
 from tests.harness.statefulsets import NOW, member, members, stateful
@@ -75,9 +66,9 @@ def written(actions: list[Action[Any]]) -> list[str]:
         match action:
             case Create(body=NewPod() | NewClaim() | ControllerRevision() as body):
                 found.append(f"create {body.metadata.name}")
-            case Delete(obj=obj):
+            case Delete(target=obj):
                 found.append(f"delete {obj.metadata.name}")
-            case Patch(obj=obj) | Amend(obj=obj):
+            case Patch(target=obj) | ReadModifyWrite(target=obj):
                 found.append(f"change {obj.metadata.name}")
             case UpdateStatus():
                 found.append("status")
@@ -226,7 +217,7 @@ def test_a_template_of_old_gets_the_newest_number_again() -> None:
     set_ = stateful(1, "v1")
     actions, _ = look(set_, kept(set_, "first", 1), kept(stateful(1, "v2"), "second", 2), member(set_, 0))
     (renumbered,) = (action for action in actions if isinstance(action, Patch))
-    assert (renumbered.obj.metadata.name, renumbered.body["revision"]) == ("first", 3)
+    assert (renumbered.target.metadata.name, renumbered.body["revision"]) == ("first", 3)
 
 
 def null_at_birth(set_: StatefulSet) -> ControllerRevision:
@@ -268,7 +259,7 @@ def test_orphans_are_adopted_after_a_live_look() -> None:
     set_ = stateful(1)
     orphan = member(set_, 0, ownerReferences=())
     actions, _ = look(set_, kept(set_, owned=False), orphan)
-    assert [type(action) for action in actions[:4]] == [ReadLive, Patch, ReadLive, Patch]
+    assert [type(action) for action in actions[:4]] == [Read, Patch, Read, Patch]
 
 
 def test_a_pod_that_is_not_called_like_the_sets_is_let_go() -> None:

@@ -15,9 +15,8 @@ from steersman.api.kinds import Condition, Object, Struct
 from steersman.api.kinds.certificates import CERTIFICATESIGNINGREQUESTS, CertificateSigningRequest
 from steersman.api.scheme import Kind, register
 from steersman.controllers.certificates.requests import KUBELET_CLIENT, RULES, Asked, Malformed, read
-from steersman.intent.actions import Ask
+from steersman.intent.actions import Address, CreateReview, Update
 from steersman.intent.controller import Controller, Watch
-from steersman.intent.live import Replace
 from steersman.intent.verdict import Nonsense, Rest, Verdict
 
 
@@ -101,14 +100,12 @@ async def decide(request: CertificateSigningRequest, now: datetime) -> Verdict:
     if not rights:
         return Rest("is not a kubelet's: somebody else decides")
     for right, message in rights:
-        answer = await Ask(SUBJECTACCESSREVIEWS, "", review(request, right))
+        answer = await CreateReview(SUBJECTACCESSREVIEWS, "", review(request, right))
         if answer.status.allowed:
             approved = Condition(type="Approved", status="True", reason="AutoApproved", message=message)
             conditions = (*status.conditions, approved)
-            await Replace(
-                CERTIFICATESIGNINGREQUESTS,
-                "",
-                request.metadata.name,
+            await Update(
+                Address(CERTIFICATESIGNINGREQUESTS.untyped, "", request.metadata.name),
                 approval(request, conditions),
                 subresource="approval",
             )

@@ -32,7 +32,7 @@ from steersman.controllers.certificates.requests import (
     parse,
     read,
 )
-from steersman.intent.actions import Draw, Load, UpdateStatus
+from steersman.intent.actions import RandomBits, ReadFile, UpdateStatus
 from steersman.intent.controller import Controller, Flag, Settings, Watch
 from steersman.intent.settings import DEFAULTS, Misconfigured
 from steersman.intent.verdict import Nonsense, Rest, Verdict
@@ -122,8 +122,8 @@ async def decide(request: CertificateSigningRequest, now: datetime, config: Conf
     if wrong:
         await UpdateStatus(request, _refused(request.status, wrong, now))
         return Rest(f"failed: {wrong}")
-    cert, key = await Load(pair.cert), await Load(pair.key)
-    serial = await Draw(128)
+    cert, key = await ReadFile(pair.cert), await ReadFile(pair.key)
+    serial = await RandomBits(128)
     try:
         certificate = sign(
             load(cert, key),

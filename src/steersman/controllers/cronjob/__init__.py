@@ -22,10 +22,9 @@ from steersman.api.scheme import Key
 from steersman.controllers.cronjob.status import Draft
 from steersman.controllers.cronjob.times import MANY, Due, Impossible, due, until_next
 from steersman.controllers.shared.indexes import CONTROLLED, controlled_by
-from steersman.intent.actions import Create, Delete, Emit, Measure, ReadLive, UpdateStatus
+from steersman.intent.actions import Address, Create, Delete, Emit, Read, UpdateStatus
 from steersman.intent.controller import Caches, Change, Controller, Flag, Watch
-from steersman.intent.live import Read
-from steersman.intent.metrics import Metric, exponential
+from steersman.intent.metrics import Measure, Metric, exponential
 from steersman.intent.verdict import Rest, Verdict, Wake
 
 SCHEDULED = "batch.kubernetes.io/cronjob-scheduled-timestamp"
@@ -113,7 +112,7 @@ async def _keep(seen: Seen, draft: Draft, now: datetime) -> Verdict:
     for reference in draft.active:
         if reference.uid not in known:
             try:
-                await Read(JOBS, reference.namespace, reference.name)
+                await Read(Address(JOBS, reference.namespace, reference.name))
             except NotFound:
                 await Emit(cron, "Normal", "MissingJob", f"Active job went missing: {reference.name}")
                 draft.drop(reference.uid)
@@ -129,7 +128,7 @@ async def _account(cron: CronJob, job: Job, draft: Draft) -> None:
     if not ended:
         if draft.has(uid):
             return
-        live = await ReadLive(cron)
+        live = await Read(cron)
         if any(reference.uid == uid for reference in live.status.active):
             draft.renew(live.status)
             return
@@ -256,7 +255,7 @@ async def _replace(cron: CronJob, draft: Draft) -> None:
     """End what still runs: its time is over."""
     for reference in draft.active:
         try:
-            job = await Read(JOBS, reference.namespace, reference.name)
+            job = await Read(Address(JOBS, reference.namespace, reference.name))
         except ApiError as error:
             await Emit(cron, "Warning", "FailedGet", f"Get job: {error.message}")
             raise
@@ -284,7 +283,7 @@ async def _create(cron: CronJob, at: datetime) -> Job | None:
         made = await Create(NEW_JOBS, namespace, body)
     except AlreadyExists:
         # differs: upstream looks for it in no namespace, finds nothing, and tries again for ever.
-        job = await Read(JOBS, namespace, body.metadata.name)
+        job = await Read(Address(JOBS, namespace, body.metadata.name))
         return job if is_controlled_by(job, cron) else None
     except ApiError as error:
         if not error.caused_by("NamespaceTerminating"):

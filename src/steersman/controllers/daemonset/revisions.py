@@ -14,7 +14,7 @@ from steersman.api.kinds.daemonsets import DaemonSet
 from steersman.api.kinds.revisions import CONTROLLERREVISIONS, ControllerRevision
 from steersman.controllers.shared import history
 from steersman.controllers.shared.history import REVISION
-from steersman.intent.actions import Batch, Create, Delete, Failed, Patch, ReadLive, UpdateStatus
+from steersman.intent.actions import Batch, Create, Delete, Failed, Patch, Read, UpdateStatus
 from steersman.intent.verdict import Wake
 
 
@@ -69,7 +69,7 @@ async def _make(daemonset: DaemonSet, number: int) -> ControllerRevision | Wake:
         made = await Create(CONTROLLERREVISIONS, daemonset.metadata.namespace, body)
         return made
     except AlreadyExists:
-        made = await ReadLive(body)
+        made = await Read(body)
     if history.same(made.data, body.data):
         return made
     collisions = (status.collisionCount or 0) + 1

@@ -23,7 +23,7 @@ from steersman.controllers.deployment import apply, progress, revision, rolling
 from steersman.controllers.deployment.limits import Limits, rolls
 from steersman.controllers.deployment.replicasets import Family, annotated, size
 from steersman.controllers.deployment.scale import marks
-from steersman.intent.actions import Create, Emit, ReadLive, UpdateStatus
+from steersman.intent.actions import Create, Emit, Read, UpdateStatus
 from steersman.intent.verdict import Rest, Verdict, Wake
 
 
@@ -84,9 +84,7 @@ async def create(
 async def _taken(family: Family, shown: tuple[Condition, ...], name: str) -> Born | Verdict:
     """The name is taken: by the very set we want, which the cache does not show yet, or by another."""
     deployment = family.deployment
-    there = await ReadLive(
-        ReplicaSet(metadata=ObjectMeta(name=name, namespace=deployment.metadata.namespace))
-    )
+    there = await Read(ReplicaSet(metadata=ObjectMeta(name=name, namespace=deployment.metadata.namespace)))
     ours = is_controlled_by(there, deployment)
     if ours and pod_templates.same(there.spec.template, deployment.spec.template):
         return Born(family.welcome(there), shown)

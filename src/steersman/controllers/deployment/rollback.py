@@ -16,7 +16,7 @@ from steersman.api import pod_templates
 from steersman.api.kinds import Deployment, PodTemplateSpec, ReplicaSet
 from steersman.controllers.deployment.replicasets import Family
 from steersman.controllers.deployment.revision import OWN, ROLLBACK, last, number, revision_of, shared
-from steersman.intent.actions import Amend, Emit
+from steersman.intent.actions import Emit, ReadModifyWrite
 from steersman.intent.verdict import Rest, Verdict
 
 NOT_FOUND = "DeploymentRollbackRevisionNotFound"
@@ -79,12 +79,12 @@ async def roll_back(family: Family, revision: int) -> Verdict:
             UNCHANGED,
             f'The rollback revision contains the same template as current deployment "{name}"',
         )
-    await Amend(deployment, answer(deployment, target))
+    await ReadModifyWrite(deployment, answer(deployment, target))
     await Emit(deployment, "Normal", DONE, f'Rolled back deployment "{name}" to revision {wanted}')
     return Rest(f"went back to revision {wanted}; its rollout follows")
 
 
 async def _give_up(deployment: Deployment, reason: str, message: str) -> Verdict:
     await Emit(deployment, "Warning", reason, message)
-    await Amend(deployment, answer(deployment))
+    await ReadModifyWrite(deployment, answer(deployment))
     return Rest(f"no rollback: {message}")

@@ -15,8 +15,8 @@ from steersman.api.kinds.statefulsets import STATEFULSETS
 from steersman.api.meta import controller_of
 from steersman.api.scheme import Key, Kind
 from steersman.controllers.disruption.budget import Uncountable
+from steersman.intent.actions import Address, Discover, Read
 from steersman.intent.controller import Caches
-from steersman.intent.live import Discover, ReadPart
 
 Owners: TypeAlias = Mapping[str, tuple[str, int]]
 """By the uid of a pod's controller: the uid of who decides how many there are, and how many."""
@@ -92,7 +92,7 @@ async def _asked(pod: Pod, reference: OwnerReference, served: Discovered) -> tup
         version = reference.apiVersion.rpartition("/")[2]
         raise Uncountable(f'no matches for kind "{kind}" in version "{group}/{version}"')
     try:
-        scale = await ReadPart(resource.partial, pod.metadata.namespace, reference.name, "scale")
+        scale = await Read(Address(resource.partial.untyped, pod.metadata.namespace, reference.name), "scale")
     except NotFound:
         if "scale" not in resource.parts:
             raise Uncountable(f"{resource.id} does not implement the scale subresource") from None

@@ -9,11 +9,10 @@ from steersman.api.errors import Conflict, Invalid, NotFound
 from steersman.api.kinds import Object, OwnerReference
 from steersman.api.partial_object import Partial, partial
 from steersman.api.scheme import Kind
-from steersman.intent.actions import Batch, Failed, PatchType, Propagation
+from steersman.intent.actions import Address, Batch, Delete, Failed, Patch, PatchType, Propagation, Read
 from steersman.intent.all_resources import Item
-from steersman.intent.live import Alter, Read, Remove
 
-Patch: TypeAlias = list[dict[str, Any]]
+Operations: TypeAlias = list[dict[str, Any]]
 
 TRIES = 5
 GROUP = 250
@@ -29,7 +28,7 @@ def bare(item: Item) -> Kind[Partial]:
 async def live(item: Item) -> Object | None:
     """The object as it is now; None where it is gone, or another has its name."""
     try:
-        found = await Read(bare(item), item.namespace, item.name)
+        found = await Read(Address(bare(item), item.namespace, item.name))
     except NotFound:
         return None
     return found if found.metadata.uid == item.uid else None
@@ -44,10 +43,10 @@ async def remove(item: Item, propagation: Propagation) -> bool:
     Whom it says it is owned by must be who was looked at. Other changes do not matter: an object that
     changes all the time must not live for ever.
     """
-    meta = item.obj.metadata
-    kind = bare(item)
+    version = item.obj.metadata.resourceVersion
+    address = Address(bare(item), item.namespace, item.name, item.uid, version)
     try:
-        await Remove(kind, item.namespace, item.name, item.uid, meta.resourceVersion, propagation)
+        await Delete(address, propagation, exact=True)
         return True
     except NotFound:
         return False
@@ -58,7 +57,7 @@ async def remove(item: Item, propagation: Propagation) -> bool:
         if _said(now) != _said(item.obj):
             raise
     try:
-        await Remove(kind, item.namespace, item.name, item.uid, propagation=propagation)
+        await Delete(address, propagation)
     except NotFound:
         return False
     return True
@@ -80,7 +79,7 @@ def _said(obj: Object) -> tuple[object, ...]:
 async def drop_owners(items: tuple[Item, ...], gone: Callable[[OwnerReference], bool]) -> None:
     """Take references off objects. One that is gone needs none; for all others it must succeed."""
 
-    def without(obj: Object) -> Patch:
+    def without(obj: Object) -> Operations:
         return _without(obj, "ownerReferences", [gone(each) for each in obj.metadata.ownerReferences])
 
     for start in range(0, len(items), GROUP):
@@ -100,7 +99,7 @@ async def drop_owners(items: tuple[Item, ...], gone: Callable[[OwnerReference], 
 async def unblock(item: Item) -> Object | None:
     """Have an object no longer keep its owners from going; answers what it is then, None if it is gone."""
 
-    def freed(obj: Object) -> Patch:
+    def freed(obj: Object) -> Operations:
         return [
             operation
             for index, each in enumerate(obj.metadata.ownerReferences)
@@ -121,13 +120,15 @@ async def unblock(item: Item) -> Object | None:
 async def strip(item: Item, finalizer: str) -> None:
     """Take a finalizer of ours off an object: what it was for has been done."""
 
-    def without(obj: Object) -> Patch:
+    def without(obj: Object) -> Operations:
         return _without(obj, "finalizers", [each == finalizer for each in obj.metadata.finalizers])
 
     await _change(item, without)
 
 
-async def _change(item: Item, make: Callable[[Object], Patch], *, changed: bool = False) -> Object | None:
+async def _change(
+    item: Item, make: Callable[[Object], Operations], *, changed: bool = False
+) -> Object | None:
     """Patch an object; if it has changed since it was seen, look at it and patch what it is now."""
     known: Object | None = await live(item) if changed else item.obj
     for left in reversed(range(TRIES)):
@@ -146,25 +147,25 @@ async def _change(item: Item, make: Callable[[Object], Patch], *, changed: bool 
     return known
 
 
-def _patch(item: Item, patch: Patch) -> Alter[Partial]:
+def _patch(item: Item, patch: Operations) -> Patch[Partial]:
     # differs: upstream patches by strategic merge, and custom resources by a merge of one version. These
     # operations are exact without a resourceVersion: the status may change as it likes.
     operations = [_test("uid", item.uid), *patch]
-    return Alter(bare(item), item.namespace, item.name, operations, PatchType.JSON)
+    return Patch(Address(bare(item), item.namespace, item.name), operations, PatchType.JSON)
 
 
-def _without(obj: Object, field: str, gone: list[bool]) -> Patch:
+def _without(obj: Object, field: str, gone: list[bool]) -> Operations:
     """Remove entries of a list, the last first: indexes stay what they are."""
     entries: Any = getattr(obj.metadata, field)
-    patch: Patch = []
+    operations: Operations = []
     for index in reversed(range(len(entries))):
         if gone[index]:
             entry = entries[index]
             place = f"{field}/{index}"
             is_text = isinstance(entry, str)
-            patch.append(_test(place, entry) if is_text else _test(f"{place}/uid", entry.uid))
-            patch.append({"op": "remove", "path": f"/metadata/{place}"})
-    return patch
+            operations.append(_test(place, entry) if is_text else _test(f"{place}/uid", entry.uid))
+            operations.append({"op": "remove", "path": f"/metadata/{place}"})
+    return operations
 
 
 def _test(path: str, value: str) -> dict[str, Any]:

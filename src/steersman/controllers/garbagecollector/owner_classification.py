@@ -10,8 +10,7 @@ from steersman.api.kinds import OwnerReference
 from steersman.controllers.garbagecollector.absent_owners import coordinates
 from steersman.controllers.garbagecollector.observe import Owner, Seen, Standing
 from steersman.controllers.garbagecollector.owner_refs import waits
-from steersman.intent.actions import Emit
-from steersman.intent.live import Read
+from steersman.intent.actions import Address, Emit, Read
 from steersman.intent.verdict import Nonsense
 
 
@@ -62,11 +61,10 @@ async def _report(seen: Seen, reference: OwnerReference) -> None:
     """Say that an object cannot be owned by one in another namespace."""
     item = seen.item
     await Emit(
-        item.obj,
+        Address(item.kind, item.namespace, item.name, item.uid),
         "Warning",
         "OwnerRefInvalidNamespace",
         f'ownerRef {coordinates(reference, item.namespace)} does not exist in namespace "{item.namespace}"',
-        kind=item.kind,
     )
 
 
@@ -79,7 +77,7 @@ async def _ask(seen: Seen, owner: Owner) -> Standing:
         raise Impossible("cluster-scoped objects cannot refer to namespaced owners")
     namespace = item.namespace if resource.namespaced else ""
     try:
-        found = await Read(resource.partial, namespace, reference.name)
+        found = await Read(Address(resource.partial, namespace, reference.name))
     except NotFound as error:
         if not _names(error, resource):
             # differs: upstream takes a resource that is no longer served for an owner that is not there.

@@ -34,9 +34,9 @@ from steersman.controllers.horizontalpodautoscaler.self_metrics import (
 )
 from steersman.controllers.horizontalpodautoscaler.status import Draft
 from steersman.controllers.horizontalpodautoscaler.target import Misspelt, Target, Unknown, read_scale
-from steersman.intent.actions import Emit, Measure
+from steersman.intent.actions import Address, Discover, Emit, Update
 from steersman.intent.controller import Caches, Controller, Flag, Settings, Watch
-from steersman.intent.live import Discover, Replace
+from steersman.intent.metrics import Measure
 from steersman.intent.verdict import Verdict, Wake
 
 WORKERS = Flag("concurrent-horizontal-pod-autoscaler-syncs", 5)
@@ -349,7 +349,7 @@ async def _put(target: Target, wanted: int) -> None:
 
 async def _replace(target: Target, wanted: int) -> None:
     body = {**target.scale, "spec": {**(target.scale.get("spec") or {}), "replicas": wanted}}
-    await Replace(target.kind, target.namespace, target.name, body, subresource="scale")
+    await Update(Address(target.kind.untyped, target.namespace, target.name), body, "scale")
 
 
 def _outside(scaler: HorizontalPodAutoscaler) -> bool:

@@ -12,7 +12,7 @@ from steersman.api.errors import ApiError, NotFound
 from steersman.api.kinds.autoscaling import PODMETRICS, CrossVersionObjectReference
 from steersman.api.quantity import Quantity
 from steersman.controllers.horizontalpodautoscaler.replica_calculator import Reading, Unmeasured
-from steersman.intent.live import Consult, Survey
+from steersman.intent.actions import List, ReadDocument
 
 CUSTOM = ("/apis/custom.metrics.k8s.io/v1beta2", "/apis/custom.metrics.k8s.io/v1beta1")
 EXTERNAL = "/apis/external.metrics.k8s.io/v1beta1"
@@ -45,7 +45,7 @@ def _milli(amount: Any) -> int:
 async def of_resource(resource: str, namespace: str, selector: str, container: str) -> dict[str, Reading]:
     """What each pod uses of a resource. Raises `Unmeasured`."""
     try:
-        items = await Survey(PODMETRICS, namespace, selector=selector)
+        items = await List(PODMETRICS, namespace, label_selector=selector)
     except ApiError as error:
         why = f"unable to fetch metrics from resource metrics API: {error.message}"
         raise Unmeasured(f"unable to get metrics for resource {resource}: {why}") from None
@@ -74,7 +74,7 @@ async def _consulted(paths: tuple[str, ...], rest: str, api: str) -> list[dict[s
     failure: ApiError | None = None
     for path in paths:
         try:
-            document = await Consult(path + rest)
+            document = await ReadDocument(path + rest)
         except NotFound as error:
             failure = failure or error
             continue

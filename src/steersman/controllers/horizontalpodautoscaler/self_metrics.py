@@ -6,10 +6,8 @@ from collections.abc import Iterator, Mapping
 
 from steersman.api.kinds.autoscaling import HORIZONTALPODAUTOSCALERS, HorizontalPodAutoscaler
 from steersman.controllers.horizontalpodautoscaler.proposals import UNKNOWN_TYPE, Failure
-from steersman.intent.actions import Measure
 from steersman.intent.controller import Caches, Change
-from steersman.intent.metrics import Metric, exponential
-from steersman.intent.timed import Timed
+from steersman.intent.metrics import Measure, Metric, Timed, exponential
 
 _PREFIX = "horizontal_pod_autoscaler_controller_"
 _BUCKETS = exponential(0.001, 2, 15)
@@ -31,12 +29,12 @@ COMPUTATION_SECONDS = Metric(
     buckets=_BUCKETS,
     stability="BETA",
 )
-NUMBER = Metric(_PREFIX + "num_horizontal_pod_autoscalers", "How many autoscalers there are", settles=True)
+NUMBER = Metric(_PREFIX + "num_horizontal_pod_autoscalers", "How many autoscalers there are", gauge=True)
 DESIRED = Metric(
     _PREFIX + "desired_replicas",
     "How many replicas an autoscaler wants",
     ("namespace", "hpa_name"),
-    settles=True,
+    gauge=True,
 )
 METRICS = (RECONCILIATIONS, RECONCILIATION_SECONDS, COMPUTATIONS, COMPUTATION_SECONDS, NUMBER, DESIRED)
 

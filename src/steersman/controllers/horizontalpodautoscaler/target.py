@@ -10,7 +10,7 @@ from steersman.api.discovery import Discovered
 from steersman.api.errors import ApiError
 from steersman.api.kinds.autoscaling import CrossVersionObjectReference
 from steersman.api.scheme import Kind
-from steersman.intent.live import ReadPart
+from steersman.intent.actions import Address, Read
 
 
 class Unknown(Exception):
@@ -51,7 +51,8 @@ class Target(msgspec.Struct, frozen=True):
 
 
 async def _scale(kind: Kind[Any], namespace: str, name: str) -> dict[str, Any]:
-    return await ReadPart(kind, namespace, name, "scale")
+    scale: dict[str, Any] = await Read(Address(kind.untyped, namespace, name), "scale")
+    return scale
 
 
 async def read_scale(reference: CrossVersionObjectReference, namespace: str, served: Discovered) -> Target:

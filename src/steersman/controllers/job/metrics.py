@@ -19,10 +19,8 @@ from steersman.controllers.job.spec import (
     is_managed_elsewhere,
     limits_each_index,
 )
-from steersman.intent.actions import Measure
 from steersman.intent.controller import Caches, Change
-from steersman.intent.metrics import Metric, exponential
-from steersman.intent.timed import Timed
+from steersman.intent.metrics import Measure, Metric, Timed, exponential
 
 _SYNC = ("completion_mode", "result", "action")
 SYNC_SECONDS = Metric(

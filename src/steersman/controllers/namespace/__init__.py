@@ -16,9 +16,8 @@ from steersman.api.kinds import NAMESPACES, Namespace
 from steersman.controllers.namespace import conditions
 from steersman.controllers.namespace.conditions import Word
 from steersman.controllers.namespace.content import Remains, empty, empty_pods, is_pods
-from steersman.intent.actions import Action
+from steersman.intent.actions import Action, Address, Discover, Read, Update
 from steersman.intent.controller import Controller, Flag, Settings, Watch
-from steersman.intent.live import Discover, Read, Replace
 from steersman.intent.settings import DEFAULTS
 from steersman.intent.verdict import Nonsense, Rest, Verdict, Wake
 
@@ -38,7 +37,7 @@ async def decide(seen: Namespace, now: datetime) -> Verdict:
     name = seen.metadata.name
     try:
         # Others edit a namespace that is going, too: the cache may not show it yet.
-        namespace = await _terminating(await Read(DOCUMENTS, "", name))
+        namespace = await _terminating(await Read(Address(DOCUMENTS, "", name)))
     except NotFound:
         return Rest("gone")
     since = _deleted_at(namespace)
@@ -115,7 +114,7 @@ async def _terminating(namespace: dict[str, Any]) -> dict[str, Any]:
     if _deleted_at(namespace) is None or status.get("phase") == "Terminating":
         return namespace
     body = {**namespace, "status": {**status, "phase": "Terminating"}}
-    return await _written(Replace(DOCUMENTS, "", _name(namespace), body, "status"))
+    return await _written(Update(Address(DOCUMENTS, "", _name(namespace)), body, "status"))
 
 
 async def _say(namespace: dict[str, Any], words: dict[str, Word], now: datetime) -> dict[str, Any]:
@@ -127,7 +126,7 @@ async def _say(namespace: dict[str, Any], words: dict[str, Word], now: datetime)
         return namespace
     body = {**namespace, "status": {**status, "conditions": after}}
     try:
-        return await _written(Replace(DOCUMENTS, "", _name(namespace), body, "status"))
+        return await _written(Update(Address(DOCUMENTS, "", _name(namespace)), body, "status"))
     except ApiError:
         return namespace
 
@@ -139,7 +138,7 @@ async def _finalize(namespace: dict[str, Any]) -> Verdict:
         others = sorted(each for each in _finalizers(namespace) if each != FINALIZER)
         body = {**namespace, "spec": {**(namespace.get("spec") or {}), "finalizers": others}}
         try:
-            await _written(Replace(DOCUMENTS, "", name, body, "finalize"))
+            await _written(Update(Address(DOCUMENTS, "", name), body, "finalize"))
         except NotFound:
             return Rest("gone")
         except Conflict:
@@ -148,7 +147,7 @@ async def _finalize(namespace: dict[str, Any]) -> Verdict:
         else:
             return Rest(f"empty, but others hold it: {', '.join(others)}" if others else "empty: let go")
         try:
-            namespace = await Read(DOCUMENTS, "", name)
+            namespace = await Read(Address(DOCUMENTS, "", name))
         except NotFound:
             return Rest("gone")
         if namespace["metadata"].get("uid") != uid:

@@ -13,8 +13,7 @@ from msgspec import field
 from steersman.api.discovery import Resource
 from steersman.api.errors import ApiError, MethodNotAllowed, NotFound
 from steersman.api.kinds import PODS, Object, Struct
-from steersman.intent.actions import Action, Batch, Failed, Outcome
-from steersman.intent.live import Remove, RemoveAll, Survey
+from steersman.intent.actions import Action, Address, Batch, Delete, DeleteCollection, Failed, List, Outcome
 
 FINALIZING = 15
 """Seconds that finalizers are expected to take; upstream's guess."""
@@ -72,7 +71,7 @@ async def empty_pods(pods: Resource, namespace: str, since: datetime, now: datet
     """Delete the pods of a namespace, which go before all else: they may still need it."""
     remains = Remains()
     try:
-        there = await Survey(GRACEFUL, namespace)
+        there = await List(GRACEFUL, namespace)
     except ApiError as error:
         remains.errors.append(error.message)
         return remains
@@ -118,7 +117,7 @@ async def _empty(
         return
     resources = await _delete(resources, namespace, remains)
     listable = [resource for resource in resources if resource.can("list")]
-    lists = await _all([Survey(resource.partial, namespace) for resource in listable])
+    lists = await _all([List(resource.partial, namespace) for resource in listable])
     for resource, outcome in zip(listable, lists, strict=True):
         if isinstance(outcome, Failed):
             _complain(remains, outcome.error)
@@ -130,7 +129,7 @@ async def _inhabited(resources: Sequence[Resource], namespace: str, remains: Rem
     """The resources that have objects here, or of which nobody can tell."""
     found = [resource for resource in resources if not resource.can("list")]
     listable = [resource for resource in resources if resource.can("list")]
-    looks = await _all([Survey(resource.partial, namespace, limit=1) for resource in listable])
+    looks = await _all([List(resource.partial, namespace, limit=1) for resource in listable])
     for resource, outcome in zip(listable, looks, strict=True):
         if isinstance(outcome, Failed):
             _complain(remains, outcome.error)
@@ -145,7 +144,7 @@ async def _delete(resources: Sequence[Resource], namespace: str, remains: Remain
     whole = [resource for resource in resources if resource.can("deletecollection")]
     single = [resource for resource in resources if not resource.can("deletecollection")]
     done: list[Resource] = []
-    outcomes = await _all([RemoveAll(each.partial, namespace, "Background") for each in whole])
+    outcomes = await _all([DeleteCollection(each.partial, namespace, "Background") for each in whole])
     for resource, outcome in zip(whole, outcomes, strict=True):
         if not isinstance(outcome, Failed):
             done.append(resource)
@@ -165,13 +164,13 @@ async def _delete_each(resource: Resource, namespace: str, remains: Remains) -> 
         return True
     kind = resource.partial
     try:
-        there = await Survey(kind, namespace)
+        there = await List(kind, namespace)
     except (MethodNotAllowed, NotFound):
         return False
     except ApiError as error:
         remains.errors.append(error.message)
         return False
-    removals = [Remove(kind, namespace, obj.metadata.name, propagation="Background") for obj in there]
+    removals = [Delete(Address(kind, namespace, obj.metadata.name), "Background") for obj in there]
     for outcome in await _all(removals):
         if isinstance(outcome, Failed) and not isinstance(outcome.error, NotFound | MethodNotAllowed):
             remains.errors.append(outcome.error.message)

@@ -14,7 +14,7 @@ import msgspec
 from steersman.api.errors import ApiError, Conflict, Invalid, NotFound
 from steersman.api.kinds import Object, OwnerReference
 from steersman.api.scheme import Key, Kind, kind_of
-from steersman.intent.actions import Batch, Done, Failed, Patch, PatchType, ReadLive
+from steersman.intent.actions import Batch, Done, Failed, Patch, PatchType, Read
 from steersman.intent.controller import Cache
 
 O = TypeVar("O", bound=Object)
@@ -161,7 +161,7 @@ async def _check_not_deleted(owner: Object) -> None:
     the wish of a user who deleted the owner with ``--cascade=orphan``.
     """
     known = owner.metadata
-    live = (await ReadLive(owner)).metadata
+    live = (await Read(owner)).metadata
     name = f"{kind_of(owner).name} {owner.key}"
     if live.uid != known.uid:
         raise Conflict(f"original {name} is gone: got uid {live.uid}, wanted {known.uid}")

@@ -22,7 +22,7 @@ from steersman.api.kinds import Object, ObjectMeta, Opaque, PodTemplateSpec
 from steersman.api.kinds.revisions import CONTROLLERREVISIONS, ControllerRevision
 from steersman.api.meta import owner_reference
 from steersman.api.scheme import kind_of, unusual
-from steersman.intent.actions import Create, Patch, ReadLive
+from steersman.intent.actions import Create, Patch, Read
 from steersman.intent.verdict import Nonsense
 
 REVISION = "controller-revision-hash"
@@ -141,7 +141,7 @@ async def create_revision(
         try:
             return await Create(CONTROLLERREVISIONS, metadata.namespace, named), collisions
         except AlreadyExists:
-            existing = await ReadLive(named)
+            existing = await Read(named)
             if same(existing.data, named.data):
                 return existing, collisions
             collisions += 1

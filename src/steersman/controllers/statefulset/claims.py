@@ -23,7 +23,7 @@ from steersman.api.kinds.statefulsets import (
 from steersman.api.meta import owner_reference
 from steersman.api.scheme import Kind
 from steersman.controllers.statefulset.identity import claim_name, claim_names, ordinal_of, ordinals
-from steersman.intent.actions import Amend
+from steersman.intent.actions import ReadModifyWrite
 
 DELETE = "Delete"
 NOBODY = PersistentVolumeClaimRetentionPolicy()
@@ -139,8 +139,10 @@ class Handover(msgspec.Struct, frozen=True):
             metadata["ownerReferences"] = msgspec.to_builtins(due)
 
 
-def handover(set_: StatefulSet, pod: Pod, claim: PersistentVolumeClaim) -> Amend[PersistentVolumeClaim]:
-    return Amend(claim, Handover(set_, pod))
+def handover(
+    set_: StatefulSet, pod: Pod, claim: PersistentVolumeClaim
+) -> ReadModifyWrite[PersistentVolumeClaim]:
+    return ReadModifyWrite(claim, Handover(set_, pod))
 
 
 def _wanted(set_: StatefulSet, pod: Pod | None, *, scaled_down: bool) -> tuple[OwnerReference, ...]:

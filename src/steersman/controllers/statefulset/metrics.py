@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from steersman.controllers.statefulset.order import may_miss
 from steersman.controllers.statefulset.roster import Roster
-from steersman.intent.actions import Measure
-from steersman.intent.metrics import Metric
+from steersman.intent.metrics import Measure, Metric
 
 _SET = ("statefulset_namespace", "statefulset_name", "pod_management_policy")
 MAX_UNAVAILABLE = Metric(
     "statefulset_controller_statefulset_max_unavailable",
     "How many pods of a StatefulSet may be unavailable while it is updated",
     _SET,
-    settles=True,
+    gauge=True,
 )
 UNAVAILABLE = Metric(
     "statefulset_controller_statefulset_unavailable_replicas",
     "How many pods of a StatefulSet are missing or unavailable",
     _SET,
-    settles=True,
+    gauge=True,
 )
 METRICS = (MAX_UNAVAILABLE, UNAVAILABLE)
 

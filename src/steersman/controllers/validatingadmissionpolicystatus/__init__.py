@@ -13,9 +13,8 @@ from itertools import islice
 from steersman.api.discovery import Discovered, Resource
 from steersman.api.errors import NotFound
 from steersman.api.kinds.admission import VALIDATINGADMISSIONPOLICIES, Rule, ValidatingAdmissionPolicy
-from steersman.intent.actions import Patch, PatchType
+from steersman.intent.actions import Discover, Patch, PatchType
 from steersman.intent.controller import Controller, Flag, Watch
-from steersman.intent.live import Discover
 from steersman.intent.verdict import Rest, Verdict
 
 MANAGER = "validatingadmissionpolicy-status"
@@ -82,7 +81,7 @@ async def decide(policy: ValidatingAdmissionPolicy, now: datetime) -> Verdict:
         },
     }
     try:
-        await Patch(policy, body, PatchType.APPLY, subresource="status", manager=MANAGER, force=True)
+        await Patch(policy, body, PatchType.APPLY, subresource="status", field_manager=MANAGER, force=True)
     except NotFound:
         return Rest("already gone")
     return Rest(f"checked with {len(kinds)} kinds: {len(wrong)} warnings")

@@ -12,7 +12,7 @@ from steersman.api.cel.types import DYN, Type
 from steersman.api.discovery import Resource
 from steersman.api.errors import NotFound
 from steersman.api.kinds.admission import ValidatingAdmissionPolicySpec
-from steersman.intent.live import Consult
+from steersman.intent.actions import ReadDocument
 
 
 def _expressions(spec: ValidatingAdmissionPolicySpec) -> Iterator[tuple[str, str]]:
@@ -37,7 +37,7 @@ class _Schemas:
         if key not in self._read:
             path = f"apis/{group}/{version}" if group else f"api/{version}"
             try:
-                self._read[key] = await Consult(f"/openapi/v3/{path}")
+                self._read[key] = await ReadDocument(f"/openapi/v3/{path}")
             except NotFound:
                 self._read[key] = {}
         return kind_type(self._read[key], group, version, kind, structs, name)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from steersman.intent.actions import Action, Elapsed, Measure
-from steersman.intent.metrics import Metric
-from steersman.intent.timed import Timed
+from steersman.intent.actions import Action
+from steersman.intent.metrics import Elapsed, Measure, Metric, Timed
 from steersman.intent.verdict import Rest, Verdict
 from steersman.testing.decision_driver import walk
 
