@@ -13,9 +13,8 @@ from typing import Any
 
 import msgspec
 
+from steersman.api.bounded_cache import BoundedCache
 from steersman.api.signing_keys import Keys, SigningKey, from_unpadded, unpadded
-
-_MOST = 4096
 
 
 class Untrusted(Exception):
@@ -98,7 +97,7 @@ class Verifier:
     def __init__(self, keys: Keys, issuers: Sequence[str]) -> None:
         self._keys = keys
         self._issuers = tuple(issuers)
-        self._verified: dict[bytes, Claims] = {}
+        self._verified: BoundedCache[bytes, Claims] = BoundedCache(4096)
 
     def read(self, token: str, key: bytes = b"") -> Claims | None:
         """The claims of a token; None where it is no token of these issuers. Raises `Untrusted`.
@@ -110,9 +109,7 @@ class Verifier:
         if claims is None:
             claims = self._verify(token)
             if claims is not None:
-                if len(self._verified) >= _MOST:
-                    del self._verified[next(iter(self._verified))]
-                self._verified[key] = claims
+                self._verified.put(key, claims)
         return claims
 
     def _verify(self, token: str) -> Claims | None:

@@ -7,11 +7,11 @@ that stands for that one event object.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Generic, NamedTuple, TypeAlias, TypeVar
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 
+from steersman.api.bounded_cache import BoundedCache
 from steersman.runtime.events import Event, EventSeries, SeriesEvent
 
 REMEMBERED = 4096
@@ -33,7 +33,6 @@ COMBINED = "(combined from similar events): "
 SERIES_ENDS = 360.0
 """Seconds without a further event, after which a series is over."""
 
-V = TypeVar("V")
 Identity: TypeAlias = tuple[str, ...]
 
 
@@ -78,9 +77,9 @@ class Correlator:
     """
 
     def __init__(self, remembered: int = REMEMBERED) -> None:
-        self._similar: Recent[Similar] = Recent(remembered)
-        self._counted: Recent[Counted] = Recent(remembered)
-        self._buckets: Recent[Bucket] = Recent(remembered)
+        self._similar: BoundedCache[Identity, Similar] = BoundedCache(remembered)
+        self._counted: BoundedCache[Identity, Counted] = BoundedCache(remembered)
+        self._buckets: BoundedCache[Identity, Bucket] = BoundedCache(remembered)
 
     def take(self, event: Event, now: float, *, busy: bool = False) -> Correlated | None:
         """What to write for this event; None: nothing, its source has said too much about the object.
@@ -103,7 +102,7 @@ class Correlator:
 
     def forget(self, key: Identity) -> None:
         """The event object of this key is not ours after all: start another one."""
-        self._counted.drop(key)
+        self._counted.discard(key)
 
     def sweep(self, now: float, refresh: bool) -> list[Correlated]:
         """What to write because time has passed: of core events, nothing."""
@@ -114,7 +113,7 @@ class Correlator:
         return []
 
     def _too_similar(self, group: Identity, message: str, now: float, most: int) -> bool:
-        similar = self._similar.get(group)
+        similar = self._similar.use(group)
         if similar is None or now - similar.last > SIMILAR_WITHIN:
             similar = Similar()
             self._similar.put(group, similar)
@@ -129,7 +128,7 @@ class Correlator:
         return True
 
     def _count(self, event: Event, key: Identity) -> Event:
-        before = self._counted.get(key)
+        before = self._counted.use(key)
         if before is not None:
             event = msgspec.structs.replace(
                 event,
@@ -141,7 +140,7 @@ class Correlator:
         return event
 
     def _is_spam(self, who: Identity, now: float) -> bool:
-        bucket = self._buckets.get(who)
+        bucket = self._buckets.use(who)
         tokens = BURST if bucket is None else min(BURST, bucket.tokens + (now - bucket.at) / REFILL)
         if tokens < 1:
             return True
@@ -172,7 +171,7 @@ class SeriesCorrelator:
     """
 
     def __init__(self, remembered: int = REMEMBERED) -> None:
-        self._series: Recent[Series] = Recent(remembered)
+        self._series: BoundedCache[Identity, Series] = BoundedCache(remembered)
 
     def take(self, event: SeriesEvent, now: float) -> Correlated | None:
         """What to write for this event; None: nothing yet."""
@@ -189,7 +188,7 @@ class SeriesCorrelator:
             about.resourceVersion,
             about.fieldPath,
         )
-        known = self._series.get(key)
+        known = self._series.use(key)
         if known is None:
             self._series.put(key, Series(event, now))
             return Correlated(key, event)
@@ -202,7 +201,7 @@ class SeriesCorrelator:
 
     def forget(self, key: Identity) -> None:
         """The event object of this key is not ours after all: start another one."""
-        self._series.drop(key)
+        self._series.discard(key)
 
     def __len__(self) -> int:
         """How many events may become series, or are."""
@@ -216,7 +215,7 @@ class SeriesCorrelator:
             if known.event.series is not None and (over or refresh):
                 due.append(self._tell(key, known))
             if over:
-                self._series.drop(key)
+                self._series.discard(key)
         return due
 
     def untold(self) -> list[Correlated]:
@@ -228,35 +227,3 @@ class SeriesCorrelator:
     def _tell(self, key: Identity, known: Series) -> Correlated:
         known.told = known.event
         return Correlated(key, known.event)
-
-
-class Recent(Generic[V]):
-    """A bounded memory that forgets what was not used for longest."""
-
-    __slots__ = ("_entries", "_size")
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._entries: dict[Identity, V] = {}
-
-    def get(self, key: Identity) -> V | None:
-        value = self._entries.pop(key, None)
-        if value is not None:
-            self._entries[key] = value
-        return value
-
-    def put(self, key: Identity, value: V) -> None:
-        self._entries.pop(key, None)
-        self._entries[key] = value
-        if len(self._entries) > self._size:
-            del self._entries[next(iter(self._entries))]
-
-    def __len__(self) -> int:
-        return len(self._entries)
-
-    def drop(self, key: Identity) -> None:
-        self._entries.pop(key, None)
-
-    def items(self) -> Iterator[tuple[Identity, V]]:
-        """A snapshot, oldest first, so the memory may change meanwhile."""
-        return iter(list(self._entries.items()))

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from steersman.api.bounded_cache import BoundedCache
 from steersman.api.errors import Forbidden
 from steersman.api.generated.authorization_v1 import SubjectAccessReview
 from steersman.api.scheme import Kind, encode
@@ -31,8 +32,6 @@ from steersman.server.http.request_info import selected
 
 T = TypeVar("T")
 
-_MOST = 4096
-"""How much is remembered before it is all forgotten."""
 _KNOWING = frozenset({GROUP, "certificates.k8s.io"})
 """Where what somebody may write depends on who they are: nobody grants rights they lack, or signs for another."""
 
@@ -46,7 +45,7 @@ class Acting(Around):
         self.user = user
         self._authorizer = authorizer
         self._epoch = authorizer.epoch
-        self._granted: dict[tuple[str, str, str, str, str], None] = {}
+        self._granted: BoundedCache[tuple[str, str, str, str, str], bool] = BoundedCache(4096)
         """Group, resource, verb, namespace and subresource: what is allowed whatever the object's name."""
 
     @property
@@ -64,9 +63,9 @@ class Acting(Around):
         """Why somebody may not do something; None where they may."""
         kind, verb, namespace, below = asked.kind, asked.verb, asked.namespace, asked.part
         key = (kind.group, kind.plural, verb, namespace, below)
-        if key in self._granted and self._epoch == self._authorizer.epoch:
+        if self._granted.get(key) and self._epoch == self._authorizer.epoch:
             return None
-        if self._epoch != self._authorizer.epoch or len(self._granted) >= _MOST:
+        if self._epoch != self._authorizer.epoch:
             self._epoch = self._authorizer.epoch
             self._granted.clear()
         name = asked.name or selected(asked.fields)
@@ -78,7 +77,7 @@ class Acting(Around):
         attributes = Attributes(self.user, verb, kind.group, kind.plural, below, within)
         if self._authorizer.authorize(attributes).allowed:
             if not itself:
-                self._granted[key] = None
+                self._granted.put(key, True)
             return None
         attributes = attributes._replace(name=name)
         decision = self._authorizer.authorize(attributes)

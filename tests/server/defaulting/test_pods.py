@@ -48,9 +48,9 @@ def test_a_pod_of_a_whole_template_is_filled_without_being_copied() -> None:
 
 
 def test_specs_are_remembered_only_so_long() -> None:
-    for i in range(2 * pods._RECENT):
+    for i in range(512):
         fill(pod("p", spec(workingDir=f"/{i}")))
-    assert len(pods._recent) <= pods._RECENT
+    assert len(pods._defaulted) <= 256
 
 
 @pytest.mark.parametrize(

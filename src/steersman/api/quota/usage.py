@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from steersman.api.bounded_cache import BoundedCache
 from steersman.api.quantity import NANO, ZERO, Quantity
 from steersman.api.quota.compute import Amounts, add, total, with_overhead
 from steersman.api.quota.scopes import claim_in, nothing_in, pod_in
@@ -45,8 +46,8 @@ class Evaluator(msgspec.Struct, frozen=True):
 
 # -- pods -------------------------------------------------------------------------------------
 
-_recent: dict[int, tuple[Any, Amounts]] = {}
-_RECENT = 256
+_usage: BoundedCache[int, tuple[Any, Amounts]] = BoundedCache(256)
+"""By the id of a pod's spec: that spec, and what a running pod of it uses."""
 
 
 def pod_usage(pod: Any) -> Amounts:
@@ -54,14 +55,12 @@ def pod_usage(pod: Any) -> Amounts:
     if pod.status.phase in ("Succeeded", "Failed"):
         return {"count/pods": ONE}
     spec = pod.spec
-    known = _recent.get(id(spec))
+    known = _usage.get(id(spec))
     if known is None:
         requests = with_overhead(spec, total(spec, "requests"), "requests")
         limits = with_overhead(spec, total(spec, "limits"), "limits")
         known = (spec, {"count/pods": ONE, **_compute(requests, limits)})
-        if len(_recent) >= _RECENT:
-            del _recent[next(iter(_recent))]
-        _recent[id(spec)] = known
+        _usage.put(id(spec), known)
     return known[1]
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from steersman.api.bounded_cache import BoundedCache
 from steersman.api.kinds.daemonsets import NodeSelectorTerm, Placing, Toleration
 from steersman.api.kinds.nodes import Node, Taint
 from steersman.api.scheduling import NO_EXECUTE, NO_SCHEDULE, matches, tolerates
@@ -72,18 +73,15 @@ class Wish(msgspec.Struct, frozen=True):
 
 
 _placing = msgspec.json.Decoder(Placing).decode
-_known: dict[int, tuple[Any, Wish]] = {}
-_KEPT = 1024
+_known: BoundedCache[int, tuple[Any, Wish]] = BoundedCache(1024)
 
 
 def wish(spec: Any) -> Wish:
     """What a template's spec asks for, whichever form it has. Asked for every node that changes, so it is kept."""
     known = _known.get(id(spec))
     if known is None:
-        if len(_known) >= _KEPT:
-            del _known[next(iter(_known))]
-        # The spec is kept along with it, or its id might become another's.
-        _known[id(spec)] = known = (spec, _read(spec))
+        known = (spec, _read(spec))
+        _known.put(id(spec), known)
     return known[1]
 
 

@@ -5,9 +5,9 @@ A uid never comes back, so what was absent once is absent for good: to note it c
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from typing import NamedTuple
 
+from steersman.api.bounded_cache import BoundedCache
 from steersman.api.kinds import Object, OwnerReference
 from steersman.api.scheme import Kind
 
@@ -43,20 +43,13 @@ class Absent:
     """Remembers the latest of them."""
 
     def __init__(self, entries: int = ENTRIES) -> None:
-        self._entries = entries
-        self._known: OrderedDict[Coordinates, None] = OrderedDict()
+        self._known: BoundedCache[Coordinates, bool] = BoundedCache(entries)
 
     def add(self, owner: Coordinates) -> None:
-        self._known[owner] = None
-        self._known.move_to_end(owner)
-        if len(self._known) > self._entries:
-            self._known.popitem(last=False)
+        self._known.put(owner, True)
 
     def __contains__(self, owner: Coordinates) -> bool:
-        if owner not in self._known:
-            return False
-        self._known.move_to_end(owner)
-        return True
+        return self._known.use(owner) is not None
 
     def __len__(self) -> int:
         return len(self._known)

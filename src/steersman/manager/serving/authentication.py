@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
+from steersman.api.bounded_cache import ExpiringCache
 from steersman.api.errors import ApiError
 from steersman.api.jwt import Untrusted, digest
 from steersman.client.api import Api
@@ -20,7 +21,6 @@ from steersman.manager.serving.ca_bundles import Proxies
 from steersman.manager.serving.cert_verify import verify
 from steersman.manager.serving.metrics import Counts
 from steersman.manager.serving.reviews import TOKENS, named, review
-from steersman.manager.serving.ttl_cache import Lately
 from steersman.runtime.clock import Clock
 from steersman.server.auth.users import ANONYMOUS, User, authenticated
 from steersman.server.auth.x509 import holder
@@ -50,7 +50,7 @@ class Tokens:
         self._clock = clock
         self._ttl = ttl
         self._counts = counts
-        self._known: Lately[bytes, User | Untrusted] = Lately(clock)
+        self._known: ExpiringCache[bytes, User | Untrusted] = ExpiringCache(clock.monotonic, 8192)
 
     async def whose(self, token: str) -> User:
         """Raises `Untrusted`."""

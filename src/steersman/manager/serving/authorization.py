@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import msgspec
 
+from steersman.api.bounded_cache import ExpiringCache
 from steersman.client.api import Api
 from steersman.manager.flags import UsageError
 from steersman.manager.serving.reviews import ACCESS, review, subject
-from steersman.manager.serving.ttl_cache import Lately
 from steersman.runtime.clock import Clock
 from steersman.server.auth.attributes import Decision
 from steersman.server.auth.users import MASTERS, User
@@ -43,7 +43,7 @@ class Access:
         self._api = api
         self._clock = clock
         self._ttl = {True: allowed, False: denied}
-        self._known: Lately[bytes, Decision] = Lately(clock)
+        self._known: ExpiringCache[bytes, Decision] = ExpiringCache(clock.monotonic, 8192)
 
     async def ask(self, user: User, verb: str, path: str) -> Decision:
         """Raises `ApiError` where there is no answer."""

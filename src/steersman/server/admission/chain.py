@@ -87,7 +87,7 @@ class Chain:
         read = tuple(dict.fromkeys(name for plugin in plugins for name in plugin.reads))
         self.look = Shelf(server, frozenset(read))
         self._templates = Templates(
-            tuple(plugin for plugin in plugins if isinstance(plugin, PodPlugin)), self.look, {}, {}
+            tuple(plugin for plugin in plugins if isinstance(plugin, PodPlugin)), self.look
         )
         self._decides = frozenset(
             name for plugin in plugins if isinstance(plugin, PodPlugin) for name in plugin.reads

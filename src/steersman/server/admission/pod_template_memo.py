@@ -5,11 +5,12 @@ ReplicaSets make thousands of pods of one frozen spec, and pods of one spec fare
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from msgspec.structs import replace
 
+from steersman.api.bounded_cache import BoundedCache
 from steersman.api.generated.core_v1 import PodSpec
 from steersman.server.admission.plugin import Draft, Lookups, PodPlugin, Refused, refusal
 from steersman.server.admission.service_account import mirror_fault
@@ -22,8 +23,6 @@ MIRROR = "kubernetes.io/config.mirror"
 APPARMOR = "container.apparmor.security.beta.kubernetes.io/"
 """Begins the only annotations that decisions depend on."""
 
-_RECENT = 1024
-
 
 @dataclass(slots=True)
 class Templates:
@@ -31,8 +30,12 @@ class Templates:
 
     plugins: tuple[PodPlugin, ...]
     look: Lookups
-    made: dict[tuple[str, int], tuple[PodSpec, Draft]]
-    judged: dict[tuple[str, int], tuple[PodSpec, str]]
+    made: BoundedCache[tuple[str, int], tuple[PodSpec, Draft]] = field(
+        default_factory=lambda: BoundedCache(1024)
+    )
+    judged: BoundedCache[tuple[str, int], tuple[PodSpec, str]] = field(
+        default_factory=lambda: BoundedCache(1024)
+    )
 
     def forget(self, namespace: str) -> None:
         """Something decisions depend on has changed, in one namespace or (``""``) in all."""
@@ -41,8 +44,9 @@ class Templates:
             self.judged.clear()
             return
         for known in (self.made, self.judged):
-            for key in [key for key in known if key[0] == namespace]:
-                del known[key]
+            for key, _ in known.items():
+                if key[0] == namespace:
+                    known.discard(key)
 
     def mutate(self, request: Attributes) -> Any:
         """A new pod as it shall be."""
@@ -57,7 +61,8 @@ class Templates:
         key = (request.namespace, id(spec))
         known = self.made.get(key)
         if known is None:
-            known = self._remember(self.made, key, (spec, self._fill(request, Draft(spec, {}))))
+            known = (spec, self._fill(request, Draft(spec, {})))
+            self.made.put(key, known)
         draft = known[1]
         if draft.notes:
             meta = replace(pod.metadata, annotations={**annotations, **draft.notes})
@@ -89,7 +94,8 @@ class Templates:
             key = (request.namespace, id(pod.spec))
             known = self.judged.get(key)
             if known is None:
-                known = self._remember(self.judged, key, (pod.spec, self._fault(pod, request.namespace)))
+                known = (pod.spec, self._fault(pod, request.namespace))
+                self.judged.put(key, known)
             why = known[1]
         if why:
             raise refusal(request, why)
@@ -100,10 +106,3 @@ class Templates:
             if why:
                 return why
         return ""
-
-    @staticmethod
-    def _remember(known: dict[Any, Any], key: Any, value: Any) -> Any:
-        if len(known) >= _RECENT:
-            del known[next(iter(known))]
-        known[key] = value
-        return value

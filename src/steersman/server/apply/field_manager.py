@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from steersman.api.bounded_cache import BoundedCache
 from steersman.server import apply as ssa
 from steersman.server.apply import field_set, managed_fields, reset_fields
 from steersman.server.apply.deferred_owners import (
@@ -31,12 +32,11 @@ from steersman.server.apply.schema import TypedSchema
 from steersman.server.apply.shape_key import shape_key
 from steersman.server.apply.structs import typed_schema_of
 from steersman.server.codec.convert import adopt, document
-from steersman.server.lru import Recent
 from steersman.server.registry.resources import Resource
 from steersman.server.registry.versions import Kin, kin
 
-_fields_by_shape: Recent[tuple[FieldManager, tuple[Any, ...]], tuple[FieldSet, tuple[Any, ...]]] = Recent(
-    1024
+_fields_by_shape: BoundedCache[tuple[FieldManager, tuple[Any, ...]], tuple[FieldSet, tuple[Any, ...]]] = (
+    BoundedCache(2048)
 )
 """The field sets of new objects by shape key, and the parts the key identifies by their addresses.
 

@@ -14,8 +14,8 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from steersman.api.bounded_cache import BoundedCache
 from steersman.server.apply import path_element
-from steersman.server.lru import Recent
 
 FieldSet: TypeAlias = "dict[str, FieldSet]"
 
@@ -160,12 +160,12 @@ def to_fields_v1(fields: FieldSet) -> dict[str, Any]:
     return made
 
 
-_written: Recent[int, tuple[FieldSet, dict[str, Any]]] = Recent(1024)
+_written: BoundedCache[int, tuple[FieldSet, dict[str, Any]]] = BoundedCache(2048)
 """Encoded sets by address: a write mostly changes one manager's set, and the others are encoded again."""
 
 
 _encode = msgspec.json.Encoder().encode
-_shared: Recent[bytes, FieldSet] = Recent(1024)
+_shared: BoundedCache[bytes, FieldSet] = BoundedCache(2048)
 
 
 def interned(fields: FieldSet) -> FieldSet:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple, TypeAlias
 
+from steersman.api.bounded_cache import BoundedCache
 from steersman.api.generated.rbac_v1 import (
     ClusterRole,
     ClusterRoleBinding,
@@ -30,8 +31,8 @@ GROUP = "rbac.authorization.k8s.io"
 Policy: TypeAlias = Role | ClusterRole | RoleBinding | ClusterRoleBinding
 
 _MASTER = Decision(True)
-_MOST = 4096
-"""How much is remembered before it is all forgotten: callers choose what they ask for."""
+_CACHED = 4096
+"""Entries of each cache: clients choose what they request, so the number of different requests has no bound."""
 
 
 class Grant(NamedTuple):
@@ -51,7 +52,9 @@ class Holdings:
         self.unresolved = tuple(unresolved)
         """The roles that are bound but not there."""
         self.refusal = Decision(False, f"RBAC: {self.errors()}" if self.unresolved else "")
-        self._permitted: dict[tuple[str, ...], tuple[tuple[frozenset[str] | None, Decision], ...]] = {}
+        self._permitted: BoundedCache[tuple[str, ...], tuple[tuple[frozenset[str] | None, Decision], ...]] = (
+            BoundedCache(_CACHED)
+        )
 
     @property
     def rules(self) -> tuple[PolicyRule, ...]:
@@ -71,14 +74,13 @@ class Holdings:
         key = asked[1:5] if asked.path is None else (asked.verb, asked.path)
         permitted = self._permitted.get(key)
         if permitted is None:
-            if len(self._permitted) >= _MOST:
-                self._permitted.clear()
-            permitted = self._permitted[key] = tuple(
+            permitted = tuple(
                 (names(rule, asked), grant.decision)
                 for grant in self.grants
                 for rule in grant.rules
                 if permits(rule, asked)
             )
+            self._permitted.put(key, permitted)
         for only, decision in permitted:
             if only is None or asked.name in only:
                 return decision
@@ -94,7 +96,7 @@ class Authorizer:
         self._bindings: dict[Key, RoleBinding | ClusterRoleBinding] = {}
         self._subjects: dict[str, dict[tuple[str, str], dict[str, int]]] = {}
         """By namespace and subject: the bindings, and which of their subjects it is."""
-        self._holdings: dict[tuple[str, tuple[str, ...], str], Holdings] = {}
+        self._holdings: BoundedCache[tuple[str, tuple[str, ...], str], Holdings] = BoundedCache(_CACHED)
         self.epoch = 0
         """Counts changes: what was decided in an earlier epoch may not hold any more."""
         for obj in policy:
@@ -155,7 +157,7 @@ class Authorizer:
         self.epoch += 1
         if self._holdings:
             # Not emptied: forks that have not changed go on with it.
-            self._holdings = {}
+            self._holdings = BoundedCache(_CACHED)
 
     # -- what it allows -----------------------------------------------------------------------
 
@@ -172,9 +174,8 @@ class Authorizer:
         key = (user.name, user.groups, namespace if namespace in self._subjects else "")
         found = self._holdings.get(key)
         if found is None:
-            if len(self._holdings) >= _MOST:
-                self._holdings = {}
-            found = self._holdings[key] = self._gather(user, key[2])
+            found = self._gather(user, key[2])
+            self._holdings.put(key, found)
         return found
 
     def referenced(self, ref: RoleRef, namespace: str) -> tuple[PolicyRule, ...] | None:

@@ -10,15 +10,15 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from steersman.api.bounded_cache import BoundedCache
 from steersman.api.generated import core_v1 as v1
 from steersman.api.kinds import EMPTY
 from steersman.server.defaulting.missing_fields import amounts, each, maybe, put, unset, zero
 from steersman.server.defaulting.pod_resources import pod_level
 from steersman.server.defaulting.volumes import pull_policy, volume
 
-_RECENT = 256
-_recent: dict[int, tuple[v1.PodSpec, v1.PodSpec]] = {}
-"""By the identity of a spec as given: that spec (so the identity stays taken) and what was made of it."""
+_defaulted: BoundedCache[int, tuple[v1.PodSpec, v1.PodSpec]] = BoundedCache(256)
+"""By the id of a spec: that spec, and the same with its defaults."""
 
 _NO_CONTEXT = v1.PodSecurityContext()
 _MEMBERS = ("containers", "initContainers", "ephemeralContainers")
@@ -27,12 +27,11 @@ _MEMBERS = ("containers", "initContainers", "ephemeralContainers")
 def pod(obj: v1.Pod) -> v1.Pod:
     """A pod: its spec like any template's, and what only pods have."""
     given = obj.spec
-    known = _recent.get(id(given))
+    known = _defaulted.get(id(given))
     if known is None:
         spec = _pod_only(pod_spec(given))
-        if len(_recent) >= _RECENT:
-            del _recent[next(iter(_recent))]
-        _recent[id(given)] = known = (given, spec)
+        known = (given, spec)
+        _defaulted.put(id(given), known)
     return obj if known[1] is given else replace(obj, spec=known[1])
 
 

@@ -11,13 +11,10 @@ from typing import Any
 
 import msgspec
 
+from steersman.api.bounded_cache import BoundedCache
 from steersman.api.scheme import unusual
 from steersman.server.crd.custom import Custom
 from steersman.server.http.micro_time import exact
-
-_MOST = 2048
-"""How many objects are remembered; the oldest are forgotten first."""
-
 
 dump: Callable[[Any], bytes] = msgspec.json.Encoder(enc_hook=unusual).encode
 """Anything as JSON."""
@@ -26,20 +23,16 @@ dump: Callable[[Any], bytes] = msgspec.json.Encoder(enc_hook=unusual).encode
 class Encoded:
     """JSON by the object it is of."""
 
-    def __init__(self, most: int = _MOST) -> None:
-        self._most = most
-        self._known: dict[int, tuple[Any, str, bytes]] = {}
+    def __init__(self, max_entries: int = 2048, max_bytes: int = 64 * 1024 * 1024) -> None:
+        self._known: BoundedCache[int, tuple[Any, str, bytes]] = BoundedCache(max_entries, max_bytes)
 
     def get(self, api_version: str, kind: str, obj: Any) -> bytes:
         """An object's JSON, with its ``apiVersion`` and ``kind``."""
         known = self._known.get(id(obj))
-        # It holds the object, so nothing else can have come to live at its address.
         if known is not None and known[1] == api_version:
             return known[2]
         made = whole(api_version, kind, obj)
-        if known is None and len(self._known) >= self._most:
-            del self._known[next(iter(self._known))]
-        self._known[id(obj)] = (obj, api_version, made)
+        self._known.put(id(obj), (obj, api_version, made), len(made))
         return made
 
 

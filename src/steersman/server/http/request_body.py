@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from steersman.api.bounded_cache import BoundedCache
 from steersman.api.errors import ApiError, TooLarge, UnsupportedMediaType
 from steersman.api.generated.core_v1 import Pod
 from steersman.api.kinds import Struct
@@ -21,7 +22,7 @@ from steersman.server.codec.convert import FORMS, adopt, moments
 from steersman.server.codec.go_decode_errors import mistake
 from steersman.server.codec.json_yaml import Unreadable, json_document, readable, yaml_document
 from steersman.server.codec.negotiation import JSON, PROTOBUF, YAML
-from steersman.server.http.spec_interning import LONGEST, Memory, shared
+from steersman.server.http.spec_interning import LONGEST, shared
 from steersman.server.registry.resources import Resource
 
 LIMIT = 3 * 1024 * 1024
@@ -110,7 +111,9 @@ def made(
     return made
 
 
-_bodies: Memory[tuple[type[Any], str, str, bool, bytes], tuple[Any, tuple[str, ...]]] = Memory(256)
+_bodies: BoundedCache[tuple[type[Any], str, str, bool, bytes], tuple[Any, tuple[str, ...]]] = BoundedCache(
+    256
+)
 
 
 def _read(

@@ -6,37 +6,18 @@ all that the server has found out about it (its defaults, what admission adds, t
 
 from __future__ import annotations
 
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
+from steersman.api.bounded_cache import BoundedCache
 from steersman.api.generated.core_v1 import Pod
-
-K = TypeVar("K")
-V = TypeVar("V")
-
-
-class Memory(Generic[K, V]):
-    """Remembers a few things; the oldest are forgotten first."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._known: dict[K, V] = {}
-
-    def get(self, key: K) -> V | None:
-        return self._known.get(key)
-
-    def put(self, key: K, value: V) -> None:
-        if len(self._known) >= self._most:
-            del self._known[next(iter(self._known))]
-        self._known[key] = value
-
 
 LONGEST = 16 * 1024
 """Bytes of a body beyond which nothing is remembered of it."""
 
-_specs: Memory[bytes, Any] = Memory(512)
+_specs: BoundedCache[bytes, Any] = BoundedCache(512)
 _parts = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 

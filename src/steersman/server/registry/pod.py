@@ -6,20 +6,20 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
+from steersman.api.bounded_cache import BoundedCache
 from steersman.api.generated.core_v1 import Container, Pod, PodCondition, PodSpec, PodStatus
 from steersman.api.quota.compute import quality_of
 from steersman.server import status_errors
 from steersman.server.registry.strategy import Moment
 
-_RECENT = 256
-_recent: dict[int, tuple[PodSpec, PodStatus]] = {}
-"""By the identity of a spec: that spec, and the status its pods begin with."""
+_initial_status: BoundedCache[int, tuple[PodSpec, PodStatus]] = BoundedCache(256)
+"""By the id of a spec: that spec, and the status of its new pods."""
 
 
 def created(pod: Pod, moment: Moment) -> Pod:
     """A new pod is pending. Its class of service is decided once."""
     spec = pod.spec
-    known = _recent.get(id(spec))
+    known = _initial_status.get(id(spec))
     if known is None:
         try:
             quality = quality_of(spec)
@@ -27,9 +27,8 @@ def created(pod: Pod, moment: Moment) -> Pod:
             why = f'Pod in version "v1" cannot be handled as a Pod: {error}'
             raise status_errors.bad_request(why) from None
         status = PodStatus(phase="Pending", qosClass=quality)
-        if len(_recent) >= _RECENT:
-            del _recent[next(iter(_recent))]
-        _recent[id(spec)] = known = (spec, status)
+        known = (spec, status)
+        _initial_status.put(id(spec), known)
     status = known[1]
     return replace(pod, status=_gated(status, moment.now) if spec.schedulingGates else status)
 

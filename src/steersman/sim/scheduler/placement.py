@@ -13,11 +13,11 @@ from collections.abc import Hashable, Iterable, Mapping
 
 import msgspec
 
+from steersman.api.bounded_cache import BoundedCache
 from steersman.api.generated import core_v1 as v1
 from steersman.sim.scheduler import filters, topology
 from steersman.sim.scheduler.node_info import Host, Hosts, Tenant, tenant
 
-_KEPT = 256
 UNHELPFUL = "Preemption is not helpful for scheduling"
 NO_VICTIMS = "No preemption victims found for incoming pod"
 
@@ -79,7 +79,7 @@ class Ranks:
 
     def __init__(self, hosts: Hosts) -> None:
         self.hosts = hosts
-        self._ranks: dict[Hashable, _Rank] = {}
+        self._ranks: BoundedCache[Hashable, _Rank] = BoundedCache(256)
 
     def place(self, new: Tenant) -> Placed | Unplaced:
         """Where a pod goes now."""
@@ -105,9 +105,8 @@ class Ranks:
         rank = self._ranks.get(wants.shape)
         changed: Iterable[Host]
         if rank is None or rank.epoch != hosts.epoch:
-            if len(self._ranks) >= _KEPT:
-                del self._ranks[next(iter(self._ranks))]
-            rank = self._ranks[wants.shape] = _Rank(hosts.epoch)
+            rank = _Rank(hosts.epoch)
+            self._ranks.put(wants.shape, rank)
             changed = hosts
         else:
             log = hosts.log

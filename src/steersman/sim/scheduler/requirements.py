@@ -6,6 +6,7 @@ from collections.abc import Hashable, Iterable, Mapping
 
 import msgspec
 
+from steersman.api.bounded_cache import BoundedCache
 from steersman.api.generated import core_v1 as v1
 from steersman.api.generated.base import Quantity as Amount
 from steersman.api.quantity import Quantity
@@ -13,8 +14,6 @@ from steersman.api.quantity import Quantity
 CPU_UNSAID = 100
 MEMORY_UNSAID = 200 * 1024 * 1024
 """What a container that asks for nothing is taken to use when nodes are compared; upstream's figures."""
-
-_KEPT = 1024
 
 
 class Demand(msgspec.Struct, frozen=True, eq=False):
@@ -44,16 +43,15 @@ class Demand(msgspec.Struct, frozen=True, eq=False):
         return self.together is not None or self.apart is not None or bool(self.spread)
 
 
-_known: dict[int, tuple[v1.PodSpec, Demand]] = {}
+_known: BoundedCache[int, tuple[v1.PodSpec, Demand]] = BoundedCache(1024)
 
 
 def demand(spec: v1.PodSpec) -> Demand:
     """What pods of this spec ask for."""
     known = _known.get(id(spec))
     if known is None:
-        if len(_known) >= _KEPT:
-            del _known[next(iter(_known))]
-        _known[id(spec)] = known = (spec, _read(spec))
+        known = (spec, _read(spec))
+        _known.put(id(spec), known)
     return known[1]
 
 

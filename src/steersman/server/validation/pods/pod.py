@@ -6,6 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from steersman.api.bounded_cache import BoundedCache
 from steersman.api.generated import core_v1 as v1
 from steersman.server.status_errors import FieldError
 from steersman.server.validation import metadata as meta
@@ -19,12 +20,8 @@ from steersman.server.validation.pods.annotations import (
 )
 from steersman.server.validation.pods.spec import validate_pod_spec, validate_pod_template_spec
 
-_CACHE_SIZE = 256
-_spec_cache: dict[int, tuple[v1.PodSpec, tuple[FieldError, ...]]] = {}
-"""By the identity of a spec: that spec (so the identity stays taken), and what is wrong with it.
-
-Pods of one template share one spec, and an update of a pod seldom brings another.
-"""
+_spec_cache: BoundedCache[int, tuple[v1.PodSpec, tuple[FieldError, ...]]] = BoundedCache(256)
+"""By the id of a spec: that spec, and its errors. Pods of one template share one spec."""
 
 _MUTABLE_FIELDS = ",".join(
     (
@@ -62,9 +59,7 @@ def _validate_pod_spec(errors: FieldErrors, pod: v1.Pod) -> None:
         known = (spec, tuple(problems))
         # What depends on the pod's own name is not true of the next one.
         if not spec.resourceClaims and all(volume.ephemeral is None for volume in spec.volumes):
-            if len(_spec_cache) >= _CACHE_SIZE:
-                del _spec_cache[next(iter(_spec_cache))]
-            _spec_cache[id(spec)] = known
+            _spec_cache.put(id(spec), known)
     if known[1]:
         errors.extend(known[1])
 
