@@ -12,7 +12,7 @@ import pytest
 
 from steersman.api.generated import resources
 from steersman.server.codec.convert import adopt
-from steersman.server.defaulting import DEFAULTS, default_for, untouched
+from steersman.server.defaulting import LOADERS, default_for, no_defaults
 from steersman.server.registry.resources import Registry
 
 
@@ -42,11 +42,11 @@ def test_what_is_whole_is_given_back_as_it_is(row: Any) -> None:
     assert default(given) == whole
 
 
-@pytest.mark.parametrize("key", DEFAULTS, ids="/".join)
+@pytest.mark.parametrize("key", LOADERS, ids="/".join)
 def test_each_kind_that_has_defaults_is_served_and_finds_them(key: tuple[str, str]) -> None:
     rows = [row for row in resources() if (row.group, row.kind) == key]
     assert rows
-    assert all(default_for(row.group, row.kind, row.version) is not untouched for row in rows)
+    assert all(default_for(row.group, row.kind, row.version) is not no_defaults for row in rows)
 
 
 def test_a_kind_without_defaults_is_left_alone() -> None:

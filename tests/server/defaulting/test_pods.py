@@ -16,7 +16,7 @@ from steersman.api.generated.core_v1 import (
 from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.server.codec.convert import plain
 from steersman.server.defaulting import default_for, pods
-from steersman.server.defaulting.volumes import pull_policy
+from steersman.server.defaulting.volumes import image_pull_policy
 
 fill = default_for("", "Pod")
 DIGEST = "sha256:" + "0" * 64
@@ -40,7 +40,7 @@ def test_pods_of_one_template_share_one_whole_spec() -> None:
 
 
 def test_a_pod_of_a_whole_template_is_filled_without_being_copied() -> None:
-    template = pods.template_spec(PodTemplateSpec(spec=spec()))
+    template = pods.default_pod_template_spec(PodTemplateSpec(spec=spec()))
     made = fill(pod("a", template.spec))
     assert made.spec.containers is template.spec.containers
     whole = pod("b", made.spec)
@@ -50,7 +50,7 @@ def test_a_pod_of_a_whole_template_is_filled_without_being_copied() -> None:
 def test_specs_are_remembered_only_so_long() -> None:
     for i in range(512):
         fill(pod("p", spec(workingDir=f"/{i}")))
-    assert len(pods._defaulted) <= 256
+    assert len(pods._spec_cache) <= 256
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_specs_are_remembered_only_so_long() -> None:
     ],
 )
 def test_only_the_latest_is_always_pulled(image: str, policy: str) -> None:
-    assert pull_policy(image) == policy
+    assert image_pull_policy(image) == policy
 
 
 def test_what_is_limited_is_requested_too_in_a_pod_but_not_in_a_template() -> None:
@@ -79,7 +79,7 @@ def test_what_is_limited_is_requested_too_in_a_pod_but_not_in_a_template() -> No
     )
     made = fill(pod("a", limited)).spec.containers[0].resources
     assert dict(made.requests) == {"cpu": "500m", "memory": "1Gi"}
-    template = pods.template_spec(PodTemplateSpec(spec=limited)).spec.containers[0].resources
+    template = pods.default_pod_template_spec(PodTemplateSpec(spec=limited)).spec.containers[0].resources
     assert dict(template.requests) == {"cpu": "500m"}
 
 

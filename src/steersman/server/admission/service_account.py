@@ -11,7 +11,7 @@ import msgspec
 from steersman.api.generated import core_v1 as v1
 from steersman.api.generated_names import ALPHANUMS, SUFFIX_LENGTH
 from steersman.server.admission.plugin import Draft, Lookups, PodPlugin, Refused
-from steersman.server.defaulting.missing_fields import each, put
+from steersman.server.defaulting.missing_fields import map_items, put
 
 _encoder = msgspec.json.Encoder(enc_hook=dict)  # the shared empty map is no dict
 
@@ -119,7 +119,7 @@ def mounted(spec: v1.PodSpec, account: v1.ServiceAccount) -> v1.PodSpec:
             return container
         return put(container, volumeMounts=(*container.volumeMounts, mount))
 
-    init, main = each(spec.initContainers, with_token), each(spec.containers, with_token)
+    init, main = map_items(spec.initContainers, with_token), map_items(spec.containers, with_token)
     if init is spec.initContainers and main is spec.containers:
         return spec
     volumes = spec.volumes if volume else (*spec.volumes, v1.Volume(name=name, projected=SOURCE))

@@ -1,86 +1,138 @@
-"""What the server fills in where a writer said nothing: one function per kind, object in, object out.
+"""Defaulting: sets the fields a writer left out, as upstream's SetDefaults functions do.
 
-A function returns the very object it was given where nothing is missing, so an object that was stored
-before goes through untouched and its parts stay shared. Modules are loaded when a kind is first asked for.
+`default_for` returns the function for a kind. It returns its argument itself when no field is missing, so an
+object that was stored before passes unchanged and its parts stay shared. The modules are imported on first use.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from importlib import import_module
 from typing import Any, TypeAlias
 
 from steersman.server import status_errors
-from steersman.server.defaulting.missing_fields import Malformed
+from steersman.server.defaulting.missing_fields import Default, GroupKind, MalformedValue
 
-Default: TypeAlias = Callable[[Any], Any]
+__all__ = ["LOADERS", "Default", "default_for", "no_defaults"]
 
-DEFAULTS: Mapping[tuple[str, str], str] = {
-    ("", "ConfigMap"): "core.config_map",
-    ("", "Endpoints"): "core.endpoints",
-    ("", "LimitRange"): "core.limit_range",
-    ("", "Namespace"): "core.namespace",
-    ("", "Node"): "core.node",
-    ("", "PersistentVolume"): "volumes.persistent_volume",
-    ("", "PersistentVolumeClaim"): "volumes.claim",
-    ("", "Pod"): "pods.pod",
-    ("", "PodTemplate"): "pods.template",
-    ("", "ReplicationController"): "workloads.replication_controller",
-    ("", "ResourceQuota"): "core.quota",
-    ("", "Secret"): "core.secret",
-    ("", "Service"): "core.service",
-    ("admissionregistration.k8s.io", "MutatingAdmissionPolicy"): "admission.mutating_policy",
-    ("admissionregistration.k8s.io", "MutatingAdmissionPolicyBinding"): "admission.mutating_binding",
-    ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"): "admission.mutating_webhooks",
-    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"): "admission.validating_policy",
-    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding"): "admission.validating_binding",
-    ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"): "admission.validating_webhooks",
-    ("apiregistration.k8s.io", "APIService"): "cluster.api_service",
-    ("apps", "DaemonSet"): "workloads.daemon_set",
-    ("apps", "Deployment"): "workloads.deployment",
-    ("apps", "ReplicaSet"): "workloads.replica_set",
-    ("apps", "StatefulSet"): "workloads.stateful_set",
-    ("autoscaling", "HorizontalPodAutoscaler"): "autoscaling.autoscaler",
-    ("batch", "CronJob"): "workloads.cron_job",
-    ("batch", "Job"): "workloads.job",
-    ("coordination.k8s.io", "Lease"): "cluster.lease",
-    ("discovery.k8s.io", "EndpointSlice"): "network.endpoint_slice",
-    ("flowcontrol.apiserver.k8s.io", "FlowSchema"): "cluster.flow_schema",
-    ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration"): "cluster.priority_level",
-    ("networking.k8s.io", "IngressClass"): "network.ingress_class",
-    ("networking.k8s.io", "NetworkPolicy"): "network.network_policy",
-    ("node.k8s.io", "RuntimeClass"): "cluster.runtime_class",
-    ("rbac.authorization.k8s.io", "ClusterRoleBinding"): "cluster.cluster_role_binding",
-    ("rbac.authorization.k8s.io", "RoleBinding"): "cluster.role_binding",
-    ("resource.k8s.io", "ResourceClaim"): "devices.claim",
-    ("resource.k8s.io", "ResourceClaimTemplate"): "devices.template",
-    ("scheduling.k8s.io", "PriorityClass"): "cluster.priority_class",
-    ("storage.k8s.io", "CSIDriver"): "cluster.csi_driver",
-    ("storage.k8s.io", "CSIStorageCapacity"): "cluster.csi_storage_capacity",
-    ("storage.k8s.io", "StorageClass"): "cluster.storage_class",
+Loader: TypeAlias = Callable[[], Mapping[GroupKind, Default]]
+
+
+def _load_admission() -> Mapping[GroupKind, Default]:
+    from steersman.server.defaulting import admission
+
+    return admission.DEFAULTS
+
+
+def _load_autoscaling() -> Mapping[GroupKind, Default]:
+    from steersman.server.defaulting import autoscaling
+
+    return autoscaling.DEFAULTS
+
+
+def _load_cluster() -> Mapping[GroupKind, Default]:
+    from steersman.server.defaulting import cluster
+
+    return cluster.DEFAULTS
+
+
+def _load_core() -> Mapping[GroupKind, Default]:
+    from steersman.server.defaulting import core
+
+    return core.DEFAULTS
+
+
+def _load_pods() -> Mapping[GroupKind, Default]:
+    from steersman.server.defaulting import pods
+
+    return pods.DEFAULTS
+
+
+def _load_volumes() -> Mapping[GroupKind, Default]:
+    from steersman.server.defaulting import volumes
+
+    return volumes.DEFAULTS
+
+
+def _load_workloads() -> Mapping[GroupKind, Default]:
+    from steersman.server.defaulting import workloads
+
+    return workloads.DEFAULTS
+
+
+def _load_autoscaling_v1() -> Mapping[GroupKind, Default]:
+    from steersman.server.defaulting import autoscaling
+
+    return autoscaling.DEFAULTS_V1
+
+
+LOADERS: Mapping[GroupKind, Loader] = {
+    ("", "ConfigMap"): _load_core,
+    ("", "Endpoints"): _load_core,
+    ("", "LimitRange"): _load_core,
+    ("", "Namespace"): _load_core,
+    ("", "Node"): _load_core,
+    ("", "PersistentVolume"): _load_volumes,
+    ("", "PersistentVolumeClaim"): _load_volumes,
+    ("", "Pod"): _load_pods,
+    ("", "PodTemplate"): _load_pods,
+    ("", "ReplicationController"): _load_workloads,
+    ("", "ResourceQuota"): _load_core,
+    ("", "Secret"): _load_core,
+    ("", "Service"): _load_core,
+    ("admissionregistration.k8s.io", "MutatingAdmissionPolicy"): _load_admission,
+    ("admissionregistration.k8s.io", "MutatingAdmissionPolicyBinding"): _load_admission,
+    ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"): _load_admission,
+    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"): _load_admission,
+    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding"): _load_admission,
+    ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"): _load_admission,
+    ("apiregistration.k8s.io", "APIService"): _load_cluster,
+    ("apps", "DaemonSet"): _load_workloads,
+    ("apps", "Deployment"): _load_workloads,
+    ("apps", "ReplicaSet"): _load_workloads,
+    ("apps", "StatefulSet"): _load_workloads,
+    ("autoscaling", "HorizontalPodAutoscaler"): _load_autoscaling,
+    ("batch", "CronJob"): _load_workloads,
+    ("batch", "Job"): _load_workloads,
+    ("coordination.k8s.io", "Lease"): _load_cluster,
+    ("discovery.k8s.io", "EndpointSlice"): _load_cluster,
+    ("flowcontrol.apiserver.k8s.io", "FlowSchema"): _load_cluster,
+    ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration"): _load_cluster,
+    ("networking.k8s.io", "IngressClass"): _load_cluster,
+    ("networking.k8s.io", "NetworkPolicy"): _load_cluster,
+    ("node.k8s.io", "RuntimeClass"): _load_cluster,
+    ("rbac.authorization.k8s.io", "ClusterRoleBinding"): _load_cluster,
+    ("rbac.authorization.k8s.io", "RoleBinding"): _load_cluster,
+    ("resource.k8s.io", "ResourceClaim"): _load_cluster,
+    ("resource.k8s.io", "ResourceClaimTemplate"): _load_cluster,
+    ("scheduling.k8s.io", "PriorityClass"): _load_cluster,
+    ("storage.k8s.io", "CSIDriver"): _load_cluster,
+    ("storage.k8s.io", "CSIStorageCapacity"): _load_cluster,
+    ("storage.k8s.io", "StorageClass"): _load_cluster,
 }
-"""By kind, the module and the function that fills in its objects."""
+"""For each kind, the function that imports its module and returns the defaults there."""
 
-_OLDER = {("autoscaling", "v1", "HorizontalPodAutoscaler"): "autoscaling.autoscaler_v1"}
+_VERSION_LOADERS: Mapping[tuple[str, str, str], Loader] = {
+    ("autoscaling", "v1", "HorizontalPodAutoscaler"): _load_autoscaling_v1,
+}
+"""Kinds by group, version and kind, where a version has defaults of its own."""
 
 
-def untouched(obj: Any) -> Any:
-    """For kinds that have no defaults."""
+def no_defaults(obj: Any) -> Any:
+    """The `Default` of kinds without defaults: returns the object as it is."""
     return obj
 
 
 def default_for(group: str, kind: str, version: str = "v1") -> Default:
-    """What fills in an object of a kind. It raises `BadRequest` for one with a value nobody can read."""
-    where = _OLDER.get((group, version, kind)) or DEFAULTS.get((group, kind))
-    if where is None:
-        return untouched
-    module, _, name = where.rpartition(".")
-    fill: Default = getattr(import_module(f"{__name__}.{module}"), name)
+    """The function that sets the defaults of a kind. It raises `BadRequest` for a malformed value."""
+    load = _VERSION_LOADERS.get((group, version, kind)) or LOADERS.get((group, kind))
+    if load is None:
+        return no_defaults
+    set_defaults = load()[group, kind]
 
     def default(obj: Any) -> Any:
         try:
-            return fill(obj)
-        except Malformed as error:
+            return set_defaults(obj)
+        except MalformedValue as error:
             raise status_errors.bad_request(
                 f'{kind} in version "{version}" cannot be handled as a {kind}: {error}'
             ) from None

@@ -2,72 +2,114 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TypeVar
 
 from steersman.api.generated import admissionregistration_v1 as admission
 from steersman.api.generated.meta_v1 import LabelSelector
-from steersman.server.defaulting.missing_fields import each, maybe, put, unset
+from steersman.server.defaulting.missing_fields import (
+    Default,
+    GroupKind,
+    default_if_none,
+    map_items,
+    map_optional,
+    put,
+)
 
-_EVERYTHING = LabelSelector()
+_SELECT_ALL = LabelSelector()
 
 Rule = TypeVar("Rule", admission.RuleWithOperations, admission.NamedRuleWithOperations)
-Hook = TypeVar("Hook", admission.MutatingWebhook, admission.ValidatingWebhook)
+Webhook = TypeVar("Webhook", admission.MutatingWebhook, admission.ValidatingWebhook)
 
 
-def mutating_webhooks(obj: admission.MutatingWebhookConfiguration) -> admission.MutatingWebhookConfiguration:
-    return put(obj, webhooks=each(obj.webhooks, lambda hook: unset(_hook(hook), reinvocationPolicy="Never")))
+def default_mutating_webhooks(
+    obj: admission.MutatingWebhookConfiguration,
+) -> admission.MutatingWebhookConfiguration:
+    return put(
+        obj,
+        webhooks=map_items(
+            obj.webhooks,
+            lambda webhook: default_if_none(_default_webhook(webhook), reinvocationPolicy="Never"),
+        ),
+    )
 
 
-def validating_webhooks(
+def default_validating_webhooks(
     obj: admission.ValidatingWebhookConfiguration,
 ) -> admission.ValidatingWebhookConfiguration:
-    return put(obj, webhooks=each(obj.webhooks, _hook))
+    return put(obj, webhooks=map_items(obj.webhooks, _default_webhook))
 
 
-def _hook(hook: Hook) -> Hook:
-    client = hook.clientConfig
-    service = maybe(client.service, lambda given: unset(given, port=443))
-    hook = unset(
-        hook,
+def _default_webhook(webhook: Webhook) -> Webhook:
+    client = webhook.clientConfig
+    service = map_optional(client.service, lambda given: default_if_none(given, port=443))
+    webhook = default_if_none(
+        webhook,
         failurePolicy="Fail",
         matchPolicy="Equivalent",
-        namespaceSelector=_EVERYTHING,
-        objectSelector=_EVERYTHING,
+        namespaceSelector=_SELECT_ALL,
+        objectSelector=_SELECT_ALL,
         timeoutSeconds=10,
     )
-    return put(hook, clientConfig=put(client, service=service), rules=each(hook.rules, _rule))
-
-
-def _rule(rule: Rule) -> Rule:
-    return unset(rule, scope="*")
-
-
-def _match(given: admission.MatchResources) -> admission.MatchResources:
-    given = unset(given, matchPolicy="Equivalent", namespaceSelector=_EVERYTHING, objectSelector=_EVERYTHING)
     return put(
-        given,
-        resourceRules=each(given.resourceRules, _rule),
-        excludeResourceRules=each(given.excludeResourceRules, _rule),
+        webhook, clientConfig=put(client, service=service), rules=map_items(webhook.rules, _default_rule)
     )
 
 
-def validating_policy(obj: admission.ValidatingAdmissionPolicy) -> admission.ValidatingAdmissionPolicy:
-    spec = unset(obj.spec, failurePolicy="Fail")
-    return put(obj, spec=put(spec, matchConstraints=maybe(spec.matchConstraints, _match)))
+def _default_rule(rule: Rule) -> Rule:
+    return default_if_none(rule, scope="*")
 
 
-def mutating_policy(obj: admission.MutatingAdmissionPolicy) -> admission.MutatingAdmissionPolicy:
-    spec = unset(obj.spec, failurePolicy="Fail")
-    return put(obj, spec=put(spec, matchConstraints=maybe(spec.matchConstraints, _match)))
+def _default_match_resources(given: admission.MatchResources) -> admission.MatchResources:
+    given = default_if_none(
+        given, matchPolicy="Equivalent", namespaceSelector=_SELECT_ALL, objectSelector=_SELECT_ALL
+    )
+    return put(
+        given,
+        resourceRules=map_items(given.resourceRules, _default_rule),
+        excludeResourceRules=map_items(given.excludeResourceRules, _default_rule),
+    )
 
 
-def validating_binding(
+def default_validating_policy(
+    obj: admission.ValidatingAdmissionPolicy,
+) -> admission.ValidatingAdmissionPolicy:
+    spec = default_if_none(obj.spec, failurePolicy="Fail")
+    return put(
+        obj, spec=put(spec, matchConstraints=map_optional(spec.matchConstraints, _default_match_resources))
+    )
+
+
+def default_mutating_policy(obj: admission.MutatingAdmissionPolicy) -> admission.MutatingAdmissionPolicy:
+    spec = default_if_none(obj.spec, failurePolicy="Fail")
+    return put(
+        obj, spec=put(spec, matchConstraints=map_optional(spec.matchConstraints, _default_match_resources))
+    )
+
+
+def default_validating_binding(
     obj: admission.ValidatingAdmissionPolicyBinding,
 ) -> admission.ValidatingAdmissionPolicyBinding:
-    return put(obj, spec=put(obj.spec, matchResources=maybe(obj.spec.matchResources, _match)))
+    return put(
+        obj,
+        spec=put(obj.spec, matchResources=map_optional(obj.spec.matchResources, _default_match_resources)),
+    )
 
 
-def mutating_binding(
+def default_mutating_binding(
     obj: admission.MutatingAdmissionPolicyBinding,
 ) -> admission.MutatingAdmissionPolicyBinding:
-    return put(obj, spec=put(obj.spec, matchResources=maybe(obj.spec.matchResources, _match)))
+    return put(
+        obj,
+        spec=put(obj.spec, matchResources=map_optional(obj.spec.matchResources, _default_match_resources)),
+    )
+
+
+DEFAULTS: Mapping[GroupKind, Default] = {
+    ("admissionregistration.k8s.io", "MutatingAdmissionPolicy"): default_mutating_policy,
+    ("admissionregistration.k8s.io", "MutatingAdmissionPolicyBinding"): default_mutating_binding,
+    ("admissionregistration.k8s.io", "MutatingWebhookConfiguration"): default_mutating_webhooks,
+    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"): default_validating_policy,
+    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding"): default_validating_binding,
+    ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration"): default_validating_webhooks,
+}

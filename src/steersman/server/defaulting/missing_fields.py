@@ -1,11 +1,11 @@
-"""The ways a field can be missing, and how to fill it without copying what is whole."""
+"""Helpers for setting missing fields of frozen structs without copying the structs that need no change."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from operator import is_
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
@@ -15,73 +15,77 @@ from steersman.api.quantity import Quantity
 S = TypeVar("S", bound=msgspec.Struct)
 T = TypeVar("T")
 
+GroupKind: TypeAlias = tuple[str, str]
+Default: TypeAlias = Callable[[Any], Any]
+"""Returns an object of a kind with its defaults set; the same object where none is missing."""
+
 _MILLI = 10**6
 
 
-class Malformed(ValueError):
-    """A value that cannot be read at all, so that the object is none of its kind."""
+class MalformedValue(ValueError):
+    """A value that cannot be parsed, so that the object cannot be decoded as its kind."""
 
 
-def unset(obj: S, **defaults: Any) -> S:
-    """Fill the fields nobody chose a value for: None is missing, zero is a choice."""
+def default_if_none(obj: S, **defaults: Any) -> S:
+    """Sets the fields that are None; zero and empty values are kept."""
     changes = {
         name: value for name, value in defaults.items() if value is not None and getattr(obj, name) is None
     }
     return msgspec.structs.replace(obj, **changes) if changes else obj
 
 
-def zero(obj: S, **defaults: Any) -> S:
-    """Fill the fields that are zero, empty or None: here all of those mean missing."""
+def default_if_zero(obj: S, **defaults: Any) -> S:
+    """Sets the fields that are zero, empty or None."""
     changes = {name: value for name, value in defaults.items() if not getattr(obj, name)}
     return msgspec.structs.replace(obj, **changes) if changes else obj
 
 
 def put(obj: S, **values: Any) -> S:
-    """Set fields, where another thing is there, or another text."""
+    """Sets fields; returns the same object where each has that value (by identity, or an equal string)."""
     changes = {
         name: value
         for name, value in values.items()
-        if (there := getattr(obj, name)) is not value and not (type(there) is str and there == value)
+        if (current := getattr(obj, name)) is not value and not (type(current) is str and current == value)
     }
     return msgspec.structs.replace(obj, **changes) if changes else obj
 
 
-def each(items: tuple[T, ...], turn: Callable[[T], T]) -> tuple[T, ...]:
-    """Every item filled; the same tuple where none needed it."""
+def map_items(items: tuple[T, ...], function: Callable[[T], T]) -> tuple[T, ...]:
+    """Applies a function to each item; returns the same tuple where no item changes."""
     if not items:
         return items
-    turned = tuple([turn(item) for item in items])
-    return items if all(map(is_, turned, items)) else turned
+    mapped = tuple([function(item) for item in items])
+    return items if all(map(is_, mapped, items)) else mapped
 
 
-def maybe(value: T | None, turn: Callable[[T], T]) -> T | None:
-    """What is there, filled."""
-    return None if value is None else turn(value)
+def map_optional(value: T | None, function: Callable[[T], T]) -> T | None:
+    """Applies a function to a value; None stays None."""
+    return None if value is None else function(value)
 
 
-# -- amounts ----------------------------------------------------------------------------------
+# -- quantities -------------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=4096)
-def amount(value: Amount) -> str:
-    """An amount as the server writes it. Raises `Malformed` for what is none."""
+def canonical_quantity(value: Amount) -> str:
+    """A quantity in canonical form. Raises `MalformedValue` where it cannot be parsed."""
     try:
         return str(Quantity.parse(value))
     except ValueError as error:
-        raise Malformed(str(error).partition(": ")[2]) from None
+        raise MalformedValue(str(error).partition(": ")[2]) from None
 
 
 @lru_cache(maxsize=4096)
-def _rounded(value: Amount) -> str:
-    """The same in whole thousandths, which is the finest that resources are counted in."""
-    text = amount(value)
+def _canonical_milli(value: Amount) -> str:
+    """A quantity in canonical form, rounded up to whole thousandths: the precision of resource lists."""
+    text = canonical_quantity(value)
     exact = Quantity.parse(text)
     if exact.nanos % _MILLI:
         return str(Quantity(exact.milli() * _MILLI, exact.format))
     return text
 
 
-def amounts(given: Mapping[str, Amount]) -> Mapping[str, Amount]:
-    """Amounts of resources as the server writes them; the same map where they are written so already."""
-    changes = {name: text for name, value in given.items() if (text := _rounded(value)) != value}
+def canonical_quantities(given: Mapping[str, Amount]) -> Mapping[str, Amount]:
+    """A resource list in canonical form; the same map where it is canonical already."""
+    changes = {name: text for name, value in given.items() if (text := _canonical_milli(value)) != value}
     return {**given, **changes} if changes else given

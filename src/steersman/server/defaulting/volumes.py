@@ -1,170 +1,204 @@
-"""Defaults of volumes: those of pods, persistent ones, and claims of them."""
+"""Defaults of pod volumes, PersistentVolumes and PersistentVolumeClaims."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
+from typing import TypeVar
 
 from steersman.api.generated import core_v1 as v1
-from steersman.server.defaulting.missing_fields import amount, amounts, each, maybe, put, unset, zero
+from steersman.server.defaulting.missing_fields import (
+    Default,
+    GroupKind,
+    canonical_quantities,
+    canonical_quantity,
+    default_if_none,
+    default_if_zero,
+    map_items,
+    map_optional,
+    put,
+)
 
-_READABLE = 0o644
+Files = TypeVar("Files", v1.SecretVolumeSource, v1.ConfigMapVolumeSource)
+ISCSI = TypeVar("ISCSI", v1.ISCSIVolumeSource, v1.ISCSIPersistentVolumeSource)
+RBD = TypeVar("RBD", v1.RBDVolumeSource, v1.RBDPersistentVolumeSource)
+ScaleIO = TypeVar("ScaleIO", v1.ScaleIOVolumeSource, v1.ScaleIOPersistentVolumeSource)
+
+_FILE_MODE = 0o644
 
 
 _COMPONENT = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
 _DOMAIN = r"(?:[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?(?:\.[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?)*|\[[a-fA-F0-9:]+\])"
-_reference = re.compile(
+_match_image = re.compile(
     rf"(?:{_DOMAIN}(?::[0-9]+)?/)?{_COMPONENT}(?:/{_COMPONENT})*"
     r"(?P<tag>:[\w][\w.-]{0,127})?(?P<digest>@[A-Za-z][A-Za-z0-9+._-]*:[0-9a-fA-F]{32,})?"
 ).fullmatch
 
 
 @lru_cache(maxsize=1024)
-def pull_policy(image: str) -> str:
-    """Always for ``latest``, said or implied; otherwise once is enough, as for what nobody can read."""
-    found = _reference(image)
+def image_pull_policy(image: str) -> str:
+    """Always for the tag ``latest``, explicit or implied; IfNotPresent otherwise and for unparseable images."""
+    found = _match_image(image)
     if found is None:
         return "IfNotPresent"
     tag = found["tag"] or ("" if found["digest"] else ":latest")
     return "Always" if tag == ":latest" else "IfNotPresent"
 
 
-def volume(given: v1.Volume) -> v1.Volume:
-    """A volume of a pod; one without a source begins empty."""
-    sources = [name for name in _SOURCES if getattr(given, name) is not None]
+def default_volume(given: v1.Volume) -> v1.Volume:
+    """Defaults of a pod's volume; a volume without a source is an emptyDir."""
+    sources = [name for name in _SOURCE_FIELDS if getattr(given, name) is not None]
     if not sources:
         return put(given, emptyDir=v1.EmptyDirVolumeSource())
-    changes = {name: _FILLED[name](getattr(given, name)) for name in sources if name in _FILLED}
+    changes = {name: _POD_SOURCES[name](getattr(given, name)) for name in sources if name in _POD_SOURCES}
     return put(given, **changes) if changes else given
 
 
-_SOURCES = tuple(name for name in v1.Volume.__struct_fields__ if name != "name")
+_SOURCE_FIELDS = tuple(name for name in v1.Volume.__struct_fields__ if name != "name")
 
 
-def _file_modes(source: Any) -> Any:
-    return unset(source, defaultMode=_READABLE)
+def _default_file_mode(source: Files) -> Files:
+    return default_if_none(source, defaultMode=_FILE_MODE)
 
 
-def host_path(source: v1.HostPathVolumeSource) -> v1.HostPathVolumeSource:
-    return unset(source, type="")
+def default_host_path(source: v1.HostPathVolumeSource) -> v1.HostPathVolumeSource:
+    return default_if_none(source, type="")
 
 
-def _empty_dir(source: v1.EmptyDirVolumeSource) -> v1.EmptyDirVolumeSource:
-    return put(source, sizeLimit=maybe(source.sizeLimit, amount))
+def _default_empty_dir(source: v1.EmptyDirVolumeSource) -> v1.EmptyDirVolumeSource:
+    return put(source, sizeLimit=map_optional(source.sizeLimit, canonical_quantity))
 
 
-def _image(source: v1.ImageVolumeSource) -> v1.ImageVolumeSource:
-    return zero(source, pullPolicy=pull_policy(source.reference))
+def _default_image(source: v1.ImageVolumeSource) -> v1.ImageVolumeSource:
+    return default_if_zero(source, pullPolicy=image_pull_policy(source.reference))
 
 
-def _downward(source: v1.DownwardAPIVolumeSource) -> v1.DownwardAPIVolumeSource:
-    return put(unset(source, defaultMode=_READABLE), items=each(source.items, _file))
+def _default_downward_api(source: v1.DownwardAPIVolumeSource) -> v1.DownwardAPIVolumeSource:
+    return put(
+        default_if_none(source, defaultMode=_FILE_MODE),
+        items=map_items(source.items, _default_downward_api_file),
+    )
 
 
-def _file(file: v1.DownwardAPIVolumeFile) -> v1.DownwardAPIVolumeFile:
+def _default_downward_api_file(file: v1.DownwardAPIVolumeFile) -> v1.DownwardAPIVolumeFile:
     return put(
         file,
-        fieldRef=maybe(file.fieldRef, lambda ref: zero(ref, apiVersion="v1")),
-        resourceFieldRef=maybe(file.resourceFieldRef, lambda ref: put(ref, divisor=amount(ref.divisor))),
+        fieldRef=map_optional(file.fieldRef, lambda ref: default_if_zero(ref, apiVersion="v1")),
+        resourceFieldRef=map_optional(
+            file.resourceFieldRef, lambda ref: put(ref, divisor=canonical_quantity(ref.divisor))
+        ),
     )
 
 
-def _projected(source: v1.ProjectedVolumeSource) -> v1.ProjectedVolumeSource:
+def _default_projected(source: v1.ProjectedVolumeSource) -> v1.ProjectedVolumeSource:
     return put(
-        unset(source, defaultMode=_READABLE),
-        sources=maybe(source.sources, lambda sources: each(sources, _projection)),
+        default_if_none(source, defaultMode=_FILE_MODE),
+        sources=map_optional(source.sources, lambda sources: map_items(sources, _default_projection)),
     )
 
 
-def _projection(source: v1.VolumeProjection) -> v1.VolumeProjection:
+def _default_projection(source: v1.VolumeProjection) -> v1.VolumeProjection:
     return put(
         source,
-        serviceAccountToken=maybe(
-            source.serviceAccountToken, lambda token: unset(token, expirationSeconds=3600)
+        serviceAccountToken=map_optional(
+            source.serviceAccountToken, lambda token: default_if_none(token, expirationSeconds=3600)
         ),
-        downwardAPI=maybe(source.downwardAPI, lambda api: put(api, items=each(api.items, _file))),
-        # Not yet for everybody, so they are dropped.
+        downwardAPI=map_optional(
+            source.downwardAPI, lambda api: put(api, items=map_items(api.items, _default_downward_api_file))
+        ),
+        # These belong to feature gates that are off.
         clusterTrustBundle=None,
         podCertificate=None,
     )
 
 
-def _ephemeral(source: v1.EphemeralVolumeSource) -> v1.EphemeralVolumeSource:
+def _default_ephemeral(source: v1.EphemeralVolumeSource) -> v1.EphemeralVolumeSource:
     claim = source.volumeClaimTemplate
     return (
-        source if claim is None else put(source, volumeClaimTemplate=put(claim, spec=claim_spec(claim.spec)))
+        source
+        if claim is None
+        else put(source, volumeClaimTemplate=put(claim, spec=default_claim_spec(claim.spec)))
     )
 
 
-def _iscsi(source: Any) -> Any:
-    return zero(source, iscsiInterface="default")
+def _default_iscsi(source: ISCSI) -> ISCSI:
+    return default_if_zero(source, iscsiInterface="default")
 
 
-def _rbd(source: Any) -> Any:
-    return zero(source, pool="rbd", user="admin", keyring="/etc/ceph/keyring")
+def _default_rbd(source: RBD) -> RBD:
+    return default_if_zero(source, pool="rbd", user="admin", keyring="/etc/ceph/keyring")
 
 
-def _azure_disk(source: v1.AzureDiskVolumeSource) -> v1.AzureDiskVolumeSource:
-    return unset(source, cachingMode="ReadWrite", fsType="ext4", readOnly=False, kind="Shared")
+def _default_azure_disk(source: v1.AzureDiskVolumeSource) -> v1.AzureDiskVolumeSource:
+    return default_if_none(source, cachingMode="ReadWrite", fsType="ext4", readOnly=False, kind="Shared")
 
 
-def _scale_io(source: Any) -> Any:
-    return zero(source, storageMode="ThinProvisioned", fsType="xfs")
+def _default_scale_io(source: ScaleIO) -> ScaleIO:
+    return default_if_zero(source, storageMode="ThinProvisioned", fsType="xfs")
 
 
-_SHARED: dict[str, Any] = {
-    "azureDisk": _azure_disk,
-    "hostPath": host_path,
-    "iscsi": _iscsi,
-    "rbd": _rbd,
-    "scaleIO": _scale_io,
-}
-_FILLED: dict[str, Any] = {
-    **_SHARED,
-    "configMap": _file_modes,
-    "downwardAPI": _downward,
-    "emptyDir": _empty_dir,
-    "ephemeral": _ephemeral,
-    "image": _image,
-    "projected": _projected,
-    "secret": _file_modes,
+_POD_SOURCES: Mapping[str, Default] = {
+    "azureDisk": _default_azure_disk,
+    "configMap": _default_file_mode,
+    "downwardAPI": _default_downward_api,
+    "emptyDir": _default_empty_dir,
+    "ephemeral": _default_ephemeral,
+    "hostPath": default_host_path,
+    "image": _default_image,
+    "iscsi": _default_iscsi,
+    "projected": _default_projected,
+    "rbd": _default_rbd,
+    "scaleIO": _default_scale_io,
+    "secret": _default_file_mode,
 }
 
 
 # -- persistent volumes and claims ------------------------------------------------------------
 
 
-def persistent_volume(obj: v1.PersistentVolume) -> v1.PersistentVolume:
-    spec = zero(obj.spec, persistentVolumeReclaimPolicy="Retain")
-    spec = unset(spec, volumeMode="Filesystem")
-    spec = put(spec, capacity=amounts(spec.capacity))
-    for name, filled in _SHARED.items():
-        source: Any = getattr(spec, name)
-        if source is not None:
-            spec = put(spec, **{name: filled(source)})
-    return put(obj, spec=spec, status=zero(obj.status, phase="Pending"))
+def default_persistent_volume(obj: v1.PersistentVolume) -> v1.PersistentVolume:
+    spec = default_if_zero(obj.spec, persistentVolumeReclaimPolicy="Retain")
+    spec = default_if_none(spec, volumeMode="Filesystem")
+    spec = put(
+        spec,
+        capacity=canonical_quantities(spec.capacity),
+        azureDisk=map_optional(spec.azureDisk, _default_azure_disk),
+        hostPath=map_optional(spec.hostPath, default_host_path),
+        iscsi=map_optional(spec.iscsi, _default_iscsi),
+        rbd=map_optional(spec.rbd, _default_rbd),
+        scaleIO=map_optional(spec.scaleIO, _default_scale_io),
+    )
+    return put(obj, spec=spec, status=default_if_zero(obj.status, phase="Pending"))
 
 
-def claim(obj: v1.PersistentVolumeClaim) -> v1.PersistentVolumeClaim:
-    return put(obj, spec=_content(claim_spec(obj.spec)), status=zero(obj.status, phase="Pending"))
+def default_claim(obj: v1.PersistentVolumeClaim) -> v1.PersistentVolumeClaim:
+    return put(
+        obj,
+        spec=_default_data_sources(default_claim_spec(obj.spec)),
+        status=default_if_zero(obj.status, phase="Pending"),
+    )
 
 
-def claim_spec(spec: v1.PersistentVolumeClaimSpec) -> v1.PersistentVolumeClaimSpec:
-    """What claims and templates of them ask for."""
+def default_claim_spec(spec: v1.PersistentVolumeClaimSpec) -> v1.PersistentVolumeClaimSpec:
+    """Defaults of the spec of claims and claim templates."""
     resources = spec.resources
-    resources = put(resources, limits=amounts(resources.limits), requests=amounts(resources.requests))
-    return put(unset(spec, volumeMode="Filesystem"), resources=resources)
+    resources = put(
+        resources,
+        limits=canonical_quantities(resources.limits),
+        requests=canonical_quantities(resources.requests),
+    )
+    return put(default_if_none(spec, volumeMode="Filesystem"), resources=resources)
 
 
 _SNAPSHOTS = "snapshot.storage.k8s.io"
 
 
-def _content(spec: v1.PersistentVolumeClaimSpec) -> v1.PersistentVolumeClaimSpec:
-    """Where a claim's content comes from, said in both ways; in the older only claims and snapshots could be."""
+def _default_data_sources(spec: v1.PersistentVolumeClaimSpec) -> v1.PersistentVolumeClaimSpec:
+    """Keeps dataSource and dataSourceRef in step; dataSource can only be a claim or a snapshot."""
     source, reference = spec.dataSource, spec.dataSourceRef
     if reference is not None and reference.namespace:
-        # What is in other namespaces cannot be referred to yet.
+        # References into other namespaces belong to a feature gate that is off.
         reference = None
     if source is not None:
         claims = source.kind == "PersistentVolumeClaim" and not source.apiGroup
@@ -179,3 +213,9 @@ def _content(spec: v1.PersistentVolumeClaimSpec) -> v1.PersistentVolumeClaimSpec
     if (source, reference) == (spec.dataSource, spec.dataSourceRef):
         return spec
     return put(spec, dataSource=source, dataSourceRef=reference)
+
+
+DEFAULTS: Mapping[GroupKind, Default] = {
+    ("", "PersistentVolume"): default_persistent_volume,
+    ("", "PersistentVolumeClaim"): default_claim,
+}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from steersman.api.generated.core_v1 import Namespace, NamespaceStatus
-from steersman.server.defaulting.core import namespace as labelled
+from steersman.server.defaulting.core import default_namespace as labelled
 from steersman.server.registry.strategy import Moment
 
 FINALIZER = "kubernetes"

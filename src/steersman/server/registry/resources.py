@@ -12,8 +12,8 @@ from steersman.api.errors import NotFound
 from steersman.api.generated import Resource as Row
 from steersman.api.generated import load, resources
 from steersman.api.scheme import Kind
-from steersman.server.defaulting import default_for, untouched
-from steersman.server.defaulting.core import pod_status, service_status
+from steersman.server.defaulting import default_for, no_defaults
+from steersman.server.defaulting.core import default_pod_status, default_service_status
 from steersman.server.registry import (
     apiservice,
     certificatesigningrequest,
@@ -102,7 +102,7 @@ class Registry:
             if face is not None and face.through:
                 # What is written this way has the defaults of its own version.
                 like = self.find(*face.like)
-                bare = replace(like.strategy, default=untouched, status_default=untouched)
+                bare = replace(like.strategy, default=no_defaults, status_default=no_defaults)
                 hub = replace(like, strategy=bare)
             resource = self._resources[key] = _resource(row, face, hub)
         return resource
@@ -389,13 +389,13 @@ _PECULIAR: Mapping[str, Mapping[str, Any]] = {
     "pods": {
         "created": pod.created,
         "status_updated": pod.status_updated,
-        "status_default": pod_status,
+        "status_default": default_pod_status,
         "parts": {"ephemeralcontainers": pod.joined, "resize": pod.resized},
         "grace": pod.grace,
     },
     "services": {
         "created": service.created,
         "updated": service.updated,
-        "status_default": service_status,
+        "status_default": default_service_status,
     },
 }

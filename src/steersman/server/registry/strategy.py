@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import msgspec
 from msgspec import field
 
-from steersman.server.defaulting import Default, untouched
+from steersman.server.defaulting import Default, no_defaults
 from steersman.server.validation import METADATA_ONLY, AnyRules
 
 Dependents: TypeAlias = Literal["delete", "orphan", "unsupported"]
@@ -52,8 +52,8 @@ def _always(obj: Any) -> bool:
 class Strategy(msgspec.Struct, frozen=True):
     """How one resource is created, updated and deleted."""
 
-    default: Default = untouched
-    status_default: Default = untouched
+    default: Default = no_defaults
+    status_default: Default = no_defaults
     """What is filled in where only the status is written."""
     rules: AnyRules = METADATA_ONLY
     """What is refused."""

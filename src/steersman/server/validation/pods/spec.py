@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from steersman.api.generated import core_v1 as v1
 from steersman.api.generated.meta_v1 import ObjectMeta
-from steersman.server.defaulting.pod_resources import aggregated
+from steersman.server.defaulting.pods import aggregate_resources
 from steersman.server.validation import addresses, names, resources
 from steersman.server.validation import metadata as meta
 from steersman.server.validation.field_errors import FieldErrors, go_struct
@@ -241,7 +241,7 @@ def _validate_pod_resources(
         errors, path, given.limits, given.requests, resources.validate_pod_resource_name
     )
     resources.validate_resource_claim_names(errors, f"{path}.claims", given.claims, spec.resourceClaims)
-    for name, total in aggregated(spec, lambda container: container.requests).items():
+    for name, total in aggregate_resources(spec, lambda container: container.requests).items():
         if name in given.requests and total > resources.parse_quantity(given.requests[name]):
             whole = str(resources.parse_quantity(given.requests[name]))
             least = f"must be greater than or equal to aggregate container requests of {total}"
