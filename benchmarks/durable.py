@@ -19,7 +19,7 @@ from pathlib import Path
 import msgspec
 
 from steersman.api.generated import load
-from steersman.server.storage.durable.data_dir import open_disk
+from steersman.server.storage.durable.data_dir import open_data_dir
 from steersman.server.storage.durable.documents import encode
 from steersman.server.storage.durable.snapshot import restore, save
 from steersman.server.storage.store import Store
@@ -80,7 +80,7 @@ def pod(number: int) -> object:
 
 
 def put(store: Store, number: int, obj: object) -> int:
-    store.table("pods").put(f"default/app-7d4b9c6f5-{number:05}", with_version(obj, store.version))
+    store.table("pods").put(f"default/app-7d4b9c6f5-{number:05}", with_version(obj, store.next_version))
     return store.revision
 
 
@@ -88,12 +88,12 @@ async def fill(path: Path, count: int, writers: int) -> None:
     """Write pods from several clients, each of which waits for its write before it goes on."""
     pods = [pod(n) for n in range(count)]
     waits: list[float] = []
-    with open_disk(path) as disk:
+    with open_data_dir(path) as data_dir:
 
         async def client(first: int) -> None:
             for n in range(first, count, writers):
                 began = time.perf_counter()
-                await disk.log.durable(put(disk.store, n, pods[n]))
+                await data_dir.log.durable(put(data_dir.store, n, pods[n]))
                 waits.append(time.perf_counter() - began)
 
         began = time.perf_counter()
@@ -101,7 +101,7 @@ async def fill(path: Path, count: int, writers: int) -> None:
         took = time.perf_counter() - began
         waits.sort()
         print(
-            f"{writers:4} clients: {count / took:7.0f} durable writes/s in {disk.log.groups} groups, "
+            f"{writers:4} clients: {count / took:7.0f} durable writes/s in {data_dir.log.groups} groups, "
             f"waiting {1e3 * waits[count // 2]:.2f} ms (p99 {1e3 * waits[count * 99 // 100]:.2f} ms)"
         )
 
@@ -124,12 +124,12 @@ def costs(directory: Path, count: int) -> None:
         asyncio.run(fill(directory / f"data-{writers}", count if writers > 1 else count // 10, writers))
     path = directory / "data-256"
     began = time.perf_counter()
-    with open_disk(path) as disk:
+    with open_data_dir(path) as data_dir:
         print(f"opening {count} pods: {time.perf_counter() - began:.3f} s")
-        print(f"forking them: {1e3 * best(disk.store.fork, 20):.2f} ms")
-        bare = disk.store.fork()
+        print(f"forking them: {1e3 * best(data_dir.store.fork, 20):.2f} ms")
+        bare = data_dir.store.fork()
         print(f"a write in memory alone: {1e6 * best(lambda: put(bare, 1, one), 2000):.1f} µs")
-        print(f"  followed by the log:   {1e6 * best(lambda: put(disk.store, 1, one), 2000):.1f} µs")
+        print(f"  followed by the log:   {1e6 * best(lambda: put(data_dir.store, 1, one), 2000):.1f} µs")
     began = time.perf_counter()
     save(path, directory / "snapshot")
     print(

@@ -34,7 +34,7 @@ from steersman.runtime.clock import LiveClock
 from steersman.server.auth.ca import write_private
 from steersman.server.bootstrap import Boot, equip
 from steersman.server.server import Server
-from steersman.server.storage.durable.data_dir import open_disk
+from steersman.server.storage.durable.data_dir import open_data_dir
 from tests.harness.raw_http import Line, context
 
 PODS = "/api/v1/namespaces/default/pods"
@@ -155,12 +155,14 @@ async def measure(options: argparse.Namespace) -> dict[str, float]:
     clock = LiveClock()
     found: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as where, ExitStack() as stack:
-        disk = stack.enter_context(open_disk(Path(where, "data"))) if options.data_dir else None
-        server = Server(clock) if disk is None else Server(clock, store=disk.store)
+        data_dir = stack.enter_context(open_data_dir(Path(where, "data"))) if options.data_dir else None
+        server = Server(clock) if data_dir is None else Server(clock, store=data_dir.store)
         boot = Boot.fresh(clock.now)
         authorizer = equip(server)
         server_account(server)
-        edge = await boot.serve(server, authorizer, durable=None if disk is None else disk.log.durable)
+        edge = await boot.serve(
+            server, authorizer, durable=None if data_dir is None else data_dir.log.durable
+        )
         config = Path(where, "kubeconfig")
         write_private(config, boot.kubeconfig(edge.url))
         ours, theirs = multiprocessing.Pipe()

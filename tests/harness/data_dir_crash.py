@@ -27,7 +27,7 @@ from msgspec import field
 
 from steersman.api.generated.core_v1 import ConfigMap
 from steersman.api.generated.meta_v1 import ObjectMeta
-from steersman.server.storage.durable.data_dir import open_disk
+from steersman.server.storage.durable.data_dir import open_data_dir
 from steersman.server.storage.store import Store
 from steersman.server.storage.watch import Selection
 
@@ -47,8 +47,8 @@ def content(revision: int) -> str:
 async def write(path: Path, seed: int) -> None:
     """Write until killed, from several tasks at once so that groups have more than one write."""
     random = Random(seed)
-    disk = open_disk(path)
-    await asyncio.gather(*(_writer(disk.store, disk.log.durable, random) for _ in range(WRITERS)))
+    data_dir = open_data_dir(path)
+    await asyncio.gather(*(_writer(data_dir.store, data_dir.log.durable, random) for _ in range(WRITERS)))
 
 
 async def _writer(store: Store, durable: object, random: Random) -> None:
@@ -61,7 +61,7 @@ async def _writer(store: Store, durable: object, random: Random) -> None:
         if removes:
             table.remove(name)
         else:
-            meta = ObjectMeta(name=name, resourceVersion=store.version)
+            meta = ObjectMeta(name=name, resourceVersion=store.next_version)
             table.put(name, ConfigMap(metadata=meta, data={"content": content(revision)}))
         if random.random() < 0.5:
             # Others write in between; groups of one are worth a try, too.
@@ -115,9 +115,9 @@ def check(path: Path, story: Story) -> int:
 
     Raises `AssertionError`.
     """
-    disk = open_disk(path, threaded=False)
+    data_dir = open_data_dir(path, threaded=False)
     try:
-        store = disk.store
+        store = data_dir.store
         assert store.revision >= story.highest, f"goes back to {store.revision}, {story.highest} was in use"
         found = {obj.metadata.name: obj for obj in store.table(RESOURCE).select(Selection())}
         for name, obj in found.items():
@@ -131,8 +131,8 @@ def check(path: Path, story: Story) -> int:
         story.writes = [each for each in story.writes if each[0] <= matching[-1]]
         return lost
     finally:
-        disk.log.failure = RuntimeError("as if it had crashed again")
-        disk.close()
+        data_dir.log.failure = RuntimeError("as if it had crashed again")
+        data_dir.close()
 
 
 def kill(path: Path, seed: int, story: Story) -> int:

@@ -11,20 +11,20 @@ import pytest
 from steersman.api.generated.core_v1 import ConfigMap
 from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.manager import cli
-from steersman.server.storage.durable.data_dir import open_disk
+from steersman.server.storage.durable.data_dir import open_data_dir
 from steersman.server.storage.store import Store
 
 
 def put(store: Store, name: str) -> None:
-    meta = ObjectMeta(name=name, resourceVersion=store.version)
+    meta = ObjectMeta(name=name, resourceVersion=store.next_version)
     store.table("configmaps").put(name, ConfigMap(metadata=meta))
 
 
 def filled(path: Path) -> Path:
-    with open_disk(path) as disk:
+    with open_data_dir(path) as data_dir:
         for n in range(10):
-            put(disk.store, f"x{n}")
-        disk.keep("ca.key", b"secret")
+            put(data_dir.store, f"x{n}")
+        data_dir.put_blob("ca.key", b"secret")
     return path
 
 
@@ -46,33 +46,33 @@ def test_what_was_saved_is_restored_at_the_same_revision_with_the_keys(
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert sorted(each.name for each in tmp_path.iterdir()) == ["data", "one.snapshot"]
     assert snapshot("restore", file, "--data-dir", tmp_path / "new") == 0
-    with open_disk(tmp_path / "new") as disk:
-        assert disk.store.revision == 11
-        assert disk.store.table("configmaps").keys() == [f"x{n}" for n in range(10)]
-        assert disk.meta("ca.key") == b"secret"
+    with open_data_dir(tmp_path / "new") as data_dir:
+        assert data_dir.store.revision == 11
+        assert data_dir.store.table("configmaps").keys() == [f"x{n}" for n in range(10)]
+        assert data_dir.blob("ca.key") == b"secret"
 
 
 def test_a_running_server_is_saved_as_it_is_at_one_moment(tmp_path: Path) -> None:
     file = tmp_path / "live.snapshot"
-    with open_disk(filled(tmp_path / "data")) as disk:
-        put(disk.store, "new")
-        disk.log.wait()
-        assert snapshot("save", "--data-dir", disk.path, file) == 0
-        put(disk.store, "too late")
-        disk.log.wait()
-        seen = disk.store.revision
+    with open_data_dir(filled(tmp_path / "data")) as data_dir:
+        put(data_dir.store, "new")
+        data_dir.log.wait_durable()
+        assert snapshot("save", "--data-dir", data_dir.path, file) == 0
+        put(data_dir.store, "too late")
+        data_dir.log.wait_durable()
+        seen = data_dir.store.revision
     assert snapshot("restore", file, "--data-dir", tmp_path / "new") == 0
-    with open_disk(tmp_path / "new") as disk:
-        assert disk.store.table("configmaps").keys() == ["new", *(f"x{n}" for n in range(10))]
+    with open_data_dir(tmp_path / "new") as data_dir:
+        assert data_dir.store.table("configmaps").keys() == ["new", *(f"x{n}" for n in range(10))]
         # It was written on meanwhile: those revisions are in somebody's hands.
-        assert disk.store.revision > seen
+        assert data_dir.store.revision > seen
 
 
 def test_the_revision_can_be_raised_for_clients_that_saw_more(tmp_path: Path) -> None:
     words = ("restore", saved(tmp_path), "--data-dir", tmp_path / "new", "--bump-revision", 1000)
     assert snapshot(*words) == 0
-    with open_disk(tmp_path / "new") as disk:
-        assert disk.store.revision == 1011
+    with open_data_dir(tmp_path / "new") as data_dir:
+        assert data_dir.store.revision == 1011
 
 
 def test_a_directory_with_anything_in_it_is_not_restored_into(
@@ -81,8 +81,8 @@ def test_a_directory_with_anything_in_it_is_not_restored_into(
     file = saved(tmp_path)
     assert snapshot("restore", file, "--data-dir", tmp_path / "data") == 1
     assert f"{tmp_path / 'data'}: the directory is not empty; restore into" in capsys.readouterr().err
-    with open_disk(tmp_path / "data") as disk:
-        assert len(disk.store.table("configmaps")) == 10
+    with open_data_dir(tmp_path / "data") as data_dir:
+        assert len(data_dir.store.table("configmaps")) == 10
 
 
 def test_a_snapshot_takes_the_place_of_an_older_one_and_of_nothing_else(
@@ -92,7 +92,7 @@ def test_a_snapshot_takes_the_place_of_an_older_one_and_of_nothing_else(
     assert snapshot("save", "--data-dir", tmp_path / "data", file) == 0
     file.write_text("my thesis")
     assert snapshot("save", "--data-dir", tmp_path / "data", file) == 1
-    assert "this is no steersman snapshot" in capsys.readouterr().err
+    assert "not a steersman snapshot" in capsys.readouterr().err
     assert file.read_text() == "my thesis"
 
 
@@ -106,8 +106,8 @@ def _changed(data: bytes) -> bytes:
         (lambda data: data[:-1], "bytes of data instead of"),
         (lambda data: data + b"x", "bytes of data instead of"),
         (_changed, "its checksum differs"),
-        (lambda data: data[:20], "this is no steersman snapshot"),
-        (lambda data: b"", "this is no steersman snapshot"),
+        (lambda data: data[:20], "not a steersman snapshot"),
+        (lambda data: b"", "not a steersman snapshot"),
         (lambda data: data.replace(b'"format":1', b'"format":9', 1), "use the newer steersman"),
     ],
 )
@@ -129,6 +129,6 @@ def test_what_is_no_data_directory_cannot_be_saved(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert snapshot("save", "--data-dir", tmp_path / "none", tmp_path / "file") == 1
-    assert "there is no steersman data in it" in capsys.readouterr().err
+    assert "holds no steersman data" in capsys.readouterr().err
     assert snapshot("restore", tmp_path / "none", "--data-dir", tmp_path / "new") == 1
     assert not (tmp_path / "new").exists()

@@ -77,9 +77,9 @@ async def embedded() -> AsyncIterator[Target]:
     edge = await boot.serve(server, authorizer)
 
     def forget() -> None:
-        server.store.floor = server.store.revision
+        server.store.compacted = server.store.revision
         for table in server.store.tables():
-            table.recast(lambda obj: obj)
+            table.convert_objects(lambda obj: obj)
 
     try:
         yield Target(

@@ -255,7 +255,7 @@ def test_a_watch_that_makes_no_sense_is_refused_when_it_is_read(
 
 
 def test_a_watch_from_too_long_ago_expires(world: World) -> None:
-    world.server.store.history = 4
+    world.server.store.watch_window = 4
 
     async def run() -> None:
         api = world.api()

@@ -474,7 +474,7 @@ def test_a_manager_may_die_after_any_write(cluster: Cluster, write: int) -> None
             if writes == write + 1:
                 cluster.crash_manager()
 
-    cluster.world.server.store.taps.append(look)
+    cluster.world.server.store.commit_hooks.append(look)
     cluster.apply(WEB)
     cluster.advance(minutes=1)
     assert not cluster.manager.alive

@@ -120,7 +120,7 @@ def test_nothing_with_a_living_owner_goes_and_nothing_without_one_stays(plan: di
                 family.owners[place].append(owner if sound else None)
             body = {"metadata": {"ownerReferences": references}}
             world.run(api.patch(CONFIGMAPS, namespace, name, body))
-        world.server.store.taps.append(look)
+        world.server.store.commit_hooks.append(look)
         fleet = Fleet((garbagecollector.controller,), world.api("manager"), world)
         world.spawn(fleet.run(), name="manager")
         world.run(world.settle())

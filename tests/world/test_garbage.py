@@ -150,7 +150,7 @@ def test_in_the_foreground_an_owner_is_the_last_to_go(plane: Plane) -> None:
         ):
             order.append(commit.resource)
 
-    plane.world.server.store.taps.append(note)
+    plane.world.server.store.commit_hooks.append(note)
     plane.delete(DEPLOYMENTS, "web", "Foreground")
     plane.settle()
     assert order == ["pods", "pods", "pods", "replicasets.apps", "deployments.apps"]

@@ -160,7 +160,7 @@ def test_pods_go_before_all_else(plane: Plane) -> None:
         if commit.event.type.value == "DELETED" and commit.resource != "events":
             order.append(commit.resource)
 
-    plane.world.server.store.taps.append(note)
+    plane.world.server.store.commit_hooks.append(note)
     plane.delete()
     plane.advance(6)
     assert len(plane.world.run(plane.api.list(PODS, "ns")).items) == 3

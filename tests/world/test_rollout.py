@@ -116,7 +116,7 @@ def test_a_roll_never_has_too_many_pods_and_never_too_few_available(plane: Plane
             status = commit.obj.status
             seen.append((status.replicas, status.availableReplicas))
 
-    plane.world.server.store.taps.append(look)
+    plane.world.server.store.commit_hooks.append(look)
     plane.patch({"spec": workload(10, "app:2")["spec"]})
     plane.settle()
     assert len(seen) > 3
@@ -147,7 +147,7 @@ def test_a_pod_is_available_at_the_very_instant_its_min_ready_seconds_are_over(p
         if commit.resource == "replicasets.apps" and commit.obj.status.availableReplicas:
             at.append((plane.world.now() - ready).total_seconds())
 
-    plane.world.server.store.taps.append(look)
+    plane.world.server.store.commit_hooks.append(look)
     plane.settle(horizon=60)
     assert at
     assert at[0] == 30.0
@@ -187,7 +187,7 @@ def test_answers_that_are_lost_make_no_surplus_pods() -> None:
     plane = Plane(7, Lossy)
     plane.create(DEPLOYMENTS, workload(5))
     created: list[str] = []
-    plane.world.server.store.taps.append(
+    plane.world.server.store.commit_hooks.append(
         lambda commit: created.append(commit.obj.metadata.uid) if commit.resource == "pods" else None
     )
     plane.settle()
@@ -242,7 +242,9 @@ def test_an_object_that_makes_no_sense_fails_alone(plane: Plane) -> None:
     (found,) = plane.list(REPLICASETS)
     # Put straight into the store, past all validation, as somebody who edits etcd could.
     store = plane.world.server.store
-    meta = replace(found.metadata, name="odd", uid="odd", ownerReferences=(), resourceVersion=store.version)
+    meta = replace(
+        found.metadata, name="odd", uid="odd", ownerReferences=(), resourceVersion=store.next_version
+    )
     store.table("replicasets.apps").put(
         "default/odd", replace(found, metadata=meta, spec=replace(found.spec, replicas=-1))
     )

@@ -15,7 +15,7 @@ from steersman.client.api import EventType
 from steersman.explore.elected_cluster import RETRY, identity
 from steersman.intent.verdict import Nonsense
 from steersman.runtime.shell import Deposed
-from steersman.server.storage.store import path
+from steersman.server.storage.store import object_key
 from steersman.server.storage.watch import Commit
 from steersman.sim.faults.crashes import CrashAfterWrite, CrashBeforeWrite, describe
 from steersman.sim.faults.fault import Armed, Call, Fault
@@ -74,13 +74,13 @@ class _Recorder(Armed):
 
         def note(commit: Commit) -> None:
             changes[commit.resource.partition(".")[0]] += 1
-            if commit.resource == LEASES.resource and commit.key == path(NAMESPACE, LEASE):
+            if commit.resource == LEASES.resource and commit.key == object_key(NAMESPACE, LEASE):
                 gone = commit.event.type is EventType.DELETED
                 holder = "" if gone else commit.obj.spec.holderIdentity or ""
                 if holder != self._held[1]:
                     self._held = self._stage.world.monotonic(), holder
 
-        self._stage.world.server.store.taps.append(note)
+        self._stage.world.server.store.commit_hooks.append(note)
 
     async def before(self, call: Call) -> None:
         self._record.calls[f"{call.verb} {call.plural}"] += 1
@@ -89,7 +89,9 @@ class _Recorder(Armed):
             if self._record.led:
                 self._check(call)
         if call.verb == "delete" and call.write:
-            found = self._stage.world.server.store.table(call.resource).get(path(call.namespace, call.name))
+            found = self._stage.world.server.store.table(call.resource).get(
+                object_key(call.namespace, call.name)
+            )
             self._targets[call.write] = _title(call.resource, found, call.name)
 
     def _moment(self, crash: Fault) -> None:

@@ -196,12 +196,12 @@ def _server(
     """The server, what it is trusted by, and how to wait until its writes are safe."""
     if options.data_dir is None:
         return Server(clock), Boot.fresh(clock.now), None
-    from steersman.server.storage.durable.data_dir import open_disk
-    from steersman.server.storage.durable.errors import Refused
+    from steersman.server.storage.durable.data_dir import open_data_dir
+    from steersman.server.storage.durable.errors import DataDirError
 
     try:
-        disk = stack.enter_context(open_disk(options.data_dir))
-    except Refused as error:
+        data_dir = stack.enter_context(open_data_dir(options.data_dir))
+    except DataDirError as error:
         raise UsageError(str(error)) from None
     loop = asyncio.get_running_loop()
 
@@ -212,14 +212,14 @@ def _server(
         )
         loop.call_soon_threadsafe(crew.lose, why)
 
-    disk.log.failed = failed
-    cert, key, signing = (disk.meta(name) for name in ("ca.crt", "ca.key", "sa.key"))
+    data_dir.log.on_failure = failed
+    cert, key, signing = (data_dir.blob(name) for name in ("ca.crt", "ca.key", "sa.key"))
     if cert is None or key is None or signing is None:
         pair, keys = self_signed("steersman", clock.now()), Keys.generate()
         cert, key, signing = pair.cert, pair.key, keys.pem
         for name, value in (("ca.crt", cert), ("ca.key", key), ("sa.key", signing)):
-            disk.keep(name, value)
+            data_dir.put_blob(name, value)
     boot = Boot(Authority(Pair(cert, key), clock.now), Keys.load(signing), clock.now)
-    server = Server(clock, store=disk.store)
-    disk.renew(server)
-    return server, boot, disk.log.durable
+    server = Server(clock, store=data_dir.store)
+    data_dir.restart_ttls(server)
+    return server, boot, data_dir.log.durable

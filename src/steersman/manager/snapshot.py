@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from steersman.server.storage.durable.errors import Refused
+from steersman.server.storage.durable.errors import DataDirError
 from steersman.server.storage.durable.snapshot import restore, save
 
 
@@ -21,7 +21,7 @@ def main(argv: Sequence[str]) -> int:
         else:
             header = restore(given.file, given.data_dir, bump=given.bump_revision)
             print(f"Restored {header.objects} objects at revision {header.revision} to {given.data_dir}")
-    except Refused as refusal:
+    except DataDirError as refusal:
         print(f"Error: {refusal}", file=sys.stderr)
         return 1
     return 0

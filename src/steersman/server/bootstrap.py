@@ -37,7 +37,7 @@ from steersman.server.crd import establishing
 from steersman.server.http.app import Edge, objects_of, serve
 from steersman.server.rest import verbs
 from steersman.server.server import Server
-from steersman.server.storage.store import path
+from steersman.server.storage.store import object_key
 
 ISSUER = "https://kubernetes.default.svc.cluster.local"
 NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
@@ -79,7 +79,7 @@ def equip(server: Server, *, authority: bytes = b"", without: Sequence[str] = ()
 
 def _create(server: Server, plural: str, namespace: str, obj: Any) -> None:
     resource = server.registry.find("", "v1", plural)
-    if server.table(resource).get(path(namespace, obj.metadata.name)) is None:
+    if server.table(resource).get(object_key(namespace, obj.metadata.name)) is None:
         verbs.create(server, resource, namespace, obj)
 
 

@@ -29,8 +29,8 @@ from steersman.server.rest import patch as patching
 from steersman.server.rest import subresources, verbs
 from steersman.server.server import Server
 from steersman.server.storage.selection import select
-from steersman.server.storage.stream import Stream, turn
-from steersman.server.storage.watch import Rest, Subscription
+from steersman.server.storage.stream import WatchStream, turn
+from steersman.server.storage.watch import IdleWatch, Subscription
 
 T = TypeVar("T")
 
@@ -107,18 +107,21 @@ class LocalApi:
             since = None if send_initial_events else version or None
             return server.table(resource).watch(selection, since=since, initial_end=send_initial_events)
 
-        return Stream(
-            server.store, begin, shape=lambda: _shape(kind, server.registry.of(kind)), timeout=timeout_seconds
+        return WatchStream(
+            server.store,
+            begin,
+            transform=lambda: _shape(kind, server.registry.of(kind)),
+            timeout=timeout_seconds,
         )
 
-    def rests(self, kind: Kind[Any], wake: Callable[[], None]) -> Rest | None:
+    def rests(self, kind: Kind[Any], wake: Callable[[], None]) -> IdleWatch | None:
         """See `steersman.client.capabilities.rests`."""
         try:
             resource = self.server.registry.of(kind)
         except NotFound:
             return None
         self.server.reap(resource)
-        return self.server.table(resource).rest(select(resource, "", "", kind.fields), wake)
+        return self.server.table(resource).idle_watch(select(resource, "", "", kind.fields), wake)
 
     async def discover(self) -> Discovered:
         await turn()

@@ -14,7 +14,7 @@ from steersman.server import status_errors
 from steersman.server.apply.field_manager import field_manager_for
 from steersman.server.registry.object_meta import uid
 from steersman.server.registry.resources import Registry, Resource
-from steersman.server.storage.store import Store, Table, path
+from steersman.server.storage.store import Store, Table, object_key
 
 
 class Clock(Protocol):
@@ -127,7 +127,7 @@ class Server:
         """One object. Raises `NotFound`."""
         if resource.strategy.ttl is not None:
             self.reap(resource)
-        obj = self.store.table(resource.table).get(path(namespace, name))
+        obj = self.store.table(resource.table).get(object_key(namespace, name))
         if obj is None:
             raise status_errors.not_found(resource.group, resource.plural, name)
         return obj if resource.serve is None else resource.serve(obj)
@@ -140,7 +140,7 @@ class Server:
         meta = obj.metadata
         if owners is None:
             owners = meta.managedFields
-        meta = replace(meta, resourceVersion=self.store.version, managedFields=owners)
+        meta = replace(meta, resourceVersion=self.store.next_version, managedFields=owners)
         obj = replace(obj, metadata=meta)
         if resource.store is not None:
             obj = resource.store(obj)
@@ -189,7 +189,7 @@ class Server:
         if new == old:
             return old
         owners = self.owners(resource, subresource, old, new) if subresource else None
-        return self.write(resource, path(namespace, name), new, owners)
+        return self.write(resource, object_key(namespace, name), new, owners)
 
     def owners(self, resource: Resource, subresource: str, old: Any, new: Any) -> Any:
         """Who owns what of an object once the server has changed it."""

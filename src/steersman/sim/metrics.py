@@ -63,10 +63,10 @@ class _Measured:
         self._pods = server.store.table("pods")
         self._nodes = server.store.table("nodes")
 
-    def moment(self) -> object:
+    def version(self) -> object:
         """What is measured changes with pods and nodes, and says when to the second."""
         now = self._server.clock.now().replace(microsecond=0)
-        return now, self._pods.changed, self._nodes.changed
+        return now, self._pods.latest_revision, self._nodes.latest_revision
 
     def _heard(self, name: str) -> bool:
         node: v1.Node | None = self._nodes.get(name)

@@ -137,8 +137,8 @@ class World:
 
     def _settle_in(self) -> None:
         store = self.server.store
-        store.taps.append(self._note)
-        self.loop.beats.followed = lambda resource: store.table(resource).watchers.eager
+        store.commit_hooks.append(self._note)
+        self.loop.beats.followed = lambda resource: store.table(resource).watchers.wants_every_event
 
     def _found(self) -> None:
         resource = self.server.registry.find("", "v1", "namespaces")

@@ -66,7 +66,7 @@ class Chronicle:
         """By controller and key: how the last round ended."""
         self._user = ""
         self.trace: Trace = _Told(self)
-        server.store.taps.append(self._wrote)
+        server.store.commit_hooks.append(self._wrote)
         if server.admission is not None:
             server.admission = _Witness(server.admission, self._asked)
 

@@ -59,7 +59,7 @@ class LiveWorld:
         self._start = start
         self._begin = self.loop.time()
         self._writes = 0
-        self.server.store.taps.append(self._note)
+        self.server.store.commit_hooks.append(self._note)
         self._tasks: dict[asyncio.Task[Any], None] = {}
         self._failure: BaseException | None = None
         self._thread = threading.Thread(target=self.loop.run_forever, name="steersman", daemon=True)

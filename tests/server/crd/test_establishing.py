@@ -436,7 +436,7 @@ def test_a_definition_no_server_would_accept_does_not_keep_one_from_starting(
     store = world.server.store.fork()
     table = store.table("customresourcedefinitions.apiextensions.k8s.io")
     odd = msgspec.structs.replace
-    table.recast(
+    table.convert_objects(
         lambda each: odd(
             each,
             spec=odd(

@@ -504,7 +504,7 @@ async def test_a_server_whose_disk_has_failed_shows_nothing_writes_nothing_and_i
         def full() -> None:
             raise ServiceUnavailable("the disk is full", reason="ServiceUnavailable")
 
-        plane.server.store.gate = full
+        plane.server.store.write_gate = full
         before = plane.server.store.revision
         async with session.post(CONFIGMAPS, json=configmap("b")) as answer:
             assert answer.status == 503
@@ -526,4 +526,4 @@ async def test_a_server_whose_disk_has_failed_shows_nothing_writes_nothing_and_i
             async with session.get(path) as answer:
                 assert answer.status == code, path
                 assert told in await answer.text()
-        plane.server.store.gate = None
+        plane.server.store.write_gate = None

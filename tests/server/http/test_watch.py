@@ -55,7 +55,7 @@ async def test_a_watch_from_long_ago_is_told_so_and_ends(plane: Any) -> None:
         for i in range(2):
             async with session.post(CONFIGMAPS, json=configmap(f"c{i}")) as answer:
                 assert answer.status == 201
-        plane.server.store.table("configmaps")._floor = plane.server.store.revision
+        plane.server.store.table("configmaps")._compacted = plane.server.store.revision
         async with session.get(f"{CONFIGMAPS}?watch=1&resourceVersion=2") as watch:
             assert watch.status == 200
             event = await line(watch)

@@ -9,17 +9,17 @@ from hypothesis import strategies as st
 from steersman.api.errors import ApiError, BadRequest, Expired, Invalid, ServerTimeout
 from steersman.api.kinds import Object, ObjectMeta
 from steersman.server.rest.list import Listing, Match, decode_token, encode_token, page
-from steersman.server.storage.store import Store, path
+from steersman.server.storage.store import Store, object_key
 from steersman.server.storage.watch import Selection
 
 
 def put(store: Store, name: str, namespace: str = "a") -> None:
-    obj = Object(metadata=ObjectMeta(namespace=namespace, name=name, resourceVersion=store.version))
-    store.table("things").put(path(namespace, name), obj)
+    obj = Object(metadata=ObjectMeta(namespace=namespace, name=name, resourceVersion=store.next_version))
+    store.table("things").put(object_key(namespace, name), obj)
 
 
 def filled(count: int, history: int = 2048) -> Store:
-    store = Store(history=history)
+    store = Store(watch_window=history)
     for i in range(count):
         put(store, f"n{i:03}")
     return store
@@ -51,7 +51,7 @@ def ask(
 
 def test_a_list_shows_the_revision_of_the_whole_store() -> None:
     store = filled(3)
-    store.table("others").put("x", Object(metadata=ObjectMeta(name="x", resourceVersion=store.version)))
+    store.table("others").put("x", Object(metadata=ObjectMeta(name="x", resourceVersion=store.next_version)))
     assert ask(store).revision == 5
 
 

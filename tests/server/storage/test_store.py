@@ -1,4 +1,4 @@
-"""The store: revisions, order, history, forks."""
+"""The store: revisions, order, watch window, forks."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 from steersman.api.errors import Expired
 from steersman.api.kinds import Object, ObjectMeta
 from steersman.client.api import EventType
-from steersman.server.storage.store import Store, path
+from steersman.server.storage.store import Store, object_key
 from steersman.server.storage.watch import Commit, Selection
 
 
 def put(store: Store, namespace: str, name: str, **labels: str) -> Object:
     obj = Object(
-        metadata=ObjectMeta(namespace=namespace, name=name, labels=labels, resourceVersion=store.version)
+        metadata=ObjectMeta(namespace=namespace, name=name, labels=labels, resourceVersion=store.next_version)
     )
-    store.table("things").put(path(namespace, name), obj)
+    store.table("things").put(object_key(namespace, name), obj)
     return obj
 
 
@@ -28,16 +28,16 @@ def names(store: Store, selection: Selection = Selection()) -> list[str]:
 def test_every_write_takes_the_next_revision_whatever_the_resource() -> None:
     store = Store()
     first = put(store, "a", "x")
-    other = Object(metadata=ObjectMeta(name="n", resourceVersion=store.version))
+    other = Object(metadata=ObjectMeta(name="n", resourceVersion=store.next_version))
     store.table("others").put("n", other)
     last = store.table("things").remove("a/x")
     assert [o.metadata.resourceVersion for o in (first, other, last)] == ["2", "3", "4"]
     assert store.revision == 4
 
 
-def test_an_object_that_does_not_bear_the_next_revision_is_not_taken() -> None:
+def test_an_object_without_the_next_resource_version_is_refused() -> None:
     store = Store()
-    with pytest.raises(ValueError, match="bears 7, not 2"):
+    with pytest.raises(ValueError, match="resourceVersion 7, not 2"):
         store.table("things").put("x", Object(metadata=ObjectMeta(name="x", resourceVersion="7")))
     assert store.revision == 1
     assert len(store.table("things")) == 0
@@ -88,7 +88,7 @@ def test_any_sequence_of_writes_leaves_what_a_plain_dict_would_in_order(
     store = Store()
     model: dict[str, Object] = {}
     for (namespace, name), remove, look in writes:
-        key = path(namespace, name)
+        key = object_key(namespace, name)
         if remove:
             if key in model:
                 store.table("things").remove(key)
@@ -105,7 +105,7 @@ def test_the_past_is_as_it_was(writes: list[tuple[tuple[str, str], bool]], data:
     store = Store()
     states: dict[int, dict[str, Object | None]] = {store.revision: {}}
     for (namespace, name), remove in writes:
-        key = path(namespace, name)
+        key = object_key(namespace, name)
         table = store.table("things")
         if remove and table.get(key) is None:
             continue
@@ -121,7 +121,7 @@ def test_the_past_is_as_it_was(writes: list[tuple[tuple[str, str], bool]], data:
 
 
 def test_history_reaches_at_least_as_far_back_as_promised_and_then_expires() -> None:
-    store = Store(history=5)
+    store = Store(watch_window=5)
     for _ in range(50):
         put(store, "a", "x")
     table = store.table("things")
@@ -133,7 +133,7 @@ def test_history_reaches_at_least_as_far_back_as_promised_and_then_expires() -> 
 
 
 def test_a_resource_that_never_changed_has_forgotten_nothing() -> None:
-    store = Store(history=2)
+    store = Store(watch_window=2)
     for _ in range(50):
         put(store, "a", "x")
     assert store.table("others").at(3) == ([], {})
@@ -151,7 +151,7 @@ def test_a_fork_shares_the_objects_and_goes_its_own_way() -> None:
     assert names(fork) == ["a/kept", "b/new"]
     assert fork.table("things").get("a/kept") is kept
     assert (store.revision, fork.revision) == (3, 5)
-    assert watcher.seen == 3
+    assert watcher.resume_revision == 3
     assert len(fork.table("things").watchers) == 0
 
 
@@ -165,7 +165,9 @@ def test_a_fork_remembers_the_history_it_came_from() -> None:
 def test_a_tap_hears_of_every_write_once_it_is_in_place() -> None:
     store = Store()
     heard: list[Commit] = []
-    store.taps.append(lambda commit: heard.append(commit) if store.revision == commit.revision else None)
+    store.commit_hooks.append(
+        lambda commit: heard.append(commit) if store.revision == commit.revision else None
+    )
     put(store, "a", "x")
     put(store, "a", "x")
     store.table("things").remove("a/x")

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from steersman.api.errors import Expired
 from steersman.api.kinds import Object, ObjectMeta
 from steersman.client.api import EventType, WatchEvent
-from steersman.server.storage.store import Store, path
-from steersman.server.storage.watch import BACKLOG, Selection, Subscription
+from steersman.server.storage.store import Store, object_key
+from steersman.server.storage.watch import MAX_UNREAD_EVENTS, Selection, Subscription
 from steersman.sim.loop import VirtualLoop
 
 ODD = Selection(test=lambda obj: obj.metadata.labels.get("odd") == "yes")
@@ -21,14 +21,14 @@ ODD = Selection(test=lambda obj: obj.metadata.labels.get("odd") == "yes")
 
 def put(store: Store, name: str, namespace: str = "a", **labels: str) -> Object:
     obj = Object(
-        metadata=ObjectMeta(namespace=namespace, name=name, labels=labels, resourceVersion=store.version)
+        metadata=ObjectMeta(namespace=namespace, name=name, labels=labels, resourceVersion=store.next_version)
     )
-    store.table("things").put(path(namespace, name), obj)
+    store.table("things").put(object_key(namespace, name), obj)
     return obj
 
 
 def remove(store: Store, name: str, namespace: str = "a") -> None:
-    store.table("things").remove(path(namespace, name))
+    store.table("things").remove(object_key(namespace, name))
 
 
 def drain(watch: Subscription) -> list[WatchEvent[Object]]:
@@ -145,7 +145,7 @@ def test_a_watch_of_a_namespace_or_a_name_hears_of_nothing_else(
 
 
 def test_a_watch_from_a_forgotten_revision_is_refused_with_expired() -> None:
-    store = Store(history=3)
+    store = Store(watch_window=3)
     for _ in range(20):
         put(store, "x")
     with pytest.raises(Expired, match=r"too old resource version: 2 \(\d+\)"):
@@ -161,7 +161,7 @@ def test_a_watch_from_a_revision_to_come_waits_for_what_follows_it() -> None:
 
 
 def test_a_quiet_watch_of_a_busy_resource_is_told_how_far_things_moved_on() -> None:
-    store = Store(history=10)
+    store = Store(watch_window=10)
     put(store, "x", "quiet")
     watch = store.table("things").watch(Selection(namespace="quiet"), since=2)
     for _ in range(100):
@@ -176,12 +176,12 @@ def test_a_quiet_watch_of_a_busy_resource_is_told_how_far_things_moved_on() -> N
 
 
 def test_a_watcher_that_does_not_read_is_cut_off_and_can_resume_where_it_was() -> None:
-    store = Store(history=2 * BACKLOG)
+    store = Store(watch_window=2 * MAX_UNREAD_EVENTS)
     watch = store.table("things").watch(Selection(), since=1)
-    for _ in range(BACKLOG + 5):
+    for _ in range(MAX_UNREAD_EVENTS + 5):
         put(store, "x")
     events = drain(watch)
-    assert len(events) == BACKLOG
+    assert len(events) == MAX_UNREAD_EVENTS
     assert len(store.table("things").watchers) == 0
     rest = store.table("things").watch(Selection(), since=int(events[-1].resource_version))
     assert len(drain(rest)) == 5
@@ -234,10 +234,10 @@ STEP = st.one_of(
 
 
 @given(steps=st.lists(STEP, max_size=60), selection=st.sampled_from([Selection(), ODD]))
-def test_whoever_follows_a_watch_through_any_writes_and_breaks_sees_what_is_there(
+def test_a_watcher_that_resumes_after_any_breaks_sees_the_current_objects(
     steps: list[tuple[str, str, str]], selection: Selection
 ) -> None:
-    store = Store(history=8)
+    store = Store(watch_window=8)
     table = store.table("things")
     view: dict[str, Object] = {}
     version = 0

@@ -15,7 +15,7 @@ from steersman.server.admission.plugin import Plugin, PodPlugin, Refused, refusa
 from steersman.server.admission.pod_template_memo import Templates
 from steersman.server.registry.resources import Resource
 from steersman.server.server import Attributes, Reaction, Server, Settle
-from steersman.server.storage.store import path
+from steersman.server.storage.store import object_key
 from steersman.server.storage.watch import Selection
 
 
@@ -35,7 +35,7 @@ class Shelf:
         return self.server.names
 
     def get(self, resource: str, namespace: str, name: str) -> Any | None:
-        return self.server.store.table(resource).get(path(namespace, name))
+        return self.server.store.table(resource).get(object_key(namespace, name))
 
     def all(self, resource: str, namespace: str = "") -> tuple[Any, ...]:
         lists = self._lists.get(resource)
@@ -66,7 +66,7 @@ class Shelf:
     def hold(self, service: Any, holds: Callable[[Any], tuple[tuple[str, Any], ...]]) -> None:
         """A service was written or removed: note what of the pools is its own now."""
         meta = service.metadata
-        key = path(meta.namespace, meta.name)
+        key = object_key(meta.namespace, meta.name)
         for pool, item in self._held.pop(key, ()):
             self._pools[pool].pop(item, None)
         there = self.get("services", meta.namespace, meta.name)

@@ -20,7 +20,7 @@ from steersman.server.admission.plugin import Lookups, Plugin
 from steersman.server.admission.service_update import kept, wants_health, wants_ports, wiped
 from steersman.server.defaulting.missing_fields import put
 from steersman.server.server import Attributes
-from steersman.server.storage.store import path
+from steersman.server.storage.store import object_key
 
 CIDR = "10.0.0.0/16"
 FIRST_PORT, LAST_PORT = 30000, 32767
@@ -220,7 +220,7 @@ class _Desk:
 
     def _foreign(self, pool: str, key: Any) -> bool:
         """Whether another service has it."""
-        own = path(self.request.namespace, self._name)
+        own = object_key(self.request.namespace, self._name)
         return self.look.taken(pool, key) not in ("", own if self.request.old is not None else "")
 
     @property

@@ -16,7 +16,7 @@ from steersman.server.auth.rbac_reconcile import reconcile
 from steersman.server.auth.requester import REQUESTER
 from steersman.server.rest import verbs
 from steersman.server.server import Attributes, Server, Settle
-from steersman.server.storage.store import path
+from steersman.server.storage.store import object_key
 from steersman.server.storage.watch import Commit, Selection
 
 TABLES = tuple(
@@ -43,7 +43,7 @@ def follow(server: Server, known: Authorizer | None = None) -> Authorizer:
             else:
                 authorizer.put(commit.obj)
 
-    server.store.taps.append(note)
+    server.store.commit_hooks.append(note)
     return authorizer
 
 
@@ -52,7 +52,9 @@ def install(server: Server) -> None:
 
     def find(obj: Policy) -> Policy | None:
         resource = server.registry.find(GROUP, "v1", kind_of(obj).plural)
-        found: Policy | None = server.table(resource).get(path(obj.metadata.namespace, obj.metadata.name))
+        found: Policy | None = server.table(resource).get(
+            object_key(obj.metadata.namespace, obj.metadata.name)
+        )
         return found
 
     for operation, obj in reconcile(find):
@@ -62,7 +64,7 @@ def install(server: Server) -> None:
             server.rewrite(resource, namespace, name, lambda old, new=obj: new)  # type: ignore[misc]
             continue
         if operation == "recreate":
-            server.remove(resource, path(namespace, name))
+            server.remove(resource, object_key(namespace, name))
         verbs.create(server, resource, namespace, obj)
 
 

@@ -228,7 +228,7 @@ class Definitions:
         storage = next(compiled[said.name] for said in spec.versions if said.storage)
         versions = tuple(compiled[said.name] for said in spec.versions if said.served)
         table = self._server.store.table(name)
-        table.recast(lambda obj: refitted(compiled, storage, obj))
+        table.convert_objects(lambda obj: refitted(compiled, storage, obj))
         self._unregister(name)
         self._register(name, Served(spec, names, terminating, storage, versions, ()))
         # Objects may look different now, so who watches them begins anew, as with a real server.

@@ -38,7 +38,7 @@ from steersman.server.http.responses import Answer, compressed, denied, refused,
 from steersman.server.http.watch_registry import Watches
 from steersman.server.registry.resources import Resource
 from steersman.server.server import Server
-from steersman.server.storage.store import path as key_of
+from steersman.server.storage.store import object_key
 
 _log = logging.getLogger(__name__)
 
@@ -92,7 +92,9 @@ async def serve(
 
 def objects_of(server: Server) -> Objects:
     """What authentication looks up, in a server's store."""
-    return Lookup(lambda resource, namespace, name: server.store.table(resource).get(key_of(namespace, name)))
+    return Lookup(
+        lambda resource, namespace, name: server.store.table(resource).get(object_key(namespace, name))
+    )
 
 
 class Edge:
@@ -232,7 +234,7 @@ class Edge:
         asked = ctx.asked
         if not asked.resource:
             return nonresource.serve(ctx)
-        gate = self.plant.server.store.gate
+        gate = self.plant.server.store.write_gate
         if gate is not None:
             # Memory that is ahead of a disk that failed is not shown: what is in it will not have happened.
             gate()

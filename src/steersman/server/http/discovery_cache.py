@@ -28,11 +28,11 @@ class Catalogue:
     def __init__(self, server: Server) -> None:
         self._server = server
         self._page = _Page(server)
-        server.store.taps.append(self._note)
+        server.store.commit_hooks.append(self._note)
 
     def close(self) -> None:
         """Follow the server no longer."""
-        self._server.store.taps.remove(self._note)
+        self._server.store.commit_hooks.remove(self._note)
 
     def _note(self, commit: Commit) -> None:
         if commit.resource == DEFINITIONS:

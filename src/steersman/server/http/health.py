@@ -43,7 +43,7 @@ def _line(check: str, excluded: bool, failed: bool) -> str:
 
 def _failed(ctx: Context) -> dict[str, str]:
     """The checks that fail, and why."""
-    gate = ctx.plant.server.store.gate
+    gate = ctx.plant.server.store.write_gate
     try:
         if gate is not None:
             gate()

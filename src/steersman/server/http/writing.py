@@ -20,7 +20,7 @@ from steersman.server.rest import verbs
 from steersman.server.rest.apply import apply
 from steersman.server.rest.list import Listing
 from steersman.server.storage.selection import select
-from steersman.server.storage.store import path
+from steersman.server.storage.store import object_key
 
 _SHOWN = frozenset(
     {
@@ -78,7 +78,7 @@ def update(ctx: Context, resource: Resource, body: bytes) -> Answer:
     obj = request_body.obj(resource, body, ctx.content_type, ctx.reading(how.validation))
     namespace, name = scope(ctx, resource), ctx.asked.name
     server = _server(ctx, how)
-    old = server.table(resource).get(path(namespace, name))
+    old = server.table(resource).get(object_key(namespace, name))
     manager = ctx.manager(how.manager)
     made = verbs.update(server, resource, namespace, name, obj, user=ctx.user.name, manager=manager)
     remark(ctx, "UPDATE", resource, made, old)
@@ -92,7 +92,7 @@ def patch(ctx: Context, resource: Resource, body: bytes, subresource: str = "") 
     how = query_options.writing(ctx.query, "PatchOptions")
     server, namespace, name = _server(ctx, how), scope(ctx, resource), ctx.asked.name
     form, change = parsed(ctx, resource, body, how)
-    old = server.table(resource).get(path(namespace, name))
+    old = server.table(resource).get(object_key(namespace, name))
     if form == APPLY_YAML:
         answer = apply(
             server,

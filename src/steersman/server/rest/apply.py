@@ -13,7 +13,7 @@ from steersman.server.codec.convert import adopt
 from steersman.server.registry.resources import Resource
 from steersman.server.rest import verbs
 from steersman.server.server import Server
-from steersman.server.storage.store import path
+from steersman.server.storage.store import object_key
 
 
 class Answer(NamedTuple):
@@ -52,7 +52,7 @@ def apply(
             where = f"{namespace}/{name}; {resource.group}/{resource.version}, Kind={resource.kind}"
             raise ServerError(f"failed to convert new object ({where}) to proper version: {error}") from None
 
-    if not subresource and server.table(resource).get(path(namespace, name)) is None:
+    if not subresource and server.table(resource).get(object_key(namespace, name)) is None:
         new = make(None)
         if new.metadata.uid:
             raise status_errors.conflict(

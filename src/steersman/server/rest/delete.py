@@ -14,7 +14,7 @@ from steersman.server.registry.graceful_deletion import Options
 from steersman.server.registry.resources import Resource
 from steersman.server.registry.strategy import Moment
 from steersman.server.server import Server
-from steersman.server.storage.store import path
+from steersman.server.storage.store import object_key
 from steersman.server.storage.watch import Selection
 
 
@@ -32,7 +32,7 @@ def delete(
     obj = server.get(resource, namespace, name)
     intended(resource, obj, options)
     server.validate("DELETE", resource, "", namespace, name, None, obj, user)
-    key, now = path(namespace, name), server.now()
+    key, now = object_key(namespace, name), server.now()
     if resource.id == "namespaces":
         if obj.metadata.deletionTimestamp is None:
             return _terminate(server, resource, key, obj, options), False

@@ -12,7 +12,7 @@ import msgspec
 
 from steersman.api.errors import ApiError, Expired, ServerError
 from steersman.server import status_errors
-from steersman.server.storage.store import Store, Table, matching
+from steersman.server.storage.store import Store, Table, select_keys
 from steersman.server.storage.watch import Selection
 
 Match: TypeAlias = Literal["", "Exact", "NotOlderThan"]
@@ -135,7 +135,7 @@ def page(
         if not continue_:
             raise
         raise _stale(start) from None
-    found = matching(keys, objects, selection)
+    found = select_keys(keys, objects, selection)
     if start:
         found = (key for key in found if key >= start)
     if not limit:

@@ -23,7 +23,7 @@ from steersman.server.registry.resources import Resource
 from steersman.server.registry.strategy import Merge, Moment
 from steersman.server.rest.delete import delete, delete_collection
 from steersman.server.server import Server
-from steersman.server.storage.store import path
+from steersman.server.storage.store import object_key
 
 __all__ = [
     "change",
@@ -122,11 +122,11 @@ def _namespace(resource: Resource, asked: str, given: str) -> str:
 def _name(server: Server, resource: Resource, namespace: str, name: str, prefix: str) -> tuple[str, str]:
     """The name of a new object and its key; a generated one is tried again while it is taken."""
     if name or not prefix:
-        return name, path(namespace, name)
+        return name, object_key(namespace, name)
     table = server.table(resource)
     for _ in range(_NAME_TRIES):
         name = generate(prefix, server.names)
-        key = path(namespace, name)
+        key = object_key(namespace, name)
         if table.get(key) is None:
             break
     return name, key
@@ -156,7 +156,7 @@ def update(
     """Replace an object, all but its status."""
     _addressed(resource, namespace, name, obj.metadata)
     given = obj.metadata
-    existing = server.table(resource).get(path(namespace, name))
+    existing = server.table(resource).get(object_key(namespace, name))
     if existing is None and resource.strategy.create_on_update:
         if given.uid:
             raise status_errors.other_uid(resource.group, resource.plural, namespace, name, given.uid, "")
@@ -320,7 +320,7 @@ def change(
     if wrong:
         raise status_errors.invalid(resource.group, resource.kind, name, wrong)
     settle = server.validate("UPDATE", resource, subresource, namespace, name, new, old, user)
-    key = path(namespace, name)
+    key = object_key(namespace, name)
     if graceful_deletion.ended(new, old, strategy):
         server.remove(resource, key)
         meta = replace(new.metadata, managedFields=owned, resourceVersion=was.resourceVersion)

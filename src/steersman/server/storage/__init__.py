@@ -1,1 +1,1 @@
-"""Revisioned objects in memory, watches of them, and the data directory that keeps them."""
+"""Storage: the revisioned in-memory store, its watches, computed resources, and the data directory."""

@@ -1,7 +1,7 @@
-"""Resources that are worked out when somebody asks for them: read only, and kept nowhere.
+"""Computed resources: read-only resources whose objects are computed on request and not stored.
 
-Whoever knows something that is no object of the store serves it like any other resource: with selectors,
-tables, discovery and RBAC, over HTTP and in process::
+They are served like any other resource, such as ``metrics.k8s.io``: with selectors, tables, discovery and RBAC,
+over HTTP and in process::
 
     server.extend(lambda server: install(server, resource, Source(server)))
 """
@@ -15,45 +15,45 @@ from typing import Any, NoReturn, Protocol
 from steersman.server import status_errors
 from steersman.server.registry.resources import Resource
 from steersman.server.server import Server
-from steersman.server.storage.store import Store, Table, choose
+from steersman.server.storage.store import Store, Table, select_objects
 from steersman.server.storage.watch import Selection, Subscription
 
 VERBS = ("get", "list")
 
 
 class Source(Protocol):
-    """Where the objects of such a resource come from."""
+    """Computes the objects of a resource."""
 
     def keys(self) -> list[str]:
-        """The keys of all there are at the moment, in order."""
+        """The keys of all current objects, in order."""
         ...
 
     def get(self, key: str) -> Any | None:
-        """The object at a key as it is now, or None."""
+        """The current object at a key, or None."""
         ...
 
-    def moment(self) -> object:
-        """What all it says depends on: while this is the same, so are the objects."""
+    def version(self) -> object:
+        """A value that changes whenever the objects may have changed; objects are cached by it."""
         ...
 
 
 def install(server: Server, resource: Resource, source: Source) -> None:
-    """Serve a resource from a source."""
-    server.store.place(_Table(server.store, resource, source))
+    """Serves a resource from a source."""
+    server.store.replace_table(_ComputedTable(server.store, resource, source))
     server.registry.add(resource)
 
 
-class _Table(Table):
-    """A source as the rest of the server reads it."""
+class _ComputedTable(Table):
+    """A table of the store whose objects come from a source."""
 
     def __init__(self, store: Store, resource: Resource, source: Source) -> None:
         super().__init__(store, resource.table)
-        self._of = resource
+        self._resource = resource
         self._source = source
-        self._moment: object = None
-        self._found = _Found(source)
+        self._version: object = None
+        self._objects_now = _ComputedObjects(source)
 
-    # Of what is stored, which is nothing, `len` counts the objects.
+    # `len` is not overridden: it counts stored objects, of which there are none.
 
     def get(self, key: str) -> Any | None:
         return self._now().get(key)
@@ -62,19 +62,19 @@ class _Table(Table):
         return self._now().keys_in_order
 
     def select(self, selection: Selection) -> Iterator[Any]:
-        return choose(self.keys(), self._now(), selection)
+        return select_objects(self.keys(), self._now(), selection)
 
     def at(self, revision: int) -> tuple[list[str], Mapping[str, Any]]:
         return self.keys(), self._now()
 
-    def _now(self) -> _Found:
-        """What there is at the moment: worked out once for all who ask, as far as they look."""
-        moment = self._source.moment()
-        if moment != self._moment:
-            self._moment, self._found = moment, _Found(self._source)
-        return self._found
+    def _now(self) -> _ComputedObjects:
+        """The current objects, each computed on first read and cached until the source's version changes."""
+        version = self._source.version()
+        if version != self._version:
+            self._version, self._objects_now = version, _ComputedObjects(self._source)
+        return self._objects_now
 
-    # -- what cannot be done ------------------------------------------------------------------
+    # -- unsupported verbs --------------------------------------------------------------------
 
     def put(self, key: str, obj: Any) -> None:
         self._refuse("write")
@@ -88,15 +88,15 @@ class _Table(Table):
         self._refuse("watch")
 
     def _refuse(self, verb: str) -> NoReturn:
-        raise status_errors.unsupported(self._of.group, self._of.plural, verb)
+        raise status_errors.unsupported(self._resource.group, self._resource.plural, verb)
 
     def _fork(self, store: Store) -> Table:
-        # A source reads one server: the fork's own takes this one's place.
+        # A source reads one server: the fork installs its own computed table.
         return Table(store, self.resource)
 
 
-class _Found(Mapping[str, Any]):
-    """What a list looks at, worked out as far as it looks and once."""
+class _ComputedObjects(Mapping[str, Any]):
+    """The objects of a source, each computed once, on first read."""
 
     def __init__(self, source: Source) -> None:
         self._source = source

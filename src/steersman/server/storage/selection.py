@@ -1,4 +1,4 @@
-"""Selectors of a request, as a selection of the store."""
+"""Label and field selectors of a request, as a `Selection` of the store."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from steersman.api.field_selectors import FieldSelector, parse_fields
 from steersman.api.label_selectors import Selector, parse_selector
 from steersman.server import status_errors
 from steersman.server.registry.resources import Resource
-from steersman.server.storage.watch import Selection, Test
+from steersman.server.storage.watch import Predicate, Selection
 
 _METADATA: dict[str, Callable[[Any], str]] = {
     "metadata.name": lambda obj: str(obj.metadata.name),
@@ -20,7 +20,7 @@ _METADATA: dict[str, Callable[[Any], str]] = {
 def select(
     resource: Resource, namespace: str = "", label_selector: str = "", field_selector: str = ""
 ) -> Selection:
-    """What a request selects. Raises `BadRequest` for a selector that makes no sense."""
+    """The selection of a list or watch request. Raises `BadRequest` for a malformed or unsupported selector."""
     namespace = namespace if resource.namespaced else ""
     if not label_selector and not field_selector:
         return Selection(namespace)
@@ -47,8 +47,10 @@ def _readers(resource: Resource, fields: FieldSelector) -> dict[str, Callable[[A
     return {term.field: known[term.field] for term in fields.terms}
 
 
-def _test(labels: Selector, fields: FieldSelector, readers: dict[str, Callable[[Any], str]]) -> Test | None:
-    # The name is looked up, not tested; whatever else is asked of it, and all other fields, are tested.
+def _test(
+    labels: Selector, fields: FieldSelector, readers: dict[str, Callable[[Any], str]]
+) -> Predicate | None:
+    # An exact name is looked up by key; every other requirement is tested on the object.
     by_name = len(fields.terms) == 1 and fields.terms[0].field == "metadata.name" and fields.terms[0].equal
     if labels.empty and (fields.empty or by_name):
         return None

@@ -1,4 +1,4 @@
-"""A client's side of a watch: begins when first read, ends when its time is up, leaves nothing behind."""
+"""WatchStream: the watch of an in-process client, which starts on first read and ends at its timeout."""
 
 from __future__ import annotations
 
@@ -14,38 +14,38 @@ from steersman.server.storage.watch import Subscription
 
 @coroutine
 def turn() -> Generator[None, None, None]:
-    """Let everybody else go first: one turn of the event loop."""
+    """Yields to the event loop once, so that other ready tasks run first."""
     yield
 
 
-class Stream:
-    """An async iterator over a subscription that does not exist yet."""
+class WatchStream:
+    """An async iterator over a subscription that is made on first read."""
 
-    __slots__ = ("_begin", "_find_shape", "_shape", "_store", "_subscription", "_timeout", "_timer")
+    __slots__ = ("_begin", "_find_transform", "_store", "_subscription", "_timeout", "_timer", "_transform")
 
     def __init__(
         self,
         store: Store,
         begin: Callable[[], Subscription],
         *,
-        shape: Callable[[], Callable[[Any], Any] | None] | None = None,
+        transform: Callable[[], Callable[[Any], Any] | None] | None = None,
         timeout: float | None = None,
     ) -> None:
-        """``shape`` is asked at the beginning what to make of objects for this client; None gives them as
-        they are."""
+        """``begin`` makes the subscription. ``transform`` is called after it and returns the function that converts
+        objects for this client, or None to leave them as they are. ``timeout`` is in seconds."""
         self._store = store
         self._begin: Callable[[], Subscription] | None = begin
-        self._find_shape = shape
-        self._shape: Callable[[Any], Any] | None = None
+        self._find_transform = transform
+        self._transform: Callable[[Any], Any] | None = None
         self._timeout = timeout
         self._subscription: Subscription | None = None
         self._timer: asyncio.TimerHandle | None = None
 
-    def __aiter__(self) -> Stream:
+    def __aiter__(self) -> WatchStream:
         return self
 
     def __anext__(self) -> Awaitable[WatchEvent[Any]]:
-        if self._subscription is None or self._shape is not None:
+        if self._subscription is None or self._transform is not None:
             return self._next()
         return self._subscription.__anext__()
 
@@ -54,21 +54,21 @@ class Stream:
             begin, self._begin = self._begin, None
             await turn()
             self._subscription = begin()
-            if self._find_shape is not None:
-                self._shape = self._find_shape()
+            if self._find_transform is not None:
+                self._transform = self._find_transform()
             if self._timeout is not None:
-                # The timer holds the subscription, not this: who forgets a watch has ended it.
+                # The timer holds the subscription, not the stream: dropping the stream ends the watch.
                 loop = asyncio.get_running_loop()
                 self._timer = loop.call_later(self._timeout, _expire, self._store, self._subscription)
         if self._subscription is None:
             raise StopAsyncIteration
         event = await self._subscription.__anext__()
-        if event.obj is None or self._shape is None:
+        if event.obj is None or self._transform is None:
             return event
-        return WatchEvent(event.type, self._shape(event.obj), event.resource_version)
+        return WatchEvent(event.type, self._transform(event.obj), event.resource_version)
 
     async def aclose(self) -> None:
-        """End the watch."""
+        """Ends the watch."""
         self._close()
 
     def _close(self) -> None:
@@ -83,6 +83,6 @@ class Stream:
 
 
 def _expire(store: Store, subscription: Subscription) -> None:
-    """Time is up: say how far things have got, and end."""
+    """Ends a watch at its timeout, with a bookmark of the current revision."""
     subscription.bookmark(store.revision)
     subscription.close()

@@ -1,8 +1,8 @@
-"""Fan-out: who watches what, and what each of them has yet to read.
+"""Watches of a table: selections, subscriptions, and the dispatch of commits to them.
 
-A watcher costs nothing until something it selects changes: a write is offered only to the watchers
-of the whole resource, of its namespace and of its very name. Each has its own bounded backlog; one that
-does not read is cut off, as a real server does, and may resume from what it saw last.
+A commit is offered only to the watchers of the whole resource, of its namespace and of its name, so a watcher
+costs nothing until an object it selects changes. Each watcher has a bounded backlog; one that does not read is
+closed, as upstream's watch cache does, and may resume from the revision it read last.
 """
 
 from __future__ import annotations
@@ -17,33 +17,34 @@ import msgspec
 from steersman.client.api import EventType, WatchEvent
 from steersman.client.capabilities import LEVEL
 
-BACKLOG = 4096
-"""How many unread events a watcher may have before it is cut off."""
+MAX_UNREAD_EVENTS = 4096
+"""How many unread events a watcher may have before it is closed."""
 
-Test: TypeAlias = Callable[[Any], bool]
+Predicate: TypeAlias = Callable[[Any], bool]
 
 
 class Commit(NamedTuple):
-    """One write: where, at which revision, what it made, what was there before, what watchers are told."""
+    """One committed write and the watch event it causes."""
 
     resource: str
     key: str
     revision: int
     obj: Any
-    """As written; for a deletion the last state, at the revision it went."""
+    """The object as written; for a deletion its last state, at the revision of the deletion."""
     old: Any | None
+    """The object before; None for a creation."""
     event: WatchEvent[Any]
 
 
 class Selection(msgspec.Struct, frozen=True):
-    """Which objects of a resource: of a namespace, of a name, and those that pass a test."""
+    """Selects objects of a resource by namespace, name and predicate; empty fields select all."""
 
     namespace: str = ""
     name: str = ""
-    test: Test | None = None
+    test: Predicate | None = None
 
-    def sees(self, commit: Commit) -> WatchEvent[Any] | None:
-        """What a commit looks like from here: objects enter and leave a selection as they change."""
+    def event_for(self, commit: Commit) -> WatchEvent[Any] | None:
+        """The event a watcher of this selection gets for a commit: an object may enter or leave the selection."""
         obj, event = commit.obj, commit.event
         if self.namespace and obj.metadata.namespace != self.namespace:
             return None
@@ -60,7 +61,7 @@ class Selection(msgspec.Struct, frozen=True):
             entered = event.type is EventType.MODIFIED and not was
             return WatchEvent(EventType.ADDED, obj, event.resource_version) if entered else event
         if was and old is not None:
-            # It left: told as deleted, with what it looked like while it was in.
+            # It left the selection: a DELETED event with the last state that was selected.
             return WatchEvent(
                 EventType.DELETED, with_version(old, event.resource_version), event.resource_version
             )
@@ -75,17 +76,17 @@ def with_version(obj: Any, version: str) -> Any:
 
 
 class Subscription:
-    """One watcher's side of a table: an async iterator over what it selects."""
+    """One watcher of a table: an async iterator over the events of its selection."""
 
     __slots__ = (
+        "_after_revision",
         "_backlog",
-        "_floor",
         "_limit",
         "_open",
         "_waiter",
         "_watchers",
-        "level",
-        "seen",
+        "level_triggered",
+        "resume_revision",
         "selection",
     )
 
@@ -94,45 +95,45 @@ class Subscription:
         watchers: Watchers,
         selection: Selection,
         *,
-        seen: int,
+        resume_revision: int,
         backlog: Sequence[WatchEvent[Any]],
-        floor: int,
+        after: int,
         limit: int,
     ) -> None:
         self.selection = selection
-        self.seen = seen
-        """The revision this watcher could resume from, having read its backlog."""
-        self.level = LEVEL.get()
-        """Whether it need not see each single change."""
+        self.resume_revision = resume_revision
+        """The revision from which this watcher can resume once it has read its backlog."""
+        self.level_triggered = LEVEL.get()
+        """Whether the watcher is level-triggered: it need not get every single event."""
         self._watchers = watchers
         self._backlog = deque(backlog)
-        self._floor = floor
+        self._after_revision = after
         self._limit = len(backlog) + limit
         self._open = True
         self._waiter: asyncio.Future[None] | None = None
 
     @property
     def unread(self) -> int:
-        """How many events wait to be read."""
+        """The number of unread events."""
         return len(self._backlog)
 
     def offer(self, commit: Commit) -> None:
-        """Take note of a commit whose namespace and name are of the selection."""
-        if commit.revision <= self._floor:
+        """Handles a commit whose namespace and name are selected."""
+        if commit.revision <= self._after_revision:
             return
-        event = commit.event if self.selection.test is None else self.selection.sees(commit)
+        event = commit.event if self.selection.test is None else self.selection.event_for(commit)
         if event is not None:
-            self.seen = commit.revision
+            self.resume_revision = commit.revision
             self._push(event)
 
     def bookmark(self, revision: int) -> None:
-        """Say how far time has moved on."""
-        if revision > self.seen:
-            self.seen = revision
+        """Sends a bookmark of a revision, unless the watcher is past it."""
+        if revision > self.resume_revision:
+            self.resume_revision = revision
             self._push(WatchEvent(EventType.BOOKMARK, None, str(revision)))
 
     def close(self) -> None:
-        """End the watch once its backlog is read."""
+        """Ends the watch once its backlog is read."""
         if self._open:
             self._open = False
             self._watchers.drop(self)
@@ -164,45 +165,45 @@ class Subscription:
             try:
                 await self._waiter
             except BaseException:
-                # As an async generator would: a reader that was cancelled does not come back.
+                # As an async generator would: a cancelled reader does not read again.
                 self.close()
                 raise
         return backlog.popleft()
 
 
-class Rest:
-    """A watcher that has nothing to read, and wants to hear just once: that this may have changed."""
+class IdleWatch:
+    """A watch of an empty selection: it calls ``wake`` once, when an object may have entered the selection."""
 
-    __slots__ = ("_wake", "_watchers", "level", "seen", "selection", "version")
+    __slots__ = ("_wake", "_watchers", "level_triggered", "resume_revision", "selection", "version")
 
     def __init__(
         self, watchers: Watchers, selection: Selection, revision: int, wake: Callable[[], None]
     ) -> None:
         self.selection = selection
-        self.seen = revision
-        self.level = True
+        self.resume_revision = revision
+        self.level_triggered = True
         self.version = str(revision)
-        """The resourceVersion at which there was nothing."""
+        """The resourceVersion at which the selection was empty."""
         self._watchers = watchers
         self._wake = wake
         watchers.join(self)
 
     def offer(self, commit: Commit) -> None:
-        """Take note of a commit whose namespace and name are of the selection."""
-        if self.selection.sees(commit) is not None:
+        """Handles a commit whose namespace and name are selected."""
+        if self.selection.event_for(commit) is not None:
             self.close()
 
     def bookmark(self, revision: int) -> None:
-        """Time has moved on, which is nothing to wake for."""
-        self.seen = revision
+        """Notes the revision; a bookmark does not wake."""
+        self.resume_revision = revision
 
     def close(self) -> None:
-        """Stop resting."""
+        """Ends the idle watch and wakes its watcher."""
         self.end()
         self._wake()
 
     def end(self) -> None:
-        """Nobody waits for it any more."""
+        """Ends the idle watch without waking."""
         self._watchers.drop(self)
 
 
@@ -210,45 +211,47 @@ class Watchers:
     """The watchers of one table, by the namespace and name they select."""
 
     def __init__(self) -> None:
-        self._scopes: dict[tuple[str, str], dict[Subscription | Rest, None]] = {}
+        self._scopes: dict[tuple[str, str], dict[Subscription | IdleWatch, None]] = {}
 
     def __len__(self) -> int:
         return sum(len(group) for group in self._scopes.values())
 
     @property
-    def eager(self) -> bool:
-        """Whether somebody wants to see each single change."""
-        return any(not each.level for group in self._scopes.values() for each in group)
+    def wants_every_event(self) -> bool:
+        """Whether a watcher needs every single event (is not level-triggered)."""
+        return any(not each.level_triggered for group in self._scopes.values() for each in group)
 
     def add(
         self,
         selection: Selection,
         *,
-        seen: int,
+        resume_revision: int,
         backlog: Sequence[WatchEvent[Any]],
-        floor: int = 0,
-        limit: int = BACKLOG,
+        after: int = 0,
+        limit: int = MAX_UNREAD_EVENTS,
     ) -> Subscription:
-        """A new watcher with what it has to read first; commits up to ``floor`` are not for it."""
-        subscription = Subscription(self, selection, seen=seen, backlog=backlog, floor=floor, limit=limit)
+        """Adds a watcher with a backlog to read first; commits up to revision ``after`` are not offered to it."""
+        subscription = Subscription(
+            self, selection, resume_revision=resume_revision, backlog=backlog, after=after, limit=limit
+        )
         self.join(subscription)
         return subscription
 
-    def join(self, watcher: Subscription | Rest) -> None:
-        """Have a watcher be told."""
+    def join(self, watcher: Subscription | IdleWatch) -> None:
+        """Adds a watcher."""
         scope = (watcher.selection.namespace, watcher.selection.name)
         self._scopes.setdefault(scope, {})[watcher] = None
 
-    def drop(self, subscription: Subscription | Rest) -> None:
-        """Forget a watcher."""
+    def drop(self, subscription: Subscription | IdleWatch) -> None:
+        """Removes a watcher."""
         scope = (subscription.selection.namespace, subscription.selection.name)
         group = self._scopes.get(scope, {})
         group.pop(subscription, None)
         if not group:
             self._scopes.pop(scope, None)
 
-    def tell(self, commit: Commit) -> None:
-        """Offer a commit to everybody whose selection it may be of."""
+    def dispatch(self, commit: Commit) -> None:
+        """Offers a commit to the watchers of its resource, namespace and name."""
         scopes = self._scopes
         if not scopes:
             return
@@ -256,19 +259,19 @@ class Watchers:
         for scope in {("", ""): 0, (namespace, ""): 0, ("", name): 0, (namespace, name): 0}:
             group = scopes.get(scope)
             if group is not None:
-                # A watcher that is cut off drops out while we go through them.
+                # A copy: a watcher that is closed removes itself from the group.
                 for subscription in tuple(group):
                     subscription.offer(commit)
 
     def close(self) -> None:
-        """End all watches, once what they have is read."""
+        """Ends all watches once their backlogs are read."""
         for group in tuple(self._scopes.values()):
             for subscription in tuple(group):
                 subscription.close()
 
     def bookmark(self, *, before: int, revision: int) -> None:
-        """Send a bookmark to everybody who could resume only from before a revision."""
+        """Sends a bookmark to every watcher that could resume only from before a revision."""
         for group in tuple(self._scopes.values()):
             for subscription in tuple(group):
-                if subscription.seen < before:
+                if subscription.resume_revision < before:
                     subscription.bookmark(revision)

@@ -100,7 +100,7 @@ class _Meddling(Armed, ABC):
     def put(self, resource: str, key: str, obj: Any) -> None:
         """Put an object in place, whatever it is."""
         store = self.stage.world.server.store
-        meta = replace(obj.metadata, resourceVersion=store.version)
+        meta = replace(obj.metadata, resourceVersion=store.next_version)
         store.table(resource).put(key, replace(obj, metadata=meta))
 
     def get(self, resource: str, key: str) -> Any:

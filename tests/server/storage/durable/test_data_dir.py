@@ -25,9 +25,15 @@ from steersman.server.crd.custom import Custom
 from steersman.server.local import LocalApi
 from steersman.server.registry.resources import Registry
 from steersman.server.server import Server
-from steersman.server.storage.durable.data_dir import Disk, open_disk
-from steersman.server.storage.durable.documents import Reader, encode
-from steersman.server.storage.durable.errors import Corrupt, Foreign, InUse, Newer, Refused
+from steersman.server.storage.durable.data_dir import DataDir, open_data_dir
+from steersman.server.storage.durable.documents import DocumentDecoder, encode
+from steersman.server.storage.durable.errors import (
+    CorruptData,
+    DataDirError,
+    DataDirInUse,
+    ForeignData,
+    NewerFormat,
+)
 from steersman.server.storage.store import Store
 from steersman.server.storage.watch import Selection
 
@@ -50,10 +56,10 @@ class Clock:
         return self.time
 
 
-def serve(disk: Disk, clock: Clock | None = None) -> LocalApi:
-    server = Server(clock or Clock(), store=disk.store)
+def serve(data_dir: DataDir, clock: Clock | None = None) -> LocalApi:
+    server = Server(clock or Clock(), store=data_dir.store)
     server.extend(establishing.install)
-    disk.renew(server)
+    data_dir.restart_ttls(server)
     return LocalApi(server)
 
 
@@ -62,22 +68,22 @@ def objects(store: Store) -> dict[str, list[Any]]:
 
 
 def put(store: Store, name: str) -> None:
-    meta = ObjectMeta(name=name, resourceVersion=store.version)
+    meta = ObjectMeta(name=name, resourceVersion=store.next_version)
     store.table("configmaps").put(name, ConfigMap(metadata=meta, data={"name": name}))
 
 
 def filled(path: Path, count: int = 50) -> Path:
-    with open_disk(path) as disk:
+    with open_data_dir(path) as data_dir:
         for n in range(count):
-            put(disk.store, f"x{n}")
-        disk.log.wait()
+            put(data_dir.store, f"x{n}")
+        data_dir.log.wait_durable()
     return path
 
 
-def crash(disk: Disk) -> None:
+def crash(data_dir: DataDir) -> None:
     """End without what an orderly end writes."""
-    disk.log.failure = RuntimeError("as if it had crashed")
-    disk.close()
+    data_dir.log.failure = RuntimeError("as if it had crashed")
+    data_dir.close()
 
 
 async def populate(api: LocalApi) -> None:
@@ -106,29 +112,29 @@ async def populate(api: LocalApi) -> None:
 async def test_a_server_goes_on_where_it_was_with_custom_resources_and_at_the_same_revision(
     tmp_path: Path,
 ) -> None:
-    with open_disk(tmp_path / "data") as disk:
-        await populate(serve(disk))
-        before, revision = objects(disk.store), disk.store.revision
-    with open_disk(tmp_path / "data") as disk:
-        api = serve(disk)
-        assert disk.store.revision == revision
-        assert objects(disk.store) == before
+    with open_data_dir(tmp_path / "data") as data_dir:
+        await populate(serve(data_dir))
+        before, revision = objects(data_dir.store), data_dir.store.revision
+    with open_data_dir(tmp_path / "data") as data_dir:
+        api = serve(data_dir)
+        assert data_dir.store.revision == revision
+        assert objects(data_dir.store) == before
         widget = await api.get(WIDGETS, "default", "w")
         assert widget["spec"] == {"free": [1, 2.5, None, {"a": "b"}], "n": {}}
         widget["spec"] = {"other": True}
         changed = await api.update(WIDGETS, "default", "w", widget)
         assert changed["metadata"]["resourceVersion"] == str(revision + 1)
-    with open_disk(tmp_path / "data") as disk:
-        assert (await serve(disk).get(WIDGETS, "default", "w"))["spec"] == {"other": True}
+    with open_data_dir(tmp_path / "data") as data_dir:
+        assert (await serve(data_dir).get(WIDGETS, "default", "w"))["spec"] == {"other": True}
 
 
 async def test_who_watches_from_before_a_restart_is_told_to_list_again_unless_nothing_was_missed(
     tmp_path: Path,
 ) -> None:
     revision = 51
-    with open_disk(filled(tmp_path / "data")) as disk:
-        assert disk.store.revision == revision
-        for store in (disk.store, disk.store.fork()):
+    with open_data_dir(filled(tmp_path / "data")) as data_dir:
+        assert data_dir.store.revision == revision
+        for store in (data_dir.store, data_dir.store.fork()):
             for resource in ("configmaps", "never-seen"):
                 with pytest.raises(Expired):
                     store.table(resource).watch(Selection(), since=revision - 1)
@@ -136,30 +142,30 @@ async def test_who_watches_from_before_a_restart_is_told_to_list_again_unless_no
 
 
 def test_after_a_crash_no_revision_is_used_again_that_anybody_may_have_seen(tmp_path: Path) -> None:
-    disk = open_disk(tmp_path / "data", threaded=False)
-    put(disk.store, "safe")
-    disk.log.wait()
-    put(disk.store, "seen in a watch and lost")
-    seen = disk.store.revision
-    crash(disk)
-    with open_disk(tmp_path / "data") as disk:
-        assert disk.store.table("configmaps").keys() == ["safe"]
-        assert disk.store.revision > seen
+    data_dir = open_data_dir(tmp_path / "data", threaded=False)
+    put(data_dir.store, "safe")
+    data_dir.log.wait_durable()
+    put(data_dir.store, "seen in a watch and lost")
+    seen = data_dir.store.revision
+    crash(data_dir)
+    with open_data_dir(tmp_path / "data") as data_dir:
+        assert data_dir.store.table("configmaps").keys() == ["safe"]
+        assert data_dir.store.revision > seen
         with pytest.raises(Expired):
-            disk.store.table("configmaps").watch(Selection(), since=seen)
+            data_dir.store.table("configmaps").watch(Selection(), since=seen)
 
 
 async def test_events_begin_their_hour_anew_and_go_when_it_is_over(tmp_path: Path) -> None:
     clock = Clock()
-    with open_disk(tmp_path / "data") as disk:
-        api = serve(disk, clock)
+    with open_data_dir(tmp_path / "data") as data_dir:
+        api = serve(data_dir, clock)
         await api.create(NAMESPACES, "", {"metadata": {"name": "default"}})
         await api.create(
             EVENTS, "default", {"metadata": {"name": "e"}, "involvedObject": {"namespace": "default"}}
         )
     clock.time += timedelta(minutes=50)
-    with open_disk(tmp_path / "data") as disk:
-        api = serve(disk, clock)
+    with open_data_dir(tmp_path / "data") as data_dir:
+        api = serve(data_dir, clock)
         clock.time += timedelta(minutes=50)
         assert len((await api.list(EVENTS, "default")).items) == 1
         clock.time += timedelta(minutes=11)
@@ -167,22 +173,22 @@ async def test_events_begin_their_hour_anew_and_go_when_it_is_over(tmp_path: Pat
 
 
 def test_small_values_are_kept_and_replaced(tmp_path: Path) -> None:
-    with open_disk(tmp_path / "data") as disk:
-        assert disk.meta("ca.key") is None
-        disk.keep("ca.key", b"one")
-        disk.keep("ca.key", b"\x00two")
-        disk.keep("other", b"")
-        crash(disk)
-    with open_disk(tmp_path / "data") as disk:
-        assert (disk.meta("ca.key"), disk.meta("other")) == (b"\x00two", b"")
+    with open_data_dir(tmp_path / "data") as data_dir:
+        assert data_dir.blob("ca.key") is None
+        data_dir.put_blob("ca.key", b"one")
+        data_dir.put_blob("ca.key", b"\x00two")
+        data_dir.put_blob("other", b"")
+        crash(data_dir)
+    with open_data_dir(tmp_path / "data") as data_dir:
+        assert (data_dir.blob("ca.key"), data_dir.blob("other")) == (b"\x00two", b"")
 
 
 def test_everything_is_for_its_owner_alone(tmp_path: Path) -> None:
     path = tmp_path / "data"
     path.mkdir(mode=0o755)
-    with open_disk(path) as disk:
-        put(disk.store, "x")
-        disk.log.wait()
+    with open_data_dir(path) as data_dir:
+        put(data_dir.store, "x")
+        data_dir.log.wait_durable()
         modes = {each.name: stat.S_IMODE(each.stat().st_mode) for each in path.iterdir()}
     assert modes == dict.fromkeys(("state.db", "state.db-wal", "state.db-shm", "lock", "acknowledged"), 0o600)
     assert stat.S_IMODE(path.stat().st_mode) == 0o700
@@ -203,12 +209,12 @@ def test_free_content_comes_back_as_it_was(content: dict[str, Any]) -> None:
         content.pop(name, None)
     obj = Custom(metadata=ObjectMeta(name="w"), content=content, stored=content, stored_in="v1")
     raw = encode(Store(), "widgets.example.com", obj)
-    again = Reader(Registry()).decode("widgets.example.com", raw)
+    again = DocumentDecoder(Registry()).decode("widgets.example.com", raw)
     assert again == obj
 
 
 def test_two_versions_in_one_table_come_back_as_what_they_were() -> None:
-    reader, resource = Reader(Registry()), "horizontalpodautoscalers.autoscaling"
+    reader, resource = DocumentDecoder(Registry()), "horizontalpodautoscalers.autoscaling"
     for version in ("v1", "v2", "v1"):
         kind = load("autoscaling", version, "HorizontalPodAutoscaler")
         obj = kind.type(metadata=ObjectMeta(name=version))
@@ -216,8 +222,8 @@ def test_two_versions_in_one_table_come_back_as_what_they_were() -> None:
 
 
 def test_a_document_of_a_version_that_is_no_more_is_named() -> None:
-    with pytest.raises(ValueError, match="there is no Pod in v0"):
-        Reader(Registry()).decode("pods", b'{"apiVersion":"v0","kind":"Pod","metadata":{}}')
+    with pytest.raises(ValueError, match="no kind Pod in v0"):
+        DocumentDecoder(Registry()).decode("pods", b'{"apiVersion":"v0","kind":"Pod","metadata":{}}')
 
 
 # -- refusals ---------------------------------------------------------------------------------
@@ -234,25 +240,27 @@ def contents(path: Path) -> dict[str, bytes]:
 
 def test_two_servers_cannot_have_one_directory(tmp_path: Path) -> None:
     words = r"data: the directory is in use by process \d+; stop that server"
-    with open_disk(tmp_path / "data"), pytest.raises(InUse, match=words):
-        open_disk(tmp_path / "data")
-    open_disk(tmp_path / "data").close()
+    with open_data_dir(tmp_path / "data"), pytest.raises(DataDirInUse, match=words):
+        open_data_dir(tmp_path / "data")
+    open_data_dir(tmp_path / "data").close()
 
 
 def test_a_directory_with_other_things_in_it_is_refused_and_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("mine")
-    with pytest.raises(Foreign, match=r"holds no steersman data \(there is 'thesis.txt'\); name an empty"):
-        open_disk(tmp_path)
+    with pytest.raises(
+        ForeignData, match=r"holds no steersman data \(there is 'thesis.txt'\); name an empty"
+    ):
+        open_data_dir(tmp_path)
     assert [each.name for each in tmp_path.iterdir()] == ["thesis.txt"]
-    with pytest.raises(Foreign, match="this is no directory"):
-        open_disk(tmp_path / "thesis.txt")
+    with pytest.raises(ForeignData, match="not a directory"):
+        open_data_dir(tmp_path / "thesis.txt")
 
 
 def test_a_start_that_was_cut_short_is_begun_anew(tmp_path: Path) -> None:
     (tmp_path / "lock").touch()
     (tmp_path / "fresh.db").write_bytes(b"half of a database")
-    with open_disk(tmp_path) as disk:
-        assert disk.store.revision == 1
+    with open_data_dir(tmp_path) as data_dir:
+        assert data_dir.store.revision == 1
 
 
 def test_a_foreign_database_is_refused_and_left_alone(tmp_path: Path) -> None:
@@ -260,8 +268,8 @@ def test_a_foreign_database_is_refused_and_left_alone(tmp_path: Path) -> None:
     connection.execute("CREATE TABLE mine (x)")
     connection.close()
     before = {each.name: each.read_bytes() for each in tmp_path.iterdir()}
-    with pytest.raises(Foreign, match="is not steersman's"):
-        open_disk(tmp_path)
+    with pytest.raises(ForeignData, match="is not steersman's"):
+        open_data_dir(tmp_path)
     assert {each.name: each.read_bytes() for each in tmp_path.iterdir()} == before
 
 
@@ -269,8 +277,8 @@ def test_a_later_format_is_refused_with_the_advice_to_use_a_later_program(tmp_pa
     connection = sqlite3.connect(filled(tmp_path / "data") / "state.db")
     connection.execute("PRAGMA user_version=2")
     connection.close()
-    with pytest.raises(Newer, match=r"format 2 .* use the newer steersman"):
-        open_disk(tmp_path / "data")
+    with pytest.raises(NewerFormat, match=r"format 2 .* use the newer steersman"):
+        open_data_dir(tmp_path / "data")
 
 
 def _cut(share: float) -> Callable[[bytes], bytes]:
@@ -298,34 +306,36 @@ def test_a_damaged_database_is_refused_with_the_way_out_and_left_alone(
     database.write_bytes(damage(whole))
     assert database.read_bytes() != whole
     before = contents(path)
-    with pytest.raises(Refused, match=rf"^{path}: ") as refusal:
-        open_disk(path)
+    with pytest.raises(DataDirError, match=rf"^{path}: ") as refusal:
+        open_data_dir(path)
     assert "\n" not in str(refusal.value)
     assert contents(path) == before
     database.write_bytes(whole)
-    open_disk(path).close()
+    open_data_dir(path).close()
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 0.97])
 def test_a_log_that_was_cut_off_below_what_was_acknowledged_is_refused_and_left_alone(
     tmp_path: Path, share: float
 ) -> None:
-    with open_disk(tmp_path / "running") as disk:
+    with open_data_dir(tmp_path / "running") as data_dir:
         for n in range(50):
-            put(disk.store, f"x{n}")
-            disk.log.wait()
-        shutil.copytree(disk.path, tmp_path / "data")
+            put(data_dir.store, f"x{n}")
+            data_dir.log.wait_durable()
+        shutil.copytree(data_dir.path, tmp_path / "data")
     path = tmp_path / "data"
     log = path / "state.db-wal"
     log.write_bytes(log.read_bytes()[: int(log.stat().st_size * share)])
     (path / "state.db-shm").unlink()
     before = contents(path)
-    with pytest.raises(Corrupt, match=r"writes up to 51 were acknowledged and those after \d+ are missing; "):
-        open_disk(path)
+    with pytest.raises(
+        CorruptData, match=r"writes up to 51 were acknowledged and those after \d+ are missing; "
+    ):
+        open_data_dir(path)
     assert contents(path) == before
     # The way out that the message names.
     (path / "acknowledged").unlink()
-    open_disk(path).close()
+    open_data_dir(path).close()
 
 
 @given(st.integers(0, 2**31), st.integers(1, 255))
@@ -338,13 +348,13 @@ def test_a_byte_that_changed_is_noticed_or_did_not_matter(
     data[place % len(data)] ^= change
     (path / "state.db").write_bytes(data)
     try:
-        with open_disk(path, threaded=False) as disk:
+        with open_data_dir(path, threaded=False) as data_dir:
             found = {
-                obj.metadata.name: obj.data for obj in disk.store.table("configmaps").select(Selection())
+                obj.metadata.name: obj.data for obj in data_dir.store.table("configmaps").select(Selection())
             }
             assert found == {f"x{n}": {"name": f"x{n}"} for n in range(50)}
-            assert disk.store.revision >= 51
-    except Refused:
+            assert data_dir.store.revision >= 51
+    except DataDirError:
         pass
     shutil.rmtree(path)
 

@@ -1,10 +1,9 @@
-"""``--data-dir``: what is acknowledged outlives the process, and the machine's power.
+"""``--data-dir``: durable storage. Acknowledged writes survive a crash of the process and a loss of power.
 
 ::
 
-    disk        open_disk(path): the store, the log and small values of a data directory
-    log         group commit: durable(revision)          documents   objects as JSON and back
-    database    the tables in SQLite, and their checks   files       the directory, its lock, its witness
-    snapshot    save and restore in one file             refusals    why a directory is not used
-    ordeal      a writer to be killed, and what must be true afterwards
+    data_dir    open_data_dir(path): the store, the transaction log and the blobs of a data directory
+    log         group commit: durable(revision)          documents   objects as JSON documents and back
+    database    the SQLite tables and their checks       files       the directory, its lock and its files
+    snapshot    save and restore as one file             errors      why a directory cannot be used
 """

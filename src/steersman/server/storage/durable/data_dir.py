@@ -1,14 +1,14 @@
-"""A data directory, opened: the store that is in it, the log that keeps it, and small values.
+"""DataDir: an open data directory with its store, its transaction log and its blobs.
 
 ::
 
-    disk = open_disk(Path("data"))
-    server = Server(clock, store=disk.store)
-    life.install(server)                      # custom resources: their objects are there already
-    disk.renew(server)                        # what goes by itself begins its time anew
+    data_dir = open_data_dir(Path("data"))
+    server = Server(clock, store=data_dir.store)
+    establishing.install(server)              # serves custom resources, whose objects are loaded already
+    data_dir.restart_ttls(server)             # objects with a TTL get it in full again
     created = verbs.create(server, ...)
-    await disk.log.durable()                  # now it may be acknowledged
-    disk.close()
+    await data_dir.log.durable()              # now the write may be acknowledged
+    data_dir.close()
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from steersman.api.generated import resources
 from steersman.server.registry.resources import Registry
 from steersman.server.server import Server
 from steersman.server.storage.durable import documents, files
-from steersman.server.storage.durable.database import CEILING, REVISION, Contents, connect, create
-from steersman.server.storage.durable.errors import Corrupt, Unusable
-from steersman.server.storage.durable.log import Log
-from steersman.server.storage.store import HISTORY, Store
+from steersman.server.storage.durable.database import CEILING, REVISION, DatabaseReader, connect, create
+from steersman.server.storage.durable.errors import CorruptData, UnusablePath
+from steersman.server.storage.durable.log import TransactionLog
+from steersman.server.storage.store import WATCH_WINDOW, Store
 
-FIRST = 1
-"""The revision of a store nobody has written to."""
+FIRST_REVISION = 1
+"""The revision of an empty store."""
 
 
-class Disk:
-    """What a server has on disk. Closing it leaves it as if nothing had ever been in a hurry."""
+class DataDir:
+    """An open data directory. Closing it flushes the log and releases the lock."""
 
     def __init__(
         self,
         path: Path,
         lock: files.Lock,
-        witness: files.Witness,
+        acknowledged: files.AcknowledgedRevision,
         store: Store,
-        log: Log,
+        log: TransactionLog,
         blobs: dict[str, bytes],
         connection: sqlite3.Connection,
     ) -> None:
@@ -47,37 +47,37 @@ class Disk:
         self.store = store
         self.log = log
         self._lock = lock
-        self._witness = witness
+        self._acknowledged = acknowledged
         self._blobs = blobs
         self._connection = connection
         self._open = True
 
-    def meta(self, key: str) -> bytes | None:
-        """A small value of the server's own, such as a key or a certificate; None where there is none."""
+    def blob(self, key: str) -> bytes | None:
+        """A small value of the server, such as a private key or a certificate; None if it is not set."""
         return self._blobs.get(key)
 
-    def keep(self, key: str, value: bytes) -> None:
-        """Store such a value; it is safe on the disk when this returns."""
-        self.log.keep(key, value)
+    def put_blob(self, key: str, value: bytes) -> None:
+        """Stores a small value; it is durable when this returns."""
+        self.log.put_blob(key, value)
         self._blobs[key] = value
 
-    def renew(self, server: Server) -> None:
-        """Begin anew the time of what goes by itself: how much of it was left is not stored."""
+    def restart_ttls(self, server: Server) -> None:
+        """Restarts the TTL of stored objects, such as Events: the time that was left is not stored."""
         kept = {table.resource for table in self.store.tables() if len(table)}
         for row in resources():
             if (f"{row.plural}.{row.group}" if row.group else row.plural) in kept:
                 server.renew(server.registry.find(row.group, row.version, row.plural))
 
     def close(self) -> None:
-        """Write what is left, and let others have the directory."""
+        """Writes pending commits and releases the directory."""
         if self._open:
             self._open = False
             self.log.close()
             self._connection.close()
-            self._witness.close()
+            self._acknowledged.close()
             self._lock.release()
 
-    def __enter__(self) -> Disk:
+    def __enter__(self) -> DataDir:
         return self
 
     def __exit__(
@@ -86,53 +86,53 @@ class Disk:
         self.close()
 
 
-def open_disk(
-    path: Path, *, registry: Registry | None = None, history: int = HISTORY, threaded: bool = True
-) -> Disk:
-    """Open a data directory, or make one. Raises a `Refused` and leaves alone what it finds otherwise.
+def open_data_dir(
+    path: Path, *, registry: Registry | None = None, watch_window: int = WATCH_WINDOW, threaded: bool = True
+) -> DataDir:
+    """Opens or creates a data directory. Raises a `DataDirError` if that fails, and then changes nothing.
 
-    ``registry`` knows what built-in resources are made of; everything else is a custom resource. Without
-    a thread writes reach the disk when somebody waits for them.
+    ``registry`` has the built-in resources; all others are custom resources. Without ``threaded``, commits are
+    written when a caller waits for them.
     """
-    occupied = files.occupied(path)
-    if occupied:
-        # Not even a lock is put beside what is not ours.
-        Contents(path / files.DATABASE, shown=path, deep=False).close()
+    has_database = files.has_database(path)
+    if has_database:
+        # Checked first: a foreign directory does not even get a lock file.
+        DatabaseReader(path / files.DATABASE, display_path=path, full_check=False).close()
     files.prepare(path)
     lock = files.Lock(path)
     try:
-        if not occupied:
-            create(path, FIRST)
-        with Contents(path / files.DATABASE, shown=path) as contents:
-            witness = files.Witness(path)
+        if not has_database:
+            create(path, FIRST_REVISION)
+        with DatabaseReader(path / files.DATABASE, display_path=path) as contents:
+            acknowledged = files.AcknowledgedRevision(path)
             try:
-                store, revision = _load(contents, registry or Registry(), history)
-                if witness.revision > revision:
-                    raise Corrupt(
+                store, revision = _load(contents, registry or Registry(), watch_window)
+                if acknowledged.revision > revision:
+                    raise CorruptData(
                         path,
-                        f"writes up to {witness.revision} were acknowledged and those after {revision} are missing",
-                        f"restore a snapshot into a new directory, or remove {path / files.WITNESS} to go on without them",
+                        f"writes up to {acknowledged.revision} were acknowledged and those after {revision} are missing",
+                        f"restore a snapshot into a new directory, or remove {path / files.ACKNOWLEDGED} to go on without them",
                     )
                 connection = connect(path / files.DATABASE)
-                log = Log(store, connection, witness, documents.encode, threaded=threaded)
+                log = TransactionLog(store, connection, acknowledged, documents.encode, threaded=threaded)
             except BaseException:
-                witness.close()
+                acknowledged.close()
                 raise
-            return Disk(path, lock, witness, store, log, contents.blobs(), connection)
+            return DataDir(path, lock, acknowledged, store, log, contents.blobs(), connection)
     except (OSError, sqlite3.Error) as error:
         lock.release()
-        raise Unusable(path, str(error), "check its permissions and its disk") from None
+        raise UnusablePath(path, str(error), "check its permissions and its disk") from None
     except BaseException:
         lock.release()
         raise
 
 
-def _load(contents: Contents, registry: Registry, history: int) -> tuple[Store, int]:
-    """The store, and the last revision that is safe: the store goes on above all that were ever in use."""
+def _load(contents: DatabaseReader, registry: Registry, watch_window: int) -> tuple[Store, int]:
+    """The store and the last durable revision: the store continues above every revision that was ever in use."""
     marks = contents.marks()
     revision = marks[REVISION]
-    reader = documents.Reader(registry)
-    # Definitions come before what they define.
+    reader = documents.DocumentDecoder(registry)
+    # CustomResourceDefinitions come before their custom resources.
     tables: dict[str, dict[str, object]] = {documents.DEFINITIONS: {}}
     for resource, key, at, _, document in contents.rows():
         if at > revision:
@@ -148,7 +148,7 @@ def _load(contents: Contents, registry: Registry, history: int) -> tuple[Store, 
             objects = tables[resource] = {}
         objects[key] = obj
     start = max(revision, marks[CEILING])
-    store = Store(history=history, revision=start, floor=start if start > FIRST else 0)
+    store = Store(watch_window=watch_window, revision=start, compacted=start if start > FIRST_REVISION else 0)
     for resource, found in tables.items():
         store.table(resource).load(found)
     return store, revision

@@ -1,8 +1,8 @@
-"""The database of a data directory: its marker, its tables, and whether it is sound.
+"""The SQLite database of a data directory: its format, its tables and their integrity checks.
 
-One row is one object as a JSON document with its ``apiVersion`` and ``kind``, at the revision of its last
-write, with a checksum over all of it: SQLite notices damage to its own structure only. A row without
-a document says that the object was deleted at that revision.
+A row is one object as a JSON document with its ``apiVersion`` and ``kind``, at the revision of its last
+write, with a checksum of the whole row: SQLite detects damage to its own structure only. A row without
+a document is a tombstone: the object was deleted at that revision.
 """
 
 from __future__ import annotations
@@ -14,14 +14,20 @@ from typing import Any, NamedTuple
 from zlib import crc32
 
 from steersman.server.storage.durable import files
-from steersman.server.storage.durable.errors import RESTORE, Corrupt, Foreign, Newer, Unusable
+from steersman.server.storage.durable.errors import (
+    RESTORE,
+    CorruptData,
+    ForeignData,
+    NewerFormat,
+    UnusablePath,
+)
 
 APPLICATION = 0x53545253
-"""What marks a database as ours: ``STRS``."""
+"""The SQLite application id of our databases: ``STRS``."""
 FORMAT = 1
-"""Of the tables. A program reads its own format and refuses later ones."""
-PATIENCE = 30.0
-"""How long to wait for another connection, in seconds: a snapshot is being taken, somebody looks into it."""
+"""The format of the tables. Later formats are refused."""
+BUSY_TIMEOUT_SECONDS = 30.0
+"""How long to wait for a lock of another connection, such as one that takes a snapshot."""
 
 CEILING, REVISION = "ceiling", "revision"
 
@@ -36,7 +42,7 @@ CREATE TABLE blobs (key TEXT PRIMARY KEY, value BLOB NOT NULL, checksum INTEGER 
 
 
 class Row(NamedTuple):
-    """An object as it is stored."""
+    """A stored object, or a tombstone."""
 
     resource: str
     key: str
@@ -44,29 +50,29 @@ class Row(NamedTuple):
     checksum: int
     document: bytes | None
 
-    def is_sound(self) -> bool:
+    def is_intact(self) -> bool:
         return self.checksum == checksum(self.resource, self.key, self.revision, self.document)
 
 
 def checksum(resource: str, key: str, revision: int, document: bytes | None) -> int:
-    """Of a row. Also of where it is: a document at another's place is damage, too."""
+    """The checksum of a row. It covers the key, so that a document in another row is detected too."""
     return crc32(document or b"", crc32(f"{resource} {key} {revision}".encode()))
 
 
 def connect(path: Path, *, readonly: bool = False) -> sqlite3.Connection:
-    """A connection to a database that exists. Any thread may use it, one at a time."""
+    """A connection to an existing database. Any thread may use it, one at a time."""
     uri = f"{path.absolute().as_uri()}?mode={'ro' if readonly else 'rw'}"
     connection = sqlite3.connect(
-        uri, uri=True, isolation_level=None, check_same_thread=False, timeout=PATIENCE
+        uri, uri=True, isolation_level=None, check_same_thread=False, timeout=BUSY_TIMEOUT_SECONDS
     )
     if not readonly:
-        # Every commit is on the disk before it returns.
+        # Every COMMIT is flushed to disk before it returns.
         connection.execute("PRAGMA synchronous=FULL")
     return connection
 
 
 def create(directory: Path, revision: int) -> None:
-    """Make the database of a new data directory; it is there as a whole or not at all."""
+    """Creates the database of a new data directory atomically."""
     fresh = directory / files.FRESH
     try:
         files.discard(fresh)
@@ -81,35 +87,35 @@ def create(directory: Path, revision: int) -> None:
             connection.execute("PRAGMA journal_mode=WAL")
         finally:
             connection.close()
-        files.settle(fresh, directory / files.DATABASE)
+        files.commit_file(fresh, directory / files.DATABASE)
     except (OSError, sqlite3.Error) as error:
-        raise Unusable(
-            directory, f"no database can be made in it: {error}", "check its permissions and its disk"
+        raise UnusablePath(
+            directory, f"cannot create a database: {error}", "check its permissions and its disk"
         ) from None
 
 
-class Contents:
-    """A database to read. Everything about it is checked before anything is believed."""
+class DatabaseReader:
+    """Reads a database and verifies its format, structure and checksums."""
 
-    def __init__(self, path: Path, *, shown: Path | None = None, deep: bool = True) -> None:
-        """``shown`` is what messages call it; not ``deep``, only its marker is looked at.
+    def __init__(self, path: Path, *, display_path: Path | None = None, full_check: bool = True) -> None:
+        """``display_path`` is the path in messages. Without ``full_check``, only the format is verified.
 
-        Raises `Foreign`, `Newer` or `Corrupt`.
+        Raises `ForeignData`, `NewerFormat` or `CorruptData`.
         """
-        self._shown = shown or path
+        self._display_path = display_path or path
         try:
             self._connection = connect(path, readonly=True)
         except sqlite3.Error as error:
-            raise Unusable(
-                self._shown, f"cannot be opened: {error}", "check its permissions and its disk"
+            raise UnusablePath(
+                self._display_path, f"cannot be opened: {error}", "check its permissions and its disk"
             ) from None
         try:
-            self._check(deep)
+            self._check(full_check)
         except BaseException:
             self._connection.close()
             raise
 
-    def __enter__(self) -> Contents:
+    def __enter__(self) -> DatabaseReader:
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -122,20 +128,22 @@ class Contents:
     def connection(self) -> sqlite3.Connection:
         return self._connection
 
-    def _check(self, deep: bool) -> None:
+    def _check(self, full_check: bool) -> None:
         try:
             application, version = (
                 self._one(f"PRAGMA {name}") for name in ("application_id", "user_version")
             )
             if application != APPLICATION:
-                raise Foreign(self._shown, "the database in it is not steersman's", "name another directory")
+                raise ForeignData(
+                    self._display_path, "the database in it is not steersman's", "name another directory"
+                )
             if version > FORMAT:
-                raise Newer(
-                    self._shown,
+                raise NewerFormat(
+                    self._display_path,
                     f"it has format {version} and this steersman knows formats up to {FORMAT}",
                     "use the newer steersman that made it",
                 )
-            verdict = self._one("PRAGMA quick_check(1)") if deep else "ok"
+            verdict = self._one("PRAGMA quick_check(1)") if full_check else "ok"
         except sqlite3.Error as error:
             raise self.corrupt(str(error)) from None
         if verdict != "ok":
@@ -146,7 +154,7 @@ class Contents:
         return row[0] if row else None
 
     def marks(self) -> dict[str, int]:
-        """The numbers kept beside the objects."""
+        """The numbers stored beside the objects: the revision and its ceiling."""
         marks: dict[str, int] = dict(self._rows("SELECT name, value FROM marks"))
         missing = [name for name in (REVISION, CEILING) if not isinstance(marks.get(name), int)]
         if missing:
@@ -154,20 +162,20 @@ class Contents:
         return marks
 
     def blobs(self) -> dict[str, bytes]:
-        """What `steersman.server.storage.durable.data_dir.Disk.keep` was given."""
+        """What `steersman.server.storage.durable.data_dir.DataDir.keep` was given."""
         blobs: dict[str, bytes] = {}
         for key, value, checked in self._rows("SELECT key, value, checksum FROM blobs"):
             if crc32(value, crc32(key.encode())) != checked:
-                raise self.corrupt(f"{key!r} is not what was written")
+                raise self.corrupt(f"the checksum of {key!r} differs")
             blobs[key] = value
         return blobs
 
     def rows(self) -> Iterator[Row]:
-        """All objects and what is left of deleted ones, in the order they first came."""
+        """All objects and tombstones, in order of creation."""
         for values in self._rows("SELECT resource, key, revision, checksum, document FROM objects"):
             row = Row(*values)
-            if not row.is_sound():
-                raise self.corrupt(f"{row.resource} {row.key!r} is not what was written")
+            if not row.is_intact():
+                raise self.corrupt(f"the checksum of {row.resource} {row.key!r} differs")
             yield row
 
     def _rows(self, sql: str) -> Iterator[tuple[Any, ...]]:
@@ -176,6 +184,6 @@ class Contents:
         except sqlite3.Error as error:
             raise self.corrupt(str(error)) from None
 
-    def corrupt(self, what: str) -> Corrupt:
-        """The refusal of this database for some reason."""
-        return Corrupt(self._shown, f"the data is damaged ({what})", RESTORE)
+    def corrupt(self, reason: str) -> CorruptData:
+        """The error for damaged data in this database."""
+        return CorruptData(self._display_path, f"the data is damaged ({reason})", RESTORE)

@@ -1,7 +1,7 @@
-"""Stored objects as JSON documents, and back.
+"""Encodes stored objects as JSON documents and decodes them.
 
-Documents bear ``apiVersion`` and ``kind``, so a later version of this program, or a person, can tell what
-they are. The table an object is of says nothing of its version: several versions may share one.
+Documents have ``apiVersion`` and ``kind``, so a later version of this program, or a person, can read them. The
+table of an object does not imply its version: several versions may share a table.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Decode: TypeAlias = Callable[[bytes], Any]
 
 
 class TypeMeta(msgspec.Struct, frozen=True):
-    """What a document is."""
+    """The ``apiVersion`` and ``kind`` of a document."""
 
     apiVersion: str = ""
     kind: str = ""
@@ -37,7 +37,7 @@ _type_meta = msgspec.json.Decoder(TypeMeta)
 
 
 def encode(store: Store, resource: str, obj: Any) -> bytes:
-    """An object of a table as a document."""
+    """Encodes an object of a table as a document."""
     if isinstance(obj, Custom):
         return _encode_custom(store, resource, obj)
     kind = _kind(obj)
@@ -48,7 +48,7 @@ def _kind(obj: Any) -> Kind[Any]:
     try:
         return kind_of(obj)
     except LookupError:
-        # Its module is there, but nobody has asked for the kind by name yet.
+        # The module is imported, but the kind has not been loaded by name yet.
         module, name = type(obj).__module__.rpartition(".")[2], type(obj).__name__
         for row in resources():
             if row.kind == name and row.module == module:
@@ -57,7 +57,7 @@ def _kind(obj: Any) -> Kind[Any]:
 
 
 def _encode_custom(store: Store, resource: str, obj: Custom) -> bytes:
-    """A custom resource: what was written of it, and not how it reads by the definition of now."""
+    """Encodes a custom resource as it was written, not as the current definition presents it."""
     definition = store.table(DEFINITIONS).get(resource)
     kind = definition.spec.names.kind if definition is not None else ""
     group = resource.partition(".")[2]
@@ -66,7 +66,7 @@ def _encode_custom(store: Store, resource: str, obj: Custom) -> bytes:
     try:
         raw = _encoder.encode(body)
     except (OverflowError, ValueError):
-        # Integers of more than 64 bits are nothing to msgspec, and legal in free content.
+        # msgspec cannot encode integers of more than 64 bits, which custom resources may hold.
         plain = {"metadata": msgspec.to_builtins(obj.metadata, enc_hook=unusual), **content}
         raw = json.dumps(plain, separators=(",", ":"), default=unusual, allow_nan=False).encode()
     return _spliced(f"{group}/{obj.stored_in}", kind, raw)
@@ -77,8 +77,8 @@ def _spliced(api_version: str, kind: str, raw: bytes) -> bytes:
     return head + (b"," + raw[1:] if raw != b"{}" else b"}")
 
 
-class Reader:
-    """Makes objects of documents. Asks the registry what a resource is made of."""
+class DocumentDecoder:
+    """Decodes documents into objects, by the types the registry serves."""
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
@@ -86,10 +86,10 @@ class Reader:
         self._last: dict[str, tuple[bytes, Decode]] = {}
 
     def decode(self, resource: str, document: bytes) -> Any:
-        """The object. Raises `ValueError`, saying why, for one that cannot be understood."""
+        """Decodes a document. Raises `ValueError` if it cannot be read."""
         head, decode = self._last.get(resource, (b"?", None))
         if decode is None or not document.startswith(head):
-            # Nearly all documents of a resource begin alike, so this is seldom asked.
+            # Nearly all documents of a resource have the same head, so this is rare.
             kind = _type_meta.decode(document)
             decode = self._decoder(resource, kind)
             self._last[resource] = _spliced(kind.apiVersion, kind.kind, b"{}")[:-1] + b",", decode
@@ -111,21 +111,21 @@ class Reader:
             self._registry.find(group, version, plural)
             type_ = load(group, version, kind.kind).type
         except (NotFound, LookupError):
-            raise ValueError(f"there is no {kind.kind or 'kind'} in {kind.apiVersion}") from None
+            raise ValueError(f"no kind {kind.kind} in {kind.apiVersion}") from None
         strict = msgspec.json.Decoder(type_)
 
         def decode(document: bytes) -> Any:
             try:
                 return strict.decode(document)
             except msgspec.ValidationError:
-                # Another version of this program wrote it: read it as a client's.
+                # Written by another version of this program: decode it leniently, like a client's.
                 return adopt(type_, document)
 
         return decode
 
 
 def _custom(version: str, document: bytes) -> Custom:
-    """A custom resource as it was stored; it is fitted to its definition once that is served."""
+    """A custom resource as it was stored; it is converted once its definition is served."""
     try:
         obj = read(document)
     except msgspec.DecodeError:

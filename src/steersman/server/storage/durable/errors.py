@@ -1,13 +1,13 @@
-"""Why a data directory or a snapshot is not used. Each message is one line: where, what, and the way out.
+"""Errors of data directories and snapshots. Each message is one line: the path, the problem, the remedy.
 
 ::
 
-    Refused
-    ├── Foreign     not ours: nothing in it was touched
-    ├── Newer       made by a later version of this program
-    ├── InUse       another server has it
-    ├── Corrupt     ours, but damaged
-    └── Unusable    the file system says no
+    DataDirError
+    ├── ForeignData     not made by this program; nothing in it was touched
+    ├── NewerFormat     made by a later version of this program
+    ├── DataDirInUse    another server uses it
+    ├── CorruptData     made by this program, but damaged
+    └── UnusablePath    the file system refuses access
 """
 
 from __future__ import annotations
@@ -15,35 +15,35 @@ from __future__ import annotations
 from pathlib import Path
 
 
-class Refused(Exception):
-    """A directory or file that is not used; what is in it stays as it is."""
+class DataDirError(Exception):
+    """A data directory or snapshot cannot be used; its contents stay as they are."""
 
-    def __init__(self, path: Path, what: str, way_out: str) -> None:
-        super().__init__(f"{path}: {what}; {way_out}")
+    def __init__(self, path: Path, problem: str, remedy: str) -> None:
+        super().__init__(f"{path}: {problem}; {remedy}")
         self.path = path
 
 
-class Foreign(Refused):
-    """There is something in the way that this program did not make."""
+class ForeignData(DataDirError):
+    """The path holds data that this program did not make."""
 
 
-class Newer(Refused):
-    """It was made by a later version of this program."""
+class NewerFormat(DataDirError):
+    """The data was written by a later version of this program."""
 
 
-class InUse(Refused):
-    """Another process has it."""
+class DataDirInUse(DataDirError):
+    """Another process uses the data directory."""
 
 
-class Corrupt(Refused):
-    """It is ours but not what was written."""
+class CorruptData(DataDirError):
+    """The data is damaged."""
 
 
-class Unusable(Refused):
-    """It cannot be read or written."""
+class UnusablePath(DataDirError):
+    """The path cannot be read or written."""
 
 
 RESTORE = (
     "move it away and start anew, or restore a snapshot into a new directory (steersman snapshot restore)"
 )
-"""The way out of a directory that is damaged."""
+"""The remedy for a damaged data directory."""

@@ -1,13 +1,13 @@
-"""A data directory on disk: whose it is, who has it, and how far writes were acknowledged.
+"""The files of a data directory: its lock, its acknowledged revision, and atomic file creation.
 
 ::
 
     state.db        the objects, in SQLite; state.db-wal and state.db-shm are SQLite's own
-    acknowledged    the last revision anybody was told is safe
-    lock            locked, and naming the process, while a server has the directory
-    fresh.db        a database in the making; worthless
+    acknowledged    the last revision that was acknowledged to a client
+    lock            locked while a server uses the directory; holds its process id
+    fresh.db        a database that is being created; may be deleted
 
-Everything in it is for its owner alone: it holds keys.
+All files are readable by their owner alone: they hold private keys.
 """
 
 from __future__ import annotations
@@ -17,30 +17,30 @@ import fcntl
 import os
 from pathlib import Path
 
-from steersman.server.storage.durable.errors import Foreign, InUse, Unusable
+from steersman.server.storage.durable.errors import DataDirInUse, ForeignData, UnusablePath
 
-DATABASE, LOCK, WITNESS, FRESH = "state.db", "lock", "acknowledged", "fresh.db"
-_OURS_WHEN_EMPTY = (LOCK, WITNESS, FRESH, f"{FRESH}-journal", f"{FRESH}-wal", f"{FRESH}-shm")
+DATABASE, LOCK, ACKNOWLEDGED, FRESH = "state.db", "lock", "acknowledged", "fresh.db"
+_OURS_WHEN_EMPTY = (LOCK, ACKNOWLEDGED, FRESH, f"{FRESH}-journal", f"{FRESH}-wal", f"{FRESH}-shm")
 
 
-def occupied(path: Path) -> bool:
-    """Whether a directory has a database. Raises `Foreign` where it has something else.
+def has_database(path: Path) -> bool:
+    """Whether a directory has a database. Raises `ForeignData` if it holds other files.
 
-    What a first start that was cut short leaves behind does not count.
+    Files left by an interrupted first start are ignored.
     """
     try:
         names = sorted(os.listdir(path))
     except FileNotFoundError:
         return False
     except NotADirectoryError:
-        raise Foreign(path, "this is no directory", "name another for --data-dir") from None
+        raise ForeignData(path, "not a directory", "name another for --data-dir") from None
     except OSError as error:
         raise _unusable(path, error) from None
     if DATABASE in names:
         return True
     strange = [name for name in names if name not in _OURS_WHEN_EMPTY]
     if strange:
-        raise Foreign(
+        raise ForeignData(
             path,
             f"the directory is not empty and holds no steersman data (there is {strange[0]!r})",
             "name an empty or a new directory",
@@ -49,7 +49,7 @@ def occupied(path: Path) -> bool:
 
 
 def prepare(path: Path) -> None:
-    """Make the directory, for its owner alone."""
+    """Creates the directory with mode 0700."""
     try:
         if not path.exists():
             path.mkdir(mode=0o700, parents=True)
@@ -61,10 +61,10 @@ def prepare(path: Path) -> None:
 
 
 class Lock:
-    """Held by the one server that has a directory, until it is closed or its process ends."""
+    """The lock of a data directory: held by one server until it is released or the process ends."""
 
     def __init__(self, path: Path) -> None:
-        """Raises `InUse`."""
+        """Takes the lock. Raises `DataDirInUse` if another process holds it."""
         try:
             self._file = os.open(path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
@@ -74,38 +74,38 @@ class Lock:
         except OSError:
             owner = os.pread(self._file, 20, 0).decode(errors="replace").strip()
             os.close(self._file)
-            whom = f"process {owner}" if owner.isdigit() else "another process"
-            raise InUse(
-                path, f"the directory is in use by {whom}", "stop that server or name another directory"
+            holder = f"process {owner}" if owner.isdigit() else "another process"
+            raise DataDirInUse(
+                path, f"the directory is in use by {holder}", "stop that server or name another directory"
             ) from None
         os.ftruncate(self._file, 0)
         os.pwrite(self._file, f"{os.getpid()}\n".encode(), 0)
 
     def release(self) -> None:
-        """Let others have the directory."""
+        """Releases the lock."""
         os.close(self._file)
 
 
-class Witness:
-    """Remembers, beside the database, up to which revision writes were acknowledged.
+class AcknowledgedRevision:
+    """The last acknowledged revision, in a file beside the database.
 
-    SQLite takes a log that was cut off or damaged for one whose last writes never finished and leaves them
-    out. It cannot know that somebody was told they are safe; this does. It is written after the database is
-    safe and before anybody is told, so it is never ahead of what the disk promised. It costs no flush:
-    it outlives the process, and where it does not outlive the machine it is merely too modest.
+    SQLite treats a truncated or damaged write-ahead log as one whose last writes never finished, and drops them.
+    It cannot know that they were acknowledged; this file does. It is written after the database is flushed and
+    before the write is acknowledged, so it is never ahead of the database. It is not flushed: it survives a crash of
+    the process, and after a loss of power it may be too low, which is harmless.
     """
 
     def __init__(self, path: Path) -> None:
-        self._file = os.open(path / WITNESS, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._file = os.open(path / ACKNOWLEDGED, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
 
     @property
     def revision(self) -> int:
-        """The last that was acknowledged; 0 where that is not known."""
+        """The last acknowledged revision; 0 if unknown."""
         text = os.pread(self._file, 21, 0)
         return int(text) if len(text) == 21 and text[:20].isdigit() else 0
 
-    def note(self, revision: int) -> None:
-        """Remember a revision."""
+    def write(self, revision: int) -> None:
+        """Records a revision as acknowledged."""
         os.pwrite(self._file, b"%020d\n" % revision, 0)
 
     def close(self) -> None:
@@ -113,33 +113,33 @@ class Witness:
 
 
 def create(path: Path) -> None:
-    """An empty file for its owner alone. SQLite's other files get the permissions of the database."""
+    """Creates an empty file with mode 0600. SQLite gives its other files the permissions of the database."""
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
 
 def discard(path: Path) -> None:
-    """Remove a database in the making, with what belongs to it."""
+    """Removes an unfinished database and its journal files."""
     for suffix in ("", "-journal", "-wal", "-shm"):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
-def settle(fresh: Path, final: Path) -> None:
-    """Put a finished file in place, as one step."""
+def commit_file(fresh: Path, final: Path) -> None:
+    """Moves a finished file to its final name, atomically and flushed."""
     sync(fresh)
     fresh.replace(final)
     sync(final.parent)
 
 
 def sync(path: Path) -> None:
-    """Flush a file or directory to the disk."""
+    """Flushes a file or directory to disk (fsync)."""
     file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        # Some file systems cannot flush directories, and need not.
+        # Some file systems cannot fsync directories, and need not.
         with contextlib.suppress(OSError) if path.is_dir() else contextlib.nullcontext():
             os.fsync(file)
     finally:
         os.close(file)
 
 
-def _unusable(path: Path, error: OSError) -> Unusable:
-    return Unusable(path, error.strerror or str(error), "check its permissions and its disk")
+def _unusable(path: Path, error: OSError) -> UnusablePath:
+    return UnusablePath(path, error.strerror or str(error), "check its permissions and its disk")

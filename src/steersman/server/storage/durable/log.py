@@ -1,14 +1,14 @@
-"""Writes on their way to the disk: all that come while one group is written make up the next one.
+"""The transaction log with group commit: commits that arrive while one group is written form the next group.
 
-The store tells of each write; the log takes note, which costs an append, and one thread writes groups. Who
-must not speak before a write is safe waits for its revision; all who wait for a group share one future.
+The store calls the log for each commit, which costs an append; one thread writes groups. A request waits for
+its revision before it is acknowledged; all waiters of a group share one future.
 
-A group is one SQL statement where it can be: the interpreter's lock is let go and taken again around every
-statement, and taking it again from a busy event loop takes milliseconds.
+A group is one SQL statement if possible: SQLite releases the interpreter lock around every statement, and taking
+it back from a busy event loop takes milliseconds.
 
-When a group cannot be written nothing after it is: the log has failed for good, whoever waits is told so, and
-the store takes no more writes. Memory is then ahead of the disk by what nobody was told is safe, so it is not to be shown
-any more, and the only way on is a new process.
+If a group cannot be written, the log has failed for good: waiters get an error and the store accepts no more
+writes. Memory is then ahead of the disk by writes that were never acknowledged, so the server must stop serving;
+only a new process can continue.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from zlib import crc32
 from steersman.api.errors import ServerError, ServiceUnavailable
 from steersman.client.api import EventType
 from steersman.server.storage.durable.database import CEILING, REVISION, checksum
-from steersman.server.storage.durable.files import Witness
+from steersman.server.storage.durable.files import AcknowledgedRevision
 from steersman.server.storage.store import Store
 from steersman.server.storage.watch import Commit
 
-RESERVE = 10_000
-"""How many revisions may be in use that the disk does not know of yet.
+REVISION_RESERVE = 10_000
+"""How many revisions may be in use that are not on disk yet.
 
-The disk holds a ceiling no revision in use is above. A server that crashed goes on above it, so a revision
-that somebody saw in a watch, of a write that was lost, is never given to another write.
+The database holds a ceiling above every revision in use. After a crash the server continues above it, so the
+revision of a lost write that a watcher has seen is never given to another write.
 """
-_ROWS = 5_000
-"""How many objects fit into one statement: SQLite allows 32,766 values."""
-_TOMBSTONES = 20_000
-"""After this many deletions what is left of them is swept."""
+_MAX_ROWS_PER_STATEMENT = 5_000
+"""Objects per statement, of five values each: SQLite allows 32,766 values."""
+_MAX_TOMBSTONES = 20_000
+"""After this many deletions the rows of deleted objects are removed."""
 
 Encode: TypeAlias = Callable[[Store, str, Any], bytes]
 
@@ -46,17 +46,17 @@ _UPSERT = (
 )
 
 
-class Group:
-    """Writes that reach the disk together."""
+class CommitGroup:
+    """Commits and blobs that are written in one transaction."""
 
     __slots__ = ("blobs", "commits", "done", "last", "waiter")
 
     def __init__(self) -> None:
         self.commits: dict[tuple[str, str], Commit] = {}
-        """The last of each object: what came between nobody will ever read."""
+        """The last commit of each object; earlier ones need not be written."""
         self.blobs: dict[str, bytes] = {}
         self.last = 0
-        """The revision of the last write."""
+        """The revision of the last commit."""
         self.done = threading.Event()
         self.waiter: asyncio.Future[None] | None = None
 
@@ -64,93 +64,92 @@ class Group:
         return bool(self.commits or self.blobs)
 
 
-class Log:
-    """Follows a store and keeps a database up with it."""
+class TransactionLog:
+    """Writes the commits of a store to a database, in groups."""
 
     def __init__(
         self,
         store: Store,
         connection: sqlite3.Connection,
-        witness: Witness,
+        acknowledged: AcknowledgedRevision,
         encode: Encode,
         *,
         threaded: bool = True,
     ) -> None:
-        """Everything in the store is on the disk already.
+        """Everything in the store is on disk already.
 
-        Without a thread groups are written when somebody waits for them: for worlds in which nothing
-        happens by chance.
+        Without ``threaded``, groups are written when a caller waits for them, which is deterministic.
         """
         self.revision = store.revision
-        """The last that is safe."""
+        """The last durable revision."""
         self.failure: Exception | None = None
-        """Why nothing is written any more; None while all is well."""
-        self.failed: Callable[[Exception], None] | None = None
-        """Told of the failure when it happens, in the thread that writes."""
+        """The error that stopped the log; None while it works."""
+        self.on_failure: Callable[[Exception], None] | None = None
+        """Called with the error that stops the log, in the writer thread."""
         self.groups = 0
-        """How many were written."""
+        """The number of groups written."""
         self._store = store
         self._connection = connection
-        self._witness = witness
+        self._acknowledged = acknowledged
         self._encode = encode
-        self._filling = Group()
-        self._writing: Group | None = None
+        self._pending = CommitGroup()
+        self._writing: CommitGroup | None = None
         self._tombstones = 0
         self._closed = False
-        self._news = threading.Condition()
-        self._ceiling = store.revision + RESERVE
-        self._transact(lambda: self._mark(CEILING, self._ceiling))
+        self._changed = threading.Condition()
+        self._ceiling = store.revision + REVISION_RESERVE
+        self._in_transaction(lambda: self._write_mark(CEILING, self._ceiling))
         self._thread = threading.Thread(target=self._run, name="durable", daemon=True) if threaded else None
         if self._thread is not None:
             self._thread.start()
-        store.taps.append(self._tap)
-        store.gate = self.check
+        store.commit_hooks.append(self._on_commit)
+        store.write_gate = self.check
 
-    # -- what comes ---------------------------------------------------------------------------
+    # -- commits ------------------------------------------------------------------------------
 
-    def _tap(self, commit: Commit) -> None:
+    def _on_commit(self, commit: Commit) -> None:
         if self.failure is not None:
-            # Nobody will write it; who waits for it is told.
+            # It is never written; waiters of its revision get an error.
             return
         if commit.revision > self._ceiling:
-            # The disk is thousands of writes behind: nothing may run further ahead of it.
-            self._catch_up(commit.revision - 1)
-        with self._news:
-            group = self._filling
+            # The disk is thousands of commits behind: block until it catches up.
+            self._wait_written(commit.revision - 1)
+        with self._changed:
+            group = self._pending
             idle = not group
             group.commits[commit.resource, commit.key] = commit
             group.last = commit.revision
             if idle:
-                self._news.notify()
+                self._changed.notify()
 
-    def keep(self, key: str, value: bytes) -> None:
-        """Store a small value of the server's own, and wait until it is safe."""
+    def put_blob(self, key: str, value: bytes) -> None:
+        """Stores a small value of the server and waits until it is durable."""
         self.check()
-        with self._news:
-            group = self._filling
+        with self._changed:
+            group = self._pending
             group.blobs[key] = value
-            self._news.notify()
+            self._changed.notify()
         if self._thread is None:
             self._flush()
         else:
             group.done.wait()
         self.check()
 
-    # -- who waits ----------------------------------------------------------------------------
+    # -- waiting ------------------------------------------------------------------------------
 
     def check(self) -> None:
-        """Raises `ServiceUnavailable` where no write could be made safe. The store asks before each."""
+        """Raises `ServiceUnavailable` if writes cannot become durable. The store calls it before each write."""
         if self.failure is not None:
             raise ServiceUnavailable(
-                f"nothing can be written to the data directory: {self.failure}", reason="ServiceUnavailable"
+                f"the data directory cannot be written: {self.failure}", reason="ServiceUnavailable"
             )
         if self._closed:
             raise ServiceUnavailable("the server is shutting down", reason="ServiceUnavailable")
 
     async def durable(self, revision: int | None = None) -> None:
-        """Wait until the write of a revision, by default the last, is safe.
+        """Waits until the write of a revision, by default the last, is durable.
 
-        Raises `ServerError` where it will not be; it must then not be acknowledged.
+        Raises `ServerError` if it will not become durable; it must then not be acknowledged.
         """
         revision = self._store.revision if revision is None else revision
         if revision <= self.revision:
@@ -158,59 +157,59 @@ class Log:
         if self._thread is None:
             self._flush()
         else:
-            with self._news:
+            with self._changed:
                 group = self._group(revision)
                 if group is not None and group.waiter is None:
                     group.waiter = asyncio.get_running_loop().create_future()
                 waiter = group.waiter if group is not None else None
             if waiter is not None:
-                # One who gives up must not take the others along.
+                # Shielded: a cancelled waiter must not cancel the future of the others.
                 await asyncio.shield(waiter)
-        self._answer(revision)
+        self._raise_unless_durable(revision)
 
-    def wait(self, revision: int | None = None) -> None:
-        """The same for who has no event loop."""
+    def wait_durable(self, revision: int | None = None) -> None:
+        """Waits like `durable`, for callers without an event loop."""
         revision = self._store.revision if revision is None else revision
-        self._catch_up(revision)
-        self._answer(revision)
+        self._wait_written(revision)
+        self._raise_unless_durable(revision)
 
-    def _catch_up(self, revision: int) -> None:
+    def _wait_written(self, revision: int) -> None:
         if self._thread is None:
             self._flush()
             return
-        with self._news:
+        with self._changed:
             group = self._group(revision)
         if group is not None:
             group.done.wait()
 
-    def _group(self, revision: int) -> Group | None:
-        """The group a revision is in; None where its fate is known."""
+    def _group(self, revision: int) -> CommitGroup | None:
+        """The group of a revision; None if it is durable or has failed."""
         if revision <= self.revision or self.failure is not None:
             return None
         if self._writing is not None and revision <= self._writing.last:
             return self._writing
-        return self._filling if self._filling else None
+        return self._pending if self._pending else None
 
-    def _answer(self, revision: int) -> None:
+    def _raise_unless_durable(self, revision: int) -> None:
         if revision > self.revision:
-            message = f"the write is not safe on the disk: {self.failure or 'the server is shutting down'}"
+            message = f"the write is not durable: {self.failure or 'the server is shutting down'}"
             raise ServerError(message, code=500, reason="InternalError", uncertain=True)
 
     def close(self) -> None:
-        """Write what is left, and where all went well leave no gap in the revisions."""
+        """Writes pending commits; if all are durable, the next start leaves no gap in the revisions."""
         if self._closed:
             return
-        with self._news:
+        with self._changed:
             self._closed = True
-            self._news.notify()
-        self._store.taps.remove(self._tap)
+            self._changed.notify()
+        self._store.commit_hooks.remove(self._on_commit)
         if self._thread is not None:
             self._thread.join()
         else:
             self._flush()
         if self.failure is None:
             try:
-                self._transact(self._finish)
+                self._in_transaction(self._write_final_marks)
             except (sqlite3.Error, OSError) as error:
                 self.failure = error
 
@@ -218,29 +217,29 @@ class Log:
 
     def _run(self) -> None:
         while True:
-            with self._news:
-                while not self._filling and not self._closed:
-                    self._news.wait()
-                if not self._filling:
+            with self._changed:
+                while not self._pending and not self._closed:
+                    self._changed.wait()
+                if not self._pending:
                     return
             self._flush()
 
     def _flush(self) -> None:
-        """Write what has come so far as one group."""
-        with self._news:
-            group = self._filling
+        """Writes all pending commits as one group."""
+        with self._changed:
+            group = self._pending
             if not group:
                 return
-            self._filling, self._writing = Group(), group
-        fresh: Exception | None = None
+            self._pending, self._writing = CommitGroup(), group
+        failure: Exception | None = None
         if self.failure is None:
             try:
                 self._write(group)
                 if group.last:
-                    self._witness.note(group.last)
-            except Exception as error:  # whatever it is: not to have written must not go unsaid
-                self.failure = fresh = error
-        with self._news:
+                    self._acknowledged.write(group.last)
+            except Exception as error:  # any error: a failed write must be reported
+                self.failure = failure = error
+        with self._changed:
             if self.failure is None:
                 self.revision = max(group.last, self.revision)
                 self.groups += 1
@@ -250,13 +249,13 @@ class Log:
         try:
             if waiter is not None:
                 waiter.get_loop().call_soon_threadsafe(_wake, waiter)
-            if fresh is not None and self.failed is not None:
-                self.failed(fresh)
+            if failure is not None and self.on_failure is not None:
+                self.on_failure(failure)
         except RuntimeError:
-            # The loop has ended, and with it everybody who waited.
+            # The event loop is closed, so there are no waiters.
             pass
 
-    def _write(self, group: Group) -> None:
+    def _write(self, group: CommitGroup) -> None:
         rows: list[Any] = []
         for commit in group.commits.values():
             document = None
@@ -266,34 +265,36 @@ class Log:
                 document = self._encode(self._store, commit.resource, commit.obj)
             where = commit.resource, commit.key, commit.revision
             rows += (*where, checksum(*where, document), document)
-        raises = group.last > self._ceiling - RESERVE // 2
-        ceiling = group.last + RESERVE if raises else self._ceiling
-        sweeps = self._tombstones > _TOMBSTONES
-        if len(rows) <= 5 * _ROWS and not (group.blobs or raises or sweeps):
+        raise_ceiling = group.last > self._ceiling - REVISION_RESERVE // 2
+        ceiling = group.last + REVISION_RESERVE if raise_ceiling else self._ceiling
+        delete_tombstones = self._tombstones > _MAX_TOMBSTONES
+        if len(rows) <= 5 * _MAX_ROWS_PER_STATEMENT and not (
+            group.blobs or raise_ceiling or delete_tombstones
+        ):
             self._upsert(rows)
             return
 
-        def everything() -> None:
-            for start in range(0, len(rows), 5 * _ROWS):
-                self._upsert(rows[start : start + 5 * _ROWS])
+        def transaction() -> None:
+            for start in range(0, len(rows), 5 * _MAX_ROWS_PER_STATEMENT):
+                self._upsert(rows[start : start + 5 * _MAX_ROWS_PER_STATEMENT])
             for key, value in group.blobs.items():
                 checked = crc32(value, crc32(key.encode()))
                 self._connection.execute(
                     "INSERT OR REPLACE INTO blobs VALUES (?, ?, ?)", (key, value, checked)
                 )
-            if sweeps:
-                self._sweep(max(group.last, self.revision))
-            self._mark(CEILING, ceiling)
+            if delete_tombstones:
+                self._delete_tombstones(max(group.last, self.revision))
+            self._write_mark(CEILING, ceiling)
 
-        self._transact(everything)
-        # Only now: what is above the ceiling on the disk must not be in use.
+        self._in_transaction(transaction)
+        # Only after the commit: no revision above the ceiling on disk may be in use.
         self._ceiling = ceiling
 
     def _upsert(self, values: list[Any]) -> None:
         places = ",".join(["(?,?,?,?,?)"] * (len(values) // 5))
         self._connection.execute(f"INSERT INTO objects VALUES {places}{_UPSERT}", values)
 
-    def _transact(self, work: Callable[[], None]) -> None:
+    def _in_transaction(self, work: Callable[[], None]) -> None:
         self._connection.execute("BEGIN IMMEDIATE")
         try:
             work()
@@ -303,19 +304,19 @@ class Log:
                 self._connection.execute("ROLLBACK")
             raise
 
-    def _mark(self, name: str, value: int) -> None:
+    def _write_mark(self, name: str, value: int) -> None:
         self._connection.execute("INSERT OR REPLACE INTO marks VALUES (?, ?)", (name, value))
 
-    def _sweep(self, revision: int) -> None:
-        """Forget deleted objects, whose revisions have to be remembered otherwise then."""
-        self._mark(REVISION, revision)
+    def _delete_tombstones(self, revision: int) -> None:
+        """Removes the rows of deleted objects; the last revision is then kept as a mark."""
+        self._write_mark(REVISION, revision)
         self._connection.execute("DELETE FROM objects WHERE document IS NULL")
         self._tombstones = 0
 
-    def _finish(self) -> None:
-        self._sweep(self.revision)
-        # Not less than what somebody may have seen who was served to the last.
-        self._mark(CEILING, max(self.revision, self._store.revision))
+    def _write_final_marks(self) -> None:
+        self._delete_tombstones(self.revision)
+        # At least the last revision a watcher may have seen.
+        self._write_mark(CEILING, max(self.revision, self._store.revision))
 
 
 def _wake(waiter: asyncio.Future[None]) -> None:

@@ -1,7 +1,7 @@
-"""A data directory as one file: a line that says what it is, then a database.
+"""Snapshots: a data directory as one file, a header line followed by a database.
 
-The line is JSON: format, revision, how many objects, size and SHA-256 of the rest. Keys and certificates of the
-server are in it, so the file is for its owner alone.
+The header is JSON: format, revision, number of objects, size in bytes and SHA-256 of the database. The file holds the
+private keys of the server, so it is readable by its owner alone.
 """
 
 from __future__ import annotations
@@ -15,14 +15,19 @@ from typing import BinaryIO
 import msgspec
 
 from steersman.server.storage.durable import files
-from steersman.server.storage.durable.database import CEILING, REVISION, Contents, connect
-from steersman.server.storage.durable.errors import Corrupt, Foreign, Newer, Refused, Unusable
+from steersman.server.storage.durable.database import CEILING, REVISION, DatabaseReader, connect
+from steersman.server.storage.durable.errors import (
+    CorruptData,
+    ForeignData,
+    NewerFormat,
+    UnusablePath,
+)
 
 FORMAT = 1
 _NAME = "steersman-snapshot"
-_LINE = 4096
-_CHUNK = 1 << 20
-_AGAIN = "use another snapshot, or take a new one"
+_MAX_HEADER_BYTES = 4096
+_CHUNK_BYTES = 1 << 20
+_OTHER_SNAPSHOT = "use another snapshot, or take a new one"
 
 
 class Header(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,12 +42,12 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def save(data: Path, file: Path) -> Header:
-    """Write a snapshot of a data directory, also while a server has it. Raises `Refused`.
+    """Writes a snapshot of a data directory, also while a server uses it. Raises `DataDirError`.
 
-    The file is there as a whole or not at all; it may take the place of an older snapshot, of nothing else.
+    The file is written atomically; it may replace an older snapshot, but no other file.
     """
-    if not files.occupied(data):
-        raise Foreign(data, "there is no steersman data in it", "name the --data-dir of a server")
+    if not files.has_database(data):
+        raise ForeignData(data, "holds no steersman data", "name the --data-dir of a server")
     if file.exists():
         _header(file)
     copy, partial = (file.with_name(f"{file.name}.{word}") for word in ("copy", "partial"))
@@ -51,11 +56,11 @@ def save(data: Path, file: Path) -> Header:
         partial.unlink(missing_ok=True)
         try:
             files.create(copy)
-            with Contents(data / files.DATABASE, shown=data) as source:
+            with DatabaseReader(data / files.DATABASE, display_path=data) as source:
                 _copy(source.connection, copy)
-            # What cannot be read here could not be read after a restore either.
-            with Contents(copy, shown=data) as contents:
-                revision, objects = _counted(contents)
+            # Verified now: a copy that cannot be read could not be restored either.
+            with DatabaseReader(copy, display_path=data) as contents:
+                revision, objects = _revision_and_count(contents)
             header = Header(
                 name=_NAME,
                 format=FORMAT,
@@ -67,37 +72,37 @@ def save(data: Path, file: Path) -> Header:
             files.create(partial)
             with partial.open("wb") as out, copy.open("rb") as body:
                 out.write(msgspec.json.encode(header) + b"\n")
-                for chunk in iter(lambda: body.read(_CHUNK), b""):
+                for chunk in iter(lambda: body.read(_CHUNK_BYTES), b""):
                     out.write(chunk)
-            files.settle(partial, file)
+            files.commit_file(partial, file)
         finally:
             files.discard(copy)
             partial.unlink(missing_ok=True)
     except (OSError, sqlite3.Error) as error:
-        raise Unusable(
+        raise UnusablePath(
             file, f"the snapshot cannot be written: {error}", "check its directory and disk"
         ) from None
     return header
 
 
 def restore(file: Path, data: Path, *, bump: int = 0) -> Header:
-    """Make a data directory from a snapshot. Raises `Refused`, also for a directory with anything in it.
+    """Creates a data directory from a snapshot. Raises `DataDirError`, also if the directory is not empty.
 
-    ``bump`` is added to the revision, for clients that saw later ones than the snapshot has: they are told
-    to list again and do not take new writes for ones they know.
+    ``bump`` is added to the revision, for clients that saw later revisions than the snapshot's: their watches
+    expire and they list again, instead of mistaking new writes for known ones.
     """
     header = _header(file)
     if data.is_dir() and any(data.iterdir()):
-        raise Foreign(data, "the directory is not empty", "restore into an empty or a new directory")
-    files.occupied(data)
+        raise ForeignData(data, "the directory is not empty", "restore into an empty or a new directory")
+    files.has_database(data)
     files.prepare(data)
     lock = files.Lock(data)
     fresh = data / files.FRESH
     try:
         files.create(fresh)
         _unpack(file, header, fresh)
-        with Contents(fresh, shown=file) as contents:
-            revision, _ = _counted(contents)
+        with DatabaseReader(fresh, display_path=file) as contents:
+            revision, _ = _revision_and_count(contents)
             start = max(revision, contents.marks()[CEILING]) + bump
         connection = connect(fresh)
         try:
@@ -105,9 +110,9 @@ def restore(file: Path, data: Path, *, bump: int = 0) -> Header:
             connection.execute("PRAGMA journal_mode=WAL")
         finally:
             connection.close()
-        files.settle(fresh, data / files.DATABASE)
+        files.commit_file(fresh, data / files.DATABASE)
     except (OSError, sqlite3.Error) as error:
-        raise Unusable(data, f"the snapshot cannot be restored: {error}", "check its disk") from None
+        raise UnusablePath(data, f"the snapshot cannot be restored: {error}", "check its disk") from None
     finally:
         files.discard(fresh)
         lock.release()
@@ -120,14 +125,14 @@ def _copy(source: sqlite3.Connection, copy: Path) -> None:
     target = connect(copy)
     try:
         source.backup(target)
-        # A single file: nothing of it is in a log beside it.
+        # Without a write-ahead log the copy is a single file.
         target.execute("PRAGMA journal_mode=DELETE")
     finally:
         target.close()
 
 
-def _counted(contents: Contents) -> tuple[int, int]:
-    """The last revision and the number of objects of a database, every row of which is looked at."""
+def _revision_and_count(contents: DatabaseReader) -> tuple[int, int]:
+    """The last revision and the number of objects of a database; verifies every row."""
     revision, objects = contents.marks()[REVISION], 0
     contents.blobs()
     for row in contents.rows():
@@ -141,18 +146,18 @@ def _header(file: Path) -> Header:
         with file.open("rb") as body:
             return _read(file, body)
     except OSError as error:
-        raise Unusable(file, error.strerror or str(error), "name a snapshot file") from None
+        raise UnusablePath(file, error.strerror or str(error), "name a snapshot file") from None
 
 
 def _read(file: Path, body: BinaryIO) -> Header:
     try:
-        header = msgspec.json.decode(body.readline(_LINE), type=Header)
+        header = msgspec.json.decode(body.readline(_MAX_HEADER_BYTES), type=Header)
     except (msgspec.DecodeError, UnicodeDecodeError):
         header = Header(name="", format=0)
     if header.name != _NAME:
-        raise Foreign(file, "this is no steersman snapshot", "name another file")
+        raise ForeignData(file, "not a steersman snapshot", "name another file")
     if header.format > FORMAT:
-        raise Newer(
+        raise NewerFormat(
             file,
             f"the snapshot has format {header.format} and this steersman knows formats up to {FORMAT}",
             "use the newer steersman that made it",
@@ -164,21 +169,20 @@ def _unpack(file: Path, header: Header, fresh: Path) -> None:
     digest, size = hashlib.sha256(), 0
     with file.open("rb") as body, fresh.open("wb") as out:
         _read(file, body)
-        for chunk in iter(lambda: body.read(_CHUNK), b""):
+        for chunk in iter(lambda: body.read(_CHUNK_BYTES), b""):
             digest.update(chunk)
             size += len(chunk)
             out.write(chunk)
         out.flush()
         os.fsync(out.fileno())
     if size != header.size:
-        raise Corrupt(file, f"the snapshot has {size} bytes of data instead of {header.size}", _AGAIN)
+        raise CorruptData(
+            file, f"the snapshot has {size} bytes of data instead of {header.size}", _OTHER_SNAPSHOT
+        )
     if digest.hexdigest() != header.sha256:
-        raise Corrupt(file, "the snapshot is damaged: its checksum differs", _AGAIN)
+        raise CorruptData(file, "the snapshot is damaged: its checksum differs", _OTHER_SNAPSHOT)
 
 
 def _digest(file: Path) -> str:
     with file.open("rb") as body:
         return hashlib.file_digest(body, "sha256").hexdigest()
-
-
-__all__ = ["FORMAT", "Header", "Refused", "restore", "save"]
