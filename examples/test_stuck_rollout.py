@@ -38,7 +38,7 @@ def test_a_rollout_that_makes_no_progress_is_given_up_after_ten_minutes(cluster:
     assert cluster.get("Deployment", "web").status.availableReplicas >= 3, "the old pods serve on"
 
     story = [str(entry) for entry in cluster.history("Deployment", "web")]
-    assert "rollout is stuck" in story[-1]
+    assert "rollout made no progress" in story[-1]
 
 
 def progress(cluster: Cluster):  # type: ignore[no-untyped-def]

@@ -11,8 +11,8 @@ def test_the_demo_rolls_fails_at_the_deadline_and_recovers(capsys: pytest.Captur
     assert cli.main(["demo"]) == 0
     first = capsys.readouterr().out.splitlines()
     assert "create Deployment shop with 3 replicas" in first[0]
-    assert any("rollout is stuck, no progress for 600s" in line for line in first)
-    assert "complete: 5 of 5 updated and available" in first[-3]
+    assert any("rollout made no progress for 600s" in line for line in first)
+    assert "5 of 5 replicas updated and available" in first[-3]
     assert cli.main(["demo"]) == 0
     # All but the last line, which says how long it took.
     assert capsys.readouterr().out.splitlines()[:-1] == first[:-1]
@@ -37,7 +37,7 @@ spec:
 """
     )
     assert cli.main(["demo", f"--file={path}"]) == 0
-    assert "mine rests: complete: 2 of 2 updated and available" in capsys.readouterr().out
+    assert "mine rests: 2 of 2 replicas updated and available" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -140,7 +140,7 @@ def test_a_wait_in_vain_says_what_it_saw_who_waits_and_what_happened(web: Cluste
     assert "it last said False" in text
     assert "deployments default/web: availableReplicas 3" in text
     assert "ProgressDeadlineExceeded" in text
-    assert "deployment-controller default/web rests: rollout is stuck" in text
+    assert "deployment-controller default/web rests: rollout made no progress" in text
     assert "containerStatuses[web].state.waiting.reason: ErrImagePull -> ImagePullBackOff" in text
 
 
@@ -380,7 +380,7 @@ def test_history_says_when_who_and_why(web: Cluster) -> None:
     assert any(
         text.startswith("Normal event ScalingReplicaSet: Scaled up replica set web-") for text in words
     )
-    assert words[-1].startswith("rests: complete: 3 of 3 updated and available (looked since ")
+    assert words[-1].startswith("rests: 3 of 3 replicas updated and available (looked since ")
     assert web.history(web.get("deploy", "web")) == entries
     assert str(entries[0]) == "00:00:00.000 you: deployments default/web is created"
 
@@ -394,7 +394,9 @@ def test_history_names_kubelets_and_scheduler(web: Cluster) -> None:
 def test_a_round_that_brings_nothing_new_is_not_told_again(web: Cluster) -> None:
     web.patch("deploy", "web", {"metadata": {"labels": {"x": "y"}}})
     web.settle()
-    verdicts = [entry.what for entry in web.history("deploy", "web") if "rests: complete" in entry.what]
+    verdicts = [
+        entry.what for entry in web.history("deploy", "web") if "replicas updated and available" in entry.what
+    ]
     assert len(verdicts) == 1
 
 

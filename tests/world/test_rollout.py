@@ -96,7 +96,7 @@ def test_a_deployment_gets_its_pods_and_says_so(plane: Plane) -> None:
     assert plane.condition("Progressing").reason == "NewReplicaSetAvailable"
     assert len(plane.pods) == 3
     rounds = plane.fleet.trace.rounds("deployment-controller", Key("default", "web"))
-    assert rounds[-1].ending == Rest("complete: 3 of 3 updated and available")
+    assert rounds[-1].ending == Rest("3 of 3 replicas updated and available")
 
 
 def test_every_namespace_gets_its_default_account(plane: Plane) -> None:

@@ -24,11 +24,10 @@ from steersman.api.kinds import (
     ReplicaSet,
 )
 from steersman.api.scheme import encode, kind_of
-from steersman.controllers.deployment import decide
-from steersman.controllers.deployment.observe import Seen
+from steersman.controllers.deployment import Seen, decide
 from steersman.controllers.deployment.replicasets import size
-from steersman.controllers.deployment.revision import HISTORY, REVISION
-from steersman.controllers.deployment.scale import DESIRED, MAX
+from steersman.controllers.deployment.revision import REVISION, REVISION_HISTORY
+from steersman.controllers.deployment.scale import DESIRED_REPLICAS, MAX_REPLICAS
 from steersman.intent.actions import Action, Create, Delete, Emit, Patch, Read, UpdateStatus
 from steersman.intent.verdict import Nonsense, Rest, Wake
 from steersman.testing.decision_driver import Answers, walk
@@ -49,7 +48,7 @@ def run(
 
 
 def marks(replicas: int, most: int, revision: int = 1) -> dict[str, str]:
-    return {REVISION: str(revision), DESIRED: str(replicas), MAX: str(most)}
+    return {REVISION: str(revision), DESIRED_REPLICAS: str(replicas), MAX_REPLICAS: str(most)}
 
 
 def scaled(owner: Deployment, message: str) -> Emit:
@@ -144,7 +143,7 @@ def test_a_new_deployment_gets_its_set_and_says_so_in_one_status_write() -> None
     assert status_of(actions).observedGeneration == 1
     assert verdict == Wake(
         timedelta(seconds=600) - timedelta(microseconds=7),
-        "rollout waits: 3 of 3 new pods not available yet; its deadline is 2024-01-01T01:10:00Z",
+        "rollout in progress: 0 of 3 new replicas available; progress deadline at 2024-01-01T01:10:00Z",
     )
 
 
@@ -152,12 +151,12 @@ def test_a_deployment_of_nought_gets_a_set_without_an_event_and_is_complete() ->
     actions, verdict = run(deployment(0))
     assert [type(action) for action in actions] == [Create, UpdateStatus]
     assert progressing(actions).reason == "NewReplicaSetAvailable"
-    assert verdict == Rest("complete: scaled to 0")
+    assert verdict == Rest("0 of 0 replicas updated and available")
 
 
 def test_a_finished_rollout_says_nothing_and_rests() -> None:
     owner, rs = settled()
-    assert run(owner, rs) == ([], Rest("complete: 3 of 3 updated and available"))
+    assert run(owner, rs) == ([], Rest("3 of 3 replicas updated and available"))
 
 
 def test_the_same_round_twice_writes_once() -> None:
@@ -183,7 +182,7 @@ def test_progress_is_written_as_pods_become_available() -> None:
     assert progressing(actions).reason == "ReplicaSetUpdated"
     assert status_of(actions).availableReplicas == 2
     assert isinstance(verdict, Wake)
-    assert verdict.because.startswith("rollout waits: 1 of 3 new pods not available yet")
+    assert verdict.because.startswith("rollout in progress: 2 of 3 new replicas available")
 
 
 def test_a_rollout_without_progress_is_given_up_at_its_deadline() -> None:
@@ -198,7 +197,7 @@ def test_a_rollout_without_progress_is_given_up_at_its_deadline() -> None:
     rs = replicaset(owner, replicas=3, available=0, annotations=marks(3, 4))
     actions, verdict = run(owner, rs)
     assert progressing(actions).reason == "ProgressDeadlineExceeded"
-    assert verdict == Rest("rollout is stuck, no progress for 60s: 3 of 3 new pods not available yet")
+    assert verdict == Rest("rollout made no progress for 60s: 0 of 3 new replicas available")
 
 
 def test_the_wake_is_at_the_instant_the_deadline_passes() -> None:
@@ -224,7 +223,9 @@ def test_a_failure_of_a_set_is_shown_and_told() -> None:
     shown = find(status_of(actions).conditions, "ReplicaFailure")
     assert shown is not None
     assert (shown.status, shown.reason, shown.message) == ("True", "FailedCreate", "quota")
-    assert verdict.because.startswith("rollout waits: 2 of 2 new pods not available yet; FailedCreate: quota")
+    assert verdict.because.startswith(
+        "rollout in progress: 0 of 2 new replicas available; FailedCreate: quota"
+    )
 
 
 def test_a_set_found_before_anything_was_said_about_progress_is_mentioned() -> None:
@@ -238,7 +239,7 @@ def test_without_a_deadline_there_is_no_progressing_condition() -> None:
     owner = deployment(3, deadline=None)
     actions, verdict = run(owner)
     assert [condition.type for condition in status_of(actions).conditions] == ["Available"]
-    assert verdict == Rest("rollout waits: 3 of 3 new pods not available yet")
+    assert verdict == Rest("rollout in progress: 0 of 3 new replicas available")
 
 
 # -- an update --------------------------------------------------------------------------------
@@ -267,7 +268,7 @@ def test_an_update_creates_the_new_set_and_frees_what_may_be_missing_in_the_same
     assert progressing(actions).reason == "NewReplicaSetCreated"
     assert isinstance(verdict, Wake)
     assert verdict.because.startswith(
-        "rollout waits: 4 of 4 new pods not available yet, 4 old pods still there"
+        "rollout in progress: 0 of 4 new replicas available, 4 old pods remaining"
     )
 
 
@@ -293,9 +294,7 @@ def test_a_step_of_a_rollout_resizes_both_and_leaves_the_status_to_the_next_roun
         Patch(new, {"metadata": {"resourceVersion": "1"}, "spec": {"replicas": 3}}),
         scaled(owner, "Scaled up replica set web-v2 from 1 to 3"),
     ]
-    assert verdict == Rest(
-        "changed web-v1 from 3 to 2, web-v2 from 1 to 3; the next look will count their pods"
-    )
+    assert verdict == Rest("scaled web-v1 from 3 to 2, scaled web-v2 from 1 to 3")
 
 
 def test_pods_that_were_not_reported_yet_are_reported_at_each_step() -> None:
@@ -305,7 +304,7 @@ def test_pods_that_were_not_reported_yet_are_reported_at_each_step() -> None:
     assert [type(action) for action in actions] == [Patch, Emit, Patch, Emit, UpdateStatus]
     assert status_of(actions).updatedReplicas == 1
     assert progressing(actions).reason == "ReplicaSetUpdated"
-    assert verdict.because.startswith("changed web-v1 from 3 to 2")
+    assert verdict.because.startswith("scaled web-v1 from 3 to 2")
 
 
 def test_going_back_to_an_old_template_gives_its_set_a_new_revision_in_the_same_request() -> None:
@@ -319,7 +318,7 @@ def test_going_back_to_an_old_template_gives_its_set_a_new_revision_in_the_same_
         {
             "metadata": {
                 "resourceVersion": "1",
-                "annotations": {REVISION: "3", HISTORY: "1", "cause": "back"},
+                "annotations": {REVISION: "3", REVISION_HISTORY: "1", "cause": "back"},
             },
             "spec": {"replicas": 1},
         },
@@ -346,7 +345,7 @@ def test_old_sets_past_the_history_go_when_the_rollout_is_complete() -> None:
     old = [replicaset(owner, f"v{i}", 0, age=9 - i, annotations=marks(3, 4, i)) for i in (1, 2, 3)]
     actions, verdict = run(owner, *old, new)
     assert actions == [Delete(old[0], exact=True), Delete(old[1], exact=True)]
-    assert verdict == Rest("complete: 3 of 3 updated and available")
+    assert verdict == Rest("3 of 3 replicas updated and available")
 
 
 def test_old_sets_stay_while_the_rollout_goes_on() -> None:
@@ -421,7 +420,7 @@ def test_in_a_namespace_that_goes_away_nothing_is_reported() -> None:
     going = Forbidden("going", causes=(Cause("NamespaceTerminating", "", ""),))
     actions, verdict = run(deployment(3), answers={Create: going})
     assert [type(action) for action in actions] == [Create]
-    assert verdict == Rest("the namespace is going away: no new ReplicaSet can be created in it")
+    assert verdict == Rest("namespace is terminating: cannot create a ReplicaSet")
 
 
 def test_a_name_taken_by_the_very_set_that_is_wanted_is_no_collision() -> None:
@@ -470,7 +469,10 @@ def test_a_rescaled_deployment_resizes_its_set_before_anything_else() -> None:
         Patch(
             rs,
             {
-                "metadata": {"resourceVersion": "1", "annotations": {DESIRED: "5", MAX: "7"}},
+                "metadata": {
+                    "resourceVersion": "1",
+                    "annotations": {DESIRED_REPLICAS: "5", MAX_REPLICAS: "7"},
+                },
                 "spec": {"replicas": 5},
             },
         ),
@@ -493,18 +495,18 @@ def test_a_paused_deployment_creates_no_set() -> None:
     condition = progressing(actions)
     assert (condition.status, condition.reason) == ("Unknown", "DeploymentPaused")
     assert condition.message == "Deployment is paused"
-    assert verdict == Rest("paused: 0 of 3 updated, 0 available")
+    assert verdict == Rest("paused: 0 of 3 replicas updated, 0 available")
 
 
 def test_a_paused_deployment_still_scales_and_tidies() -> None:
     owner, new = settled(image="v3", revision=3, history=1, paused=True)
-    olds = [replicaset(owner, f"v{i}", 0, age=9 - i, annotations=marks(3, 4, i)) for i in (1, 2)]
-    actions, _ = run(replace(owner, spec=replace(owner.spec, replicas=1)), *olds, new)
+    old = [replicaset(owner, f"v{i}", 0, age=9 - i, annotations=marks(3, 4, i)) for i in (1, 2)]
+    actions, _ = run(replace(owner, spec=replace(owner.spec, replicas=1)), *old, new)
     assert isinstance(actions[0], Patch)
     assert actions[0].body["spec"] == {"replicas": 1}
 
-    actions, _ = run(owner, *olds, new)
-    assert actions[0] == Delete(olds[0], exact=True)
+    actions, _ = run(owner, *old, new)
+    assert actions[0] == Delete(old[0], exact=True)
 
 
 def test_resuming_is_told_and_the_rollout_goes_on() -> None:
@@ -539,7 +541,7 @@ def test_recreate_waits_for_the_last_old_pod(counted: int, running: int, left: i
     actions, verdict = run(owner, old, running={old.metadata.uid: running})
     assert [type(action) for action in actions] == [UpdateStatus]
     pods = "1 old pod" if left == 1 else f"{left} old pods"
-    assert verdict == Rest(f"rollout waits: {pods} must stop before new ones start")
+    assert verdict == Rest(f"rollout in progress: waiting for {pods} to stop")
 
 
 def test_recreate_creates_the_new_set_at_full_size_when_nothing_old_runs() -> None:
@@ -577,7 +579,7 @@ def test_a_deployment_that_selects_all_pods_is_told_and_left_alone() -> None:
         ),
         UpdateStatus(owner, DeploymentStatus(observedGeneration=7)),
     ]
-    assert verdict == Rest("cannot act: it selects all pods, a non-empty selector is required")
+    assert verdict == Rest("empty selector: it would select all pods")
 
 
 def test_an_invalid_selector_is_told_and_nothing_is_written() -> None:
@@ -585,9 +587,7 @@ def test_an_invalid_selector_is_told_and_nothing_is_written() -> None:
     near = LabelSelector(matchExpressions=(LabelSelectorRequirement(key="app", operator="Near"),))
     actions, verdict = run(replace(plain, spec=replace(plain.spec, selector=near)))
     assert actions == []
-    assert verdict == Rest(
-        'cannot act: the selector is invalid: "Near" is not a valid label selector operator'
-    )
+    assert verdict == Rest('invalid selector: "Near" is not a valid label selector operator')
 
 
 def test_a_deployment_that_is_being_deleted_only_keeps_up_its_status() -> None:
@@ -596,7 +596,7 @@ def test_a_deployment_that_is_being_deleted_only_keeps_up_its_status() -> None:
     actions, verdict = run(owner, rs, orphans=(replicaset(None, "v2"),))
     assert [type(action) for action in actions] == [UpdateStatus]
     assert status_of(actions).replicas == 3
-    assert verdict == Rest("being deleted: only its status is kept up")
+    assert verdict == Rest("being deleted: only the status is updated")
 
 
 def test_an_unknown_strategy_is_nonsense() -> None:
@@ -619,7 +619,7 @@ def test_an_orphan_that_is_adopted_takes_part_at_once() -> None:
     actions, verdict = run(owner, orphans=(orphan,))
     assert [type(action) for action in actions] == [Read, Patch, UpdateStatus]
     assert progressing(actions).reason == "NewReplicaSetAvailable"
-    assert verdict == Rest("complete: 3 of 3 updated and available")
+    assert verdict == Rest("3 of 3 replicas updated and available")
 
 
 def test_a_set_that_no_longer_matches_is_released_and_another_takes_its_place() -> None:
@@ -649,4 +649,4 @@ def test_objects_with_every_field_lead_to_the_same_round() -> None:
 
 def test_a_finished_rollout_of_objects_with_every_field_says_nothing() -> None:
     owner, rs = settled()
-    assert run(full(owner), full(rs)) == ([], Rest("complete: 3 of 3 updated and available"))
+    assert run(full(owner), full(rs)) == ([], Rest("3 of 3 replicas updated and available"))

@@ -8,10 +8,8 @@ import pytest
 
 from steersman.api.conditions import find
 from steersman.api.kinds import Condition, Deployment, DeploymentStatus
-from steersman.controllers.deployment import progress
-from steersman.controllers.deployment.limits import Limits
-from steersman.controllers.deployment.replicasets import Family
-from steersman.controllers.deployment.status import counted
+from steersman.controllers.deployment import status as deployment_status
+from steersman.controllers.deployment.replicasets import Limits, ReplicaSets
 from tests.harness.workloads import deployment, replicaset
 
 THEN = datetime(2017, 2, 15, 18, 49, tzinfo=UTC)
@@ -60,9 +58,9 @@ def said(
     sets = [replicaset(owner, "v1", 0, there=old[0], available=old[1], age=9)]
     if new is not None:
         sets.append(replicaset(owner, "v2", 3, there=new[0], available=new[1]))
-    family = Family.of(owner, sets)
-    status = counted(family, Limits.of(owner), owner.status.conditions, now)
-    return find(progress.estimated(family, status, now).conditions, "Progressing")
+    sets = ReplicaSets.of(owner, sets)
+    status = deployment_status.new_status(sets, Limits.of(owner), owner.status.conditions, now)
+    return find(deployment_status.with_progress(sets, status, now).conditions, "Progressing")
 
 
 SOON = THEN + timedelta(seconds=30)
@@ -286,7 +284,7 @@ def test_the_message_names_the_new_set_or_else_the_deployment(
 def test_pausing_and_resuming_is_news(paused: bool, was: Condition | None, status: str, reason: str) -> None:
     conditions = () if was is None else (was,)
     owner = deployment(paused=paused, status=DeploymentStatus(conditions=conditions))
-    condition = find(progress.paused(owner, LATE), "Progressing")
+    condition = find(deployment_status.with_paused(owner, LATE), "Progressing")
     assert condition is not None
     assert (condition.status, condition.reason) == (status, reason)
     if was is not None and was.reason == reason:
@@ -294,7 +292,7 @@ def test_pausing_and_resuming_is_news(paused: bool, was: Condition | None, statu
 
 
 def test_pausing_is_not_mentioned_without_a_deadline() -> None:
-    assert progress.paused(deployment(paused=True, deadline=None), LATE) == ()
+    assert deployment_status.with_paused(deployment(paused=True, deadline=None), LATE) == ()
 
 
 def test_a_resumed_rollout_has_its_whole_deadline_before_it() -> None:
@@ -302,8 +300,8 @@ def test_a_resumed_rollout_has_its_whole_deadline_before_it() -> None:
         deadline=60, status=DeploymentStatus(conditions=(progressing("Unknown", "DeploymentPaused"),))
     )
     now = THEN + timedelta(days=3, milliseconds=250)
-    shown = progress.paused(owner, now)
-    assert progress.expiry(owner, shown) == THEN + timedelta(days=3, seconds=60)
+    shown = deployment_status.with_paused(owner, now)
+    assert deployment_status.deadline_at(owner, shown) == THEN + timedelta(days=3, seconds=60)
 
 
 @pytest.mark.parametrize(
@@ -321,7 +319,7 @@ def test_when_a_rollout_counts_as_stuck(
     condition: Condition | None, deadline: int | None, expiry: datetime | None
 ) -> None:
     shown = () if condition is None else (condition,)
-    assert progress.expiry(deployment(deadline=deadline), shown) == expiry
+    assert deployment_status.deadline_at(deployment(deadline=deadline), shown) == expiry
 
 
 FAILURE = Condition(
@@ -332,25 +330,25 @@ FAILURE = Condition(
 def test_a_failure_of_the_new_set_comes_before_those_of_others() -> None:
     owner = deployment(image="v2")
     other = Condition(type="ReplicaFailure", status="True", reason="FailedDelete", lastTransitionTime=THEN)
-    family = Family.of(
+    sets = ReplicaSets.of(
         owner,
         [
             replicaset(owner, "v1", age=9, conditions=(other,)),
             replicaset(owner, "v2", conditions=(FAILURE,)),
         ],
     )
-    failure = progress.failure_of(family)
+    failure = deployment_status.replica_failure(sets)
     assert failure is not None
     assert (failure.reason, failure.message, failure.lastUpdateTime) == ("FailedCreate", "quota", THEN)
 
 
 def test_a_failure_is_shown_while_it_lasts() -> None:
     owner = deployment()
-    broken = Family.of(owner, [replicaset(owner, conditions=(FAILURE,))])
-    status = counted(broken, Limits.of(owner), (), LATE)
-    shown = progress.estimated(broken, status, LATE).conditions
+    broken = ReplicaSets.of(owner, [replicaset(owner, conditions=(FAILURE,))])
+    status = deployment_status.new_status(broken, Limits.of(owner), (), LATE)
+    shown = deployment_status.with_progress(broken, status, LATE).conditions
     assert find(shown, "ReplicaFailure") is not None
 
-    mended = Family.of(owner, [replicaset(owner)])
-    status = counted(mended, Limits.of(owner), shown, LATE)
-    assert find(progress.estimated(mended, status, LATE).conditions, "ReplicaFailure") is None
+    mended = ReplicaSets.of(owner, [replicaset(owner)])
+    status = deployment_status.new_status(mended, Limits.of(owner), shown, LATE)
+    assert find(deployment_status.with_progress(mended, status, LATE).conditions, "ReplicaFailure") is None

@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from steersman.api.kinds import ReplicaSet
 from steersman.controllers.deployment import revision
-from steersman.controllers.deployment.replicasets import Family
-from steersman.controllers.deployment.revision import HISTORY, LAST_APPLIED, REVISION, ROLLBACK
-from steersman.controllers.deployment.scale import DESIRED, MAX
+from steersman.controllers.deployment.replicasets import ReplicaSets
+from steersman.controllers.deployment.revision import LAST_APPLIED, REVISION, REVISION_HISTORY, ROLLBACK_TO
+from steersman.controllers.deployment.scale import DESIRED_REPLICAS, MAX_REPLICAS
 from tests.harness.workloads import BIRTH, deployment, replicaset
 
 
@@ -37,8 +37,8 @@ def test_the_highest_revision_and_the_one_before(
     revisions: list[str | None], highest: int, last: int
 ) -> None:
     sets = [with_revision(text) for text in revisions]
-    assert revision.highest(sets) == highest
-    assert revision.last(sets) == last
+    assert revision.max_revision(sets) == highest
+    assert revision.last_revision(sets) == last
 
 
 @pytest.mark.parametrize(
@@ -47,15 +47,22 @@ def test_the_highest_revision_and_the_one_before(
         pytest.param({}, 1, {REVISION: "1"}, id="its first"),
         pytest.param({REVISION: "3"}, 3, {REVISION: "3"}, id="the one it has"),
         pytest.param({REVISION: "9"}, 3, {REVISION: "9"}, id="a higher one stays"),
-        pytest.param({REVISION: "1"}, 3, {REVISION: "3", HISTORY: "1"}, id="it becomes new again"),
-        pytest.param({REVISION: "3", HISTORY: "1"}, 5, {REVISION: "5", HISTORY: "1,3"}, id="and again"),
+        pytest.param({REVISION: "1"}, 3, {REVISION: "3", REVISION_HISTORY: "1"}, id="it becomes new again"),
+        pytest.param(
+            {REVISION: "3", REVISION_HISTORY: "1"},
+            5,
+            {REVISION: "5", REVISION_HISTORY: "1,3"},
+            id="and again",
+        ),
         pytest.param({REVISION: "junk"}, 5, {REVISION: "junk"}, id="somebody's handiwork stays"),
-        pytest.param({REVISION: ""}, 5, {REVISION: "5", HISTORY: ""}, id="an empty one counts as none"),
+        pytest.param(
+            {REVISION: ""}, 5, {REVISION: "5", REVISION_HISTORY: ""}, id="an empty one counts as none"
+        ),
     ],
 )
 def test_the_new_set_gets_the_next_revision(had: dict[str, str], given: int, becomes: dict[str, str]) -> None:
     rs = replicaset(deployment(), annotations=had)
-    assert revision.numbered(rs, given, {}).metadata.annotations == becomes
+    assert revision.with_revision(rs, given, {}).metadata.annotations == becomes
 
 
 @pytest.mark.parametrize(
@@ -69,7 +76,7 @@ def test_the_new_set_gets_the_next_revision(had: dict[str, str], given: int, bec
     ],
 )
 def test_the_history_of_a_set_is_bounded(past: str, limit: int, becomes: str) -> None:
-    assert revision.appended(past, "7", limit) == becomes
+    assert revision.append_history(past, "7", limit) == becomes
 
 
 def test_the_new_set_takes_over_the_deployments_annotations_but_not_what_is_its_own() -> None:
@@ -80,14 +87,16 @@ def test_the_new_set_takes_over_the_deployments_annotations_but_not_what_is_its_
             "kubernetes.io/change-cause": "kubectl set image",
             LAST_APPLIED: "{}",
             REVISION: "1",
-            HISTORY: "4",
-            DESIRED: "9",
-            MAX: "9",
-            ROLLBACK: "1",
+            REVISION_HISTORY: "4",
+            DESIRED_REPLICAS: "9",
+            MAX_REPLICAS: "9",
+            ROLLBACK_TO: "1",
         },
     )
     old = replicaset(owner, "v1", 0, age=5, annotations={REVISION: "1"})
-    new = revision.recorded(Family.of(owner, [old, replicaset(owner, "v2", annotations={"own": "x"})])).new
+    new = revision.sync_new(
+        ReplicaSets.of(owner, [old, replicaset(owner, "v2", annotations={"own": "x"})])
+    ).new
     assert new is not None
     assert new.metadata.annotations == {
         "own": "x",
@@ -99,15 +108,15 @@ def test_the_new_set_takes_over_the_deployments_annotations_but_not_what_is_its_
 
 def test_what_is_recorded_already_is_not_recorded_again() -> None:
     owner = deployment(annotations={"cause": "x"})
-    family = Family.of(owner, [replicaset(owner, annotations={"cause": "x", REVISION: "1"})])
-    assert revision.recorded(family).new is family.new
+    sets = ReplicaSets.of(owner, [replicaset(owner, annotations={"cause": "x", REVISION: "1"})])
+    assert revision.sync_new(sets).new is sets.new
 
 
 def test_the_deployment_shows_the_revision_of_its_new_set() -> None:
     owner = deployment(annotations={"cause": "x", REVISION: "1"})
-    assert revision.revised(owner, with_revision("2")) == {"cause": "x", REVISION: "2"}
-    assert revision.revised(owner, with_revision("1")) is owner.metadata.annotations
-    assert revision.revised(owner, None) is owner.metadata.annotations
+    assert revision.revised_annotations(owner, with_revision("2")) == {"cause": "x", REVISION: "2"}
+    assert revision.revised_annotations(owner, with_revision("1")) is owner.metadata.annotations
+    assert revision.revised_annotations(owner, None) is owner.metadata.annotations
 
 
 def empty(name: str, text: str | None = None, age: int = 0, *, there: int = 0, wanted: int = 0) -> ReplicaSet:
@@ -150,17 +159,19 @@ def empty(name: str, text: str | None = None, age: int = 0, *, there: int = 0, w
 )
 def test_old_sets_past_the_history_go(limit: int | None, sets: list[ReplicaSet], gone: list[str]) -> None:
     owner = deployment(history=limit)
-    outdated = revision.outdated(Family.of(owner, sets))
+    outdated = revision.beyond_history_limit(ReplicaSets.of(owner, sets))
     assert [rs.metadata.name for rs in outdated] == gone
 
 
 def test_a_set_that_is_going_already_is_neither_deleted_nor_counted() -> None:
     going = replicaset(deployment(), "v0", 0, name="a", deleted=BIRTH + timedelta(seconds=1))
-    assert revision.outdated(Family.of(deployment(history=1), [going, empty("b", "1")])) == []
-    assert revision.outdated(Family.of(deployment(history=0), [going])) == []
+    assert (
+        revision.beyond_history_limit(ReplicaSets.of(deployment(history=1), [going, empty("b", "1")])) == []
+    )
+    assert revision.beyond_history_limit(ReplicaSets.of(deployment(history=0), [going])) == []
 
 
 def test_a_set_whose_status_is_of_an_earlier_spec_is_kept() -> None:
     rs = empty("a", "1")
     unobserved = replace(rs, metadata=replace(rs.metadata, generation=2))
-    assert revision.outdated(Family.of(deployment(history=0), [unobserved])) == []
+    assert revision.beyond_history_limit(ReplicaSets.of(deployment(history=0), [unobserved])) == []

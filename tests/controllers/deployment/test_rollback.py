@@ -11,9 +11,8 @@ from msgspec.structs import replace
 
 from steersman.api.kinds import Deployment, DeploymentStatus, ReplicaSet
 from steersman.api.scheme import encode, kind_of
-from steersman.controllers.deployment import decide, rollback
-from steersman.controllers.deployment.observe import Seen
-from steersman.controllers.deployment.revision import LAST_APPLIED, REVISION, ROLLBACK
+from steersman.controllers.deployment import Seen, decide, rollback
+from steersman.controllers.deployment.revision import LAST_APPLIED, REVISION, ROLLBACK_TO
 from steersman.intent.actions import Action, Create, Emit, Patch, ReadModifyWrite, UpdateStatus
 from steersman.intent.verdict import Rest
 from steersman.testing.decision_driver import walk
@@ -26,7 +25,7 @@ def asking(wish: str, image: str = "v3") -> Deployment:
     return deployment(
         3,
         image,
-        annotations={ROLLBACK: wish, REVISION: "3", LAST_APPLIED: "{}", "cause": "third"},
+        annotations={ROLLBACK_TO: wish, REVISION: "3", LAST_APPLIED: "{}", "cause": "third"},
         status=DeploymentStatus(observedGeneration=1),
     )
 
@@ -79,7 +78,7 @@ def test_the_old_template_and_its_annotations_come_back(wish: str, revision: int
     assert event == Emit(
         owner, "Normal", "DeploymentRollback", f'Rolled back deployment "web" to revision {revision}'
     )
-    assert verdict == Rest(f"went back to revision {revision}; its rollout follows")
+    assert verdict == Rest(f"rolled back to revision {revision}")
 
 
 @pytest.mark.parametrize(
@@ -103,7 +102,7 @@ def test_a_wish_that_cannot_be_met_is_told_and_cleared(wish: str, reason: str, m
     amend.mutate(edited)
     assert edited["spec"] == document(owner)["spec"]
     assert edited["metadata"]["annotations"] == {REVISION: "3", LAST_APPLIED: "{}", "cause": "third"}
-    assert verdict == Rest(f"no rollback: {message}")
+    assert verdict == Rest(f"rollback rejected: {message}")
 
 
 def test_without_an_earlier_revision_there_is_nothing_to_go_back_to() -> None:
@@ -144,12 +143,12 @@ def test_the_revision_of_the_new_set_is_brought_up_to_date_first() -> None:
 
 @pytest.mark.parametrize("wish", ["", "junk", "1.5"])
 def test_a_wish_that_is_no_number_is_none(wish: str) -> None:
-    assert rollback.asked(asking(wish)) is None
+    assert rollback.requested_revision(asking(wish)) is None
 
 
 def test_the_wish_is_where_the_api_server_puts_it() -> None:
     wish = {"deprecated.deployment.rollback.to": "7"}
-    assert rollback.asked(deployment(annotations=wish)) == 7
+    assert rollback.requested_revision(deployment(annotations=wish)) == 7
 
 
 def test_a_paused_deployment_does_not_roll_back_and_keeps_its_history_for_it() -> None:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import pytest
 
 from steersman.controllers.deployment import rolling
-from steersman.controllers.deployment.limits import Limits
-from steersman.controllers.deployment.replicasets import Family, size
-from steersman.controllers.deployment.scale import DESIRED, MAX
+from steersman.controllers.deployment.replicasets import Limits, ReplicaSets, size
+from steersman.controllers.deployment.scale import DESIRED_REPLICAS, MAX_REPLICAS
 from tests.harness.workloads import deployment, replicaset
 
 
-def sizes(family: Family) -> tuple[int, ...]:
-    return tuple(map(size, family))
+def sizes(sets: ReplicaSets) -> tuple[int, ...]:
+    return tuple(map(size, sets))
 
 
 @pytest.mark.parametrize(
@@ -30,8 +29,8 @@ def sizes(family: Family) -> tuple[int, ...]:
 )
 def test_the_new_set_grows_as_far_as_the_surge_allows(surge: int, old: int, new: int, becomes: int) -> None:
     owner = deployment(10, "v2", surge=surge, unavailable=1)
-    family = Family.of(owner, [replicaset(owner, "v1", old, age=9), replicaset(owner, "v2", new)])
-    grown = rolling.grow(family, Limits.of(owner))
+    sets = ReplicaSets.of(owner, [replicaset(owner, "v1", old, age=9), replicaset(owner, "v2", new)])
+    grown = rolling.reconcile_new(sets, Limits.of(owner))
     assert sizes(grown) == (old, becomes)
 
 
@@ -55,19 +54,19 @@ def test_old_sets_shrink_as_far_as_availability_allows(
     unavailable: int | str, old: int, old_ready: int, new: int, new_ready: int, becomes: int
 ) -> None:
     owner = deployment(10, "v2", surge=0, unavailable=unavailable)
-    family = Family.of(
+    sets = ReplicaSets.of(
         owner,
         [
             replicaset(owner, "v1", old, available=old_ready, age=9),
             replicaset(owner, "v2", new, available=new_ready),
         ],
     )
-    assert sizes(rolling.shrink(family, Limits.of(owner))) == (becomes, new)
+    assert sizes(rolling.reconcile_old(sets, Limits.of(owner))) == (becomes, new)
 
 
 def test_broken_pods_of_every_old_set_go_before_good_ones_of_the_oldest() -> None:
     owner = deployment(10, "v3", surge=0, unavailable=3)
-    family = Family.of(
+    sets = ReplicaSets.of(
         owner,
         [
             replicaset(owner, "v1", 4, age=20),
@@ -75,20 +74,20 @@ def test_broken_pods_of_every_old_set_go_before_good_ones_of_the_oldest() -> Non
             replicaset(owner, "v3", 0),
         ],
     )
-    assert sizes(rolling.shrink(family, Limits.of(owner))) == (3, 4, 0)
+    assert sizes(rolling.reconcile_old(sets, Limits.of(owner))) == (3, 4, 0)
 
 
 def test_a_set_that_is_still_shrinking_does_not_count_the_pods_it_is_about_to_lose() -> None:
     """Two of the ten available pods are on their way out: only two more may go, not four."""
     owner = deployment(10, "v2", surge=0, unavailable=2)
     old = replicaset(owner, "v1", 8, there=10, available=10, age=9)
-    family = Family.of(owner, [old, replicaset(owner, "v2", 2)])
-    assert sizes(rolling.shrink(family, Limits.of(owner))) == (6, 2)
+    sets = ReplicaSets.of(owner, [old, replicaset(owner, "v2", 2)])
+    assert sizes(rolling.reconcile_old(sets, Limits.of(owner))) == (6, 2)
 
 
 def test_a_set_that_is_still_shrinking_never_grows_again_in_the_place_of_another() -> None:
     owner = deployment(10, "v3", surge=0, unavailable=2)
-    family = Family.of(
+    sets = ReplicaSets.of(
         owner,
         [
             replicaset(owner, "v1", 6, age=20),
@@ -96,13 +95,13 @@ def test_a_set_that_is_still_shrinking_never_grows_again_in_the_place_of_another
             replicaset(owner, "v3", 2),
         ],
     )
-    assert sizes(rolling.shrink(family, Limits.of(owner))) == (4, 2, 2)
+    assert sizes(rolling.reconcile_old(sets, Limits.of(owner))) == (4, 2, 2)
 
 
 def test_a_rollover_frees_room_from_both_old_sets() -> None:
     """The new template was changed amidst a rollout: there are 13 pods, 8 must stay available."""
     owner = deployment(10, "v3", surge=3, unavailable=2)
-    family = Family.of(
+    sets = ReplicaSets.of(
         owner,
         [
             replicaset(owner, "v1", 8, age=20),
@@ -110,19 +109,19 @@ def test_a_rollover_frees_room_from_both_old_sets() -> None:
             replicaset(owner, "v3", 0),
         ],
     )
-    assert sizes(rolling.step(family, Limits.of(owner))) == (8, 0, 5)
+    assert sizes(rolling.step(sets, Limits.of(owner))) == (8, 0, 5)
 
 
 def test_a_resized_set_notes_what_the_whole_deployment_wants() -> None:
     owner = deployment(10, "v2", surge=3, unavailable=0)
-    family = Family.of(owner, [replicaset(owner, "v1", 10, age=9), replicaset(owner, "v2", 0)])
-    new = rolling.step(family, Limits.of(owner)).new
+    sets = ReplicaSets.of(owner, [replicaset(owner, "v1", 10, age=9), replicaset(owner, "v2", 0)])
+    new = rolling.step(sets, Limits.of(owner)).new
     assert new is not None
-    assert new.metadata.annotations == {DESIRED: "10", MAX: "13"}
+    assert new.metadata.annotations == {DESIRED_REPLICAS: "10", MAX_REPLICAS: "13"}
 
 
 def test_nothing_changes_when_the_rollout_is_done() -> None:
     owner = deployment(3, "v2")
-    family = Family.of(owner, [replicaset(owner, "v1", 0, age=9), replicaset(owner, "v2", 3)])
-    after = rolling.step(family, Limits.of(owner))
-    assert all(was is now for was, now in zip(family, after, strict=True))
+    sets = ReplicaSets.of(owner, [replicaset(owner, "v1", 0, age=9), replicaset(owner, "v2", 3)])
+    after = rolling.step(sets, Limits.of(owner))
+    assert all(was is now for was, now in zip(sets, after, strict=True))

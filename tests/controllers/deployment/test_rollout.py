@@ -13,11 +13,9 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from steersman.api.kinds import Deployment, ReplicaSet
-from steersman.controllers.deployment import decide
-from steersman.controllers.deployment.limits import Limits
-from steersman.controllers.deployment.observe import Seen
-from steersman.controllers.deployment.replicasets import Family, size
-from steersman.controllers.deployment.scale import rescaled
+from steersman.controllers.deployment import Seen, decide
+from steersman.controllers.deployment.replicasets import Limits, ReplicaSets, size
+from steersman.controllers.deployment.scale import is_scaling_event
 from steersman.intent.actions import Action, Create, Delete, Patch, UpdateStatus
 from steersman.intent.verdict import Rest, Verdict, Wake
 from steersman.testing.decision_driver import walk
@@ -105,8 +103,8 @@ class Model:
         return walk(decide(seen, self.now), self.answer)[1]
 
     @property
-    def family(self) -> Family:
-        return Family.of(self.owner, self.sets.values())
+    def state(self) -> ReplicaSets:
+        return ReplicaSets.of(self.owner, self.sets.values())
 
     @property
     def safe(self) -> int:
@@ -117,7 +115,7 @@ class Model:
         """Everything goes well from now on."""
         for _ in range(200):
             verdict = self.round()
-            if isinstance(verdict, Rest) and verdict.because.startswith("complete"):
+            if isinstance(verdict, Rest) and verdict.because.endswith("updated and available"):
                 return verdict
             for rs in list(self.sets.values()):
                 self.sync(rs)
@@ -179,22 +177,22 @@ def test_a_rolling_update_keeps_its_bounds_whatever_happens_and_ends(
 ) -> None:
     model = rolled_out(deployment(replicas, surge=surge, unavailable=unavailable, history=2))
     for what, number in story:
-        total, safe, scaling = model.family.total, model.safe, rescaled(model.family)
+        total, safe, scaling = model.state.total_size, model.safe, is_scaling_event(model.state)
         happen(model, what, number)
         limits = Limits.of(model.owner)
         if what == "round":
-            assert model.family.total <= max(total, limits.most)
+            assert model.state.total_size <= max(total, limits.max_total)
             if not scaling:
-                assert model.safe >= min(safe, limits.fewest)
-            assert not rescaled(model.family)
+                assert model.safe >= min(safe, limits.min_available)
+            assert not is_scaling_event(model.state)
     verdict = model.finish()
     assert isinstance(verdict, Rest)
-    family, wanted = model.family, model.owner.spec.replicas
-    assert family.new is not None
-    assert [size(rs) for rs in family] == [0] * len(family.olds) + [wanted]
+    sets, wanted = model.state, model.owner.spec.replicas
+    assert sets.new is not None
+    assert [size(rs) for rs in sets] == [0] * len(sets.old) + [wanted]
     model.round()
-    assert len(model.family.olds) <= 2
-    revisions = [int(rs.metadata.annotations["deployment.kubernetes.io/revision"]) for rs in model.family]
+    assert len(model.state.old) <= 2
+    revisions = [int(rs.metadata.annotations["deployment.kubernetes.io/revision"]) for rs in model.state]
     assert max(revisions) == revisions[-1]
     assert len(set(revisions)) == len(revisions)
     shown = model.owner.metadata.annotations["deployment.kubernetes.io/revision"]
@@ -209,22 +207,22 @@ def test_a_rolling_update_keeps_its_bounds_whatever_happens_and_ends(
 def test_recreate_never_mixes_old_and_new_pods_and_ends(replicas: int, story: list[tuple[str, int]]) -> None:
     model = rolled_out(deployment(replicas, strategy="Recreate"))
     for what, number in story:
-        before = model.family
+        before = model.state
         happen(model, what, number)
-        if what == "round" and before.new is None and model.family.new is not None:
-            assert all(rs.status.replicas == 0 and size(rs) == 0 for rs in before.olds)
+        if what == "round" and before.new is None and model.state.new is not None:
+            assert all(rs.status.replicas == 0 and size(rs) == 0 for rs in before.old)
     model.finish()
-    assert [size(rs) for rs in model.family.olds] == [0] * len(model.family.olds)
+    assert [size(rs) for rs in model.state.old] == [0] * len(model.state.old)
 
 
 def steps(model: Model) -> Iterator[tuple[int, int]]:
     """The sizes of the old and the new set after each round of a rollout that goes well."""
     for _ in range(100):
         verdict = model.round()
-        family = model.family
-        assert family.new is not None
-        yield sum(map(size, family.olds)), size(family.new)
-        if isinstance(verdict, Rest) and verdict.because.startswith("complete"):
+        sets = model.state
+        assert sets.new is not None
+        yield sum(map(size, sets.old)), size(sets.new)
+        if isinstance(verdict, Rest) and verdict.because.endswith("updated and available"):
             return
         for rs in list(model.sets.values()):
             model.sync(rs)
@@ -263,5 +261,5 @@ def test_a_rollout_that_is_stuck_wakes_at_its_deadline_and_then_rests() -> None:
     verdict = model.round()
     assert isinstance(verdict, Rest)
     assert verdict.because == (
-        "rollout is stuck, no progress for 30s: 2 of 2 new pods not available yet, 2 old pods still there"
+        "rollout made no progress for 30s: 0 of 2 new replicas available, 2 old pods remaining"
     )

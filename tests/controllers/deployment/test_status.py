@@ -9,9 +9,8 @@ from msgspec.structs import replace
 
 from steersman.api.conditions import find
 from steersman.api.kinds import ReplicaSetStatus
-from steersman.controllers.deployment.limits import Limits
-from steersman.controllers.deployment.replicasets import Family
-from steersman.controllers.deployment.status import counted, terminating
+from steersman.controllers.deployment.replicasets import Limits, ReplicaSets
+from steersman.controllers.deployment.status import new_status, terminating_replicas
 from tests.harness.workloads import deployment, replicaset
 
 NOW = datetime(2024, 5, 1, 12, 0, 0, 999, tzinfo=UTC)
@@ -19,14 +18,14 @@ NOW = datetime(2024, 5, 1, 12, 0, 0, 999, tzinfo=UTC)
 
 def test_counts_are_summed_over_all_sets_and_updated_ones_are_of_the_new_set() -> None:
     owner = deployment(5, "v2", generation=4)
-    family = Family.of(
+    sets = ReplicaSets.of(
         owner,
         [
             replicaset(owner, "v1", 4, there=5, available=3, terminating=1, age=9),
             replicaset(owner, "v2", 2, there=2, available=1, terminating=2),
         ],
     )
-    status = counted(family, Limits.of(owner), (), NOW)
+    status = new_status(sets, Limits.of(owner), (), NOW)
     assert status.observedGeneration == 4
     assert status.replicas == 7
     assert status.updatedReplicas == 2
@@ -38,8 +37,8 @@ def test_counts_are_summed_over_all_sets_and_updated_ones_are_of_the_new_set() -
 
 def test_while_a_set_shrinks_no_pod_counts_as_unavailable() -> None:
     owner = deployment(2)
-    family = Family.of(owner, [replicaset(owner, replicas=2, there=5)])
-    assert counted(family, Limits.of(owner), (), NOW).unavailableReplicas == 0
+    sets = ReplicaSets.of(owner, [replicaset(owner, replicas=2, there=5)])
+    assert new_status(sets, Limits.of(owner), (), NOW).unavailableReplicas == 0
 
 
 @pytest.mark.parametrize(
@@ -56,8 +55,8 @@ def test_enough_are_available_when_no_more_are_missing_than_may_be(
     available: int, strategy: str, status: str, reason: str
 ) -> None:
     owner = deployment(4, strategy="Recreate" if strategy == "Recreate" else "RollingUpdate")
-    family = Family.of(owner, [replicaset(owner, replicas=4, available=available)])
-    condition = find(counted(family, Limits.of(owner), (), NOW).conditions, "Available")
+    sets = ReplicaSets.of(owner, [replicaset(owner, replicas=4, available=available)])
+    condition = find(new_status(sets, Limits.of(owner), (), NOW).conditions, "Available")
     assert condition is not None
     assert (condition.status, condition.reason) == (status, reason)
     assert condition.lastUpdateTime == datetime(2024, 5, 1, 12, tzinfo=UTC)
@@ -65,10 +64,10 @@ def test_enough_are_available_when_no_more_are_missing_than_may_be(
 
 def test_terminating_pods_are_unknown_while_a_set_has_not_said() -> None:
     silent = replicaset(deployment(), terminating=None)
-    assert terminating([replicaset(deployment(), terminating=2), silent]) is None
+    assert terminating_replicas([replicaset(deployment(), terminating=2), silent]) is None
 
 
 def test_a_set_nobody_has_looked_at_yet_has_no_terminating_pods() -> None:
     fresh = replace(replicaset(deployment()), status=ReplicaSetStatus(replicas=0))
-    assert terminating([replicaset(deployment(), terminating=2), fresh]) == 2
-    assert terminating([]) == 0
+    assert terminating_replicas([replicaset(deployment(), terminating=2), fresh]) == 2
+    assert terminating_replicas([]) == 0

@@ -1,17 +1,19 @@
-"""deployment (a decision): keep one new ReplicaSet and let the old ones make room for it.
+"""deployment-controller: rolls a Deployment's pod template out, from old ReplicaSets to a new one.
 
-A round goes one of five ways: a Deployment that is being deleted only has its status kept up; a
-paused or rescaled one is scaled; one that was asked to is rolled back; all others roll out, by
-RollingUpdate or Recreate. Each way is a function from the family of ReplicaSets as it is to the
-family as it should be (`plan`). What differs is written, and then the status says how things stand.
+A round goes one of five ways: a Deployment that is being deleted only has its status updated; a paused or rescaled
+one is scaled; one with a rollback request is rolled back; all others are rolled out, by RollingUpdate or Recreate.
+Each way is a pure function from the present ReplicaSets to the target ones (`plan`). The difference is written
+(`sync`), and then the status.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from functools import partial
 
 import msgspec
+from msgspec import field
 from msgspec.structs import replace
 
 from steersman.api.errors import ApiError, NotFound
@@ -22,25 +24,69 @@ from steersman.api.kinds import (
     Condition,
     Deployment,
     DeploymentStatus,
+    Pod,
     ReplicaSet,
 )
 from steersman.api.label_selectors import compile_selector
-from steersman.controllers.deployment import new_replicaset, plan, progress, reasons, revision, rollback
-from steersman.controllers.deployment.apply import carry_out
-from steersman.controllers.deployment.limits import Limits
-from steersman.controllers.deployment.observe import Seen, observe, of_pod, of_replicaset
-from steersman.controllers.deployment.plan import Plan
-from steersman.controllers.deployment.replicasets import Family
-from steersman.controllers.deployment.status import counted, same_counts
-from steersman.controllers.shared.controller_ref import claim
-from steersman.controllers.shared.indexes import CONTROLLED
+from steersman.api.meta import controller_of
+from steersman.api.pods import is_terminal
+from steersman.api.scheme import Key
+from steersman.controllers.deployment import revision, rollback, status
+from steersman.controllers.deployment.plan import Plan, make_plan
+from steersman.controllers.deployment.replicasets import Limits, ReplicaSets
+from steersman.controllers.deployment.sync import Created, create_replicaset, sync_replicasets
+from steersman.controllers.shared.controller_ref import claim, resolve_controller_ref
+from steersman.controllers.shared.enqueue_owner import enqueue_owner
+from steersman.controllers.shared.indexes import CONTROLLED, controlled_by, orphans_in
+from steersman.controllers.shared.selectors import selector_or_nothing, selects
 from steersman.intent.actions import Batch, Delete, Emit, Failed, UpdateStatus
-from steersman.intent.controller import Controller, Flag, Settings, Watch
+from steersman.intent.controller import Caches, Change, Controller, Flag, Settings, Watch
 from steersman.intent.settings import DEFAULTS
 from steersman.intent.verdict import Rest, Verdict, Wake
 
 PACE = 0.3
-"""Seconds between two looks at one Deployment, at most: sets that change together are one status write."""
+"""The shortest time between two rounds of one Deployment, in seconds: ReplicaSets that change together are one
+status write."""
+
+# -- observe ----------------------------------------------------------------------------------
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """A Deployment and its ReplicaSets at one instant."""
+
+    deployment: Deployment
+    owned: tuple[ReplicaSet, ...] = ()
+    """The ReplicaSets it controls."""
+    orphans: tuple[ReplicaSet, ...] = ()
+    """The ReplicaSets without a controller that it selects."""
+    running: Mapping[str, int] = field(default_factory=dict)
+    """Uid of a ReplicaSet -> its pods that have not ended. Only counted for Recreate."""
+
+
+def is_recreate(deployment: Deployment) -> bool:
+    return deployment.spec.strategy.type == "Recreate"
+
+
+def observe(caches: Caches, key: Key) -> Seen | None:
+    deployment = caches[DEPLOYMENTS].get(key)
+    if deployment is None:
+        return None
+    cache = caches[REPLICASETS]
+    selector = selector_or_nothing(deployment)
+    owned = tuple(controlled_by(cache, deployment))
+    orphans = tuple(rs for rs in orphans_in(cache, key.namespace) if selector.matches(rs.metadata.labels))
+    if not is_recreate(deployment):
+        return Seen(deployment, owned, orphans)
+    running = {rs.metadata.uid: running_pods(caches, rs) for rs in (*owned, *orphans)}
+    return Seen(deployment, owned, orphans, running)
+
+
+def running_pods(caches: Caches, rs: ReplicaSet) -> int:
+    """The pods of a ReplicaSet that may still run. A terminating pod runs until it is deleted."""
+    return sum(not is_terminal(pod) for pod in controlled_by(caches[PODS], rs))
+
+
+# -- decide -----------------------------------------------------------------------------------
 
 
 class Config(msgspec.Struct, frozen=True):
@@ -55,83 +101,81 @@ async def decide(seen: Seen, now: datetime, config: Config = Config()) -> Verdic
     try:
         selector = compile_selector(deployment.spec.selector)
     except ValueError as error:
-        return Rest(f"cannot act: the selector is invalid: {error}")
+        return Rest(f"invalid selector: {error}")
     if selector.empty:
-        return await _refuse(deployment)
+        return await _reject_empty_selector(deployment)
 
     def selected(rs: ReplicaSet) -> bool:
         return selector.matches(rs.metadata.labels)
 
-    family = Family.of(deployment, await claim(deployment, seen.owned, seen.orphans, selected))
+    sets = ReplicaSets.of(deployment, await claim(deployment, seen.owned, seen.orphans, selected))
     limits = Limits.of(deployment)
-    leaving = deployment.metadata.deletionTimestamp is not None
-    shown = deployment.status.conditions if leaving else progress.paused(deployment, now)
-    course, born = plan.make(family, limits, seen.running), False
-    if course.missing:
-        created = await new_replicaset.create(family, shown, limits, now)
-        if not isinstance(created, new_replicaset.Born):
-            return created
-        family, shown, born = created.family, created.shown, True
-        course = plan.make(family, limits, seen.running)
-    return await _follow(course, family, shown, limits, now, born=born, going=config.count_terminating)
+    deleted = deployment.metadata.deletionTimestamp is not None
+    conditions = deployment.status.conditions if deleted else status.with_paused(deployment, now)
+    plan, created = make_plan(sets, limits, seen.running), False
+    if plan.create_new:
+        result = await create_replicaset(sets, conditions, limits, now)
+        if not isinstance(result, Created):
+            return result
+        sets, conditions, created = result.sets, result.conditions, True
+        plan = make_plan(sets, limits, seen.running)
+    return await _carry_out(plan, sets, conditions, limits, now, config, created=created)
 
 
-async def _follow(
-    course: Plan,
-    before: Family,
-    shown: tuple[Condition, ...],
+async def _carry_out(
+    plan: Plan,
+    before: ReplicaSets,
+    conditions: tuple[Condition, ...],
     limits: Limits,
     now: datetime,
+    config: Config,
     *,
-    born: bool,
-    going: bool,
+    created: bool,
 ) -> Verdict:
-    """Write what is to be written, the status last and once."""
+    """Writes the plan's target, and the status last and once."""
     deployment = before.deployment
-    written = await carry_out(before, course.after)
-    family, failure = written.family, written.failure
-    if course.rollback is not None and failure is None and not born:
-        return await rollback.roll_back(family, course.rollback)
-    if family.new is not None:
-        shown = progress.found(deployment, shown, family.new.metadata.name, now)
-    status = counted(family, limits, shown, now, going=going)
-    if course.rollout:
-        status = progress.estimated(family, status, now)
-    changed = Rest(f"changed {', '.join(written.done)}; the next look will count their pods")
-    if written.done and failure is None and not born and same_counts(status, deployment.status):
-        # differs: upstream writes what the changed sizes alone mean for the status, and again when
-        # pods follow. The round that sees the sets changed comes in a moment and writes it once.
+    synced = await sync_replicasets(before, plan.target)
+    sets, failure = synced.sets, synced.failure
+    if plan.rollback_to is not None and failure is None and not created:
+        return await rollback.roll_back(sets, plan.rollback_to)
+    if sets.new is not None:
+        conditions = status.with_found(deployment, conditions, sets.new.metadata.name, now)
+    new = status.new_status(sets, limits, conditions, now, count_terminating=config.count_terminating)
+    if plan.rollout:
+        new = status.with_progress(sets, new, now)
+    changed = Rest(", ".join(synced.changes))
+    if synced.changes and failure is None and not created and status.same_counts(new, deployment.status):
+        # differs: upstream writes a status for the changed sizes alone, and again when pods follow. The round
+        # for the changed ReplicaSets comes in a moment and writes it once.
         return changed
-    if failure is None and (course.tidy or (course.rollout and progress.complete(deployment, status))):
-        failure = await _tidy(revision.outdated(family))
-    # A revision that could not be written on the ReplicaSet is not the Deployment's either.
-    annotations = revision.revised(deployment, family.new if written.failure is None else None)
-    if status != deployment.status or annotations is not deployment.metadata.annotations:
+    if failure is None and (plan.cleanup or (plan.rollout and status.is_complete(deployment, new))):
+        failure = await _cleanup(revision.beyond_history_limit(sets))
+    # A revision that could not be written on the ReplicaSet is not written on the Deployment either.
+    annotations = revision.revised_annotations(deployment, sets.new if synced.failure is None else None)
+    if new != deployment.status or annotations is not deployment.metadata.annotations:
         await UpdateStatus(
-            deployment, status, None if annotations is deployment.metadata.annotations else annotations
+            deployment, new, None if annotations is deployment.metadata.annotations else annotations
         )
     if failure is not None:
         raise failure
-    return changed if written.done and not born else _verdict(course, family, status, limits, now)
+    return changed if synced.changes and not created else _verdict(plan, sets, new, limits, now)
 
 
-def _verdict(
-    course: Plan, family: Family, status: DeploymentStatus, limits: Limits, now: datetime
-) -> Verdict:
-    deployment = family.deployment
+def _verdict(plan: Plan, sets: ReplicaSets, new: DeploymentStatus, limits: Limits, now: datetime) -> Verdict:
+    deployment = sets.deployment
     if deployment.metadata.deletionTimestamp is not None:
-        return Rest("being deleted: only its status is kept up")
+        return Rest("being deleted: only the status is updated")
     if deployment.spec.paused:
-        return Rest(reasons.halted(status, limits))
-    because = reasons.standing(family, status, limits, course.waiting)
-    due = progress.expiry(deployment, status.conditions)
-    if not course.rollout or due is None or progress.complete(deployment, status):
+        return Rest(status.describe_paused(new, limits))
+    because = status.describe(sets, new, limits, plan.old_pods)
+    due = status.deadline_at(deployment, new.conditions)
+    if not plan.rollout or due is None or status.is_complete(deployment, new):
         return Rest(because)
-    return Wake(max(due - now, timedelta()), f"{because}; its deadline is {due:%Y-%m-%dT%H:%M:%SZ}")
+    return Wake(max(due - now, timedelta()), f"{because}; progress deadline at {due:%Y-%m-%dT%H:%M:%SZ}")
 
 
-async def _tidy(sets: list[ReplicaSet]) -> ApiError | None:
-    """Delete old ReplicaSets; answers why it could not."""
+async def _cleanup(sets: list[ReplicaSet]) -> ApiError | None:
+    """Deletes old ReplicaSets; returns the first error."""
     if not sets:
         return None
     outcomes = await Batch(tuple(Delete(rs, exact=True) for rs in sets))
@@ -139,8 +183,8 @@ async def _tidy(sets: list[ReplicaSet]) -> ApiError | None:
     return next((error for error in failed if not isinstance(error, NotFound)), None)
 
 
-async def _refuse(deployment: Deployment) -> Verdict:
-    """A Deployment that selects every pod is left alone, and told so."""
+async def _reject_empty_selector(deployment: Deployment) -> Verdict:
+    """Leaves a Deployment that selects every pod alone, with a warning event."""
     await Emit(
         deployment,
         "Warning",
@@ -150,7 +194,30 @@ async def _refuse(deployment: Deployment) -> Verdict:
     generation = deployment.metadata.generation
     if deployment.status.observedGeneration < generation:
         await UpdateStatus(deployment, replace(deployment.status, observedGeneration=generation))
-    return Rest("cannot act: it selects all pods, a non-empty selector is required")
+    return Rest("empty selector: it would select all pods")
+
+
+# -- declaration ------------------------------------------------------------------------------
+
+
+def enqueue_for_pod(caches: Caches, change: Change[Pod]) -> Iterable[Key]:
+    """Enqueues a Recreate Deployment when the last of its pods has ended or is deleted.
+
+    differs: upstream looks at deleted pods only, and never again when a pod that has ended remains.
+    """
+    pod, old = change.obj, change.old
+    if change.new is not None and (not is_terminal(pod) or (old and is_terminal(old))):
+        return ()
+    namespace = pod.metadata.namespace
+    rs = resolve_controller_ref(caches[REPLICASETS], REPLICASETS, namespace, controller_of(pod))
+    if rs is None:
+        return ()
+    deployment = resolve_controller_ref(caches[DEPLOYMENTS], DEPLOYMENTS, namespace, controller_of(rs))
+    if deployment is None or not is_recreate(deployment):
+        return ()
+    if any(running_pods(caches, sibling) for sibling in controlled_by(caches[REPLICASETS], deployment)):
+        return ()
+    return (deployment.key,)
 
 
 def configure(settings: Settings) -> Controller[Seen]:
@@ -161,8 +228,8 @@ def configure(settings: Settings) -> Controller[Seen]:
         account="deployment-controller",
         watches=(
             Watch(DEPLOYMENTS),
-            Watch(REPLICASETS, to=of_replicaset, indexes=CONTROLLED),
-            Watch(PODS, to=of_pod, indexes=CONTROLLED),
+            Watch(REPLICASETS, to=enqueue_owner(DEPLOYMENTS, selects), indexes=CONTROLLED),
+            Watch(PODS, to=enqueue_for_pod, indexes=CONTROLLED),
         ),
         workers=Flag("concurrent-deployment-syncs", 5),
         observe=observe,

@@ -1,81 +1,79 @@
-"""RollingUpdate: the new ReplicaSet grows and the old ones shrink, a step at a time.
+"""RollingUpdate: scales the new ReplicaSet up and the old ones down, a step at a time.
 
-Two bounds hold after every step: there are never more pods than asked for plus ``maxSurge``, and
-never fewer available ones than asked for less ``maxUnavailable``.
+Two bounds hold after every step: there are at most ``replicas + maxSurge`` pods, and at least
+``replicas - maxUnavailable`` of them are available.
 """
 
 from __future__ import annotations
 
 from steersman.api.kinds import ReplicaSet
-from steersman.controllers.deployment.limits import Limits
-from steersman.controllers.deployment.replicasets import Family, available, size
+from steersman.controllers.deployment.replicasets import Limits, ReplicaSets, available, size
 from steersman.controllers.deployment.scale import resized
 
 
-def step(family: Family, limits: Limits) -> Family:
-    """The family after the next step of a rollout.
+def step(sets: ReplicaSets, limits: Limits) -> ReplicaSets:
+    """The ReplicaSets after the next step of a rollout.
 
-    differs: upstream takes the two halves in two rounds. What the new set gains does not change what
-    the old ones may lose, since pods that have just been asked for are not available; so the old ones
-    lose first, and the new one may take their place at once.
+    differs: upstream takes the two halves in two rounds. Scaling up the new ReplicaSet does not change how far the
+    old ones may be scaled down, since pods just created are not available; so the old ones are scaled down first,
+    and the new one may use their room at once.
     """
-    return grow(shrink(family, limits), limits)
+    return reconcile_new(reconcile_old(sets, limits), limits)
 
 
-def growth(family: Family, limits: Limits) -> int:
-    """How large the new ReplicaSet may be now."""
-    has = size(family.new) if family.new is not None else 0
-    if has >= limits.replicas:
+def new_size(sets: ReplicaSets, limits: Limits) -> int:
+    """The size the new ReplicaSet may have now."""
+    current = size(sets.new) if sets.new is not None else 0
+    if current >= limits.replicas:
         return limits.replicas
-    room = limits.most - family.total
-    return has + max(0, min(room, limits.replicas - has))
+    room = limits.max_total - sets.total_size
+    return current + max(0, min(room, limits.replicas - current))
 
 
-def grow(family: Family, limits: Limits) -> Family:
-    """The new ReplicaSet as large as the surge allows; smaller if it has too many pods."""
-    if family.new is None:
-        return family
-    new = resized(family.new, growth(family, limits), limits)
-    return family.having({new.metadata.name: new})
+def reconcile_new(sets: ReplicaSets, limits: Limits) -> ReplicaSets:
+    """The new ReplicaSet scaled up as far as the surge allows, or down where it is too large."""
+    if sets.new is None:
+        return sets
+    new = resized(sets.new, new_size(sets, limits), limits)
+    return sets.updated({new.metadata.name: new})
 
 
-def shrink(family: Family, limits: Limits) -> Family:
-    """Old ReplicaSets made smaller as far as availability allows: first by their broken pods."""
-    new = family.new
-    olds = [rs for rs in family.olds if size(rs) > 0]
-    if new is None or not olds:
-        return family
-    # Pods of the new set that are not available count as missing already: however many of them
-    # crash, they never make the old ones go.
-    spare = family.total - limits.fewest - (size(new) - available(new))
+def reconcile_old(sets: ReplicaSets, limits: Limits) -> ReplicaSets:
+    """The old ReplicaSets scaled down as far as availability allows, unhealthy pods first."""
+    new = sets.new
+    old = [rs for rs in sets.old if size(rs) > 0]
+    if new is None or not old:
+        return sets
+    # Unavailable pods of the new ReplicaSet count as missing: however many of them crash, old pods stay.
+    spare = sets.total_size - limits.min_available - (size(new) - available(new))
     if spare <= 0:
-        return family
-    sizes = remove_available(olds, remove_broken(olds, spare), limits.fewest - available(new))
-    return family.having(
-        {rs.metadata.name: resized(rs, wanted, limits) for rs, wanted in zip(olds, sizes, strict=True)}
+        return sets
+    sizes = scale_down_available(old, remove_unhealthy(old, spare), limits.min_available - available(new))
+    return sets.updated(
+        {rs.metadata.name: resized(rs, replicas, limits) for rs, replicas in zip(old, sizes, strict=True)}
     )
 
 
-def remove_broken(olds: list[ReplicaSet], spare: int) -> list[int]:
-    """The sizes of old sets, oldest first, after giving up pods that are not available.
+def remove_unhealthy(old: list[ReplicaSet], spare: int) -> list[int]:
+    """The sizes of old ReplicaSets, oldest first, less at most ``spare`` unavailable pods.
 
-    A ReplicaSet deletes pods that are not ready before others, so nothing available is lost; kept,
-    they would hold up the rollout.
+    A ReplicaSet deletes pods that are not ready before others, so no available pod is lost. Kept, they would block
+    the rollout.
     """
     sizes = []
-    for rs in olds:
-        gone = min(spare, size(rs) - available(rs))
-        spare -= gone
-        sizes.append(size(rs) - gone)
+    for rs in old:
+        removed = min(spare, size(rs) - available(rs))
+        spare -= removed
+        sizes.append(size(rs) - removed)
     return sizes
 
 
-def remove_available(olds: list[ReplicaSet], sizes: list[int], needed: int) -> list[int]:
-    """The sizes after giving up available pods, oldest first, while ``needed`` are left."""
-    excess = max(0, sum(map(available, olds)) - needed)
+def scale_down_available(old: list[ReplicaSet], sizes: list[int], needed: int) -> list[int]:
+    """The sizes less available pods, oldest first, as long as ``needed`` of them remain."""
+    excess = max(0, sum(map(available, old)) - needed)
     after = []
-    for wanted in sizes:
-        gone = min(wanted, excess)
-        excess -= gone
-        after.append(wanted - gone)
+    for replicas in sizes:
+        removed = min(replicas, excess)
+        excess -= removed
+        after.append(replicas - removed)
     return after

@@ -9,17 +9,17 @@ from msgspec.structs import replace
 
 from steersman.api.kinds import Deployment, LabelSelector, LabelSelectorRequirement, ReplicaSet
 from steersman.api.scheme import Key
-from steersman.controllers.deployment import controller
-from steersman.controllers.deployment.observe import Seen, observe, of_pod, of_replicaset
+from steersman.controllers.deployment import Seen, controller, enqueue_for_pod, observe
 from steersman.intent.controller import Change
 from steersman.testing.decision_driver import Shelves
 from tests.harness.workloads import BIRTH, deployment, owned_by, pod, replicaset
 
 KEY = Key("default", "web")
+ENQUEUE = controller.watches[1].to
 
 
 def keys(caches: Shelves, old: ReplicaSet | None, new: ReplicaSet | None) -> list[Key]:
-    return list(of_replicaset(caches, Change(old, new)))
+    return list(ENQUEUE(caches, Change(old, new)))
 
 
 def test_a_deployment_that_is_gone_is_not_seen() -> None:
@@ -141,37 +141,37 @@ def scene(owner: Deployment) -> tuple[Shelves, ReplicaSet, ReplicaSet]:
 
 def test_the_last_pod_that_goes_concerns_a_recreate_deployment() -> None:
     shelves, old, _ = scene(deployment(strategy="Recreate"))
-    assert list(of_pod(shelves, Change(pod(old, "a"), None))) == [KEY]
+    assert list(enqueue_for_pod(shelves, Change(pod(old, "a"), None))) == [KEY]
 
 
 def test_a_pod_that_goes_before_the_last_is_no_reason_to_look() -> None:
     shelves, old, _ = scene(deployment(strategy="Recreate"))
     shelves.put(pod(old, "b"))
-    assert list(of_pod(shelves, Change(pod(old, "a"), None))) == []
+    assert list(enqueue_for_pod(shelves, Change(pod(old, "a"), None))) == []
 
 
 def test_a_pod_that_ended_but_stays_does_not_hold_up_the_last() -> None:
     shelves, old, _ = scene(deployment(strategy="Recreate"))
     shelves.put(pod(old, "b", "Failed"))
-    assert list(of_pod(shelves, Change(pod(old, "a"), None))) == [KEY]
+    assert list(enqueue_for_pod(shelves, Change(pod(old, "a"), None))) == [KEY]
 
 
 def test_a_pod_that_ends_counts_like_one_that_goes_and_counts_once() -> None:
     shelves, old, _ = scene(deployment(strategy="Recreate"))
     running, ended = pod(old, "a"), pod(old, "a", "Failed")
     shelves.put(ended)
-    assert list(of_pod(shelves, Change(running, ended))) == [KEY]
-    assert list(of_pod(shelves, Change(ended, ended))) == []
-    assert list(of_pod(shelves, Change(running, running))) == []
+    assert list(enqueue_for_pod(shelves, Change(running, ended))) == [KEY]
+    assert list(enqueue_for_pod(shelves, Change(ended, ended))) == []
+    assert list(enqueue_for_pod(shelves, Change(running, running))) == []
 
 
 def test_pods_are_no_concern_of_a_rolling_update() -> None:
     shelves, old, _ = scene(deployment())
-    assert list(of_pod(shelves, Change(pod(old, "a"), None))) == []
+    assert list(enqueue_for_pod(shelves, Change(pod(old, "a"), None))) == []
 
 
 def test_a_pod_of_no_set_or_of_an_unknown_one_concerns_nobody() -> None:
     shelves, old, _ = scene(deployment(strategy="Recreate"))
     gone = replace(old, metadata=replace(old.metadata, uid="gone"))
-    assert list(of_pod(shelves, Change(pod(None, "a"), None))) == []
-    assert list(of_pod(shelves, Change(pod(gone, "a"), None))) == []
+    assert list(enqueue_for_pod(shelves, Change(pod(None, "a"), None))) == []
+    assert list(enqueue_for_pod(shelves, Change(pod(gone, "a"), None))) == []
