@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from steersman.api.kinds import Container, ObjectMeta, Pod, PodSpec, ResourceRequirements
-from steersman.controllers.horizontalpodautoscaler.replica_calculator import requested
+from steersman.controllers.horizontalpodautoscaler.replica_calculator import pod_requests
 from steersman.testing import Cluster
 
 LABELS = {"app": "web"}
@@ -70,4 +70,4 @@ def test_what_a_pod_asks_for_as_a_whole_counts_where_the_gate_is_on(on: bool, am
         resources=ResourceRequirements(requests={"cpu": "500m"}),
     )
     pod = Pod(metadata=ObjectMeta(name="p"), spec=spec)
-    assert requested([pod], "", "cpu", pod_level=on) == {"p": amount}
+    assert pod_requests([pod], "", "cpu", pod_level=on) == {"p": amount}

@@ -31,8 +31,8 @@ from steersman.api.kinds.autoscaling import (
     PodsMetricSource,
     ResourceMetricSource,
 )
-from steersman.controllers.horizontalpodautoscaler import controller
-from steersman.controllers.horizontalpodautoscaler.self_metrics import NUMBER
+from steersman.controllers.horizontalpodautoscaler import Memory, controller
+from steersman.controllers.horizontalpodautoscaler.monitor import AUTOSCALERS
 from steersman.intent.actions import Action, Discover, Emit, List, Read, ReadDocument, Update, UpdateStatus
 from steersman.intent.controller import Change
 from steersman.intent.metrics import Measure
@@ -108,12 +108,15 @@ class Cluster:
         assert configured is not None
         self.controller = configured
         self.answers = answers
+        self.memory = Memory()
 
     def look(
         self, of: HorizontalPodAutoscaler, *objects: Any, now: datetime = NOW, **answers: Any
     ) -> tuple[list[Action[Any]], Verdict]:
         given = {**self.answers, **answers}
-        seen = self.controller.see(Shelves(self.controller, of, *objects), of.key)
+        shelves = Shelves(self.controller, of, *objects)
+        shelves.memory = self.memory
+        seen = self.controller.see(shelves, of.key)
         assert seen is not None
 
         def answer(action: Action[Any]) -> Any:
@@ -472,5 +475,5 @@ def test_what_is_wanted_and_how_many_want_is_shown() -> None:
     (watch, *_) = controller.watches
     shelves = Shelves(controller, scaler(), scaler(name="other"))
     assert watch.counts is not None
-    assert list(watch.counts(shelves, Change(None, scaler()))) == [Measure(NUMBER, 2)]
+    assert list(watch.counts(shelves, Change(None, scaler()))) == [Measure(AUTOSCALERS, 2)]
     assert list(watch.counts(shelves, Change(scaler(), scaler()))) == []

@@ -1,7 +1,7 @@
-"""How many replicas a metric asks for.
+"""Replica calculator: turns metrics into a number of replicas, as upstream's replica_calculator.go.
 
-Pods that say nothing, or are too young to say anything that counts, are taken to speak against a change: for
-nothing used where there would be more, for just the target (or all they asked for) where there would be fewer.
+Pods without a metric, and pods that are not ready, never help a change along: when scaling up they count as
+using nothing, when scaling down as using the target (or all they request). Metric values are in thousandths.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
+from typing import TypeAlias
 
 import msgspec
 
@@ -18,51 +19,178 @@ from steersman.api.pods import is_ready
 from steersman.api.quantity import Quantity
 from steersman.api.quota.compute import total, with_overhead
 
-MOST = 2**31 - 1
+MAX_REPLICAS = 2**31 - 1
 
 
-class Unmeasured(Exception):
-    """Nobody can tell how many there should be."""
+class MetricError(Exception):
+    """A metric cannot be read, or gives no number of replicas. The message is upstream's."""
 
 
-class Reading(msgspec.Struct, frozen=True):
-    """What one pod used, in thousandths."""
+class PodMetric(msgspec.Struct, frozen=True):
+    """The value of a metric for one pod, in thousandths."""
 
     value: int
-    at: datetime | None = None
+    timestamp: datetime | None = None
     window: timedelta = timedelta(minutes=1)
 
 
-class Tolerance(msgspec.Struct, frozen=True):
-    """How far off the target is near enough."""
+PodMetrics: TypeAlias = Mapping[str, PodMetric]
+"""By the name of the pod."""
 
-    down: float
-    up: float
+
+class Tolerance(msgspec.Struct, frozen=True):
+    """The ratios of usage to target that change nothing."""
+
+    scale_down: float
+    scale_up: float
 
     def __contains__(self, ratio: float) -> bool:
-        return 1.0 - self.down <= ratio <= 1.0 + self.up
+        return 1.0 - self.scale_down <= ratio <= 1.0 + self.scale_up
 
 
-class Tuning(msgspec.Struct, frozen=True):
-    """When the first words of a pod count, and whether its own requests do."""
+class PodGroups(msgspec.Struct, frozen=True):
+    """The pods of a target, by how their metrics count."""
 
-    initialization: timedelta
-    readiness: timedelta
-    pod_level: bool = True
-    """Where a pod asks for something as a whole, that counts, and not what its containers ask for."""
-
-
-class Groups(msgspec.Struct, frozen=True):
     ready: int
     unready: frozenset[str]
     missing: frozenset[str]
+    """Pods without a metric."""
     ignored: frozenset[str]
+    """Pods that are failed or being deleted."""
 
 
-def grouped(
-    pods: Iterable[Pod], readings: Mapping[str, Reading], resource: str, now: datetime, tuning: Tuning
-) -> Groups:
-    """Which pods count, and how."""
+class ReplicaCalculator(msgspec.Struct, frozen=True):
+    """Computes the replicas of one target at one instant. Raises `MetricError`."""
+
+    pods: tuple[Pod, ...]
+    replicas: int
+    """``spec.replicas`` of the scale."""
+    tolerance: Tolerance
+    now: datetime
+    cpu_initialization_period: timedelta
+    initial_readiness_delay: timedelta
+    pod_level_resources: bool = True
+    """Whether the requests of a pod as a whole count before those of its containers."""
+
+    def by_utilization(
+        self, metrics: PodMetrics, target: int, resource: str, container: str = ""
+    ) -> tuple[int, int, int]:
+        """Replicas for a target in percent of requests; also the utilization and the average value."""
+        groups, counted = self._group(metrics, resource)
+        requests = pod_requests(self.pods, container, resource, pod_level=self.pod_level_resources)
+        ratio, percent, average = utilization_ratio(counted, requests, target)
+        fallback = max(100, target)
+
+        def recompute(filled: PodMetrics) -> float:
+            return utilization_ratio(filled, requests, target)[0]
+
+        def assume(name: str) -> int:
+            return requests[name] * fallback // 100
+
+        return self._propose(ratio, groups, counted, recompute, assume), percent, average
+
+    def by_average(self, metrics: PodMetrics, target: int, resource: str = "") -> tuple[int, int]:
+        """Replicas for a target that is an average over the pods; also the average value."""
+        groups, counted = self._group(metrics, resource)
+        ratio, average = usage_ratio(counted, target)
+
+        def recompute(filled: PodMetrics) -> float:
+            return usage_ratio(filled, target)[0]
+
+        return self._propose(ratio, groups, counted, recompute, lambda name: target), average
+
+    def by_ratio(self, ratio: float) -> int:
+        """Replicas for a single value, given as the ratio of usage to target."""
+        if not self.replicas:
+            return min(MAX_REPLICAS, math.ceil(ratio))
+        if ratio in self.tolerance:
+            return self.replicas
+        if not self.pods:
+            why = "no pods returned by selector while calculating replica count"
+            raise MetricError(f"unable to calculate ready pods: {why}")
+        ready = sum(pod.status.phase == "Running" and is_ready(pod) for pod in self.pods)
+        return min(MAX_REPLICAS, math.ceil(ratio * ready))
+
+    def per_pod(self, status_replicas: int, usage: int, target: int) -> tuple[int, int]:
+        """Replicas for a single value that is divided among the pods; also the value per pod."""
+        ratio = usage / (target * status_replicas) if status_replicas else math.inf
+        proposed = (
+            status_replicas if ratio in self.tolerance else min(MAX_REPLICAS, math.ceil(usage / target))
+        )
+        return proposed, math.ceil(usage / status_replicas) if status_replicas else usage
+
+    def _group(self, metrics: PodMetrics, resource: str) -> tuple[PodGroups, dict[str, PodMetric]]:
+        """Groups the pods; also the metrics of those that count."""
+        if not self.pods:
+            raise MetricError("no pods returned by selector while calculating replica count")
+        groups = group_pods(
+            self.pods,
+            metrics,
+            resource,
+            self.now,
+            self.cpu_initialization_period,
+            self.initial_readiness_delay,
+        )
+        excluded = groups.ignored | groups.unready
+        counted = {name: metric for name, metric in metrics.items() if name not in excluded}
+        if not counted:
+            raise MetricError("did not receive metrics for targeted pods (pods might be unready)")
+        return groups, counted
+
+    def _propose(
+        self,
+        ratio: float,
+        groups: PodGroups,
+        counted: Mapping[str, PodMetric],
+        recompute: Callable[[PodMetrics], float],
+        assume: Callable[[str], int],
+    ) -> int:
+        """Replicas for a ratio, with missing and unready pods counted against a change.
+
+        ``assume`` is the value of a missing pod when scaling down; ``recompute`` is the ratio with all of them.
+        """
+        scale_up_with_unready = bool(groups.unready) and ratio > 1.0
+        if not scale_up_with_unready and not groups.missing:
+            return self.replicas if ratio in self.tolerance else math.ceil(ratio * groups.ready)
+        filled = dict(counted)
+        for name in sorted(groups.missing):
+            if ratio < 1.0:
+                filled[name] = PodMetric(assume(name))
+            elif ratio > 1.0:
+                filled[name] = PodMetric(0)
+        if scale_up_with_unready:
+            filled |= {name: PodMetric(0) for name in sorted(groups.unready)}
+        adjusted = recompute(filled)
+        if adjusted in self.tolerance or (ratio < 1.0 < adjusted) or (adjusted < 1.0 < ratio):
+            return self.replicas
+        replicas = math.ceil(adjusted * len(filled))
+        opposite = (adjusted < 1.0 and replicas > self.replicas) or (
+            adjusted > 1.0 and replicas < self.replicas
+        )
+        return self.replicas if opposite else replicas
+
+
+def group_pods(
+    pods: Iterable[Pod],
+    metrics: PodMetrics,
+    resource: str,
+    now: datetime,
+    cpu_initialization_period: timedelta,
+    initial_readiness_delay: timedelta,
+) -> PodGroups:
+    """Groups pods by how their metrics count."""
+
+    def is_initializing(pod: Pod, metric: PodMetric) -> bool:
+        """Whether the CPU usage of a pod may still be that of its start."""
+        condition, started = find(pod.status.conditions, "Ready"), pod.status.startTime
+        if condition is None or started is None:
+            return True
+        since = condition.lastTransitionTime or started
+        if started + cpu_initialization_period > now:
+            early = metric.timestamp is not None and metric.timestamp < since + metric.window
+            return condition.status == "False" or early
+        return condition.status == "False" and started + initial_readiness_delay > since
+
     ready = 0
     unready, missing, ignored = set(), set(), set()
     for pod in pods:
@@ -71,182 +199,59 @@ def grouped(
             ignored.add(name)
         elif pod.status.phase == "Pending":
             unready.add(name)
-        elif name not in readings:
+        elif name not in metrics:
             missing.add(name)
-        elif resource == "cpu" and _too_young(pod, readings[name], now, tuning):
+        elif resource == "cpu" and is_initializing(pod, metrics[name]):
             unready.add(name)
         else:
             ready += 1
-    return Groups(ready, frozenset(unready), frozenset(missing), frozenset(ignored))
+    return PodGroups(ready, frozenset(unready), frozenset(missing), frozenset(ignored))
 
 
-def _too_young(pod: Pod, reading: Reading, now: datetime, tuning: Tuning) -> bool:
-    """Whether a pod's CPU is still that of starting up."""
-    condition, started = find(pod.status.conditions, "Ready"), pod.status.startTime
-    if condition is None or started is None:
-        return True
-    since = condition.lastTransitionTime or started
-    if started + tuning.initialization > now:
-        early = reading.at is not None and reading.at < since + reading.window
-        return condition.status == "False" or early
-    return condition.status == "False" and started + tuning.readiness > since
-
-
-def requested(
+def pod_requests(
     pods: Iterable[Pod], container: str, resource: str, *, pod_level: bool = True
 ) -> dict[str, int]:
-    """What each pod asked for, in thousandths. Raises `Unmeasured` where one does not say."""
-    return {pod.metadata.name: _request(pod, container, resource, pod_level) for pod in pods}
+    """The request of each pod, or of one container of it, in thousandths. Raises `MetricError` where one has none."""
+    return {pod.metadata.name: _pod_request(pod, container, resource, pod_level) for pod in pods}
 
 
-def _request(pod: Pod, container: str, resource: str, pod_level: bool) -> int:
+def _pod_request(pod: Pod, container: str, resource: str, pod_level: bool) -> int:
     spec, name = pod.spec, pod.metadata.name
     if pod_level and not container and spec.resources is not None and spec.resources.requests:
-        amounts = with_overhead(spec, total(spec, "requests"), "requests")
-        if resource not in amounts:
-            raise Unmeasured(f"missing pod-level request for {resource} in Pod {name}")
-        return amounts[resource].milli()
-    asked = 0
+        requests = with_overhead(spec, total(spec, "requests"), "requests")
+        if resource not in requests:
+            raise MetricError(f"missing pod-level request for {resource} in Pod {name}")
+        return requests[resource].milli()
+    request = 0
     sidecars = tuple(one for one in spec.initContainers if one.restartPolicy == "Always")
     containers: tuple[Container | InitContainer, ...] = (*spec.containers, *sidecars)
     for one in containers:
         if container in ("", one.name):
-            amount = one.resources.requests.get(resource)
-            if amount is None:
-                raise Unmeasured(f"missing request for {resource} in container {one.name} of Pod {name}")
-            asked += Quantity.parse(amount).milli()
+            quantity = one.resources.requests.get(resource)
+            if quantity is None:
+                raise MetricError(f"missing request for {resource} in container {one.name} of Pod {name}")
+            request += Quantity.parse(quantity).milli()
         if container == one.name:
-            return asked
+            return request
     if container:
-        raise Unmeasured(f"container {container} not found in Pod {name}")
-    return asked
+        raise MetricError(f"container {container} not found in Pod {name}")
+    return request
 
 
-# -- ratios ---------------------------------------------------------------------------------------
-
-
-def utilization(
-    readings: Mapping[str, Reading], requests: Mapping[str, int], target: int
+def utilization_ratio(
+    metrics: PodMetrics, requests: Mapping[str, int], target: int
 ) -> tuple[float, int, int]:
-    """Use over target, use in per cent of what was asked for, and use on average."""
-    both = [name for name in readings if name in requests]
-    asked = sum(requests[name] for name in both)
-    used = sum(readings[name].value for name in both)
-    if not asked:
-        raise Unmeasured("no metrics returned matched known pods")
-    current = used * 100 // asked
+    """The ratio of utilization to target, the utilization in percent of requests, and the average value."""
+    both = [name for name in metrics if name in requests]
+    requested = sum(requests[name] for name in both)
+    used = sum(metrics[name].value for name in both)
+    if not requested:
+        raise MetricError("no metrics returned matched known pods")
+    current = used * 100 // requested
     return current / target, current, used // len(both)
 
 
-def average(readings: Mapping[str, Reading], target: int) -> tuple[float, int]:
-    """Use over target, and use on average."""
-    used = sum(reading.value for reading in readings.values()) // len(readings)
-    return used / target, used
-
-
-def by_utilization(
-    current: int,
-    target: int,
-    pods: tuple[Pod, ...],
-    readings: Mapping[str, Reading],
-    container: str,
-    resource: str,
-    tolerance: Tolerance,
-    now: datetime,
-    tuning: Tuning,
-) -> tuple[int, int, int]:
-    """Replicas for a target in per cent of requests; also the per cent and the average."""
-    groups, counted = _counted(pods, readings, resource, now, tuning)
-    requests = requested(pods, container, resource, pod_level=tuning.pod_level)
-    ratio, percent, raw = utilization(counted, requests, target)
-    fallback = max(100, target)
-
-    def again(filled: Mapping[str, Reading]) -> float:
-        return utilization(filled, requests, target)[0]
-
-    def absent(name: str) -> int:
-        return requests[name] * fallback // 100
-
-    return _proposed(current, ratio, groups, counted, tolerance, again, absent), percent, raw
-
-
-def by_average(
-    current: int,
-    target: int,
-    pods: tuple[Pod, ...],
-    readings: Mapping[str, Reading],
-    resource: str,
-    tolerance: Tolerance,
-    now: datetime,
-    tuning: Tuning,
-) -> tuple[int, int]:
-    """Replicas for a target on average; also the average."""
-    groups, counted = _counted(pods, readings, resource, now, tuning)
-    ratio, used = average(counted, target)
-
-    def again(filled: Mapping[str, Reading]) -> float:
-        return average(filled, target)[0]
-
-    return _proposed(current, ratio, groups, counted, tolerance, again, lambda name: target), used
-
-
-def _counted(
-    pods: tuple[Pod, ...], readings: Mapping[str, Reading], resource: str, now: datetime, tuning: Tuning
-) -> tuple[Groups, dict[str, Reading]]:
-    if not pods:
-        raise Unmeasured("no pods returned by selector while calculating replica count")
-    groups = grouped(pods, readings, resource, now, tuning)
-    left_out = groups.ignored | groups.unready
-    counted = {name: reading for name, reading in readings.items() if name not in left_out}
-    if not counted:
-        raise Unmeasured("did not receive metrics for targeted pods (pods might be unready)")
-    return groups, counted
-
-
-def _proposed(
-    current: int,
-    ratio: float,
-    groups: Groups,
-    counted: dict[str, Reading],
-    tolerance: Tolerance,
-    again: Callable[[Mapping[str, Reading]], float],
-    absent: Callable[[str], int],
-) -> int:
-    """Replicas for a ratio, with those that are missing or unready counted against a change."""
-    more_with_unready = bool(groups.unready) and ratio > 1.0
-    if not more_with_unready and not groups.missing:
-        return current if ratio in tolerance else math.ceil(ratio * groups.ready)
-    filled = dict(counted)
-    for name in sorted(groups.missing):
-        if ratio < 1.0:
-            filled[name] = Reading(absent(name))
-        elif ratio > 1.0:
-            filled[name] = Reading(0)
-    if more_with_unready:
-        filled |= {name: Reading(0) for name in sorted(groups.unready)}
-    then = again(filled)
-    if then in tolerance or (ratio < 1.0 < then) or (then < 1.0 < ratio):
-        return current
-    replicas = math.ceil(then * len(filled))
-    backwards = (then < 1.0 and replicas > current) or (then > 1.0 and replicas < current)
-    return current if backwards else replicas
-
-
-def by_ratio(current: int, ratio: float, pods: tuple[Pod, ...], tolerance: Tolerance) -> int:
-    """Replicas for one value that stands for all pods."""
-    if not current:
-        return min(MOST, math.ceil(ratio))
-    if ratio in tolerance:
-        return current
-    if not pods:
-        why = "no pods returned by selector while calculating replica count"
-        raise Unmeasured(f"unable to calculate ready pods: {why}")
-    ready = sum(pod.status.phase == "Running" and is_ready(pod) for pod in pods)
-    return min(MOST, math.ceil(ratio * ready))
-
-
-def per_pod(replicas: int, used: int, target: int, tolerance: Tolerance) -> tuple[int, int]:
-    """Replicas for one value that is shared by all pods; also each one's share."""
-    shared = used / (target * replicas) if replicas else math.inf
-    proposed = replicas if shared in tolerance else min(MOST, math.ceil(used / target))
-    return proposed, math.ceil(used / replicas) if replicas else used
+def usage_ratio(metrics: PodMetrics, target: int) -> tuple[float, int]:
+    """The ratio of the average value to target, and the average value."""
+    average = sum(metric.value for metric in metrics.values()) // len(metrics)
+    return average / target, average

@@ -1,4 +1,4 @@
-"""The status of an autoscaler while a round works on it."""
+"""The status of an autoscaler as a value: each step of a round returns the next one, and the round writes the last."""
 
 from __future__ import annotations
 
@@ -9,49 +9,41 @@ from msgspec.structs import replace
 from steersman.api.conditions import drop, is_true, revise
 from steersman.api.errors import ApiError
 from steersman.api.kinds import Condition
-from steersman.api.kinds.autoscaling import HorizontalPodAutoscaler
+from steersman.api.kinds.autoscaling import HorizontalPodAutoscaler, HorizontalPodAutoscalerStatus
+from steersman.api.meta import truncate
 from steersman.intent.actions import Emit, UpdateStatus
 
 
-class Draft:
-    """Starts as what the status is; becomes what it should be."""
+def with_condition(
+    status: HorizontalPodAutoscalerStatus, now: datetime, type_: str, state: bool, reason: str, message: str
+) -> HorizontalPodAutoscalerStatus:
+    """The status with this condition in the place of the one of its type."""
+    condition = Condition(
+        type=type_,
+        status="True" if state else "False",
+        reason=reason,
+        message=message,
+        lastTransitionTime=truncate(now),
+    )
+    return replace(status, conditions=revise(status.conditions, condition))
 
-    def __init__(self, scaler: HorizontalPodAutoscaler, now: datetime) -> None:
-        self.scaler = scaler
-        self.conditions = scaler.status.conditions
-        self.current = scaler.status.currentReplicas
-        self.desired = scaler.status.desiredReplicas
-        self.metrics = scaler.status.currentMetrics
-        self.scaled = scaler.status.lastScaleTime
-        self._now = now
 
-    def say(self, type_: str, status: bool, reason: str, message: str) -> None:
-        word = "True" if status else "False"
-        made = Condition(
-            type=type_, status=word, reason=reason, message=message, lastTransitionTime=self._now
-        )
-        self.conditions = revise(self.conditions, made)
+def without_condition(status: HorizontalPodAutoscalerStatus, type_: str) -> HorizontalPodAutoscalerStatus:
+    """The status without the condition of this type."""
+    return replace(status, conditions=drop(status.conditions, type_))
 
-    def unsay(self, type_: str) -> None:
-        self.conditions = drop(self.conditions, type_)
 
-    def says(self, type_: str) -> bool:
-        return is_true(self.conditions, type_)
+def has_condition(status: HorizontalPodAutoscalerStatus, type_: str) -> bool:
+    """Whether the condition of this type is True."""
+    return is_true(status.conditions, type_)
 
-    async def write(self) -> None:
-        """Put the status where it is not what it was."""
-        made = replace(
-            self.scaler.status,
-            currentReplicas=self.current,
-            desiredReplicas=self.desired,
-            currentMetrics=self.metrics,
-            conditions=self.conditions,
-            lastScaleTime=self.scaled,
-        )
-        if made == self.scaler.status:
-            return
-        try:
-            await UpdateStatus(self.scaler, made)
-        except ApiError as error:
-            await Emit(self.scaler, "Warning", "FailedUpdateStatus", error.message)
-            raise
+
+async def write_status(autoscaler: HorizontalPodAutoscaler, status: HorizontalPodAutoscalerStatus) -> None:
+    """Updates the status where it differs."""
+    if status == autoscaler.status:
+        return
+    try:
+        await UpdateStatus(autoscaler, status)
+    except ApiError as error:
+        await Emit(autoscaler, "Warning", "FailedUpdateStatus", error.message)
+        raise

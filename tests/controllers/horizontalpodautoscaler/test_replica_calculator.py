@@ -19,20 +19,20 @@ from steersman.api.kinds import (
     ResourceRequirements,
 )
 from steersman.controllers.horizontalpodautoscaler.replica_calculator import (
-    Reading,
+    MetricError,
+    PodMetric,
+    ReplicaCalculator,
     Tolerance,
-    Tuning,
-    Unmeasured,
-    by_average,
-    by_ratio,
-    by_utilization,
-    per_pod,
 )
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 OLD = NOW - timedelta(hours=1)
-NEAR = Tolerance(0.1, 0.1)
-TUNING = Tuning(timedelta(minutes=2), timedelta(seconds=10))
+
+
+def calculator(pods: tuple[Pod, ...], replicas: int) -> ReplicaCalculator:
+    return ReplicaCalculator(
+        pods, replicas, Tolerance(0.1, 0.1), NOW, timedelta(minutes=2), timedelta(seconds=10)
+    )
 
 
 def pod(
@@ -62,15 +62,15 @@ def pod(
     )
 
 
-def readings(*levels: int | None) -> dict[str, Reading]:
-    return {f"p{number}": Reading(level, NOW) for number, level in enumerate(levels) if level is not None}
+def metrics(*levels: int | None) -> dict[str, PodMetric]:
+    return {f"p{number}": PodMetric(level, NOW) for number, level in enumerate(levels) if level is not None}
 
 
 def cpu(
     pods: list[Pod], levels: tuple[int | None, ...], target: int, current: int | None = None
 ) -> tuple[int, int, int]:
     count = len(pods) if current is None else current
-    return by_utilization(count, target, tuple(pods), readings(*levels), "", "cpu", NEAR, NOW, TUNING)
+    return calculator(tuple(pods), count).by_utilization(metrics(*levels), target, "cpu")
 
 
 @pytest.mark.parametrize(
@@ -137,15 +137,15 @@ def test_a_pending_pod_counts_only_against_growing() -> None:
     ],
 )
 def test_where_nobody_can_tell_it_says_why(pods: list[Pod], levels: tuple[int, ...], why: str) -> None:
-    with pytest.raises(Unmeasured) as caught:
+    with pytest.raises(MetricError) as caught:
         cpu(pods, levels, 50)
     assert str(caught.value) == why
 
 
 def test_by_an_average() -> None:
     pods = tuple(pod(n) for n in range(3))
-    assert by_average(3, 15000, pods, readings(20000, 10000, 30000), "", NEAR, NOW, TUNING) == (4, 20000)
-    assert by_average(3, 20000, pods, readings(20000, 10000, 30000), "", NEAR, NOW, TUNING) == (3, 20000)
+    assert calculator(pods, 3).by_average(metrics(20000, 10000, 30000), 15000) == (4, 20000)
+    assert calculator(pods, 3).by_average(metrics(20000, 10000, 30000), 20000) == (3, 20000)
 
 
 @pytest.mark.parametrize(
@@ -154,13 +154,13 @@ def test_by_an_average() -> None:
 )
 def test_by_one_value_for_all(current: int, ratio: float, ready: int, replicas: int) -> None:
     pods = tuple(pod(n, ready="True" if n < ready else "False") for n in range(3))
-    assert by_ratio(current, ratio, pods, NEAR) == replicas
+    assert calculator(pods, current).by_ratio(ratio) == replicas
 
 
 def test_by_one_value_shared_by_all() -> None:
-    assert per_pod(5, 40000, 10000, NEAR) == (4, 8000)
-    assert per_pod(4, 41000, 10000, NEAR) == (4, 10250)
-    assert per_pod(0, 41000, 10000, NEAR)[0] == 5
+    assert calculator((), 0).per_pod(5, 40000, 10000) == (4, 8000)
+    assert calculator((), 0).per_pod(4, 41000, 10000) == (4, 10250)
+    assert calculator((), 0).per_pod(0, 41000, 10000)[0] == 5
 
 
 @given(
@@ -171,7 +171,7 @@ def test_more_is_never_proposed_when_less_is_used(levels: list[int | None], targ
     pods = [pod(n) for n in range(len(levels))]
     try:
         replicas, percent, _ = cpu(pods, tuple(levels), target)
-    except Unmeasured:
+    except MetricError:
         return
     assert replicas >= 0
     if percent < target * 0.9:
