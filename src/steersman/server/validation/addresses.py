@@ -1,4 +1,4 @@
-"""IP addresses and blocks of them, as strictly as the real server takes them."""
+"""Validation of IP addresses and CIDRs, as strict as upstream's."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _NOT_A_CIDR = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
 _is_plain_ipv4 = re.compile(
     r"(?:(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])(?:\.(?!\Z)|\Z)){4}"
 ).fullmatch
-"""Whether this is an address as nearly all are: in four numbers without leading zeros."""
+"""Whether a text is an IPv4 address without leading zeros: the common case."""
 _OCTET_ZEROS = re.compile(r"(?:(?<=^)|(?<=[.:]))0+(?=[0-9]+(?:\.|$))")
 
 
 @lru_cache(maxsize=4096)
 def parse_ip(text: str) -> Address | None:
-    """An address, even one with leading zeros; None for what is none."""
+    """Parses an IP address, leading zeros allowed; None where it is invalid."""
     if "%" in text:
         return None
     try:
@@ -40,7 +40,7 @@ def parse_ip(text: str) -> Address | None:
 
 
 def parse_cidr(text: str) -> Network | None:
-    """A block, even one that names an address in it; None for what is none."""
+    """Parses a CIDR, host bits allowed; None where it is invalid."""
     address, slash, length = text.partition("/")
     base = parse_ip(address)
     if not slash or base is None or not (length.isascii() and length.isdigit()) or len(length) > 4:
@@ -55,9 +55,9 @@ def _is_ipv4_mapped(address: Address) -> bool:
     return isinstance(address, IPv6Address) and address.ipv4_mapped is not None
 
 
-def validate_ip(errors: FieldErrors, path: str, text: str, known: Container[str] = ()) -> bool:
-    """An address; those that were there before are taken as they are. Answers whether it is one."""
-    if text in known or _is_plain_ipv4(text):
+def validate_ip(errors: FieldErrors, path: str, text: str, existing: Container[str] = ()) -> bool:
+    """Validates an IP address, unless it is among the existing ones; returns whether it is valid."""
+    if text in existing or _is_plain_ipv4(text):
         return True
     before = len(errors)
     address = parse_ip(text)
@@ -72,7 +72,7 @@ def validate_ip(errors: FieldErrors, path: str, text: str, known: Container[str]
 
 
 def validate_canonical_ip(errors: FieldErrors, path: str, text: str) -> bool:
-    """An address in the one way it is written. Answers whether it is."""
+    """Validates an IP address in canonical form; returns whether it is valid."""
     if not validate_ip(errors, path, text):
         return False
     address = str(parse_ip(text))
@@ -82,9 +82,9 @@ def validate_canonical_ip(errors: FieldErrors, path: str, text: str) -> bool:
     return True
 
 
-def validate_cidr(errors: FieldErrors, path: str, text: str, known: Container[str] = ()) -> None:
-    """A block of addresses."""
-    if text in known:
+def validate_cidr(errors: FieldErrors, path: str, text: str, existing: Container[str] = ()) -> None:
+    """Validates a CIDR, unless it is among the existing ones."""
+    if text in existing:
         return
     block = parse_cidr(text)
     if block is None:
@@ -110,7 +110,7 @@ def validate_canonical_cidr(errors: FieldErrors, path: str, text: str) -> None:
 
 
 def validate_endpoint_ip(errors: FieldErrors, path: str, text: str) -> None:
-    """An address that others can be sent to."""
+    """Validates an IP address that traffic can be sent to."""
     address = parse_ip(text)
     if address is None:
         errors.invalid(path, text, "must be a valid IP address")
@@ -144,6 +144,6 @@ def is_ipv6(text: str) -> bool:
 
 
 def one_per_family(texts: Sequence[str]) -> bool:
-    """Whether there is at most one address, or block, of a family."""
+    """Whether there is at most one address or CIDR of each IP family."""
     versions = [(parse_ip(text) or parse_cidr(text)) for text in texts]
     return len({network.version for network in versions if network is not None}) == len(texts)

@@ -1,4 +1,4 @@
-"""Admission policies and their bindings. What their expressions mean is not looked at here."""
+"""Validation of admission policies and their bindings. CEL expressions are not compiled here."""
 
 from __future__ import annotations
 
@@ -97,8 +97,8 @@ def _validate_policy_spec(errors: FieldErrors, obj: Policy) -> None:
             errors.required("spec.matchConstraints.resourceRules")
     mutating = isinstance(obj, admission.MutatingAdmissionPolicy)
     if mutating and constraints is not None:
-        for one in constraints.resourceRules:
-            for operation in one.operations:
+        for rule in constraints.resourceRules:
+            for operation in rule.operations:
                 if operation not in _MUTATING_OPERATIONS:
                     at = "spec.matchConstraints.resourceRules.operations"
                     errors.not_supported(at, operation, _MUTATING_OPERATIONS)
@@ -133,21 +133,21 @@ def _validate_param_kind(errors: FieldErrors, path: str, kind: admission.ParamKi
         errors.invalid(f"{path}.kind", kind.kind, mixed)
 
 
-def _validate_match_resources(errors: FieldErrors, path: str, given: admission.MatchResources) -> None:
-    errors.enum(f"{path}.matchPolicy", given.matchPolicy or "", MATCH_POLICIES)
+def _validate_match_resources(errors: FieldErrors, path: str, match: admission.MatchResources) -> None:
+    errors.enum(f"{path}.matchPolicy", match.matchPolicy or "", MATCH_POLICIES)
     for name in ("namespaceSelector", "objectSelector"):
-        selector = getattr(given, name)
+        selector = getattr(match, name)
         if selector is None:
             errors.required(f"{path}.{name}")
         validate_label_selector(errors, f"{path}.{name}", selector)
     for name in ("resourceRules", "excludeResourceRules"):
-        for i, one in enumerate(getattr(given, name)):
+        for i, rule in enumerate(getattr(match, name)):
             at = f"{path}.{name}[{i}]"
-            for j, resource in enumerate(one.resourceNames):
+            for j, resource in enumerate(rule.resourceNames):
                 errors.invalid_each(f"{at}.resourceNames[{j}]", resource, names.path_segment(resource))
-                if resource in one.resourceNames[:j]:
+                if resource in rule.resourceNames[:j]:
                     errors.duplicate(f"{at}.resourceNames[{j}]", resource)
-            validate_rule(errors, at, one)
+            validate_rule(errors, at, rule)
 
 
 def _validate_variable(errors: FieldErrors, path: str, variable: admission.Variable) -> None:
@@ -171,9 +171,9 @@ def _validate_validations(
         if not validation.expression.strip():
             errors.required(f"{path}.expression", "expression is not specified")
         for name in ("messageExpression", "message"):
-            given = getattr(validation, name)
-            if given and not given.strip():
-                errors.invalid(f"{path}.{name}", given, "must be non-empty if specified")
+            value = getattr(validation, name)
+            if value and not value.strip():
+                errors.invalid(f"{path}.{name}", value, "must be non-empty if specified")
         if re.search(r"[\n\r]", validation.message.strip()):
             errors.invalid(f"{path}.message", validation.message, "must not contain line breaks")
         if validation.reason is not None and validation.reason not in _STATUS_REASONS:
@@ -206,11 +206,11 @@ def _validate_mutations(errors: FieldErrors, spec: admission.MutatingAdmissionPo
         patch = mutation.patchType
         errors.enum(f"{path}.patchType", patch, _PATCH_TYPES)
         for type_, name in (("ApplyConfiguration", "applyConfiguration"), ("JSONPatch", "jsonPatch")):
-            given = getattr(mutation, name)
-            if patch == type_ and given is None:
+            patch_value = getattr(mutation, name)
+            if patch == type_ and patch_value is None:
                 needs = f"must be specified when patchType is {type_}"
                 errors.required(f"{path}.{name}", needs)
-            elif patch in _PATCH_TYPES and patch != type_ and given is not None:
+            elif patch in _PATCH_TYPES and patch != type_ and patch_value is not None:
                 not_ = f"must not be specified when patchType is {patch}"
                 errors.invalid(f"{path}.{name}", f"{{{name}}}", not_)
     errors.enum("spec.reinvocationPolicy", spec.reinvocationPolicy, REINVOCATION_POLICIES)

@@ -1,4 +1,4 @@
-"""Deployments, ReplicaSets, ReplicationControllers, DaemonSets, StatefulSets and their history."""
+"""Validation of Deployments, ReplicaSets, ReplicationControllers and DaemonSets, and what workloads share."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ from steersman.server.validation.selectors import compile_or_none, validate_labe
 SELECTOR_MISMATCH = "`selector` does not match template `labels`"
 
 
-def validate_workload_selector(errors: FieldErrors, given: LabelSelector | None, kind: str) -> None:
-    if given is None:
+def validate_workload_selector(errors: FieldErrors, selector: LabelSelector | None, kind: str) -> None:
+    if selector is None:
         errors.required("spec.selector")
         return
-    validate_label_selector(errors, "spec.selector", given)
-    if not given.matchLabels and not given.matchExpressions:
-        errors.invalid("spec.selector", format_selector(given), f"empty selector is invalid for {kind}")
+    validate_label_selector(errors, "spec.selector", selector)
+    if not selector.matchLabels and not selector.matchExpressions:
+        errors.invalid("spec.selector", format_selector(selector), f"empty selector is invalid for {kind}")
 
 
 def validate_selector_matches(
-    errors: FieldErrors, given: LabelSelector | Mapping[str, str] | None, template: v1.PodTemplateSpec
+    errors: FieldErrors, selector: LabelSelector | Mapping[str, str] | None, template: v1.PodTemplateSpec
 ) -> bool:
-    """Whether the selector makes sense; if so, it must select what the template makes."""
-    chosen = compile_or_none(given)
-    if chosen is None:
+    """Validates that the selector matches the template's labels; returns whether the selector is valid."""
+    compiled = compile_or_none(selector)
+    if compiled is None:
         return False
-    if not chosen.empty and not chosen.matches(template.metadata.labels):
+    if not compiled.empty and not compiled.matches(template.metadata.labels):
         errors.invalid(
             "spec.template.metadata.labels", format_labels(template.metadata.labels), SELECTOR_MISMATCH
         )
@@ -50,27 +50,27 @@ def validate_selector_matches(
 
 
 def validate_restarting_template(errors: FieldErrors, template: v1.PodTemplateSpec, kind: str) -> None:
-    """The pods of these kinds always restart and have no deadline."""
+    """Validates that the pods of a template restart always and have no deadline."""
     if template.spec.restartPolicy != "Always":
         at = "spec.template.spec.restartPolicy"
         errors.not_supported(at, template.spec.restartPolicy, ("Always",))
     if template.spec.activeDeadlineSeconds is not None:
-        says = f"activeDeadlineSeconds in {kind} is not Supported"
-        errors.forbidden("spec.template.spec.activeDeadlineSeconds", says)
+        message = f"activeDeadlineSeconds in {kind} is not Supported"
+        errors.forbidden("spec.template.spec.activeDeadlineSeconds", message)
 
 
 def validate_workload_template(
-    errors: FieldErrors, template: v1.PodTemplateSpec, known: v1.PodTemplateSpec | None, kind: str
+    errors: FieldErrors, template: v1.PodTemplateSpec, old: v1.PodTemplateSpec | None, kind: str
 ) -> None:
-    """A template; one that was there before was found sound then."""
-    if template is known or template == known:
+    """Validates a workload's template, unless it is unchanged."""
+    if template is old or template == old:
         return
     validate_pod_template_spec(errors, "spec.template", template)
     validate_restarting_template(errors, template, kind)
 
 
 def validate_int_or_percent(errors: FieldErrors, path: str, value: IntOrString) -> None:
-    """A count or a share, neither below zero."""
+    """Validates a count or a percentage: not negative."""
     if isinstance(value, int):
         errors.nonnegative(path, value)
     else:
@@ -250,8 +250,8 @@ def _validate_daemon_set_spec(
 ) -> None:
     validate_label_selector(errors, "spec.selector", spec.selector)
     template = spec.template
-    chosen = compile_or_none(spec.selector)
-    if chosen is not None and not chosen.matches(template.metadata.labels):
+    compiled = compile_or_none(spec.selector)
+    if compiled is not None and not compiled.matches(template.metadata.labels):
         errors.invalid(
             "spec.template.metadata.labels", format_labels(template.metadata.labels), SELECTOR_MISMATCH
         )

@@ -1,4 +1,4 @@
-"""HorizontalPodAutoscalers, and the budgets of disruptions."""
+"""Validation of HorizontalPodAutoscalers and PodDisruptionBudgets."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def validate_autoscaler_v1_update(
 
 
 def _validate_autoscaler_v1_spec(errors: FieldErrors, spec: _SpecV1, old: _SpecV1 | None) -> None:
-    """The older form, which knows no metrics but the load of CPUs."""
+    """Validates the spec of autoscaling/v1, whose only metric is CPU utilization."""
     _validate_scale_target(errors, spec, old)
     if spec.minReplicas == 0:
         errors.forbidden("spec.metrics", _NO_SCALE_TO_ZERO)
@@ -85,20 +85,23 @@ def _validate_autoscaler_spec(
 
 
 def _validate_scale_target(errors: FieldErrors, spec: _AnySpec, old: _AnySpec | None) -> None:
-    """What is scaled, and between which bounds."""
-    least, most = spec.minReplicas, spec.maxReplicas
-    if least is not None and least < 1:
-        errors.invalid("spec.minReplicas", least, "must be greater than or equal to 1")
-    if most == 0:
+    """Validates the replica bounds and the scale target."""
+    minimum, maximum = spec.minReplicas, spec.maxReplicas
+    if minimum is not None and minimum < 1:
+        errors.invalid("spec.minReplicas", minimum, "must be greater than or equal to 1")
+    if maximum == 0:
         errors.required("spec.maxReplicas", "must be set and greater than 0")
-    elif most < 0:
-        errors.invalid("spec.maxReplicas", most, "must be greater than or equal to 1")
-    if least is not None and most < least:
-        errors.invalid("spec.maxReplicas", most, "must be greater than or equal to `minReplicas`")
+    elif maximum < 0:
+        errors.invalid("spec.maxReplicas", maximum, "must be greater than or equal to 1")
+    if minimum is not None and maximum < minimum:
+        errors.invalid("spec.maxReplicas", maximum, "must be greater than or equal to `minReplicas`")
     target, path = spec.scaleTargetRef, "spec.scaleTargetRef"
     _validate_object_reference(errors, path, target)
-    known = None if old is None else old.scaleTargetRef
-    if known is not None and (known.apiVersion, known.kind) == (target.apiVersion, target.kind):
+    old_target = None if old is None else old.scaleTargetRef
+    if old_target is not None and (old_target.apiVersion, old_target.kind) == (
+        target.apiVersion,
+        target.kind,
+    ):
         return
     version = target.apiVersion or ""
     if version.count("/") > 1:
@@ -129,16 +132,16 @@ def _validate_metric(errors: FieldErrors, path: str, metric: autoscaling_v2.Metr
         errors.required(f"{path}.type", "must specify a metric source type")
     if metric.type not in _METRIC_TYPES:
         errors.not_supported(f"{path}.type", metric.type, _METRIC_TYPES)
-    given = [name for name in _METRIC_SOURCES.values() if getattr(metric, name) is not None]
-    if given:
-        _validate_metric_source(errors, f"{path}.{given[0]}", metric, given[0])
+    sources = [name for name in _METRIC_SOURCES.values() if getattr(metric, name) is not None]
+    if sources:
+        _validate_metric_source(errors, f"{path}.{sources[0]}", metric, sources[0])
     wanted = _METRIC_SOURCES.get(metric.type, "")
     if not wanted:
         errors.not_supported(f"{path}.type", metric.type, _METRIC_TYPES)
-    elif wanted not in given:
+    elif wanted not in sources:
         errors.required(f"{path}.{wanted}", _POPULATE)
-    if len(given) != 1:
-        for name in given:
+    if len(sources) != 1:
+        for name in sources:
             if name != wanted:
                 errors.forbidden(f"{path}.{name}", "must populate the given metric source only")
 
@@ -198,7 +201,7 @@ def _validate_external_metric(
 
 
 def _validate_resource_target(errors: FieldErrors, path: str, target: autoscaling_v2.MetricTarget) -> None:
-    """A share of what was asked for, or an amount."""
+    """Validates the target of a resource metric: a utilization or an average value, not both."""
     _validate_metric_target(errors, f"{path}.target", target)
     if target.averageUtilization is None and target.averageValue is None:
         either = "must set either a target raw value or a target utilization"
@@ -270,7 +273,7 @@ _EVICTION_POLICIES = ("AlwaysAllow", "IfHealthyBudget")
 
 
 def validate_disruption_budget(errors: FieldErrors, obj: policy_v1.PodDisruptionBudget) -> None:
-    """A budget; the real server has no rule for its name but the one all have."""
+    """Validates a PodDisruptionBudget; its metadata has only the generic rules."""
     _validate_disruption_budget_spec(errors, obj.spec)
 
 

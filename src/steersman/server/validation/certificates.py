@@ -1,4 +1,4 @@
-"""Requests for certificates."""
+"""Validation of CertificateSigningRequests."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ def validate_csr(errors: FieldErrors, csr: certificates_v1.CertificateSigningReq
 
 def _validate_csr_spec(errors: FieldErrors, csr: certificates_v1.CertificateSigningRequest) -> None:
     spec = csr.spec
-    why = pem_csr_error(spec.request)
-    if why:
-        errors.invalid("spec.request", spec.request, why)
+    detail = pem_csr_error(spec.request)
+    if detail:
+        errors.invalid("spec.request", spec.request, detail)
     if not spec.usages:
         errors.required("spec.usages")
     for i, usage in enumerate(spec.usages):
@@ -63,8 +63,8 @@ def _validate_csr_spec(errors: FieldErrors, csr: certificates_v1.CertificateSign
         if usage in spec.usages[:i]:
             errors.duplicate(f"spec.usages[{i}]", usage)
     if spec.signerName == _LEGACY_SIGNER:
-        says = "the legacy signerName is not allowed via this API version"
-        errors.invalid("spec.signerName", spec.signerName, says)
+        message = "the legacy signerName is not allowed via this API version"
+        errors.invalid("spec.signerName", spec.signerName, message)
     else:
         validate_signer_name(errors, "spec.signerName", spec.signerName)
     seconds = spec.expirationSeconds
@@ -94,7 +94,7 @@ def _validate_csr_conditions(errors: FieldErrors, csr: certificates_v1.Certifica
 
 @lru_cache(maxsize=64)
 def pem_csr_error(request: str) -> str:
-    """What is wrong with a request, which is PEM in base64; empty if nothing is."""
+    """The message for an invalid request, which is PEM in base64; empty where it is valid."""
     from cryptography import x509
     from cryptography.exceptions import UnsupportedAlgorithm
 
@@ -106,11 +106,11 @@ def pem_csr_error(request: str) -> str:
         return "PEM block type must be CERTIFICATE REQUEST"
     try:
         csr = x509.load_pem_x509_csr(pem)
-        sound = csr.is_signature_valid
+        valid = csr.is_signature_valid
     except (ValueError, UnsupportedAlgorithm):
-        # differs: the real server says where in the encoding it got lost.
+        # differs: upstream says where in the encoding the error is.
         return "asn1: structure error"
-    return "" if sound else "x509: signature verification failed"
+    return "" if valid else "x509: signature verification failed"
 
 
 _MAX_DOMAIN_BYTES = 253
@@ -118,7 +118,7 @@ _MAX_NAME_BYTES = 571
 
 
 def validate_signer_name(errors: FieldErrors, path: str, name: str) -> None:
-    """A domain and a path, such as ``example.com/signer-name``."""
+    """Validates the name of a signer: a domain and a path, such as ``example.com/signer-name``."""
     if not name:
         errors.required(path)
         return
@@ -139,12 +139,12 @@ def validate_signer_name(errors: FieldErrors, path: str, name: str) -> None:
 
 
 def _validate_signer_labels(
-    errors: FieldErrors, path: str, whole: str, parts: list[str], rule: names.NameRule
+    errors: FieldErrors, path: str, name: str, parts: list[str], rule: names.NameRule
 ) -> None:
     for part in parts:
         if messages := rule(part):
-            for why in messages:
-                errors.invalid(path, whole, f'validating label "{part}": {why}')
+            for detail in messages:
+                errors.invalid(path, name, f'validating label "{part}": {detail}')
             return
 
 
@@ -156,7 +156,7 @@ def validate_csr_update(
     new: certificates_v1.CertificateSigningRequest,
     old: certificates_v1.CertificateSigningRequest,
 ) -> None:
-    _validate_csr_change(errors, new, old, approves=False, certifies=False)
+    _validate_csr_change(errors, new, old, may_approve=False, may_certify=False)
 
 
 def validate_csr_approval(
@@ -164,8 +164,8 @@ def validate_csr_approval(
     new: certificates_v1.CertificateSigningRequest,
     old: certificates_v1.CertificateSigningRequest,
 ) -> None:
-    """The subresource by which a request is approved or denied."""
-    _validate_csr_change(errors, new, old, approves=True, certifies=False)
+    """Validates an update of the approval subresource."""
+    _validate_csr_change(errors, new, old, may_approve=True, may_certify=False)
 
 
 def validate_csr_status(
@@ -173,8 +173,8 @@ def validate_csr_status(
     new: certificates_v1.CertificateSigningRequest,
     old: certificates_v1.CertificateSigningRequest,
 ) -> None:
-    """The signer's: it may bring the certificate, once."""
-    _validate_csr_change(errors, new, old, approves=False, certifies=True)
+    """Validates an update of the status, by which a signer sets the certificate once."""
+    _validate_csr_change(errors, new, old, may_approve=False, may_certify=True)
 
 
 def _validate_csr_change(
@@ -182,8 +182,8 @@ def _validate_csr_change(
     new: certificates_v1.CertificateSigningRequest,
     old: certificates_v1.CertificateSigningRequest,
     *,
-    approves: bool,
-    certifies: bool,
+    may_approve: bool,
+    may_certify: bool,
 ) -> None:
     meta.validate_changed_object_meta(errors, new.metadata, old.metadata, names.any_name, namespaced=False)
     _validate_csr_spec(errors, new)
@@ -191,7 +191,7 @@ def _validate_csr_change(
     for type_ in _TRUE_ONLY_TYPES:
         if len(_conditions_of(new, type_)) < len(_conditions_of(old, type_)):
             errors.forbidden(path, f'updates may not remove a condition of type "{type_}"')
-    for type_ in ("Approved", "Denied") if not approves else ():
+    for type_ in ("Approved", "Denied") if not may_approve else ():
         now, was = _conditions_of(new, type_), _conditions_of(old, type_)
         if len(now) > len(was):
             errors.forbidden(path, f'updates may not add a condition of type "{type_}"')
@@ -199,12 +199,12 @@ def _validate_csr_change(
             changed = format_diff(was[0], now[0])
             errors.forbidden(path, f'updates may not modify a condition of type "{type_}"\n{changed}')
     if new.status.certificate != old.status.certificate:
-        if not certifies:
+        if not may_certify:
             errors.forbidden("status.certificate", "updates may not set certificate content")
         elif old.status.certificate:
             errors.forbidden("status.certificate", "updates may not modify existing certificate content")
-        elif why := _certificate_error(new.status.certificate):
-            errors.invalid("status.certificate", "<certificate data>", why)
+        elif detail := _certificate_error(new.status.certificate):
+            errors.invalid("status.certificate", "<certificate data>", detail)
     meta.validate_object_meta_update(errors, new.metadata, old.metadata)
 
 
@@ -212,7 +212,7 @@ _BLOCK = re.compile(rb"-----BEGIN ([^\n]*?)-----\n(.*?)-----END \1-----", re.DOT
 
 
 def _certificate_error(text: str | None) -> str:
-    """Why something is no chain of certificates."""
+    """The message for an invalid certificate chain; empty where it is valid."""
     from cryptography import x509
 
     try:
@@ -228,7 +228,7 @@ def _certificate_error(text: str | None) -> str:
         try:
             x509.load_pem_x509_certificate(block[0])
         except ValueError as error:
-            # differs: the real server says where in the encoding it got lost.
+            # differs: upstream says where in the encoding the error is.
             return str(error)
     return "" if blocks else "must contain at least one CERTIFICATE PEM block"
 

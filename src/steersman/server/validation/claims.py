@@ -1,4 +1,4 @@
-"""Claims of volumes: what one may ask for, and what of it may change once it was asked."""
+"""Validation of PersistentVolumeClaims and their templates."""
 
 from __future__ import annotations
 
@@ -31,15 +31,17 @@ def validate_claim(errors: FieldErrors, claim: v1.PersistentVolumeClaim) -> None
     validate_claim_spec(errors, "spec", claim.spec)
 
 
-def validate_claim_template(errors: FieldErrors, path: str, given: v1.PersistentVolumeClaimTemplate) -> None:
-    """A claim that a pod makes for itself."""
-    metadata = given.metadata
+def validate_claim_template(
+    errors: FieldErrors, path: str, template: v1.PersistentVolumeClaimTemplate
+) -> None:
+    """Validates the claim template of an ephemeral volume."""
+    metadata = template.metadata
     meta.validate_annotations(errors, f"{path}.metadata.annotations", metadata.annotations)
     meta.validate_labels(errors, f"{path}.metadata.labels", metadata.labels)
     for name in metadata.__struct_fields__:
         if name not in _TEMPLATE_METADATA and getattr(metadata, name):
             errors.forbidden(f"{path}.metadata.{name}", "cannot be set")
-    validate_claim_spec(errors, f"{path}.spec", given.spec)
+    validate_claim_spec(errors, f"{path}.spec", template.spec)
 
 
 def validate_access_modes(errors: FieldErrors, path: str, modes: tuple[str, ...]) -> None:
@@ -51,34 +53,34 @@ def validate_access_modes(errors: FieldErrors, path: str, modes: tuple[str, ...]
         errors.forbidden(path, "may not use ReadWriteOncePod with other access modes")
 
 
-def validate_claim_spec(errors: FieldErrors, path: str, given: v1.PersistentVolumeClaimSpec) -> None:
-    if not given.accessModes:
+def validate_claim_spec(errors: FieldErrors, path: str, spec: v1.PersistentVolumeClaimSpec) -> None:
+    if not spec.accessModes:
         errors.required(f"{path}.accessModes", "at least 1 access mode is required")
-    validate_label_selector(errors, f"{path}.selector", given.selector)
-    validate_access_modes(errors, f"{path}.accessModes", given.accessModes)
-    storage = given.resources.requests.get("storage")
+    validate_label_selector(errors, f"{path}.selector", spec.selector)
+    validate_access_modes(errors, f"{path}.accessModes", spec.accessModes)
+    storage = spec.resources.requests.get("storage")
     at = f"{path}.resources[storage]"
     if storage is None:
         errors.required(at)
     elif resources.validate_positive_quantity(errors, at, storage):
         resources.validate_resource_quantity(errors, at, "storage", storage)
-    if given.storageClassName:
+    if spec.storageClassName:
         errors.invalid_each(
             f"{path}.storageClassName",
-            given.storageClassName,
-            names.dns1123_subdomain(given.storageClassName),
+            spec.storageClassName,
+            names.dns1123_subdomain(spec.storageClassName),
         )
-    if given.volumeMode is not None and given.volumeMode not in VOLUME_MODES:
-        errors.not_supported(f"{path}.volumeMode", given.volumeMode, VOLUME_MODES)
-    _validate_data_sources(errors, path, given)
-    if given.volumeAttributesClassName:
-        name = given.volumeAttributesClassName
+    if spec.volumeMode is not None and spec.volumeMode not in VOLUME_MODES:
+        errors.not_supported(f"{path}.volumeMode", spec.volumeMode, VOLUME_MODES)
+    _validate_data_sources(errors, path, spec)
+    if spec.volumeAttributesClassName:
+        name = spec.volumeAttributesClassName
         errors.invalid_each(f"{path}.volumeAttributesClassName", name, names.dns1123_subdomain(name))
 
 
-def _validate_data_sources(errors: FieldErrors, path: str, given: v1.PersistentVolumeClaimSpec) -> None:
-    """Where the content comes from: two fields, since the first could not say another namespace."""
-    source, reference = given.dataSource, given.dataSourceRef
+def _validate_data_sources(errors: FieldErrors, path: str, spec: v1.PersistentVolumeClaimSpec) -> None:
+    """Validates dataSource and dataSourceRef, which agree where both are set."""
+    source, reference = spec.dataSource, spec.dataSourceRef
     if source is not None:
         _validate_data_source(errors, f"{path}.dataSource", source)
     if reference is None:
@@ -120,7 +122,7 @@ def _validate_data_source(
 def validate_claim_update(
     errors: FieldErrors, new: v1.PersistentVolumeClaim, old: v1.PersistentVolumeClaim
 ) -> None:
-    """Once made, a claim can be bound, and a bound one can grow."""
+    """A claim's spec is immutable except for binding, and for growing once bound."""
     meta.validate_object_meta_update(errors, new.metadata, old.metadata)
     meta.validate_changed_object_meta(errors, new.metadata, old.metadata, names.dns1123_subdomain)
     if new.spec is old.spec and new.metadata.annotations is old.metadata.annotations:
@@ -141,7 +143,7 @@ def validate_claim_update(
 def _with_mutable_fields_of(
     errors: FieldErrors, new: v1.PersistentVolumeClaim, old: v1.PersistentVolumeClaim
 ) -> v1.PersistentVolumeClaimSpec:
-    """The new spec with everything as it was that an update may change."""
+    """The new spec with the old values of the fields that an update may change."""
     changes: dict[str, object] = {}
     if not old.spec.volumeName:
         changes["volumeName"] = old.spec.volumeName
@@ -172,8 +174,8 @@ def _validate_storage_request(
 ) -> None:
     size = resources.parse_quantity(new.spec.resources.requests.get("storage", "0"))
     before = resources.parse_quantity(old.spec.resources.requests.get("storage", "0"))
-    has = resources.parse_quantity(old.status.capacity.get("storage", "0"))
-    if size < before and size <= has:
+    capacity = resources.parse_quantity(old.status.capacity.get("storage", "0"))
+    if size < before and size <= capacity:
         errors.forbidden("spec.resources.requests.storage", "field can not be less than status.capacity")
 
 
@@ -196,14 +198,14 @@ def validate_claim_status(
     meta.validate_object_meta_update(errors, new.metadata, old.metadata)
     if not new.spec.accessModes:
         errors.required("Spec.accessModes")
-    given = new.status
-    for name, amount in given.capacity.items():
+    status = new.status
+    for name, amount in status.capacity.items():
         resources.validate_basic_resource(errors, f"status.capacity[{name}]", amount)
-    for name, resize in given.allocatedResourceStatuses.items():
+    for name, resize in status.allocatedResourceStatuses.items():
         _validate_allocated_resource(errors, "status.allocatedResourceStatuses", name)
         if resize not in _RESIZE_STATUSES:
             errors.not_supported("status.allocatedResourceStatuses", name, _RESIZE_STATUSES)
-    for name, amount in given.allocatedResources.items():
+    for name, amount in status.allocatedResources.items():
         if _validate_allocated_resource(errors, "status.allocatedResources", name):
             at = f"status.allocatedResources[{name}]"
             resources.validate_basic_resource(errors, at, amount)

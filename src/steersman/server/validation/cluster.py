@@ -1,4 +1,4 @@
-"""PriorityClasses, RuntimeClasses, Leases and Events."""
+"""Validation of PriorityClasses, RuntimeClasses, Leases and Events."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def validate_priority_class(errors: FieldErrors, obj: scheduling_v1.PriorityClas
     meta.validate_object_meta(errors, obj.metadata, namespaced=False)
     name = obj.metadata.name
     if name.startswith("system-"):
-        why = _system_class_error(obj, name)
-        if why:
-            says = "priority class names with 'system-' prefix are reserved for system use only. error: "
-            errors.forbidden("metadata.name", says + why)
+        detail = _system_class_error(obj, name)
+        if detail:
+            message = "priority class names with 'system-' prefix are reserved for system use only. error: "
+            errors.forbidden("metadata.name", message + detail)
     elif obj.value > _HIGHEST_USER_PRIORITY:
         most = f"maximum allowed value of a user defined priority is {_HIGHEST_USER_PRIORITY}"
         errors.forbidden("value", most)
@@ -73,10 +73,10 @@ def validate_runtime_class(errors: FieldErrors, obj: node_v1.RuntimeClass) -> No
     path = "scheduling.tolerations"
     validate_tolerations(errors, path, scheduling.tolerations)
     seen: list[tuple[str, str, str, str]] = []
-    for i, one in enumerate(scheduling.tolerations):
-        key = (one.key, one.operator, one.value, one.effect)
+    for i, toleration in enumerate(scheduling.tolerations):
+        key = (toleration.key, toleration.operator, toleration.value, toleration.effect)
         if key in seen:
-            errors.duplicate(f"{path}[{i}]", one)
+            errors.duplicate(f"{path}[{i}]", toleration)
         seen.append(key)
 
 
@@ -198,16 +198,16 @@ def _validate_legacy_event(
     message: str,
 ) -> None:
     """The rules both groups share; ``namespace`` is that of the object the Event regards."""
-    own = obj.metadata.namespace
+    event_namespace = obj.metadata.namespace
     path = "involvedObject.namespace"
     if obj.eventTime is None:
         if namespace:
-            if own != namespace:
+            if event_namespace != namespace:
                 errors.invalid(path, namespace, _NAMESPACE_MISMATCH)
-        elif own not in ("", "default"):
+        elif event_namespace not in ("", "default"):
             errors.invalid(path, namespace, _NAMESPACE_MISMATCH)
     else:
-        if not namespace and own not in ("default", "kube-system"):
+        if not namespace and event_namespace not in ("default", "kube-system"):
             errors.invalid(path, namespace, _NAMESPACE_MISMATCH)
         if not controller:
             errors.required(controller_field)
@@ -223,7 +223,7 @@ def _validate_legacy_event(
                 errors.invalid(field, "", f"can have at most {_MAX_FIELD} characters")
         if len(message) > _MAX_MESSAGE:
             errors.invalid("message", "", f"can have at most {_MAX_MESSAGE} characters")
-    errors.invalid_each("namespace", own, names.dns1123_subdomain(own))
+    errors.invalid_each("namespace", event_namespace, names.dns1123_subdomain(event_namespace))
 
 
 def _validate_event_series(errors: FieldErrors, series: events_v1.EventSeries | None) -> None:

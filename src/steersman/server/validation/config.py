@@ -1,4 +1,4 @@
-"""ConfigMaps, Secrets, ServiceAccounts and Namespaces."""
+"""Validation of ConfigMaps, Secrets, ServiceAccounts and Namespaces."""
 
 from __future__ import annotations
 
@@ -45,19 +45,19 @@ def _validate_config_map_data(errors: FieldErrors, obj: v1.ConfigMap) -> None:
         errors.invalid_each(f"binaryData[{key}]", key, names.config_map_key(key))
         size += decoded_size(value)
     if size > _MAX_BYTES:
-        # The root of an object, as the real server writes it.
+        # Upstream writes the root of an object as "[]".
         errors.too_long("[]", _MAX_BYTES)
 
 
 def decoded_size(value: str) -> int:
-    """The size of what a base64 text stands for, without decoding it."""
+    """The size in bytes of base64 data once decoded, without decoding it."""
     return len(value) * 3 // 4 - value.endswith("=") - value.endswith("==")
 
 
 def _validate_immutable_data(
     errors: FieldErrors, new: v1.ConfigMap | v1.Secret, old: v1.ConfigMap | v1.Secret, fields: tuple[str, ...]
 ) -> None:
-    """What was declared immutable stays so, and as it is."""
+    """An immutable object keeps its data and stays immutable."""
     if not old.immutable:
         return
     if not new.immutable:
@@ -121,9 +121,9 @@ def _validate_docker_config(errors: FieldErrors, content: str | None, key: str) 
     try:
         msgspec.json.decode(raw, type=dict)
     except (msgspec.DecodeError, binascii.Error, UnicodeDecodeError):
-        # differs: it does not say where the JSON ends.
-        why = "unexpected end of JSON input" if not raw.strip() else "invalid JSON"
-        errors.invalid(f"data[{key}]", "<secret contents redacted>", why)
+        # differs: upstream says at which byte the JSON is wrong.
+        detail = "unexpected end of JSON input" if not raw.strip() else "invalid JSON"
+        errors.invalid(f"data[{key}]", "<secret contents redacted>", detail)
 
 
 # -- ServiceAccounts and Namespaces -----------------------------------------------------------
@@ -170,17 +170,17 @@ def validate_namespace_finalize(errors: FieldErrors, new: v1.Namespace, old: v1.
 
 
 def validate_namespace_status(errors: FieldErrors, new: v1.Namespace, old: v1.Namespace) -> None:
-    """A namespace's phase says whether it is going."""
+    """The phase is Terminating exactly while the namespace has a deletionTimestamp."""
     meta.validate_object_meta_update(errors, new.metadata, old.metadata)
-    going = new.metadata.deletionTimestamp is not None
+    terminating = new.metadata.deletionTimestamp is not None
     phase = new.status.phase
-    if phase != ("Terminating" if going else "Active"):
-        says = (
+    if phase != ("Terminating" if terminating else "Active"):
+        message = (
             "may only be 'Terminating' if `deletionTimestamp` is not empty"
-            if going
+            if terminating
             else "may only be 'Active' if `deletionTimestamp` is empty"
         )
-        errors.invalid("status.Phase", phase, says)
+        errors.invalid("status.Phase", phase, message)
 
 
 RULES: Mapping[GroupKind, AnyRules] = {

@@ -1,4 +1,4 @@
-"""CSI: drivers, the nodes they run on, and the volumes attached there."""
+"""Validation of CSIDrivers, CSINodes and VolumeAttachments."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def validate_csi_driver_update(
 
 
 def _validate_csi_driver_spec(errors: FieldErrors, spec: storage_v1.CSIDriverSpec) -> None:
-    for name, called in (
+    for name, field in (
         ("attachRequired", "attachedRequired"),
         ("podInfoOnMount", "podInfoOnMount"),
         ("storageCapacity", "storageCapacity"),
     ):
         if getattr(spec, name) is None:
-            errors.required(f"spec.{called}")
+            errors.required(f"spec.{field}")
     policy = spec.fsGroupPolicy
     if policy is not None and policy not in _FS_GROUP_POLICIES:
         errors.not_supported("spec.fsGroupPolicy", policy, _FS_GROUP_POLICIES)
@@ -88,28 +88,28 @@ def validate_csi_node_update(errors: FieldErrors, new: storage_v1.CSINode, old: 
         errors, new.metadata, old.metadata, names.dns1123_subdomain, namespaced=False
     )
     _validate_csi_node_spec(errors, new)
-    now = {one.name: one for one in new.spec.drivers or ()}
+    now = {driver.name: driver for driver in new.spec.drivers or ()}
     for was in old.spec.drivers or ():
-        one = now.get(was.name)
-        if one is not None and replace(one, allocatable=None) != replace(was, allocatable=None):
-            errors.invalid("spec.drivers", replace(one, allocatable=None), IMMUTABLE)
+        driver = now.get(was.name)
+        if driver is not None and replace(driver, allocatable=None) != replace(was, allocatable=None):
+            errors.invalid("spec.drivers", replace(driver, allocatable=None), IMMUTABLE)
 
 
 def _validate_csi_node_spec(errors: FieldErrors, obj: storage_v1.CSINode) -> None:
     seen: list[str] = []
-    for i, one in enumerate(obj.spec.drivers or ()):
+    for i, driver in enumerate(obj.spec.drivers or ()):
         path = f"spec.drivers[{i}]"
-        validate_csi_driver_name(errors, f"{path}.name", one.name)
-        if not one.nodeID:
+        validate_csi_driver_name(errors, f"{path}.name", driver.name)
+        if not driver.nodeID:
             errors.required(f"{path}.nodeID")
-        if len(one.nodeID) > _MAX_NODE_ID:
-            errors.invalid(f"{path}.nodeID", one.nodeID, f"must be {_MAX_NODE_ID} characters or less")
-        if one.allocatable is not None:
-            errors.nonnegative(f"{path}.allocatable.count", one.allocatable.count)
-        if one.name in seen:
-            errors.duplicate(f"{path}.name", one.name)
-        seen.append(one.name)
-        keys = one.topologyKeys or ()
+        if len(driver.nodeID) > _MAX_NODE_ID:
+            errors.invalid(f"{path}.nodeID", driver.nodeID, f"must be {_MAX_NODE_ID} characters or less")
+        if driver.allocatable is not None:
+            errors.nonnegative(f"{path}.allocatable.count", driver.allocatable.count)
+        if driver.name in seen:
+            errors.duplicate(f"{path}.name", driver.name)
+        seen.append(driver.name)
+        keys = driver.topologyKeys or ()
         for j, key in enumerate(keys):
             if not key:
                 errors.required(path)
@@ -150,8 +150,11 @@ def _validate_attachment(errors: FieldErrors, obj: storage_v1.VolumeAttachment) 
         errors.required("spec.source.persistentVolumeName", empty)
     errors.invalid_each("spec.nodeName", spec.nodeName, names.dns1123_subdomain(spec.nodeName))
     status = obj.status
-    said = status.attachmentMetadata
-    if said and sum(len(key) + len(value) for key, value in said.items()) > _MAX_METADATA_BYTES:
+    attachment_metadata = status.attachmentMetadata
+    if (
+        attachment_metadata
+        and sum(len(key) + len(value) for key, value in attachment_metadata.items()) > _MAX_METADATA_BYTES
+    ):
         errors.too_long("status.attachmentMetadata", _MAX_METADATA_BYTES)
     for field in ("attachError", "detachError"):
         error: storage_v1.VolumeError | None = getattr(status, field)

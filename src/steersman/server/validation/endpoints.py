@@ -1,4 +1,4 @@
-"""Where services lead: Endpoints and EndpointSlices."""
+"""Validation of Endpoints and EndpointSlices."""
 
 from __future__ import annotations
 
@@ -98,13 +98,13 @@ def _validate_slice(
 
 
 def _validate_endpoint(errors: FieldErrors, path: str, endpoint: discovery_v1.Endpoint, type_: str) -> None:
-    given = endpoint.addresses or ()
+    ips = endpoint.addresses or ()
     at = f"{path}.addresses"
-    if not given:
+    if not ips:
         errors.required(at, "must contain at least 1 address")
-    elif len(given) > _MAX_ADDRESSES:
-        errors.too_many(at, len(given), _MAX_ADDRESSES)
-    for i, address in enumerate(given):
+    elif len(ips) > _MAX_ADDRESSES:
+        errors.too_many(at, len(ips), _MAX_ADDRESSES)
+    for i, address in enumerate(ips):
         _validate_slice_address(errors, at, i, address, type_)
     if endpoint.nodeName is not None:
         errors.invalid_each(f"{path}.nodeName", endpoint.nodeName, names.dns1123_subdomain(endpoint.nodeName))
@@ -154,12 +154,12 @@ def _validate_slice_ports(errors: FieldErrors, ports: tuple[discovery_v1.Endpoin
 
 def _validate_endpoint_hints(errors: FieldErrors, path: str, hints: discovery_v1.EndpointHints) -> None:
     for name, rule in (("forZones", value_errors), ("forNodes", names.dns1123_subdomain)):
-        given = getattr(hints, name)
-        if len(given) > _MAX_HINTS:
-            errors.too_many(f"{path}.{name}", len(given), _MAX_HINTS)
+        hint_list = getattr(hints, name)
+        if len(hint_list) > _MAX_HINTS:
+            errors.too_many(f"{path}.{name}", len(hint_list), _MAX_HINTS)
             return
         seen: list[str] = []
-        for i, hint in enumerate(given):
+        for i, hint in enumerate(hint_list):
             at = f"{path}.{name}[{i}].name"
             if hint.name in seen:
                 errors.duplicate(at, hint.name)

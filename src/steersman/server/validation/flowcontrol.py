@@ -1,6 +1,6 @@
-"""FlowSchemas and PriorityLevelConfigurations.
+"""Validation of FlowSchemas and PriorityLevelConfigurations.
 
-differs: nothing here is queued, and so there are no schemas and levels that must be there and stay as they are.
+differs: no requests are queued here, so there are no mandatory schemas and levels to protect.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from steersman.server.validation.rules import AnyRules, GroupKind, Rules
 _ALL = "*"
 _EXEMPT = "exempt"
 _MAX_PRECEDENCE = 10_000
-"""The largest matchingPrecedence there is."""
+"""The largest valid matchingPrecedence."""
 _MAX_QUEUES = 10_000_000
 _MAX_HASH_BITS = 60
 _DISTINGUISHER_METHODS = ("ByNamespace", "ByUser")
@@ -47,16 +47,16 @@ def validate_flow_schema_status(errors: FieldErrors, new: v1.FlowSchema, old: v1
 
 def _validate_flow_schema_spec(errors: FieldErrors, obj: v1.FlowSchema) -> None:
     spec = obj.spec
-    rank, path = spec.matchingPrecedence, "spec.matchingPrecedence"
-    if rank <= 0:
-        errors.invalid(path, rank, "must be a positive value")
-    if rank > _MAX_PRECEDENCE:
-        errors.invalid(path, rank, f"must not be greater than {_MAX_PRECEDENCE}")
-    if rank == 1 and obj.metadata.name != _EXEMPT:
-        errors.invalid(path, rank, "only the schema named 'exempt' may have matchingPrecedence 1")
+    precedence, path = spec.matchingPrecedence, "spec.matchingPrecedence"
+    if precedence <= 0:
+        errors.invalid(path, precedence, "must be a positive value")
+    if precedence > _MAX_PRECEDENCE:
+        errors.invalid(path, precedence, f"must not be greater than {_MAX_PRECEDENCE}")
+    if precedence == 1 and obj.metadata.name != _EXEMPT:
+        errors.invalid(path, precedence, "only the schema named 'exempt' may have matchingPrecedence 1")
     method = spec.distinguisherMethod
     if method is not None and method.type not in _DISTINGUISHER_METHODS:
-        # Upstream shows all of it, by a name that is not the one on the wire.
+        # Upstream shows the whole struct, by its Go field names.
         errors.not_supported("spec.distinguisherMethod.type", {"Type": method.type}, _DISTINGUISHER_METHODS)
     level, path = spec.priorityLevelConfiguration.name, "spec.priorityLevelConfiguration.name"
     if level:
@@ -86,11 +86,11 @@ def _validate_subject(errors: FieldErrors, path: str, subject: v1.Subject) -> No
     if field is None:
         errors.not_supported(f"{path}.kind", subject.kind, sorted(_SUBJECT_FIELDS))
         return
-    given = getattr(subject, field)
-    if given is None:
+    subject_ref = getattr(subject, field)
+    if subject_ref is None:
         errors.required(f"{path}.{field}", f"{field} is required when subject kind is '{subject.kind}'")
     else:
-        _validate_named_subject(errors, f"{path}.{field}", given)
+        _validate_named_subject(errors, f"{path}.{field}", subject_ref)
     for kind, other in (("ServiceAccount", "serviceAccount"), ("User", "user"), ("Group", "group")):
         if other != field and getattr(subject, other) is not None:
             errors.forbidden(f"{path}.{other}", f"{other} is forbidden when subject kind is not '{kind}'")
@@ -111,15 +111,15 @@ def _validate_named_subject(errors: FieldErrors, path: str, subject: Any) -> Non
 
 def _validate_resource_rule(errors: FieldErrors, path: str, rule: v1.ResourcePolicyRule) -> None:
     _validate_verbs(errors, path, rule.verbs)
-    for field, one, many in (
+    for field, singular, plural in (
         ("apiGroups", "api group", "api groups"),
         ("resources", "resource", "resources"),
     ):
-        given = getattr(rule, field)
-        if not given:
-            errors.required(f"{path}.{field}", f"resource rules must supply at least one {one}")
+        values = getattr(rule, field)
+        if not values:
+            errors.required(f"{path}.{field}", f"resource rules must supply at least one {singular}")
         else:
-            _validate_wildcard_alone(errors, f"{path}.{field}", given, many)
+            _validate_wildcard_alone(errors, f"{path}.{field}", values, plural)
     namespaces = rule.namespaces or ()
     if not namespaces and not rule.clusterScope:
         errors.required(
@@ -130,9 +130,9 @@ def _validate_resource_rule(errors: FieldErrors, path: str, rule: v1.ResourcePol
         _validate_wildcard_alone(errors, f"{path}.namespaces", namespaces, "namespaces")
     else:
         for i, name in enumerate(namespaces):
-            for why in names.dns1123_label(name):
-                says = f"each member of this list must be '*' or a DNS-1123 label; {why}"
-                errors.invalid(f"{path}.namespaces[{i}]", name, says)
+            for detail in names.dns1123_label(name):
+                message = f"each member of this list must be '*' or a DNS-1123 label; {detail}"
+                errors.invalid(f"{path}.namespaces[{i}]", name, message)
 
 
 def _validate_non_resource_rule(errors: FieldErrors, path: str, rule: v1.NonResourcePolicyRule) -> None:
@@ -144,12 +144,12 @@ def _validate_non_resource_rule(errors: FieldErrors, path: str, rule: v1.NonReso
         _validate_wildcard_alone(errors, path, rule.nonResourceURLs, "non-resource URLs")
     else:
         for i, url in enumerate(rule.nonResourceURLs):
-            if why := _url_path_error(url):
-                errors.invalid(f"{path}[{i}]", url, why)
+            if detail := _url_path_error(url):
+                errors.invalid(f"{path}[{i}]", url, detail)
 
 
 def _url_path_error(url: str) -> str:
-    """Why a path is none that requests can be matched with."""
+    """The message for a non-resource URL that is invalid; empty where it is valid."""
     if not url:
         return "must not be empty"
     if url == "/":
@@ -174,10 +174,10 @@ def _validate_verbs(errors: FieldErrors, path: str, verbs: Sequence[str]) -> Non
         errors.not_supported(path, verbs, _VERBS)
 
 
-def _validate_wildcard_alone(errors: FieldErrors, path: str, given: Sequence[str], what: str) -> None:
-    """Who says all need not say more."""
-    if _ALL in given and len(given) > 1:
-        errors.invalid(path, given, f"if '*' is present, must not specify other {what}")
+def _validate_wildcard_alone(errors: FieldErrors, path: str, values: Sequence[str], plural: str) -> None:
+    """Validates that ``*`` is the only value where it is present."""
+    if _ALL in values and len(values) > 1:
+        errors.invalid(path, values, f"if '*' is present, must not specify other {plural}")
 
 
 # -- PriorityLevelConfigurations --------------------------------------------------------------
@@ -223,27 +223,27 @@ def _validate_priority_level_spec(errors: FieldErrors, obj: v1.PriorityLevelConf
     _validate_conditions(errors, obj.status.conditions)
 
 
-def _validate_concurrency_shares(errors: FieldErrors, path: str, given: Any) -> None:
-    shares = given.nominalConcurrencyShares
+def _validate_concurrency_shares(errors: FieldErrors, path: str, config: Any) -> None:
+    shares = config.nominalConcurrencyShares
     if shares is not None and shares < 0:
         errors.invalid(f"{path}.nominalConcurrencyShares", shares, "must be a non-negative integer")
-    if isinstance(given, v1.LimitedPriorityLevelConfiguration):
-        _validate_limit_response(errors, f"{path}.limitResponse", given.limitResponse)
-    percent = given.lendablePercent
+    if isinstance(config, v1.LimitedPriorityLevelConfiguration):
+        _validate_limit_response(errors, f"{path}.limitResponse", config.limitResponse)
+    percent = config.lendablePercent
     if percent is not None and not 0 <= percent <= 100:
         errors.invalid(f"{path}.lendablePercent", percent, "must be between 0 and 100, inclusive")
 
 
-def _validate_limited(errors: FieldErrors, path: str, given: v1.LimitedPriorityLevelConfiguration) -> None:
-    _validate_concurrency_shares(errors, path, given)
-    limit = given.borrowingLimitPercent
+def _validate_limited(errors: FieldErrors, path: str, limited: v1.LimitedPriorityLevelConfiguration) -> None:
+    _validate_concurrency_shares(errors, path, limited)
+    limit = limited.borrowingLimitPercent
     if limit is not None and limit < 0:
         errors.invalid(f"{path}.borrowingLimitPercent", limit, "if specified, must be a non-negative integer")
 
 
-def _validate_limit_response(errors: FieldErrors, path: str, given: v1.LimitResponse) -> None:
-    queuing = given.queuing
-    match given.type:
+def _validate_limit_response(errors: FieldErrors, path: str, response: v1.LimitResponse) -> None:
+    queuing = response.queuing
+    match response.type:
         case "Reject":
             if queuing is not None:
                 errors.forbidden(
@@ -257,26 +257,26 @@ def _validate_limit_response(errors: FieldErrors, path: str, given: v1.LimitResp
             else:
                 _validate_queuing(errors, f"{path}.queuing", queuing)
         case _:
-            errors.enum(f"{path}.type", given.type, _RESPONSE_TYPES)
+            errors.enum(f"{path}.type", response.type, _RESPONSE_TYPES)
 
 
-def _validate_queuing(errors: FieldErrors, path: str, given: v1.QueuingConfiguration) -> None:
-    queues, hand = given.queues, given.handSize
-    if given.queueLengthLimit <= 0:
-        errors.invalid(f"{path}.queueLengthLimit", given.queueLengthLimit, "must be positive")
+def _validate_queuing(errors: FieldErrors, path: str, queuing: v1.QueuingConfiguration) -> None:
+    queues, hand_size = queuing.queues, queuing.handSize
+    if queuing.queueLengthLimit <= 0:
+        errors.invalid(f"{path}.queueLengthLimit", queuing.queueLengthLimit, "must be positive")
     if queues <= 0:
         errors.invalid(f"{path}.queues", queues, "must be positive")
     elif queues > _MAX_QUEUES:
         errors.invalid(f"{path}.queues", queues, f"must not be greater than {_MAX_QUEUES}")
-    if hand <= 0:
-        errors.invalid(f"{path}.handSize", hand, "must be positive")
-    elif hand > queues:
-        errors.invalid(f"{path}.handSize", hand, f"should not be greater than queues ({queues})")
-    elif hand * log2(queues) > _MAX_HASH_BITS:
+    if hand_size <= 0:
+        errors.invalid(f"{path}.handSize", hand_size, "must be positive")
+    elif hand_size > queues:
+        errors.invalid(f"{path}.handSize", hand_size, f"should not be greater than queues ({queues})")
+    elif hand_size * log2(queues) > _MAX_HASH_BITS:
         errors.invalid(
             f"{path}.handSize",
-            hand,
-            f"required entropy bits of deckSize {queues} and handSize {hand} "
+            hand_size,
+            f"required entropy bits of deckSize {queues} and handSize {hand_size} "
             f"should not be greater than {_MAX_HASH_BITS}",
         )
 

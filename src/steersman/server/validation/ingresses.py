@@ -1,4 +1,4 @@
-"""Ways in: Ingresses and their classes."""
+"""Validation of Ingresses and IngressClasses."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _MAX_CONTROLLER_BYTES = 250
 def validate_ingress(errors: FieldErrors, ingress: networking_v1.Ingress) -> None:
     meta.validate_object_meta(errors, ingress.metadata)
     _validate_ingress_spec(errors, "spec", ingress.spec)
-    said, name = ingress.metadata.annotations.get(_CLASS_ANNOTATION), ingress.spec.ingressClassName
-    if said is not None and name is not None and said != name:
+    annotation, name = ingress.metadata.annotations.get(_CLASS_ANNOTATION), ingress.spec.ingressClassName
+    if annotation is not None and name is not None and annotation != name:
         same = "must match `ingressClassName` when both are specified"
-        errors.invalid(f"annotations.{_CLASS_ANNOTATION}", said, same)
+        errors.invalid(f"annotations.{_CLASS_ANNOTATION}", annotation, same)
 
 
 def validate_ingress_update(
@@ -70,28 +70,28 @@ def _validate_ingress_rule(errors: FieldErrors, path: str, rule: networking_v1.I
     paths = rule.http.paths or ()
     if not paths:
         errors.required(f"{path}.http.paths")
-    for i, one in enumerate(paths):
-        _validate_ingress_path(errors, f"{path}.http.paths[{i}]", one)
+    for i, http_path in enumerate(paths):
+        _validate_ingress_path(errors, f"{path}.http.paths[{i}]", http_path)
 
 
-def _validate_ingress_path(errors: FieldErrors, path: str, given: networking_v1.HTTPIngressPath) -> None:
-    where, type_ = given.path, given.pathType
+def _validate_ingress_path(errors: FieldErrors, path: str, http_path: networking_v1.HTTPIngressPath) -> None:
+    value, type_ = http_path.path, http_path.pathType
     if not type_:
         errors.required(f"{path}.pathType", "pathType must be specified")
         return
     at = f"{path}.path"
     if type_ not in _PATH_TYPES:
         errors.not_supported(f"{path}.pathType", type_, _PATH_TYPES)
-    elif (where or type_ != "ImplementationSpecific") and not where.startswith("/"):
-        errors.invalid(at, where, "must be an absolute path")
+    elif (value or type_ != "ImplementationSpecific") and not value.startswith("/"):
+        errors.invalid(at, value, "must be an absolute path")
     if type_ in ("Exact", "Prefix"):
         for sequence in _INVALID_PATH_SEQUENCES:
-            if sequence in where:
-                errors.invalid(at, where, f"must not contain '{sequence}'")
+            if sequence in value:
+                errors.invalid(at, value, f"must not contain '{sequence}'")
         for suffix in _INVALID_PATH_SUFFIXES:
-            if where.endswith(suffix):
-                errors.invalid(at, where, f"cannot end with '{suffix}'")
-    _validate_ingress_backend(errors, f"{path}.backend", given.backend)
+            if value.endswith(suffix):
+                errors.invalid(at, value, f"cannot end with '{suffix}'")
+    _validate_ingress_backend(errors, f"{path}.backend", http_path.backend)
 
 
 def _validate_ingress_backend(errors: FieldErrors, path: str, backend: networking_v1.IngressBackend) -> None:
@@ -143,12 +143,12 @@ def validate_ingress_status(
     errors: FieldErrors, new: networking_v1.Ingress, old: networking_v1.Ingress
 ) -> None:
     meta.validate_object_meta_update(errors, new.metadata, old.metadata)
-    known = [one.ip for one in old.status.loadBalancer.ingress if one.ip]
-    for i, one in enumerate(new.status.loadBalancer.ingress):
+    existing = [ingress.ip for ingress in old.status.loadBalancer.ingress if ingress.ip]
+    for i, ingress in enumerate(new.status.loadBalancer.ingress):
         at = f"status.loadBalancer.ingress[{i}]"
-        if one.ip:
-            addresses.validate_ip(errors, f"{at}.ip", one.ip, known)
-        validate_ingress_hostname(errors, f"{at}.hostname", one.hostname)
+        if ingress.ip:
+            addresses.validate_ip(errors, f"{at}.ip", ingress.ip, existing)
+        validate_ingress_hostname(errors, f"{at}.hostname", ingress.hostname)
 
 
 # -- classes ----------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""When a Job has failed and when it has succeeded: the rules it may bring along."""
+"""Validation of a Job's podFailurePolicy and successPolicy, and parsing of completion indexes."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def _validate_failure_rule(
         both = "specifying both OnExitCodes and OnPodConditions is not supported"
         errors.invalid(path, OMITTED, both)
     if codes is None and not conditions:
-        one = "specifying one of OnExitCodes and OnPodConditions is required"
-        errors.invalid(path, OMITTED, one)
+        detail = "specifying one of OnExitCodes and OnPodConditions is required"
+        errors.invalid(path, OMITTED, detail)
 
 
 def _validate_condition_patterns(
@@ -135,8 +135,8 @@ def _validate_success_rule(
         try:
             total = count_indexes(indexes, completions)
         except ValueError as error:
-            why = f"error parsing succeededIndexes: {error}"
-            errors.invalid(f"{path}.succeededIndexes", indexes, why)
+            detail = f"error parsing succeededIndexes: {error}"
+            errors.invalid(f"{path}.succeededIndexes", indexes, detail)
     if count is None:
         return
     at = f"{path}.succeededCount"
@@ -157,7 +157,7 @@ def _validate_success_rule(
 
 
 def count_indexes(text: str, completions: int) -> int:
-    """How many indexes a text such as ``1,3-5`` names. Raises `ValueError` where it makes no sense."""
+    """The number of indexes in a text such as ``1,3-5``. Raises `ValueError` where it is malformed."""
     if not text:
         return 0
     last: int | None = None
@@ -172,7 +172,7 @@ def count_indexes(text: str, completions: int) -> int:
 
 
 def parse_interval(text: str, completions: int) -> tuple[int, int]:
-    """The first and the last index of an interval."""
+    """The first and the last index of an interval such as ``3-5``. Raises `ValueError` where it is malformed."""
     parts = text.split("-")
     if len(parts) > 2:
         raise ValueError(

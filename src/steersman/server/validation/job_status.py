@@ -1,6 +1,6 @@
-"""The status of Jobs: how one may be told to go and to end.
+"""Validation of the status of Jobs.
 
-Only what a write changes is looked at, so that a Job somebody broke before can still be seen to.
+Only fields that a write changes are validated, so that a Job with an invalid status can still be repaired.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _validate_uncounted_pods(errors: FieldErrors, pods: batch_v1.UncountedTermin
 def _validate_finish(
     errors: FieldErrors, new: batch_v1.Job, old: batch_v1.Job, changed: Callable[[str], bool]
 ) -> None:
-    """What goes together with having ended."""
+    """Validates that a finished Job has consistent conditions, times and counts."""
     now, finished = new.status, _is_finished(new)
     complete, failed = _has_condition(new, "Complete"), _has_condition(new, "Failed")
     completes, fails = _condition_changed(new, old, "Complete"), _condition_changed(new, old, "Failed")
@@ -90,8 +90,8 @@ def _validate_finish(
         )
     if completes or changed("completionTime"):
         if now.completionTime is not None and not complete:
-            says = "cannot set completionTime when there is no Complete=True condition"
-            errors.invalid("status.completionTime", now.completionTime, says)
+            message = "cannot set completionTime when there is no Complete=True condition"
+            errors.invalid("status.completionTime", now.completionTime, message)
         if now.completionTime is None and complete:
             errors.required("status.completionTime", "completionTime is required for Complete jobs")
     if changed("startTime") or changed("completionTime"):
@@ -99,12 +99,12 @@ def _validate_finish(
         if start is not None and end is not None and end < start:
             errors.invalid("status.completionTime", end, "must be equal to or after `startTime`")
     if failed and not _has_condition(new, "FailureTarget") and (fails or changed("failedIndexes")):
-        says = "cannot set Failed=True condition without the FailureTarget=true condition"
-        errors.invalid(_CONDITIONS_PATH, OMITTED, says)
+        message = "cannot set Failed=True condition without the FailureTarget=true condition"
+        errors.invalid(_CONDITIONS_PATH, OMITTED, message)
     met = _condition_changed(new, old, "SuccessCriteriaMet")
     if complete and not _has_condition(new, "SuccessCriteriaMet") and (completes or met):
-        says = "cannot set Complete=True condition without the SuccessCriteriaMet=true condition"
-        errors.invalid(_CONDITIONS_PATH, OMITTED, says)
+        message = "cannot set Complete=True condition without the SuccessCriteriaMet=true condition"
+        errors.invalid(_CONDITIONS_PATH, OMITTED, message)
     if now.active > 0 and finished and (finishes or changed("active")):
         errors.invalid("status.active", now.active, "active>0 is invalid for finished job")
     nothing = bool(new.spec.suspend) and new.spec.completions == 0
@@ -126,16 +126,16 @@ def _validate_index_fields(errors: FieldErrors, new: batch_v1.Job, changed: Call
     if changed("failedIndexes") and failed is not None and per_index:
         _validate_indexes_text(errors, "failedIndexes", failed, spec.completions or 0)
     if changed("completedIndexes") and completed and spec.completionMode != "Indexed":
-        says = "cannot set non-empty completedIndexes when non-indexed completion mode"
-        errors.invalid("status.completedIndexes", completed, says)
+        message = "cannot set non-empty completedIndexes when non-indexed completion mode"
+        errors.invalid("status.completedIndexes", completed, message)
     if changed("failedIndexes") and failed is not None and spec.backoffLimitPerIndex is None:
-        says = "cannot set non-null failedIndexes when backoffLimitPerIndex is null"
-        errors.invalid("status.failedIndexes", failed, says)
+        message = "cannot set non-null failedIndexes when backoffLimitPerIndex is null"
+        errors.invalid("status.failedIndexes", failed, message)
     if (changed("failedIndexes") or changed("completedIndexes")) and spec.completions is not None:
         common = _first_common_index(completed, failed or "", spec.completions)
         if common is not None:
-            says = f"failedIndexes and completedIndexes overlap at index: {common}"
-            errors.invalid("status.failedIndexes", failed, says)
+            message = f"failedIndexes and completedIndexes overlap at index: {common}"
+            errors.invalid("status.failedIndexes", failed, message)
 
 
 def _validate_indexes_text(errors: FieldErrors, name: str, text: str, completions: int) -> None:
@@ -146,7 +146,7 @@ def _validate_indexes_text(errors: FieldErrors, name: str, text: str, completion
 
 
 def _first_common_index(completed: str, failed: str, completions: int) -> int | None:
-    """The first index that is in both; intervals nobody can read are in neither."""
+    """The first index that is in both texts; malformed intervals are skipped."""
     left, right = _parse_intervals(completed, completions), _parse_intervals(failed, completions)
     for start, end in left:
         for low, high in right:
@@ -169,22 +169,22 @@ def _validate_success_criteria(errors: FieldErrors, new: batch_v1.Job) -> None:
     met = _has_condition(new, "SuccessCriteriaMet")
     for other in ("Failed", "FailureTarget"):
         if met and _has_condition(new, other):
-            says = f"cannot set SuccessCriteriaMet=True and {other}=true conditions"
-            errors.invalid(_CONDITIONS_PATH, OMITTED, says)
+            message = f"cannot set SuccessCriteriaMet=True and {other}=true conditions"
+            errors.invalid(_CONDITIONS_PATH, OMITTED, message)
     if new.spec.successPolicy is not None and not met and _has_condition(new, "Complete"):
-        says = "cannot set Complete=True for Job with SuccessPolicy unless SuccessCriteriaMet=True"
-        errors.invalid(_CONDITIONS_PATH, OMITTED, says)
+        message = "cannot set Complete=True for Job with SuccessPolicy unless SuccessCriteriaMet=True"
+        errors.invalid(_CONDITIONS_PATH, OMITTED, message)
 
 
 def _validate_irreversible(
     errors: FieldErrors, new: batch_v1.Job, old: batch_v1.Job, changed: Callable[[str], bool]
 ) -> None:
-    """What does not come back: ends, counts, times."""
+    """Validates that terminal conditions, counters and times are not reverted."""
     now, was = new.status, old.status
     for type_ in ("Failed", "Complete", "FailureTarget"):
         if _has_condition(old, type_) and not _has_condition(new, type_):
-            says = f"cannot disable the terminal {type_}=True condition"
-            errors.invalid(_CONDITIONS_PATH, OMITTED, says)
+            message = f"cannot disable the terminal {type_}=True condition"
+            errors.invalid(_CONDITIONS_PATH, OMITTED, message)
     if now.failed < was.failed:
         errors.invalid("status.failed", now.failed, "cannot decrease the failed counter")
     elastic = new.spec.completionMode == "Indexed" and new.spec.completions == new.spec.parallelism
@@ -196,8 +196,8 @@ def _validate_irreversible(
         c.type == "Suspended" and c.status == "False" for c in now.conditions
     )
     if changed("startTime") and was.startTime is not None and not resumes and not new.spec.suspend:
-        says = "field is immutable for unsuspended job once set"
-        errors.invalid("status.startTime", now.startTime, says)
+        message = "field is immutable for unsuspended job once set"
+        errors.invalid("status.startTime", now.startTime, message)
     if _has_condition(old, "SuccessCriteriaMet") and not _has_condition(new, "SuccessCriteriaMet"):
         errors.invalid(_CONDITIONS_PATH, OMITTED, "cannot disable the SuccessCriteriaMet=True condition")
     if (
@@ -205,5 +205,5 @@ def _validate_irreversible(
         and not _has_condition(old, "SuccessCriteriaMet")
         and _has_condition(new, "SuccessCriteriaMet")
     ):
-        says = "cannot set SuccessCriteriaMet=True for Job already has Complete=true conditions"
-        errors.invalid(_CONDITIONS_PATH, OMITTED, says)
+        message = "cannot set SuccessCriteriaMet=True for Job already has Complete=true conditions"
+        errors.invalid(_CONDITIONS_PATH, OMITTED, message)

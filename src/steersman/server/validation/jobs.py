@@ -1,4 +1,4 @@
-"""Jobs and the CronJobs that make them."""
+"""Validation of Jobs and CronJobs."""
 
 from __future__ import annotations
 
@@ -41,28 +41,28 @@ def _validate_job_body(errors: FieldErrors, job: batch_v1.Job) -> None:
     if spec.completionMode == "Indexed" and spec.completions:
         longest = f"{job.metadata.name}-{spec.completions - 1}"
         if names.dns1123_label(longest):
-            says = f"will not able to create pod with invalid DNS label: {longest}"
-            errors.invalid("metadata.name", job.metadata.name, says)
+            message = f"will not able to create pod with invalid DNS label: {longest}"
+            errors.invalid("metadata.name", job.metadata.name, message)
 
 
 def _validate_generated_selector(errors: FieldErrors, job: batch_v1.Job) -> None:
-    """A selector nobody wrote selects what bears the Job's name and uid."""
+    """A generated selector selects pods by the Job's name and uid, and the template has these labels."""
     spec, metadata = job.spec, job.metadata
     if spec.manualSelector or spec.selector is None:
         return
     if not metadata.uid:
         errors.required("metadata.uid")
-    own = {
+    generated = {
         "controller-uid": metadata.uid,
         "job-name": metadata.name,
         _CONTROLLER_UID: metadata.uid,
         _JOB_NAME: metadata.name,
     }
     template = spec.template.metadata
-    for key, value in own.items():
+    for key, value in generated.items():
         _validate_template_label(errors, template, key, value)
-    chosen = compile_or_none(spec.selector)
-    if chosen is not None and not chosen.matches(own):
+    compiled = compile_or_none(spec.selector)
+    if compiled is not None and not compiled.matches(generated):
         errors.invalid("spec.selector", format_selector(spec.selector), "`selector` not auto-generated")
 
 
@@ -75,20 +75,20 @@ def _validate_template_label(errors: FieldErrors, template: ObjectMeta, key: str
 
 
 def _validate_full_job_spec(errors: FieldErrors, path: str, spec: batch_v1.JobSpec) -> None:
-    """The spec of a Job proper, which selects its pods."""
+    """Validates the spec of a Job, which unlike that of a job template has a selector."""
     validate_job_spec(errors, path, spec)
     if spec.selector is None:
         errors.required(f"{path}.selector")
     validate_label_selector(errors, f"{path}.selector", spec.selector)
-    chosen = compile_or_none(spec.selector)
-    if chosen is not None and not chosen.matches(spec.template.metadata.labels):
+    compiled = compile_or_none(spec.selector)
+    if compiled is not None and not compiled.matches(spec.template.metadata.labels):
         errors.invalid(
             f"{path}.template.metadata.labels", format_labels(spec.template.metadata.labels), _MISMATCH
         )
 
 
 def validate_job_spec(errors: FieldErrors, path: str, spec: batch_v1.JobSpec) -> None:
-    """What Jobs and templates of Jobs have in common."""
+    """Validates the fields that Jobs and job templates share."""
     for name in (
         "parallelism",
         "completions",
@@ -159,7 +159,7 @@ def _validate_pod_replacement_policy(errors: FieldErrors, path: str, spec: batch
 
 
 def _validate_restart_policy(errors: FieldErrors, path: str, spec: batch_v1.JobSpec) -> None:
-    """The pods of a Job end."""
+    """The restart policy lets the pods of a Job end."""
     policy = spec.template.spec.restartPolicy
     if policy in ("Always", ""):
         errors.required(path, 'valid values: "OnFailure", "Never"')
@@ -174,7 +174,7 @@ def _validate_restart_policy(errors: FieldErrors, path: str, spec: batch_v1.JobS
 
 
 def validate_job_update(errors: FieldErrors, new: batch_v1.Job, old: batch_v1.Job) -> None:
-    """A Job can be suspended, resumed and sped up; what it runs stays, while it runs."""
+    """Most of a Job's spec is immutable; its template is mutable while the Job is suspended."""
     meta.validate_changed_object_meta(errors, new.metadata, old.metadata, names.dns1123_subdomain)
     same = new.spec is old.spec
     if not same:
@@ -205,14 +205,14 @@ def _validate_completions_update(errors: FieldErrors, new: batch_v1.JobSpec, old
 
 
 def _validate_template_update(errors: FieldErrors, new: v1.PodTemplateSpec, job: batch_v1.Job) -> None:
-    """A suspended Job's pods can be sent elsewhere and be given more, before there are any."""
+    """The scheduling directives and the resources of the template are mutable while the Job is suspended."""
     old = job.spec.template
     if new == old:
         return
     status = job.status
-    halted = any(c.type == "Suspended" and c.status == "True" for c in status.conditions)
-    open_ = bool(job.spec.suspend) and (status.startTime is None or halted) and not status.active
-    if not open_:
+    suspended = any(c.type == "Suspended" and c.status == "True" for c in status.conditions)
+    mutable = bool(job.spec.suspend) and (status.startTime is None or suspended) and not status.active
+    if not mutable:
         errors.invalid("spec.template", new, IMMUTABLE)
         return
     was = old.spec
@@ -249,7 +249,7 @@ def _with_resources_of(
 def validate_cron_job(errors: FieldErrors, job: batch_v1.CronJob) -> None:
     meta.validate_object_meta(errors, job.metadata)
     _validate_cron_job_spec(errors, job.spec, None)
-    # Eleven characters are left for the time in the names of the Jobs.
+    # The names of the Jobs append eleven characters for the scheduled time.
     if len(job.metadata.name) > 52:
         errors.invalid("metadata.name", job.metadata.name, "must be no more than 52 characters")
 
@@ -271,13 +271,13 @@ def _validate_cron_job_spec(
     if spec.timeZone is not None and (old is None or old.timeZone != spec.timeZone):
         _validate_time_zone(errors, "spec.timeZone", spec.timeZone)
     errors.enum("spec.concurrencyPolicy", spec.concurrencyPolicy, _CONCURRENCY_POLICIES)
-    made = spec.jobTemplate.spec
-    if old is None or made != old.jobTemplate.spec:
-        validate_job_spec(errors, "spec.jobTemplate.spec", made)
-    if made.selector is not None:
-        shown = format_selector(made.selector)
+    job_spec = spec.jobTemplate.spec
+    if old is None or job_spec != old.jobTemplate.spec:
+        validate_job_spec(errors, "spec.jobTemplate.spec", job_spec)
+    if job_spec.selector is not None:
+        shown = format_selector(job_spec.selector)
         errors.invalid("spec.jobTemplate.spec.selector", shown, "`selector` will be auto-generated")
-    if made.manualSelector:
+    if job_spec.manualSelector:
         errors.not_supported("spec.jobTemplate.spec.manualSelector", True, ("nil", "false"))
     errors.nonnegative("spec.successfulJobsHistoryLimit", spec.successfulJobsHistoryLimit)
     errors.nonnegative("spec.failedJobsHistoryLimit", spec.failedJobsHistoryLimit)
@@ -286,8 +286,8 @@ def _validate_cron_job_spec(
 def _validate_schedule(
     errors: FieldErrors, path: str, spec: batch_v1.CronJobSpec, old: batch_v1.CronJobSpec | None
 ) -> None:
-    if (why := cron_schedule_error(spec.schedule)) is not None:
-        errors.invalid(path, spec.schedule, why)
+    if (detail := cron_schedule_error(spec.schedule)) is not None:
+        errors.invalid(path, spec.schedule, detail)
     if "TZ" not in spec.schedule:
         return
     if old is None or "TZ" not in old.schedule:
@@ -305,13 +305,13 @@ def _validate_time_zone(errors: FieldErrors, path: str, zone: str) -> None:
     if zone.lower() == "local":
         explicit = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"
         errors.invalid(path, zone, explicit)
-    if (why := time_zone_error(zone)) is not None:
-        errors.invalid(path, zone, why)
+    if (detail := time_zone_error(zone)) is not None:
+        errors.invalid(path, zone, detail)
 
 
 @lru_cache(maxsize=1024)
 def cron_schedule_error(text: str) -> str | None:
-    """Why a schedule cannot be read; None if it can."""
+    """The parse error of a cron schedule; None where it is valid."""
     try:
         parse(text)
     except Unparseable as error:
@@ -320,7 +320,7 @@ def cron_schedule_error(text: str) -> str | None:
 
 
 def time_zone_error(name: str) -> str | None:
-    """Why a time zone is none; None if it is one."""
+    """The error of looking up a time zone; None where it exists."""
     if not name:
         return "unknown time zone "
     try:

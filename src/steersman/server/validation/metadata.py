@@ -1,7 +1,7 @@
-"""Metadata: what every object's may be, and what an update may make of it.
+"""Validation of ObjectMeta and of metav1 conditions.
 
-The real server looks at metadata up to four times in an update and lists what it finds each time. Clients
-that count causes see the same here; what did not change since it was last found sound is not looked at.
+Upstream validates the metadata of an update up to four times and reports the errors each time. Clients that
+count causes get the same number here. Metadata that did not change is not validated again.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def validate_object_meta(
     namespaced: bool = True,
     kube: bool = True,
 ) -> None:
-    """The metadata of an object. ``kube``: finalizers without a domain must be the well-known ones."""
+    """Validates metadata. With ``kube``, finalizers without a domain must be well-known ones."""
     if meta.generateName:
         errors.invalid_each(
             "metadata.generateName", meta.generateName, names.generate_name(rule, meta.generateName)
@@ -39,8 +39,8 @@ def validate_object_meta(
     if not name:
         errors.required("metadata.name", "name or generateName is required")
     else:
-        for why in rule(name):
-            errors.invalid("metadata.name", name, why)
+        for detail in rule(name):
+            errors.invalid("metadata.name", name, detail)
     _validate_meta_fields(errors, meta, namespaced)
     if meta.finalizers and kube:
         _validate_qualified_finalizers(errors, meta.finalizers)
@@ -49,7 +49,7 @@ def validate_object_meta(
 def validate_object_meta_update(
     errors: FieldErrors, meta: ObjectMeta, old: ObjectMeta, *, kube: bool = True
 ) -> None:
-    """What an update may not change, and what it may not change it to."""
+    """Validates the metadata of an update: immutable fields, and the values of the mutable ones."""
     if old.deletionTimestamp is not None and meta.finalizers != old.finalizers:
         _validate_no_new_finalizers(errors, meta.finalizers, old.finalizers)
     errors.immutable("metadata.name", meta.name, old.name)
@@ -75,7 +75,7 @@ def validate_object_meta_update(
 def validate_generic_update(
     errors: FieldErrors, meta: ObjectMeta, old: ObjectMeta, *, namespaced: bool
 ) -> None:
-    """What the server sees to in an update before it asks anybody who knows the kind."""
+    """Validates the metadata of an update by the generic rules, which run before those of the kind."""
     if not _is_unchanged(meta, old):
         validate_object_meta(errors, meta, names.path_segment, namespaced=namespaced, kube=False)
     validate_object_meta_update(errors, meta, old, kube=False)
@@ -84,7 +84,7 @@ def validate_generic_update(
 def validate_changed_object_meta(
     errors: FieldErrors, meta: ObjectMeta, old: ObjectMeta, rule: NameRule, *, namespaced: bool = True
 ) -> None:
-    """The whole metadata once more in an update, by the kind's own rule of names."""
+    """Validates the whole metadata of an update, unless it is unchanged, by the kind's rule for names."""
     if not _is_unchanged(meta, old):
         validate_object_meta(errors, meta, rule, namespaced=namespaced)
 
@@ -125,7 +125,7 @@ _valid_namespaces: dict[str, bool] = {}
 
 
 def _namespace_errors(name: str) -> tuple[str, ...]:
-    # There are few namespaces, and every object is in one.
+    # Every object names its namespace and there are few of them, so valid names are cached.
     if name in _valid_namespaces:
         return names.VALID
     messages = names.dns1123_label(name)
@@ -134,34 +134,34 @@ def _namespace_errors(name: str) -> tuple[str, ...]:
     return messages
 
 
-# -- the parts --------------------------------------------------------------------------------
+# -- labels, annotations, owners and finalizers -----------------------------------------------
 
 
-def validate_labels(errors: FieldErrors, path: str, given: Mapping[str, str]) -> None:
-    """Labels, or a plain map that selects by them."""
-    for key, value in given.items():
-        for why in key_errors(key):
-            errors.invalid(path, key, why)
-        for why in value_errors(value):
-            errors.invalid(path, value, why)
+def validate_labels(errors: FieldErrors, path: str, labels: Mapping[str, str]) -> None:
+    """Validates labels, or a map that selects by labels."""
+    for key, value in labels.items():
+        for detail in key_errors(key):
+            errors.invalid(path, key, detail)
+        for detail in value_errors(value):
+            errors.invalid(path, value, detail)
 
 
-def validate_annotations(errors: FieldErrors, path: str, given: Mapping[str, str]) -> None:
+def validate_annotations(errors: FieldErrors, path: str, annotation_map: Mapping[str, str]) -> None:
     size = 0
-    for key, value in given.items():
-        for why in key_errors(key.lower()):
-            errors.invalid(path, key, why)
+    for key, value in annotation_map.items():
+        for detail in key_errors(key.lower()):
+            errors.invalid(path, key, detail)
         size += len(key) + len(value)
-    # Characters are bytes or fewer, so only what is near the limit need be counted exactly.
+    # A character has at most four bytes, so only a map near the limit is counted exactly.
     if size * 4 > _MAX_ANNOTATIONS_BYTES:
-        size = sum(len(key.encode()) + len(value.encode()) for key, value in given.items())
+        size = sum(len(key.encode()) + len(value.encode()) for key, value in annotation_map.items())
         if size > _MAX_ANNOTATIONS_BYTES:
             errors.too_long(path, _MAX_ANNOTATIONS_BYTES)
 
 
 def _validate_owner_references(errors: FieldErrors, references: tuple[OwnerReference, ...]) -> None:
     path = "metadata.ownerReferences"
-    first = ""
+    controller = ""
     for reference in references:
         kind, name = reference.kind, reference.name
         version = reference.apiVersion.rpartition("/")[2]
@@ -177,15 +177,15 @@ def _validate_owner_references(errors: FieldErrors, references: tuple[OwnerRefer
             )
         if reference.controller:
             this = f"{kind}/{name}"
-            if first:
+            if controller:
                 errors.invalid(
                     path,
                     go_slice(map(_format_owner_reference, references)),
                     "Only one reference can have Controller set to true. "
-                    f'Found "true" in references for {first} and {this}',
+                    f'Found "true" in references for {controller} and {this}',
                 )
             else:
-                first = this
+                controller = this
 
 
 def _format_owner_reference(reference: OwnerReference) -> Verbatim:
@@ -206,8 +206,8 @@ def _format_owner_reference(reference: OwnerReference) -> Verbatim:
 def _validate_finalizers(errors: FieldErrors, finalizers: tuple[str, ...]) -> None:
     path = "metadata.finalizers"
     for name in finalizers:
-        for why in key_errors(name):
-            errors.invalid(path, name, why)
+        for detail in key_errors(name):
+            errors.invalid(path, name, detail)
     if ORPHAN in finalizers and FOREGROUND in finalizers:
         both = f"finalizer {ORPHAN} and {FOREGROUND} cannot be both set"
         errors.invalid(path, finalizers, both)

@@ -1,6 +1,7 @@
-"""What texts may look like: names of all sorts, ports, keys, paths. Each rule answers with what is wrong.
+"""Validation of names, ports, keys and paths.
 
-The words are the real server's, down to which of its two libraries says "bytes" and which "characters".
+A rule takes a value and returns the messages of what is wrong with it. The messages are upstream's, down to
+which of its two libraries says "bytes" and which "characters".
 """
 
 from __future__ import annotations
@@ -42,9 +43,9 @@ _has_letter = re.compile("[a-z]").search
 _is_env_var_name = re.compile("[ -<>-~]+").fullmatch
 
 
-def _regex_message(says: str, regex: str, *examples: str) -> str:
+def _regex_message(message: str, regex: str, *examples: str) -> str:
     shown = " or ".join(f"'{example}', " for example in examples)
-    return f"{says} ({f'e.g. {shown}' if shown else ''}regex used for validation is '{regex}')"
+    return f"{message} ({f'e.g. {shown}' if shown else ''}regex used for validation is '{regex}')"
 
 
 _LABEL_MESSAGE = _regex_message(
@@ -95,53 +96,53 @@ _HEADER_MESSAGE = _regex_message(
 _PORT_RANGE = "must be between 1 and 65535, inclusive"
 
 
-def _max_length_message(most: int) -> str:
-    return f"must be no more than {most} characters"
+def _max_length_message(max_length: int) -> str:
+    return f"must be no more than {max_length} characters"
 
 
 def _byte_length(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
-def _match(text: str, most: int, fits: Callable[[str], object], wrong: str) -> tuple[str, ...]:
-    long = _byte_length(text) > most
-    if fits(text):
-        return (_max_length_message(most),) if long else VALID
-    return (_max_length_message(most), wrong) if long else (wrong,)
+def _match(text: str, max_length: int, matches: Callable[[str], object], message: str) -> tuple[str, ...]:
+    too_long = _byte_length(text) > max_length
+    if matches(text):
+        return (_max_length_message(max_length),) if too_long else VALID
+    return (_max_length_message(max_length), message) if too_long else (message,)
 
 
 # -- names ------------------------------------------------------------------------------------
 
 
 def dns1123_subdomain(name: str) -> tuple[str, ...]:
-    """Labels and dots: what most objects are called."""
+    """DNS labels joined by dots: the rule for most object names (IsDNS1123Subdomain)."""
     return _match(name, 253, _is_subdomain, _SUBDOMAIN_MESSAGE)
 
 
 def dns1123_label(name: str) -> tuple[str, ...]:
-    """One DNS label."""
+    """One DNS label (IsDNS1123Label)."""
     if _is_label(name) and len(name) <= 63:
         return VALID
     return _match(name, 63, _is_label, "must not contain dots" if _is_subdomain(name) else _LABEL_MESSAGE)
 
 
 def dns1035_label(name: str) -> tuple[str, ...]:
-    """One DNS label that starts with a letter."""
+    """One DNS label that starts with a letter (IsDNS1035Label)."""
     return _match(name, 63, _is_label_1035, _LABEL_1035_MESSAGE)
 
 
 def wildcard_subdomain(name: str) -> tuple[str, ...]:
-    """A host name whose first label is a star."""
+    """A host name whose first label is ``*`` (IsWildcardDNS1123Subdomain)."""
     return _match(name, 253, _is_wildcard, _WILDCARD_MESSAGE)
 
 
 def dns_search_domain(name: str) -> tuple[str, ...]:
-    """A domain to search in, where underscores are taken too."""
+    """A DNS search domain, which may have underscores (IsDNS1123SubdomainWithUnderscore)."""
     return _match(name, 253, _is_search, _SEARCH_MESSAGE)
 
 
 def path_segment(name: str) -> tuple[str, ...]:
-    """Whatever fits between two slashes of a path."""
+    """A name that can be one segment of a URL path (IsValidPathSegmentName)."""
     if name in (".", ".."):
         return (f"may not be '{name}'",)
     return tuple(f"may not contain '{part}'" for part in ("/", "%") if part in name)
@@ -152,23 +153,23 @@ def any_name(name: str) -> tuple[str, ...]:
 
 
 qualified_name: NameRule = key_errors
-"""A name with an optional domain before it, as label keys are."""
+"""A name with an optional domain prefix, such as a label key (IsQualifiedName)."""
 
 subdomain_in_bytes: NameRule = subdomain_errors
-"""A subdomain, where the real server counts bytes."""
+"""A DNS subdomain, for kinds whose message counts bytes."""
 
 
 @lru_cache(maxsize=4096)
 def generate_name(rule: NameRule, name: str) -> tuple[str, ...]:
-    """A ``generateName``: what is added to it lets it end with a dash."""
+    """Applies a rule to a generateName, which may end with a dash since a suffix follows."""
     if rule is path_segment:
-        return tuple(why for why in path_segment(name) if why.startswith("may not contain"))
+        return tuple(detail for detail in path_segment(name) if detail.startswith("may not contain"))
     if len(name) > 1 and name.endswith("-"):
         return rule(name[:-2] + "a")
     return rule(name)
 
 
-# -- others -----------------------------------------------------------------------------------
+# -- other values--------------------------------------------------------------------------------
 
 
 def port_number(number: int) -> tuple[str, ...]:
@@ -200,7 +201,7 @@ def http_header(name: str) -> tuple[str, ...]:
 
 
 def env_var_name(name: str) -> tuple[str, ...]:
-    """The name of an environment variable; no longer must it be an identifier."""
+    """The name of an environment variable: printable ASCII without ``=`` (IsRelaxedEnvVarName)."""
     if _is_env_var_name(name):
         return VALID
     return (
@@ -209,7 +210,7 @@ def env_var_name(name: str) -> tuple[str, ...]:
 
 
 def config_map_key(key: str) -> tuple[str, ...]:
-    """A key of a ConfigMap or a Secret, which may become a file."""
+    """A key of a ConfigMap or Secret, which may become a file name (IsConfigMapKey)."""
     messages = _match(key, 253, _is_config_key, _CONFIG_KEY_MESSAGE)
     if key.startswith(".."):
         messages += ("must not be '..'" if key == ".." else "must not start with '..'",)
@@ -222,11 +223,11 @@ def inclusive_range(low: int, high: int) -> str:
     return f"must be between {low} and {high}, inclusive"
 
 
-# -- with a path ------------------------------------------------------------------------------
+# -- with a field path---------------------------------------------------------------------------
 
 
 def validate_webhook_name(errors: FieldErrors, path: str, name: str) -> None:
-    """A domain of three labels or more: what webhooks are called."""
+    """Validates the name of a webhook: a domain of three labels or more (IsFullyQualifiedName)."""
     if not name:
         errors.required(path)
     elif messages := dns1123_subdomain(name):
@@ -236,7 +237,7 @@ def validate_webhook_name(errors: FieldErrors, path: str, name: str) -> None:
 
 
 def validate_fully_qualified_domain_name(errors: FieldErrors, path: str, name: str) -> None:
-    """A host name of two labels or more."""
+    """Validates a domain name of two labels or more (IsFullyQualifiedDomainName)."""
     if not name:
         errors.required(path)
         return
@@ -255,7 +256,7 @@ def validate_fully_qualified_domain_name(errors: FieldErrors, path: str, name: s
 
 
 def validate_domain_prefixed_path(errors: FieldErrors, path: str, text: str) -> None:
-    """A path with a domain before it, such as ``acme.io/foo``."""
+    """Validates a path with a domain prefix, such as ``acme.io/foo`` (IsDomainPrefixedPath)."""
     if not text:
         errors.required(path)
         return
@@ -269,20 +270,20 @@ def validate_domain_prefixed_path(errors: FieldErrors, path: str, text: str) -> 
 
 
 def validate_path_no_backsteps(errors: FieldErrors, path: str, text: str) -> None:
-    """A path of files that does not climb."""
+    """Validates that a file path has no ``..`` segment."""
     if ".." in text and ".." in text.split("/"):
         errors.invalid(path, text, "must not contain '..'")
 
 
 def validate_descending_path(errors: FieldErrors, path: str, text: str) -> None:
-    """A relative path that does not climb."""
+    """Validates a relative file path without ``..`` segments."""
     if text.startswith("/"):
         errors.invalid(path, text, "must be a relative path")
     validate_path_no_backsteps(errors, path, text)
 
 
 def validate_nonreserved_path(errors: FieldErrors, path: str, text: str) -> None:
-    """The same, and not named like the files that volumes use for themselves."""
+    """Validates a descending path that does not start with ``..``, a prefix that atomic writers of volumes use."""
     validate_descending_path(errors, path, text)
     if text.startswith("..") and not text.startswith("../"):
         errors.invalid(path, text, "must not start with '..'")

@@ -1,4 +1,4 @@
-"""Who may talk to whom: NetworkPolicies; and the blocks of addresses services are given from."""
+"""Validation of NetworkPolicies, ServiceCIDRs and IPAddresses."""
 
 from __future__ import annotations
 
@@ -91,17 +91,19 @@ def _validate_ip_block(errors: FieldErrors, path: str, block: networking_v1.IPBl
         errors.required(f"{path}.cidr")
         return
     addresses.validate_cidr(errors, f"{path}.cidr", block.cidr)
-    whole = addresses.parse_cidr(block.cidr)
-    if whole is None:
+    block_network = addresses.parse_cidr(block.cidr)
+    if block_network is None:
         return
     for i, hole in enumerate(block.except_):
         at = f"{path}.except[{i}]"
         addresses.validate_cidr(errors, at, hole)
-        part = addresses.parse_cidr(hole)
-        if part is None:
+        hole_network = addresses.parse_cidr(hole)
+        if hole_network is None:
             continue
-        inside = part.version == whole.version and part.network_address in whole
-        if not inside or part.prefixlen <= whole.prefixlen:
+        inside = (
+            hole_network.version == block_network.version and hole_network.network_address in block_network
+        )
+        if not inside or hole_network.prefixlen <= block_network.prefixlen:
             errors.invalid(at, hole, "must be a strict subset of `cidr`")
 
 

@@ -1,4 +1,4 @@
-"""Nodes."""
+"""Validation of Nodes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def validate_node(errors: FieldErrors, node: v1.Node) -> None:
 
 
 def _validate_node_fields(errors: FieldErrors, node: v1.Node) -> None:
-    # The real server looks for taints in the metadata, where they once were.
+    # Upstream reports taints under the metadata, where they were before spec.taints.
     _validate_taints(errors, "metadata.taints", node.spec.taints)
     _validate_node_resources(errors, node.status)
     swap = node.status.nodeInfo.swap
@@ -46,7 +46,7 @@ def validate_node_update(errors: FieldErrors, new: v1.Node, old: v1.Node) -> Non
 
 
 def validate_node_status(errors: FieldErrors, new: v1.Node, old: v1.Node) -> None:
-    """A node keeps its addresses for pods and whose machine it is, once it has them."""
+    """The podCIDRs and the providerID of a node are immutable once set."""
     meta.validate_object_meta_update(errors, new.metadata, old.metadata)
     _validate_node_resources(errors, new.status)
     _validate_declared_features(errors, "status.declaredFeatures", new.status.declaredFeatures)

@@ -1,4 +1,4 @@
-"""ResourceQuotas and LimitRanges: how much a namespace may have, and how much of it one thing."""
+"""Validation of ResourceQuotas and LimitRanges."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def validate_resource_quota_status(errors: FieldErrors, new: v1.ResourceQuota, o
     _validate_resource_list(errors, "status.used", new.status.used)
 
 
-def _validate_resource_list(errors: FieldErrors, path: str, given: Mapping[str, Amount]) -> None:
-    for name, amount in given.items():
+def _validate_resource_list(errors: FieldErrors, path: str, quantities: Mapping[str, Amount]) -> None:
+    for name, amount in quantities.items():
         resources.validate_quota_resource_name(errors, f"{path}[{name}]", name)
         resources.validate_resource_quantity(errors, f"{path}[{name}]", name, amount)
 
@@ -73,7 +73,7 @@ def _validate_resource_quota_spec(errors: FieldErrors, spec: v1.ResourceQuotaSpe
 
 
 def _scope_applies(scope: str, name: str) -> bool:
-    """Whether a scope means anything for a resource."""
+    """Whether a scope applies to a resource."""
     if scope in _POD_SCOPES:
         return name == "pods" or name in _COMPUTE_RESOURCES
     if scope == "BestEffort":
@@ -87,11 +87,11 @@ def _validate_scope_selector(
     errors: FieldErrors, path: str, spec: v1.ResourceQuotaSpec, selector: v1.ScopeSelector
 ) -> None:
     expressions = selector.matchExpressions
-    for one in expressions:
-        if one.scopeName not in _SCOPES:
-            errors.invalid(f"{path}.scopeName", one.scopeName, "unsupported scope")
+    for requirement in expressions:
+        if requirement.scopeName not in _SCOPES:
+            errors.invalid(f"{path}.scopeName", requirement.scopeName, "unsupported scope")
         for name in sorted(spec.hard):
-            if resources.is_quota_name(name) and not _scope_applies(one.scopeName, name):
+            if resources.is_quota_name(name) and not _scope_applies(requirement.scopeName, name):
                 shown = go_struct(
                     MatchExpressions=go_slice(
                         go_struct(ScopeName=e.scopeName, Operator=e.operator, Values=e.values or None)
@@ -99,25 +99,25 @@ def _validate_scope_selector(
                     )
                 )
                 errors.invalid(path, shown, "unsupported scope applied to resource")
-        if one.scopeName in _EXISTS_ONLY_SCOPES and one.operator != "Exists":
+        if requirement.scopeName in _EXISTS_ONLY_SCOPES and requirement.operator != "Exists":
             errors.invalid(
                 f"{path}.operator",
-                one.operator,
+                requirement.operator,
                 "must be 'Exists' when scope is any of ResourceQuotaScopeTerminating, "
                 "ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, "
                 "ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity",
             )
-        if one.operator in ("In", "NotIn"):
-            if not one.values:
+        if requirement.operator in ("In", "NotIn"):
+            if not requirement.values:
                 some = "must be at least one value when `operator` is 'In' or 'NotIn' for scope selector"
                 errors.required(f"{path}.values", some)
-        elif one.operator in ("Exists", "DoesNotExist"):
-            if one.values:
+        elif requirement.operator in ("Exists", "DoesNotExist"):
+            if requirement.values:
                 none = "must be no value when `operator` is 'Exist' or 'DoesNotExist' for scope selector"
-                errors.invalid(f"{path}.values", one.values, none)
+                errors.invalid(f"{path}.values", requirement.values, none)
         else:
-            errors.invalid(f"{path}.operator", one.operator, "not a valid selector operator")
-    chosen = [one.scopeName for one in expressions]
+            errors.invalid(f"{path}.operator", requirement.operator, "not a valid selector operator")
+    chosen = [requirement.scopeName for requirement in expressions]
     for pair in _CONFLICTING_SCOPES:
         if all(scope in chosen for scope in pair):
             errors.invalid(path, format_strings(spec.scopes), "conflicting scopes")
@@ -145,8 +145,8 @@ def _validate_limit_range_items(errors: FieldErrors, obj: v1.LimitRange) -> None
         if messages := key_errors(item.type):
             errors.invalid_each(f"{path}.type", item.type, messages)
         elif "/" not in item.type and item.type not in _LIMIT_TYPES:
-            says = "must be a standard limit type or fully qualified"
-            errors.invalid(f"{path}.type", item.type, says)
+            message = "must be a standard limit type or fully qualified"
+            errors.invalid(f"{path}.type", item.type, message)
         if item.type in seen:
             errors.duplicate(f"{path}.type", item.type)
         seen.append(item.type)
@@ -189,7 +189,7 @@ def _validate_resource_bounds(
     defaults: Mapping[str, Amount],
     requests: Mapping[str, Amount],
 ) -> None:
-    """The bounds of one resource agree with each other."""
+    """Validates that min, default, max and ratio of one resource agree."""
     least, most = _quantity_of(item.min, name), _quantity_of(item.max, name)
     default, request, ratio = (
         _quantity_of(defaults, name),
@@ -198,11 +198,11 @@ def _validate_resource_bounds(
     )
 
     def ordered(
-        low: Quantity | None, high: Quantity | None, field: str, shown: Quantity | None, says: str
+        low: Quantity | None, high: Quantity | None, field: str, shown: Quantity | None, message: str
     ) -> None:
         if low is not None and high is not None and low > high:
-            words = says.format(low=low, high=high)
-            errors.invalid(f"{path}.{field}[{name}]", str(shown), words)
+            detail = message.format(low=low, high=high)
+            errors.invalid(f"{path}.{field}[{name}]", str(shown), detail)
 
     ordered(least, most, "min", least, "min value {low} is greater than max value {high}")
     ordered(
@@ -236,12 +236,12 @@ def _validate_resource_bounds(
         if float(ratio) > share:
             errors.invalid(at, str(ratio), f"ratio {ratio} is greater than max/min = {share:f}")
     if default is not None and request not in (None, default) and not resources.is_overcommit_allowed(name):
-        words = f"default value {default} must equal to defaultRequest value {request} in {name}"
-        errors.invalid(f"{path}.defaultRequest[{name}]", str(request), words)
+        detail = f"default value {default} must equal to defaultRequest value {request} in {name}"
+        errors.invalid(f"{path}.defaultRequest[{name}]", str(request), detail)
 
 
-def _quantity_of(given: Mapping[str, Amount], name: str) -> Quantity | None:
-    return parse_quantity(given[name]) if name in given else None
+def _quantity_of(quantities: Mapping[str, Amount], name: str) -> Quantity | None:
+    return parse_quantity(quantities[name]) if name in quantities else None
 
 
 RULES: Mapping[GroupKind, AnyRules] = {

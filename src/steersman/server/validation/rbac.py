@@ -1,4 +1,4 @@
-"""Roles and who has them."""
+"""Validation of Roles, ClusterRoles and their bindings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Amounts of resources: what may be asked for, in what measure, and how requests and limits go together."""
+"""Validation of resource names, quantities, and requests against limits."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _POD_LEVEL = ("cpu", "hugepages-", "memory")
 
 @lru_cache(maxsize=4096)
 def parse_quantity(amount: Amount) -> Quantity:
-    """An amount as a number. Defaulting has refused what is none."""
+    """A quantity as a number. Defaulting has refused unparseable ones, which count as zero here."""
     try:
         return Quantity.parse(amount)
     except ValueError:
@@ -55,18 +55,18 @@ def parse_quantity(amount: Amount) -> Quantity:
 
 @lru_cache(maxsize=1024)
 def is_native(name: str) -> bool:
-    """Whether a resource is Kubernetes' own."""
+    """Whether a resource is Kubernetes' own (upstream's IsNativeResource)."""
     return "/" not in name or "kubernetes.io/" in name
 
 
 @lru_cache(maxsize=1024)
 def is_extended(name: str) -> bool:
-    """Whether a resource is somebody's own, counted in whole numbers."""
+    """Whether a resource is an extended one, counted in whole numbers (IsExtendedResourceName)."""
     return not is_native(name) and not name.startswith("requests.") and not key_errors(f"requests.{name}")
 
 
 def is_overcommit_allowed(name: str) -> bool:
-    """Whether limits may exceed requests."""
+    """Whether a resource's limit may exceed its request."""
     return is_native(name) and not name.startswith(HUGE_PAGES)
 
 
@@ -76,7 +76,7 @@ def is_quota_name(name: str) -> bool:
 
 
 def validate_resource_name(errors: FieldErrors, path: str, name: str) -> bool:
-    """A resource of any sort. Answers whether it is well written."""
+    """Validates the name of any resource; returns whether it is valid."""
     if messages := key_errors(name):
         errors.invalid_each(path, name, messages)
         return False
@@ -91,7 +91,7 @@ def validate_resource_name(errors: FieldErrors, path: str, name: str) -> bool:
 
 
 def validate_container_resource_name(errors: FieldErrors, path: str, name: str) -> None:
-    """A resource a container can ask for."""
+    """Validates the name of a resource that a container may request."""
     if name in _CONTAINER:
         return
     validate_resource_name(errors, path, name)
@@ -103,7 +103,7 @@ def validate_container_resource_name(errors: FieldErrors, path: str, name: str) 
 
 
 def validate_pod_resource_name(errors: FieldErrors, path: str, name: str) -> None:
-    """A resource a pod can ask for as a whole."""
+    """Validates the name of a resource that pod-level resources may name."""
     if (
         validate_resource_name(errors, path, name)
         and name not in _COMPUTE
@@ -118,11 +118,11 @@ def validate_quota_resource_name(errors: FieldErrors, path: str, name: str) -> N
         errors.invalid(path, name, "must be a standard resource for quota")
 
 
-# -- values -----------------------------------------------------------------------------------
+# -- quantities -----------------------------------------------------------------------------------
 
 
 def validate_resource_quantity(errors: FieldErrors, path: str, name: str, amount: Amount) -> None:
-    """An amount of a resource."""
+    """Validates the quantity of a resource: not negative, and whole where the resource is counted."""
     exact = parse_quantity(amount)
     if exact.nanos < 0:
         errors.invalid(path, str(exact), MUST_BE_NONNEGATIVE)
@@ -145,9 +145,9 @@ def validate_nonnegative_quantity(errors: FieldErrors, path: str, amount: Amount
 
 
 def validate_basic_resource(errors: FieldErrors, path: str, amount: Amount) -> None:
-    whole = parse_quantity(amount).value()
-    if whole < 0:
-        errors.invalid(path, whole, "must be a valid resource quantity")
+    rounded = parse_quantity(amount).value()
+    if rounded < 0:
+        errors.invalid(path, rounded, "must be a valid resource quantity")
 
 
 # -- requests and limits ----------------------------------------------------------------------
@@ -160,7 +160,7 @@ def validate_resource_requirements(
     requests: Mapping[str, Amount],
     name_check: ResourceNameRule = validate_container_resource_name,
 ) -> None:
-    """Limits and requests: each a good amount of a good resource, no request above its limit."""
+    """Validates requests and limits: names, quantities, and no request above its limit."""
     huge = False
     for name, amount in limits.items():
         if name not in _COMPUTE or parse_quantity(amount).nanos < 0:
@@ -204,12 +204,12 @@ def _validate_request_within_limit(
 
 
 def validate_resource_claim_names(
-    errors: FieldErrors, path: str, given: Sequence[v1.ResourceClaim], of_pod: Sequence[v1.PodResourceClaim]
+    errors: FieldErrors, path: str, claims: Sequence[v1.ResourceClaim], of_pod: Sequence[v1.PodResourceClaim]
 ) -> None:
-    """The pod's claims a container uses."""
+    """Validates the names of the pod's resource claims that a container uses."""
     known = sorted({claim.name for claim in of_pod if claim.name})
     seen: list[str] = []
-    for i, claim in enumerate(given):
+    for i, claim in enumerate(claims):
         at = f"{path}[{i}]"
         name = claim.name
         if not name:

@@ -1,4 +1,4 @@
-"""Selectors: of labels, and of nodes."""
+"""Validation of label selectors and node selectors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _VALUES_FORBIDDEN = "may not be specified when `operator` is 'Exists' or 'DoesNo
 
 
 def validate_label_selector(errors: FieldErrors, path: str, selector: LabelSelector | None) -> None:
-    """A selector, which need not be there."""
+    """Validates a label selector; None is valid."""
     if selector is None:
         return
     if selector.matchLabels:
@@ -43,7 +43,7 @@ def _validate_operator_values(errors: FieldErrors, path: str, operator: str, val
 
 
 def compile_or_none(selector: LabelSelector | Mapping[str, str] | None) -> Selector | None:
-    """The selector ready for use, or None where it makes no sense."""
+    """The compiled selector; None where it is invalid."""
     try:
         return compile_selector(selector)
     except ValueError:
@@ -64,7 +64,7 @@ def validate_node_selector(errors: FieldErrors, path: str, selector: v1.NodeSele
 def validate_node_selector_term(
     errors: FieldErrors, path: str, term: v1.NodeSelectorTerm, *, any_value: bool = False
 ) -> None:
-    """``any_value``: where a label's value may be what no label can have."""
+    """Validates one term; ``any_value`` skips the rule for label values, as upstream does for preferences."""
     for i, requirement in enumerate(term.matchExpressions):
         _validate_node_requirement(errors, f"{path}.matchExpressions[{i}]", requirement, any_value)
     for i, requirement in enumerate(term.matchFields):

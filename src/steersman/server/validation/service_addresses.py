@@ -1,4 +1,4 @@
-"""The addresses a service has, and their families."""
+"""Validation of a Service's cluster IPs and IP families."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from steersman.server.validation import addresses
 from steersman.server.validation.field_errors import FieldErrors
 
 IMMUTABLE_ONCE_SET = "may not change once set"
-"""Said of what stays as it was."""
+"""The message for a field that is immutable once set."""
 
 _IP_FAMILIES = ("IPv4", "IPv6")
 _IP_FAMILY_POLICIES = ("PreferDualStack", "RequireDualStack", "SingleStack")
@@ -15,12 +15,12 @@ _SINGLE_STACK = "SingleStack"
 
 
 def is_headless(spec: v1.ServiceSpec) -> bool:
-    """Whether a service has no address of its own on purpose."""
+    """Whether a service is headless: its cluster IP is ``None``."""
     return spec.clusterIPs == ("None",)
 
 
 def validate_requested_ips(errors: FieldErrors, spec: v1.ServiceSpec, old: v1.ServiceSpec | None) -> None:
-    """What is asked for before anything is given out: sound, and as many as the policy goes with."""
+    """Validates the requested cluster IPs and families, before any are allocated, against the family policy."""
     before = len(errors)
     _validate_cluster_ips(errors, spec, () if old is None else old.clusterIPs)
     if len(errors) > before:
@@ -35,16 +35,16 @@ def validate_requested_ips(errors: FieldErrors, spec: v1.ServiceSpec, old: v1.Se
         if 0 < len(spec.ipFamilies) < len(old.ipFamilies):
             errors.invalid(path, policy, "must be 'SingleStack' to release the secondary IP family")
     if policy == _SINGLE_STACK:
-        says = "must be 'RequireDualStack' or 'PreferDualStack' when multiple {} are specified"
-        # An update that only says so means that the second is to go.
+        message = "must be 'RequireDualStack' or 'PreferDualStack' when multiple {} are specified"
+        # An update that only sets SingleStack releases the secondary IP.
         if len(spec.clusterIPs) == 2 and (old is None or spec.clusterIPs != old.clusterIPs):
-            errors.invalid(path, policy, says.format("cluster IPs"))
+            errors.invalid(path, policy, message.format("cluster IPs"))
         if len(spec.ipFamilies) == 2 and (old is None or spec.ipFamilies != old.ipFamilies):
-            errors.invalid(path, policy, says.format("IP families"))
+            errors.invalid(path, policy, message.format("IP families"))
 
 
-def _validate_cluster_ips(errors: FieldErrors, spec: v1.ServiceSpec, known: tuple[str, ...]) -> None:
-    """The addresses, each of the family that was asked for; those already there may be oddly written."""
+def _validate_cluster_ips(errors: FieldErrors, spec: v1.ServiceSpec, existing: tuple[str, ...]) -> None:
+    """Validates the cluster IPs against the families. ``existing`` IPs may have a legacy form."""
     ips, path = spec.clusterIPs, "spec.clusterIPs"
     if spec.clusterIP:
         if not ips:
@@ -60,17 +60,17 @@ def _validate_cluster_ips(errors: FieldErrors, spec: v1.ServiceSpec, known: tupl
             errors.duplicate(f"spec.ipFamilies[{i}]", family)
     if spec.ipFamilyPolicy is not None and spec.ipFamilyPolicy not in _IP_FAMILY_POLICIES:
         errors.not_supported("spec.ipFamilyPolicy", spec.ipFamilyPolicy, _IP_FAMILY_POLICIES)
-    sound = True
+    valid = True
     for i, ip in enumerate(ips):
         if i == 0 and ip == "None":
             if len(ips) > 1:
-                sound = False
+                valid = False
                 errors.invalid(path, ips, "'None' must be the first and only value")
             continue
-        sound &= addresses.validate_ip(errors, f"{path}[{i}]", ip, known)
+        valid &= addresses.validate_ip(errors, f"{path}[{i}]", ip, existing)
     if len(ips) > 2:
         errors.invalid(path, ips, "may only hold up to 2 values")
-    if not sound or is_headless(spec):
+    if not valid or is_headless(spec):
         return
     if len(ips) > 1 and len({addresses.is_ipv6(ip) for ip in ips}) == 1:
         errors.invalid(path, ips, "may specify no more than one IP for each IP family")
@@ -81,7 +81,7 @@ def _validate_cluster_ips(errors: FieldErrors, spec: v1.ServiceSpec, known: tupl
 
 
 def validate_cluster_ips_update(errors: FieldErrors, new: v1.ServiceSpec, old: v1.ServiceSpec) -> None:
-    """A service keeps its first address; a second one comes and goes."""
+    """The primary cluster IP is immutable; the secondary one may be added or released."""
     if "ExternalName" in (new.type, old.type) or (is_headless(new) and is_headless(old)):
         return
     now, was = new.clusterIPs, old.clusterIPs
@@ -103,7 +103,7 @@ def validate_cluster_ips_update(errors: FieldErrors, new: v1.ServiceSpec, old: v
 
 
 def validate_ip_families_update(errors: FieldErrors, new: v1.ServiceSpec, old: v1.ServiceSpec) -> None:
-    """The family of the first address is kept; a second one comes and goes."""
+    """The primary IP family is immutable; the secondary one may be added or released."""
     if "ExternalName" in (new.type, old.type) or is_headless(new) or is_headless(old):
         return
     now, was = new.ipFamilies, old.ipFamilies

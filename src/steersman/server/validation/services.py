@@ -1,4 +1,4 @@
-"""Services."""
+"""Validation of Services."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from steersman.server.validation.pods.probes import validate_port_or_name
 from steersman.server.validation.rules import AnyRules, GroupKind, Rules
 
 NODE_PORTS = range(30000, 32768)
-"""The ports of nodes that services may have."""
+"""The range of node ports (``--service-node-port-range``)."""
 
 _SERVICE_TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
 _AFFINITIES = ("ClientIP", "None")
@@ -53,24 +53,24 @@ def validate_service_update(errors: FieldErrors, new: v1.Service, old: v1.Servic
 
 
 def _validate_allocation(errors: FieldErrors, service: v1.Service, old: v1.Service | None) -> None:
-    """What would be refused while addresses and ports are given out, before anything else is seen to."""
+    """Validates what upstream refuses while allocating cluster IPs and node ports, before any other rule."""
     before = len(errors)
     if service.spec.type != "ExternalName":
         service_addresses.validate_requested_ips(errors, service.spec, None if old is None else old.spec)
     if len(errors) > before:
         return
-    known = [] if old is None else [port.nodePort for port in old.spec.ports]
+    existing = [] if old is None else [port.nodePort for port in old.spec.ports]
     if service.spec.type not in ("NodePort", "LoadBalancer"):
         return
     taken: dict[tuple[str, int], int] = {}
     for i, port in enumerate(service.spec.ports):
         number = port.nodePort
-        # The same port twice gets the same port on the nodes twice, and is refused for that.
+        # Two entries of one port may share a node port here; a later rule refuses the duplicate.
         if number and taken.setdefault((port.protocol, number), port.port) != port.port:
             at = f"spec.ports[{i}].nodePort"
             errors.invalid(at, number, "provided port is already allocated")
             return
-        if number and number not in NODE_PORTS and number not in known:
+        if number and number not in NODE_PORTS and number not in existing:
             errors.invalid(
                 f"spec.ports[{i}].nodePort",
                 number,
@@ -99,9 +99,9 @@ def _validate_service_fields(errors: FieldErrors, service: v1.Service, old: v1.S
         meta.validate_labels(errors, "spec.selector", spec.selector)
     errors.enum("spec.sessionAffinity", spec.sessionAffinity, _AFFINITIES)
     _validate_session_affinity_config(errors, "spec.sessionAffinityConfig", spec)
-    known = () if old is None else old.spec.externalIPs
+    existing = () if old is None else old.spec.externalIPs
     for i, address in enumerate(spec.externalIPs):
-        if addresses.validate_ip(errors, f"spec.externalIPs[{i}]", address, known):
+        if addresses.validate_ip(errors, f"spec.externalIPs[{i}]", address, existing):
             addresses.validate_endpoint_ip(errors, f"spec.externalIPs[{i}]", address)
     errors.enum("spec.type", spec.type, _SERVICE_TYPES)
     _validate_port_numbers(errors, spec)
@@ -113,16 +113,16 @@ def _validate_service_fields(errors: FieldErrors, service: v1.Service, old: v1.S
 def _validate_service_type(errors: FieldErrors, spec: v1.ServiceSpec) -> None:
     if spec.type in ("LoadBalancer", "NodePort"):
         if service_addresses.is_headless(spec):
-            says = f"may not be set to 'None' for {spec.type} services"
-            errors.invalid("spec.clusterIPs[0]", "None", says)
+            message = f"may not be set to 'None' for {spec.type} services"
+            errors.invalid("spec.clusterIPs[0]", "None", message)
     elif spec.type == "ExternalName":
-        says = "may not be set for ExternalName services"
+        message = "may not be set for ExternalName services"
         if spec.clusterIPs:
-            errors.forbidden("spec.clusterIPs", says)
+            errors.forbidden("spec.clusterIPs", message)
         if spec.ipFamilies:
-            errors.forbidden("spec.ipFamilies", says)
+            errors.forbidden("spec.ipFamilies", message)
         if spec.ipFamilyPolicy is not None:
-            errors.forbidden("spec.ipFamilyPolicy", says)
+            errors.forbidden("spec.ipFamilyPolicy", message)
         name = spec.externalName.removesuffix(".")
         if name:
             errors.invalid_each("spec.externalName", name, names.dns1123_subdomain(name))
@@ -151,7 +151,7 @@ def _validate_service_ports(errors: FieldErrors, spec: v1.ServiceSpec) -> None:
 
 
 def _validate_port_numbers(errors: FieldErrors, spec: v1.ServiceSpec) -> None:
-    """Ports are told apart by number and protocol, here and on the nodes."""
+    """Ports and node ports are unique by protocol and number."""
     if spec.type == "ClusterIP":
         for i, port in enumerate(spec.ports):
             if port.nodePort:
@@ -181,47 +181,49 @@ def _validate_session_affinity_config(errors: FieldErrors, path: str, spec: v1.S
         return
     if spec.sessionAffinity != "ClientIP":
         return
-    why = "when session affinity type is ClientIP"
+    detail = "when session affinity type is ClientIP"
     if config is None:
-        errors.required(path, why)
+        errors.required(path, detail)
     elif config.clientIP is None:
-        errors.required(f"{path}.clientIP", why)
+        errors.required(f"{path}.clientIP", detail)
     elif config.clientIP.timeoutSeconds is None:
-        errors.required(f"{path}.clientIP.timeoutSeconds", why)
+        errors.required(f"{path}.clientIP.timeoutSeconds", detail)
     elif not 0 < config.clientIP.timeoutSeconds <= _MAX_AFFINITY_SECONDS:
         least = f"must be greater than 0 and less than {_MAX_AFFINITY_SECONDS}"
         errors.invalid(f"{path}.clientIP.timeoutSeconds", config.clientIP.timeoutSeconds, least)
 
 
 def _validate_source_ranges(errors: FieldErrors, service: v1.Service, old: v1.Service | None) -> None:
-    """Who may reach a load balancer: a field, and an annotation from before it."""
+    """Validates loadBalancerSourceRanges, or the annotation that preceded the field."""
     spec = service.spec
-    said = service.metadata.annotations.get(_SOURCE_RANGES_ANNOTATION)
+    annotation = service.metadata.annotations.get(_SOURCE_RANGES_ANNOTATION)
     if spec.loadBalancerSourceRanges:
         path = "spec.LoadBalancerSourceRanges"
         if spec.type != "LoadBalancer":
             errors.forbidden(path, _LOAD_BALANCER_ONLY)
-        known = [] if old is None else [text_.strip() for text_ in old.spec.loadBalancerSourceRanges]
+        existing = [] if old is None else [cidr.strip() for cidr in old.spec.loadBalancerSourceRanges]
         for i, block in enumerate(spec.loadBalancerSourceRanges):
-            addresses.validate_cidr(errors, f"{path}[{i}]", block.strip(), known)
-    elif said is not None:
+            addresses.validate_cidr(errors, f"{path}[{i}]", block.strip(), existing)
+    elif annotation is not None:
         path = f"metadata.annotations[{_SOURCE_RANGES_ANNOTATION}]"
         if spec.type != "LoadBalancer":
             errors.forbidden(path, _LOAD_BALANCER_ONLY)
-        if (old is None or old.metadata.annotations.get(_SOURCE_RANGES_ANNOTATION) != said) and said.strip():
-            for block in said.split(","):
+        if (
+            old is None or old.metadata.annotations.get(_SOURCE_RANGES_ANNOTATION) != annotation
+        ) and annotation.strip():
+            for block in annotation.split(","):
                 addresses.validate_cidr(errors, path, block.strip())
 
 
 def _validate_load_balancer_fields(errors: FieldErrors, spec: v1.ServiceSpec) -> None:
-    balanced = spec.type == "LoadBalancer"
-    if spec.allocateLoadBalancerNodePorts is not None and not balanced:
+    is_load_balancer = spec.type == "LoadBalancer"
+    if spec.allocateLoadBalancerNodePorts is not None and not is_load_balancer:
         errors.forbidden("spec.allocateLoadBalancerNodePorts", _LOAD_BALANCER_ONLY)
-    if balanced and spec.allocateLoadBalancerNodePorts is None:
+    if is_load_balancer and spec.allocateLoadBalancerNodePorts is None:
         errors.required("allocateLoadBalancerNodePorts")
     if spec.loadBalancerClass is not None:
         path = "spec.loadBalancerClass"
-        if balanced:
+        if is_load_balancer:
             errors.invalid_each(path, spec.loadBalancerClass, names.qualified_name(spec.loadBalancerClass))
         else:
             errors.forbidden(path, _LOAD_BALANCER_ONLY)
@@ -232,9 +234,9 @@ def _needs_health_check(spec: v1.ServiceSpec) -> bool:
 
 
 def _validate_traffic_policies(errors: FieldErrors, spec: v1.ServiceSpec) -> None:
-    outside = spec.type in ("LoadBalancer", "NodePort") or (spec.type == "ClusterIP" and spec.externalIPs)
+    is_external = spec.type in ("LoadBalancer", "NodePort") or (spec.type == "ClusterIP" and spec.externalIPs)
     policy, path = spec.externalTrafficPolicy, "spec.externalTrafficPolicy"
-    if outside:
+    if is_external:
         errors.enum(path, policy, _TRAFFIC_POLICIES)
     elif policy:
         errors.invalid(path, policy, "may only be set for externally-accessible services")
@@ -244,14 +246,14 @@ def _validate_traffic_policies(errors: FieldErrors, spec: v1.ServiceSpec) -> Non
             only = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
             errors.invalid("spec.healthCheckNodePort", port, only)
     elif port:
-        # differs: no port is given out for this, so none is demanded.
+        # differs: no health check port is allocated, so none is required.
         errors.invalid_each("spec.healthCheckNodePort", port, names.port_number(port))
-    inside = spec.internalTrafficPolicy
-    if inside is None:
+    internal_policy = spec.internalTrafficPolicy
+    if internal_policy is None:
         if spec.type in ("NodePort", "LoadBalancer", "ClusterIP"):
             errors.required("spec.internalTrafficPolicy")
-    elif inside not in _TRAFFIC_POLICIES:
-        errors.not_supported("spec.internalTrafficPolicy", inside, _TRAFFIC_POLICIES)
+    elif internal_policy not in _TRAFFIC_POLICIES:
+        errors.not_supported("spec.internalTrafficPolicy", internal_policy, _TRAFFIC_POLICIES)
     if spec.trafficDistribution is not None and spec.trafficDistribution not in _TRAFFIC_DISTRIBUTIONS:
         errors.not_supported("spec.trafficDistribution", spec.trafficDistribution, _TRAFFIC_DISTRIBUTIONS)
 
@@ -269,28 +271,28 @@ def _validate_load_balancer_class_update(
 def validate_service_status(errors: FieldErrors, new: v1.Service, old: v1.Service) -> None:
     meta.validate_object_meta_update(errors, new.metadata, old.metadata)
     path = "status.loadBalancer.ingress"
-    given = new.status.loadBalancer.ingress
+    ingresses = new.status.loadBalancer.ingress
     if new.spec.type != "LoadBalancer":
-        if given:
+        if ingresses:
             errors.forbidden(path, "may only be used when `spec.type` is 'LoadBalancer'")
         return
-    known = [one.ip for one in old.status.loadBalancer.ingress if one.ip]
-    for i, one in enumerate(given):
+    existing = [ingress.ip for ingress in old.status.loadBalancer.ingress if ingress.ip]
+    for i, ingress in enumerate(ingresses):
         at = f"{path}[{i}]"
-        if one.ip:
-            addresses.validate_ip(errors, f"{at}.ip", one.ip, known)
-        if one.ipMode is None:
-            if one.ip:
+        if ingress.ip:
+            addresses.validate_ip(errors, f"{at}.ip", ingress.ip, existing)
+        if ingress.ipMode is None:
+            if ingress.ip:
                 errors.required(f"{at}.ipMode", "must be specified when `ip` is set")
-        elif not one.ip:
+        elif not ingress.ip:
             errors.forbidden(f"{at}.ipMode", "may not be specified when `ip` is not set")
-        elif one.ipMode not in _IP_MODES:
-            errors.not_supported(f"{at}.ipMode", one.ipMode, _IP_MODES)
-        validate_ingress_hostname(errors, f"{at}.hostname", one.hostname)
+        elif ingress.ipMode not in _IP_MODES:
+            errors.not_supported(f"{at}.ipMode", ingress.ipMode, _IP_MODES)
+        validate_ingress_hostname(errors, f"{at}.hostname", ingress.hostname)
 
 
 def validate_ingress_hostname(errors: FieldErrors, path: str, name: str) -> None:
-    """Where a load balancer answers by name."""
+    """Validates the hostname of a load balancer's ingress point."""
     if name:
         errors.invalid_each(path, name, names.dns1123_subdomain(name))
         if addresses.parse_ip(name) is not None:

@@ -1,4 +1,4 @@
-"""StatefulSets, and the history they and DaemonSets keep."""
+"""Validation of StatefulSets and ControllerRevisions."""
 
 from __future__ import annotations
 
@@ -63,10 +63,10 @@ def _validate_stateful_set_spec(
         either = "must be 'OrderedReady' or 'Parallel'"
         errors.invalid("spec.podManagementPolicy", spec.podManagementPolicy, either)
     _validate_stateful_set_strategy(errors, "spec.updateStrategy", spec.updateStrategy)
-    kept = spec.persistentVolumeClaimRetentionPolicy
-    if kept is not None:
+    retention = spec.persistentVolumeClaimRetentionPolicy
+    if retention is not None:
         for name in ("whenDeleted", "whenScaled"):
-            value = getattr(kept, name)
+            value = getattr(retention, name)
             if value not in _RETENTION_POLICIES:
                 at = f"spec.persistentVolumeClaimRetentionPolicy.{name}"
                 errors.not_supported(at, value, _RETENTION_POLICIES)
@@ -90,23 +90,23 @@ def _validate_stateful_set_spec(
 def _validate_stateful_set_template(
     errors: FieldErrors, spec: apps_v1.StatefulSetSpec, old: apps_v1.StatefulSetSpec | None
 ) -> None:
-    """The template with what each replica is given of its own."""
+    """Validates the template as the replicas get it: with the claims, without hostname and subdomain."""
     template = spec.template
     if old is not None and template == old.template:
         return
-    given = template.spec
-    # In the templates' stead stand the claims that will be made of them.
-    made = {claim.metadata.name: claim for claim in spec.volumeClaimTemplates}
-    if made or given.subdomain or given.hostname:
-        added = tuple(
+    pod_spec = template.spec
+    # Volumes for the claims of the replicas take the place of the claim templates.
+    claim_templates = {claim.metadata.name: claim for claim in spec.volumeClaimTemplates}
+    if claim_templates or pod_spec.subdomain or pod_spec.hostname:
+        claim_volumes = tuple(
             v1.Volume(name=name, persistentVolumeClaim=v1.PersistentVolumeClaimVolumeSource(claimName=name))
-            for name in made
+            for name in claim_templates
         )
-        kept = tuple(volume for volume in given.volumes if volume.name not in made)
-        given = replace(given, subdomain="", hostname="", volumes=(*added, *kept))
-        template = replace(template, spec=given)
+        other_volumes = tuple(volume for volume in pod_spec.volumes if volume.name not in claim_templates)
+        pod_spec = replace(pod_spec, subdomain="", hostname="", volumes=(*claim_volumes, *other_volumes))
+        template = replace(template, spec=pod_spec)
     validate_pod_template_spec(errors, "spec.template", template)
-    # The real server looks at the template's metadata twice.
+    # Upstream validates the template's metadata twice.
     meta.validate_labels(errors, "spec.template.labels", template.metadata.labels)
     meta.validate_annotations(errors, "spec.template.annotations", template.metadata.annotations)
 
@@ -164,7 +164,7 @@ def validate_stateful_set_status(
     validate_collision_count(errors, status.collisionCount, old.status.collisionCount)
 
 
-# -- history ----------------------------------------------------------------------------------
+# -- ControllerRevisions ----------------------------------------------------------------------
 
 
 def validate_controller_revision(errors: FieldErrors, obj: apps_v1.ControllerRevision) -> None:

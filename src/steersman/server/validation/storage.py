@@ -1,4 +1,4 @@
-"""PersistentVolumes, and the classes, drivers and attachments behind them."""
+"""Validation of PersistentVolumes, StorageClasses, VolumeAttributesClasses and CSIStorageCapacities."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ def validate_persistent_volume(errors: FieldErrors, obj: v1.PersistentVolume) ->
 def validate_persistent_volume_update(
     errors: FieldErrors, new: v1.PersistentVolume, old: v1.PersistentVolume
 ) -> None:
-    """Where a volume is and how it is used is for ever."""
+    """The source, the volume mode and a set node affinity are immutable."""
     meta.validate_changed_object_meta(
         errors, new.metadata, old.metadata, names.dns1123_subdomain, namespaced=False
     )
     if new.spec is not old.spec:
         _validate_persistent_volume_spec(errors, "spec", new.spec)
-    # The real server looks twice.
+    # Upstream validates the object twice.
     meta.validate_changed_object_meta(
         errors, new.metadata, old.metadata, names.dns1123_subdomain, namespaced=False
     )
@@ -54,15 +54,15 @@ def validate_persistent_volume_update(
     _validate_persistent_volume_spec(errors, "spec", now)
     if _volume_sources(now, was) != _volume_sources(was, was):
         changed = format_diff(old.spec, new.spec)
-        says = f"spec.persistentvolumesource is immutable after creation\n{changed}"
-        errors.forbidden("spec.persistentvolumesource", says)
+        message = f"spec.persistentvolumesource is immutable after creation\n{changed}"
+        errors.forbidden("spec.persistentvolumesource", message)
     errors.immutable("volumeMode", now.volumeMode, was.volumeMode)
     if was.nodeAffinity is not None and now.nodeAffinity != was.nodeAffinity:
-        says = f"{IMMUTABLE}, except for updating from beta label to GA"
-        errors.invalid("nodeAffinity", now.nodeAffinity, says)
+        message = f"{IMMUTABLE}, except for updating from beta label to GA"
+        errors.invalid("nodeAffinity", now.nodeAffinity, message)
     if was.volumeAttributesClassName is not None and now.volumeAttributesClassName is None:
-        says = "update from non-nil value to nil is forbidden"
-        errors.forbidden("spec.volumeAttributesClassName", says)
+        message = "update from non-nil value to nil is forbidden"
+        errors.forbidden("spec.volumeAttributesClassName", message)
 
 
 def validate_persistent_volume_status(
@@ -72,7 +72,7 @@ def validate_persistent_volume_status(
 
 
 def _volume_sources(spec: v1.PersistentVolumeSpec, was: v1.PersistentVolumeSpec) -> list[Any]:
-    """The sources; how a CSI volume may be expanded can still be said later."""
+    """The values of all source fields. A CSI source may still get its first controllerExpandSecretRef."""
     csi = spec.csi
     if csi is not None and was.csi is not None and was.csi.controllerExpandSecretRef is None:
         csi = replace(csi, controllerExpandSecretRef=None)
@@ -102,8 +102,8 @@ def _validate_persistent_volume_spec(errors: FieldErrors, path: str, spec: v1.Pe
             errors.required(at, "must specify required node constraints")
         else:
             validate_node_selector(errors, at, required)
-    first = validate_one_source(errors, path, spec, _SOURCES)
-    if first == "local" and spec.nodeAffinity is None:
+    source = validate_one_source(errors, path, spec, _SOURCES)
+    if source == "local" and spec.nodeAffinity is None:
         errors.required(f"{path}.nodeAffinity", "Local volume requires node affinity")
     _validate_remaining_fields(errors, path, spec)
 
@@ -112,8 +112,8 @@ def _validate_remaining_fields(errors: FieldErrors, path: str, spec: v1.Persiste
     host = spec.hostPath
     everything = host is not None and host.path and posixpath.normpath(host.path) == "/"
     if everything and spec.persistentVolumeReclaimPolicy == "Recycle":
-        says = "may not be 'recycle' for a hostPath mount of '/'"
-        errors.forbidden(f"{path}.persistentVolumeReclaimPolicy", says)
+        message = "may not be 'recycle' for a hostPath mount of '/'"
+        errors.forbidden(f"{path}.persistentVolumeReclaimPolicy", message)
     if spec.storageClassName:
         at = f"{path}.storageClassName"
         errors.invalid_each(at, spec.storageClassName, names.dns1123_subdomain(spec.storageClassName))
@@ -188,7 +188,7 @@ _SOURCES: Mapping[str, SourceRule] = {
     "storageos": SHARED_SOURCES["storageos"],
     "csi": _validate_csi_source,
 }
-"""In the order they are looked at."""
+"""The volume sources, in upstream's order of validation."""
 
 
 # -- classes ----------------------------------------------------------------------------------
@@ -220,32 +220,32 @@ def validate_storage_class_update(
 
 def _validate_storage_class_fields(errors: FieldErrors, obj: storage_v1.StorageClass) -> None:
     _validate_provisioner(errors, "provisioner", obj.provisioner)
-    _validate_parameters(errors, obj.parameters, needed=False)
+    _validate_parameters(errors, obj.parameters, required=False)
     if obj.reclaimPolicy and obj.reclaimPolicy not in _CLASS_RECLAIM_POLICIES:
         errors.not_supported("reclaimPolicy", obj.reclaimPolicy, _CLASS_RECLAIM_POLICIES)
     if obj.volumeBindingMode is None:
         errors.required("volumeBindingMode")
     elif obj.volumeBindingMode not in _BINDING_MODES:
         errors.not_supported("volumeBindingMode", obj.volumeBindingMode, _BINDING_MODES)
-    known: list[dict[str, set[str]]] = []
+    seen: list[dict[str, set[str]]] = []
     for i, term in enumerate(obj.allowedTopologies):
         path = f"allowedTopologies[{i}].matchLabelExpressions"
         values: dict[str, set[str]] = {}
-        for j, one in enumerate(term.matchLabelExpressions):
+        for j, requirement in enumerate(term.matchLabelExpressions):
             at = f"{path}[{j}]"
-            given = one.values or ()
-            if not given:
+            topology_values = requirement.values or ()
+            if not topology_values:
                 errors.required(f"{at}.values")
-            for k, value in enumerate(given):
-                if value in given[:k]:
+            for k, value in enumerate(topology_values):
+                if value in topology_values[:k]:
                     errors.duplicate(f"{at}.values[{k}]", value)
-            errors.invalid_each(f"{at}.key", one.key, names.qualified_name(one.key))
-            if one.key in values:
-                errors.duplicate(f"{at}.key", one.key)
-            values[one.key] = set(given)
-        if values in known or not values:
+            errors.invalid_each(f"{at}.key", requirement.key, names.qualified_name(requirement.key))
+            if requirement.key in values:
+                errors.duplicate(f"{at}.key", requirement.key)
+            values[requirement.key] = set(topology_values)
+        if values in seen or not values:
             errors.duplicate(path, "")
-        known.append(values)
+        seen.append(values)
 
 
 def _validate_provisioner(errors: FieldErrors, path: str, name: str) -> None:
@@ -255,22 +255,22 @@ def _validate_provisioner(errors: FieldErrors, path: str, name: str) -> None:
         errors.invalid_each(path, name.lower(), names.qualified_name(name.lower()))
 
 
-def _validate_parameters(errors: FieldErrors, given: Mapping[str, str], *, needed: bool) -> None:
-    if len(given) > _MAX_PARAMETERS:
+def _validate_parameters(errors: FieldErrors, parameters: Mapping[str, str], *, required: bool) -> None:
+    if len(parameters) > _MAX_PARAMETERS:
         errors.too_long("parameters", _MAX_PARAMETERS)
         return
-    if "" in given:
+    if "" in parameters:
         errors.invalid("parameters", "", "field can not be empty.")
-    if sum(len(key) + len(value) for key, value in given.items()) > _MAX_PARAMETERS_BYTES:
+    if sum(len(key) + len(value) for key, value in parameters.items()) > _MAX_PARAMETERS_BYTES:
         errors.too_long("parameters", _MAX_PARAMETERS_BYTES)
-    if needed and not given:
+    if required and not parameters:
         errors.required("parameters", "must contain at least one key/value pair")
 
 
 def validate_volume_attributes_class(errors: FieldErrors, obj: storage_v1.VolumeAttributesClass) -> None:
     meta.validate_object_meta(errors, obj.metadata, namespaced=False)
     _validate_provisioner(errors, "driverName", obj.driverName)
-    _validate_parameters(errors, obj.parameters, needed=True)
+    _validate_parameters(errors, obj.parameters, required=True)
 
 
 def validate_volume_attributes_class_update(
@@ -284,7 +284,7 @@ def validate_volume_attributes_class_update(
         errors, new.metadata, old.metadata, names.dns1123_subdomain, namespaced=False
     )
     _validate_provisioner(errors, "driverName", new.driverName)
-    _validate_parameters(errors, new.parameters, needed=True)
+    _validate_parameters(errors, new.parameters, required=True)
 
 
 def validate_csi_storage_capacity(errors: FieldErrors, obj: storage_v1.CSIStorageCapacity) -> None:

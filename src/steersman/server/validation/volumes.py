@@ -1,4 +1,4 @@
-"""Sources of volumes that pods and persistent volumes have in common: a disk, a share, a directory."""
+"""Validation of the volume sources that pods and PersistentVolumes share."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _ISCSI_NAME_FORMATS = {
 
 
 def requires_fields(*names: str) -> SourceRule:
-    """A source with fields that must not be empty."""
+    """A rule that requires these fields of a source."""
 
     def check(errors: FieldErrors, path: str, source: Any) -> None:
         for name in names:
@@ -44,7 +44,7 @@ def requires_fields(*names: str) -> SourceRule:
 
 
 def validate_one_source(errors: FieldErrors, path: str, volume: Any, checks: Mapping[str, SourceRule]) -> str:
-    """Exactly one source; of several, only the first is looked into. Answers which one it is."""
+    """Validates that a volume has exactly one source; returns its field. Of several only the first is validated."""
     first = ""
     for name, check in checks.items():
         source = getattr(volume, name)
@@ -60,13 +60,13 @@ def validate_one_source(errors: FieldErrors, path: str, volume: Any, checks: Map
     return first
 
 
-# As the real server has it.
+# Paths that upstream spells differently from the field.
 _FORBIDDEN_PATHS = {"cephfs": "cephFS", "downwardAPI": "downwarAPI"}
 _SOURCE_PATHS = {"gcePersistentDisk": "persistentDisk"}
 
 
 def validate_file_mode(errors: FieldErrors, path: str, bits: int | None) -> None:
-    """The permissions of a file."""
+    """Validates the permission bits of a file."""
     if bits is not None and not 0 <= bits <= 0o777:
         errors.invalid(path, bits, FILE_MODE_RANGE)
 
@@ -127,7 +127,7 @@ def validate_fc(errors: FieldErrors, path: str, source: Any) -> None:
 
 
 def requires_disk(name: str) -> SourceRule:
-    """A disk of a cloud that may be partitioned."""
+    """A rule for a cloud disk: the field that identifies it, and its partition."""
 
     def check(errors: FieldErrors, path: str, source: Any) -> None:
         if not getattr(source, name):
@@ -192,7 +192,7 @@ def validate_storageos(errors: FieldErrors, path: str, source: Any) -> None:
 
 
 def validate_secret_ref(errors: FieldErrors, path: str, source: Any) -> None:
-    """The secret a source refers to has a name, and a namespace where it can have one."""
+    """Validates a secretRef: it has a name, and a namespace where the type has that field."""
     reference = source.secretRef
     if reference is not None:
         for name in ("name", "namespace"):
@@ -225,7 +225,7 @@ def validate_azure_disk(errors: FieldErrors, path: str, source: Any) -> None:
 
 
 def validate_csi_driver_name(errors: FieldErrors, path: str, name: str) -> None:
-    """The name of a CSI driver."""
+    """Validates the name of a CSI driver."""
     if not name:
         errors.required(path)
         return
@@ -256,4 +256,4 @@ SHARED_SOURCES: Mapping[str, SourceRule] = {
     "storageos": validate_storageos,
     "vsphereVolume": requires_fields("volumePath"),
 }
-"""By field, in no particular order: whoever uses them brings their own."""
+"""The rules by source field; their users define the order."""

@@ -1,4 +1,4 @@
-"""What is odd about an object and not refused: told to whoever writes it, in a header of the answer."""
+"""Warnings about valid objects: deprecated fields and doubtful values, for the Warning header of a response."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ _MOUNTABLE = "kubernetes.io/enforce-mountable-secrets"
 
 
 def warnings_for(kind: str, obj: Any, old: Any) -> tuple[str, ...]:
-    """All that is odd about an object of a built-in kind that was written; ``old`` is None for a new one."""
-    told: list[str] = []
+    """The warnings about a written object of a built-in kind; ``old`` is None on create."""
+    warnings: list[str] = []
     if kind == "Pod":
-        # Pods are seldom written over by those who would read it.
+        # Updates of pods come from controllers and kubelets, which do not show warnings.
         return tuple(pod_warnings(obj.spec, obj.metadata)) if old is None else ()
-    where = _TEMPLATE_PATHS.get(kind)
-    if where is not None and (old is None or old.metadata.generation != obj.metadata.generation):
+    template_path = _TEMPLATE_PATHS.get(kind)
+    if template_path is not None and (old is None or old.metadata.generation != obj.metadata.generation):
         template = obj
-        for part in where:
+        for part in template_path:
             template = getattr(template, part)
         if template is not None:
-            told += pod_warnings(template.spec, template.metadata, ".".join((*where, "")))
+            warnings += pod_warnings(template.spec, template.metadata, ".".join((*template_path, "")))
     special = _KIND_WARNINGS.get(kind)
     if special is not None:
-        told += special(obj, old)
-    return tuple(told)
+        warnings += special(obj, old)
+    return tuple(warnings)
 
 
 def _stateful_set_warnings(obj: apps_v1.StatefulSet, old: Any) -> Iterator[str]:
@@ -154,7 +154,7 @@ DEPRECATED_NODE_LABELS: Mapping[str, str] = {
         ("failure-domain.beta.kubernetes.io/zone", "v1.17", "topology.kubernetes.io/zone"),
     )
 }
-"""Labels of nodes that have others in their place."""
+"""Deprecated node labels, and the warning about each."""
 DEPRECATED_VOLUMES: Mapping[str, str] = {
     "photonPersistentDisk": "deprecated in v1.11, non-functional in v1.16+",
     "gitRepo": "deprecated in v1.11, and disabled by default in v1.33+",
@@ -166,7 +166,7 @@ DEPRECATED_VOLUMES: Mapping[str, str] = {
     "cephfs": "deprecated in v1.28, non-functional in v1.31+",
     "rbd": "deprecated in v1.28, non-functional in v1.31+",
 }
-"""Sorts of volumes that are no more."""
+"""Deprecated volume sources, and the warning about each."""
 _DEPRECATED_ANNOTATIONS: Mapping[str, str] = {
     "scheduler.alpha.kubernetes.io/critical-pod": (
         'non-functional in v1.16+; use the "priorityClassName" field instead'
@@ -179,9 +179,9 @@ _NULL_SELECTOR = "a null labelSelector results in matching no pod"
 _BYTE_RESOURCES = ("memory", "ephemeral-storage")
 
 
-def pod_warnings(spec: v1.PodSpec, meta: ObjectMeta, where: str = "") -> Iterator[str]:
-    """All that is odd; ``where`` is where the pod is, with a dot at its end."""
-    at, notes = f"{where}spec.", f"{where}metadata.annotations"
+def pod_warnings(spec: v1.PodSpec, meta: ObjectMeta, prefix: str = "") -> Iterator[str]:
+    """The warnings about a pod or a pod template; ``prefix`` is the template's path, with a trailing dot."""
+    at, notes = f"{prefix}spec.", f"{prefix}metadata.annotations"
     for label in sorted(spec.nodeSelector):
         if label in DEPRECATED_NODE_LABELS:
             yield f"{at}nodeSelector[{label}]: {DEPRECATED_NODE_LABELS[label]}"
@@ -211,8 +211,8 @@ def pod_warnings(spec: v1.PodSpec, meta: ObjectMeta, where: str = "") -> Iterato
     if _SECCOMP in meta.annotations and not profiled:
         yield f'{notes}[{_SECCOMP}]: non-functional in v1.27+; use the "seccompProfile" field instead'
     containers = [
-        *((f"{at}initContainers[{i}]", each) for i, each in enumerate(spec.initContainers)),
-        *((f"{at}containers[{i}]", each) for i, each in enumerate(spec.containers)),
+        *((f"{at}initContainers[{i}]", container) for i, container in enumerate(spec.initContainers)),
+        *((f"{at}containers[{i}]", container) for i, container in enumerate(spec.containers)),
     ]
     for here, container in containers:
         sizes = container.resources
@@ -239,7 +239,7 @@ def _duplicates(at: str, name: str, values: Iterable[str]) -> Iterator[str]:
 
 
 def fractional_bytes(at: str, amounts: Mapping[str, Any], names: Iterable[str]) -> Iterator[str]:
-    """Amounts of bytes that are no whole numbers."""
+    """Warns about quantities of bytes that are not whole numbers."""
     for name in names:
         if name in amounts:
             amount = Quantity.parse(amounts[name])
@@ -248,35 +248,39 @@ def fractional_bytes(at: str, amounts: Mapping[str, Any], names: Iterable[str]) 
 
 
 def _hidden_variables(at: str, env: tuple[v1.EnvVar, ...]) -> Iterator[str]:
-    """A later value that does not build on an earlier one of the same name."""
+    """Warns about a variable that hides an earlier one of the same name without referring to it."""
     seen: dict[str, None] = {}
-    for i, each in enumerate(env):
-        ref = f"$({each.name})"
-        if each.name in seen and (each.valueFrom is not None or each.value == ref or ref not in each.value):
-            says = f'hides previous definition of "{each.name}", which may be dropped when using apply'
-            yield f"{at}[{i}]: {says}"
-        seen[each.name] = None
+    for i, variable in enumerate(env):
+        ref = f"$({variable.name})"
+        if variable.name in seen and (
+            variable.valueFrom is not None or variable.value == ref or ref not in variable.value
+        ):
+            message = f'hides previous definition of "{variable.name}", which may be dropped when using apply'
+            yield f"{at}[{i}]: {message}"
+        seen[variable.name] = None
 
 
 def _overlapping_ports(containers: Iterable[tuple[str, v1.Container]]) -> Iterator[str]:
-    listed = [(f"{at}.ports[{i}]", port) for at, each in containers for i, port in enumerate(each.ports)]
+    listed = [
+        (f"{at}.ports[{i}]", port) for at, container in containers for i, port in enumerate(container.ports)
+    ]
     known: dict[tuple[int, str], list[tuple[str, v1.ContainerPort]]] = {}
     for at, port in listed:
         others = known.setdefault((port.containerPort, port.protocol), [])
-        for there, other in others:
+        for other_path, other in others:
             if (port.hostIP, port.hostPort) == (other.hostIP, other.hostPort):
-                yield f"{at}: duplicate port definition with {there}"
+                yield f"{at}: duplicate port definition with {other_path}"
             elif not port.hostPort or not other.hostPort:
-                yield f"{at}: overlapping port definition with {there}"
+                yield f"{at}: overlapping port definition with {other_path}"
             elif port.hostPort == other.hostPort and bool(port.hostIP) != bool(other.hostIP):
-                yield f"{at}: dangerously ambiguous port definition with {there}"
+                yield f"{at}: dangerously ambiguous port definition with {other_path}"
         others.append((at, port))
     names: dict[str, str] = {}
     for at, port in listed:
-        there = names.setdefault(port.name, at) if port.name else at
-        if there != at:
-            says = f"services and probes that select ports by name will use {there}"
-            yield f'{at}: duplicate port name "{port.name}" with {there}, {says}'
+        other_path = names.setdefault(port.name, at) if port.name else at
+        if other_path != at:
+            message = f"services and probes that select ports by name will use {other_path}"
+            yield f'{at}: duplicate port name "{port.name}" with {other_path}, {message}'
 
 
 def _node_affinity_warnings(at: str, affinity: v1.NodeAffinity) -> Iterator[str]:
@@ -291,14 +295,14 @@ def _node_affinity_warnings(at: str, affinity: v1.NodeAffinity) -> Iterator[str]
 
 
 def node_selector_term_warnings(at: str, term: v1.NodeSelectorTerm, *, values: bool = False) -> Iterator[str]:
-    """What selects nodes by labels that have others in their place, or by what is no value."""
+    """Warns about deprecated node labels in a term, and with ``values`` about invalid label values."""
     for i, wanted in enumerate(term.matchExpressions):
         here = f"{at}.matchExpressions[{i}]"
         if wanted.key in DEPRECATED_NODE_LABELS:
             yield f"{here}.key: {wanted.key} is {DEPRECATED_NODE_LABELS[wanted.key]}"
         for j, value in enumerate(wanted.values if values else ()):
-            for why in value_errors(value):
-                yield f"{here}.values[{j}]: {value} is invalid, {why}"
+            for detail in value_errors(value):
+                yield f"{here}.values[{j}]: {value} is invalid, {detail}"
 
 
 def _pod_affinity_warnings(at: str, affinity: v1.PodAffinity | v1.PodAntiAffinity | None) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Configurations of admission webhooks, and what their rules have in common with policies."""
+"""Validation of webhook configurations, and of the rules and match conditions they share with policies."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def _validate_webhooks(errors: FieldErrors, obj: Configuration) -> None:
 
 def _validate_webhook(errors: FieldErrors, path: str, hook: Webhook) -> None:
     names.validate_webhook_name(errors, f"{path}.name", hook.name)
-    for i, given in enumerate(hook.rules):
-        validate_rule(errors, f"{path}.rules[{i}]", given)
+    for i, rule in enumerate(hook.rules):
+        validate_rule(errors, f"{path}.rules[{i}]", rule)
     _validate_optional_enum(errors, f"{path}.failurePolicy", hook.failurePolicy, FAILURE_POLICIES)
     _validate_optional_enum(errors, f"{path}.matchPolicy", hook.matchPolicy, MATCH_POLICIES)
     if hook.sideEffects is None:
@@ -65,8 +65,8 @@ def _validate_webhook(errors: FieldErrors, path: str, hook: Webhook) -> None:
     _validate_optional_enum(errors, f"{path}.sideEffects", hook.sideEffects, _SIDE_EFFECTS)
     seconds = hook.timeoutSeconds
     if seconds is not None and not 1 <= seconds <= 30:
-        says = "the timeout value must be between 1 and 30 seconds"
-        errors.invalid(f"{path}.timeoutSeconds", seconds, says)
+        message = "the timeout value must be between 1 and 30 seconds"
+        errors.invalid(f"{path}.timeoutSeconds", seconds, message)
     validate_label_selector(errors, f"{path}.namespaceSelector", hook.namespaceSelector)
     validate_label_selector(errors, f"{path}.objectSelector", hook.objectSelector)
     if isinstance(hook, admission.MutatingWebhook):
@@ -97,11 +97,11 @@ def _validate_review_versions(errors: FieldErrors, path: str, versions: tuple[st
         errors.invalid(path, versions, f"must include at least one of {', '.join(_REVIEW_VERSIONS)}")
 
 
-# -- where a webhook is -----------------------------------------------------------------------
+# -- client configuration ---------------------------------------------------------------------
 
 
 def validate_client_config(errors: FieldErrors, path: str, config: Any) -> None:
-    """By a URL or by a service."""
+    """Validates where a webhook is: a URL or a service, not both."""
     if (config.url is None) == (config.service is None):
         errors.required(path, "exactly one of url or service is required")
     elif config.url is not None:
@@ -131,7 +131,7 @@ def _validate_url(errors: FieldErrors, path: str, url: str) -> None:
 
 
 def _validate_service_reference(errors: FieldErrors, path: str, service: Any) -> None:
-    # The real server mixes the two up.
+    # Upstream reports a missing namespace as a missing name, and the other way round.
     if not service.namespace:
         errors.required(f"{path}.name")
     if not service.name:
@@ -139,52 +139,52 @@ def _validate_service_reference(errors: FieldErrors, path: str, service: Any) ->
     port = 443 if service.port is None else service.port
     if messages := names.port_number(port):
         errors.invalid(f"{path}.port", port, f"port is not valid: {', '.join(messages)}")
-    where = service.path
-    if where in (None, "", "/"):
+    url_path = service.path
+    if url_path in (None, "", "/"):
         return
     at = f"{path}.path"
-    if where == "//":
-        errors.invalid(at, where, "segment[0] may not be empty")
+    if url_path == "//":
+        errors.invalid(at, url_path, "segment[0] may not be empty")
         return
-    if not where.startswith("/"):
-        errors.invalid(at, where, "must start with a '/'")
-    for i, step in enumerate(where[1:].removesuffix("/").split("/")):
+    if not url_path.startswith("/"):
+        errors.invalid(at, url_path, "must start with a '/'")
+    for i, step in enumerate(url_path[1:].removesuffix("/").split("/")):
         if not step:
-            errors.invalid(at, where, f"segment[{i}] may not be empty")
+            errors.invalid(at, url_path, f"segment[{i}] may not be empty")
             continue
-        for why in names.dns1123_subdomain(step):
-            errors.invalid(at, where, f"segment[{i}]: {why}")
+        for detail in names.dns1123_subdomain(step):
+            errors.invalid(at, url_path, f"segment[{i}]: {detail}")
 
 
-# -- what it is asked about -------------------------------------------------------------------
+# -- rules and match conditions ---------------------------------------------------------------
 
 
-def validate_rule(errors: FieldErrors, path: str, given: Rule) -> None:
-    """Which operations on which resources."""
-    operations = given.operations
+def validate_rule(errors: FieldErrors, path: str, rule: Rule) -> None:
+    """Validates a rule: its operations, groups, versions and resources."""
+    operations = rule.operations
     if not operations:
         errors.required(f"{path}.operations")
     _validate_wildcard_alone(errors, f"{path}.operations", operations, "operations")
     for i, operation in enumerate(operations):
         if operation not in _OPERATIONS:
             errors.not_supported(f"{path}.operations[{i}]", operation, _OPERATIONS)
-    if not given.apiGroups:
+    if not rule.apiGroups:
         errors.required(f"{path}.apiGroups")
-    _validate_wildcard_alone(errors, f"{path}.apiGroups", given.apiGroups, "API groups")
-    if not given.apiVersions:
+    _validate_wildcard_alone(errors, f"{path}.apiGroups", rule.apiGroups, "API groups")
+    if not rule.apiVersions:
         errors.required(f"{path}.apiVersions")
-    _validate_wildcard_alone(errors, f"{path}.apiVersions", given.apiVersions, "API versions")
-    for i, version in enumerate(given.apiVersions):
+    _validate_wildcard_alone(errors, f"{path}.apiVersions", rule.apiVersions, "API versions")
+    for i, version in enumerate(rule.apiVersions):
         if not version:
             errors.required(f"{path}.apiVersions[{i}]")
-    _validate_rule_resources(errors, f"{path}.resources", given.resources)
-    if given.scope is not None and given.scope not in _SCOPES:
-        errors.not_supported(f"{path}.scope", given.scope, _SCOPES)
+    _validate_rule_resources(errors, f"{path}.resources", rule.resources)
+    if rule.scope is not None and rule.scope not in _SCOPES:
+        errors.not_supported(f"{path}.scope", rule.scope, _SCOPES)
 
 
-def _validate_wildcard_alone(errors: FieldErrors, path: str, values: tuple[str, ...], what: str) -> None:
+def _validate_wildcard_alone(errors: FieldErrors, path: str, values: tuple[str, ...], plural: str) -> None:
     if len(values) > 1 and "*" in values:
-        errors.invalid(path, values, f"if '*' is present, must not specify other {what}")
+        errors.invalid(path, values, f"if '*' is present, must not specify other {plural}")
 
 
 def _validate_rule_resources(errors: FieldErrors, path: str, resources: tuple[str, ...]) -> None:
@@ -193,19 +193,19 @@ def _validate_rule_resources(errors: FieldErrors, path: str, resources: tuple[st
     every_sub: list[str] = []
     every_resource: list[str] = []
     plain = False
-    for i, given in enumerate(resources):
+    for i, name in enumerate(resources):
         at = f"{path}[{i}]"
-        if not given:
+        if not name:
             errors.required(at)
             continue
-        resource, slash, sub = given.partition("/")
+        resource, slash, sub = name.partition("/")
         if not slash:
-            plain = given != "*"
+            plain = name != "*"
             continue
         if resource in every_sub:
-            errors.invalid(at, given, f"if '{resource}/*' is present, must not specify {given}")
+            errors.invalid(at, name, f"if '{resource}/*' is present, must not specify {name}")
         if sub in every_resource:
-            errors.invalid(at, given, f"if '*/{sub}' is present, must not specify {given}")
+            errors.invalid(at, name, f"if '*/{sub}' is present, must not specify {name}")
         if sub == "*":
             every_sub.append(resource)
         if resource == "*":
@@ -218,13 +218,13 @@ def _validate_rule_resources(errors: FieldErrors, path: str, resources: tuple[st
 
 
 def validate_match_conditions(
-    errors: FieldErrors, path: str, given: tuple[admission.MatchCondition, ...]
+    errors: FieldErrors, path: str, match_conditions: tuple[admission.MatchCondition, ...]
 ) -> None:
-    """Expressions that narrow it down; whether they compile is not looked at here."""
-    if len(given) > _MAX_MATCH_CONDITIONS:
-        errors.too_many(path, len(given), _MAX_MATCH_CONDITIONS)
+    """Validates match conditions; their expressions are not compiled here."""
+    if len(match_conditions) > _MAX_MATCH_CONDITIONS:
+        errors.too_many(path, len(match_conditions), _MAX_MATCH_CONDITIONS)
     seen: list[str] = []
-    for i, condition in enumerate(given):
+    for i, condition in enumerate(match_conditions):
         if not condition.expression.strip():
             errors.required(f"{path}[{i}].expression")
         if not condition.name:

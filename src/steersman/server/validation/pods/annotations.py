@@ -1,4 +1,4 @@
-"""Annotations that mean something to pods, some of them from before there were fields for it."""
+"""Validation of the annotations that have a meaning for pods, some of which preceded fields."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ _is_integer = re.compile("-[0-9]{1,12}|0|[1-9][0-9]{0,12}").fullmatch
 
 
 def validate_pod_annotations(
-    errors: FieldErrors, path: str, given: Mapping[str, str], spec: v1.PodSpec
+    errors: FieldErrors, path: str, annotation_map: Mapping[str, str], spec: v1.PodSpec
 ) -> None:
-    """What single annotations may say."""
-    if MIRROR in given and not spec.nodeName:
+    """Validates the values of the annotations."""
+    if MIRROR in annotation_map and not spec.nodeName:
         needs = "must set spec.nodeName if mirror pod annotation is set"
-        errors.invalid(f"{path}[{MIRROR}]", given[MIRROR], needs)
-    if _DELETION_COST in given and not _is_cost(given[_DELETION_COST]):
-        errors.invalid(f"{path}[{_DELETION_COST}]", given[_DELETION_COST], "must be a 32bit integer")
-    for key, value in given.items():
+        errors.invalid(f"{path}[{MIRROR}]", annotation_map[MIRROR], needs)
+    if _DELETION_COST in annotation_map and not _is_cost(annotation_map[_DELETION_COST]):
+        errors.invalid(f"{path}[{_DELETION_COST}]", annotation_map[_DELETION_COST], "must be a 32bit integer")
+    for key, value in annotation_map.items():
         if key == _SECCOMP_POD or key.startswith(_SECCOMP_CONTAINER):
             _validate_seccomp_annotation(errors, f"{path}.{key}", value)
-    for key, value in given.items():
+    for key, value in annotation_map.items():
         if key.startswith(_APP_ARMOR):
             name = key.removeprefix(_APP_ARMOR)
             if not any(name == container.name for _, container in _containers("", spec)):
@@ -44,7 +44,7 @@ def validate_pod_annotations(
 
 
 def _is_cost(value: str) -> bool:
-    """A 32-bit integer with no plus and no zeros in front."""
+    """Whether a value is a 32-bit integer without plus sign and leading zeros."""
     return bool(_is_integer(value)) and -(2**31) <= int(value) < 2**31
 
 
@@ -58,44 +58,51 @@ def _validate_seccomp_annotation(errors: FieldErrors, path: str, value: str) -> 
 
 
 def validate_profiles_match(
-    errors: FieldErrors, path: str, given: Mapping[str, str], spec: v1.PodSpec
+    errors: FieldErrors, path: str, annotation_map: Mapping[str, str], spec: v1.PodSpec
 ) -> None:
-    """Where both an annotation and a field say a profile, they say the same."""
+    """Validates that seccomp and AppArmor annotations match the fields that replaced them."""
     pod = spec.securityContext
-    if pod is not None and pod.seccompProfile is not None and _SECCOMP_POD in given:
+    if pod is not None and pod.seccompProfile is not None and _SECCOMP_POD in annotation_map:
         at = f"{path}.securityContext.seccompProfile"
-        _validate_profile_matches(errors, at, "seccomp", given[_SECCOMP_POD], pod.seccompProfile)
+        _validate_profile_matches(errors, at, "seccomp", annotation_map[_SECCOMP_POD], pod.seccompProfile)
     for at, container in _containers(path, spec):
         context = container.securityContext
-        own = None if context is None else context.seccompProfile
-        said = given.get(f"{_SECCOMP_CONTAINER}{container.name}")
-        if own is not None and said is not None:
-            _validate_profile_matches(errors, f"{at}.securityContext.seccompProfile", "seccomp", said, own)
+        seccomp_profile = None if context is None else context.seccompProfile
+        annotation = annotation_map.get(f"{_SECCOMP_CONTAINER}{container.name}")
+        if seccomp_profile is not None and annotation is not None:
+            _validate_profile_matches(
+                errors, f"{at}.securityContext.seccompProfile", "seccomp", annotation, seccomp_profile
+            )
     if spec.os is not None and spec.os.name == "windows":
         return
     for at, container in _containers(path, spec):
         context = container.securityContext
         profile = None if context is None else context.appArmorProfile
         profile = profile or (None if pod is None else pod.appArmorProfile)
-        said = given.get(f"{_APP_ARMOR}{container.name}")
-        if profile is not None and said is not None:
+        annotation = annotation_map.get(f"{_APP_ARMOR}{container.name}")
+        if profile is not None and annotation is not None:
             _validate_profile_matches(
-                errors, f"{at}.securityContext.appArmorProfile", "apparmor", said, profile
+                errors, f"{at}.securityContext.appArmorProfile", "apparmor", annotation, profile
             )
 
 
 def _validate_profile_matches(
-    errors: FieldErrors, path: str, what: str, said: str, profile: v1.SeccompProfile | v1.AppArmorProfile
+    errors: FieldErrors,
+    path: str,
+    profile_kind: str,
+    annotation: str,
+    profile: v1.SeccompProfile | v1.AppArmorProfile,
 ) -> None:
-    fits = {
-        "Unconfined": said == "unconfined",
-        "RuntimeDefault": said == "runtime/default" or (what == "seccomp" and said == "docker/default"),
-        "Localhost": said.startswith(_LOCALHOST),
+    type_matches = {
+        "Unconfined": annotation == "unconfined",
+        "RuntimeDefault": annotation == "runtime/default"
+        or (profile_kind == "seccomp" and annotation == "docker/default"),
+        "Localhost": annotation.startswith(_LOCALHOST),
     }
-    if not fits.get(profile.type, True):
-        errors.forbidden(f"{path}.type", f"{what} type in annotation and field must match")
-    elif profile.type == "Localhost" and said.removeprefix(_LOCALHOST) != profile.localhostProfile:
-        differs = f"{what} profile in annotation and field must match"
+    if not type_matches.get(profile.type, True):
+        errors.forbidden(f"{path}.type", f"{profile_kind} type in annotation and field must match")
+    elif profile.type == "Localhost" and annotation.removeprefix(_LOCALHOST) != profile.localhostProfile:
+        differs = f"{profile_kind} profile in annotation and field must match"
         errors.forbidden(f"{path}.localhostProfile", differs)
 
 
@@ -106,7 +113,7 @@ def _containers(path: str, spec: v1.PodSpec) -> Iterator[tuple[str, v1.Container
 
 
 def validate_annotations_update(errors: FieldErrors, new: Mapping[str, str], old: Mapping[str, str]) -> None:
-    """Annotations that stay as they are."""
+    """Validates that immutable annotations are unchanged."""
     for key, value in old.items():
         if new.get(key) == value:
             continue

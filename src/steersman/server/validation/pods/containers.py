@@ -1,4 +1,4 @@
-"""Containers of all three sorts."""
+"""Validation of containers, init containers and ephemeral containers."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ _FORBIDDEN_EPHEMERAL = (
 
 
 class ContainerContext(NamedTuple):
-    """What a container's fields depend on outside of it."""
+    """The parts of a pod that the validation of its containers needs."""
 
     spec: v1.PodSpec
     volumes: mounts.Volumes
-    """The sound ones."""
+    """The valid volumes of the pod, by name."""
 
     @property
     def grace(self) -> int | None:
@@ -49,33 +49,33 @@ class ContainerContext(NamedTuple):
         return self.spec.hostUsers is not False
 
 
-def validate_containers(errors: FieldErrors, path: str, around: ContainerContext) -> None:
-    """The containers proper; there is at least one."""
-    containers = around.spec.containers
+def validate_containers(errors: FieldErrors, path: str, context: ContainerContext) -> None:
+    """Validates the containers, of which there is at least one."""
+    containers = context.spec.containers
     if not containers:
         errors.required(path)
         return
     seen: set[str] = set()
     for i, container in enumerate(containers):
         at = f"{path}[{i}]"
-        _validate_container(errors, at, container, around)
+        _validate_container(errors, at, container, context)
         if container.name in seen:
             errors.duplicate(f"{at}.name", container.name)
         seen.add(container.name)
         if container.lifecycle is not None:
-            probes.validate_lifecycle(errors, f"{at}.lifecycle", container.lifecycle, around.grace)
-        _validate_probes(errors, at, container, around.grace)
+            probes.validate_lifecycle(errors, f"{at}.lifecycle", container.lifecycle, context.grace)
+        _validate_probes(errors, at, container, context.grace)
         if container.restartPolicy is not None or container.restartPolicyRules:
             _validate_restart_policy(errors, at, container)
     _validate_host_ports(errors, path, containers)
 
 
-def validate_init_containers(errors: FieldErrors, path: str, around: ContainerContext) -> None:
-    """Init containers; those that always restart are sidecars and may do what others may."""
-    seen = {container.name for container in around.spec.containers}
-    for i, container in enumerate(around.spec.initContainers):
+def validate_init_containers(errors: FieldErrors, path: str, context: ContainerContext) -> None:
+    """Validates the init containers; those with restartPolicy Always are sidecars and may have probes."""
+    seen = {container.name for container in context.spec.containers}
+    for i, container in enumerate(context.spec.initContainers):
         at = f"{path}[{i}]"
-        _validate_container(errors, at, container, around)
+        _validate_container(errors, at, container, context)
         if container.restartPolicy is not None:
             _validate_restart_policy(errors, at, container)
         elif container.restartPolicyRules:
@@ -87,8 +87,8 @@ def validate_init_containers(errors: FieldErrors, path: str, around: ContainerCo
         _validate_host_ports(errors, path, (container,))
         if container.restartPolicy == "Always":
             if container.lifecycle is not None:
-                probes.validate_lifecycle(errors, f"{at}.lifecycle", container.lifecycle, around.grace)
-            _validate_probes(errors, at, container, around.grace)
+                probes.validate_lifecycle(errors, f"{at}.lifecycle", container.lifecycle, context.grace)
+            _validate_probes(errors, at, container, context.grace)
         else:
             for name in ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe"):
                 if getattr(container, name) is not None:
@@ -102,14 +102,14 @@ def validate_init_containers(errors: FieldErrors, path: str, around: ContainerCo
                     )
 
 
-def validate_ephemeral_containers(errors: FieldErrors, path: str, around: ContainerContext) -> None:
-    """Containers that were added to look into a running pod."""
-    spec = around.spec
+def validate_ephemeral_containers(errors: FieldErrors, path: str, context: ContainerContext) -> None:
+    """Validates the ephemeral containers."""
+    spec = context.spec
     others = {container.name for container in (*spec.containers, *spec.initContainers)}
     seen = set(others)
     for i, container in enumerate(spec.ephemeralContainers):
         at = f"{path}[{i}]"
-        _validate_container(errors, at, container, around)
+        _validate_container(errors, at, container, context)
         validate_image_whitespace(errors, at, container.image)
         if container.name in seen:
             errors.duplicate(f"{at}.name", container.name)
@@ -135,16 +135,16 @@ def validate_image_whitespace(errors: FieldErrors, path: str, image: str) -> Non
         errors.invalid(f"{path}.image", image, "must not have leading or trailing whitespace")
 
 
-# -- what all have in common ------------------------------------------------------------------
+# -- fields all containers share --------------------------------------------------------------
 
 
-def _validate_container(errors: FieldErrors, path: str, container: Any, around: ContainerContext) -> None:
+def _validate_container(errors: FieldErrors, path: str, container: Any, context: ContainerContext) -> None:
     name = container.name
     if not name:
         errors.required(f"{path}.name")
     else:
-        for why in names.dns1123_label(name):
-            errors.invalid(f"{path}.name", name, why)
+        for detail in names.dns1123_label(name):
+            errors.invalid(f"{path}.name", name, detail)
     if not container.image:
         errors.required(f"{path}.image")
     policy = container.terminationMessagePolicy
@@ -157,9 +157,9 @@ def _validate_container(errors: FieldErrors, path: str, container: Any, around: 
     if container.envFrom:
         environment.validate_env_from(errors, f"{path}.envFrom", container.envFrom)
     if container.volumeMounts:
-        mounts.validate_volume_mounts(errors, f"{path}.volumeMounts", container, around.volumes)
+        mounts.validate_volume_mounts(errors, f"{path}.volumeMounts", container, context.volumes)
     if container.volumeDevices:
-        mounts.validate_volume_devices(errors, f"{path}.volumeDevices", container, around.volumes)
+        mounts.validate_volume_devices(errors, f"{path}.volumeDevices", container, context.volumes)
     if container.imagePullPolicy not in PULL_POLICIES:
         errors.enum(f"{path}.imagePullPolicy", container.imagePullPolicy, PULL_POLICIES)
     requirements = container.resources
@@ -169,15 +169,15 @@ def _validate_container(errors: FieldErrors, path: str, container: Any, around: 
         )
     if requirements.claims:
         resources.validate_resource_claim_names(
-            errors, f"{path}.resources.claims", requirements.claims, around.spec.resourceClaims
+            errors, f"{path}.resources.claims", requirements.claims, context.spec.resourceClaims
         )
     if container.resizePolicy:
         _validate_resize_policy(
-            errors, f"{path}.resizePolicy", container.resizePolicy, around.spec.restartPolicy
+            errors, f"{path}.resizePolicy", container.resizePolicy, context.spec.restartPolicy
         )
     if container.securityContext is not None:
         security.validate_security_context(
-            errors, f"{path}.securityContext", container.securityContext, host_users=around.host_users
+            errors, f"{path}.securityContext", container.securityContext, host_users=context.host_users
         )
 
 
@@ -240,7 +240,7 @@ def _validate_resize_policy(
 
 
 def _validate_restart_policy(errors: FieldErrors, path: str, container: v1.Container) -> None:
-    """A container's own idea of restarting, with rules by exit codes."""
+    """Validates a container's own restart policy and its rules by exit code."""
     policy, rules = container.restartPolicy, container.restartPolicyRules
     if policy is None:
         errors.required(f"{path}.restartPolicy", "must specify restartPolicy when restart rules are used")

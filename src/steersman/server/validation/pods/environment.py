@@ -1,4 +1,4 @@
-"""The environment of a container: its variables, and where their values come from."""
+"""Validation of a container's environment variables and their sources."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ _BYTE_DIVISORS = ("1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", 
 _SUBSCRIPT = re.compile(r"(?P<path>.+?)\['(?P<key>.*)'\]", re.DOTALL)
 
 
-def validate_env(errors: FieldErrors, path: str, given: tuple[v1.EnvVar, ...]) -> None:
-    for i, variable in enumerate(given):
+def validate_env(errors: FieldErrors, path: str, variables: tuple[v1.EnvVar, ...]) -> None:
+    for i, variable in enumerate(variables):
         if not variable.name:
             errors.required(f"{path}[{i}].name")
         else:
-            for why in names.env_var_name(variable.name):
-                errors.invalid(f"{path}[{i}].name", variable.name, why)
+            for detail in names.env_var_name(variable.name):
+                errors.invalid(f"{path}[{i}].name", variable.name, detail)
         if variable.valueFrom is not None:
             _validate_env_source(errors, f"{path}[{i}].valueFrom", variable, variable.valueFrom)
 
@@ -83,7 +83,7 @@ def _validate_env_source(
 def validate_field_ref(
     errors: FieldErrors, path: str, ref: v1.ObjectFieldSelector, choices: tuple[str, ...]
 ) -> None:
-    """A field of the pod itself."""
+    """Validates a reference to a field of the pod."""
     if not ref.apiVersion:
         errors.required(f"{path}.apiVersion")
         return
@@ -92,23 +92,23 @@ def validate_field_ref(
         errors.required(f"{path}.fieldPath")
         return
     if ref.apiVersion != "v1":
-        why = f"error converting fieldPath: unsupported pod version: {ref.apiVersion}"
-        errors.invalid(f"{path}.fieldPath", name, why)
+        detail = f"error converting fieldPath: unsupported pod version: {ref.apiVersion}"
+        errors.invalid(f"{path}.fieldPath", name, detail)
         return
-    # The old name of a field is taken for the new one.
+    # spec.host is the former name of spec.nodeName.
     name = "spec.nodeName" if name == "spec.host" else name
     subscript = _SUBSCRIPT.fullmatch(name)
     if subscript is None and name not in _FIELD_LABELS:
-        why = f"error converting fieldPath: field label not supported: {name}"
-        errors.invalid(f"{path}.fieldPath", name, why)
+        detail = f"error converting fieldPath: field label not supported: {name}"
+        errors.invalid(f"{path}.fieldPath", name, detail)
     elif subscript is None:
         if name not in choices:
             errors.not_supported(f"{path}.fieldPath", name, choices)
     else:
         parent, key = subscript["path"], subscript["key"]
         if parent not in ("metadata.annotations", "metadata.labels"):
-            why = f"error converting fieldPath: field label does not support subscript: {name}"
-            errors.invalid(f"{path}.fieldPath", name, why)
+            detail = f"error converting fieldPath: field label does not support subscript: {name}"
+            errors.invalid(f"{path}.fieldPath", name, detail)
         else:
             shown = key.lower() if parent == "metadata.annotations" else key
             errors.invalid_each(path, shown, names.qualified_name(shown))
@@ -117,7 +117,7 @@ def validate_field_ref(
 def validate_resource_field_ref(
     errors: FieldErrors, path: str, ref: v1.ResourceFieldSelector, *, needs_container: bool = False
 ) -> None:
-    """An amount some container asks for."""
+    """Validates a reference to a container's requests or limits."""
     name = ref.resource
     if needs_container and not ref.containerName:
         errors.required(f"{path}.containerName")
@@ -131,18 +131,18 @@ def validate_resource_field_ref(
 def _validate_divisor(errors: FieldErrors, path: str, name: str, divisor: Quantity) -> None:
     if not divisor.nanos:
         return
-    what = name.partition(".")[2]
-    if what == "cpu":
+    resource = name.partition(".")[2]
+    if resource == "cpu":
         if str(divisor) not in ("1m", "1"):
             errors.invalid(path, name, "only divisor's values 1m and 1 are supported with the cpu resource")
         return
-    called = {"memory": "memory", "ephemeral-storage": "local ephemeral storage"}.get(what)
-    called = "hugepages" if name.startswith(_HUGE_PAGES) else called
-    if called is not None and str(divisor) not in _BYTE_DIVISORS:
+    label = {"memory": "memory", "ephemeral-storage": "local ephemeral storage"}.get(resource)
+    label = "hugepages" if name.startswith(_HUGE_PAGES) else label
+    if label is not None and str(divisor) not in _BYTE_DIVISORS:
         errors.invalid(
             path,
             name,
-            f"only divisor's values {', '.join(_BYTE_DIVISORS)} are supported with the {called} resource",
+            f"only divisor's values {', '.join(_BYTE_DIVISORS)} are supported with the {label} resource",
         )
 
 
@@ -173,9 +173,9 @@ def _validate_file_key_ref(errors: FieldErrors, path: str, reference: v1.FileKey
         names.validate_path_no_backsteps(errors, f"{path}.path", reference.path)
 
 
-def validate_env_from(errors: FieldErrors, path: str, given: tuple[v1.EnvFromSource, ...]) -> None:
-    """All variables of a ConfigMap or a Secret."""
-    for i, source in enumerate(given):
+def validate_env_from(errors: FieldErrors, path: str, sources: tuple[v1.EnvFromSource, ...]) -> None:
+    """Validates envFrom sources."""
+    for i, source in enumerate(sources):
         at = f"{path}[{i}]"
         if source.prefix:
             errors.invalid_each(f"{at}.prefix", source.prefix, names.env_var_name(source.prefix))
@@ -188,8 +188,8 @@ def validate_env_from(errors: FieldErrors, path: str, given: tuple[v1.EnvFromSou
             if not reference.name:
                 errors.required(f"{at}.{name}.name")
             else:
-                whys = names.generate_name(names.dns1123_subdomain, reference.name)
-                errors.invalid_each(f"{at}.{name}.name", reference.name, whys)
+                details = names.generate_name(names.dns1123_subdomain, reference.name)
+                errors.invalid_each(f"{at}.{name}.name", reference.name, details)
         if not count:
             errors.invalid(path, "", "must specify one of: `configMapRef` or `secretRef`")
         elif count > 1:
@@ -202,7 +202,7 @@ def validate_file_key_volumes(
     containers: tuple[v1.Container, ...],
     volumes: tuple[v1.Volume, ...],
 ) -> None:
-    """Files that variables come from must be in a volume that begins empty."""
+    """Validates that fileKeyRef refers to an emptyDir volume."""
     for i, container in enumerate(containers):
         for j, variable in enumerate(container.env):
             if variable.valueFrom is None or variable.valueFrom.fileKeyRef is None:

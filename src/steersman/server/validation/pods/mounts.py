@@ -1,4 +1,4 @@
-"""Where a container sees the volumes of its pod."""
+"""Validation of a container's volumeMounts and volumeDevices."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _RECURSIVE_READ_ONLY = ("Disabled", "Enabled", "IfPossible")
 
 
 def validate_volume_mounts(errors: FieldErrors, path: str, container: Any, volumes: Volumes) -> None:
-    """Where volumes are seen as directories."""
+    """Validates the volume mounts of a container."""
     devices = {device.name: device.devicePath for device in container.volumeDevices}
     points: set[str] = set()
     for i, mount in enumerate(container.volumeMounts):
@@ -35,7 +35,7 @@ def validate_volume_mounts(errors: FieldErrors, path: str, container: Any, volum
         if mount.mountPath in devices.values():
             taken = "must not already exist as a path in volumeDevices"
             errors.invalid(f"{at}.mountPath", mount.mountPath, taken)
-        # Here the real server leaves out which mount it means.
+        # From here on upstream leaves the index out of the path.
         if mount.subPath:
             names.validate_descending_path(errors, f"{path}.subPath", mount.subPath)
         if mount.subPathExpr:
@@ -68,13 +68,13 @@ def _validate_recursive_read_only(errors: FieldErrors, path: str, mount: v1.Volu
 
 
 def validate_volume_devices(errors: FieldErrors, path: str, container: Any, volumes: Volumes) -> None:
-    """Where volumes are seen as devices."""
+    """Validates the block devices of a container."""
     mounted = {mount.name: mount.mountPath for mount in container.volumeMounts}
     paths: set[str] = set()
     names: set[str] = set()
     for i, device in enumerate(container.volumeDevices):
         at = f"{path}[{i}]"
-        name, where = device.name, device.devicePath
+        name, device_path = device.name, device.devicePath
         volume = volumes.get(name)
         if not name:
             errors.required(f"{at}.name")
@@ -88,17 +88,19 @@ def validate_volume_devices(errors: FieldErrors, path: str, container: Any, volu
                 name,
                 "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode",
             )
-        if not where:
+        if not device_path:
             errors.required(f"{at}.devicePath")
-        if where in paths:
-            errors.invalid(f"{at}.devicePath", where, "must be unique")
-        if ".." in where.split("/"):
-            errors.invalid(f"{at}.devicePath", where, "can not contain backsteps ('..')")
+        if device_path in paths:
+            errors.invalid(f"{at}.devicePath", device_path, "must be unique")
+        if ".." in device_path.split("/"):
+            errors.invalid(f"{at}.devicePath", device_path, "can not contain backsteps ('..')")
         else:
-            paths.add(where)
+            paths.add(device_path)
         if name in mounted:
             errors.invalid(f"{at}.name", name, "must not already exist in volumeMounts")
-        if where in mounted.values():
-            errors.invalid(f"{at}.devicePath", where, "must not already exist as a path in volumeMounts")
+        if device_path in mounted.values():
+            errors.invalid(
+                f"{at}.devicePath", device_path, "must not already exist as a path in volumeMounts"
+            )
         if name:
             names.add(name)

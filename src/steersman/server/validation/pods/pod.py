@@ -1,4 +1,4 @@
-"""Pods as a whole: made, changed, and told how they are."""
+"""Validation of Pods and PodTemplates on create and update."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def validate_pod(errors: FieldErrors, pod: v1.Pod) -> None:
 
 
 def _validate_pod_spec(errors: FieldErrors, pod: v1.Pod) -> None:
-    """The spec, with what only a pod's must be."""
+    """Validates the spec of a pod, with the rules that do not hold for templates."""
     spec, metadata = pod.spec, pod.metadata
     known = _spec_cache.get(id(spec))
     if known is None:
@@ -57,7 +57,7 @@ def _validate_pod_spec(errors: FieldErrors, pod: v1.Pod) -> None:
         validate_pod_spec(problems, "spec", spec, metadata)
         _validate_pod_only(problems, spec)
         known = (spec, tuple(problems))
-        # What depends on the pod's own name is not true of the next one.
+        # Rules that depend on the pod's name give another result for the next pod of the template.
         if not spec.resourceClaims and all(volume.ephemeral is None for volume in spec.volumes):
             _spec_cache.put(id(spec), known)
     if known[1]:
@@ -84,7 +84,7 @@ def _validate_pod_only(errors: FieldErrors, spec: v1.PodSpec) -> None:
 
 
 def validate_pod_update(errors: FieldErrors, new: v1.Pod, old: v1.Pod) -> None:
-    """Little of a pod can change: images, deadlines, tolerations, and gates while it has any."""
+    """Of a pod's spec only images, the deadline, tolerations and scheduling gates are mutable."""
     validate_pod_change(errors, new, old)
     if new.spec is old.spec:
         return
@@ -98,22 +98,22 @@ def validate_pod_update(errors: FieldErrors, new: v1.Pod, old: v1.Pod) -> None:
 
 
 def validate_pod_change(errors: FieldErrors, new: v1.Pod, old: v1.Pod) -> None:
-    """A pod in another's place, each of its parts by itself; what is the same is not looked at."""
+    """Validates the new pod by itself, without the parts that are unchanged."""
     meta.validate_object_meta_update(errors, new.metadata, old.metadata)
     meta.validate_changed_object_meta(errors, new.metadata, old.metadata, names.dns1123_subdomain)
     if new.metadata.annotations is not old.metadata.annotations:
-        said = new.metadata.annotations
-        validate_pod_annotations(errors, "metadata.annotations", said, new.spec)
+        new_annotations = new.metadata.annotations
+        validate_pod_annotations(errors, "metadata.annotations", new_annotations, new.spec)
         if new.spec is not old.spec:
             _validate_pod_spec(errors, new)
-        validate_annotations_update(errors, said, old.metadata.annotations)
-        validate_pod_annotations(errors, "metadata.annotations", said, new.spec)
+        validate_annotations_update(errors, new_annotations, old.metadata.annotations)
+        validate_pod_annotations(errors, "metadata.annotations", new_annotations, new.spec)
     elif new.spec is not old.spec:
         _validate_pod_spec(errors, new)
 
 
 def _validate_mutable_fields(errors: FieldErrors, new: v1.PodSpec, old: v1.PodSpec) -> bool:
-    """The changes that may be made, each in its way. Answers whether to look for others."""
+    """Validates the changes of mutable fields; returns whether other fields have to be compared."""
     for name in ("containers", "initContainers"):
         now, was = getattr(new, name), getattr(old, name)
         if len(now) != len(was):
@@ -162,7 +162,7 @@ def _validate_tolerations_update(
 
 
 def _with_immutable_fields_of(errors: FieldErrors, new: v1.PodSpec, old: v1.PodSpec) -> v1.PodSpec:
-    """The new spec with everything as it was that may change."""
+    """The new spec with the old values of the mutable fields."""
     changes: dict[str, Any] = {
         name: tuple(
             replace(now, image=was.image)
@@ -184,7 +184,7 @@ def _with_immutable_fields_of(errors: FieldErrors, new: v1.PodSpec, old: v1.PodS
 def _validate_gated_update(
     errors: FieldErrors, changes: dict[str, Any], new: v1.PodSpec, old: v1.PodSpec
 ) -> None:
-    """A pod nobody may schedule yet can be told more exactly where to go."""
+    """While a pod has scheduling gates, its node selector and node affinity may become stricter."""
     if new.nodeSelector != old.nodeSelector:
         if any(new.nodeSelector.get(key) != value for key, value in old.nodeSelector.items()):
             errors.invalid(
@@ -236,10 +236,12 @@ def _is_addition(new: v1.NodeSelectorTerm, old: v1.NodeSelectorTerm) -> bool:
 def _format_node_selector_term(term: v1.NodeSelectorTerm) -> object:
     return go_struct(
         **{
-            name: go_slice(go_struct(Key=r.key, Operator=r.operator, Values=r.values or None) for r in given)
-            if given
+            name: go_slice(
+                go_struct(Key=r.key, Operator=r.operator, Values=r.values or None) for r in requirements
+            )
+            if requirements
             else None
-            for name, given in (
+            for name, requirements in (
                 ("MatchExpressions", term.matchExpressions),
                 ("MatchFields", term.matchFields),
             )
@@ -251,7 +253,7 @@ def _format_node_selector_term(term: v1.NodeSelectorTerm) -> object:
 
 
 def validate_pod_template(errors: FieldErrors, obj: v1.PodTemplate) -> None:
-    """A template on its own."""
+    """Validates a PodTemplate."""
     meta.validate_object_meta(errors, obj.metadata)
     validate_pod_template_spec(errors, "template", obj.template)
 

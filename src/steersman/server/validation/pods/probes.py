@@ -1,4 +1,4 @@
-"""Probes and the hooks of a container's life."""
+"""Validation of probes and lifecycle hooks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _SCHEMES = ("HTTP", "HTTPS")
 
 
 def validate_liveness_probe(errors: FieldErrors, path: str, probe: v1.Probe, grace: int | None) -> None:
-    """A liveness or a startup probe: one success is enough."""
+    """Validates a liveness or startup probe, whose successThreshold is one."""
     _validate_probe(errors, path, probe, grace)
     if probe.successThreshold != 1:
         errors.invalid(f"{path}.successThreshold", probe.successThreshold, "must be 1")
@@ -19,9 +19,11 @@ def validate_liveness_probe(errors: FieldErrors, path: str, probe: v1.Probe, gra
 
 def validate_readiness_probe(errors: FieldErrors, path: str, probe: v1.Probe, grace: int | None) -> None:
     _validate_probe(errors, path, probe, grace)
-    own = probe.terminationGracePeriodSeconds
-    if own is not None:
-        errors.invalid(f"{path}.terminationGracePeriodSeconds", own, "must not be set for readinessProbes")
+    grace_period = probe.terminationGracePeriodSeconds
+    if grace_period is not None:
+        errors.invalid(
+            f"{path}.terminationGracePeriodSeconds", grace_period, "must not be set for readinessProbes"
+        )
 
 
 def _validate_probe(errors: FieldErrors, path: str, probe: v1.Probe, grace: int | None) -> None:
@@ -36,9 +38,9 @@ def _validate_probe(errors: FieldErrors, path: str, probe: v1.Probe, grace: int 
         number = getattr(probe, name)
         if number < 0:
             errors.invalid(f"{path}.{name}", number, MUST_BE_NONNEGATIVE)
-    own = probe.terminationGracePeriodSeconds
-    if own is not None and own <= 0:
-        errors.invalid(f"{path}.terminationGracePeriodSeconds", own, "must be greater than 0")
+    grace_period = probe.terminationGracePeriodSeconds
+    if grace_period is not None and grace_period <= 0:
+        errors.invalid(f"{path}.terminationGracePeriodSeconds", grace_period, "must be greater than 0")
 
 
 def validate_lifecycle(errors: FieldErrors, path: str, hooks: v1.Lifecycle, grace: int | None) -> None:
@@ -59,14 +61,14 @@ def _validate_handler(
     grpc: v1.GRPCAction | None,
     sleep: v1.SleepAction | None,
 ) -> None:
-    """Exactly one way to ask; of several, only the first is looked into."""
+    """Validates that there is exactly one handler; of several only the first is validated."""
     handlers = (("exec", exec_), ("httpGet", http), ("tcpSocket", tcp), ("grpc", grpc), ("sleep", sleep))
-    given = [(name, handler) for name, handler in handlers if handler is not None]
-    if not given:
+    specified = [(name, handler) for name, handler in handlers if handler is not None]
+    if not specified:
         errors.required(path, "must specify a handler type")
         return
-    at = f"{path}.{given[0][0]}"
-    match given[0][1]:
+    at = f"{path}.{specified[0][0]}"
+    match specified[0][1]:
         case v1.ExecAction(command=command):
             if not command:
                 errors.required(f"{at}.command")
@@ -80,7 +82,7 @@ def _validate_handler(
             if grace is not None and not 0 <= seconds <= grace:
                 within = f"must be non-negative and less than terminationGracePeriodSeconds ({grace})"
                 errors.invalid(at, seconds, within)
-    for name, _ in given[1:]:
+    for name, _ in specified[1:]:
         errors.forbidden(f"{path}.{name}", "may not specify more than 1 handler type")
 
 
@@ -95,7 +97,7 @@ def _validate_http_get(errors: FieldErrors, path: str, action: v1.HTTPGetAction)
 
 
 def validate_port_or_name(errors: FieldErrors, path: str, port: IntOrString) -> None:
-    """A port by its number or by its name."""
+    """Validates a port, given as a number or a name."""
     if isinstance(port, int):
         if not 1 <= port <= 65535:
             errors.invalid_each(path, port, names.port_number(port))

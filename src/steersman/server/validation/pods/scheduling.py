@@ -1,4 +1,4 @@
-"""Where a pod may run: affinity, tolerations, spreading."""
+"""Validation of affinity, tolerations and topology spread constraints."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 _WEIGHTS = "must be in the range 1-100"
 
 
-def validate_affinity(errors: FieldErrors, path: str, given: v1.Affinity) -> None:
-    nodes = given.nodeAffinity
+def validate_affinity(errors: FieldErrors, path: str, affinity: v1.Affinity) -> None:
+    nodes = affinity.nodeAffinity
     if nodes is not None:
         if nodes.requiredDuringSchedulingIgnoredDuringExecution is not None:
             validate_node_selector(
@@ -35,7 +35,7 @@ def validate_affinity(errors: FieldErrors, path: str, given: v1.Affinity) -> Non
             _validate_weight(errors, at, term.weight)
             validate_node_selector_term(errors, f"{at}.preference", term.preference, any_value=True)
     for name in ("podAffinity", "podAntiAffinity"):
-        pods: v1.PodAffinity | v1.PodAntiAffinity | None = getattr(given, name)
+        pods: v1.PodAffinity | v1.PodAntiAffinity | None = getattr(affinity, name)
         if pods is None:
             continue
         for i, wanted in enumerate(pods.requiredDuringSchedulingIgnoredDuringExecution):
@@ -93,8 +93,8 @@ def _validate_label_keys(
 # -- taints -----------------------------------------------------------------------------------
 
 
-def validate_tolerations(errors: FieldErrors, path: str, given: tuple[v1.Toleration, ...]) -> None:
-    for i, toleration in enumerate(given):
+def validate_tolerations(errors: FieldErrors, path: str, tolerations: tuple[v1.Toleration, ...]) -> None:
+    for i, toleration in enumerate(tolerations):
         at = f"{path}[{i}]"
         key, operator, value, effect = (
             toleration.key,

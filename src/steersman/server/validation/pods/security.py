@@ -1,4 +1,4 @@
-"""Security contexts, of pods and of containers."""
+"""Validation of security contexts of pods and containers."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def _format_security_context(context: v1.SecurityContext) -> object:
 
 
 def _format_struct(part: Any, *names: str) -> Verbatim | None:
-    """A part under the names it has in the real server's memory."""
+    """A struct with upstream's Go field names."""
     if part is None:
         return None
     return go_struct(**{_go_field_name(name): getattr(part, name) for name in names})
@@ -148,7 +148,7 @@ def _validate_sysctls(
 
 
 def _normalize_sysctl(name: str) -> str:
-    """A kernel parameter with dots between its parts, however it was written."""
+    """The name of a sysctl with dots as separators, where it was written with slashes."""
     first = re.search(r"[./]", name)
     if first is None or first[0] == ".":
         return name
@@ -203,12 +203,12 @@ def _validate_windows_options(
     if spec is not None and not spec:
         empty = "gmsaCredentialSpec cannot be an empty string"
         errors.invalid(f"{path}.gmsaCredentialSpec", spec, empty)
-    # differs: of the names of Windows' users only the empty one is refused.
+    # differs: of the Windows user names only the empty one is refused.
     if user is not None and not user:
         errors.invalid(f"{path}.runAsUserName", user, "runAsUserName cannot be an empty string")
 
 
-# -- by operating system ----------------------------------------------------------------------
+# -- operating systems ------------------------------------------------------------------------
 
 _POD_LINUX_ONLY = (
     "appArmorProfile",
@@ -242,7 +242,7 @@ _CONTAINER_LINUX_ONLY = (
 
 
 def validate_os(errors: FieldErrors, path: str, spec: v1.PodSpec, os: v1.PodOS) -> None:
-    """What an operating system rules out."""
+    """Validates that the spec has no fields of another operating system."""
     if not os.name:
         errors.required(f"{path}.os.name")
     elif os.name not in ("linux", "windows"):
@@ -254,12 +254,12 @@ def validate_os(errors: FieldErrors, path: str, spec: v1.PodSpec, os: v1.PodOS) 
 
 
 def _validate_linux(errors: FieldErrors, path: str, spec: v1.PodSpec) -> None:
-    says = "windows options cannot be set for a linux pod"
+    message = "windows options cannot be set for a linux pod"
     if spec.securityContext is not None and spec.securityContext.windowsOptions is not None:
-        errors.forbidden(f"{path}.securityContext.windowsOptions", says)
+        errors.forbidden(f"{path}.securityContext.windowsOptions", message)
     for at, context in _security_contexts(path, spec):
         if context.windowsOptions is not None:
-            errors.forbidden(f"{at}.windowsOptions", says)
+            errors.forbidden(f"{at}.windowsOptions", message)
 
 
 def _validate_windows(errors: FieldErrors, path: str, spec: v1.PodSpec) -> None:
@@ -267,8 +267,8 @@ def _validate_windows(errors: FieldErrors, path: str, spec: v1.PodSpec) -> None:
         on_spec = hasattr(spec, name)
         value = getattr(spec if on_spec else spec.securityContext, name, None)
         if value not in (None, (), False) or (value is False and name == "hostUsers"):
-            where = path if on_spec else f"{path}.securityContext"
-            errors.forbidden(f"{where}.{name}", _NOT_WINDOWS)
+            parent = path if on_spec else f"{path}.securityContext"
+            errors.forbidden(f"{parent}.{name}", _NOT_WINDOWS)
     for at, context in _security_contexts(path, spec):
         for name in _CONTAINER_LINUX_ONLY:
             if getattr(context, name) is not None:
@@ -277,21 +277,21 @@ def _validate_windows(errors: FieldErrors, path: str, spec: v1.PodSpec) -> None:
 
 def _security_contexts(path: str, spec: v1.PodSpec) -> Iterator[tuple[str, v1.SecurityContext]]:
     for name in ("initContainers", "containers", "ephemeralContainers"):
-        for i, one in enumerate(getattr(spec, name)):
-            if one.securityContext is not None:
-                yield f"{path}.{name}[{i}].securityContext", one.securityContext
+        for i, container in enumerate(getattr(spec, name)):
+            if container.securityContext is not None:
+                yield f"{path}.{name}[{i}].securityContext", container.securityContext
 
 
 def validate_host_users(errors: FieldErrors, path: str, spec: v1.PodSpec) -> None:
-    """A pod with users of its own shares nothing else with its host."""
-    says = "when `hostUsers` is false"
+    """Validates that a pod with its own user namespace shares no other namespace with its host."""
+    message = "when `hostUsers` is false"
     if spec.hostNetwork:
-        errors.forbidden(f"{path}.hostNetwork", says)
+        errors.forbidden(f"{path}.hostNetwork", message)
     if spec.hostPID:
-        errors.forbidden(f"{path}.HostPID", says)
+        errors.forbidden(f"{path}.HostPID", message)
     if spec.hostIPC:
-        errors.forbidden(f"{path}.HostIPC", says)
+        errors.forbidden(f"{path}.HostIPC", message)
     for name in ("initContainers", "containers", "ephemeralContainers"):
-        for i, one in enumerate(getattr(spec, name)):
-            if one.volumeDevices:
-                errors.forbidden(f"{path}.{name}[{i}].volumeDevices", says)
+        for i, container in enumerate(getattr(spec, name)):
+            if container.volumeDevices:
+                errors.forbidden(f"{path}.{name}[{i}].volumeDevices", message)

@@ -1,4 +1,4 @@
-"""What is written of a pod by itself: containers to look into it with, and the sizes of those it has."""
+"""Validation of a pod's subresources: ephemeralcontainers, resize and status."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _RESIZABLE = ("cpu", "memory")
 
 
 def validate_ephemeral_containers_update(errors: FieldErrors, new: v1.Pod, old: v1.Pod) -> None:
-    """Ephemeral containers come; they never change and never go."""
+    """Ephemeral containers may be added, not changed or removed."""
     validate_pod_change(errors, new, old)
     if MIRROR in old.metadata.annotations:
         errors[:] = []
@@ -43,7 +43,7 @@ def validate_ephemeral_containers_update(errors: FieldErrors, new: v1.Pod, old: 
 
 
 def validate_resize(errors: FieldErrors, new: v1.Pod, old: v1.Pod) -> None:
-    """A pod gets more or less processor and memory, and stays what it is in all else."""
+    """A resize may change CPU and memory only."""
     validate_pod_change(errors, new, old)
     unsized = "static" if MIRROR in old.metadata.annotations else None
     if unsized is None and old.spec.os is not None and old.spec.os.name == "windows":
@@ -52,7 +52,7 @@ def validate_resize(errors: FieldErrors, new: v1.Pod, old: v1.Pod) -> None:
         errors[:] = []
         errors.forbidden("[]", f"{unsized} pods cannot be resized")
         return
-    # A quantity nobody can read has been refused before.
+    # Defaulting has refused unparseable quantities.
     if (old.status.qosClass or quality_of(old.spec)) != quality_of(new.spec):
         errors.invalid("spec", new.status.qosClass, "Pod QOS Class may not change as a result of resizing")
     running = (status for status in old.status.containerStatuses if status.state.running is not None)
@@ -80,8 +80,11 @@ def validate_resize(errors: FieldErrors, new: v1.Pod, old: v1.Pod) -> None:
 def _with_pod_resources_of(
     errors: FieldErrors, new: v1.ResourceRequirements | None, old: v1.ResourceRequirements | None
 ) -> v1.ResourceRequirements | None:
-    """The resources of the pod as a whole, but for what may change of them."""
-    if not any(given is not None and (given.requests or given.limits) for given in (new, old)):
+    """The new pod-level resources with the old CPU and memory."""
+    if not any(
+        requirements is not None and (requirements.requests or requirements.limits)
+        for requirements in (new, old)
+    ):
         return new
     path = "spec.resources"
     if new is None:
@@ -96,12 +99,12 @@ def _with_pod_resources_of(
 
 
 def _validate_resources_kept(
-    errors: FieldErrors, path: str, new: v1.ResourceRequirements, old: v1.ResourceRequirements, what: str
+    errors: FieldErrors, path: str, new: v1.ResourceRequirements, old: v1.ResourceRequirements, subject: str
 ) -> None:
     for name in ("requests", "limits"):
         now, was = getattr(new, name), getattr(old, name)
         if any(resource not in now for resource in was):
-            errors.forbidden(f"{path}.{name}", f"{what} {name} cannot be removed")
+            errors.forbidden(f"{path}.{name}", f"{subject} {name} cannot be removed")
 
 
 def _validate_container_order(errors: FieldErrors, new: v1.PodSpec, old: v1.PodSpec) -> bool:
@@ -121,7 +124,7 @@ def _validate_container_order(errors: FieldErrors, new: v1.PodSpec, old: v1.PodS
 def _with_container_resources_of(
     errors: FieldErrors, new: v1.PodSpec, old: v1.PodSpec
 ) -> tuple[v1.Container, ...]:
-    """The containers, but for what may change of them."""
+    """The new containers with the old CPU and memory."""
     munged = tuple(map(_with_resources_of, new.containers, old.containers))
     for now, was in zip(munged, old.containers, strict=True):
         if now != was:
@@ -146,12 +149,12 @@ def _with_init_container_resources_of(
 
 
 def _with_resources_of(new: v1.Container, old: v1.Container) -> v1.Container:
-    """A container with as much processor and memory as it had."""
+    """The new container with the old CPU and memory."""
     return replace(new, resources=_restore_resizable(new.resources, old.resources))
 
 
 def _restore_resizable(new: v1.ResourceRequirements, old: v1.ResourceRequirements) -> v1.ResourceRequirements:
-    # The real server forgets claims here too, so a container that has some is never resized.
+    # Upstream drops claims here too, so a container with claims cannot be resized.
     return v1.ResourceRequirements(
         limits=_restore_quantities(new.limits, old.limits),
         requests=_restore_quantities(new.requests, old.requests),
@@ -159,8 +162,8 @@ def _restore_resizable(new: v1.ResourceRequirements, old: v1.ResourceRequirement
 
 
 def _restore_quantities(new: Mapping[str, Amount], old: Mapping[str, Amount]) -> dict[str, Amount]:
-    kept = {name: amount for name, amount in new.items() if name not in _RESIZABLE}
-    return kept | {name: old[name] for name in _RESIZABLE if name in old}
+    quantities = {name: amount for name, amount in new.items() if name not in _RESIZABLE}
+    return quantities | {name: old[name] for name in _RESIZABLE if name in old}
 
 
 # -- status ---------------------------------------------------------------------------------
@@ -178,8 +181,10 @@ def validate_pod_status(errors: FieldErrors, new: v1.Pod, old: v1.Pod) -> None:
         if condition.observedGeneration < 0:
             at = f"status.conditions[{i}].observedGeneration"
             errors.invalid(at, condition.observedGeneration, "must be a non-negative integer")
-        for why in names.qualified_name(condition.type) if condition.type not in _SYSTEM_CONDITIONS else ():
-            errors.invalid(f"status.conditions[{i}].Type", condition.type, why)
+        for detail in (
+            names.qualified_name(condition.type) if condition.type not in _SYSTEM_CONDITIONS else ()
+        ):
+            errors.invalid(f"status.conditions[{i}].Type", condition.type, detail)
     if now.nominatedNodeName != was.nominatedNodeName and now.nominatedNodeName:
         at = "status.nominatedNodeName"
         errors.invalid_each(at, now.nominatedNodeName, names.dns1123_subdomain(now.nominatedNodeName))
@@ -193,7 +198,7 @@ def validate_pod_status(errors: FieldErrors, new: v1.Pod, old: v1.Pod) -> None:
 
 
 def _validate_state_transitions(errors: FieldErrors, new: v1.Pod, old: v1.Pod) -> None:
-    """What has ended stays so, where nothing says it is to be started again."""
+    """A terminated container stays so, unless a restart policy lets it start again."""
     spec = old.spec
     for name, members in (
         ("containerStatuses", spec.containers),
@@ -240,19 +245,24 @@ def _restarts_all_containers(spec: v1.PodSpec) -> bool:
 
 def _validate_addresses(errors: FieldErrors, now: v1.PodStatus, was: v1.PodStatus) -> None:
     if now.podIPs != was.podIPs:
-        _validate_ips(errors, "status.podIPs", [one.ip for one in now.podIPs], [one.ip for one in was.podIPs])
-    hosts = [one.ip for one in now.hostIPs]
+        _validate_ips(
+            errors,
+            "status.podIPs",
+            [address.ip for address in now.podIPs],
+            [address.ip for address in was.podIPs],
+        )
+    hosts = [address.ip for address in now.hostIPs]
     if hosts:
         if now.hostIP != hosts[0]:
             errors.invalid("status.hostIPs[0].ip", hosts[0], "must be equal to `hostIP`")
-        known = [one.ip for one in was.hostIPs]
-        if hosts != known:
-            _validate_ips(errors, "status.hostIPs", hosts, known)
+        existing = [address.ip for address in was.hostIPs]
+        if hosts != existing:
+            _validate_ips(errors, "status.hostIPs", hosts, existing)
 
 
-def _validate_ips(errors: FieldErrors, path: str, ips: list[str], known: list[str]) -> None:
+def _validate_ips(errors: FieldErrors, path: str, ips: list[str], existing: list[str]) -> None:
     for i, ip in enumerate(ips):
-        addresses.validate_ip(errors, f"{path}[{i}]", ip, known)
+        addresses.validate_ip(errors, f"{path}[{i}]", ip, existing)
     if len(ips) > 1 and not addresses.one_per_family(ips):
         shown = go_slice(go_struct(IP=ip) for ip in ips)
         errors.invalid(path, shown, "may specify no more than one IP for each IP family")

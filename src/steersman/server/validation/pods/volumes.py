@@ -1,4 +1,4 @@
-"""The volumes of a pod."""
+"""Validation of a pod's volumes."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from steersman.server.validation.volumes import (
 def validate_volumes(
     errors: FieldErrors, path: str, volumes: tuple[v1.Volume, ...], meta: ObjectMeta | None
 ) -> Mapping[str, v1.Volume]:
-    """All volumes; answers with the sound ones by name. ``meta`` is the pod's, for a template None."""
-    sound: dict[str, v1.Volume] = {}
-    made = () if meta is None or not meta.name else _ephemeral_claim_names(volumes, meta.name)
+    """Validates the volumes; returns the valid ones by name. ``meta`` is the pod's, or None for a template."""
+    valid: dict[str, v1.Volume] = {}
+    claim_names = () if meta is None or not meta.name else _ephemeral_claim_names(volumes, meta.name)
     for i, volume in enumerate(volumes):
         at, name = f"{path}[{i}]", volume.name
         before = len(errors)
@@ -34,15 +34,15 @@ def validate_volumes(
             errors.required(f"{at}.name")
         else:
             errors.invalid_each(f"{at}.name", name, names.dns1123_label(name))
-        if name in sound:
+        if name in valid:
             errors.duplicate(f"{at}.name", name)
         if len(errors) == before:
-            sound[name] = volume
+            valid[name] = volume
         claim = volume.persistentVolumeClaim
-        if claim is not None and claim.claimName in made:
+        if claim is not None and claim.claimName in claim_names:
             others = "must not reference a PVC that gets created for an ephemeral volume"
             errors.invalid(f"{at}.persistentVolumeClaim.claimName", claim.claimName, others)
-    return sound
+    return valid
 
 
 def _ephemeral_claim_names(volumes: Iterable[v1.Volume], pod: str) -> tuple[str, ...]:
@@ -52,13 +52,13 @@ def _ephemeral_claim_names(volumes: Iterable[v1.Volume], pod: str) -> tuple[str,
 def _validate_volume_source(
     errors: FieldErrors, path: str, volume: v1.Volume, meta: ObjectMeta | None
 ) -> None:
-    first = validate_one_source(errors, path, volume, _SOURCES)
+    source = validate_one_source(errors, path, volume, _SOURCES)
     name = volume.name
-    if first == "ephemeral" and meta is not None and meta.name and name:
+    if source == "ephemeral" and meta is not None and meta.name and name:
         claim = f"{meta.name}-{name}"
-        for why in names.dns1123_subdomain(claim):
-            errors.invalid(f"{path}.name", name, f'PVC name "{claim}": {why}')
-    if first == "image" and volume.image is not None:
+        for detail in names.dns1123_subdomain(claim):
+            errors.invalid(f"{path}.name", name, f'PVC name "{claim}": {detail}')
+    if source == "image" and volume.image is not None:
         if meta is not None and not volume.image.reference:
             errors.required(f"{path}.image.reference")
         errors.enum(f"{path}.image.pullPolicy", volume.image.pullPolicy, PULL_POLICIES)
@@ -135,7 +135,7 @@ def _validate_ephemeral(errors: FieldErrors, path: str, source: v1.EphemeralVolu
 
 
 def _validate_image(errors: FieldErrors, path: str, source: v1.ImageVolumeSource) -> None:
-    """Looked at by whoever knows whether it is a pod's."""
+    """Validated in `_validate_volume_source`, since the rule depends on whether there is a pod."""
 
 
 # -- projected files ---------------------------------------------------------------------------
@@ -145,7 +145,7 @@ _DUPLICATE_PATHS = "conflicting duplicate paths"
 
 
 def validate_key_to_path(errors: FieldErrors, path: str, item: v1.KeyToPath) -> None:
-    """A key that becomes a file."""
+    """Validates the file a key is projected to."""
     if not item.key:
         errors.required(f"{path}.key")
     if not item.path:
@@ -155,7 +155,7 @@ def validate_key_to_path(errors: FieldErrors, path: str, item: v1.KeyToPath) -> 
 
 
 def validate_downward_api_file(errors: FieldErrors, path: str, file: v1.DownwardAPIVolumeFile) -> None:
-    """A fact about the pod that becomes a file."""
+    """Validates a file of the downward API."""
     if not file.path:
         errors.required(f"{path}.path")
     names.validate_nonreserved_path(errors, f"{path}.path", file.path)
@@ -176,22 +176,22 @@ def validate_downward_api_file(errors: FieldErrors, path: str, file: v1.Downward
 def validate_projected_volume(errors: FieldErrors, path: str, source: v1.ProjectedVolumeSource) -> None:
     validate_file_mode(errors, f"{path}.defaultMode", source.defaultMode)
     taken: set[str] = set()
-    for i, one in enumerate(source.sources or ()):
-        _validate_projection(errors, path, f"{path}.sources[{i}]", one, taken)
+    for i, projection in enumerate(source.sources or ()):
+        _validate_projection(errors, path, f"{path}.sources[{i}]", projection, taken)
 
 
 def _validate_projection(
-    errors: FieldErrors, path: str, at: str, one: v1.VolumeProjection, taken: set[str]
+    errors: FieldErrors, path: str, at: str, projection: v1.VolumeProjection, taken: set[str]
 ) -> None:
     def file(name: str, shown: str) -> None:
-        """No two sources may make the same file."""
+        """Adds an error where two sources project the same file."""
         if name and name in taken:
             errors.invalid(path, shown, _DUPLICATE_PATHS)
         taken.add(name)
 
     count = 0
     for name in ("secret", "configMap"):
-        source: v1.SecretProjection | v1.ConfigMapProjection | None = getattr(one, name)
+        source: v1.SecretProjection | v1.ConfigMapProjection | None = getattr(projection, name)
         if source is None:
             continue
         count += 1
@@ -200,14 +200,14 @@ def _validate_projection(
         for i, item in enumerate(source.items):
             validate_key_to_path(errors, f"{at}.{name}.items[{i}]", item)
             file(item.path, source.name)
-    if one.downwardAPI is not None:
+    if projection.downwardAPI is not None:
         count += 1
-        for downward in one.downwardAPI.items:
+        for downward in projection.downwardAPI.items:
             validate_downward_api_file(errors, f"{at}.downwardAPI", downward)
             file(downward.path, downward.path)
-    if one.serviceAccountToken is not None:
+    if projection.serviceAccountToken is not None:
         count += 1
-        _validate_token_projection(errors, path, f"{at}.serviceAccountToken", one.serviceAccountToken)
+        _validate_token_projection(errors, path, f"{at}.serviceAccountToken", projection.serviceAccountToken)
     if count > 1:
         errors.forbidden(at, "may not specify more than 1 volume type per source")
 
@@ -260,4 +260,4 @@ _SOURCES: Mapping[str, SourceRule] = {
     "ephemeral": _validate_ephemeral,
     "image": _validate_image,
 }
-"""In the order they are looked at."""
+"""The volume sources, in upstream's order of validation."""
