@@ -34,7 +34,7 @@ from tests.harness.child_process import Child, tail
 from tests.harness.envtest import RealPlane
 from tests.harness.follow import until
 
-NAMES = tuple(each.name for each in CONTROLLERS if not each.off and not each.gates)
+NAMES = tuple(each.name for each in CONTROLLERS if not each.disabled_by_default and not each.feature_gates)
 
 
 @dataclass(frozen=True)

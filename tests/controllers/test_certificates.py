@@ -39,7 +39,7 @@ from steersman.controllers.certificates.requests import (
 )
 from steersman.intent.actions import Action, CreateReview, Delete, ReadFile, Update, UpdateStatus
 from steersman.intent.settings import Misconfigured, Settings
-from steersman.intent.verdict import Nonsense, Rest, Verdict, Wake
+from steersman.intent.verdict import InvalidSpec, Rest, Verdict, Wake
 from steersman.testing.decision_driver import USUAL, walk
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -173,7 +173,7 @@ def test_a_node_that_may_not_renew_itself_may_still_bootstrap() -> None:
 
 
 def test_a_bootstrapper_is_not_asked_whether_it_is_the_node() -> None:
-    with pytest.raises(Nonsense, match=r"recognized as \[nodeclient\] but subject access review"):
+    with pytest.raises(InvalidSpec, match=r"recognized as \[nodeclient\] but subject access review"):
         approve(request(NODE, KUBELET_CLIENT, username="somebody"), "selfnodeclient")
 
 
@@ -361,7 +361,7 @@ def test_no_certificate_outlives_its_authority() -> None:
 
 
 def test_an_authority_that_has_expired_signs_nothing() -> None:
-    with pytest.raises(Nonsense, match="expired"):
+    with pytest.raises(InvalidSpec, match="expired"):
         issue(request(NODE, KUBELET_CLIENT, conditions=(APPROVED,)), ca=authority(days=0))
 
 
@@ -409,12 +409,12 @@ def test_nothing_else_is_signed(asked: CertificateSigningRequest) -> None:
     ],
 )
 def test_a_request_that_is_none_fails_alone(pem: bytes, why: str) -> None:
-    with pytest.raises(Nonsense, match=why):
+    with pytest.raises(InvalidSpec, match=why):
         issue(request(pem, KUBELET_CLIENT, conditions=(APPROVED,)))
 
 
 def test_a_key_that_is_not_the_certificates_is_refused_and_not_quoted() -> None:
-    with pytest.raises(Nonsense, match="does not belong") as caught:
+    with pytest.raises(InvalidSpec, match="does not belong") as caught:
         issue(
             request(NODE, KUBELET_CLIENT, conditions=(APPROVED,)), ca=(authority()[0], authority(days=1)[1])
         )
@@ -429,7 +429,7 @@ def test_no_request_whatever_becomes_an_authority(usages: list[str]) -> None:
 
 
 def test_a_usage_that_nobody_knows_is_refused() -> None:
-    with pytest.raises(Nonsense, match="unrecognized usage"):
+    with pytest.raises(InvalidSpec, match="unrecognized usage"):
         issue(request(NODE, LEGACY, ("world domination",), conditions=(APPROVED,)))
 
 

@@ -11,8 +11,8 @@ from steersman.api.kinds import LabelSelector, LabelSelectorRequirement, ObjectM
 from steersman.api.kinds.rbac import CLUSTERROLES, AggregationRule, ClusterRole, PolicyRule
 from steersman.controllers.clusterroleaggregation import aggregated, controller, decide
 from steersman.intent.actions import Patch, PatchType
-from steersman.intent.verdict import Nonsense, Rest
-from steersman.runtime.controller_group import Fleet
+from steersman.intent.verdict import InvalidSpec, Rest
+from steersman.runtime.controller_group import ControllerGroup
 from steersman.sim.world import World
 from steersman.testing.decision_driver import Shelves, walk
 
@@ -88,13 +88,13 @@ def test_a_selector_that_cannot_be_fails_alone() -> None:
             )
         ),
     )
-    with pytest.raises(Nonsense, match="Near"):
+    with pytest.raises(InvalidSpec, match="Near"):
         walk(decide(seen(broken), NOW))
 
 
 def test_every_change_of_a_role_is_a_reason_to_look_at_those_that_aggregate() -> None:
     with World(seed=1) as world:
-        world.spawn(Fleet((controller,), world.api("manager"), world).run())
+        world.spawn(ControllerGroup((controller,), world.api("manager"), world).run())
         api = world.api()
         world.run(api.create(CLUSTERROLES, "", collector()))
         world.run(api.create(CLUSTERROLES, "", role("a", JOBS, labels={"to": "view"})))

@@ -32,7 +32,7 @@ from steersman.controllers.disruption.budget import healthy, status, wanted
 from steersman.controllers.disruption.stale import STALE
 from steersman.intent.actions import Action, Discover, Emit, Patch, Read, UpdateStatus
 from steersman.intent.controller import Change
-from steersman.intent.verdict import Nonsense, Rest, Verdict, Wake
+from steersman.intent.verdict import InvalidSpec, Rest, Verdict, Wake
 from steersman.testing.cluster import Cluster
 from steersman.testing.decision_driver import USUAL, Shelves, walk
 
@@ -191,7 +191,7 @@ def test_where_nobody_can_tell_nothing_may_be_disrupted(owner: str, answer: Any,
     of = budget(most=1)
     seen = controller.see(Shelves(controller, of, pod("a", owner=owner)), of.key)
     assert seen is not None
-    with pytest.raises(Nonsense):
+    with pytest.raises(InvalidSpec):
         walk(controller.decide(seen, NOW), {Discover: SERVED, Read: answer}, said=said)  # type: ignore[arg-type]
     made = written(said)
     assert made.disruptionsAllowed == 0

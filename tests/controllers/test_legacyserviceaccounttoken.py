@@ -19,7 +19,7 @@ from steersman.controllers.legacyserviceaccounttoken import (
     mentioned,
 )
 from steersman.intent.actions import Action, Delete, List, Patch, Read
-from steersman.intent.verdict import Nonsense, Verdict, Wake
+from steersman.intent.verdict import InvalidSpec, Verdict, Wake
 from steersman.testing.decision_driver import USUAL, Shelves, walk
 
 NOW = datetime(2026, 6, 15, 12, tzinfo=UTC)
@@ -114,7 +114,7 @@ def test_the_day_tracking_began_does_not_count(since: str, because: str | None) 
 
 @pytest.mark.parametrize("since", [None, "yesterday"])
 def test_where_nobody_can_tell_since_when_nothing_is_touched(since: str | None) -> None:
-    with pytest.raises(Nonsense):
+    with pytest.raises(InvalidSpec):
         look(OWNER, token(), since=since)
 
 

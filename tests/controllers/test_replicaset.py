@@ -42,7 +42,7 @@ from steersman.controllers.shared.indexes import CONTROLLED
 from steersman.intent.actions import Create, Delete, Emit, Patch, Read, UpdateStatus
 from steersman.intent.controller import Change
 from steersman.intent.metrics import Measure
-from steersman.intent.verdict import Nonsense, Rest, Wake
+from steersman.intent.verdict import InvalidSpec, Rest, Wake
 from steersman.runtime.store import Store
 from steersman.testing.decision_driver import walk
 
@@ -200,7 +200,7 @@ def test_a_template_without_labels_is_refused_and_shown() -> None:
         rs(1), spec=msgspec.structs.replace(rs(1).spec, template=PodTemplateSpec(spec=SPEC))
     )
     said: list[Any] = []
-    with pytest.raises(Nonsense, match="unable to create pods, no labels"):
+    with pytest.raises(InvalidSpec, match="unable to create pods, no labels"):
         walk(decide(see(bare), NOW), said=said)
     assert status_of(said).conditions[0].reason == "FailedCreate"
 
@@ -336,7 +336,7 @@ def test_a_round_never_overshoots(wanted: int, states: list[str]) -> None:
     ("replicas", "words"), [(-1, "spec.replicas is -1"), (None, "spec.replicas is missing")]
 )
 def test_an_impossible_number_of_replicas_fails_its_own_round(replicas: int | None, words: str) -> None:
-    with pytest.raises(Nonsense, match=words):
+    with pytest.raises(InvalidSpec, match=words):
         walk(decide(see(rs(replicas)), NOW))
 
 
@@ -425,8 +425,8 @@ def test_related_pods_are_those_of_all_sets_with_the_same_controller() -> None:
 
 
 def test_both_kinds_have_upstreams_names() -> None:
-    assert (replicaset.name, replicaset.account) == ("replicaset-controller", "replicaset-controller")
-    assert (replicationcontroller.name, replicationcontroller.account) == (
+    assert (replicaset.name, replicaset.service_account) == ("replicaset-controller", "replicaset-controller")
+    assert (replicationcontroller.name, replicationcontroller.service_account) == (
         "replicationcontroller-controller",
         "replication-controller",
     )

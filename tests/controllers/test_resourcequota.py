@@ -29,7 +29,7 @@ from steersman.api.kinds.quota import (
 )
 from steersman.controllers.resourcequota import Seen, controller, resource_of, status, usage
 from steersman.intent.actions import List, UpdateStatus
-from steersman.intent.verdict import Nonsense, Rest, Wake
+from steersman.intent.verdict import InvalidSpec, Rest, Wake
 from steersman.testing.cluster import Cluster
 from steersman.testing.decision_driver import walk
 
@@ -226,7 +226,7 @@ def test_devices_are_read_only_where_a_quota_is_about_them() -> None:
 
 def test_an_amount_that_is_none_fails_alone() -> None:
     of = quota("requests.cpu", used={"requests.cpu": "much"})
-    with pytest.raises(Nonsense):
+    with pytest.raises(InvalidSpec):
         walk(controller.decide(Seen(of, {"pods": ()}, {}, ()), NOW))  # type: ignore[arg-type]
 
 

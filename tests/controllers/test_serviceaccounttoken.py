@@ -18,7 +18,7 @@ from steersman.controllers.serviceaccounttoken import controller
 from steersman.intent.actions import Action, Delete, Read, ReadFile, ReadModifyWrite
 from steersman.intent.controller import Change
 from steersman.intent.settings import Settings
-from steersman.intent.verdict import Nonsense, Rest, Verdict
+from steersman.intent.verdict import InvalidSpec, Rest, Verdict
 from steersman.testing.decision_driver import USUAL, Shelves, walk
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -162,7 +162,7 @@ def test_an_account_that_went_first_is_no_error(error: Exception) -> None:
 
 
 def test_a_key_that_is_none_fails_the_round_and_is_not_quoted() -> None:
-    with pytest.raises(Nonsense) as caught:
+    with pytest.raises(InvalidSpec) as caught:
         look(secret(), account(), files={"sa.key": b"-----SECRET-----", "ca.crt": b"CA"})
     assert "SECRET" not in str(caught.value)
 

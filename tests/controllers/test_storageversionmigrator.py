@@ -32,7 +32,7 @@ from steersman.intent.actions import (
     Read,
     UpdateStatus,
 )
-from steersman.intent.verdict import Nonsense, Rest, Verdict
+from steersman.intent.verdict import InvalidSpec, Rest, Verdict
 from steersman.testing.decision_driver import USUAL, Shelves, walk
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -186,9 +186,9 @@ def test_when_it_has_succeeded_the_definition_drops_old_versions_unless_it_chang
 
 def test_a_resource_that_may_still_turn_up_is_waited_for_and_then_not() -> None:
     nothing = Discovered(())
-    with pytest.raises(Nonsense):
+    with pytest.raises(InvalidSpec):
         look(migration("m", "Running", age=0), served=nothing)
-    with pytest.raises(Nonsense):
+    with pytest.raises(InvalidSpec):
         look(migration("m", "Running"), served=Discovered((), (Missing("example.com/v2", "away"),)))
     actions, _ = look(migration("m", "Running"), served=nothing)
     assert conditions(actions)[-1][3] == "resource does not exist in discovery"

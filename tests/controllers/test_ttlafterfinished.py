@@ -11,7 +11,7 @@ from steersman.api.kinds import Condition, Job, JobSpec, JobStatus, ObjectMeta
 from steersman.controllers.ttlafterfinished import DELETION_DELAY, decide, expiry
 from steersman.intent.actions import Delete, Read
 from steersman.intent.metrics import Measure
-from steersman.intent.verdict import Nonsense, Rest, Wake
+from steersman.intent.verdict import InvalidSpec, Rest, Wake
 from steersman.testing.decision_driver import walk
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -83,7 +83,7 @@ def test_a_job_that_does_not_say_when_it_finished_fails_its_own_round() -> None:
         spec=JobSpec(ttlSecondsAfterFinished=1),
         status=JobStatus(conditions=(Condition(type="Complete", status="True"),)),
     )
-    with pytest.raises(Nonsense, match="unable to find the time when the Job default/j finished"):
+    with pytest.raises(InvalidSpec, match="unable to find the time when the Job default/j finished"):
         expiry(odd)
 
 

@@ -34,16 +34,16 @@ def test_alpha_gates_are_off() -> None:
 
 
 def test_a_controller_whose_gate_is_off_does_not_run() -> None:
-    gated = replace(plain, gates=("HPAScaleToZero",))
+    gated = replace(plain, feature_gates=("HPAScaleToZero",))
     assert gated.configured(DEFAULTS) is None
     assert gated.configured(Settings(gates={"HPAScaleToZero": True})) is gated
 
 
 def test_a_controller_is_made_anew_for_its_settings() -> None:
     def configure(settings: Settings) -> Controller[object]:
-        return replace(plain, pace=settings[PERIOD])
+        return replace(plain, coalesce_within=settings[PERIOD])
 
     declared = replace(plain, flags=(PERIOD,), configure=configure)
     made = declared.configured(Settings(flags={"some-period": 7.0}))
     assert made is not None
-    assert made.pace == 7.0
+    assert made.coalesce_within == 7.0

@@ -22,7 +22,7 @@ def test_every_controller_of_kube_controller_manager_has_its_name() -> None:
 @pytest.mark.parametrize("controller", CONTROLLERS, ids=lambda controller: controller.name)
 def test_what_is_here_is_called_as_there(controller: Controller[Any]) -> None:
     assert KNOWN[controller.name] == controller.aliases
-    assert (controller.name in OFF) == controller.off
+    assert (controller.name in OFF) == controller.disabled_by_default
 
 
 @pytest.mark.parametrize(

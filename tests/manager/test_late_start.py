@@ -18,7 +18,7 @@ from steersman.intent.actions import Patch
 from steersman.intent.controller import Controller, Watch
 from steersman.intent.verdict import Rest, Verdict
 from steersman.manager.late_start import PERIOD, arrivals, served
-from steersman.runtime.controller_group import Fleet
+from steersman.runtime.controller_group import ControllerGroup
 from steersman.server.local import LocalApi
 from steersman.sim.world import World
 
@@ -34,7 +34,7 @@ async def mark(obj: Any, now: datetime) -> Verdict:
 
 plain: Controller[Any] = Controller(name="plain", watches=(Watch(CONFIGMAPS),), decide=mark, workers=1)
 needy: Controller[Any] = Controller(
-    name="needy", watches=(Watch(LEASES),), decide=mark, workers=1, needs=(LEASES,)
+    name="needy", watches=(Watch(LEASES),), decide=mark, workers=1, required_kinds=(LEASES,)
 )
 
 
@@ -74,7 +74,7 @@ class Plane:
         self.api = Partial(self.world.server, "manager")
         present, absent = self.world.run(served(controllers, self.api))
         self.absent = [controller.name for controller in absent]
-        self.fleet = Fleet(present, self.api, self.world)
+        self.fleet = ControllerGroup(present, self.api, self.world)
         self.joined: list[int] = []
         self.world.spawn(self.fleet.run(), name="manager")
         self.world.spawn(
@@ -132,5 +132,5 @@ def test_what_the_garbage_collector_follows_can_be_joined_by_type_and_is_followe
 
 def test_a_controller_the_settings_leave_nothing_to_do_does_not_join() -> None:
     plane = Plane("all", plain).after(1)
-    plane.fleet.join(replace(needy, gates=("HPAScaleToZero",)))
+    plane.fleet.join(replace(needy, feature_gates=("HPAScaleToZero",)))
     assert [host.controller.name for host in plane.fleet.hosts] == ["plain"]

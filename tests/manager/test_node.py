@@ -15,7 +15,7 @@ from steersman.api.generated import load
 from steersman.api.kinds import DEPLOYMENTS, PODS
 from steersman.controllers import CONTROLLERS
 from steersman.manager import cli, node, node_ops
-from steersman.runtime.controller_group import Fleet
+from steersman.runtime.controller_group import ControllerGroup
 from steersman.server.bootstrap import Boot
 from steersman.sim.kubelet import Kubelets, Settings
 from steersman.sim.scheduler import Scheduler
@@ -35,7 +35,7 @@ class Cluster:
         self.api = world.api()
         self.said: list[str] = []
         chosen = [each for each in CONTROLLERS if each.name in NEEDED]
-        world.spawn(Fleet(chosen, world.api("manager"), world).run())
+        world.spawn(ControllerGroup(chosen, world.api("manager"), world).run())
         world.spawn(Scheduler(world.api("scheduler"), world).run())
         world.spawn(Kubelets(world.api("kubelets"), world, NAMES, settings=Settings(reboot=30.0)).run())
         world.run(world.settle())

@@ -8,7 +8,7 @@ from steersman.manager.controller_selection import select
 from steersman.manager.flags import UsageError
 from steersman.manager.options import read
 
-ALL = tuple(controller.name for controller in CONTROLLERS if not controller.off)
+ALL = tuple(controller.name for controller in CONTROLLERS if not controller.disabled_by_default)
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ class Heard:
 
 def accounts() -> set[str]:
     """The accounts of all controllers that have one of their own."""
-    return {each.account or each.name for each in CONTROLLERS if not each.root}
+    return {each.service_account or each.name for each in CONTROLLERS if not each.as_manager}
 
 
 def test_every_controller_has_a_role_of_its_own() -> None:

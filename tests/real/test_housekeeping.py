@@ -36,7 +36,7 @@ from steersman.controllers.legacyserviceaccounttoken import INVALID_SINCE, TRACK
 from steersman.intent.settings import Settings
 from steersman.manager.client_builder import Accounts
 from steersman.runtime.clock import LiveClock
-from steersman.runtime.controller_group import Fleet
+from steersman.runtime.controller_group import ControllerGroup
 from steersman.runtime.trace import Round, Trace
 from tests.harness.child_process import Child
 from tests.harness.envtest import RealPlane
@@ -324,7 +324,7 @@ async def _pods_requests_forgotten(api: HttpApi) -> None:
     accounts = Accounts(api, own=True)
     for seconds in (14 * 60, 16 * 60):
         looked = Looked()
-        fleet = Fleet(
+        fleet = ControllerGroup(
             (cleaning.pods,), api, Ahead(seconds), api_of=accounts.client, settings=gates, trace=looked
         )
         running = asyncio.create_task(fleet.run())

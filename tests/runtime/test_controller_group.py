@@ -12,7 +12,7 @@ from steersman.controllers import serviceaccount
 from steersman.intent.controller import Caches, Controller
 from steersman.intent.settings import Settings
 from steersman.intent.verdict import Rest, Verdict
-from steersman.runtime.controller_group import Fleet
+from steersman.runtime.controller_group import ControllerGroup
 from steersman.server.local import LocalApi
 from steersman.sim.world import World
 
@@ -30,7 +30,13 @@ def recording(
         return key
 
     return Controller(
-        name=name, watches=(), decide=decide, observe=observe, workers=1, start=(ROUND,), root=root
+        name=name,
+        watches=(),
+        decide=decide,
+        observe=observe,
+        workers=1,
+        initial_keys=(ROUND,),
+        as_manager=root,
     )
 
 
@@ -39,7 +45,7 @@ def started(pause: float) -> list[tuple[str, float]]:
     starts: list[tuple[str, float]] = []
     controllers = [recording(name, starts, world, root=name == "first") for name in ("a", "b", "first", "c")]
     begin = world.monotonic()
-    world.spawn(Fleet(controllers, world.api(), world, pause=pause).run(), name="manager")
+    world.spawn(ControllerGroup(controllers, world.api(), world, pause=pause).run(), name="manager")
     world.run(world.advance(100))
     world.close()
     return [(name, at - begin) for name, at in starts]
@@ -76,7 +82,9 @@ def test_caches_are_filled_by_lists_where_the_gate_says_so(streams: bool) -> Non
     world = World(seed=5)
     api = Counting(world.server, "manager")
     settings = Settings(gates={"WatchListClient": streams})
-    world.spawn(Fleet((serviceaccount.controller,), api, world, settings=settings).run(), name="manager")
+    world.spawn(
+        ControllerGroup((serviceaccount.controller,), api, world, settings=settings).run(), name="manager"
+    )
     world.run(world.advance(1))
     world.close()
     assert (api.lists == 0) is streams

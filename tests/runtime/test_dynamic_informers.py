@@ -12,9 +12,9 @@ from steersman.api.errors import ServiceUnavailable
 from steersman.api.generated import load
 from steersman.api.kinds import PODS
 from steersman.api.scheme import Key, Kind
-from steersman.intent.all_resources import Item, Roam, Wide, wide
-from steersman.intent.controller import Change
-from steersman.runtime.dynamic_informers import PERIOD, Ranger, Roaming
+from steersman.intent.all_resources import AllResources, Item
+from steersman.intent.controller import Caches, Change
+from steersman.runtime.dynamic_informers import PERIOD, DynamicInformers
 from steersman.runtime.informer import Informers
 from steersman.runtime.metrics import Metrics
 from steersman.server.local import LocalApi
@@ -65,7 +65,7 @@ class Moody(LocalApi):
         return Discovered(kept, (Missing(f"{self.mood}/v1", "away"),))
 
 
-def itself(around: Wide, kind: Kind[Any], change: Change[Any]) -> Iterator[Key]:
+def itself(caches: Caches, kind: Kind[Any], change: Change[Any]) -> Iterator[Key]:
     yield Item(kind, change.obj).key
 
 
@@ -77,16 +77,18 @@ class Around:
         self.informers = Informers(self.api, world)
         for kind in typed:
             self.informers.informer(kind)
-        self.roaming = Roaming(self.informers, self.api, world, metrics=self.metrics)
+        self.dynamic_informers = DynamicInformers(self.informers, self.api, world, metrics=self.metrics)
         self.heard: list[str] = []
-        roam = Roam(to=itself, besides=("events", "events.events.k8s.io"), memory=list)
-        self.ranger: Ranger = self.roaming.join(roam, lambda key, cause: self.heard.append(f"{key}: {cause}"))
+        declared = AllResources(to=itself, excluded=("events", "events.events.k8s.io"))
+        self.caches = self.dynamic_informers.join(
+            declared, lambda key, cause: self.heard.append(f"{key}: {cause}"), memory=[]
+        )
         world.spawn(self.informers.run(), name="informers")
-        world.spawn(self.roaming.run(), name="roaming")
+        world.spawn(self.dynamic_informers.run(), name="dynamic informers")
         world.run(world.advance(1))
 
     def knows(self, resource: str, name: str) -> bool:
-        return self.roaming.everything.get(Key("default", f"{resource}/{name}")) is not None
+        return self.dynamic_informers.all_objects.get(Key("default", f"{resource}/{name}")) is not None
 
     def follows(self, resource: str) -> bool:
         return any(informer.kind.resource == resource for informer in self.informers)
@@ -208,11 +210,11 @@ def test_what_is_in_a_group_that_does_not_answer_stays_and_others_come(world: Wo
     around.pass_(10 * PERIOD)
     assert around.follows("deployments.apps")
     assert around.follows(WIDGET)
-    assert around.roaming.everything.discovered.find("apps/v1", "Deployment") is not None
-    assert around.roaming.everything.discovered.lacks("apps")
+    assert around.dynamic_informers.all_objects.discovered.find("apps/v1", "Deployment") is not None
+    assert around.dynamic_informers.all_objects.discovered.lacks("apps")
     around.api.mood = None
     around.pass_(2 * PERIOD)
-    assert not around.roaming.everything.discovered.lacks("apps")
+    assert not around.dynamic_informers.all_objects.discovered.lacks("apps")
     assert around.follows("deployments.apps")
 
 
@@ -225,22 +227,22 @@ def test_discovery_is_asked_every_half_minute_and_hardly_ever_within_the_process
 
 def test_until_everything_has_been_read_it_is_known_what_has_not(world: World) -> None:
     informers = Informers(world.api(), world)
-    roaming = Roaming(informers, world.api(), world)
-    roaming.join(Roam(to=itself), lambda key, cause: None)
-    world.run(roaming.look())
-    assert "configmaps" in roaming.everything.unfilled
+    dynamic_informers = DynamicInformers(informers, world.api(), world)
+    dynamic_informers.join(AllResources(to=itself), lambda key, cause: None)
+    world.run(dynamic_informers.look())
+    assert "configmaps" in dynamic_informers.all_objects.unfilled
     world.spawn(informers.run(), name="informers")
-    world.run(roaming.wait_filled(30))
-    assert roaming.everything.unfilled == ()
+    world.run(dynamic_informers.wait_filled(30))
+    assert dynamic_informers.all_objects.unfilled == ()
 
 
 def test_each_controller_has_a_memory_of_its_own(world: World) -> None:
     around = Around(world)
-    other = around.roaming.join(Roam(to=itself, memory=list), lambda key, cause: None)
-    assert around.ranger.memory == []
-    assert around.ranger.memory is not other.memory
+    other = around.dynamic_informers.join(AllResources(to=itself), lambda key, cause: None, memory=[])
+    assert around.caches.memory == []
+    assert around.caches.memory is not other.memory
 
 
-def test_who_does_not_roam_does_not_see_everything(world: World) -> None:
-    with pytest.raises(LookupError, match="roams"):
-        wide(Informers(world.api(), world))
+def test_a_controller_that_does_not_follow_all_resources_does_not_see_all_objects(world: World) -> None:
+    with pytest.raises(LookupError, match="follows_all"):
+        _ = Informers(world.api(), world).all_objects

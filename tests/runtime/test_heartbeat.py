@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from steersman.runtime.heartbeat import Rhythm, after_silence
+from steersman.runtime.heartbeat import Heartbeat, call_unless_renewed
 
 
 @given(
@@ -17,7 +17,7 @@ from steersman.runtime.heartbeat import Rhythm, after_silence
 def test_the_last_beat_up_to_an_instant_is_within_a_period_of_it(
     period: float, begin: float, elapsed: float
 ) -> None:
-    rhythm = Rhythm(period, begin)
+    rhythm = Heartbeat(period, begin)
     until = begin + elapsed
     last = rhythm.last(until)
     assert last <= until
@@ -28,12 +28,12 @@ def test_the_last_beat_up_to_an_instant_is_within_a_period_of_it(
     ("until", "last"), [(10.0, 10.0), (19.999, 10.0), (20.0, 20.0), (2_592_000.0, 2_592_000.0)]
 )
 def test_beats_are_multiples_of_the_period(until: float, last: float) -> None:
-    assert Rhythm(10.0, 10.0).last(until) == last
+    assert Heartbeat(10.0, 10.0).last(until) == last
 
 
 def test_a_rhythm_without_a_period_is_none() -> None:
     with pytest.raises(ValueError, match="period"):
-        Rhythm(0.0, 1.0)
+        Heartbeat(0.0, 1.0)
 
 
 def test_over_a_socket_a_beat_is_a_beat_and_of_those_that_were_missed_one_is_made_up_for() -> None:
@@ -50,7 +50,7 @@ def test_over_a_socket_a_beat_is_a_beat_and_of_those_that_were_missed_one_is_mad
             return super().call_at(self.now, callback, *args)  # type: ignore[call-overload, arg-type]
 
     async def main(loop: Loop) -> list[float]:
-        rhythm, beats = Rhythm(10.0, 10.0), []
+        rhythm, beats = Heartbeat(10.0, 10.0), []
         for work in (0.0, 0.0, 35.0, 0.0):
             await rhythm.beat()
             beats.append(loop.now)
@@ -67,7 +67,7 @@ def test_over_a_socket_a_beat_is_a_beat_and_of_those_that_were_missed_one_is_mad
 
 async def test_a_watchdog_on_an_ordinary_loop_is_a_timer() -> None:
     heard = asyncio.Event()
-    cancelled = after_silence(0.0, "somebody", pytest.fail, "cancelled")
+    cancelled = call_unless_renewed(0.0, "somebody", pytest.fail, "cancelled")
     cancelled.cancel()
-    after_silence(0.0, "somebody", heard.set)
+    call_unless_renewed(0.0, "somebody", heard.set)
     await heard.wait()

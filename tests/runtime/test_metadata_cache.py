@@ -11,7 +11,7 @@ from steersman.api.kinds import OwnerReference
 from steersman.api.partial_object import Identity, Partial
 from steersman.api.scheme import Key
 from steersman.intent.controller import Change
-from steersman.runtime.metadata_cache import Everything
+from steersman.runtime.metadata_cache import MetadataCache
 from steersman.runtime.store import Store
 
 PODS = Resource("", "v1", "Pod", "pods", True)
@@ -37,7 +37,7 @@ def owners(found: Any) -> list[str]:
 
 class Filled:
     def __init__(self) -> None:
-        self.everything = Everything()
+        self.everything = MetadataCache()
         self.everything.add_index("owner", owners)
         self.stores: dict[str, Store[Partial]] = {}
         for resource in (PODS, SETS):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextvars import ContextVar
 
-from steersman.runtime.worker_pool import Crew
+from steersman.runtime.worker_pool import WorkerPool
 
 MOOD: ContextVar[str] = ContextVar("mood", default="calm")
 
@@ -21,7 +21,7 @@ async def test_workers_are_hired_as_they_are_called_for_and_no_more_than_allowed
 
     async def boss() -> None:
         async with asyncio.TaskGroup() as group:
-            crew = Crew(group, work, 3, "w")
+            crew = WorkerPool(group, work, 3, "w")
             await asyncio.sleep(0)
             assert started == []
             crew.call()
@@ -48,7 +48,7 @@ async def test_a_worker_lives_in_the_context_of_its_crew_not_of_who_called_for_i
         moods.append(MOOD.get())
 
     async with asyncio.TaskGroup() as group:
-        crew = Crew(group, work, 2, "w")
+        crew = WorkerPool(group, work, 2, "w")
         MOOD.set("hurried")
         crew.call()
     assert moods == ["calm"]
@@ -71,7 +71,7 @@ async def test_nobody_is_hired_by_a_group_that_is_ending() -> None:
 
     try:
         async with asyncio.TaskGroup() as group:
-            crew = Crew(group, work, 2, "w")
+            crew = WorkerPool(group, work, 2, "w")
             group.create_task(late())
             await asyncio.sleep(0)
             group.create_task(fail())

@@ -13,7 +13,7 @@ from hypothesis import strategies as some
 from steersman.api.generated import load
 from steersman.api.kinds import LEASES, PODS
 from steersman.client.capabilities import LEVEL
-from steersman.runtime.heartbeat import Rhythm, after_silence
+from steersman.runtime.heartbeat import Heartbeat, call_unless_renewed
 from steersman.server.local import LocalApi
 from steersman.sim.kubelet import Kubelets
 from steersman.sim.loop import Jam, VirtualLoop
@@ -25,8 +25,8 @@ NODES = load("", "v1", "Node")
 class Pacer:
     """A rhythm of ten seconds that notes when it beats."""
 
-    def __init__(self, *, steady: bool = True, feeds: Callable[[str], bool] = lambda voice: True) -> None:
-        self.rhythm = Rhythm(10.0, 10.0, stirs="leases", alike=lambda: steady, feeds=feeds)
+    def __init__(self, *, steady: bool = True, renews: Callable[[str], bool] = lambda voice: True) -> None:
+        self.rhythm = Heartbeat(10.0, 10.0, writes="leases", repeatable=lambda: steady, renews=renews)
         self.beats: list[float] = []
 
     async def run(self) -> None:
@@ -75,7 +75,7 @@ def test_a_beat_comes_before_everything_else_of_its_instant_however_long_it_take
     order: list[str] = []
 
     async def beat() -> None:
-        rhythm = Rhythm(10.0, 10.0, alike=lambda: True)
+        rhythm = Heartbeat(10.0, 10.0, repeatable=lambda: True)
         while True:
             await rhythm.beat()
             for _ in range(50):
@@ -120,7 +120,7 @@ def test_before_a_beat_that_looks_all_others_have_beaten() -> None:
 
     async def look() -> None:
         loop = asyncio.get_running_loop()
-        rhythm = Rhythm(77.0, 77.0, alike=lambda: True, looks=True)
+        rhythm = Heartbeat(77.0, 77.0, repeatable=lambda: True, reads=True)
         while True:
             await rhythm.beat()
             seen.append((loop.time(), pacer.beats[-1:]))
@@ -135,7 +135,7 @@ def test_before_a_beat_that_somebody_sees_all_others_have_beaten() -> None:
     loop.beats.followed = lambda resource: resource == "nodes"
 
     async def shown() -> None:
-        rhythm = Rhythm(77.0, 77.0, stirs="nodes", alike=lambda: True)
+        rhythm = Heartbeat(77.0, 77.0, writes="nodes", repeatable=lambda: True)
         while True:
             await rhythm.beat()
             seen.append((loop.time(), pacer.beats[-1:]))
@@ -159,7 +159,7 @@ class Dog:
 
     async def run(self) -> None:
         loop = asyncio.get_running_loop()
-        handle = after_silence(50.0, self._voice, self._bark)
+        handle = call_unless_renewed(50.0, self._voice, self._bark)
         while True:
             # As an informer would: woken by the beat, not by time.
             while len(self._pacer.beats) == self._heard:
@@ -167,7 +167,7 @@ class Dog:
             self._heard = len(self._pacer.beats)
             self.checked += 1
             handle.cancel()
-            handle = after_silence(self._pacer.beats[-1] + 50.0 - loop.time(), self._voice, self._bark)
+            handle = call_unless_renewed(self._pacer.beats[-1] + 50.0 - loop.time(), self._voice, self._bark)
 
     def _bark(self) -> None:
         self.barked.append(asyncio.get_running_loop().time())
@@ -204,7 +204,7 @@ def test_a_watchdog_that_is_fed_neither_barks_nor_makes_time_stop() -> None:
 
 def test_a_watchdog_barks_to_the_second_once_the_voice_falls_silent() -> None:
     alive = [True]
-    pacer = Pacer(feeds=lambda voice: alive[0])
+    pacer = Pacer(renews=lambda voice: alive[0])
     dog = Dog(pacer)
 
     async def fail() -> None:
@@ -218,14 +218,14 @@ def test_a_watchdog_barks_to_the_second_once_the_voice_falls_silent() -> None:
 
 
 def test_a_watchdog_nobody_feeds_is_a_timer() -> None:
-    pacer = Pacer(feeds=lambda voice: voice == "n1")
+    pacer = Pacer(renews=lambda voice: voice == "n1")
     barked: list[float] = []
 
     async def listen() -> None:
         loop = asyncio.get_running_loop()
-        after_silence(33.0, "n2", lambda: barked.append(loop.time()))
-        after_silence(44.0, "n2", lambda: barked.append(loop.time())).cancel()
-        after_silence(33.0, "n1", pytest.fail, "it was fed")
+        call_unless_renewed(33.0, "n2", lambda: barked.append(loop.time()))
+        call_unless_renewed(44.0, "n2", lambda: barked.append(loop.time())).cancel()
+        call_unless_renewed(33.0, "n1", pytest.fail, "it was fed")
         await asyncio.Event().wait()
 
     play(pacer.run(), listen(), until=100.0)
@@ -234,7 +234,7 @@ def test_a_watchdog_nobody_feeds_is_a_timer() -> None:
 
 
 def test_a_rhythm_too_slow_for_a_watchdog_does_not_feed_it() -> None:
-    rhythm = Rhythm(60.0, 60.0, alike=lambda: True, feeds=lambda voice: True)
+    rhythm = Heartbeat(60.0, 60.0, repeatable=lambda: True, renews=lambda voice: True)
     barked: list[float] = []
 
     async def beat() -> None:
@@ -243,7 +243,7 @@ def test_a_rhythm_too_slow_for_a_watchdog_does_not_feed_it() -> None:
 
     async def listen() -> None:
         loop = asyncio.get_running_loop()
-        after_silence(50.0, "n1", lambda: barked.append(loop.time()))
+        call_unless_renewed(50.0, "n1", lambda: barked.append(loop.time()))
         await asyncio.Event().wait()
 
     play(beat(), listen(), until=100.0)
@@ -254,7 +254,7 @@ def test_settling_waits_for_a_watchdog_that_will_bark() -> None:
     loop = VirtualLoop()
 
     async def main() -> float | None:
-        after_silence(7.0, "n1", print)
+        call_unless_renewed(7.0, "n1", print)
         return loop.due()
 
     assert loop.run_until_complete(main()) == 7.0

@@ -13,7 +13,7 @@ from steersman.api.errors import AlreadyExists
 from steersman.api.generated import load
 from steersman.api.kinds import DEPLOYMENTS, JOBS, PODS, REPLICASETS, REPLICATIONCONTROLLERS, SERVICEACCOUNTS
 from steersman.controllers import CONTROLLERS
-from steersman.runtime.controller_group import Fleet
+from steersman.runtime.controller_group import ControllerGroup
 from steersman.runtime.leader_election import LeaderElector
 from steersman.sim.loop import Jam
 from steersman.sim.nodes import Nodes
@@ -224,7 +224,7 @@ def web(replicas: int = 3, image: str = "web:1", **spec: Any) -> dict[str, Any]:
 
 
 def plane(world: World) -> None:
-    world.spawn(Fleet(CONTROLLERS, world.api("manager"), world).run(), name="manager")
+    world.spawn(ControllerGroup(CONTROLLERS, world.api("manager"), world).run(), name="manager")
     world.spawn(Nodes(world.api("nodes"), world, ("n1", "n2"), start_delay=1.0).run(), name="nodes")
     world.run(world.settle())
 

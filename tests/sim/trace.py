@@ -16,7 +16,7 @@ from typing import Any
 from steersman.api.generated import load
 from steersman.api.kinds import DEPLOYMENTS, PODS
 from steersman.controllers import deployment, replicaset, serviceaccount
-from steersman.runtime.controller_group import Fleet
+from steersman.runtime.controller_group import ControllerGroup
 from steersman.runtime.trace import Trace
 from steersman.sim.kubelet.node import STATE
 from steersman.sim.nodes import Nodes
@@ -47,7 +47,9 @@ def told(seed: int = 11, *, shuffle: bool = True) -> tuple[list[str], list[str]]
     """What is written, and the rounds that led to it: a line each."""
     trace = Trace(capacity=100_000)
     with World(seed=seed, shuffle=shuffle, journal=True) as world:
-        world.spawn(Fleet(CONTROLLERS, world.api("manager"), world, trace=trace).run(), name="manager")
+        world.spawn(
+            ControllerGroup(CONTROLLERS, world.api("manager"), world, trace=trace).run(), name="manager"
+        )
         nodes = Nodes(world.api("nodes"), world, ("a", "b", "c"), start_delay=0.3, shutdown=0.7)
         world.spawn(nodes.run(), name="nodes")
         play(world)

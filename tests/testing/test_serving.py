@@ -134,7 +134,7 @@ def test_nothing_is_due_before_its_time_while_it_is_served(cluster: Cluster) -> 
         name="daily",
         watches=(),
         workers=1,
-        start=(Key("", "daily"),),
+        initial_keys=(Key("", "daily"),),
         observe=lambda caches, key: key,
         decide=decide,
     )

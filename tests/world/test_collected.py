@@ -12,7 +12,7 @@ from steersman.api.generated import load
 from steersman.api.kinds import NAMESPACES
 from steersman.client.api import EventType
 from steersman.controllers import garbagecollector
-from steersman.runtime.controller_group import Fleet
+from steersman.runtime.controller_group import ControllerGroup
 from steersman.server.storage.watch import Commit
 from steersman.sim.world import World
 
@@ -121,7 +121,7 @@ def test_nothing_with_a_living_owner_goes_and_nothing_without_one_stays(plan: di
             body = {"metadata": {"ownerReferences": references}}
             world.run(api.patch(CONFIGMAPS, namespace, name, body))
         world.server.store.commit_hooks.append(look)
-        fleet = Fleet((garbagecollector.controller,), world.api("manager"), world)
+        fleet = ControllerGroup((garbagecollector.controller,), world.api("manager"), world)
         world.spawn(fleet.run(), name="manager")
         world.run(world.settle())
         family.collect()

@@ -13,7 +13,7 @@ from steersman.api.generated import load
 from steersman.api.kinds import DEPLOYMENTS, NAMESPACES, PODS, REPLICASETS
 from steersman.api.scheme import Kind
 from steersman.controllers import CONTROLLERS
-from steersman.runtime.controller_group import Fleet
+from steersman.runtime.controller_group import ControllerGroup
 from steersman.runtime.trace import Failure
 from steersman.server.local import LocalApi
 from steersman.sim.kubelet import Kubelets
@@ -89,7 +89,7 @@ class Plane:
         self.world.spawn(Scheduler(self.world.api("scheduler"), self.world).run(), name="scheduler")
 
     def start(self) -> None:
-        self.fleet = Fleet(CONTROLLERS, self.manager, self.world)
+        self.fleet = ControllerGroup(CONTROLLERS, self.manager, self.world)
         self.task = self.world.spawn(self.fleet.run(), name="manager")
         self.settle()
 

@@ -13,7 +13,7 @@ from steersman.api.generated import load
 from steersman.api.kinds import DEPLOYMENTS, NAMESPACES, PODS, SERVICEACCOUNTS
 from steersman.api.scheme import Kind
 from steersman.controllers import CONTROLLERS
-from steersman.runtime.controller_group import Fleet
+from steersman.runtime.controller_group import ControllerGroup
 from steersman.server.local import LocalApi
 from steersman.sim.kubelet import Kubelets, Settings
 from steersman.sim.scheduler import Scheduler
@@ -84,7 +84,7 @@ class Plane:
         self.advance(20)
 
     def start(self) -> None:
-        self.fleet = Fleet(CONTROLLERS, self.manager, self.world)
+        self.fleet = ControllerGroup(CONTROLLERS, self.manager, self.world)
         self.task = self.world.spawn(self.fleet.run(), name="manager")
         self.advance(1)
 

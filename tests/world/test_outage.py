@@ -15,7 +15,7 @@ from steersman.client.api import Api, WatchEvent
 from steersman.client.middleware import Around, Asked
 from steersman.controllers import CONTROLLERS
 from steersman.manager.logs import Damper
-from steersman.runtime.controller_group import Fleet
+from steersman.runtime.controller_group import ControllerGroup
 from steersman.runtime.leader_election import LeaderElector, LostLease
 from steersman.sim.nodes import Nodes
 from steersman.sim.world import World
@@ -141,7 +141,7 @@ def lines(world: World) -> Iterator[Lines]:
 
 def test_ten_minutes_without_a_server_are_survived_in_peace(world: World, lines: Lines) -> None:
     plane = Plane(world, 30)
-    manager = world.spawn(Fleet(CONTROLLERS, plane.api, world).run(), name="manager")
+    manager = world.spawn(ControllerGroup(CONTROLLERS, plane.api, world).run(), name="manager")
     world.run(world.advance(60))
     assert plane.ready() == 30 * REPLICAS
     # Work that is under way when the server goes: each of these has a round that fails.
@@ -151,7 +151,7 @@ def test_ten_minutes_without_a_server_are_survived_in_peace(world: World, lines:
     lines.all, lines.written, plane.api.tries = 0, [], 0
     world.run(world.advance(OUTAGE))
     assert not manager.done()
-    kinds = len(list(Fleet(CONTROLLERS, plane.api, world).informers))
+    kinds = len(list(ControllerGroup(CONTROLLERS, plane.api, world).informers))
     # Caches come back after 0.8 s at first, and every 30 to 60 s in the end; so do keys.
     assert plane.api.tries < OUTAGE / 60 * (kinds + len(plane.names)) * 4
     assert len(set(lines.written)) > kinds, "each says it once, at least"
@@ -170,7 +170,7 @@ def test_a_leader_without_a_server_has_lost_after_the_renew_deadline(world: Worl
     elector = LeaderElector(
         plane.api, world, name="kube-controller-manager", namespace="kube-system", identity="a"
     )
-    fleet = Fleet(CONTROLLERS, plane.api, world, fence=elector.fence)
+    fleet = ControllerGroup(CONTROLLERS, plane.api, world, fence=elector.fence)
 
     async def lead() -> float:
         try:

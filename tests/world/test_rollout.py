@@ -15,7 +15,7 @@ from steersman.api.pods import is_active
 from steersman.api.scheme import Key, Kind
 from steersman.controllers import CONTROLLERS
 from steersman.intent.verdict import Rest
-from steersman.runtime.controller_group import Fleet
+from steersman.runtime.controller_group import ControllerGroup
 from steersman.runtime.trace import Failure
 from steersman.server.local import LocalApi
 from steersman.sim.nodes import Nodes
@@ -54,7 +54,7 @@ class Plane:
 
     def start(self) -> None:
         """A fresh manager: all it knows, it has to read."""
-        self.fleet = Fleet(CONTROLLERS, self.writer, self.world)
+        self.fleet = ControllerGroup(CONTROLLERS, self.writer, self.world)
         self.manager = self.world.spawn(self.fleet.run(), name="manager")
 
     def create(self, kind: Kind[Any], body: dict[str, Any]) -> Any:

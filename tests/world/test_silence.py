@@ -16,8 +16,8 @@ from steersman.api.scheme import Key, Kind
 from steersman.controllers import CONTROLLERS
 from steersman.intent.actions import Patch
 from steersman.intent.controller import Caches, Controller, Watch
-from steersman.intent.verdict import Rest, Verdict, Wake, voice
-from steersman.runtime.controller_group import Fleet
+from steersman.intent.verdict import Rest, Verdict, Wake, heartbeat_of
+from steersman.runtime.controller_group import ControllerGroup
 from steersman.server.local import LocalApi
 from steersman.sim.kubelet import Kubelets
 from steersman.sim.world import World
@@ -32,7 +32,7 @@ async def decide(lease: Lease, now: datetime) -> Verdict:
     assert lease.spec.renewTime is not None
     due = lease.spec.renewTime + GRACE
     if now < due:
-        return Wake(due - now, "heard of it", hears=voice(LEASES, lease.key))
+        return Wake(due - now, "heard of it", renewed_by=heartbeat_of(LEASES, lease.key))
     if LOST in lease.metadata.annotations:
         return Rest("known to be lost")
     await Patch(lease, {"metadata": {"annotations": {LOST: now.isoformat()}}})
@@ -40,7 +40,7 @@ async def decide(lease: Lease, now: datetime) -> Verdict:
 
 
 listener: Controller[Lease] = Controller(
-    name="listener", watches=(Watch(LEASES),), decide=decide, workers=2, account="listener"
+    name="listener", watches=(Watch(LEASES),), decide=decide, workers=2, service_account="listener"
 )
 
 
@@ -61,7 +61,7 @@ class Plane:
     ) -> None:
         self.world = World(seed=3, shuffle=shuffle)
         self.kubelets = Kubelets(api(self.world.server, "kubelets"), self.world, ("n1", "n2", "n3"))
-        self.fleet = Fleet(controllers, api(self.world.server, "manager"), self.world)
+        self.fleet = ControllerGroup(controllers, api(self.world.server, "manager"), self.world)
         self.world.spawn(self.kubelets.run(), name="kubelets")
         self.world.spawn(self.fleet.run(), name="manager")
 
@@ -146,7 +146,7 @@ def test_another_look_at_what_is_as_it_was_is_left_out(
     )
     body = {"metadata": {"name": "s"}}
     with World(seed=3) as world:
-        world.spawn(Fleet((watcher,), api(world.server, "manager"), world).run(), name="manager")
+        world.spawn(ControllerGroup((watcher,), api(world.server, "manager"), world).run(), name="manager")
         world.run(world.api().create(SECRETS, "default", body))
         world.run(world.loop.idle())
         looks.clear()

@@ -136,19 +136,19 @@ def _in_kube_system(secret: Secret) -> bool:
 signer = Controller(
     name="bootstrap-signer-controller",
     aliases=("bootstrapsigner",),
-    account="bootstrap-signer",
+    service_account="bootstrap-signer",
     watches=(Watch(INFOS), Watch(TOKENS, to=_info)),
     workers=1,
     observe=observe,
     decide=sign,
-    off=True,
+    disabled_by_default=True,
 )
 cleaner = Controller(
     name="token-cleaner-controller",
     aliases=("tokencleaner",),
-    account="token-cleaner",
+    service_account="token-cleaner",
     watches=(Watch(TOKENS, when=_in_kube_system),),
     workers=1,
     decide=clean,
-    off=True,
+    disabled_by_default=True,
 )

@@ -13,7 +13,7 @@ from steersman.api.label_selectors import compile_selector
 from steersman.api.scheme import Key
 from steersman.intent.actions import Patch, PatchType
 from steersman.intent.controller import Caches, Change, Controller, Watch
-from steersman.intent.verdict import Nonsense, Rest, Verdict
+from steersman.intent.verdict import InvalidSpec, Rest, Verdict
 
 NAME = "clusterrole-aggregation-controller"
 
@@ -39,7 +39,7 @@ def aggregated(seen: Seen) -> tuple[PolicyRule, ...]:
         try:
             matches = compile_selector(selector).matches
         except ValueError as error:
-            raise Nonsense(f"aggregationRule: {error}") from None
+            raise InvalidSpec(f"aggregationRule: {error}") from None
         for other in seen.others:
             if matches(other.metadata.labels):
                 rules.update((_view(rule), None) for rule in other.rules or ())

@@ -82,17 +82,17 @@ def configure(settings: Settings) -> Controller[Seen]:
     config = Config(root_ca_file=settings[ROOT_CA_FILE])
     return Controller(
         name="kube-apiserver-serving-clustertrustbundle-publisher-controller",
-        account="kube-apiserver-serving-clustertrustbundle-publisher",
+        service_account="kube-apiserver-serving-clustertrustbundle-publisher",
         watches=(Watch(BUNDLES, to=_always),),
         workers=1,
-        start=(ROUND,),
+        initial_keys=(ROUND,),
         observe=observe,
         decide=partial(decide, config=config),
         flags=(ROOT_CA_FILE,),
         configure=configure,
         enabled=lambda settings: bool(settings[ROOT_CA_FILE]),
-        gates=("ClusterTrustBundle",),
-        needs=(CLUSTERTRUSTBUNDLES,),
+        feature_gates=("ClusterTrustBundle",),
+        required_kinds=(CLUSTERTRUSTBUNDLES,),
     )
 
 

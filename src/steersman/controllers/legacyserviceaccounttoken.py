@@ -20,7 +20,7 @@ from steersman.api.scheme import Key
 from steersman.intent.actions import Address, Delete, List, Patch, Read
 from steersman.intent.controller import Caches, Controller, Flag, Settings, Watch
 from steersman.intent.settings import DEFAULTS
-from steersman.intent.verdict import Nonsense, Verdict, Wake
+from steersman.intent.verdict import InvalidSpec, Verdict, Wake
 
 TRACKING = Key("kube-system", "kube-apiserver-legacy-service-account-token-tracking")
 LAST_USED = "kubernetes.io/legacy-token-last-used"
@@ -105,7 +105,7 @@ async def decide(tokens: tuple[Token, ...], now: datetime, config: Config = Conf
         return Wake(EVERY, "nobody tracks the use of tokens")
     since = day(tracking.data.get("since"))
     if since is None:
-        raise Nonsense("since when tokens are tracked cannot be read")
+        raise InvalidSpec("since when tokens are tracked cannot be read")
     # The day it began counts as not tracked.
     tracked = datetime.combine(since + timedelta(days=1), time(), UTC)
     if now < tracked + config.period:
@@ -144,13 +144,13 @@ def configure(settings: Settings) -> Controller[tuple[Token, ...]]:
     return Controller(
         name="legacy-serviceaccount-token-cleaner-controller",
         aliases=("legacy-service-account-token-cleaner",),
-        account="legacy-service-account-token-cleaner",
+        service_account="legacy-service-account-token-cleaner",
         watches=(
             Watch(ACCOUNT_TOKENS, to=lambda caches, change: ()),
             Watch(SERVICEACCOUNTS, to=lambda caches, change: ()),
         ),
         workers=1,
-        start=(ROUND,),
+        initial_keys=(ROUND,),
         observe=observe,
         decide=partial(decide, config=config),
         flags=(PERIOD,),

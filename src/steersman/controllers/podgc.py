@@ -255,12 +255,12 @@ def configure(settings: Settings) -> Controller[Stuck | Orphans | Surplus]:
     return Controller(
         name="pod-garbage-collector-controller",
         aliases=("podgc",),
-        account="pod-garbage-collector",
+        service_account="pod-garbage-collector",
         watches=(
             Watch(PODS, to=_deleting, indexes={"node": by_node, "ended": _by_end}),
-            Watch(PODS, to=_stranded, after=QUARANTINE),
-            Watch(PODS, to=_ended, after=PERIOD),
-            Watch(NODES, to=_node_gone, after=QUARANTINE),
+            Watch(PODS, to=_stranded, delay=QUARANTINE),
+            Watch(PODS, to=_ended, delay=PERIOD),
+            Watch(NODES, to=_node_gone, delay=QUARANTINE),
             Watch(NODES, to=_node_lost),
         ),
         workers=1,

@@ -41,7 +41,7 @@ from steersman.intent.actions import UpdateStatus
 from steersman.intent.controller import Caches, Controller, Flag, Settings, Watch
 from steersman.intent.metrics import Measure, Metric, exponential
 from steersman.intent.settings import DEFAULTS
-from steersman.intent.verdict import Nonsense, Rest, Verdict, Wake
+from steersman.intent.verdict import InvalidSpec, Rest, Verdict, Wake
 
 BURST = 500
 """The most pods created or deleted in one round; upstream's BurstReplicas."""
@@ -77,17 +77,17 @@ class Seen(msgspec.Struct, frozen=True):
 
 
 def template_of(owner: Owner) -> PodTemplateSpec:
-    """The pod template. Raises `Nonsense` where it is missing."""
+    """The pod template. Raises `InvalidSpec` where it is missing."""
     if owner.spec.template is None:
-        raise Nonsense("spec.template is missing")
+        raise InvalidSpec("spec.template is missing")
     return owner.spec.template
 
 
 def replicas_of(owner: Owner) -> int:
-    """The desired number of pods. Raises `Nonsense` where it is missing or negative."""
+    """The desired number of pods. Raises `InvalidSpec` where it is missing or negative."""
     replicas = owner.spec.replicas
     if replicas is None or replicas < 0:
-        raise Nonsense(f"spec.replicas is {'missing' if replicas is None else replicas}")
+        raise InvalidSpec(f"spec.replicas is {'missing' if replicas is None else replicas}")
     return replicas
 
 
@@ -192,7 +192,7 @@ async def decide(seen: Seen, now: datetime, config: Config) -> Verdict:
     terminating = sum(pods.is_terminating(pod) and selected(pod) for pod in seen.owned)
 
     missing = desired - len(active)
-    failure: ApiError | Nonsense | None = None
+    failure: ApiError | InvalidSpec | None = None
     if owner.metadata.deletionTimestamp is None and missing:
         if missing > 0:
             done, failure = await _create(owner, config.kind, min(missing, BURST))
@@ -227,11 +227,11 @@ async def decide(seen: Seen, now: datetime, config: Config) -> Verdict:
     return Rest(f"{status.readyReplicas} of {desired} replicas ready")
 
 
-async def _create(owner: Owner, kind: Kind[Any], count: int) -> tuple[int, ApiError | Nonsense | None]:
+async def _create(owner: Owner, kind: Kind[Any], count: int) -> tuple[int, ApiError | InvalidSpec | None]:
     """Creates pods; returns how many, and the first error."""
     template = template_of(owner)
     if not template.metadata.labels:
-        return 0, Nonsense("unable to create pods, no labels")
+        return 0, InvalidSpec("unable to create pods, no labels")
     made = await create_pods(owner, (new_pod(owner, kind, template),) * count)
     return len(made.done), made.failure
 
@@ -276,7 +276,7 @@ def _controller(
     return Controller(
         name=name,
         aliases=(alias,),
-        account=account,
+        service_account=account,
         watches=(
             Watch(config.kind, indexes=CONTROLLED),
             Watch(PODS, to=enqueue_owner(config.kind, selects), indexes=CONTROLLED),
@@ -285,7 +285,7 @@ def _controller(
         observe=partial(observe, config=config),
         decide=partial(decide, config=config),
         configure=configure,
-        pace=PACE,
+        coalesce_within=PACE,
         metrics=(DELETION_AGE_RATIO,),
     )
 

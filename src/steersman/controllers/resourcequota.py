@@ -27,10 +27,10 @@ from steersman.api.quota.scopes import scopes_of
 from steersman.api.quota.usage import BARE, COUNT, ONE, evaluator
 from steersman.api.scheme import Key, Kind, kind_of
 from steersman.intent.actions import List, UpdateStatus
-from steersman.intent.all_resources import Roam, Wide, wide
+from steersman.intent.all_resources import AllResources
 from steersman.intent.controller import Caches, Change, Controller, Flag, Settings, Watch
 from steersman.intent.settings import DEFAULTS
-from steersman.intent.verdict import Nonsense, Rest, Verdict, Wake
+from steersman.intent.verdict import InvalidSpec, Rest, Verdict, Wake
 
 WORKERS = Flag("concurrent-resource-quota-syncs", 5)
 PERIOD = Flag("resource-quota-sync-period", 300.0, "How often all quotas are counted anew.")
@@ -65,7 +65,7 @@ def observe(caches: Caches, key: Key) -> Seen | None:
     quota = caches[RESOURCEQUOTAS].get(key)
     if quota is None:
         return None
-    everything = wide(caches).everything
+    everything = caches.all_objects
     resources = dict.fromkeys(filter(None, map(resource_of, quota.spec.hard)))
     namespace = key.namespace
     objects = {one: tuple(caches[TYPED[one]].list(namespace)) for one in resources if one in TYPED}
@@ -138,7 +138,7 @@ async def decide(seen: Seen, now: datetime) -> Verdict:
             quota.status.used
         )
     except ValueError as error:
-        raise Nonsense(str(error)) from None
+        raise InvalidSpec(str(error)) from None
     if not same:
         await UpdateStatus(quota, wanted)
     because = "is up to date" if same else "was counted anew"
@@ -188,7 +188,7 @@ def _differs(resource: str, old: Any, new: Any) -> bool:
     return bool(rules.usage(old) != rules.usage(new)) or rules.updates(new, old, "")
 
 
-def _deleted(caches: Wide, kind: Kind[Any], change: Change[Any]) -> Iterable[Key]:
+def _deleted(caches: Caches, kind: Kind[Any], change: Change[Any]) -> Iterable[Key]:
     if change.new is not None or kind.resource in TYPED or not kind.namespaced:
         return ()
     return _about(caches, change.obj.metadata.namespace, kind.resource)
@@ -198,14 +198,14 @@ def configure(settings: Settings) -> Controller[Seen]:
     return Controller(
         name="resourcequota-controller",
         aliases=("resourcequota",),
-        account="resourcequota-controller",
+        service_account="resourcequota-controller",
         watches=(
             Watch(RESOURCEQUOTAS, to=_limits_changed),
             Watch(PODS, to=_concerned),
             Watch(SERVICES, to=_concerned),
             Watch(PERSISTENTVOLUMECLAIMS, to=_concerned),
         ),
-        roams=Roam(to=_deleted, verbs=("create", "delete", "list", "watch"), besides=EXCEPT),
+        follows_all=AllResources(to=_deleted, verbs=("create", "delete", "list", "watch"), excluded=EXCEPT),
         workers=WORKERS,
         resync=settings[PERIOD],
         flags=(PERIOD,),

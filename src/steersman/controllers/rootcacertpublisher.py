@@ -86,7 +86,7 @@ def configure(settings: Settings) -> Controller[Seen]:
     return Controller(
         name="root-ca-certificate-publisher-controller",
         aliases=("root-ca-cert-publisher",),
-        account="root-ca-cert-publisher",
+        service_account="root-ca-cert-publisher",
         watches=(Watch(NAMESPACES), Watch(MAPS, to=_changed)),
         workers=1,
         observe=observe,

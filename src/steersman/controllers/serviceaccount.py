@@ -59,7 +59,7 @@ def _when_deleted(caches: Caches, change: Change[ServiceAccount]) -> Iterable[Ke
 controller = Controller(
     name="serviceaccount-controller",
     aliases=("serviceaccount",),
-    account="service-account-controller",
+    service_account="service-account-controller",
     watches=(Watch(NAMESPACES), Watch(SERVICEACCOUNTS, to=_when_deleted)),
     workers=1,
     observe=observe,

@@ -25,7 +25,7 @@ from steersman.controllers.shared.flags import ROOT_CA_FILE
 from steersman.intent.actions import Address, Delete, Read, ReadFile, ReadModifyWrite
 from steersman.intent.controller import Caches, Change, Controller, Flag, Settings, Watch
 from steersman.intent.settings import DEFAULTS
-from steersman.intent.verdict import Nonsense, Rest, Verdict
+from steersman.intent.verdict import InvalidSpec, Rest, Verdict
 
 ISSUER = "kubernetes/serviceaccount"
 
@@ -156,7 +156,7 @@ async def decide(seen: Present | Gone, now: datetime, config: Config) -> Verdict
         try:
             signer = Keys.load(await ReadFile(config.private_key_file)).signer
         except ValueError as error:
-            raise Nonsense(f"{config.private_key_file}: {error}") from None
+            raise InvalidSpec(f"{config.private_key_file}: {error}") from None
         given["token"] = encode(claims(account, secret.metadata.name), signer).encode()
     await ReadModifyWrite(secret, Filling({name: given[name] for name in wanted}, account))
     return Rest(f"given: {', '.join(wanted)}")
@@ -211,8 +211,8 @@ def configure(settings: Settings) -> Controller[Present | Gone]:
     return Controller(
         name="serviceaccount-token-controller",
         aliases=("serviceaccount-token",),
-        account="tokens-controller",
-        root=True,
+        service_account="tokens-controller",
+        as_manager=True,
         watches=(
             Watch(ACCOUNT_TOKENS, to=_looked_at, indexes={"account": _account_of}),
             Watch(SERVICEACCOUNTS, to=_tokens_of),

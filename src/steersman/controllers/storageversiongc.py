@@ -117,11 +117,11 @@ def _servers(version: StorageVersion) -> Iterable[str]:
 controller = Controller(
     name="storageversion-garbage-collector-controller",
     aliases=("storage-version-gc",),
-    account="storage-version-garbage-collector",
+    service_account="storage-version-garbage-collector",
     watches=(Watch(STORAGEVERSIONS, indexes={"server": _servers}), Watch(SERVERS, to=_of)),
     workers=1,
     observe=observe,
     decide=decide,
-    gates=("APIServerIdentity", "StorageVersionAPI"),
-    needs=(STORAGEVERSIONS,),
+    feature_gates=("APIServerIdentity", "StorageVersionAPI"),
+    required_kinds=(STORAGEVERSIONS,),
 )

@@ -44,7 +44,7 @@ from steersman.intent.actions import (
     UpdateStatus,
 )
 from steersman.intent.controller import Caches, Change, Controller, Watch
-from steersman.intent.verdict import Nonsense, Rest, Verdict
+from steersman.intent.verdict import InvalidSpec, Rest, Verdict
 
 NAME = "storage-version-migrator-controller"
 RUNNER = "migration-runner-controller"
@@ -194,7 +194,7 @@ async def _served(migration: StorageVersionMigration, now: datetime, why: str) -
             return resource
     created = migration.metadata.creationTimestamp
     if found.lacks(group) or created is None or now < created + PATIENCE:
-        raise Nonsense(f"{name}.{group} is not served, as far as is known")
+        raise InvalidSpec(f"{name}.{group} is not served, as far as is known")
     await _note(migration, now, "Failed", "StorageVersionMigrationFailed", why)
     return None
 
@@ -292,8 +292,8 @@ controller = Controller(
     workers=5,
     observe=observe,
     decide=decide,
-    gates=("StorageVersionMigrator",),
-    needs=(STORAGEVERSIONMIGRATIONS,),
-    qps=20.0,
-    burst=100.0,
+    feature_gates=("StorageVersionMigrator",),
+    required_kinds=(STORAGEVERSIONMIGRATIONS,),
+    qps_factor=20.0,
+    burst_factor=100.0,
 )

@@ -9,7 +9,7 @@ from steersman.api.kinds import JOBS, Job
 from steersman.intent.actions import Delete, Read
 from steersman.intent.controller import Controller, Flag, Watch
 from steersman.intent.metrics import Measure, Metric, exponential
-from steersman.intent.verdict import Nonsense, Rest, Verdict, Wake
+from steersman.intent.verdict import InvalidSpec, Rest, Verdict, Wake
 
 FINISHED = ("Complete", "Failed")
 DELETION_DELAY = Metric(
@@ -27,7 +27,7 @@ def expiry(job: Job) -> datetime | None:
     for condition in job.status.conditions:
         if condition.type in FINISHED and condition.status == "True":
             if condition.lastTransitionTime is None:
-                raise Nonsense(f"unable to find the time when the Job {job.key} finished")
+                raise InvalidSpec(f"unable to find the time when the Job {job.key} finished")
             return condition.lastTransitionTime + timedelta(seconds=ttl)
     return None
 

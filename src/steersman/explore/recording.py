@@ -13,7 +13,7 @@ from steersman.api.errors import ApiError
 from steersman.api.kinds import LEASES
 from steersman.client.api import EventType
 from steersman.explore.elected_cluster import RETRY, identity
-from steersman.intent.verdict import Nonsense
+from steersman.intent.verdict import InvalidSpec
 from steersman.runtime.shell import Deposed
 from steersman.server.storage.store import object_key
 from steersman.server.storage.watch import Commit
@@ -24,7 +24,7 @@ from steersman.sim.faults.leaders import LEASE, NAMESPACE
 
 RENEWED = RETRY + 1.0
 """Seconds within which a holder notices that the lease is another's: when it next renews it."""
-EXPECTED = (ApiError, Nonsense, Deposed)
+EXPECTED = (ApiError, InvalidSpec, Deposed)
 """What may well be raised: by servers, about objects, and at those who no longer lead."""
 
 

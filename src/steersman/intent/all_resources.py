@@ -1,7 +1,7 @@
-"""Following every resource there is, whatever it is called: the declaration, and what is seen of it.
+"""Controllers that follow every resource the server serves, as the garbage collector does.
 
-A controller that roams has no list of kinds. The resources that are served decide, as they come and go;
-their objects are in one cache, each with the kind it is of.
+Such a controller has no list of kinds: `AllResources` selects resources as they come and go, and `AllObjects` is one
+cache of the metadata of all their objects.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from steersman.intent.controller import Caches, Change, Index
 
 
 class Item(msgspec.Struct, frozen=True, gc=False):
-    """An object and its kind. Nothing but its metadata is known, and of that what a `Partial` has."""
+    """An object of any kind, with its kind. Only the metadata fields of `Partial` are known."""
 
     kind: Kind[Any]
     obj: Object
@@ -38,38 +38,40 @@ class Item(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def key(self) -> Key:
-        """Names it among the objects of all kinds: ``default/replicasets.apps/web``."""
+        """A key unique among the objects of all kinds: ``default/replicasets.apps/web``."""
         return Key(self.namespace, f"{self.kind.resource}/{self.name}")
 
     def __str__(self) -> str:
         return f"{self.kind.name.lower()} {self.obj.key}"
 
 
-class Everything(Protocol):
-    """All objects of all resources that are followed, at one instant."""
+class AllObjects(Protocol):
+    """A cache of the objects of all followed resources, at one instant."""
 
     @property
     def discovered(self) -> Discovered:
-        """What the server serves, as far as is known."""
+        """The resources the server serves, as far as discovery could tell."""
         ...
 
     @property
     def unfilled(self) -> tuple[str, ...]:
-        """The resources whose objects have not all been read yet: of them, no object means nothing."""
+        """The resources that are not synced yet: an object missing from the cache may exist."""
         ...
 
     def get(self, key: Key) -> Item | None:
-        """By `Item.key`."""
+        """The object with an `Item.key`."""
         ...
 
     def at(self, resource: Resource, namespace: str, name: str) -> Item | None:
-        """By resource, in whichever version that is followed."""
+        """The object of a resource, in whichever version it is followed."""
         ...
 
-    def of(self, uid: str) -> Item | None: ...
+    def of(self, uid: str) -> Item | None:
+        """The object with a uid."""
+        ...
 
     def count(self, resource: str, namespace: str) -> int | None:
-        """How many objects of a resource there are in a namespace; None where it is not followed."""
+        """The number of objects of a resource in a namespace; None if the resource is not followed."""
         ...
 
     def by(self, index: str, value: Hashable) -> Iterable[Item]:
@@ -77,40 +79,19 @@ class Everything(Protocol):
         ...
 
 
-class Wide(Caches, Protocol):
-    """The caches of a controller that roams."""
-
-    @property
-    def everything(self) -> Everything: ...
-
-    @property
-    def memory(self) -> Any:
-        """What the declaration's ``memory`` made."""
-        ...
+To: TypeAlias = Callable[[Caches, Kind[Any], Change[Any]], Iterable[Key]]
+"""Maps a change of an object to the keys to enqueue. The caches show the change already."""
 
 
-To: TypeAlias = Callable[["Wide", Kind[Any], Change[Any]], Iterable[Key]]
-"""Which keys a change of an object of some kind is a reason to look at. The cache shows it already."""
-
-
-class Roam(msgspec.Struct, frozen=True):
-    """Follow every resource that has these verbs, but for those that are left out."""
+class AllResources(msgspec.Struct, frozen=True):
+    """Selects every resource with certain verbs, except those excluded."""
 
     to: To
     verbs: tuple[str, ...] = ("delete", "list", "watch")
-    besides: tuple[str, ...] = ()
-    """Resources to leave out, as RBAC writes them: ``events.events.k8s.io``."""
+    excluded: tuple[str, ...] = ()
+    """Group-resources to leave out, as RBAC writes them: ``events.events.k8s.io``."""
     indexes: Mapping[str, Index] = field(default_factory=dict)
-    memory: Callable[[], Any] | None = None
-    """Makes what the controller keeps between rounds, once each time it runs. It may hold only what
-    stays true, for rounds may be repeated, or thought through and never carried out."""
 
     def wants(self, resource: Resource) -> bool:
-        return resource.can(*self.verbs) and resource.id not in self.besides
-
-
-def wide(caches: Caches) -> Wide:
-    """The caches of a controller that roams, as such."""
-    if not hasattr(caches, "everything"):
-        raise LookupError("a controller sees everything only where its declaration says that it roams")
-    return caches  # type: ignore[return-value]
+        """Whether a resource is selected."""
+        return resource.can(*self.verbs) and resource.id not in self.excluded

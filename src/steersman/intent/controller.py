@@ -1,4 +1,4 @@
-"""The declaration of a controller: what it watches, what it sees, what it decides."""
+"""The declaration of a controller: its watches, its caches, its decision and its settings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from steersman.intent.settings import Flag, Settings
 from steersman.intent.verdict import Verdict
 
 if TYPE_CHECKING:
-    from steersman.intent.all_resources import Roam
+    from steersman.intent.all_resources import AllObjects, AllResources
 
 __all__ = (
     "Cache",
@@ -28,24 +28,25 @@ __all__ = (
     "Settings",
     "Watch",
     "itself",
-    "remembered",
+    "memory_of",
 )
 
+M = TypeVar("M")
 O = TypeVar("O", bound=Object)
 O_co = TypeVar("O_co", bound=Object, covariant=True)
 S = TypeVar("S")
 
 Index: TypeAlias = Callable[[Any], Iterable[Hashable]]
-"""The values under which a cache files an object, for `Cache.by`."""
+"""Computes the values under which a cache files an object, for `Cache.by`."""
 
 
 class Cache(Protocol[O_co]):
-    """One kind as the controller knows it now. All reads are of one instant."""
+    """The cached objects of one kind. All reads of one `observe` see the same instant."""
 
     def get(self, key: Key) -> O_co | None: ...
 
     def list(self, namespace: str | None = None) -> Iterable[O_co]:
-        """Everything, or everything in a namespace, in a stable order."""
+        """All objects, or those of one namespace, in a stable order."""
         ...
 
     def by(self, index: str, value: Hashable) -> Iterable[O_co]:
@@ -54,62 +55,68 @@ class Cache(Protocol[O_co]):
 
 
 class Caches(Protocol):
-    """The caches of a controller's watches."""
+    """All that `observe` may read: the caches of the controller's watches, and what else it declares."""
 
     def __getitem__(self, kind: Kind[O]) -> Cache[O]: ...
 
+    @property
+    def all_objects(self) -> AllObjects:
+        """The objects of every resource. Raises `LookupError` unless the controller declares `follows_all`."""
+        ...
 
-def remembered(caches: Caches) -> Any:
-    """What the declaration's ``memory`` made."""
-    if not hasattr(caches, "memory"):
-        raise LookupError("a controller remembers only where its declaration has a memory")
-    return caches.memory
+    @property
+    def memory(self) -> object:
+        """The object that `Controller.memory` made; None without one. `memory_of` reads it with its type."""
+        ...
+
+
+def memory_of(caches: Caches, type_: type[M]) -> M:
+    """The memory of a controller. Raises `LookupError` if its declaration makes no memory of this type."""
+    memory = caches.memory
+    if not isinstance(memory, type_):
+        raise LookupError(f"the controller declares no memory of type {type_.__name__}")
+    return memory
 
 
 class Change(msgspec.Struct, Generic[O], frozen=True):
-    """What happened to one object: appeared (no old), changed, or went (no new)."""
+    """One change of an object: added (no old), updated, or deleted (no new)."""
 
     old: O | None
     new: O | None
 
     @property
     def obj(self) -> O:
-        """The object as it is, or as it was last known."""
+        """The new state of the object, or the last known one if it was deleted."""
         obj = self.new if self.new is not None else self.old
         assert obj is not None
         return obj
 
 
 def itself(caches: Caches, change: Change[Any]) -> Iterable[Key]:
-    """A change of an object is a reason to look at that object."""
+    """Maps a change to the key of the changed object."""
     key: Key = change.obj.key
     return (key,)
 
 
 class Watch(msgspec.Struct, Generic[O], frozen=True):
-    """A kind to follow, and which keys a change of it is a reason to look at."""
+    """A kind to watch, and the keys to enqueue when one of its objects changes."""
 
     kind: Kind[O]
     to: Callable[[Caches, Change[O]], Iterable[Key]] = itself
     when: Callable[[O], bool] | None = None
-    """Only changes whose new (or last) state satisfies this count."""
+    """Ignores changes whose new (or last) state does not satisfy this."""
     indexes: Mapping[str, Index] = field(default_factory=dict)
-    after: float = 0.0
-    """Seconds until a change is looked at: for where others must have time to see it, too."""
-    counts: Callable[[Caches, Change[O]], Iterable[Measure]] | None = None
-    """What there is to count about a change, whether or not it is a reason to look at anything."""
-
-
-def first(controller: Controller[Any], caches: Caches, key: Key) -> Any:
-    """The plain `observe`: the object of the first watch."""
-    return caches[controller.watches[0].kind].get(key)
+    delay: float = 0.0
+    """Seconds until a change is enqueued, to give other controllers time to see it, too."""
+    measures: Callable[[Caches, Change[O]], Iterable[Measure]] | None = None
+    """Metrics to update on a change, whether or not it enqueues a key."""
 
 
 class Controller(msgspec.Struct, Generic[S], frozen=True):
-    """A control loop, declared.
+    """A control loop.
 
-    The framework never runs a round on caches that have not yet seen the writes of the same key's
-    earlier rounds, so a decision may trust what it sees.
+    The runtime never runs a round of a key on caches that do not show the writes of the key's earlier rounds yet,
+    so a decision may trust what it observes.
     """
 
     name: str
@@ -118,22 +125,21 @@ class Controller(msgspec.Struct, Generic[S], frozen=True):
     workers: Flag[int] | int
     observe: Callable[[Caches, Key], S | None] | None = None
     """Reads all caches in one synchronous step; None: the key's object is gone, nothing to decide.
-    Left out, a decision sees the object of the first watch."""
-    account: str = ""
-    """The ServiceAccount it acts as; upstream's name of it. Defaults to the name."""
-    source: str = ""
-    """The component that its events name. Defaults to the account."""
+    By default, the object of the first watch."""
+    service_account: str = ""
+    """Upstream's name of the ServiceAccount it acts as. Defaults to the name."""
+    event_component: str = ""
+    """The source component of its events. Defaults to the service account."""
     aliases: tuple[str, ...] = ()
-    root: bool = False
-    """Acts as the manager itself, never as an account of its own: what accounts depend on."""
-    pace: float = 0.0
-    """The longest a key waits between two rounds, in seconds, so that a burst of changes on a busy
-    server is answered by one status write instead of many. The first change is never delayed."""
-    start: tuple[Key, ...] = ()
-    """Keys that are due from the start and need no object: the one key of a loop that looks around
-    every so often, say. Its rounds end in a `Wake`."""
+    as_manager: bool = False
+    """Always acts as the manager itself, never as a service account: for controllers that service accounts need."""
+    coalesce_within: float = 0.0
+    """The longest a key waits between two rounds, in seconds, so that a burst of changes on a busy server leads to
+    one status write instead of many. The first change is never delayed."""
+    initial_keys: tuple[Key, ...] = ()
+    """Keys to enqueue at start without an object: the one key of a periodic loop, say, whose rounds end in a `Wake`."""
     flags: tuple[Flag[Any], ...] = ()
-    """The flags, beyond its workers, that `configure` and `enabled` read."""
+    """The flags that `configure` and `enabled` read, besides `workers`."""
     configure: Callable[[Settings], Controller[S]] | None = None
     """Builds this controller from flags and feature gates; None: it reads none.
 
@@ -141,34 +147,34 @@ class Controller(msgspec.Struct, Generic[S], frozen=True):
     ``decide`` with `functools.partial`, and ends in ``controller = configure(DEFAULTS)``."""
     enabled: Callable[[Settings], bool] | None = None
     """Whether these settings let it run: a signer without a key does not. None: always."""
-    gates: tuple[str, ...] = ()
-    """Runs only while these feature gates are on."""
-    off: bool = False
-    """Runs only where ``--controllers`` names it."""
-    memory: Callable[[], Any] | None = None
-    """Makes what the controller keeps between rounds, once each time it runs: see `remembered`. It may hold
-    only what stays true, for rounds may be repeated, or thought through and never carried out; and it is gone
-    with the process, so nothing may depend on it but how soon something is done."""
-    roams: Roam | None = None
-    """Follows every resource there is, beyond its watches."""
+    feature_gates: tuple[str, ...] = ()
+    """Runs only while all of these feature gates are on."""
+    disabled_by_default: bool = False
+    """Runs only if ``--controllers`` names it."""
+    memory: Callable[[], object] | None = None
+    """Makes the object that the controller keeps between rounds, once each time it runs; `memory_of` reads it. It may
+    only hold facts that stay true, for a round may be repeated or never carried out. It is lost with the process, so it
+    may only affect how soon something is done."""
+    follows_all: AllResources | None = None
+    """Follows every resource the server serves, besides the watches."""
     resync: float = 0.0
-    """Seconds after which the objects of the first watch are looked at again, whatever happens; 0: never."""
-    patience: float = 1000.0
-    """The longest a key whose rounds keep failing waits for the next, in seconds."""
-    qps: float = 1.0
-    burst: float = 1.0
-    """How many times as fast its client may be as others are."""
+    """Seconds between two rounds of every object of the first watch without any change; 0: never."""
+    max_backoff: float = 1000.0
+    """The longest back-off of a key whose rounds keep failing, in seconds."""
+    qps_factor: float = 1.0
+    burst_factor: float = 1.0
+    """Multiplies the client's rate limit for this controller."""
     metrics: tuple[Metric, ...] = ()
-    """What its decisions and watches count."""
-    needs: tuple[Kind[Any], ...] = ()
-    """Runs only where the server serves these, beyond what every server serves."""
+    """The metrics that its decisions and watches update."""
+    required_kinds: tuple[Kind[Any], ...] = ()
+    """Runs only where the server serves these optional kinds."""
 
     def configured(self, settings: Settings) -> Controller[S] | None:
-        """The controller as these settings want it; None when it is not to run.
+        """The controller for these settings; None when it is not to run.
 
         The answer no longer reads settings, so that configuring it again changes nothing.
         """
-        if not all(map(settings.enabled, self.gates)):
+        if not all(map(settings.enabled, self.feature_gates)):
             return None
         if self.enabled is not None and not self.enabled(settings):
             return None
@@ -178,7 +184,8 @@ class Controller(msgspec.Struct, Generic[S], frozen=True):
         return msgspec.structs.replace(built, configure=None, enabled=None)
 
     def see(self, caches: Caches, key: Key) -> S | None:
+        """Run `observe`, or read the object of the first watch."""
         if self.observe is not None:
             return self.observe(caches, key)
-        seen: S | None = first(self, caches, key)
+        seen: S | None = caches[self.watches[0].kind].get(key)
         return seen

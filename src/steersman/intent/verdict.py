@@ -1,4 +1,4 @@
-"""How a round ends. There is no silent return: every decision says why it rests or when it wakes."""
+"""Verdicts: how a round ends. Every decision says why it rests, or when it wakes and why."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ from steersman.api.scheme import Key, Kind
 
 
 class Rest(msgspec.Struct, frozen=True):
-    """Nothing more to do until something the controller watches changes."""
+    """Nothing more to do until a watched object changes."""
 
     because: str
 
 
 class Wake(msgspec.Struct, frozen=True):
-    """Look at the same key again after this long, whatever happens until then."""
+    """Run another round of the key after a delay, even if nothing changes."""
 
     after: timedelta
     because: str
-    hears: str = ""
-    """The `voice` of an object whose every change leads to a round of this key, where silence alone is what the
-    key is to be woken for. Each further verdict takes the place of this one. Under virtual time a heart that
-    beats then costs nothing: neither the beats nor the waking is there until somebody looks."""
+    renewed_by: str = ""
+    """The `heartbeat_of` an object (a node's Lease, say) whose every change runs a round of this key, so that the
+    delay only ever passes when the heartbeats stop. The verdict of each of those rounds replaces this one. Under
+    virtual time such a timer costs nothing while the heartbeats go on: neither they nor it are simulated one by one."""
 
 
-def voice(kind: Kind[Any], key: Key) -> str:
-    """What `Wake.hears` calls an object."""
+def heartbeat_of(kind: Kind[Any], key: Key) -> str:
+    """The name of an object's heartbeat, for `Wake.renewed_by`."""
     return f"{kind.resource} {key}"
 
 
 Verdict: TypeAlias = Rest | Wake
 
 
-class Nonsense(Exception):
-    """The object asks for something that cannot be, past what the server should let through.
+class InvalidSpec(Exception):
+    """An object asks for something impossible that the API server should not have let through.
 
-    Raised by a decision: its round fails alone, is counted and shown, and is tried again with
-    back-off, in case somebody mends the object.
+    Raised by a decision: its round fails, is counted and shown, and is retried with back-off, in case the object is
+    corrected.
     """

@@ -49,9 +49,9 @@ class Accounts:
 
         Its token is asked for by `warm`, or else with its first request.
         """
-        account = controller.account or controller.name
-        qps, burst = self._root.qps * controller.qps, round(self._root.burst * controller.burst)
-        if self._own and not controller.root:
+        account = controller.service_account or controller.name
+        qps, burst = self._root.qps * controller.qps_factor, round(self._root.burst * controller.burst_factor)
+        if self._own and not controller.as_manager:
             who = f"system:serviceaccount:{NAMESPACE}:{account}"
             tokens = self._tokens.get(account)
             if tokens is None:

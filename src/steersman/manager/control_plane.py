@@ -21,7 +21,7 @@ from steersman.manager.controller_selection import select
 from steersman.manager.flags import UsageError
 from steersman.manager.supervisor import Crew, Lost
 from steersman.runtime.clock import Clock
-from steersman.runtime.controller_group import Fleet
+from steersman.runtime.controller_group import ControllerGroup
 from steersman.server.auth.ca import Authority, Pair, self_signed, write_private
 from steersman.server.auth.rbac import GROUP, Authorizer
 from steersman.server.auth.users import User, account, authenticated
@@ -149,13 +149,13 @@ def controllers(server: Server) -> tuple[Controller[Any], ...]:
         one
         for each in select(("*",))
         if (one := each.configured(SETTINGS)) is not None
-        and all(serves(kind.group, kind.version, kind.plural) for kind in one.needs)
+        and all(serves(kind.group, kind.version, kind.plural) for kind in one.required_kinds)
     )
 
 
 def _fleet(
     loops: tuple[Controller[Any], ...], server: Server, boot: Boot, authorizer: Authorizer, clock: Clock
-) -> Fleet:
+) -> ControllerGroup:
     files: Mapping[str, bytes] = {
         "ca.crt": boot.authority.pair.cert,
         "ca.key": boot.authority.pair.key,
@@ -163,13 +163,13 @@ def _fleet(
     }
 
     def own(controller: Controller[Any]) -> Api:
-        if controller.root:
+        if controller.as_manager:
             return shared
-        who = account("kube-system", controller.account or controller.name, "")
+        who = account("kube-system", controller.service_account or controller.name, "")
         return _api(server, authorizer, who, MANAGER)
 
     shared = _api(server, authorizer, User("system:kube-controller-manager"), MANAGER)
-    return Fleet(loops, shared, clock, api_of=own, files=files.__getitem__)
+    return ControllerGroup(loops, shared, clock, api_of=own, files=files.__getitem__)
 
 
 def _api(server: Server, authorizer: Authorizer, user: User, manager: str) -> Api:

@@ -18,7 +18,7 @@ from steersman.controllers import CONTROLLERS
 from steersman.intent.verdict import Rest, Wake
 from steersman.manager.flag_types import BOOL, INT, STRING
 from steersman.manager.flags import Option, UsageError, parse, usage
-from steersman.runtime.controller_group import Fleet
+from steersman.runtime.controller_group import ControllerGroup
 from steersman.runtime.trace import Failure, Round, span
 from steersman.sim.nodes import Nodes
 from steersman.sim.world import World
@@ -112,7 +112,7 @@ class Show:
     def __init__(self, seed: int) -> None:
         self._world = World(seed)
         self._api = self._world.api()
-        self._fleet = Fleet(CONTROLLERS, self._world.api("manager"), self._world)
+        self._fleet = ControllerGroup(CONTROLLERS, self._world.api("manager"), self._world)
         self._world.spawn(self._fleet.run(), name="manager")
         nodes = Nodes(self._world.api("nodes"), self._world, start_delay=START_DELAY)
         self._world.spawn(nodes.run(), name="nodes")

@@ -11,7 +11,7 @@ from steersman.api.discovery import Discovered
 from steersman.api.errors import ApiError
 from steersman.client.api import Api
 from steersman.intent.controller import Controller
-from steersman.runtime.controller_group import Fleet
+from steersman.runtime.controller_group import ControllerGroup
 
 log = logging.getLogger(__name__)
 
@@ -23,7 +23,7 @@ PERIOD = 30.0
 
 async def served(controllers: Controllers, api: Api) -> tuple[Controllers, Controllers]:
     """Those of the controllers for which the server serves what they need, and the others."""
-    if not any(controller.needs for controller in controllers):
+    if not any(controller.required_kinds for controller in controllers):
         return controllers, ()
     found = await _discovered(api)
     present = tuple(one for one in controllers if not any(_lacking(one, found)))
@@ -34,7 +34,7 @@ async def served(controllers: Controllers, api: Api) -> tuple[Controllers, Contr
 
 
 async def arrivals(
-    fleet: Fleet, absent: Controllers, api: Api, joined: Callable[[], None] = lambda: None
+    fleet: ControllerGroup, absent: Controllers, api: Api, joined: Callable[[], None] = lambda: None
 ) -> None:
     """Look again and again for what the absent need, and have them join; until none is left.
 
@@ -66,7 +66,7 @@ async def _discovered(api: Api) -> Discovered | None:
 
 def _lacking(controller: Controller[Any], found: Discovered | None) -> Iterator[str]:
     """Why a controller cannot run."""
-    for kind in controller.needs:
+    for kind in controller.required_kinds:
         if found is None or found.lacks(kind.group):
             # Not known is not the same as not there, but its caches could not be filled either.
             yield f"the server does not say whether it serves {kind}"

@@ -27,7 +27,7 @@ from steersman.manager.serving import setup as serving
 from steersman.manager.shutdown import until_told
 from steersman.manager.version import AS_KUBERNETES, VERSION, raw, user_agent
 from steersman.runtime.clock import LiveClock
-from steersman.runtime.controller_group import Fleet
+from steersman.runtime.controller_group import ControllerGroup
 from steersman.runtime.leader_election import LostLease
 from steersman.runtime.metrics import Metrics
 
@@ -121,7 +121,7 @@ async def manage(options: Options, connection: Connection) -> None:
 
             wanted = tuple(one for one in controllers if one.configured(settings) is not None)
             present, absent = await served(wanted, root)
-            fleet = Fleet(
+            fleet = ControllerGroup(
                 present,
                 root.with_agent("shared-informers"),
                 clock,

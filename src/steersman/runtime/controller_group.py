@@ -17,8 +17,8 @@ from steersman.intent.settings import DEFAULTS, Settings
 from steersman.runtime.action_table import read_file
 from steersman.runtime.backoff import ItemBackoff, jittered
 from steersman.runtime.clock import Clock
-from steersman.runtime.controller_runner import Host
-from steersman.runtime.dynamic_informers import Roaming
+from steersman.runtime.controller_runner import ControllerRunner
+from steersman.runtime.dynamic_informers import DynamicInformers
 from steersman.runtime.event_recorder import Recorder
 from steersman.runtime.informer import Informers
 from steersman.runtime.ledger import Ledger, stores_of
@@ -35,7 +35,7 @@ FILLING = 30.0
 """Seconds that a controller that roams waits for everything to be read; upstream's number."""
 
 
-class Fleet:
+class ControllerGroup:
     """Hosts, and the informers they share."""
 
     def __init__(
@@ -66,8 +66,8 @@ class Fleet:
         self.informers = Informers(
             api, clock, resync=resync, metrics=self.metrics, streams=settings.enabled("WatchListClient")
         )
-        self.roaming = Roaming(self.informers, api, clock, metrics=self.metrics)
-        self.hosts: list[Host[Any]] = []
+        self.dynamic_informers = DynamicInformers(self.informers, api, clock, metrics=self.metrics)
+        self.hosts: list[ControllerRunner[Any]] = []
         self._clock = clock
         self._workers = workers or {}
         self._files = files
@@ -83,13 +83,13 @@ class Fleet:
             if configured is not None:
                 self.hosts.append(self._host(configured))
 
-    def _host(self, controller: Controller[Any]) -> Host[Any]:
+    def _host(self, controller: Controller[Any]) -> ControllerRunner[Any]:
         api, fence = self._api_of(controller), self._fence
         kinds = tuple(watch.kind for watch in controller.watches)
         recorder = Recorder(
             api,
             self._clock,
-            component=controller.source or controller.account or controller.name,
+            component=controller.event_component or controller.service_account or controller.name,
             fence=fence,
         )
         ledger = Ledger(stores_of(self.informers, kinds), self._clock)
@@ -97,12 +97,12 @@ class Fleet:
             self._clock,
             name=controller.name,
             metrics=self.metrics,
-            backoff=ItemBackoff(cap=controller.patience),
-            pace=controller.pace,
+            backoff=ItemBackoff(cap=controller.max_backoff),
+            pace=controller.coalesce_within,
         )
         shell = Shell(api, recorder, ledger, self._clock, self.metrics, fence, self._files, self._api)
         self._recorders.append(recorder)
-        return Host(
+        return ControllerRunner(
             controller,
             self.informers,
             queue,
@@ -111,14 +111,14 @@ class Fleet:
             self._clock,
             self.metrics,
             self.trace,
-            self.roaming,
+            self.dynamic_informers,
         )
 
-    async def _work(self, host: Host[Any]) -> None:
-        if self._pause and not host.controller.root:
+    async def _work(self, host: ControllerRunner[Any]) -> None:
+        if self._pause and not host.controller.as_manager:
             await asyncio.sleep(jittered(self._clock.random, self._pause, 1.0))
-        if host.controller.roams is not None:
-            await self.roaming.wait_filled(FILLING)
+        if host.controller.follows_all is not None:
+            await self.dynamic_informers.wait_filled(FILLING)
         running = self.metrics.running.of(host.controller.name, MANAGER)
         running.set(1)
         try:
@@ -140,10 +140,10 @@ class Fleet:
                     recorder.open()
                 await self.informers.wait_synced()
                 synced()
-                if any(host.controller.roams is not None for host in self.hosts):
-                    group.create_task(self.roaming.run(), name="roaming")
+                if any(host.controller.follows_all is not None for host in self.hosts):
+                    group.create_task(self.dynamic_informers.run(), name="dynamic informers")
                 # Those that the accounts of others depend on are at work before the others.
-                for host in sorted(self.hosts, key=lambda host: not host.controller.root):
+                for host in sorted(self.hosts, key=lambda host: not host.controller.as_manager):
                     group.create_task(self._work(host), name=host.controller.name)
                 self._group = group
         finally:
@@ -156,14 +156,14 @@ class Fleet:
         if self._group is None or configured is None:
             return
         for watch in configured.watches:
-            self.roaming.release(watch.kind)
+            self.dynamic_informers.release(watch.kind)
             self.informers.informer(watch.kind)
         host = self._host(configured)
         self._recorders[-1].open()
         self.hosts.append(host)
         self._group.create_task(self._work_late(host), name=configured.name)
 
-    async def _work_late(self, host: Host[Any]) -> None:
+    async def _work_late(self, host: ControllerRunner[Any]) -> None:
         for watch in host.controller.watches:
             await self.informers.informer(watch.kind).wait_synced()
         await self._work(host)

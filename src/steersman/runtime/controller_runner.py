@@ -17,17 +17,18 @@ from steersman.api.errors import ApiError, Conflict
 from steersman.api.kinds import Object
 from steersman.api.scheme import Key, Kind
 from steersman.api.verbosity import V, told_as
+from steersman.intent.all_resources import AllObjects
 from steersman.intent.controller import Cache, Caches, Change, Controller, Watch
-from steersman.intent.verdict import Nonsense, Rest, Verdict, Wake
+from steersman.intent.verdict import InvalidSpec, Rest, Verdict, Wake
 from steersman.runtime.clock import Clock
-from steersman.runtime.dynamic_informers import Roaming
-from steersman.runtime.heartbeat import Rhythm, after_silence
+from steersman.runtime.dynamic_informers import DynamicInformers
+from steersman.runtime.heartbeat import Heartbeat, call_unless_renewed
 from steersman.runtime.informer import Informers
 from steersman.runtime.ledger import Ledger
 from steersman.runtime.metrics import Metrics
 from steersman.runtime.shell import Deposed, Shell
 from steersman.runtime.trace import Failure, Round, Step, Trace
-from steersman.runtime.worker_pool import Crew
+from steersman.runtime.worker_pool import WorkerPool
 from steersman.runtime.workqueue import Taken, WorkQueue
 
 S = TypeVar("S")
@@ -40,18 +41,22 @@ BREATH = 16
 """Rounds after which a worker lets others have a turn, even if none of its rounds had to wait."""
 
 
-class Remembering:
-    """The caches of a controller that has a memory."""
+class CachesWithMemory:
+    """The caches of a controller that declares a memory."""
 
-    def __init__(self, caches: Caches, memory: Any) -> None:
+    def __init__(self, caches: Caches, memory: object) -> None:
         self._caches = caches
         self.memory = memory
 
     def __getitem__(self, kind: Kind[O]) -> Cache[O]:
         return self._caches[kind]
 
+    @property
+    def all_objects(self) -> AllObjects:
+        return self._caches.all_objects
 
-class Host(Generic[S]):
+
+class ControllerRunner(Generic[S]):
     """Runs one controller."""
 
     def __init__(
@@ -64,7 +69,7 @@ class Host(Generic[S]):
         clock: Clock,
         metrics: Metrics,
         trace: Trace,
-        roaming: Roaming | None = None,
+        dynamic_informers: DynamicInformers | None = None,
     ) -> None:
         self.controller = controller
         self.queue = queue
@@ -83,11 +88,12 @@ class Host(Generic[S]):
         if controller.watches:
             self._unreadable = informers.informer(controller.watches[0].kind).store.unreadable
         self._caches: Caches = informers
-        if controller.roams is not None:
-            assert roaming is not None
-            self._caches = roaming.join(controller.roams, queue.add)
-        elif controller.memory is not None:
-            self._caches = Remembering(informers, controller.memory())
+        memory = controller.memory() if controller.memory is not None else None
+        if controller.follows_all is not None:
+            assert dynamic_informers is not None
+            self._caches = dynamic_informers.join(controller.follows_all, queue.add, memory)
+        elif memory is not None:
+            self._caches = CachesWithMemory(informers, memory)
         metrics.declare(controller.metrics)
         for watch in controller.watches:
             self._follow(watch)
@@ -105,8 +111,8 @@ class Host(Generic[S]):
             # not at everything it is related to.
             if change.old is change.new and not primary:
                 return
-            if watch.counts is not None and change.old is not change.new:
-                for measure in watch.counts(self._caches, change):
+            if watch.measures is not None and change.old is not change.new:
+                for measure in watch.measures(self._caches, change):
                     self._metrics.measure(measure)
             obj: Object = change.obj
             if watch.when is not None and not watch.when(obj):
@@ -114,8 +120,8 @@ class Host(Generic[S]):
             what = "deleted" if change.new is None else "added" if change.old is None else "changed"
             cause = f"{word} {obj.key} {what}"
             for key in watch.to(self._caches, change):
-                if watch.after:
-                    self.queue.add_after(key, watch.after, cause)
+                if watch.delay:
+                    self.queue.add_after(key, watch.delay, cause)
                 else:
                     self.queue.add(key, cause)
 
@@ -128,13 +134,13 @@ class Host(Generic[S]):
 
     async def run(self, workers: int) -> None:
         """Work until cancelled. Ends with `Deposed` when this process no longer leads."""
-        for key in self.controller.start:
+        for key in self.controller.initial_keys:
             self.queue.add(key, "start")
         try:
             async with asyncio.TaskGroup() as group:
                 if self.controller.resync > 0.0:
                     group.create_task(self._look_again(), name=f"{self.controller.name} again")
-                crew = Crew(group, self._work, workers, self.controller.name)
+                crew = WorkerPool(group, self._work, workers, self.controller.name)
                 self.queue.hungry = crew.call
                 crew.call(len(self.queue))
                 await asyncio.get_running_loop().create_future()  # until cancelled
@@ -160,15 +166,17 @@ class Host(Generic[S]):
         def wanted() -> Iterator[Object]:
             return (obj for obj in store.list() if watch.when is None or watch.when(obj))
 
-        def alike() -> bool:
+        def repeatable() -> bool:
             if not self._informers.steady:
                 return False
             # Who roams sees more than what is counted here, but not where there is nothing to look at.
-            return next(wanted(), None) is None or (self.controller.roams is None and progress() == looked)
+            return next(wanted(), None) is None or (
+                self.controller.follows_all is None and progress() == looked
+            )
 
-        rhythm = Rhythm(period, self._clock.monotonic() + period, alike=alike, looks=True)
+        heartbeat = Heartbeat(period, self._clock.monotonic() + period, repeatable=repeatable, reads=True)
         while True:
-            await rhythm.beat()
+            await heartbeat.beat()
             looked = progress()
             for obj in wanted():
                 for key in watch.to(self._caches, Change(obj, obj)):
@@ -211,7 +219,7 @@ class Host(Generic[S]):
         took = self._clock.monotonic() - start
         # On an idle server every change is answered at once; on a busy one, those that come while it
         # is busy anyway are answered by one write.
-        self.queue.hold = min(self.controller.pace, PATIENCE * self._shell.latency)
+        self.queue.hold = min(self.controller.coalesce_within, PATIENCE * self._shell.latency)
         code = ending.code if isinstance(ending, Failure) else 200
         self._metrics.round(self.controller.name, took, code)
         self._trace.record(
@@ -225,15 +233,15 @@ class Host(Generic[S]):
         if not isinstance(ending, Wake):
             return
         after, because = ending.after.total_seconds(), ending.because
-        if ending.hears and self._informers.steady and after > 0.0:
-            self._silences[key] = after_silence(after, ending.hears, self.queue.add, key, because)
+        if ending.renewed_by and self._informers.steady and after > 0.0:
+            self._silences[key] = call_unless_renewed(after, ending.renewed_by, self.queue.add, key, because)
         else:
             self.queue.add_after(key, after, because)
 
     async def _decide(self, key: Key, steps: list[Step]) -> Verdict:
         broken = self._unreadable.get(key)
         if broken is not None:
-            raise Nonsense(f"cannot be read: {broken}")
+            raise InvalidSpec(f"cannot be read: {broken}")
         seen = self.controller.see(self._caches, key)
         if seen is None:
             self._ledger.forget(key)
@@ -248,7 +256,7 @@ class Host(Generic[S]):
             # Somebody else wrote in between; the cache will show it in a moment.
             told = told_as("Looking again after a conflict", **values, err=error)
             log.log(V[4], "%s %s: conflict, looking again: %s", name, key, error, extra=told)
-        elif isinstance(error, ApiError | Nonsense):
+        elif isinstance(error, ApiError | InvalidSpec):
             told = told_as("The round failed", **values, err=error)
             log.warning("%s %s: %s", name, key, error, extra=told)
         else:
@@ -256,5 +264,5 @@ class Host(Generic[S]):
             told = told_as("The round failed", **values)
             log.error("%s %s: the round failed", name, key, exc_info=error, extra=told)
         self.queue.retry(key, "the last round failed")
-        why = str(error) if isinstance(error, ApiError | Nonsense) else f"{type(error).__name__}: {error}"
+        why = str(error) if isinstance(error, ApiError | InvalidSpec) else f"{type(error).__name__}: {error}"
         return Failure(why, (error.code if isinstance(error, ApiError) else 0) or 500)

@@ -20,11 +20,11 @@ from steersman.api.kinds import Object
 from steersman.api.scheme import Key, Kind
 from steersman.client.api import Api
 from steersman.client.capabilities import is_steady
-from steersman.intent.all_resources import Roam
+from steersman.intent.all_resources import AllResources
 from steersman.intent.controller import Change
 from steersman.runtime.clock import Clock
 from steersman.runtime.informer import Informer, Informers
-from steersman.runtime.metadata_cache import Everything
+from steersman.runtime.metadata_cache import MetadataCache
 from steersman.runtime.metrics import Metrics
 from steersman.runtime.store import Store
 
@@ -52,34 +52,39 @@ class _Followed(msgspec.Struct):
     missing_since: float | None = None
 
 
-class Ranger:
-    """The caches of one controller that roams: a `Wide`."""
+class AllResourcesCaches:
+    """The caches of one controller that follows all resources."""
 
     def __init__(
-        self, roam: Roam, informers: Informers, everything: Everything, add: Callable[[Key, str], None]
+        self,
+        declared: AllResources,
+        informers: Informers,
+        all_objects: MetadataCache,
+        memory: object,
+        enqueue: Callable[[Key, str], None],
     ) -> None:
-        self.roam = roam
-        self.everything = everything
-        self.memory: Any = roam.memory() if roam.memory is not None else None
-        self.add = add
+        self.declared = declared
+        self.all_objects = all_objects
+        self.memory = memory
+        self.enqueue = enqueue
         self._informers = informers
 
     def __getitem__(self, kind: Kind[O]) -> Store[O]:
         return self._informers[kind]
 
 
-class Roaming:
-    """What is followed of all that is served; one for all controllers that roam."""
+class DynamicInformers:
+    """The informers of all followed resources, shared by all controllers that follow all resources."""
 
     def __init__(
         self, informers: Informers, api: Api, clock: Clock, *, metrics: Metrics | None = None
     ) -> None:
-        self.everything = Everything(self._unfilled)
+        self.all_objects = MetadataCache(self._unfilled)
         self._informers = informers
         self._api = api
         self._clock = clock
         self._metrics = metrics
-        self._rangers: list[Ranger] = []
+        self._controllers: list[AllResourcesCaches] = []
         self._followed: dict[str, _Followed] = {}
         self._unread: dict[str, _Followed] = {}
         """Those that had not been read when somebody last asked."""
@@ -90,13 +95,15 @@ class Roaming:
         self._hint = asyncio.Event()
         self._looked = asyncio.Event()
 
-    def join(self, roam: Roam, add: Callable[[Key, str], None]) -> Ranger:
-        """Have a controller roam: ``add`` is called with the keys it should look at, and why."""
-        ranger = Ranger(roam, self._informers, self.everything, add)
-        for name, index in roam.indexes.items():
-            self.everything.add_index(name, index)
-        self._rangers.append(ranger)
-        return ranger
+    def join(
+        self, declared: AllResources, enqueue: Callable[[Key, str], None], memory: object = None
+    ) -> AllResourcesCaches:
+        """Add a controller: ``enqueue`` is called with the keys to look at, and the cause."""
+        caches = AllResourcesCaches(declared, self._informers, self.all_objects, memory, enqueue)
+        for name, index in declared.indexes.items():
+            self.all_objects.add_index(name, index)
+        self._controllers.append(caches)
+        return caches
 
     # -- in step with discovery -----------------------------------------------------------------
 
@@ -151,18 +158,18 @@ class Roaming:
             self._metrics.sync_error()
 
     def _follow(self, found: Discovered) -> None:
-        known = self.everything.discovered
+        known = self.all_objects.discovered
         if found.failed:
             # What is in a group that did not answer is as it was.
             lost = {missing.group_version for missing in found.failed}
             kept = tuple(each for each in known.resources if each.api_version in lost)
             found = Discovered((*found.resources, *kept), found.failed, found.malformed)
         if found.resources != known.resources or found.failed != known.failed:
-            self.everything.discovered = found
+            self.all_objects.discovered = found
         wanted = {
             each.id: each
             for each in found.preferred
-            if any(ranger.roam.wants(each) for ranger in self._rangers)
+            if any(one.declared.wants(each) for one in self._controllers)
         }
         for id_, resource in wanted.items():
             followed = self._followed.get(id_)
@@ -183,7 +190,7 @@ class Roaming:
             informer = self._informers.informer(resource.partial)
         followed = _Followed(resource, informer.kind, informer, shared)
         self._followed[resource.id] = self._unread[resource.id] = followed
-        self.everything.attach(informer.kind, informer.store)
+        self.all_objects.attach(informer.kind, informer.store)
         self._listen(followed)
 
     def _let_go(self, wanted: dict[str, Resource]) -> bool:
@@ -205,7 +212,7 @@ class Roaming:
         log.info("%s is served no more", followed.resource.id)
         del self._followed[followed.resource.id]
         self._unread.pop(followed.resource.id, None)
-        self.everything.detach(followed.kind)
+        self.all_objects.detach(followed.kind)
         if not followed.shared:
             self._informers.drop(followed.kind)
             # Its metrics are still asked for; its objects need not be kept for that.
@@ -221,24 +228,24 @@ class Roaming:
             self._hint.set()
 
     def _listen(self, followed: _Followed) -> None:
-        kind, resource, everything = followed.kind, followed.resource, self.everything
-        rangers = [ranger for ranger in self._rangers if ranger.roam.wants(resource)]
+        kind, resource, all_objects = followed.kind, followed.resource, self.all_objects
+        controllers = [each for each in self._controllers if each.declared.wants(resource)]
         hints = resource.id in HINTS
         word = kind.name
 
         def changed(change: Change[Any]) -> None:
             if change.old is change.new or self._followed.get(resource.id) is not followed:
                 return
-            everything.take(kind, change)
+            all_objects.take(kind, change)
             if hints:
                 self._hint.set()
-            for ranger in rangers:
-                keys = tuple(ranger.roam.to(ranger, kind, change))
+            for caches in controllers:
+                keys = tuple(caches.declared.to(caches, kind, change))
                 if keys:
                     what = "deleted" if change.new is None else "added" if change.old is None else "changed"
                     cause = f"{word} {change.obj.key} {what}"
                     for key in keys:
-                        ranger.add(key, cause)
+                        caches.enqueue(key, cause)
 
         followed.informer.subscribe(changed)
 

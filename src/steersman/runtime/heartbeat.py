@@ -1,19 +1,18 @@
-"""Beats: what is written again and again only to say that somebody is still there.
+"""Heartbeats: periodic writes that only say that a process is alive, and the timers they renew.
 
-Over a socket a beat is a beat. Under virtual time most of them can be left out: a beat that is followed by
-the next before anything else happens in the world has been overwritten before anybody could look. So the
-virtual loop moves from one thing that happens to the next, and right before each lets every rhythm beat that
-would have beaten in between, once, at the last of its instants. Whoever looks at any instant sees what
-they would have seen, to the second; months in which nothing happens take no time.
+On a real cluster every heartbeat is written. Under virtual time most can be left out: a heartbeat that is followed
+by the next before anything else happens has been overwritten before any reader could see it. The virtual loop moves
+from one event to the next, and right before each lets every heartbeat that was due in between happen once, at the last
+of its instants. Readers see the same state at every instant, to the second, and months without events take no time.
 
-Two things limit that, and both are told by those who know:
+Two things limit that:
 
-* who follows every single change of the beaten resource gets every single one: `steersman.client.capabilities.LEVEL`;
-* where a request may fail by chance (`steersman.client.capabilities.is_steady`), no beat is like the next, and each
-  is tried.
+* a watch that wants every single change of the written resource gets every single heartbeat
+  (`steersman.client.api.Api.watch` without ``latest_only``);
+* where requests may fail by chance (`Capabilities.steady` is false) no two heartbeats are alike, and each is tried.
 
-A watchdog is the other side of it: `after_silence` calls back unless a voice is heard. While its rhythm beats,
-a watchdog cannot go off, so it does not make time stop either.
+`call_unless_renewed` is the counterpart: a timer that heartbeats renew. While they go on it cannot fire, so the virtual
+loop does not stop for it either.
 """
 
 from __future__ import annotations
@@ -26,35 +25,36 @@ from typing import Protocol, TypeVarTuple, Unpack, cast
 Ts = TypeVarTuple("Ts")
 
 
-class Rhythm:
-    """Beats at ``begin``, ``begin + period``, ``begin + 2 * period`` and so on."""
+class Heartbeat:
+    """A periodic event at ``begin``, ``begin + period``, ``begin + 2 * period`` and so on, in seconds of the loop."""
 
     def __init__(
         self,
         period: float,
         begin: float,
         *,
-        stirs: str = "",
-        alike: Callable[[], bool] = lambda: False,
-        feeds: Callable[[str], bool] = lambda voice: False,
-        looks: bool = False,
+        writes: str = "",
+        repeatable: Callable[[], bool] = lambda: False,
+        renews: Callable[[str], bool] = lambda heartbeat: False,
+        reads: bool = False,
     ) -> None:
-        """``stirs`` is the resource that is written at each beat. ``alike`` says whether the coming beats have
-        the same effect, but for the time. ``feeds`` says whose silence they prevent, as long as they do.
-        ``looks``: a beat reads what others write at theirs."""
+        """``writes`` is the resource that each beat writes; ``reads`` says that a beat reads what other beats write.
+        ``repeatable`` says whether the coming beats all have the same effect except for their time. ``renews`` says
+        whether the beats renew the timers of a heartbeat with this name (`steersman.intent.verdict.heartbeat_of`).
+        """
         if period <= 0.0:
-            raise ValueError("a rhythm needs a period")
+            raise ValueError("the period of a heartbeat must be positive")
         self.period = period
         self.due = begin
-        """When the next beat is."""
-        self.stirs = stirs
-        self.alike = alike
-        self.feeds = feeds
-        self.looks = looks
+        """The instant of the next beat."""
+        self.writes = writes
+        self.repeatable = repeatable
+        self.renews = renews
+        self.reads = reads
         self._begin = begin
 
     def last(self, until: float) -> float:
-        """The last beat up to an instant that is not before `due`."""
+        """The last beat up to an instant, which must not be before `due`."""
         count = floor((until - self._begin) / self.period)
         # Division rounds; the beat must be no later, and the one after it must be.
         while self._begin + (count + 1) * self.period <= until:
@@ -64,46 +64,46 @@ class Rhythm:
         return max(self.due, self._begin + count * self.period)
 
     async def beat(self) -> None:
-        """Wait for the next beat. Of those that were missed one is made up for, at once."""
+        """Wait for the next beat. If some were missed, one of them is made up for at once."""
         loop = asyncio.get_running_loop()
-        elastic = _elastic(loop)
-        if elastic is not None:
-            await elastic.until_beat(self)
+        virtual = _virtual(loop)
+        if virtual is not None:
+            await virtual.until_beat(self)
         elif self.due > (now := loop.time()):
             await asyncio.sleep(self.due - now)
         self.due = self.last(max(self.due, loop.time())) + self.period
 
 
-class Elastic(Protocol):
-    """A loop under virtual time, which knows what can be left out."""
+class HeartbeatLoop(Protocol):
+    """An event loop under virtual time that leaves out heartbeats without an effect."""
 
-    async def until_beat(self, rhythm: Rhythm) -> None:
-        """Wait for a beat of the rhythm that somebody could see: the next, or a later one."""
+    async def until_beat(self, heartbeat: Heartbeat) -> None:
+        """Wait for a beat that a reader could see: the next, or a later one."""
         ...
 
-    def call_in_silence(
-        self, when: float, voice: str, callback: Callable[[Unpack[Ts]], object], *args: *Ts
+    def call_unless_renewed_at(
+        self, when: float, heartbeat: str, callback: Callable[[Unpack[Ts]], object], *args: *Ts
     ) -> asyncio.TimerHandle:
-        """Like ``call_at``, but the timer does not count while a rhythm feeds the voice in time."""
+        """Like ``call_at``, but the timer does not count while a heartbeat renews it in time."""
         ...
 
 
-def after_silence(
-    seconds: float, voice: str, callback: Callable[[Unpack[Ts]], object], *args: *Ts
+def call_unless_renewed(
+    seconds: float, heartbeat: str, callback: Callable[[Unpack[Ts]], object], *args: *Ts
 ) -> asyncio.TimerHandle:
-    """Call back after so long, unless the timer is cancelled since the voice was heard.
+    """Call back after some seconds, unless the caller cancels the timer because it saw a heartbeat.
 
-    For those who read through a steady `Api`, and are told of every beat: they alone can be sure that a voice
-    that is heard is heard by them.
+    Only for callers that watch through a steady `Api` and see every beat: they can be sure that a beat that happens
+    cancels the timer.
     """
     loop = asyncio.get_running_loop()
     when = loop.time() + seconds
-    elastic = _elastic(loop)
-    if elastic is not None:
-        return elastic.call_in_silence(when, voice, callback, *args)
+    virtual = _virtual(loop)
+    if virtual is not None:
+        return virtual.call_unless_renewed_at(when, heartbeat, callback, *args)
     return loop.call_at(when, callback, *args)
 
 
-def _elastic(loop: asyncio.AbstractEventLoop) -> Elastic | None:
-    # Asking for a protocol takes longer than all the rest of a beat.
-    return cast("Elastic", loop) if hasattr(loop, "until_beat") else None
+def _virtual(loop: asyncio.AbstractEventLoop) -> HeartbeatLoop | None:
+    # isinstance() on a protocol takes longer than all the rest of a beat.
+    return cast("HeartbeatLoop", loop) if hasattr(loop, "until_beat") else None

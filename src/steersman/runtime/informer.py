@@ -15,6 +15,7 @@ from steersman.api.kinds import Object, ObjectMeta
 from steersman.api.scheme import Key, Kind
 from steersman.client.api import Api
 from steersman.client.capabilities import Resting, is_steady, rests
+from steersman.intent.all_resources import AllObjects
 from steersman.intent.controller import Change
 from steersman.runtime.backoff import jittered
 from steersman.runtime.clock import Clock
@@ -262,6 +263,14 @@ class Informers:
         if self._group is not None and _place(kind) not in self._informers:
             raise LookupError(f"nobody follows {kind.resource}")
         return self.informer(kind).store
+
+    @property
+    def all_objects(self) -> AllObjects:
+        raise LookupError("a controller sees all objects only if it declares `follows_all`")
+
+    @property
+    def memory(self) -> None:
+        """Shared by all controllers: a controller that declares a memory has caches of its own."""
 
     @property
     def steady(self) -> bool:

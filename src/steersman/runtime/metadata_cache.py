@@ -76,8 +76,8 @@ class _Files:
         return under if isinstance(under, dict) else (under,)
 
 
-class Everything:
-    """All objects that are followed; see `steersman.intent.all_resources.Everything`."""
+class MetadataCache:
+    """All objects that are followed; see `steersman.intent.all_resources.AllObjects`."""
 
     def __init__(self, unfilled: Callable[[], tuple[str, ...]] = tuple) -> None:
         self.discovered = Discovered()

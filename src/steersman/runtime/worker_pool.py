@@ -8,7 +8,7 @@ from contextvars import copy_context
 from typing import Any
 
 
-class Crew:
+class WorkerPool:
     """Up to so many workers in a task group. Whoever was hired stays."""
 
     def __init__(

@@ -8,14 +8,14 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from steersman.runtime.heartbeat import Rhythm
+from steersman.runtime.heartbeat import Heartbeat
 
 
 class Due(NamedTuple):
     """Beats of one instant."""
 
     instant: float
-    rhythms: list[Rhythm]
+    rhythms: list[Heartbeat]
     unseen: bool
     """Whether nobody follows them one by one: then who reads what they write sees that of all, or of none."""
 
@@ -26,8 +26,8 @@ class Beats:
     def __init__(self) -> None:
         self.followed: Callable[[str], bool] = lambda resource: False
         """Whether somebody wants to see every single change of a resource."""
-        self._rhythms: dict[Rhythm, asyncio.Future[None]] = {}
-        self._tasks: dict[Rhythm, asyncio.Task[Any] | None] = {}
+        self._rhythms: dict[Heartbeat, asyncio.Future[None]] = {}
+        self._tasks: dict[Heartbeat, asyncio.Task[Any] | None] = {}
         self._silences: list[tuple[float, int, asyncio.TimerHandle, str]] = []
         self._set = 0
 
@@ -39,7 +39,7 @@ class Beats:
         """Whether somebody has a rhythm."""
         return bool(self._rhythms)
 
-    async def wait(self, rhythm: Rhythm, waiter: asyncio.Future[None]) -> None:
+    async def wait(self, rhythm: Heartbeat, waiter: asyncio.Future[None]) -> None:
         """Wait until a beat is let happen."""
         self._rhythms[rhythm] = waiter
         self._tasks[rhythm] = asyncio.current_task()
@@ -51,12 +51,12 @@ class Beats:
     def next(self, target: float) -> Due | None:
         """Which beats come next before something else happens at ``target``."""
         # A beat that somebody sees, or that looks itself, is something that happens: all others come first.
-        seen: list[tuple[float, Rhythm]] = []
-        unseen: list[Rhythm] = []
+        seen: list[tuple[float, Heartbeat]] = []
+        unseen: list[Heartbeat] = []
         for rhythm in self._rhythms:
             if rhythm.due > target:
                 continue
-            if rhythm.looks or self._is_sharp(rhythm):
+            if rhythm.reads or self._is_sharp(rhythm):
                 seen.append((self._beat(rhythm, target), rhythm))
             else:
                 unseen.append(rhythm)
@@ -68,11 +68,11 @@ class Beats:
             return None
         return Due(instant, [rhythm for beat, rhythm in chosen if beat == instant], bool(first))
 
-    def tasks(self, rhythms: list[Rhythm]) -> dict[asyncio.Task[Any] | None, None]:
+    def tasks(self, rhythms: list[Heartbeat]) -> dict[asyncio.Task[Any] | None, None]:
         """Whose rhythms these are."""
         return {self._tasks[rhythm]: None for rhythm in rhythms}
 
-    def release(self, rhythms: list[Rhythm], instant: float) -> None:
+    def release(self, rhythms: list[Heartbeat], instant: float) -> None:
         """Let these beat at this instant."""
         for rhythm in rhythms:
             rhythm.due = instant
@@ -80,11 +80,11 @@ class Beats:
             if not waiter.done():
                 waiter.set_result(None)
 
-    def _is_sharp(self, rhythm: Rhythm) -> bool:
+    def _is_sharp(self, rhythm: Heartbeat) -> bool:
         """Whether every single beat has to happen."""
-        return not rhythm.alike() or bool(rhythm.stirs and self.followed(rhythm.stirs))
+        return not rhythm.repeatable() or bool(rhythm.writes and self.followed(rhythm.writes))
 
-    def _beat(self, rhythm: Rhythm, target: float) -> float:
+    def _beat(self, rhythm: Heartbeat, target: float) -> float:
         if self._is_sharp(rhythm):
             return rhythm.due
         # Nobody looks in between, so that only the last can be seen; and where nothing follows, none.
@@ -92,10 +92,10 @@ class Beats:
 
     # -- watchdogs ----------------------------------------------------------------------------
 
-    def listen(self, handle: asyncio.TimerHandle, voice: str) -> None:
+    def listen(self, handle: asyncio.TimerHandle, heartbeat: str) -> None:
         """Have a timer go off unless a rhythm feeds the voice."""
         self._set += 1
-        heapq.heappush(self._silences, (handle.when(), self._set, handle, voice))
+        heapq.heappush(self._silences, (handle.when(), self._set, handle, heartbeat))
 
     def silent(self, limit: float) -> float:
         """When the first watchdog goes off that nobody feeds, up to ``limit``; infinity where none does."""
@@ -105,7 +105,8 @@ class Beats:
         if not heap or heap[0][0] > limit:
             return math.inf
         return min(
-            [when for when, _, handle, voice in heap if self._alone(when, handle, voice)], default=math.inf
+            [when for when, _, handle, heartbeat in heap if self._alone(when, handle, heartbeat)],
+            default=math.inf,
         )
 
     def due(self, now: float) -> list[asyncio.TimerHandle]:
@@ -120,7 +121,7 @@ class Beats:
         heapq.heapify(self._silences)
         return [handle for _, _, handle in due]
 
-    def _alone(self, when: float, handle: asyncio.TimerHandle, voice: str) -> bool:
+    def _alone(self, when: float, handle: asyncio.TimerHandle, heartbeat: str) -> bool:
         return not handle.cancelled() and not any(
-            each.due <= when and each.feeds(voice) and each.alike() for each in self._rhythms
+            each.due <= when and each.renews(heartbeat) and each.repeatable() for each in self._rhythms
         )

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from contextvars import Context, ContextVar
 from typing import Any, NoReturn, TypeVarTuple, Unpack
 
-from steersman.runtime.heartbeat import Rhythm
+from steersman.runtime.heartbeat import Heartbeat
 from steersman.sim.deadlock import Jam, Spin, who
 from steersman.sim.heartbeat_loop import Beats, Due
 
@@ -137,17 +137,17 @@ class VirtualLoop(asyncio.BaseEventLoop):
                 handle.cancel()
         await self.idle()
 
-    async def until_beat(self, rhythm: Rhythm) -> None:
+    async def until_beat(self, rhythm: Heartbeat) -> None:
         """Wait for a beat of the rhythm: the next, or where nobody could tell them apart a later one."""
         await self.beats.wait(rhythm, self.create_future())
 
-    def call_in_silence(
-        self, when: float, voice: str, callback: Callable[[Unpack[Ts]], object], *args: *Ts
+    def call_unless_renewed_at(
+        self, when: float, heartbeat: str, callback: Callable[[Unpack[Ts]], object], *args: *Ts
     ) -> asyncio.TimerHandle:
         """Like `call_at`, but the timer does not count while a rhythm feeds the voice in time."""
         self._check_closed()
         handle = asyncio.TimerHandle(when, callback, args, self, None)
-        self.beats.listen(handle, voice)
+        self.beats.listen(handle, heartbeat)
         return handle
 
     def fail(self, error: BaseException) -> None:

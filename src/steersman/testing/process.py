@@ -11,7 +11,7 @@ from steersman.client.api import Api
 from steersman.intent.controller import Controller
 from steersman.runtime.action_table import read_file
 from steersman.runtime.clock import Clock
-from steersman.runtime.controller_group import Fleet
+from steersman.runtime.controller_group import ControllerGroup
 from steersman.runtime.metrics import Metrics
 from steersman.server.auth import users
 from steersman.server.auth.rbac import Authorizer
@@ -93,7 +93,7 @@ class Manager:
         for controller in self.controllers:
             if controller.watches:
                 chronicle.resources[controller.name] = controller.watches[0].kind.resource
-        self.fleet = Fleet(
+        self.fleet = ControllerGroup(
             self.controllers,
             self._api(account or ROOT),
             clock,
@@ -111,9 +111,9 @@ class Manager:
         return self._through(acting(wire, self._authorizer))
 
     def _acts_as(self, controller: Controller[Any]) -> str:
-        if self.account or controller.root:
+        if self.account or controller.as_manager:
             return self.account or ROOT
-        return users.account_name("kube-system", controller.account or controller.name)
+        return users.account_name("kube-system", controller.service_account or controller.name)
 
     def fence(self) -> bool:
         """Whether it may write now."""

@@ -93,7 +93,7 @@ def plan(
     """A plan from what a test says. Raises `LookupError` for a controller nobody knows."""
     names = tuple(f"node-{n}" for n in range(1, nodes + 1)) if isinstance(nodes, int) else tuple(nodes)
     if controllers is CONTROLLERS:
-        chosen = tuple(each for each in CONTROLLERS if not each.off)
+        chosen = tuple(each for each in CONTROLLERS if not each.disabled_by_default)
     else:
         chosen = tuple(_named(each) if isinstance(each, str) else each for each in controllers)
     return Plan(names, chosen, flags or {}, gates or {}, shuffle, journal, start, settings or PACE, shape)
@@ -109,7 +109,7 @@ def _named(name: str) -> Controller[Any]:
 
 
 def _served(server: Server, controller: Controller[Any]) -> bool:
-    for kind in controller.needs:
+    for kind in controller.required_kinds:
         try:
             server.registry.of(kind)
         except NotFound:

@@ -40,7 +40,7 @@ from steersman.controllers.shared import history
 from steersman.intent.actions import Action, Create, Delete, Emit, Patch, Read, UpdateStatus
 from steersman.intent.controller import Change
 from steersman.intent.settings import Settings
-from steersman.intent.verdict import Nonsense, Rest, Wake
+from steersman.intent.verdict import InvalidSpec, Rest, Wake
 from steersman.testing.decision_driver import Shelves, walk
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -265,7 +265,7 @@ def test_nothing_is_done_about_one_that_goes_or_cannot_be_understood(odd: Daemon
 def test_limits_nobody_understands_fail_the_round_after_the_status_is_written() -> None:
     there = daemonset(unavailable="many"), revision(1), node(), pod()
     until: list[Action[Any]] = []
-    with pytest.raises(Nonsense):
+    with pytest.raises(InvalidSpec):
         walk(decide(seen(*there), NOW), said=until)
     assert [type(action) for action in until] == [UpdateStatus]
 

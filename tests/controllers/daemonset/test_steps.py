@@ -26,7 +26,7 @@ from steersman.controllers.daemonset.nodes import Station, survey
 from steersman.controllers.daemonset.rolling import roll
 from steersman.controllers.daemonset.status import counted
 from steersman.controllers.daemonset.step import Step
-from steersman.intent.verdict import Nonsense
+from steersman.intent.verdict import InvalidSpec
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 WAIT = 15
@@ -192,7 +192,7 @@ def test_without_limits_one_node_at_a_time_may_do_without() -> None:
 
 @pytest.mark.parametrize(("unavailable", "surge"), [("many", 0), (None, 0), (0, "some")])
 def test_limits_that_are_no_numbers_are_nonsense(unavailable: Any, surge: Any) -> None:
-    with pytest.raises(Nonsense, match="invalid value for Max"):
+    with pytest.raises(InvalidSpec, match="invalid value for Max"):
         Limits.of(daemonset(unavailable, surge), 3)
 
 

@@ -29,7 +29,7 @@ from steersman.controllers.deployment.replicasets import size
 from steersman.controllers.deployment.revision import REVISION, REVISION_HISTORY
 from steersman.controllers.deployment.scale import DESIRED_REPLICAS, MAX_REPLICAS
 from steersman.intent.actions import Action, Create, Delete, Emit, Patch, Read, UpdateStatus
-from steersman.intent.verdict import Nonsense, Rest, Wake
+from steersman.intent.verdict import InvalidSpec, Rest, Wake
 from steersman.testing.decision_driver import Answers, walk
 from tests.harness.workloads import BIRTH, deployment, pod_template, replicaset
 
@@ -602,14 +602,14 @@ def test_a_deployment_that_is_being_deleted_only_keeps_up_its_status() -> None:
 def test_an_unknown_strategy_is_nonsense() -> None:
     plain = deployment()
     owner = replace(plain, spec=replace(plain.spec, strategy=DeploymentStrategy(type="Hope")))
-    with pytest.raises(Nonsense, match="unexpected deployment strategy type: Hope"):
+    with pytest.raises(InvalidSpec, match="unexpected deployment strategy type: Hope"):
         run(owner, replicaset(owner))
 
 
 def test_a_set_whose_size_is_not_known_is_never_guessed() -> None:
     owner = deployment(3, "v2")
     rs = replicaset(owner, "v1")
-    with pytest.raises(Nonsense, match=r"spec\.replicas of default/web-v1 is missing"):
+    with pytest.raises(InvalidSpec, match=r"spec\.replicas of default/web-v1 is missing"):
         run(owner, replace(rs, spec=replace(rs.spec, replicas=None)), replicaset(owner, "v2"))
 
 

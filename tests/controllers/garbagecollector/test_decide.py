@@ -19,8 +19,8 @@ from steersman.controllers.garbagecollector.observe import concerned
 from steersman.intent.actions import Action, Address, Delete, Emit, Patch, PatchType, Read
 from steersman.intent.all_resources import Item
 from steersman.intent.controller import Change
-from steersman.intent.verdict import Nonsense, Rest, Verdict, Wake
-from steersman.runtime.metadata_cache import Everything
+from steersman.intent.verdict import InvalidSpec, Rest, Verdict, Wake
+from steersman.runtime.metadata_cache import MetadataCache
 from steersman.runtime.store import Store
 from steersman.testing.decision_driver import USUAL, walk
 
@@ -35,18 +35,18 @@ SERVED = Discovered((PODS, SETS, NODES, WIDGETS))
 
 
 class Cluster:
-    """Caches filled by hand: a `Wide`."""
+    """Caches filled by hand: a `Caches`."""
 
     def __init__(self, *things: tuple[Resource, Partial], unfilled: tuple[str, ...] = ()) -> None:
-        self.everything = Everything(lambda: unfilled)
-        self.everything.discovered = SERVED
+        self.all_objects = MetadataCache(lambda: unfilled)
+        self.all_objects.discovered = SERVED
         self.memory = Absent()
         self.stores: dict[str, Store[Partial]] = {}
-        for name, index in garbagecollector.controller.roams.indexes.items():  # type: ignore[union-attr]
-            self.everything.add_index(name, index)
+        for name, index in garbagecollector.controller.follows_all.indexes.items():  # type: ignore[union-attr]
+            self.all_objects.add_index(name, index)
         for resource in SERVED.resources:
             self.stores[resource.id] = Store()
-            self.everything.attach(resource.partial, self.stores[resource.id])
+            self.all_objects.attach(resource.partial, self.stores[resource.id])
         self.put(*things)
 
     def __getitem__(self, kind: Kind[Any]) -> Any:
@@ -65,7 +65,7 @@ class Cluster:
         return self._tell(resource, Change(obj, None))
 
     def _tell(self, resource: Resource, change: Change[Any]) -> list[Key]:
-        self.everything.take(resource.partial, change)
+        self.all_objects.take(resource.partial, change)
         return list(concerned(self, resource.partial, change))
 
     def decide(
@@ -188,14 +188,14 @@ def test_no_answer_about_the_owner_is_no_reason_to_delete(error: Exception) -> N
 
 def test_an_owner_of_a_kind_that_nobody_serves_is_no_reason_to_delete() -> None:
     pod = thing("pod", OwnerReference(apiVersion="gone/v1", kind="Gone", name="x", uid="u"))
-    with pytest.raises(Nonsense, match=r"unable to get REST mapping for gone/v1/Gone\."):
+    with pytest.raises(InvalidSpec, match=r"unable to get REST mapping for gone/v1/Gone\."):
         Cluster((PODS, pod)).decide(PODS, pod)
 
 
 def test_a_resource_that_is_served_no_more_is_not_taken_for_an_absent_owner() -> None:
     pod = thing("pod", owned("w", WIDGETS))
     unserved = NotFound("the server could not find the requested resource")
-    with pytest.raises(Nonsense, match="unable to get REST mapping"):
+    with pytest.raises(InvalidSpec, match="unable to get REST mapping"):
         Cluster((PODS, pod)).decide(PODS, pod, {Read: unserved})
 
 
@@ -204,7 +204,7 @@ def test_an_owner_that_was_seen_to_go_is_absent_even_when_its_kind_is_served_no_
     pod = thing("pod", owned("w", WIDGETS))
     cluster = Cluster((WIDGETS, widget), (PODS, pod))
     cluster.remove(WIDGETS, widget)
-    cluster.everything.discovered = Discovered((PODS, SETS, NODES))
+    cluster.all_objects.discovered = Discovered((PODS, SETS, NODES))
     assert cluster.decide(PODS, pod)[0] == [removed(pod)]
 
 

@@ -474,6 +474,6 @@ def test_what_is_wanted_and_how_many_want_is_shown() -> None:
     assert counted(actions)["desired_replicas", "d", "h"] == 3
     (watch, *_) = controller.watches
     shelves = Shelves(controller, scaler(), scaler(name="other"))
-    assert watch.counts is not None
-    assert list(watch.counts(shelves, Change(None, scaler()))) == [Measure(AUTOSCALERS, 2)]
-    assert list(watch.counts(shelves, Change(scaler(), scaler()))) == []
+    assert watch.measures is not None
+    assert list(watch.measures(shelves, Change(None, scaler()))) == [Measure(AUTOSCALERS, 2)]
+    assert list(watch.measures(shelves, Change(scaler(), scaler()))) == []

@@ -42,7 +42,7 @@ from steersman.controllers.job.pods import FINALIZER
 from steersman.intent.actions import Action, Create
 from steersman.intent.controller import Change
 from steersman.intent.metrics import Elapsed, Measure
-from steersman.runtime.controller_group import Fleet
+from steersman.runtime.controller_group import ControllerGroup
 from steersman.sim.nodes import Nodes
 from steersman.sim.world import World
 from steersman.testing.decision_driver import Shelves, walk
@@ -233,7 +233,7 @@ def test_a_pod_that_ended_is_counted_as_it_begins_and_ceases_to_wait(
 
 def test_a_manager_counts_what_its_jobs_do() -> None:
     with World(seed=5) as world:
-        fleet = Fleet((controller,), world.api("manager"), world)
+        fleet = ControllerGroup((controller,), world.api("manager"), world)
         world.spawn(fleet.run(), name="manager")
         world.spawn(Nodes(world.api("nodes"), world).run(), name="nodes")
         main = {"name": "main", "image": "app:1", "command": ["sh", "-c", "exit 3"]}

@@ -44,7 +44,7 @@ from steersman.controllers.job.template import ENVIRONMENT, index_prefix
 from steersman.intent.actions import Action, Create, Delete, Emit, Patch, Read, UpdateStatus
 from steersman.intent.controller import Change
 from steersman.intent.metrics import Elapsed, Measure
-from steersman.intent.verdict import Nonsense, Rest, Verdict, Wake
+from steersman.intent.verdict import InvalidSpec, Rest, Verdict, Wake
 from steersman.testing.decision_driver import Shelves, walk
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -633,7 +633,7 @@ def test_an_unknown_mode_is_told_and_nothing_done() -> None:
 
 @pytest.mark.parametrize("of", [job(parallelism=None), job(backoffLimit=None), job(parallelism=-1)])
 def test_a_job_that_makes_no_sense_fails_alone(of: Job) -> None:
-    with pytest.raises(Nonsense):
+    with pytest.raises(InvalidSpec):
         look(of)
 
 
@@ -670,7 +670,7 @@ def test_pods_of_a_job_that_is_gone_are_let_go_and_those_of_one_that_is_there_ar
 
 
 def test_what_a_job_wants_is_looked_at_at_once_and_all_else_a_second_later() -> None:
-    assert [watch.after for watch in controller.watches] == [0.0, 1.0, 1.0, 0.0]
+    assert [watch.delay for watch in controller.watches] == [0.0, 1.0, 1.0, 0.0]
     of = job()
     shelves = Shelves(controller, of)
     other = replace(of, metadata=replace(of.metadata, generation=2))

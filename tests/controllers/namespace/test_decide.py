@@ -23,7 +23,7 @@ from steersman.controllers.namespace.content import (
 )
 from steersman.intent.actions import Action, Address, Delete, DeleteCollection, Discover, List, Read, Update
 from steersman.intent.controller import Settings
-from steersman.intent.verdict import Nonsense, Rest, Verdict, Wake
+from steersman.intent.verdict import InvalidSpec, Rest, Verdict, Wake
 from steersman.runtime.action_table import interpretation_of
 from steersman.testing.decision_driver import USUAL, walk
 
@@ -190,7 +190,7 @@ def test_pods_that_outstay_their_time_are_a_failure() -> None:
     server = Server(pods=(pod(3),), held={"pods": ()})
     said: list[Action[Any]] = []
     with pytest.raises(
-        Nonsense, match="unexpected items still remain in namespace: ns for gvr: /v1, Resource=pods"
+        InvalidSpec, match="unexpected items still remain in namespace: ns for gvr: /v1, Resource=pods"
     ):
         server.decide(said)
     assert written(said, "finalize") == []
@@ -219,7 +219,7 @@ def test_what_is_held_by_finalizers_is_waited_for_and_said() -> None:
 
 def test_what_remains_without_a_reason_is_a_failure() -> None:
     said: list[Action[Any]] = []
-    with pytest.raises(Nonsense):
+    with pytest.raises(InvalidSpec):
         Server(there={"widgets": 2}, held={"widgets": ()}).decide(said)
     assert words(said)["NamespaceDeletionContentFailure"] == (
         "True",
@@ -257,7 +257,7 @@ def test_what_cannot_be_listed_is_deleted_all_the_same() -> None:
 def test_a_refusal_keeps_the_namespace_and_the_rest_is_emptied_all_the_same(step: str) -> None:
     server = Server(there={"widgets": 1, "configmaps": 1}, **{step: {"widgets": Forbidden("not yours")}})
     said: list[Action[Any]] = []
-    with pytest.raises(Nonsense, match="not yours"):
+    with pytest.raises(InvalidSpec, match="not yours"):
         server.decide(said)
     assert "configmaps" in emptied(said)
     assert words(said)["NamespaceDeletionContentFailure"] == (
@@ -275,7 +275,7 @@ def test_a_namespace_is_never_let_go_when_discovery_fails() -> None:
     server = Server()
     server.found = ServiceUnavailable("the server is away")
     said: list[Action[Any]] = []
-    with pytest.raises(Nonsense):
+    with pytest.raises(InvalidSpec):
         server.decide(said)
     assert words(said)["NamespaceDeletionDiscoveryFailure"] == (
         "True",
@@ -291,7 +291,7 @@ def test_what_is_known_is_emptied_while_some_groups_are_away() -> None:
     missing = Missing("metrics.k8s.io/v1beta1", "stale GroupVersion discovery: metrics.k8s.io/v1beta1")
     server.found = Discovered(server.found.resources, (missing,))
     said: list[Action[Any]] = []
-    with pytest.raises(Nonsense):
+    with pytest.raises(InvalidSpec):
         server.decide(said)
     assert emptied(said) == ["widgets"]
     assert written(said, "finalize") == []
@@ -307,7 +307,7 @@ def test_a_group_version_that_is_none_keeps_the_namespace() -> None:
     server = Server()
     server.found = Discovered(server.found.resources, malformed=("a/b/c",))
     said: list[Action[Any]] = []
-    with pytest.raises(Nonsense):
+    with pytest.raises(InvalidSpec):
         server.decide(said)
     assert words(said)["NamespaceDeletionGroupVersionParsingFailure"] == (
         "True",

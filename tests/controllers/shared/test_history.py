@@ -15,7 +15,7 @@ from steersman.api.kinds import ObjectMeta, PodTemplateSpec
 from steersman.api.kinds.revisions import ControllerRevision
 from steersman.controllers.shared import history
 from steersman.intent.actions import Create, Read
-from steersman.intent.verdict import Nonsense, Rest, Verdict
+from steersman.intent.verdict import InvalidSpec, Rest, Verdict
 from steersman.testing.decision_driver import walk
 from tests.harness.workloads import BIRTH, deployment, pod_template
 
@@ -96,7 +96,7 @@ def test_a_template_comes_back_from_its_revision_as_it_was() -> None:
 
 @pytest.mark.parametrize("data", [None, {}, {"spec": {}}, {"spec": {"template": 1}}, [1]])
 def test_a_revision_that_holds_no_template_is_nonsense_and_equal_to_none(data: object) -> None:
-    with pytest.raises(Nonsense, match="default/web-1"):
+    with pytest.raises(InvalidSpec, match="default/web-1"):
         history.template_of(revision(data=data))
     assert not history.equivalent(template(), revision(data=data))
 

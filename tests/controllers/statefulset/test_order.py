@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from steersman.api.kinds import Pod
 from steersman.controllers.statefulset.order import Turn, departure, may_miss, outdated, turn
 from steersman.controllers.statefulset.roster import Roster
-from steersman.intent.verdict import Nonsense
+from steersman.intent.verdict import InvalidSpec
 from tests.harness.statefulsets import LETTERS, stateful, team
 
 
@@ -161,7 +161,7 @@ def test_a_set_that_is_updated_by_hand_is_left_alone() -> None:
 
 
 def test_a_number_that_is_none_is_nonsense() -> None:
-    with pytest.raises(Nonsense, match="maxUnavailable"):
+    with pytest.raises(InvalidSpec, match="maxUnavailable"):
         may_miss(stateful(unavailable="many"))
 
 

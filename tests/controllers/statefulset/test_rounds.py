@@ -19,7 +19,7 @@ from steersman.controllers.statefulset import controller
 from steersman.intent.actions import Action, Create, Delete, Emit, Patch, Read, ReadModifyWrite, UpdateStatus
 from steersman.intent.controller import Change, Settings
 from steersman.intent.metrics import Measure
-from steersman.intent.verdict import Nonsense, Rest, Verdict, Wake
+from steersman.intent.verdict import InvalidSpec, Rest, Verdict, Wake
 from steersman.testing.decision_driver import Answers, Shelves, walk
 from tests.harness.statefulsets import NOW, member, members, stateful
 from tests.harness.workloads import NAMESPACE
@@ -326,7 +326,7 @@ def test_a_pod_that_is_ready_and_not_available_is_waited_for() -> None:
 @pytest.mark.parametrize("replicas", [None, -1])
 def test_a_set_without_a_number_is_nonsense(replicas: int | None) -> None:
     set_ = stateful()
-    with pytest.raises(Nonsense):
+    with pytest.raises(InvalidSpec):
         look(replace(set_, spec=replace(set_.spec, replicas=replicas)))
 
 

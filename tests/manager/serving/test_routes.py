@@ -16,7 +16,7 @@ from steersman.api.scheme import Key
 from steersman.intent.controller import Caches, Controller, Watch
 from steersman.intent.verdict import Rest, Verdict
 from steersman.manager.serving.routes import CRASHES, Asked, Routes
-from steersman.runtime.controller_group import Fleet
+from steersman.runtime.controller_group import ControllerGroup
 from steersman.sim.world import World
 
 ROUND = Key("", "round")
@@ -36,7 +36,9 @@ def controller(name: str, *ends: Exception | None) -> Controller[Any]:
         return key
 
     watches = (Watch(NAMESPACES, to=lambda caches, change: []),)
-    return Controller(name=name, watches=watches, decide=decide, observe=observe, workers=1, start=(ROUND,))
+    return Controller(
+        name=name, watches=watches, decide=decide, observe=observe, workers=1, initial_keys=(ROUND,)
+    )
 
 
 def asked(routes: Routes, path: str) -> tuple[int, str]:
@@ -56,7 +58,7 @@ def routes() -> Iterator[Routes]:
             controller("refused", *[Forbidden("quota is used up")] * CRASHES),
             controller("better", *[ZeroDivisionError("oh no")] * (CRASHES - 1)),
         ]
-        fleet = Fleet(controllers, world.api(), world)
+        fleet = ControllerGroup(controllers, world.api(), world)
         made.follow(fleet)
         world.spawn(fleet.run(), name="manager")
         # The tenth round in a row comes after 2.6 s, and the next after 5.1 s.

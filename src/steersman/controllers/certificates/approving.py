@@ -17,7 +17,7 @@ from steersman.api.scheme import Kind, register
 from steersman.controllers.certificates.requests import KUBELET_CLIENT, RULES, Asked, Malformed, read
 from steersman.intent.actions import Address, CreateReview, Update
 from steersman.intent.controller import Controller, Watch
-from steersman.intent.verdict import Nonsense, Rest, Verdict
+from steersman.intent.verdict import InvalidSpec, Rest, Verdict
 
 
 class Answer(Struct, frozen=True):
@@ -96,7 +96,7 @@ async def decide(request: CertificateSigningRequest, now: datetime) -> Verdict:
     try:
         rights = recognised(request, read(request))
     except Malformed as error:
-        raise Nonsense(str(error)) from None
+        raise InvalidSpec(str(error)) from None
     if not rights:
         return Rest("is not a kubelet's: somebody else decides")
     for right, message in rights:
@@ -112,13 +112,13 @@ async def decide(request: CertificateSigningRequest, now: datetime) -> Verdict:
             return Rest("approved")
     tried = " ".join(right for right, _ in rights)
     # It may be granted later, so it is asked again, less and less often.
-    raise Nonsense(f"recognized as [{tried}] but subject access review was not approved")
+    raise InvalidSpec(f"recognized as [{tried}] but subject access review was not approved")
 
 
 controller = Controller(
     name="certificatesigningrequest-approving-controller",
     aliases=("csrapproving",),
-    account="certificate-controller",
+    service_account="certificate-controller",
     watches=(Watch(CERTIFICATESIGNINGREQUESTS),),
     workers=5,
     decide=decide,

@@ -85,17 +85,17 @@ async def decide_pod(request: PodCertificateRequest, now: datetime) -> Verdict:
 controller = Controller(
     name="certificatesigningrequest-cleaner-controller",
     aliases=("csrcleaner",),
-    account="certificate-controller",
+    service_account="certificate-controller",
     watches=(Watch(CERTIFICATESIGNINGREQUESTS),),
     workers=1,
     decide=decide,
 )
 pods = Controller(
     name="podcertificaterequest-cleaner-controller",
-    account="podcertificaterequestcleaner",
+    service_account="podcertificaterequestcleaner",
     watches=(Watch(PODCERTIFICATEREQUESTS),),
     workers=1,
     decide=decide_pod,
-    gates=("PodCertificateRequest",),
-    needs=(PODCERTIFICATEREQUESTS,),
+    feature_gates=("PodCertificateRequest",),
+    required_kinds=(PODCERTIFICATEREQUESTS,),
 )

@@ -35,7 +35,7 @@ from steersman.controllers.certificates.requests import (
 from steersman.intent.actions import RandomBits, ReadFile, UpdateStatus
 from steersman.intent.controller import Controller, Flag, Settings, Watch
 from steersman.intent.settings import DEFAULTS, Misconfigured
-from steersman.intent.verdict import Nonsense, Rest, Verdict
+from steersman.intent.verdict import InvalidSpec, Rest, Verdict
 
 YEAR = 8760 * 3600.0
 
@@ -117,7 +117,7 @@ async def decide(request: CertificateSigningRequest, now: datetime, config: Conf
     try:
         asked = read(request)
     except Malformed as error:
-        raise Nonsense(str(error)) from None
+        raise InvalidSpec(str(error)) from None
     wrong = RULES[request.spec.signerName](asked, request.spec.usages)
     if wrong:
         await UpdateStatus(request, _refused(request.status, wrong, now))
@@ -134,7 +134,7 @@ async def decide(request: CertificateSigningRequest, now: datetime, config: Conf
             ttl=lifetime(config.duration, request.spec.expirationSeconds),
         )
     except Refusal as error:
-        raise Nonsense(f"{pair.cert}: {error}") from None
+        raise InvalidSpec(f"{pair.cert}: {error}") from None
     issued = CertificateSigningRequestStatus(
         conditions=request.status.conditions, certificate=base64.b64encode(certificate).decode()
     )
@@ -160,7 +160,7 @@ def configure(settings: Settings) -> Controller[CertificateSigningRequest]:
     return Controller(
         name="certificatesigningrequest-signing-controller",
         aliases=("csrsigning",),
-        account="certificate-controller",
+        service_account="certificate-controller",
         watches=(Watch(CERTIFICATESIGNINGREQUESTS),),
         workers=5,
         decide=partial(decide, config=config),

@@ -337,7 +337,7 @@ def _owner(caches: Caches, change: Change[Job]) -> Iterable[Key]:
 controller = Controller(
     name="cronjob-controller",
     aliases=("cronjob",),
-    account="cronjob-controller",
+    service_account="cronjob-controller",
     watches=(Watch(CRONJOBS, to=_rescheduled), Watch(JOBS, to=_owner, indexes=CONTROLLED)),
     workers=Flag("concurrent-cron-job-syncs", 5),
     observe=observe,

@@ -28,7 +28,7 @@ from steersman.controllers.shared.indexes import CONTROLLED
 from steersman.intent.actions import Emit, UpdateStatus
 from steersman.intent.controller import Controller, Flag, Settings, Watch
 from steersman.intent.settings import DEFAULTS
-from steersman.intent.verdict import Nonsense, Rest, Verdict, Wake
+from steersman.intent.verdict import InvalidSpec, Rest, Verdict, Wake
 
 PACE = 0.5
 """Seconds between two looks at one DaemonSet, at most: many pods becoming ready are one status write."""
@@ -69,11 +69,11 @@ async def _go_on(seen: Seen, past: Past, now: datetime) -> Verdict:
     unread = hidden(past.pods)
     placed = place(daemonset, stations, past.hash, seen.failures, now, unread)
     step = placed.step
-    failure: ApiError | Nonsense | None = None
+    failure: ApiError | InvalidSpec | None = None
     if not step and not unread and daemonset.spec.updateStrategy.type == "RollingUpdate":
         try:
             step = roll(daemonset, stations, past.hash, now)
-        except Nonsense as nonsense:
+        except InvalidSpec as nonsense:
             failure = nonsense
     taken = await take(daemonset, step, past.hash)
     failure = failure or taken.failure
@@ -106,8 +106,8 @@ def configure(settings: Settings) -> Controller[Seen]:
     return Controller(
         name="daemonset-controller",
         aliases=("daemonset",),
-        account="daemon-set-controller",
-        source="daemonset-controller",
+        service_account="daemon-set-controller",
+        event_component="daemonset-controller",
         watches=(
             Watch(DAEMONSETS),
             Watch(PODS, to=of_pod, indexes=CONTROLLED),
@@ -119,7 +119,7 @@ def configure(settings: Settings) -> Controller[Seen]:
         decide=decide,
         configure=configure,
         memory=Memory,
-        pace=PACE,
+        coalesce_within=PACE,
     )
 
 

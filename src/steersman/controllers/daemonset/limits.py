@@ -7,7 +7,7 @@ import msgspec
 from steersman.api.intstr import scaled
 from steersman.api.kinds import RollingUpdate
 from steersman.api.kinds.daemonsets import DaemonSet
-from steersman.intent.verdict import Nonsense
+from steersman.intent.verdict import InvalidSpec
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -18,14 +18,14 @@ class Limits(msgspec.Struct, frozen=True):
 
     @staticmethod
     def of(daemonset: DaemonSet, desired: int) -> Limits:
-        """The limits where so many nodes are to have a pod. Raises `Nonsense` where they cannot be told."""
+        """The limits where so many nodes are to have a pod. Raises `InvalidSpec` where they cannot be told."""
         rolling = _rolling(daemonset)
         surge, unavailable = _surge(rolling, desired), 0
         if rolling is not None:
             try:
                 unavailable = scaled(rolling.maxUnavailable, desired, round_up=True)
             except ValueError as error:
-                raise Nonsense(f"invalid value for MaxUnavailable: {error}") from None
+                raise InvalidSpec(f"invalid value for MaxUnavailable: {error}") from None
         if desired > 0 and surge == 0 and unavailable == 0:
             unavailable = 1  # with neither nothing would ever roll
         return Limits(surge, unavailable)
@@ -35,7 +35,7 @@ def allows_surge(daemonset: DaemonSet) -> bool:
     """Whether a node may have two pods for a while."""
     try:
         return _surge(_rolling(daemonset), 1) > 0
-    except Nonsense:
+    except InvalidSpec:
         return False
 
 
@@ -50,4 +50,4 @@ def _surge(rolling: RollingUpdate | None, desired: int) -> int:
     try:
         return scaled(rolling.maxSurge, desired, round_up=True)
     except ValueError as error:
-        raise Nonsense(f"invalid value for MaxSurge: {error}") from None
+        raise InvalidSpec(f"invalid value for MaxSurge: {error}") from None

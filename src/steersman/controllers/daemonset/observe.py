@@ -17,7 +17,7 @@ from steersman.controllers.daemonset.fit import UNFIT, Fit, wish
 from steersman.controllers.shared.enqueue_owner import enqueue_owner, enqueue_revision_owner
 from steersman.controllers.shared.indexes import controlled_by, orphans_in
 from steersman.controllers.shared.selectors import selects
-from steersman.intent.controller import Caches, Change, remembered
+from steersman.intent.controller import Caches, Change, memory_of
 
 
 class Seen(msgspec.Struct, frozen=True):
@@ -48,7 +48,7 @@ class Config(msgspec.Struct, frozen=True):
 
 
 def observe(caches: Caches, key: Key, config: Config = Config()) -> Seen | None:
-    memory: Memory = remembered(caches)
+    memory = memory_of(caches, Memory)
     daemonset = caches[DAEMONSETS].get(key)
     if daemonset is None:
         memory.forget(key)

@@ -58,7 +58,7 @@ def posts(daemonset: DaemonSet, stations: Sequence[Station], hash_: str, now: da
 
 
 def roll(daemonset: DaemonSet, stations: Sequence[Station], hash_: str, now: datetime) -> Step:
-    """What a RollingUpdate does next. Raises `Nonsense` where its limits cannot be told."""
+    """What a RollingUpdate does next. Raises `InvalidSpec` where its limits cannot be told."""
     desired = sum(station.fit.runs for station in stations)
     limits = Limits.of(daemonset, desired)
     generation = generation_of(daemonset)

@@ -225,7 +225,7 @@ def configure(settings: Settings) -> Controller[Seen]:
     return Controller(
         name="deployment-controller",
         aliases=("deployment",),
-        account="deployment-controller",
+        service_account="deployment-controller",
         watches=(
             Watch(DEPLOYMENTS),
             Watch(REPLICASETS, to=enqueue_owner(DEPLOYMENTS, selects), indexes=CONTROLLED),
@@ -235,7 +235,7 @@ def configure(settings: Settings) -> Controller[Seen]:
         observe=observe,
         decide=partial(decide, config=config),
         configure=configure,
-        pace=PACE,
+        coalesce_within=PACE,
     )
 
 

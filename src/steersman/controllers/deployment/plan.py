@@ -10,7 +10,7 @@ from steersman.controllers.deployment import revision, rolling, scale
 from steersman.controllers.deployment.replicasets import Limits, ReplicaSets, size
 from steersman.controllers.deployment.rollback import requested_revision
 from steersman.controllers.deployment.scale import resized
-from steersman.intent.verdict import Nonsense
+from steersman.intent.verdict import InvalidSpec
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -53,7 +53,7 @@ def make_plan(sets: ReplicaSets, limits: Limits, running: Mapping[str, int]) -> 
         case "Recreate":
             return _recreate(synced, limits, running)
         case other:
-            raise Nonsense(f"unexpected deployment strategy type: {other}")
+            raise InvalidSpec(f"unexpected deployment strategy type: {other}")
 
 
 # -- Recreate ---------------------------------------------------------------------------------

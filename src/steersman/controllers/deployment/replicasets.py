@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from steersman.api import pod_templates
 from steersman.api.intstr import scaled
 from steersman.api.kinds import Deployment, Object, ReplicaSet, RollingUpdate
-from steersman.intent.verdict import Nonsense
+from steersman.intent.verdict import InvalidSpec
 
 LONG_AGO = datetime.min.replace(tzinfo=UTC)
 """Stands for a missing timestamp."""
@@ -39,7 +39,7 @@ def size(rs: ReplicaSet) -> int:
 def _replicas(obj: Object, replicas: int | None) -> int:
     # The server always sets it. Where it is missing the object could not be decoded, and a guess could cost pods.
     if replicas is None:
-        raise Nonsense(f"spec.replicas of {obj.key} is missing")
+        raise InvalidSpec(f"spec.replicas of {obj.key} is missing")
     return replicas
 
 

@@ -34,7 +34,7 @@ from steersman.controllers.disruption.scale import Owners, expected, known_scale
 from steersman.controllers.disruption.stale import STALE, clean, stale_since
 from steersman.intent.actions import Emit, UpdateStatus
 from steersman.intent.controller import Caches, Change, Controller, Watch
-from steersman.intent.verdict import Nonsense, Rest, Verdict, Wake
+from steersman.intent.verdict import InvalidSpec, Rest, Verdict, Wake
 
 POD = "pod/"
 """Begins the names in keys of pods; no budget's name has a slash."""
@@ -85,7 +85,7 @@ async def decide(seen: Seen | Pod, now: datetime) -> Verdict:
         # Better no disruption at all than one too many.
         if not says_failed(seen.budget, str(error)):
             await UpdateStatus(seen.budget, failed(seen.budget, str(error), now))
-        raise Nonsense(str(error)) from None
+        raise InvalidSpec(str(error)) from None
 
 
 async def _count(seen: Seen, now: datetime) -> Verdict:
@@ -162,8 +162,8 @@ def _owner_changed(caches: Caches, change: Change[Any]) -> Iterable[Key]:
 controller: Controller[Seen | Pod] = Controller(
     name="disruption-controller",
     aliases=("disruption",),
-    account="disruption-controller",
-    source="controllermanager",
+    service_account="disruption-controller",
+    event_component="controllermanager",
     watches=(
         Watch(PODDISRUPTIONBUDGETS),
         Watch(PODS, to=_pod_changed),

@@ -23,7 +23,7 @@ from steersman.controllers.garbagecollector.owner_refs import (
     waits,
 )
 from steersman.intent.actions import Propagation
-from steersman.intent.all_resources import Item, Roam
+from steersman.intent.all_resources import AllResources, Item
 from steersman.intent.controller import Controller, Flag
 from steersman.intent.verdict import Rest, Verdict, Wake
 
@@ -140,14 +140,15 @@ ENABLED = Flag(
 controller = Controller(
     name="garbage-collector-controller",
     aliases=("garbagecollector",),
-    account="generic-garbage-collector",
+    service_account="generic-garbage-collector",
     watches=(),
-    roams=Roam(to=concerned, besides=IGNORED, indexes={OWNER: owner_uids}, memory=Absent),
+    follows_all=AllResources(to=concerned, excluded=IGNORED, indexes={OWNER: owner_uids}),
+    memory=Absent,
     workers=Flag("concurrent-gc-syncs", 20),
     flags=(ENABLED,),
     enabled=lambda settings: settings[ENABLED],
     observe=observe,
     decide=decide,
-    qps=2.0,
-    source="garbage-collector-controller",
+    qps_factor=2.0,
+    event_component="garbage-collector-controller",
 )

@@ -22,8 +22,8 @@ from steersman.controllers.garbagecollector.owner_refs import (
     owner_at,
     waits,
 )
-from steersman.intent.all_resources import Everything, Item, Wide, wide
-from steersman.intent.controller import Caches, Change
+from steersman.intent.all_resources import AllObjects, Item
+from steersman.intent.controller import Caches, Change, memory_of
 
 
 class Standing(Enum):
@@ -61,8 +61,7 @@ class Seen(msgspec.Struct, frozen=True):
 
 
 def observe(caches: Caches, key: Key) -> Seen | None:
-    around = wide(caches)
-    everything, absent = around.everything, around.memory
+    everything, absent = caches.all_objects, memory_of(caches, Absent)
     item = everything.get(key)
     if item is None:
         return None
@@ -87,7 +86,7 @@ def _one(items: Iterator[Item]) -> tuple[Item, ...]:
     return () if first is None else (first,)
 
 
-def _owner(everything: Everything, absent: Absent, item: Item, reference: OwnerReference) -> Owner:
+def _owner(everything: AllObjects, absent: Absent, item: Item, reference: OwnerReference) -> Owner:
     namespace = item.namespace
     resource = everything.discovered.find(reference.apiVersion, reference.kind)
     found = owner_at(everything, namespace, reference, resource) if resource is not None else None
@@ -102,13 +101,13 @@ def _owner(everything: Everything, absent: Absent, item: Item, reference: OwnerR
 # -- whom a change concerns -----------------------------------------------------------------------
 
 
-def concerned(around: Wide, kind: Kind[Any], change: Change[Any]) -> Iterator[Key]:
+def concerned(caches: Caches, kind: Kind[Any], change: Change[Any]) -> Iterator[Key]:
     """The objects to look at after a change: the cache shows it already."""
     old, new = change.old, change.new
     if new is None:
-        yield from _gone(around, kind, change.obj)
+        yield from _gone(caches, kind, change.obj)
         return
-    everything = around.everything
+    everything = caches.all_objects
     before = old.metadata.ownerReferences if old is not None else ()
     after = new.metadata.ownerReferences
     item = Item(kind, new)
@@ -120,26 +119,26 @@ def concerned(around: Wide, kind: Kind[Any], change: Change[Any]) -> Iterator[Ke
         yield from _leaving(everything, item, old)
 
 
-def _gone(around: Wide, kind: Kind[Any], obj: Object) -> Iterator[Key]:
+def _gone(caches: Caches, kind: Kind[Any], obj: Object) -> Iterator[Key]:
     """Its dependents lack an owner now; its owners may have waited for it."""
-    everything = around.everything
+    everything = caches.all_objects
     last = None
     for last in everything.by(OWNER, obj.metadata.uid):
         yield last.key
     if last is not None:
-        around.memory.add(coordinates_of(kind, obj))
+        memory_of(caches, Absent).add(coordinates_of(kind, obj))
     for reference in obj.metadata.ownerReferences:
         owner = everything.of(reference.uid)
         if owner is not None and waits(owner.obj) and not _blocked(everything, owner):
             yield owner.key
 
 
-def _blocked(everything: Everything, owner: Item) -> bool:
+def _blocked(everything: AllObjects, owner: Item) -> bool:
     """Whether something still keeps an owner from going: then it need not be looked at yet."""
     return any(blocks(dependent, owner) for dependent in dependents(everything, owner))
 
 
-def _doubtful(everything: Everything, item: Item, reference: OwnerReference) -> bool:
+def _doubtful(everything: AllObjects, item: Item, reference: OwnerReference) -> bool:
     """Whether a reference may mean no owner, or one that goes."""
     resource = everything.discovered.find(reference.apiVersion, reference.kind)
     if resource is None:
@@ -149,7 +148,7 @@ def _doubtful(everything: Everything, item: Item, reference: OwnerReference) -> 
 
 
 def _unblocked(
-    everything: Everything, before: tuple[OwnerReference, ...], after: tuple[OwnerReference, ...]
+    everything: AllObjects, before: tuple[OwnerReference, ...], after: tuple[OwnerReference, ...]
 ) -> Iterator[Key]:
     """The owners that this object no longer keeps from going."""
     still = [reference.uid for reference in after if reference.blockOwnerDeletion]
@@ -160,7 +159,7 @@ def _unblocked(
                 yield owner.key
 
 
-def _leaving(everything: Everything, item: Item, old: Object | None) -> Iterator[Key]:
+def _leaving(everything: AllObjects, item: Item, old: Object | None) -> Iterator[Key]:
     """An object that begins to wait for us, or for something else than before."""
     new = item.obj
     if not (leaves(new, ORPHAN) or leaves(new, FOREGROUND)):

@@ -11,7 +11,7 @@ from steersman.controllers.garbagecollector.absent_owners import coordinates
 from steersman.controllers.garbagecollector.observe import Owner, Seen, Standing
 from steersman.controllers.garbagecollector.owner_refs import waits
 from steersman.intent.actions import Address, Emit, Read
-from steersman.intent.verdict import Nonsense
+from steersman.intent.verdict import InvalidSpec
 
 
 class Impossible(Exception):
@@ -31,7 +31,7 @@ class Judged(msgspec.Struct, frozen=True):
 
 
 async def judge(seen: Seen) -> Judged:
-    """Sort the owners of an object. Raises `Impossible`, `Nonsense` for kinds nobody serves, and `ApiError`."""
+    """Sort the owners of an object. Raises `Impossible`, `InvalidSpec` for kinds nobody serves, and `ApiError`."""
     found: dict[Standing, list[OwnerReference]] = {}
     unseen = unread = False
     for owner in seen.owners:
@@ -94,5 +94,5 @@ def _names(error: NotFound, resource: Resource) -> bool:
     return bool(error.details.get("name")) or error.details.get("kind") == resource.name
 
 
-def _unserved(reference: OwnerReference) -> Nonsense:
-    return Nonsense(f"unable to get REST mapping for {reference.apiVersion}/{reference.kind}.")
+def _unserved(reference: OwnerReference) -> InvalidSpec:
+    return InvalidSpec(f"unable to get REST mapping for {reference.apiVersion}/{reference.kind}.")

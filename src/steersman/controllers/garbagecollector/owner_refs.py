@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from steersman.api.discovery import Resource
 from steersman.api.kinds import Object, OwnerReference
-from steersman.intent.all_resources import Everything, Item
+from steersman.intent.all_resources import AllObjects, Item
 
 FOREGROUND = "foregroundDeletion"
 """The finalizer of what goes once its dependents have gone."""
@@ -31,7 +31,7 @@ def waits(obj: Object) -> bool:
     return leaves(obj, FOREGROUND)
 
 
-def dependents(everything: Everything, owner: Item) -> Iterator[Item]:
+def dependents(everything: AllObjects, owner: Item) -> Iterator[Item]:
     """What says it is owned by an object, and may be: an owner in another namespace is none.
 
     differs: nothing depends on itself. Upstream would have it wait for itself to go.
@@ -51,7 +51,7 @@ def blocks(item: Item, owner: Item) -> bool:
 
 
 def owner_at(
-    everything: Everything, item_namespace: str, reference: OwnerReference, resource: Resource
+    everything: AllObjects, item_namespace: str, reference: OwnerReference, resource: Resource
 ) -> Item | None:
     """The owner that a reference means, where the cache shows it: by name and place, and by uid."""
     namespace = item_namespace if resource.namespaced else ""

@@ -51,7 +51,7 @@ from steersman.controllers.horizontalpodautoscaler.status import (
     write_status,
 )
 from steersman.intent.actions import Discover, Emit
-from steersman.intent.controller import Caches, Controller, Flag, Settings, Watch, remembered
+from steersman.intent.controller import Caches, Controller, Flag, Settings, Watch, memory_of
 from steersman.intent.metrics import Measure
 from steersman.intent.settings import DEFAULTS
 from steersman.intent.verdict import Verdict, Wake
@@ -166,7 +166,7 @@ class Result(msgspec.Struct, frozen=True):
 
 
 def observe(caches: Caches, key: Key) -> Observation | None:
-    memory: Memory = remembered(caches)
+    memory = memory_of(caches, Memory)
     autoscaler = caches[HORIZONTALPODAUTOSCALERS].get(key)
     if autoscaler is None:
         memory.forget(key)
@@ -461,9 +461,9 @@ def configure(settings: Settings) -> Controller[Observation]:
     return Controller(
         name="horizontal-pod-autoscaler-controller",
         aliases=("horizontalpodautoscaling",),
-        account="horizontal-pod-autoscaler",
+        service_account="horizontal-pod-autoscaler",
         watches=(
-            Watch(HORIZONTALPODAUTOSCALERS, after=settings[SYNC_PERIOD], counts=monitor.count_autoscalers),
+            Watch(HORIZONTALPODAUTOSCALERS, delay=settings[SYNC_PERIOD], measures=monitor.count_autoscalers),
             Watch(PODS, to=lambda caches, change: ()),
         ),
         workers=WORKERS,

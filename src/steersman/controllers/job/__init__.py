@@ -30,7 +30,7 @@ from steersman.controllers.shared.enqueue_owner import enqueue_owner
 from steersman.controllers.shared.indexes import CONTROLLED, controlled_by, orphans_in
 from steersman.controllers.shared.selectors import selector_of, selects
 from steersman.intent.actions import Emit, UpdateStatus
-from steersman.intent.controller import Caches, Change, Controller, Flag, Settings, Watch, remembered
+from steersman.intent.controller import Caches, Change, Controller, Flag, Settings, Watch, memory_of
 from steersman.intent.settings import DEFAULTS
 from steersman.intent.verdict import Rest, Verdict, Wake
 
@@ -55,7 +55,7 @@ def observe(caches: Caches, key: Key) -> Seen | Pod | None:
     if key.name.startswith(orphan_pods.POD):
         pod = caches[PODS].get(Key(key.namespace, key.name.removeprefix(orphan_pods.POD)))
         return pod if pod is not None and orphan_pods.is_stray(caches, pod) else None
-    streaks: Streaks = remembered(caches)
+    streaks = memory_of(caches, Streaks)
     job = caches[JOBS].get(key)
     if job is None or is_finished(job):
         streaks.forget(key)
@@ -208,19 +208,19 @@ def configure(settings: Settings) -> Controller[Seen | Pod]:
     return Controller(
         name="job-controller",
         aliases=("job",),
-        account="job-controller",
+        service_account="job-controller",
         watches=(
-            Watch(JOBS, to=_job_wants_other, counts=of_job),
-            Watch(JOBS, to=_job_changed, after=PERIOD),
-            Watch(PODS, to=enqueue_owner(JOBS, selects), after=PERIOD, indexes=CONTROLLED),
-            Watch(PODS, to=_stray, counts=of_pod),
+            Watch(JOBS, to=_job_wants_other, measures=of_job),
+            Watch(JOBS, to=_job_changed, delay=PERIOD),
+            Watch(PODS, to=enqueue_owner(JOBS, selects), delay=PERIOD, indexes=CONTROLLED),
+            Watch(PODS, to=_stray, measures=of_pod),
         ),
         workers=Flag("concurrent-job-syncs", 5),
         observe=observe,
         decide=partial(decide, config=config),
         configure=configure,
         memory=Streaks,
-        patience=PATIENCE,
+        max_backoff=PATIENCE,
         metrics=METRICS,
     )
 

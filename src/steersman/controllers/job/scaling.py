@@ -25,7 +25,7 @@ from steersman.controllers.job.spec import (
 from steersman.controllers.job.template import new_pod
 from steersman.controllers.shared.pod_control import PodWrites, create_pods, delete_pods
 from steersman.intent.actions import Batch, Failed
-from steersman.intent.verdict import Nonsense
+from steersman.intent.verdict import InvalidSpec
 
 BURST = 500
 """The most pods created or deleted in one round; upstream's MaxPodCreateDeletePerSync."""
@@ -54,7 +54,7 @@ class Scaled(msgspec.Struct, frozen=True):
     active: int
     ready: int
     terminating: int
-    failure: ApiError | Nonsense | None = None
+    failure: ApiError | InvalidSpec | None = None
 
 
 # -- what to do -----------------------------------------------------------------------------------
@@ -167,7 +167,7 @@ async def _create(seen: Tally, indexes: tuple[int | None, ...]) -> Scaled:
     job = seen.job
     active = len(seen.active)
     if not job.spec.template.metadata.labels:
-        problem = Nonsense("unable to create pods, no labels")
+        problem = InvalidSpec("unable to create pods, no labels")
         return Scaled(active, seen.ready, seen.terminating, problem)
     made = await create_pods(job, _new_pods(seen, indexes))
     await created(job, seen.failed, seen.terminating, len(made.done), made.failed)

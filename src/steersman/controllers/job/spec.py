@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from steersman.api.conditions import is_true
 from steersman.api.kinds import Job
-from steersman.intent.verdict import Nonsense
+from steersman.intent.verdict import InvalidSpec
 
 CONTROLLER = "kubernetes.io/job-controller"
 """What ``spec.managedBy`` says of Jobs that are managed here, where it says anything."""
@@ -53,5 +53,5 @@ def backoff_limit_of(job: Job) -> int:
 
 def _number(field: str, value: int | None) -> int:
     if value is None or value < 0:
-        raise Nonsense(f"spec.{field} is {'missing' if value is None else value}")
+        raise InvalidSpec(f"spec.{field} is {'missing' if value is None else value}")
     return value

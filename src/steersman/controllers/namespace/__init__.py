@@ -19,7 +19,7 @@ from steersman.controllers.namespace.content import Remains, empty, empty_pods, 
 from steersman.intent.actions import Action, Address, Discover, Read, Update
 from steersman.intent.controller import Controller, Flag, Settings, Watch
 from steersman.intent.settings import DEFAULTS
-from steersman.intent.verdict import Nonsense, Rest, Verdict, Wake
+from steersman.intent.verdict import InvalidSpec, Rest, Verdict, Wake
 
 FINALIZER = "kubernetes"
 """The one in a namespace's spec that is ours."""
@@ -50,7 +50,7 @@ async def decide(seen: Namespace, now: datetime) -> Verdict:
     remains = await _empty(found, name, since, now, words)
     namespace = await _say(namespace, words, now)
     if words.keys() & {conditions.DISCOVERY, conditions.PARSING, conditions.CONTENT}:
-        raise Nonsense("; ".join(words[each].message for each in conditions.FINE if each in words))
+        raise InvalidSpec("; ".join(words[each].message for each in conditions.FINE if each in words))
     if remains.estimate:
         left = ", ".join(f"{count} {resource}" for (resource, _), count in remains.counts.items())
         wait = timedelta(seconds=remains.estimate // 2 + 1)
@@ -186,15 +186,15 @@ def configure(settings: Settings) -> Controller[Namespace]:
     return Controller(
         name="namespace-controller",
         aliases=("namespace",),
-        watches=(Watch(NAMESPACES, when=_going, after=GRACE),),
+        watches=(Watch(NAMESPACES, when=_going, delay=GRACE),),
         workers=Flag("concurrent-namespace-syncs", 10),
         flags=(PERIOD,),
         configure=configure,
         decide=decide,
         resync=settings[PERIOD],
-        patience=LONGEST,
-        qps=20.0,
-        burst=100.0,
+        max_backoff=LONGEST,
+        qps_factor=20.0,
+        burst_factor=100.0,
     )
 
 

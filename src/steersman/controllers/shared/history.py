@@ -23,7 +23,7 @@ from steersman.api.kinds.revisions import CONTROLLERREVISIONS, ControllerRevisio
 from steersman.api.meta import owner_reference
 from steersman.api.scheme import kind_of, unusual
 from steersman.intent.actions import Create, Patch, Read
-from steersman.intent.verdict import Nonsense
+from steersman.intent.verdict import InvalidSpec
 
 REVISION = "controller-revision-hash"
 """The label on pods with the name of their revision (StatefulSet) or its hash (DaemonSet)."""
@@ -45,11 +45,11 @@ def data_of(template: pod_templates.Template) -> Opaque:
 
 
 def template_of(revision: ControllerRevision) -> PodTemplateSpec:
-    """The pod template in a revision's data. Raises `Nonsense` where there is none."""
+    """The pod template in a revision's data. Raises `InvalidSpec` where there is none."""
     try:
         return _template(_raw(revision.data))
     except (msgspec.DecodeError, ValueError) as error:
-        raise Nonsense(f"ControllerRevision {revision.key} has no pod template: {error}") from None
+        raise InvalidSpec(f"ControllerRevision {revision.key} has no pod template: {error}") from None
 
 
 def same(a: Opaque, b: Opaque) -> bool:
@@ -61,7 +61,7 @@ def equivalent(template: pod_templates.Template, revision: ControllerRevision) -
     """Whether a template equals the revision's, where a field that is left out equals its default."""
     try:
         return pod_templates.equivalent(template, template_of(revision))
-    except Nonsense:
+    except InvalidSpec:
         return False
 
 

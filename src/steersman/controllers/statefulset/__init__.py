@@ -41,7 +41,7 @@ from steersman.controllers.statefulset.status import is_news, new_status
 from steersman.intent.actions import Delete, UpdateStatus
 from steersman.intent.controller import Caches, Change, Controller, Flag, Settings, Watch
 from steersman.intent.settings import DEFAULTS
-from steersman.intent.verdict import Nonsense, Rest, Verdict, Wake
+from steersman.intent.verdict import InvalidSpec, Rest, Verdict, Wake
 
 
 class Seen(msgspec.Struct, frozen=True):
@@ -117,7 +117,7 @@ async def decide(seen: Seen, now: datetime, config: Config = Config()) -> Verdic
     except ValueError as error:
         return Rest(f"cannot act: the selector is not usable: {error}")
     if set_.spec.replicas is None or set_.spec.replicas < 0:
-        raise Nonsense(f"spec.replicas is {set_.spec.replicas}")
+        raise InvalidSpec(f"spec.replicas is {set_.spec.replicas}")
 
     def selected(obj: Object) -> bool:
         return selector.matches(obj.metadata.labels)

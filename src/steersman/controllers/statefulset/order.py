@@ -18,7 +18,7 @@ from steersman.api.kinds import Pod
 from steersman.api.kinds.statefulsets import StatefulSet
 from steersman.controllers.statefulset.identity import revision_of
 from steersman.controllers.statefulset.roster import Roster
-from steersman.intent.verdict import Nonsense
+from steersman.intent.verdict import InvalidSpec
 
 BURST = 500
 """The most pods a parallel set makes in one round; the next round makes more."""
@@ -136,7 +136,7 @@ def may_miss(set_: StatefulSet) -> int:
     try:
         return max(scaled(1 if wish is None else wish, set_.spec.replicas or 0, round_up=False), 1)
     except ValueError as error:
-        raise Nonsense(f"spec.updateStrategy.rollingUpdate.maxUnavailable: {error}") from None
+        raise InvalidSpec(f"spec.updateStrategy.rollingUpdate.maxUnavailable: {error}") from None
 
 
 def outdated(roster: Roster, revision: str, *, several: bool) -> Departure:

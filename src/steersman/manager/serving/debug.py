@@ -8,15 +8,15 @@ from typing import Any
 import msgspec
 
 from steersman.manager.serving.responses import JSON, NOSNIFF, Answer, problem
-from steersman.runtime.controller_group import Fleet
-from steersman.runtime.controller_runner import Host
+from steersman.runtime.controller_group import ControllerGroup
+from steersman.runtime.controller_runner import ControllerRunner
 from steersman.runtime.trace import encode
 
 ROUNDS, MOST = 20, 512
 """How many of the last rounds are shown where that is not said, and at most."""
 
 
-def view(fleet: Fleet, host: Host[Any], query: Mapping[str, Sequence[str]]) -> Answer:
+def view(fleet: ControllerGroup, host: ControllerRunner[Any], query: Mapping[str, Sequence[str]]) -> Answer:
     """A controller as a document; ``?rounds=`` says how many of its last rounds to tell."""
     asked = query.get("rounds", [str(ROUNDS)])[0]
     if not asked.isdecimal() or int(asked) > MOST:
@@ -39,7 +39,7 @@ def view(fleet: Fleet, host: Host[Any], query: Mapping[str, Sequence[str]]) -> A
     return Answer(msgspec.json.format(msgspec.json.encode(document), indent=2), 200, JSON, (NOSNIFF,))
 
 
-def _caches(fleet: Fleet, host: Host[Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def _caches(fleet: ControllerGroup, host: ControllerRunner[Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
     for watch in host.controller.watches:
         kind, store = watch.kind, fleet.informers.informer(watch.kind).store
         yield (
@@ -50,6 +50,6 @@ def _caches(fleet: Fleet, host: Host[Any]) -> Iterator[tuple[str, Mapping[str, A
                 "unreadable": len(store.unreadable),
             },
         )
-    if host.controller.roams is not None:
-        everything = fleet.roaming.everything
+    if host.controller.follows_all is not None:
+        everything = fleet.dynamic_informers.all_objects
         yield "*", {"objects": len(everything), "unfilled": everything.unfilled}

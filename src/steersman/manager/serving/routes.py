@@ -12,8 +12,8 @@ from steersman.manager.serving import debug, profile
 from steersman.manager.serving.health import METRICS, Check, Health
 from steersman.manager.serving.responses import JSON, NOSNIFF, NOT_FOUND, Answer
 from steersman.manager.serving.zpages import Page
-from steersman.runtime.controller_group import Fleet
-from steersman.runtime.controller_runner import Host
+from steersman.runtime.controller_group import ControllerGroup
+from steersman.runtime.controller_runner import ControllerRunner
 
 EPOCH = datetime.fromtimestamp(0, UTC)
 CRASHES = 10
@@ -51,9 +51,9 @@ class Routes:
         self._pages = pages
         self._profiling = profiling
         self._talk = talk
-        self._controllers: dict[str, tuple[Fleet, Host[Any]]] = {}
+        self._controllers: dict[str, tuple[ControllerGroup, ControllerRunner[Any]]] = {}
 
-    def follow(self, fleet: Fleet) -> None:
+    def follow(self, fleet: ControllerGroup) -> None:
         """Controllers are about to start: look after them."""
         self._controllers |= {host.controller.name: (fleet, host) for host in fleet.hosts}
         self.health.add({host.controller.name: _well(host) for host in fleet.hosts})
@@ -98,7 +98,7 @@ class Routes:
         return Answer(f"{told}\n".encode(), code, "text/plain", (NOSNIFF,))
 
 
-def _well(host: Host[Any]) -> Check:
+def _well(host: ControllerRunner[Any]) -> Check:
     """A controller is not well when it can only crash.
 
     What the API server refuses is no illness: a quota that is used up would have the whole manager restarted.

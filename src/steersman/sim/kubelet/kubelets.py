@@ -22,7 +22,7 @@ from steersman.client.api import Api
 from steersman.intent.controller import Change
 from steersman.runtime.clock import Clock
 from steersman.runtime.informer import Informer
-from steersman.runtime.worker_pool import Crew
+from steersman.runtime.worker_pool import WorkerPool
 from steersman.sim.kubelet.node import STATE, Shape, is_ready
 from steersman.sim.kubelet.nodes import Heartbeats, Machine
 from steersman.sim.kubelet.pod_lifecycle import Run, advance, asked, begin, due, lost
@@ -97,7 +97,7 @@ class Kubelets:
         self._heap: list[tuple[float, int, Key]] = []
         self._set = 0
         self._timer: asyncio.TimerHandle | None = None
-        self._crew: Crew | None = None
+        self._crew: WorkerPool | None = None
         self._ip = 0
         self._start = (0.0, clock.now())
         self._wall_memo = (-1.0, clock.now())
@@ -153,7 +153,7 @@ class Kubelets:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._nodes.run(), name="kubelets: nodes")
                 group.create_task(self._pods.run(), name="kubelets: pods")
-                self._crew = Crew(group, self._work, self._parallel, "kubelets")
+                self._crew = WorkerPool(group, self._work, self._parallel, "kubelets")
                 self._crew.call(self._queue.qsize())
                 if self._settings.lease_interval > 0.0:
                     with background():

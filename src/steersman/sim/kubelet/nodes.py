@@ -15,7 +15,7 @@ from steersman.api.scheme import Kind
 from steersman.client.api import Api
 from steersman.client.capabilities import is_steady
 from steersman.runtime.clock import Clock
-from steersman.runtime.heartbeat import Rhythm
+from steersman.runtime.heartbeat import Heartbeat
 from steersman.sim.kubelet import node as nodes
 from steersman.sim.kubelet.pod_plan import Settings
 
@@ -114,8 +114,8 @@ class Heartbeats:
     async def _beat(self, machines: Mapping[str, Machine]) -> None:
         """Renew leases, first at once and then at every beat."""
 
-        def alive(voice: str) -> bool:
-            machine = machines.get(voice.removeprefix(VOICE))
+        def alive(heartbeat: str) -> bool:
+            machine = machines.get(heartbeat.removeprefix(VOICE))
             return machine is not None and machine.beats
 
         rhythm = self._rhythm(self._settings.lease_interval, LEASES.resource, alive)
@@ -131,10 +131,10 @@ class Heartbeats:
             await self._each(machines, self.report)
 
     def _rhythm(
-        self, period: float, stirs: str, feeds: Callable[[str], bool] = lambda voice: False
-    ) -> Rhythm:
+        self, period: float, writes: str, renews: Callable[[str], bool] = lambda heartbeat: False
+    ) -> Heartbeat:
         begin = self._clock.monotonic() + period
-        return Rhythm(period, begin, stirs=stirs, alike=lambda: is_steady(self._api), feeds=feeds)
+        return Heartbeat(period, begin, writes=writes, repeatable=lambda: is_steady(self._api), renews=renews)
 
     async def _each(
         self, machines: Mapping[str, Machine], see_to: Callable[[Machine], Awaitable[None]]

@@ -14,7 +14,7 @@ from steersman.intent.controller import Change
 from steersman.runtime.clock import Clock
 from steersman.runtime.event_recorder import Recorder
 from steersman.runtime.informer import Informer
-from steersman.runtime.worker_pool import Crew
+from steersman.runtime.worker_pool import WorkerPool
 from steersman.sim.scheduler.node_info import Hosts, Tenant, tenant
 from steersman.sim.scheduler.placement import Placed, Ranks, Unplaced
 from steersman.sim.scheduler.preemption import victims
@@ -60,7 +60,7 @@ class Scheduler:
         self._todo: asyncio.Queue[tuple[Waiting, Placed | Unplaced]] = asyncio.Queue()
         self._awake = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
-        self._crew: Crew
+        self._crew: WorkerPool
 
     async def run(self) -> None:
         """Run until cancelled."""
@@ -71,7 +71,7 @@ class Scheduler:
                 group.create_task(self._nodes.run(), name="scheduler: nodes")
                 group.create_task(self._pods.run(), name="scheduler: pods")
                 self._recorder.open()
-                self._crew = Crew(group, self._work, self._parallel, "scheduler")
+                self._crew = WorkerPool(group, self._work, self._parallel, "scheduler")
                 await self._nodes.wait_synced()
                 await self._pods.wait_synced()
                 await self._schedule()
