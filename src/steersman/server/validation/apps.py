@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from steersman.api.generated import apps_v1
 from steersman.api.generated import core_v1 as v1
@@ -147,7 +146,9 @@ def _validate_deployment_strategy(
         errors.not_supported(path, shown, ("Recreate", "RollingUpdate"))
 
 
-def _format_rolling_update(rolling: Any) -> Verbatim | None:
+def _format_rolling_update(
+    rolling: apps_v1.RollingUpdateDeployment | apps_v1.RollingUpdateDaemonSet | None,
+) -> Verbatim | None:
     if rolling is None:
         return None
     return go_struct(MaxUnavailable=rolling.maxUnavailable or 0, MaxSurge=rolling.maxSurge or 0)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import log2
-from typing import Any
 
 from steersman.api.generated import flowcontrol_v1 as v1
 from steersman.server.validation import metadata as meta
@@ -96,7 +95,9 @@ def _validate_subject(errors: FieldErrors, path: str, subject: v1.Subject) -> No
             errors.forbidden(f"{path}.{other}", f"{other} is forbidden when subject kind is not '{kind}'")
 
 
-def _validate_named_subject(errors: FieldErrors, path: str, subject: Any) -> None:
+def _validate_named_subject(
+    errors: FieldErrors, path: str, subject: v1.UserSubject | v1.GroupSubject | v1.ServiceAccountSubject
+) -> None:
     if not subject.name:
         errors.required(f"{path}.name")
     if not isinstance(subject, v1.ServiceAccountSubject):
@@ -223,7 +224,11 @@ def _validate_priority_level_spec(errors: FieldErrors, obj: v1.PriorityLevelConf
     _validate_conditions(errors, obj.status.conditions)
 
 
-def _validate_concurrency_shares(errors: FieldErrors, path: str, config: Any) -> None:
+def _validate_concurrency_shares(
+    errors: FieldErrors,
+    path: str,
+    config: v1.ExemptPriorityLevelConfiguration | v1.LimitedPriorityLevelConfiguration,
+) -> None:
     shares = config.nominalConcurrencyShares
     if shares is not None and shares < 0:
         errors.invalid(f"{path}.nominalConcurrencyShares", shares, "must be a non-negative integer")
@@ -281,7 +286,9 @@ def _validate_queuing(errors: FieldErrors, path: str, queuing: v1.QueuingConfigu
         )
 
 
-def _validate_conditions(errors: FieldErrors, conditions: Sequence[Any]) -> None:
+def _validate_conditions(
+    errors: FieldErrors, conditions: Sequence[v1.FlowSchemaCondition | v1.PriorityLevelConfigurationCondition]
+) -> None:
     seen: list[str] = []
     for i, condition in enumerate(conditions):
         path = f"status.conditions[{i}].type"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Mapping
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -71,7 +70,7 @@ def validate_persistent_volume_status(
     meta.validate_object_meta_update(errors, new.metadata, old.metadata)
 
 
-def _volume_sources(spec: v1.PersistentVolumeSpec, was: v1.PersistentVolumeSpec) -> list[Any]:
+def _volume_sources(spec: v1.PersistentVolumeSpec, was: v1.PersistentVolumeSpec) -> list[object]:
     """The values of all source fields. A CSI source may still get its first controllerExpandSecretRef."""
     csi = spec.csi
     if csi is not None and was.csi is not None and was.csi.controllerExpandSecretRef is None:

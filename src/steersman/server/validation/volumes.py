@@ -6,6 +6,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
+import msgspec
+
+from steersman.api.generated import core_v1 as v1
 from steersman.server.validation import names
 from steersman.server.validation.field_errors import FieldErrors
 
@@ -35,18 +38,23 @@ _ISCSI_NAME_FORMATS = {
 def requires_fields(*names: str) -> SourceRule:
     """A rule that requires these fields of a source."""
 
-    def check(errors: FieldErrors, path: str, source: Any) -> None:
+    def rule(errors: FieldErrors, path: str, source: msgspec.Struct) -> None:
         for name in names:
             if not getattr(source, name):
                 errors.required(f"{path}.{name}")
 
-    return check
+    return rule
 
 
-def validate_one_source(errors: FieldErrors, path: str, volume: Any, checks: Mapping[str, SourceRule]) -> str:
+def validate_one_source(
+    errors: FieldErrors,
+    path: str,
+    volume: v1.Volume | v1.PersistentVolumeSpec,
+    rules: Mapping[str, SourceRule],
+) -> str:
     """Validates that a volume has exactly one source; returns its field. Of several only the first is validated."""
     first = ""
-    for name, check in checks.items():
+    for name, rule in rules.items():
         source = getattr(volume, name)
         if source is None:
             continue
@@ -54,7 +62,7 @@ def validate_one_source(errors: FieldErrors, path: str, volume: Any, checks: Map
             errors.forbidden(f"{path}.{_FORBIDDEN_PATHS.get(name, name)}", MORE_THAN_ONE)
         else:
             first = name
-            check(errors, f"{path}.{_SOURCE_PATHS.get(name, name)}", source)
+            rule(errors, f"{path}.{_SOURCE_PATHS.get(name, name)}", source)
     if not first:
         errors.required(path, "must specify a volume type")
     return first
@@ -71,7 +79,7 @@ def validate_file_mode(errors: FieldErrors, path: str, bits: int | None) -> None
         errors.invalid(path, bits, FILE_MODE_RANGE)
 
 
-def validate_host_path(errors: FieldErrors, path: str, source: Any) -> None:
+def validate_host_path(errors: FieldErrors, path: str, source: v1.HostPathVolumeSource) -> None:
     if not source.path:
         errors.required(f"{path}.path")
         return
@@ -80,7 +88,7 @@ def validate_host_path(errors: FieldErrors, path: str, source: Any) -> None:
         errors.not_supported(f"{path}.type", source.type, _HOST_PATH_TYPES)
 
 
-def validate_nfs(errors: FieldErrors, path: str, source: Any) -> None:
+def validate_nfs(errors: FieldErrors, path: str, source: v1.NFSVolumeSource) -> None:
     if not source.server:
         errors.required(f"{path}.server")
     if not source.path:
@@ -89,7 +97,9 @@ def validate_nfs(errors: FieldErrors, path: str, source: Any) -> None:
         errors.invalid(f"{path}.path", source.path, "must be an absolute path")
 
 
-def validate_iscsi(errors: FieldErrors, path: str, source: Any) -> None:
+def validate_iscsi(
+    errors: FieldErrors, path: str, source: v1.ISCSIVolumeSource | v1.ISCSIPersistentVolumeSource
+) -> None:
     if not source.targetPortal:
         errors.required(f"{path}.targetPortal")
     if not source.iqn:
@@ -112,7 +122,7 @@ def _validate_iscsi_name(errors: FieldErrors, path: str, name: str) -> None:
         errors.invalid(path, name, "must be valid format")
 
 
-def validate_fc(errors: FieldErrors, path: str, source: Any) -> None:
+def validate_fc(errors: FieldErrors, path: str, source: v1.FCVolumeSource) -> None:
     if not source.targetWWNs and not source.wwids:
         either = "must specify either targetWWNs or wwids, but not both"
         errors.required(f"{path}.targetWWNs", either)
@@ -129,16 +139,20 @@ def validate_fc(errors: FieldErrors, path: str, source: Any) -> None:
 def requires_disk(name: str) -> SourceRule:
     """A rule for a cloud disk: the field that identifies it, and its partition."""
 
-    def check(errors: FieldErrors, path: str, source: Any) -> None:
+    def rule(
+        errors: FieldErrors,
+        path: str,
+        source: v1.GCEPersistentDiskVolumeSource | v1.AWSElasticBlockStoreVolumeSource,
+    ) -> None:
         if not getattr(source, name):
             errors.required(f"{path}.{name}")
         if not 0 <= source.partition <= 255:
             errors.invalid(f"{path}.partition", source.partition, _PARTITION_RANGE)
 
-    return check
+    return rule
 
 
-def validate_flocker(errors: FieldErrors, path: str, source: Any) -> None:
+def validate_flocker(errors: FieldErrors, path: str, source: v1.FlockerVolumeSource) -> None:
     if not source.datasetName and not source.datasetUUID:
         errors.required(path, "one of datasetName and datasetUUID is required")
     if source.datasetName and source.datasetUUID:
@@ -148,7 +162,7 @@ def validate_flocker(errors: FieldErrors, path: str, source: Any) -> None:
         errors.invalid(f"{path}.datasetName", source.datasetName, "must not contain '/'")
 
 
-def validate_quobyte(errors: FieldErrors, path: str, source: Any) -> None:
+def validate_quobyte(errors: FieldErrors, path: str, source: v1.QuobyteVolumeSource) -> None:
     pairs = "must be a host:port pair or multiple pairs separated by commas"
     if not source.registry:
         errors.required(f"{path}.registry", pairs)
@@ -163,7 +177,9 @@ def validate_quobyte(errors: FieldErrors, path: str, source: Any) -> None:
         errors.required(f"{path}.volume")
 
 
-def validate_flex_volume(errors: FieldErrors, path: str, source: Any) -> None:
+def validate_flex_volume(
+    errors: FieldErrors, path: str, source: v1.FlexVolumeSource | v1.FlexPersistentVolumeSource
+) -> None:
     if not source.driver:
         errors.required(f"{path}.driver")
     for key in source.options:
@@ -173,13 +189,17 @@ def validate_flex_volume(errors: FieldErrors, path: str, source: Any) -> None:
             errors.invalid(f"{path}.options[{key}]", key, reserved)
 
 
-def validate_cinder(errors: FieldErrors, path: str, source: Any) -> None:
+def validate_cinder(
+    errors: FieldErrors, path: str, source: v1.CinderVolumeSource | v1.CinderPersistentVolumeSource
+) -> None:
     if not source.volumeID:
         errors.required(f"{path}.volumeID")
-    validate_secret_ref(errors, path, source)
+    validate_secret_ref(errors, path, source.secretRef)
 
 
-def validate_storageos(errors: FieldErrors, path: str, source: Any) -> None:
+def validate_storageos(
+    errors: FieldErrors, path: str, source: v1.StorageOSVolumeSource | v1.StorageOSPersistentVolumeSource
+) -> None:
     if not source.volumeName:
         errors.required(f"{path}.volumeName")
     else:
@@ -188,16 +208,21 @@ def validate_storageos(errors: FieldErrors, path: str, source: Any) -> None:
         errors.invalid_each(
             f"{path}.volumeNamespace", source.volumeNamespace, names.dns1123_label(source.volumeNamespace)
         )
-    validate_secret_ref(errors, path, source)
+    validate_secret_ref(errors, path, source.secretRef)
 
 
-def validate_secret_ref(errors: FieldErrors, path: str, source: Any) -> None:
+def validate_secret_ref(
+    errors: FieldErrors,
+    path: str,
+    reference: v1.LocalObjectReference | v1.SecretReference | v1.ObjectReference | None,
+) -> None:
     """Validates a secretRef: it has a name, and a namespace where the type has that field."""
-    reference = source.secretRef
-    if reference is not None:
-        for name in ("name", "namespace"):
-            if hasattr(reference, name) and not getattr(reference, name):
-                errors.required(f"{path}.secretRef.{name}")
+    if reference is None:
+        return
+    if not reference.name:
+        errors.required(f"{path}.secretRef.name")
+    if not isinstance(reference, v1.LocalObjectReference) and not reference.namespace:
+        errors.required(f"{path}.secretRef.namespace")
 
 
 _CACHING_MODES = ("None", "ReadOnly", "ReadWrite")
@@ -208,7 +233,7 @@ _MANAGED_DISK_URIS = (
 _BLOB_DISK_URIS = ("https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd",)
 
 
-def validate_azure_disk(errors: FieldErrors, path: str, source: Any) -> None:
+def validate_azure_disk(errors: FieldErrors, path: str, source: v1.AzureDiskVolumeSource) -> None:
     if not source.diskName:
         errors.required(f"{path}.diskName")
     if not source.diskURI:

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 from steersman.api.generated import apps_v1, core_v1, networking_v1, node_v1, storage_v1
 from steersman.api.generated import core_v1 as v1
+from steersman.api.generated.base import Quantity as Amount
 from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.api.label_syntax import value_errors
 from steersman.api.quantity import Quantity
@@ -47,26 +48,28 @@ def warnings_for(kind: str, obj: Any, old: Any) -> tuple[str, ...]:
     return tuple(warnings)
 
 
-def _stateful_set_warnings(obj: apps_v1.StatefulSet, old: Any) -> Iterator[str]:
+def _stateful_set_warnings(obj: apps_v1.StatefulSet, old: apps_v1.StatefulSet | None) -> Iterator[str]:
     limit = obj.spec.revisionHistoryLimit
     if limit is not None and limit < 0:
         retained = "a negative value retains all historical revisions; a value >= 0 is recommended"
         yield f"spec.revisionHistoryLimit: {retained}"
 
 
-def _ingress_warnings(obj: networking_v1.Ingress, old: Any) -> Iterator[str]:
+def _ingress_warnings(obj: networking_v1.Ingress, old: networking_v1.Ingress | None) -> Iterator[str]:
     if old is None and _INGRESS_CLASS in obj.metadata.annotations:
         yield f"annotation \"{_INGRESS_CLASS}\" is deprecated, please use 'spec.ingressClassName' instead"
 
 
-def _claim_warnings(obj: core_v1.PersistentVolumeClaim, old: Any) -> Iterator[str]:
+def _claim_warnings(
+    obj: core_v1.PersistentVolumeClaim, old: core_v1.PersistentVolumeClaim | None
+) -> Iterator[str]:
     if _STORAGE_CLASS_ANNOTATION in obj.metadata.annotations:
         yield _DEPRECATED_STORAGE_CLASS
     sizes = obj.spec.resources.requests if obj.spec.resources is not None else {}
     yield from fractional_bytes("spec.resources.requests", sizes, ("storage",))
 
 
-def _volume_warnings(obj: core_v1.PersistentVolume, old: Any) -> Iterator[str]:
+def _volume_warnings(obj: core_v1.PersistentVolume, old: core_v1.PersistentVolume | None) -> Iterator[str]:
     spec = obj.spec
     if _STORAGE_CLASS_ANNOTATION in obj.metadata.annotations:
         yield _DEPRECATED_STORAGE_CLASS
@@ -82,12 +85,14 @@ def _volume_warnings(obj: core_v1.PersistentVolume, old: Any) -> Iterator[str]:
             yield f"spec.{'storageOS' if name == 'storageos' else name}: {DEPRECATED_VOLUMES[name]}"
 
 
-def _node_warnings(obj: core_v1.Node, old: Any) -> Iterator[str]:
+def _node_warnings(obj: core_v1.Node, old: core_v1.Node | None) -> Iterator[str]:
     if obj.spec.externalID:
         yield "spec.externalID: this field is deprecated, and is unused by Kubernetes"
 
 
-def _storage_class_warnings(obj: storage_v1.StorageClass, old: Any) -> Iterator[str]:
+def _storage_class_warnings(
+    obj: storage_v1.StorageClass, old: storage_v1.StorageClass | None
+) -> Iterator[str]:
     for i, term in enumerate(obj.allowedTopologies):
         for j, wanted in enumerate(term.matchLabelExpressions):
             if wanted.key in DEPRECATED_NODE_LABELS:
@@ -95,19 +100,21 @@ def _storage_class_warnings(obj: storage_v1.StorageClass, old: Any) -> Iterator[
                 yield f"{at}: {DEPRECATED_NODE_LABELS[wanted.key]}"
 
 
-def _runtime_class_warnings(obj: node_v1.RuntimeClass, old: Any) -> Iterator[str]:
+def _runtime_class_warnings(obj: node_v1.RuntimeClass, old: node_v1.RuntimeClass | None) -> Iterator[str]:
     for label in sorted(obj.scheduling.nodeSelector) if obj.scheduling is not None else ():
         if label in DEPRECATED_NODE_LABELS:
             yield f"scheduling.nodeSelector: {DEPRECATED_NODE_LABELS[label]}"
 
 
-def _service_account_warnings(obj: core_v1.ServiceAccount, old: Any) -> Iterator[str]:
+def _service_account_warnings(
+    obj: core_v1.ServiceAccount, old: core_v1.ServiceAccount | None
+) -> Iterator[str]:
     if _MOUNTABLE in obj.metadata.annotations and (old is None or _MOUNTABLE not in old.metadata.annotations):
         prefer = "prefer separate namespaces to isolate access to mounted secrets"
         yield f"metadata.annotations[{_MOUNTABLE}]: deprecated in v1.32+; {prefer}"
 
 
-def _service_warnings(obj: core_v1.Service, old: Any) -> Iterator[str]:
+def _service_warnings(obj: core_v1.Service, old: core_v1.Service | None) -> Iterator[str]:
     spec = obj.spec
     headless, outside = spec.clusterIPs == ("None",), spec.type == "ExternalName"
     if _HINTS in obj.metadata.annotations:
@@ -238,11 +245,11 @@ def _duplicates(at: str, name: str, values: Iterable[str]) -> Iterator[str]:
         seen[value] = None
 
 
-def fractional_bytes(at: str, amounts: Mapping[str, Any], names: Iterable[str]) -> Iterator[str]:
+def fractional_bytes(at: str, quantities: Mapping[str, Amount], names: Iterable[str]) -> Iterator[str]:
     """Warns about quantities of bytes that are not whole numbers."""
     for name in names:
-        if name in amounts:
-            amount = Quantity.parse(amounts[name])
+        if name in quantities:
+            amount = Quantity.parse(quantities[name])
             if amount.value() * 1000 != amount.milli():
                 yield f'{at}[{name}]: fractional byte value "{amount}" is invalid, must be an integer'
 

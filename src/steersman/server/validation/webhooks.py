@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 from urllib.parse import urlsplit
 
 from steersman.api.generated import admissionregistration_v1 as admission
@@ -100,13 +100,13 @@ def _validate_review_versions(errors: FieldErrors, path: str, versions: tuple[st
 # -- client configuration ---------------------------------------------------------------------
 
 
-def validate_client_config(errors: FieldErrors, path: str, config: Any) -> None:
+def validate_client_config(errors: FieldErrors, path: str, config: admission.WebhookClientConfig) -> None:
     """Validates where a webhook is: a URL or a service, not both."""
     if (config.url is None) == (config.service is None):
         errors.required(path, "exactly one of url or service is required")
     elif config.url is not None:
         _validate_url(errors, f"{path}.url", config.url)
-    else:
+    elif config.service is not None:
         _validate_service_reference(errors, f"{path}.service", config.service)
 
 
@@ -130,7 +130,7 @@ def _validate_url(errors: FieldErrors, path: str, url: str) -> None:
         errors.invalid(path, parts.query, "query parameters are not permitted in the URL")
 
 
-def _validate_service_reference(errors: FieldErrors, path: str, service: Any) -> None:
+def _validate_service_reference(errors: FieldErrors, path: str, service: admission.ServiceReference) -> None:
     # Upstream reports a missing namespace as a missing name, and the other way round.
     if not service.namespace:
         errors.required(f"{path}.name")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from steersman.api.generated import core_v1 as v1
 from steersman.server.validation import names, resources
@@ -126,7 +126,7 @@ def validate_ephemeral_containers(errors: FieldErrors, path: str, context: Conta
                     errors.forbidden(f"{at}.volumeMounts[{j}].{name}", _NOT_EPHEMERAL)
 
 
-def _is_nonzero(value: Any) -> bool:
+def _is_nonzero(value: object) -> bool:
     return value not in (None, (), v1.ResourceRequirements())
 
 
@@ -138,7 +138,9 @@ def validate_image_whitespace(errors: FieldErrors, path: str, image: str) -> Non
 # -- fields all containers share --------------------------------------------------------------
 
 
-def _validate_container(errors: FieldErrors, path: str, container: Any, context: ContainerContext) -> None:
+def _validate_container(
+    errors: FieldErrors, path: str, container: mounts.AnyContainer, context: ContainerContext
+) -> None:
     name = container.name
     if not name:
         errors.required(f"{path}.name")

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from steersman.api.generated import core_v1 as v1
 from steersman.server.validation import names
 from steersman.server.validation.field_errors import FieldErrors
 
+AnyContainer: TypeAlias = v1.Container | v1.EphemeralContainer
 Volumes: TypeAlias = Mapping[str, v1.Volume]
 
 _MOUNT_PROPAGATIONS = ("Bidirectional", "HostToContainer", "None")
 _RECURSIVE_READ_ONLY = ("Disabled", "Enabled", "IfPossible")
 
 
-def validate_volume_mounts(errors: FieldErrors, path: str, container: Any, volumes: Volumes) -> None:
+def validate_volume_mounts(errors: FieldErrors, path: str, container: AnyContainer, volumes: Volumes) -> None:
     """Validates the volume mounts of a container."""
     devices = {device.name: device.devicePath for device in container.volumeDevices}
     points: set[str] = set()
@@ -49,7 +50,9 @@ def validate_volume_mounts(errors: FieldErrors, path: str, container: Any, volum
             _validate_recursive_read_only(errors, f"{path}.recursiveReadOnly", mount)
 
 
-def _validate_mount_propagation(errors: FieldErrors, path: str, propagation: str, container: Any) -> None:
+def _validate_mount_propagation(
+    errors: FieldErrors, path: str, propagation: str, container: AnyContainer
+) -> None:
     if propagation not in _MOUNT_PROPAGATIONS:
         errors.not_supported(path, propagation, _MOUNT_PROPAGATIONS)
     context = container.securityContext
@@ -67,7 +70,9 @@ def _validate_recursive_read_only(errors: FieldErrors, path: str, mount: v1.Volu
             errors.forbidden(path, "may only be specified when mountPropagation is None or not specified")
 
 
-def validate_volume_devices(errors: FieldErrors, path: str, container: Any, volumes: Volumes) -> None:
+def validate_volume_devices(
+    errors: FieldErrors, path: str, container: AnyContainer, volumes: Volumes
+) -> None:
     """Validates the block devices of a container."""
     mounted = {mount.name: mount.mountPath for mount in container.volumeMounts}
     paths: set[str] = set()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
+
+import msgspec
 
 from steersman.api.generated import core_v1 as v1
 from steersman.server.validation import names
@@ -102,7 +103,7 @@ def _format_security_context(context: v1.SecurityContext) -> object:
     )
 
 
-def _format_struct(part: Any, *names: str) -> Verbatim | None:
+def _format_struct(part: msgspec.Struct | None, *names: str) -> Verbatim | None:
     """A struct with upstream's Go field names."""
     if part is None:
         return None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -219,20 +218,22 @@ def _validate_state_transitions(errors: FieldErrors, new: v1.Pod, old: v1.Pod) -
                 )
 
 
-def _is_restartable(container: Any, spec: v1.PodSpec, code: int, sort: str) -> bool:
-    if sort == "ephemeralContainerStatuses":
+def _is_restartable(
+    container: v1.Container | v1.EphemeralContainer, spec: v1.PodSpec, exit_code: int, statuses: str
+) -> bool:
+    if statuses == "ephemeralContainerStatuses":
         return False
     if _restarts_all_containers(spec):
         return True
     if container.restartPolicy is not None:
         for rule in container.restartPolicyRules:
             codes = rule.exitCodes
-            if codes is not None and (code in codes.values) is (codes.operator == "In"):
+            if codes is not None and (exit_code in codes.values) is (codes.operator == "In"):
                 return True
         policy = container.restartPolicy
     else:
         policy = spec.restartPolicy
-    return policy == "Always" or (policy == "OnFailure" and code != 0)
+    return policy == "Always" or (policy == "OnFailure" and exit_code != 0)
 
 
 def _restarts_all_containers(spec: v1.PodSpec) -> bool:
