@@ -135,13 +135,18 @@ def _validate_param_kind(errors: FieldErrors, path: str, kind: admission.ParamKi
 
 def _validate_match_resources(errors: FieldErrors, path: str, match: admission.MatchResources) -> None:
     errors.enum(f"{path}.matchPolicy", match.matchPolicy or "", MATCH_POLICIES)
-    for name in ("namespaceSelector", "objectSelector"):
-        selector = getattr(match, name)
+    for name, selector in (
+        ("namespaceSelector", match.namespaceSelector),
+        ("objectSelector", match.objectSelector),
+    ):
         if selector is None:
             errors.required(f"{path}.{name}")
         validate_label_selector(errors, f"{path}.{name}", selector)
-    for name in ("resourceRules", "excludeResourceRules"):
-        for i, rule in enumerate(getattr(match, name)):
+    for name, value in (
+        ("resourceRules", match.resourceRules),
+        ("excludeResourceRules", match.excludeResourceRules),
+    ):
+        for i, rule in enumerate(value):
             at = f"{path}.{name}[{i}]"
             for j, resource in enumerate(rule.resourceNames):
                 errors.invalid_each(f"{at}.resourceNames[{j}]", resource, names.path_segment(resource))
@@ -170,8 +175,10 @@ def _validate_validations(
         path = f"spec.validations[{i}]"
         if not validation.expression.strip():
             errors.required(f"{path}.expression", "expression is not specified")
-        for name in ("messageExpression", "message"):
-            value = getattr(validation, name)
+        for name, value in (
+            ("messageExpression", validation.messageExpression),
+            ("message", validation.message),
+        ):
             if value and not value.strip():
                 errors.invalid(f"{path}.{name}", value, "must be non-empty if specified")
         if re.search(r"[\n\r]", validation.message.strip()):

@@ -78,8 +78,7 @@ def _validate_autoscaler_spec(
         errors.forbidden("spec.metrics", _NO_SCALE_TO_ZERO)
     behavior = spec.behavior
     if behavior is not None:
-        for name in ("scaleUp", "scaleDown"):
-            rules = getattr(behavior, name)
+        for name, rules in (("scaleUp", behavior.scaleUp), ("scaleDown", behavior.scaleDown)):
             if rules is not None:
                 _validate_scaling_rules(errors, f"spec.behavior.{name}", rules)
 
@@ -115,8 +114,7 @@ def _validate_object_reference(
     path: str,
     ref: autoscaling_v1.CrossVersionObjectReference | autoscaling_v2.CrossVersionObjectReference,
 ) -> None:
-    for name in ("kind", "name"):
-        value = getattr(ref, name)
+    for name, value in (("kind", ref.kind), ("name", ref.name)):
         if not value:
             errors.required(f"{path}.{name}")
         else:
@@ -226,8 +224,7 @@ def _validate_metric_target(errors: FieldErrors, path: str, target: autoscaling_
     if target.type not in _TARGET_TYPES:
         either = "must be either Utilization, Value, or AverageValue"
         errors.invalid(f"{path}.type", target.type, either)
-    for name in ("value", "averageValue"):
-        amount = getattr(target, name)
+    for name, amount in (("value", target.value), ("averageValue", target.averageValue)):
         if amount is not None and resources.parse_quantity(amount).sign != 1:
             errors.invalid(f"{path}.{name}", str(resources.parse_quantity(amount)), "must be positive")
     if target.averageUtilization is not None and target.averageUtilization < 1:
@@ -293,8 +290,7 @@ def _validate_disruption_budget_spec(errors: FieldErrors, spec: policy_v1.PodDis
             UnhealthyPodEvictionPolicy=spec.unhealthyPodEvictionPolicy,
         )
         errors.invalid("spec", shown, "minAvailable and maxUnavailable cannot be both set")
-    for name in ("minAvailable", "maxUnavailable"):
-        value = getattr(spec, name)
+    for name, value in (("minAvailable", spec.minAvailable), ("maxUnavailable", spec.maxUnavailable)):
         if value is not None:
             validate_int_or_percent(errors, f"spec.{name}", value)
             validate_at_most_100_percent(errors, f"spec.{name}", value)
@@ -308,8 +304,13 @@ def validate_disruption_budget_status(
     errors: FieldErrors, new: policy_v1.PodDisruptionBudget, old: policy_v1.PodDisruptionBudget
 ) -> None:
     meta.validate_conditions(errors, "status.conditions", new.status.conditions)
-    for name in ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"):
-        errors.nonnegative(f"status.{name}", getattr(new.status, name))
+    for name, value in (
+        ("disruptionsAllowed", new.status.disruptionsAllowed),
+        ("currentHealthy", new.status.currentHealthy),
+        ("desiredHealthy", new.status.desiredHealthy),
+        ("expectedPods", new.status.expectedPods),
+    ):
+        errors.nonnegative(f"status.{name}", value)
 
 
 RULES: Mapping[GroupKind, AnyRules] = {

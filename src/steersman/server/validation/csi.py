@@ -156,8 +156,8 @@ def _validate_attachment(errors: FieldErrors, obj: storage_v1.VolumeAttachment) 
         and sum(len(key) + len(value) for key, value in attachment_metadata.items()) > _MAX_METADATA_BYTES
     ):
         errors.too_long("status.attachmentMetadata", _MAX_METADATA_BYTES)
-    for field in ("attachError", "detachError"):
-        error: storage_v1.VolumeError | None = getattr(status, field)
+    error: storage_v1.VolumeError | None
+    for field, error in (("attachError", status.attachError), ("detachError", status.detachError)):
         if error is None:
             continue
         if len(error.message) > _MAX_MESSAGE_BYTES:

@@ -38,8 +38,8 @@ def _validate_subsets(errors: FieldErrors, subsets: tuple[v1.EndpointSubset, ...
         path = f"subsets[{i}]"
         if not subset.addresses and not subset.notReadyAddresses:
             errors.required(path, "must specify `addresses` or `notReadyAddresses`")
-        for name in ("addresses", "notReadyAddresses"):
-            for j, address in enumerate(getattr(subset, name)):
+        for name, value in (("addresses", subset.addresses), ("notReadyAddresses", subset.notReadyAddresses)):
+            for j, address in enumerate(value):
                 _validate_endpoint_address(errors, f"{path}.{name}[{j}]", address)
         for j, port in enumerate(subset.ports):
             _validate_endpoint_port(errors, f"{path}.ports[{j}]", port, len(subset.ports) > 1)

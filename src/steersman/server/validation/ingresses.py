@@ -131,8 +131,7 @@ def _validate_typed_reference(
 ) -> None:
     if ref.apiGroup is not None:
         errors.invalid_each(f"{path}.apiGroup", ref.apiGroup, names.dns1123_subdomain(ref.apiGroup))
-    for name in ("kind", "name"):
-        value = getattr(ref, name)
+    for name, value in (("kind", ref.kind), ("name", ref.name)):
         if not value:
             errors.required(f"{path}.{name}")
         else:

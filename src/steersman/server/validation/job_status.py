@@ -19,8 +19,14 @@ _CONDITIONS_PATH = "status.conditions"
 def validate_job_status(errors: FieldErrors, new: batch_v1.Job, old: batch_v1.Job) -> None:
     meta.validate_object_meta_update(errors, new.metadata, old.metadata)
     now = new.status
-    for name in ("active", "succeeded", "failed", "ready", "terminating"):
-        errors.nonnegative(f"status.{name}", getattr(now, name))
+    for name, value in (
+        ("active", now.active),
+        ("succeeded", now.succeeded),
+        ("failed", now.failed),
+        ("ready", now.ready),
+        ("terminating", now.terminating),
+    ):
+        errors.nonnegative(f"status.{name}", value)
     _validate_uncounted_pods(errors, now.uncountedTerminatedPods)
 
     def changed(name: str) -> bool:
@@ -60,8 +66,8 @@ def _validate_uncounted_pods(errors: FieldErrors, pods: batch_v1.UncountedTermin
     if pods is None:
         return
     seen: set[str] = set()
-    for name in ("succeeded", "failed"):
-        for i, uid in enumerate(getattr(pods, name)):
+    for name, value in (("succeeded", pods.succeeded), ("failed", pods.failed)):
+        for i, uid in enumerate(value):
             at = f"status.uncountedTerminatedPods.{name}[{i}]"
             if not uid:
                 errors.invalid(at, uid, "must not be empty")

@@ -89,16 +89,16 @@ def _validate_full_job_spec(errors: FieldErrors, path: str, spec: batch_v1.JobSp
 
 def validate_job_spec(errors: FieldErrors, path: str, spec: batch_v1.JobSpec) -> None:
     """Validates the fields that Jobs and job templates share."""
-    for name in (
-        "parallelism",
-        "completions",
-        "activeDeadlineSeconds",
-        "backoffLimit",
-        "ttlSecondsAfterFinished",
-        "backoffLimitPerIndex",
-        "maxFailedIndexes",
+    for name, value in (
+        ("parallelism", spec.parallelism),
+        ("completions", spec.completions),
+        ("activeDeadlineSeconds", spec.activeDeadlineSeconds),
+        ("backoffLimit", spec.backoffLimit),
+        ("ttlSecondsAfterFinished", spec.ttlSecondsAfterFinished),
+        ("backoffLimitPerIndex", spec.backoffLimitPerIndex),
+        ("maxFailedIndexes", spec.maxFailedIndexes),
     ):
-        errors.nonnegative(f"{path}.{name}", getattr(spec, name))
+        errors.nonnegative(f"{path}.{name}", value)
     if spec.maxFailedIndexes is not None and spec.backoffLimitPerIndex is None:
         errors.required(f"{path}.backoffLimitPerIndex", "when maxFailedIndexes is specified")
     if spec.managedBy is not None:
@@ -110,9 +110,12 @@ def validate_job_spec(errors: FieldErrors, path: str, spec: batch_v1.JobSpec) ->
     if spec.completionMode == "Indexed":
         _validate_indexed_job(errors, path, spec)
     elif spec.completionMode in (None, "NonIndexed"):
-        for name in ("backoffLimitPerIndex", "maxFailedIndexes"):
-            if getattr(spec, name) is not None:
-                errors.invalid(f"{path}.{name}", getattr(spec, name), "requires indexed completion mode")
+        for name, value in (
+            ("backoffLimitPerIndex", spec.backoffLimitPerIndex),
+            ("maxFailedIndexes", spec.maxFailedIndexes),
+        ):
+            if value is not None:
+                errors.invalid(f"{path}.{name}", value, "requires indexed completion mode")
     if spec.podFailurePolicy is not None:
         job_policies.validate_pod_failure_policy(
             errors, f"{path}.podFailurePolicy", spec, spec.podFailurePolicy
@@ -140,8 +143,7 @@ def _validate_indexed_job(errors: FieldErrors, path: str, spec: batch_v1.JobSpec
     if failed is None:
         needs = f"must be specified when completions is above {_MAX_INDEXED}"
         errors.required(f"{path}.maxFailedIndexes", needs)
-    for name in ("parallelism", "maxFailedIndexes"):
-        number = getattr(spec, name)
+    for name, number in (("parallelism", spec.parallelism), ("maxFailedIndexes", spec.maxFailedIndexes)):
         if number is not None and number > 10_000:
             errors.invalid(
                 f"{path}.{name}",
@@ -188,8 +190,14 @@ def validate_job_update(errors: FieldErrors, new: batch_v1.Job, old: batch_v1.Jo
     if now.selector != was.selector:
         errors.invalid("spec.selector", format_selector(now.selector), IMMUTABLE)
     _validate_template_update(errors, now.template, old)
-    for name in ("completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"):
-        errors.immutable(f"spec.{name}", getattr(now, name), getattr(was, name))
+    for name, new_value, old_value in (
+        ("completionMode", now.completionMode, was.completionMode),
+        ("podFailurePolicy", now.podFailurePolicy, was.podFailurePolicy),
+        ("backoffLimitPerIndex", now.backoffLimitPerIndex, was.backoffLimitPerIndex),
+        ("managedBy", now.managedBy, was.managedBy),
+        ("successPolicy", now.successPolicy, was.successPolicy),
+    ):
+        errors.immutable(f"spec.{name}", new_value, old_value)
 
 
 def _validate_completions_update(errors: FieldErrors, new: batch_v1.JobSpec, old: batch_v1.JobSpec) -> None:

@@ -168,8 +168,8 @@ def _validate_owner_references(errors: FieldErrors, references: tuple[OwnerRefer
         if not (version and kind and name and reference.uid):
             if not version:
                 errors.invalid(f"{path}.apiVersion", reference.apiVersion, "version must not be empty")
-            for field in ("kind", "name", "uid"):
-                if not getattr(reference, field):
+            for field, value in (("kind", reference.kind), ("name", reference.name), ("uid", reference.uid)):
+                if not value:
                     errors.invalid(f"{path}.{field}", "", "must not be empty")
         if kind == "Event" and reference.apiVersion == "v1":
             errors.invalid(

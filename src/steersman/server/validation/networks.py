@@ -161,8 +161,7 @@ def validate_ip_address(errors: FieldErrors, obj: networking_v1.IPAddress) -> No
         return
     if parent.group:
         errors.invalid_each("spec.parentRef.group", parent.group, names.dns1123_subdomain(parent.group))
-    for name in ("resource", "name"):
-        value = getattr(parent, name)
+    for name, value in (("resource", parent.resource), ("name", parent.name)):
         if not value:
             errors.required(f"spec.parentRef.{name}")
         else:

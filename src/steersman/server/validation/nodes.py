@@ -87,8 +87,8 @@ def _validate_taints(errors: FieldErrors, path: str, taints: tuple[v1.Taint, ...
 
 
 def _validate_node_resources(errors: FieldErrors, status: v1.NodeStatus) -> None:
-    for name in ("capacity", "allocatable"):
-        for resource, amount in getattr(status, name).items():
+    for name, value in (("capacity", status.capacity), ("allocatable", status.allocatable)):
+        for resource, amount in value.items():
             resources.validate_resource_quantity(errors, f"status.{name}.{resource}", resource, amount)
 
 

@@ -166,10 +166,10 @@ def _validate_limit_range_item(errors: FieldErrors, path: str, item: v1.LimitRan
 
     validate_names("max")
     validate_names("min")
-    for field in ("default", "defaultRequest"):
+    for field, value in (("default", item.default), ("defaultRequest", item.defaultRequest)):
         if item.type != "Pod":
             validate_names(field)
-        elif getattr(item, field):
+        elif value:
             errors.forbidden(f"{path}.{field}", "may not be specified when `type` is 'Pod'")
     if item.type == "PersistentVolumeClaim" and "storage" not in item.min and "storage" not in item.max:
         either = "either minimum or maximum storage value is required, but neither was provided"

@@ -65,8 +65,7 @@ def _validate_stateful_set_spec(
     _validate_stateful_set_strategy(errors, "spec.updateStrategy", spec.updateStrategy)
     retention = spec.persistentVolumeClaimRetentionPolicy
     if retention is not None:
-        for name in ("whenDeleted", "whenScaled"):
-            value = getattr(retention, name)
+        for name, value in (("whenDeleted", retention.whenDeleted), ("whenScaled", retention.whenScaled)):
             if value not in _RETENTION_POLICIES:
                 at = f"spec.persistentVolumeClaimRetentionPolicy.{name}"
                 errors.not_supported(at, value, _RETENTION_POLICIES)

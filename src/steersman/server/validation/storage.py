@@ -139,13 +139,13 @@ def _validate_csi_source(errors: FieldErrors, path: str, source: v1.CSIPersisten
     validate_csi_driver_name(errors, f"{path}.driver", source.driver)
     if not source.volumeHandle:
         errors.required(f"{path}.volumeHandle")
-    for name in (
-        "controllerPublishSecretRef",
-        "controllerExpandSecretRef",
-        "nodePublishSecretRef",
-        "nodeExpandSecretRef",
+    reference: v1.SecretReference | None
+    for name, reference in (
+        ("controllerPublishSecretRef", source.controllerPublishSecretRef),
+        ("controllerExpandSecretRef", source.controllerExpandSecretRef),
+        ("nodePublishSecretRef", source.nodePublishSecretRef),
+        ("nodeExpandSecretRef", source.nodeExpandSecretRef),
     ):
-        reference: v1.SecretReference | None = getattr(source, name)
         if reference is None:
             continue
         for part, rule in (("name", names.dns1123_subdomain), ("namespace", names.dns1123_label)):
@@ -213,8 +213,12 @@ def validate_storage_class_update(
     meta.validate_object_meta_update(errors, new.metadata, old.metadata)
     if new.parameters != old.parameters:
         errors.invalid("parameters", new.parameters or Verbatim("null"), IMMUTABLE)
-    for name in ("provisioner", "reclaimPolicy", "volumeBindingMode"):
-        errors.immutable(name, getattr(new, name), getattr(old, name))
+    for name, new_value, old_value in (
+        ("provisioner", new.provisioner, old.provisioner),
+        ("reclaimPolicy", new.reclaimPolicy, old.reclaimPolicy),
+        ("volumeBindingMode", new.volumeBindingMode, old.volumeBindingMode),
+    ):
+        errors.immutable(name, new_value, old_value)
 
 
 def _validate_storage_class_fields(errors: FieldErrors, obj: storage_v1.StorageClass) -> None:
@@ -276,8 +280,11 @@ def validate_volume_attributes_class_update(
     errors: FieldErrors, new: storage_v1.VolumeAttributesClass, old: storage_v1.VolumeAttributesClass
 ) -> None:
     meta.validate_object_meta_update(errors, new.metadata, old.metadata)
-    for name in ("driverName", "parameters"):
-        if getattr(new, name) != getattr(old, name):
+    for name, new_value, old_value in (
+        ("driverName", new.driverName, old.driverName),
+        ("parameters", new.parameters, old.parameters),
+    ):
+        if new_value != old_value:
             errors.forbidden(name, f"updates to {name} are forbidden.")
     meta.validate_changed_object_meta(
         errors, new.metadata, old.metadata, names.dns1123_subdomain, namespaced=False
@@ -297,8 +304,11 @@ def validate_csi_storage_capacity_update(
     meta.validate_changed_object_meta(errors, new.metadata, old.metadata, names.dns1123_subdomain)
     _validate_capacity(errors, new)
     meta.validate_object_meta_update(errors, new.metadata, old.metadata)
-    for name in ("nodeTopology", "storageClassName"):
-        errors.immutable(name, getattr(new, name), getattr(old, name))
+    for name, new_value, old_value in (
+        ("nodeTopology", new.nodeTopology, old.nodeTopology),
+        ("storageClassName", new.storageClassName, old.storageClassName),
+    ):
+        errors.immutable(name, new_value, old_value)
 
 
 def _validate_capacity(errors: FieldErrors, obj: storage_v1.CSIStorageCapacity) -> None:

@@ -80,8 +80,15 @@ def _volume_warnings(obj: core_v1.PersistentVolume, old: core_v1.PersistentVolum
     if affinity is not None and affinity.required is not None:
         for i, term in enumerate(affinity.required.nodeSelectorTerms or ()):
             yield from node_selector_term_warnings(f"spec.nodeAffinity.required.nodeSelectorTerms[{i}]", term)
-    for name in ("cephfs", "photonPersistentDisk", "scaleIO", "storageos", "glusterfs", "rbd"):
-        if getattr(spec, name) is not None:
+    for name, value in (
+        ("cephfs", spec.cephfs),
+        ("photonPersistentDisk", spec.photonPersistentDisk),
+        ("scaleIO", spec.scaleIO),
+        ("storageos", spec.storageos),
+        ("glusterfs", spec.glusterfs),
+        ("rbd", spec.rbd),
+    ):
+        if value is not None:
             yield f"spec.{'storageOS' if name == 'storageos' else name}: {DEPRECATED_VOLUMES[name]}"
 
 

@@ -36,7 +36,7 @@ def validate_pod_annotations(
     for key, value in annotation_map.items():
         if key.startswith(_APP_ARMOR):
             name = key.removeprefix(_APP_ARMOR)
-            if not any(name == container.name for _, container in _containers("", spec)):
+            if not any(name == container.name for _, container in containers_of("", spec)):
                 errors.invalid(f"{path}[{key}]", name, "container not found")
             if value not in _APP_ARMOR_NAMES and not value.startswith(_LOCALHOST):
                 bad = f"invalid AppArmor profile name: {quote(value)}"
@@ -65,7 +65,7 @@ def validate_profiles_match(
     if pod is not None and pod.seccompProfile is not None and _SECCOMP_POD in annotation_map:
         at = f"{path}.securityContext.seccompProfile"
         _validate_profile_matches(errors, at, "seccomp", annotation_map[_SECCOMP_POD], pod.seccompProfile)
-    for at, container in _containers(path, spec):
+    for at, container in containers_of(path, spec):
         context = container.securityContext
         seccomp_profile = None if context is None else context.seccompProfile
         annotation = annotation_map.get(f"{_SECCOMP_CONTAINER}{container.name}")
@@ -75,7 +75,7 @@ def validate_profiles_match(
             )
     if spec.os is not None and spec.os.name == "windows":
         return
-    for at, container in _containers(path, spec):
+    for at, container in containers_of(path, spec):
         context = container.securityContext
         profile = None if context is None else context.appArmorProfile
         profile = profile or (None if pod is None else pod.appArmorProfile)
@@ -106,10 +106,14 @@ def _validate_profile_matches(
         errors.forbidden(f"{path}.localhostProfile", differs)
 
 
-def _containers(path: str, spec: v1.PodSpec) -> Iterator[tuple[str, v1.Container | v1.EphemeralContainer]]:
-    for name in ("initContainers", "containers", "ephemeralContainers"):
-        for i, container in enumerate(getattr(spec, name)):
-            yield f"{path}.{name}[{i}]", container
+def containers_of(path: str, spec: v1.PodSpec) -> Iterator[tuple[str, v1.Container | v1.EphemeralContainer]]:
+    """Every container of a pod with its path, init containers first."""
+    for i, init_container in enumerate(spec.initContainers):
+        yield f"{path}.initContainers[{i}]", init_container
+    for i, container in enumerate(spec.containers):
+        yield f"{path}.containers[{i}]", container
+    for i, ephemeral_container in enumerate(spec.ephemeralContainers):
+        yield f"{path}.ephemeralContainers[{i}]", ephemeral_container
 
 
 def validate_annotations_update(errors: FieldErrors, new: Mapping[str, str], old: Mapping[str, str]) -> None:

@@ -90,8 +90,13 @@ def validate_init_containers(errors: FieldErrors, path: str, context: ContainerC
                 probes.validate_lifecycle(errors, f"{at}.lifecycle", container.lifecycle, context.grace)
             _validate_probes(errors, at, container, context.grace)
         else:
-            for name in ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe"):
-                if getattr(container, name) is not None:
+            for name, value in (
+                ("lifecycle", container.lifecycle),
+                ("livenessProbe", container.livenessProbe),
+                ("readinessProbe", container.readinessProbe),
+                ("startupProbe", container.startupProbe),
+            ):
+                if value is not None:
                     errors.forbidden(f"{at}.{name}", _SIDECAR_ONLY)
             for j, policy in enumerate(container.resizePolicy):
                 if policy.restartPolicy == "RestartContainer":
@@ -121,8 +126,8 @@ def validate_ephemeral_containers(errors: FieldErrors, path: str, context: Conta
             if _is_nonzero(getattr(container, name)):
                 errors.forbidden(f"{at}.{name}", _NOT_EPHEMERAL)
         for j, mount in enumerate(container.volumeMounts):
-            for name in ("subPath", "subPathExpr"):
-                if getattr(mount, name):
+            for name, value in (("subPath", mount.subPath), ("subPathExpr", mount.subPathExpr)):
+                if value:
                     errors.forbidden(f"{at}.volumeMounts[{j}].{name}", _NOT_EPHEMERAL)
 
 

@@ -59,8 +59,10 @@ def _validate_env_source(
     if source.resourceFieldRef is not None:
         count += 1
         validate_resource_field_ref(errors, f"{path}.resourceFieldRef", source.resourceFieldRef)
-    for name in ("configMapKeyRef", "secretKeyRef"):
-        reference = getattr(source, name)
+    for name, reference in (
+        ("configMapKeyRef", source.configMapKeyRef),
+        ("secretKeyRef", source.secretKeyRef),
+    ):
         if reference is not None:
             count += 1
             _validate_key_ref(errors, f"{path}.{name}", reference)
@@ -180,8 +182,7 @@ def validate_env_from(errors: FieldErrors, path: str, sources: tuple[v1.EnvFromS
         if source.prefix:
             errors.invalid_each(f"{at}.prefix", source.prefix, names.env_var_name(source.prefix))
         count = 0
-        for name in ("configMapRef", "secretRef"):
-            reference = getattr(source, name)
+        for name, reference in (("configMapRef", source.configMapRef), ("secretRef", source.secretRef)):
             if reference is None:
                 continue
             count += 1

@@ -114,8 +114,10 @@ def validate_pod_change(errors: FieldErrors, new: v1.Pod, old: v1.Pod) -> None:
 
 def _validate_mutable_fields(errors: FieldErrors, new: v1.PodSpec, old: v1.PodSpec) -> bool:
     """Validates the changes of mutable fields; returns whether other fields have to be compared."""
-    for name in ("containers", "initContainers"):
-        now, was = getattr(new, name), getattr(old, name)
+    for name, now, was in (
+        ("containers", new.containers, old.containers),
+        ("initContainers", new.initContainers, old.initContainers),
+    ):
         if len(now) != len(was):
             errors.forbidden(f"spec.{name}", "pod updates may not add or remove containers")
             return False

@@ -28,14 +28,13 @@ def validate_readiness_probe(errors: FieldErrors, path: str, probe: v1.Probe, gr
 
 def _validate_probe(errors: FieldErrors, path: str, probe: v1.Probe, grace: int | None) -> None:
     _validate_handler(errors, path, grace, probe.exec, probe.httpGet, probe.tcpSocket, probe.grpc, None)
-    for name in (
-        "initialDelaySeconds",
-        "timeoutSeconds",
-        "periodSeconds",
-        "successThreshold",
-        "failureThreshold",
+    for name, number in (
+        ("initialDelaySeconds", probe.initialDelaySeconds),
+        ("timeoutSeconds", probe.timeoutSeconds),
+        ("periodSeconds", probe.periodSeconds),
+        ("successThreshold", probe.successThreshold),
+        ("failureThreshold", probe.failureThreshold),
     ):
-        number = getattr(probe, name)
         if number < 0:
             errors.invalid(f"{path}.{name}", number, MUST_BE_NONNEGATIVE)
     grace_period = probe.terminationGracePeriodSeconds
@@ -44,8 +43,8 @@ def _validate_probe(errors: FieldErrors, path: str, probe: v1.Probe, grace: int 
 
 
 def validate_lifecycle(errors: FieldErrors, path: str, hooks: v1.Lifecycle, grace: int | None) -> None:
-    for name in ("postStart", "preStop"):
-        hook: v1.LifecycleHandler | None = getattr(hooks, name)
+    hook: v1.LifecycleHandler | None
+    for name, hook in (("postStart", hooks.postStart), ("preStop", hooks.preStop)):
         if hook is not None:
             at = f"{path}.{name}"
             _validate_handler(errors, at, grace, hook.exec, hook.httpGet, hook.tcpSocket, None, hook.sleep)

@@ -34,8 +34,8 @@ def validate_affinity(errors: FieldErrors, path: str, affinity: v1.Affinity) -> 
             at = f"{path}.nodeAffinity.{_PREFERRED}[{i}]"
             _validate_weight(errors, at, term.weight)
             validate_node_selector_term(errors, f"{at}.preference", term.preference, any_value=True)
-    for name in ("podAffinity", "podAntiAffinity"):
-        pods: v1.PodAffinity | v1.PodAntiAffinity | None = getattr(affinity, name)
+    pods: v1.PodAffinity | v1.PodAntiAffinity | None
+    for name, pods in (("podAffinity", affinity.podAffinity), ("podAntiAffinity", affinity.podAntiAffinity)):
         if pods is None:
             continue
         for i, wanted in enumerate(pods.requiredDuringSchedulingIgnoredDuringExecution):
@@ -147,8 +147,10 @@ def validate_topology_spread(
             if action != "DoNotSchedule":
                 only = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {action}"
                 errors.invalid(f"{at}.minDomains", constraint.minDomains, only)
-        for name in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
-            policy = getattr(constraint, name)
+        for name, policy in (
+            ("nodeAffinityPolicy", constraint.nodeAffinityPolicy),
+            ("nodeTaintsPolicy", constraint.nodeTaintsPolicy),
+        ):
             if policy is not None and policy not in _INCLUSION_POLICIES:
                 errors.not_supported(f"{at}.{name}", policy, _INCLUSION_POLICIES)
         _validate_label_keys(errors, at, constraint.matchLabelKeys, (), constraint.labelSelector)

@@ -10,6 +10,7 @@ import msgspec
 from steersman.api.generated import core_v1 as v1
 from steersman.server.validation import names
 from steersman.server.validation.field_errors import FieldErrors, Verbatim, go_struct
+from steersman.server.validation.pods.annotations import containers_of
 
 _MAX_ID = 2**31 - 1
 _IDS = names.inclusive_range(0, _MAX_ID)
@@ -27,8 +28,12 @@ _NOT_WINDOWS = "cannot be set for a windows pod"
 def validate_pod_security_context(
     errors: FieldErrors, path: str, context: v1.PodSecurityContext, spec: v1.PodSpec
 ) -> None:
-    for name in ("fsGroup", "runAsUser", "runAsGroup"):
-        _validate_id(errors, f"{path}.{name}", getattr(context, name))
+    for name, value in (
+        ("fsGroup", context.fsGroup),
+        ("runAsUser", context.runAsUser),
+        ("runAsGroup", context.runAsGroup),
+    ):
+        _validate_id(errors, f"{path}.{name}", value)
     for i, group in enumerate(context.supplementalGroups):
         _validate_id(errors, f"{path}.supplementalGroups[{i}]", group)
     if spec.shareProcessNamespace and spec.hostPID:
@@ -277,10 +282,9 @@ def _validate_windows(errors: FieldErrors, path: str, spec: v1.PodSpec) -> None:
 
 
 def _security_contexts(path: str, spec: v1.PodSpec) -> Iterator[tuple[str, v1.SecurityContext]]:
-    for name in ("initContainers", "containers", "ephemeralContainers"):
-        for i, container in enumerate(getattr(spec, name)):
-            if container.securityContext is not None:
-                yield f"{path}.{name}[{i}].securityContext", container.securityContext
+    for at, container in containers_of(path, spec):
+        if container.securityContext is not None:
+            yield f"{at}.securityContext", container.securityContext
 
 
 def validate_host_users(errors: FieldErrors, path: str, spec: v1.PodSpec) -> None:
@@ -292,7 +296,6 @@ def validate_host_users(errors: FieldErrors, path: str, spec: v1.PodSpec) -> Non
         errors.forbidden(f"{path}.HostPID", message)
     if spec.hostIPC:
         errors.forbidden(f"{path}.HostIPC", message)
-    for name in ("initContainers", "containers", "ephemeralContainers"):
-        for i, container in enumerate(getattr(spec, name)):
-            if container.volumeDevices:
-                errors.forbidden(f"{path}.{name}[{i}].volumeDevices", message)
+    for at, container in containers_of(path, spec):
+        if container.volumeDevices:
+            errors.forbidden(f"{at}.volumeDevices", message)

@@ -62,8 +62,11 @@ def validate_resize(errors: FieldErrors, new: v1.Pod, old: v1.Pod) -> None:
         errors.forbidden("spec", "pods with node allocatable resource claims cannot be resized")
     if not _validate_container_order(errors, new.spec, old.spec):
         return
-    for name in ("initContainers", "containers"):
-        for i, (now, was) in enumerate(zip(getattr(new.spec, name), getattr(old.spec, name), strict=True)):
+    for name, new_value, old_value in (
+        ("initContainers", new.spec.initContainers, old.spec.initContainers),
+        ("containers", new.spec.containers, old.spec.containers),
+    ):
+        for i, (now, was) in enumerate(zip(new_value, old_value, strict=True)):
             _validate_resources_kept(
                 errors, f"spec.{name}[{i}].resources", now.resources, was.resources, "resource"
             )
@@ -100,16 +103,17 @@ def _with_pod_resources_of(
 def _validate_resources_kept(
     errors: FieldErrors, path: str, new: v1.ResourceRequirements, old: v1.ResourceRequirements, subject: str
 ) -> None:
-    for name in ("requests", "limits"):
-        now, was = getattr(new, name), getattr(old, name)
+    for name, now, was in (("requests", new.requests, old.requests), ("limits", new.limits, old.limits)):
         if any(resource not in now for resource in was):
             errors.forbidden(f"{path}.{name}", f"{subject} {name} cannot be removed")
 
 
 def _validate_container_order(errors: FieldErrors, new: v1.PodSpec, old: v1.PodSpec) -> bool:
     before = len(errors)
-    for name in ("containers", "initContainers"):
-        now, was = getattr(new, name), getattr(old, name)
+    for name, now, was in (
+        ("containers", new.containers, old.containers),
+        ("initContainers", new.initContainers, old.initContainers),
+    ):
         if len(now) != len(was):
             errors.forbidden(f"spec.{name}", f"{name} may not be added or removed on resize")
             continue

@@ -190,8 +190,8 @@ def _validate_projection(
         taken.add(name)
 
     count = 0
-    for name in ("secret", "configMap"):
-        source: v1.SecretProjection | v1.ConfigMapProjection | None = getattr(projection, name)
+    source: v1.SecretProjection | v1.ConfigMapProjection | None
+    for name, source in (("secret", projection.secret), ("configMap", projection.configMap)):
         if source is None:
             continue
         count += 1
