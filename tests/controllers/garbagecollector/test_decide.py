@@ -14,8 +14,8 @@ from steersman.api.kinds import OwnerReference
 from steersman.api.partial_object import Identity, Partial
 from steersman.api.scheme import Key, Kind
 from steersman.controllers import garbagecollector
-from steersman.controllers.garbagecollector.absent_owners import Absent, Coordinates
-from steersman.controllers.garbagecollector.observe import concerned
+from steersman.controllers.garbagecollector.graph import enqueue
+from steersman.controllers.garbagecollector.owner_refs import AbsentOwners, Coordinates
 from steersman.intent.actions import Action, Address, Delete, Emit, Patch, PatchType, Read
 from steersman.intent.all_resources import Item
 from steersman.intent.controller import Change
@@ -40,7 +40,7 @@ class Cluster:
     def __init__(self, *things: tuple[Resource, Partial], unfilled: tuple[str, ...] = ()) -> None:
         self.all_objects = MetadataCache(lambda: unfilled)
         self.all_objects.discovered = SERVED
-        self.memory = Absent()
+        self.memory = AbsentOwners()
         self.stores: dict[str, Store[Partial]] = {}
         for name, index in garbagecollector.controller.follows_all.indexes.items():  # type: ignore[union-attr]
             self.all_objects.add_index(name, index)
@@ -66,7 +66,7 @@ class Cluster:
 
     def _tell(self, resource: Resource, change: Change[Any]) -> list[Key]:
         self.all_objects.take(resource.partial, change)
-        return list(concerned(self, resource.partial, change))
+        return list(enqueue(self, resource.partial, change))
 
     def decide(
         self, resource: Resource, obj: Partial, answers: Any = None
@@ -131,12 +131,12 @@ POD = thing("pod", owned("web"))
 
 
 def test_what_has_a_living_owner_is_left_alone_and_nobody_is_asked() -> None:
-    assert Cluster((SETS, WEB), (PODS, POD)).decide(PODS, POD) == ([], Rest("its owner lives"))
+    assert Cluster((SETS, WEB), (PODS, POD)).decide(PODS, POD) == ([], Rest("owner exists"))
 
 
 def test_what_has_no_owner_is_left_alone() -> None:
     free = thing("pod")
-    assert Cluster((PODS, free)).decide(PODS, free) == ([], Rest("has no owner"))
+    assert Cluster((PODS, free)).decide(PODS, free) == ([], Rest("no ownerReferences"))
 
 
 def test_what_has_lost_its_owner_is_deleted_in_one_request() -> None:
@@ -144,7 +144,7 @@ def test_what_has_lost_its_owner_is_deleted_in_one_request() -> None:
     cluster.remove(SETS, WEB)
     actions, verdict = cluster.decide(PODS, POD)
     assert actions == [removed(POD)]
-    assert verdict == Rest("deleted: none of its owners lives (ReplicaSet web)")
+    assert verdict == Rest("deleted: owner gone: ReplicaSet web")
 
 
 def test_an_owner_that_the_cache_does_not_show_is_looked_for_before_anything_is_deleted() -> None:
@@ -163,9 +163,7 @@ def test_an_owner_that_was_not_found_is_not_looked_for_again() -> None:
 def test_an_owner_that_is_there_but_not_in_the_cache_keeps_what_it_owns_and_is_looked_at_again() -> None:
     actions, verdict = Cluster((PODS, POD)).decide(PODS, POD, live(WEB))
     assert actions == [Read(Address(SETS.partial, "default", "web"))]
-    assert verdict == Wake(
-        timedelta(seconds=30), "its owner lives, but the cache does not show it: ReplicaSet web"
-    )
+    assert verdict == Wake(timedelta(seconds=30), "owner ReplicaSet web exists but is not cached")
 
 
 def test_an_owner_that_cannot_be_read_into_the_cache_is_not_asked_for_all_the_time() -> None:
@@ -212,13 +210,13 @@ def test_a_cluster_scoped_object_that_says_it_has_a_namespaced_owner_is_left_alo
     node = thing("node", owned("web"), namespace="")
     actions, verdict = Cluster((NODES, node)).decide(NODES, node)
     assert actions == []
-    assert verdict == Rest("left alone: cluster-scoped objects cannot refer to namespaced owners")
+    assert verdict == Rest("not collected: cluster-scoped objects cannot refer to namespaced owners")
 
 
 def test_a_cluster_scoped_owner_owns_in_every_namespace() -> None:
     node = thing("node", namespace="")
     pod = thing("pod", owned("node", NODES))
-    assert Cluster((NODES, node), (PODS, pod)).decide(PODS, pod) == ([], Rest("its owner lives"))
+    assert Cluster((NODES, node), (PODS, pod)).decide(PODS, pod) == ([], Rest("owner exists"))
 
 
 def test_an_owner_in_another_namespace_is_reported_and_owns_nothing() -> None:
@@ -253,7 +251,7 @@ def test_one_living_owner_is_enough_and_the_absent_ones_are_forgotten() -> None:
             PatchType.JSON,
         )
     ]
-    assert verdict == Rest("owned by ReplicaSet web; its other owners are gone")
+    assert verdict == Rest("owner ReplicaSet web exists: removed references to other owners")
 
 
 # -- deleting -----------------------------------------------------------------------------------------
@@ -299,14 +297,14 @@ def test_an_object_that_is_gone_or_replaced_meanwhile_is_done_with(found: Any) -
     answers = {Read: [not_found("web"), found], Delete: [Conflict("changed")]}
     actions, verdict = Cluster((PODS, POD)).decide(PODS, POD, answers)
     assert len(actions) == 3
-    assert verdict == Rest("has gone already, or is going")
+    assert verdict == Rest("already gone or being deleted")
 
 
 def test_what_is_going_already_is_waited_for() -> None:
     pod = going("pod", owned("web"))
     actions, verdict = Cluster((PODS, pod)).decide(PODS, pod)
     assert actions == []
-    assert verdict == Rest("is going already: what it owns is looked at once it is gone")
+    assert verdict == Rest("already being deleted")
 
 
 # -- foreground ---------------------------------------------------------------------------------------
@@ -351,7 +349,7 @@ def test_an_owner_waits_for_the_dependents_that_block_it() -> None:
     web = going("web", finalizers=FRONT)
     actions, verdict = Cluster((SETS, web), (PODS, POD)).decide(SETS, web)
     assert actions == []
-    assert verdict == Rest("waits for its dependents to go: pod default/pod is still there")
+    assert verdict == Rest("waiting for dependents: pod default/pod still exists")
 
 
 @pytest.mark.parametrize(
@@ -415,7 +413,7 @@ def test_dependents_are_let_go_of_before_their_owner_goes() -> None:
         ),
         _stripped("web", 0, "orphan"),
     ]
-    assert verdict == Rest("let go of 1 dependents, as it was asked to")
+    assert verdict == Rest("orphaned 1 dependents")
 
 
 def test_an_owner_stays_while_a_dependent_cannot_be_let_go_of() -> None:
@@ -436,7 +434,7 @@ def test_nothing_is_let_go_of_while_some_caches_are_not_filled(finalizer: str) -
     web = going("web", finalizers=(finalizer,))
     actions, verdict = Cluster((SETS, web), unfilled=("widgets.example.com",)).decide(SETS, web)
     assert actions == []
-    assert verdict == Wake(timedelta(seconds=1), "not everything has been read yet: widgets.example.com")
+    assert verdict == Wake(timedelta(seconds=1), "caches not synced: widgets.example.com")
 
 
 def test_a_cache_that_cannot_be_filled_does_not_hold_up_deletions_for_ever() -> None:
@@ -499,7 +497,7 @@ def test_a_status_that_changes_concerns_nobody() -> None:
 
 
 def test_the_absent_are_forgotten_the_oldest_first() -> None:
-    absent = Absent(2)
+    absent = AbsentOwners(2)
     one, two, three = (Coordinates("v1", "Pod", "ns", name, name) for name in "abc")
     absent.add(one)
     absent.add(two)

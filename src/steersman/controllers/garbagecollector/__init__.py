@@ -1,26 +1,35 @@
-"""garbage-collector (a dialogue): delete what has no owner left, and see to what must go before or after it.
+"""garbage-collector-controller (a dialogue): deletes objects whose owners are gone.
 
-Every object there is, of whichever kind, is looked at by what its metadata says. One that is being deleted
-waits until its dependents were let go of (``orphan``) or have gone (``foregroundDeletion``). Any other is
-deleted once none of its owners exists: an owner is a uid at a place, and what the cache does not show of
-it is asked of the server before anything is deleted. Objects of kinds nobody can look up are left alone.
+It watches the metadata of every resource. An object that is being deleted waits until its dependents are
+orphaned (``orphan``) or deleted (``foregroundDeletion``). Any other object is deleted once none of its owners
+exists. An owner is a uid at an address; where the cache lacks it, it is read live before anything is deleted.
 """
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from steersman.controllers.garbagecollector.absent_owners import Absent, coordinates
-from steersman.controllers.garbagecollector.apply import drop_owners, remove, strip, unblock
-from steersman.controllers.garbagecollector.observe import Seen, Standing, concerned, observe
-from steersman.controllers.garbagecollector.owner_classification import Impossible, Judged, judge
+from steersman.controllers.garbagecollector.graph import Observation, OwnerState, enqueue, observe
+from steersman.controllers.garbagecollector.operations import (
+    delete_object,
+    remove_finalizer,
+    remove_owner_references,
+    unblock_owners,
+)
+from steersman.controllers.garbagecollector.owner_classification import (
+    Classified,
+    NamespacedOwner,
+    classify_owners,
+)
 from steersman.controllers.garbagecollector.owner_refs import (
     FOREGROUND,
     ORPHAN,
     OWNER,
-    leaves,
+    AbsentOwners,
+    coordinates,
+    is_deleting_dependents,
+    is_orphaning,
     owner_uids,
-    waits,
 )
 from steersman.intent.actions import Propagation
 from steersman.intent.all_resources import AllResources, Item
@@ -28,107 +37,16 @@ from steersman.intent.controller import Controller, Flag
 from steersman.intent.verdict import Rest, Verdict, Wake
 
 IGNORED = ("events", "events.events.k8s.io")
-"""Events are never owned, and there are very many."""
-SHOWN = timedelta(seconds=30)
-"""When to look again at what is owned by something the cache does not show."""
-UNREAD = timedelta(seconds=1000)
-"""The same, where the cache will not show it soon: upstream's longest pause."""
-FILLING = timedelta(seconds=30)
-"""For how long an object that waits for its dependents waits for caches to be filled, too."""
-MOMENT = timedelta(seconds=1)
+"""Events have no owners, and there are very many."""
+RECHECK_UNCACHED = timedelta(seconds=30)
+"""The pause before an owner that the cache lacks is read again."""
+RECHECK_UNWATCHED = timedelta(seconds=1000)
+"""The same for an owner whose resource is not watched: upstream's longest back-off."""
+SYNC_TIMEOUT = timedelta(seconds=30)
+"""How long a deletion waits for caches that are not synced."""
+SYNC_POLL = timedelta(seconds=1)
 
-
-async def decide(seen: Seen, now: datetime) -> Verdict:
-    item = seen.item
-    if leaves(item.obj, ORPHAN):
-        return _unread(seen, now) or await _let_go(seen)
-    if waits(item.obj):
-        return _unread(seen, now) or await _finish(seen)
-    if item.obj.metadata.deletionTimestamp is not None:
-        return Rest("is going already: what it owns is looked at once it is gone")
-    if not seen.owners:
-        return Rest("has no owner")
-    if all(owner.standing is Standing.SOLID for owner in seen.owners):
-        return Rest("its owner lives" if len(seen.owners) == 1 else "its owners live")
-    try:
-        judged = await judge(seen)
-    except Impossible as error:
-        return Rest(f"left alone: {error}")
-    return await _collect(seen, judged)
-
-
-# -- what is being deleted ------------------------------------------------------------------------
-
-
-def _unread(seen: Seen, now: datetime) -> Verdict | None:
-    """Dependents may be among what has not been read yet."""
-    began = seen.item.obj.metadata.deletionTimestamp
-    # differs: upstream goes by what it has read. What is orphaned half-way is lost.
-    if not seen.unfilled or began is None or now - began >= FILLING:
-        return None
-    return Wake(MOMENT, f"not everything has been read yet: {', '.join(seen.unfilled[:3])}")
-
-
-async def _let_go(seen: Seen) -> Verdict:
-    uid = seen.item.uid
-    await drop_owners(seen.dependents, lambda reference: reference.uid == uid)
-    await strip(seen.item, ORPHAN)
-    return Rest(f"let go of {len(seen.dependents)} dependents, as it was asked to")
-
-
-async def _finish(seen: Seen) -> Verdict:
-    if seen.dependents:
-        return Rest(f"waits for its dependents to go: {seen.dependents[0]} is still there")
-    await strip(seen.item, FOREGROUND)
-    return Rest("its dependents are gone, so it goes")
-
-
-# -- what may be garbage --------------------------------------------------------------------------
-
-
-async def _collect(seen: Seen, judged: Judged) -> Verdict:
-    item = seen.item
-    if judged.solid:
-        # differs: upstream forgets every reference with the uid of one that is gone.
-        gone = [coordinates(reference, "") for reference in (*judged.absent, *judged.waiting)]
-        if gone:
-            # One that waits would wait for ever for what another owner keeps alive.
-            await drop_owners((item,), lambda reference: coordinates(reference, "") in gone)
-            return Rest(f"owned by {judged.solid[0].kind} {judged.solid[0].name}; its other owners are gone")
-        owner = f"{judged.solid[0].kind} {judged.solid[0].name}"
-        if judged.unseen:
-            later = UNREAD if judged.unread else SHOWN
-            return Wake(later, f"its owner lives, but the cache does not show it: {owner}")
-        return Rest(f"owned by {owner}")
-    if judged.waiting and seen.dependents:
-        if seen.circle:
-            # Each would wait for the other. The owner need not wait for this one.
-            freed = await unblock(item)
-            if freed is None:
-                return Rest(GONE)
-            item = Item(item.kind, freed)
-        done = await remove(item, "Foreground")
-        return Rest(f"deleted in the foreground, as its owner is: {judged.waiting[0].name}" if done else GONE)
-    if not await remove(item, policy(item)):
-        return Rest(GONE)
-    return Rest(f"deleted: none of its owners lives{_whom(judged)}")
-
-
-GONE = "has gone already, or is going"
-
-
-def _whom(judged: Judged) -> str:
-    every = (*judged.absent, *judged.waiting)
-    return f" ({every[0].kind} {every[0].name})" if len(every) == 1 else ""
-
-
-def policy(item: Item) -> Propagation:
-    """How an object wants to be deleted: by the finalizer it has, if it has one."""
-    finalizers = item.obj.metadata.finalizers
-    if ORPHAN in finalizers:
-        return "Orphan"
-    return "Foreground" if FOREGROUND in finalizers else "Background"
-
+GONE = "already gone or being deleted"
 
 ENABLED = Flag(
     "enable-garbage-collector",
@@ -137,13 +55,100 @@ ENABLED = Flag(
 )
 
 
+async def decide(seen: Observation, now: datetime) -> Verdict:
+    obj = seen.item.obj
+    if is_orphaning(obj):
+        return _wait_for_sync(seen, now) or await _orphan_dependents(seen)
+    if is_deleting_dependents(obj):
+        return _wait_for_sync(seen, now) or await _finish_foreground_deletion(seen)
+    if obj.metadata.deletionTimestamp is not None:
+        return Rest("already being deleted")
+    if not seen.owners:
+        return Rest("no ownerReferences")
+    if all(owner.state is OwnerState.SOLID for owner in seen.owners):
+        return Rest("owner exists" if len(seen.owners) == 1 else "owners exist")
+    try:
+        owners = await classify_owners(seen)
+    except NamespacedOwner as error:
+        return Rest(f"not collected: {error}")
+    return await _attempt_to_delete(seen, owners)
+
+
+# -- objects that are being deleted ---------------------------------------------------------------
+
+
+def _wait_for_sync(seen: Observation, now: datetime) -> Verdict | None:
+    """Waits a while for caches that are not synced: dependents may be among the objects they lack."""
+    began = seen.item.obj.metadata.deletionTimestamp
+    # differs: upstream goes by what it has read. Dependents it has not read would lose their owner.
+    if not seen.unfilled or began is None or now - began >= SYNC_TIMEOUT:
+        return None
+    return Wake(SYNC_POLL, f"caches not synced: {', '.join(seen.unfilled[:3])}")
+
+
+async def _orphan_dependents(seen: Observation) -> Verdict:
+    uid = seen.item.uid
+    await remove_owner_references(seen.dependents, lambda reference: reference.uid == uid)
+    await remove_finalizer(seen.item, ORPHAN)
+    return Rest(f"orphaned {len(seen.dependents)} dependents")
+
+
+async def _finish_foreground_deletion(seen: Observation) -> Verdict:
+    if seen.dependents:
+        return Rest(f"waiting for dependents: {seen.dependents[0]} still exists")
+    await remove_finalizer(seen.item, FOREGROUND)
+    return Rest("dependents deleted: removed the foregroundDeletion finalizer")
+
+
+# -- objects that may be garbage ------------------------------------------------------------------
+
+
+async def _attempt_to_delete(seen: Observation, owners: Classified) -> Verdict:
+    item = seen.item
+    if owners.solid:
+        owner = f"{owners.solid[0].kind} {owners.solid[0].name}"
+        # differs: upstream removes every reference with the uid of one that is gone.
+        gone = [coordinates(reference, "") for reference in (*owners.dangling, *owners.waiting)]
+        if gone:
+            # An owner that waits for its dependents would wait for ever for one that another owner keeps.
+            await remove_owner_references((item,), lambda reference: coordinates(reference, "") in gone)
+            return Rest(f"owner {owner} exists: removed references to other owners")
+        if owners.uncached:
+            pause = RECHECK_UNWATCHED if owners.unwatched else RECHECK_UNCACHED
+            return Wake(pause, f"owner {owner} exists but is not cached")
+        return Rest(f"owner {owner} exists")
+    if owners.waiting and seen.dependents:
+        if seen.in_cycle:
+            # The owners and dependents of a cycle would wait for each other.
+            unblocked = await unblock_owners(item)
+            if unblocked is None:
+                return Rest(GONE)
+            item = Item(item.kind, unblocked)
+        deleted = await delete_object(item, "Foreground")
+        owner = owners.waiting[0].name
+        return Rest(f"deleted in the foreground, as its owner {owner}" if deleted else GONE)
+    if not await delete_object(item, _propagation_policy(item)):
+        return Rest(GONE)
+    gone_owners = (*owners.dangling, *owners.waiting)
+    shown = f": {gone_owners[0].kind} {gone_owners[0].name}" if len(gone_owners) == 1 else ""
+    return Rest(f"deleted: owner gone{shown}" if shown else "deleted: owners gone")
+
+
+def _propagation_policy(item: Item) -> Propagation:
+    """The propagation policy that the finalizers of an object ask for."""
+    finalizers = item.obj.metadata.finalizers
+    if ORPHAN in finalizers:
+        return "Orphan"
+    return "Foreground" if FOREGROUND in finalizers else "Background"
+
+
 controller = Controller(
     name="garbage-collector-controller",
     aliases=("garbagecollector",),
     service_account="generic-garbage-collector",
     watches=(),
-    follows_all=AllResources(to=concerned, excluded=IGNORED, indexes={OWNER: owner_uids}),
-    memory=Absent,
+    follows_all=AllResources(to=enqueue, excluded=IGNORED, indexes={OWNER: owner_uids}),
+    memory=AbsentOwners,
     workers=Flag("concurrent-gc-syncs", 20),
     flags=(ENABLED,),
     enabled=lambda settings: settings[ENABLED],

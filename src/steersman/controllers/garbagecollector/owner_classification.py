@@ -1,4 +1,4 @@
-"""Which owners of an object live, go, or are absent: what the cache does not show is asked of the server."""
+"""Classifies the owners of an object as solid, waiting or dangling; owners the cache lacks are read live."""
 
 from __future__ import annotations
 
@@ -7,58 +7,56 @@ import msgspec
 from steersman.api.discovery import Resource
 from steersman.api.errors import NotFound
 from steersman.api.kinds import OwnerReference
-from steersman.controllers.garbagecollector.absent_owners import coordinates
-from steersman.controllers.garbagecollector.observe import Owner, Seen, Standing
-from steersman.controllers.garbagecollector.owner_refs import waits
+from steersman.controllers.garbagecollector.graph import Observation, Owner, OwnerState
+from steersman.controllers.garbagecollector.owner_refs import coordinates, is_deleting_dependents
 from steersman.intent.actions import Address, Emit, Read
 from steersman.intent.verdict import InvalidSpec
 
 
-class Impossible(Exception):
-    """A cluster-scoped object says that it is owned by a namespaced one. Nobody can find that owner."""
+class NamespacedOwner(Exception):
+    """A cluster-scoped object refers to a namespaced owner, which cannot be looked up."""
 
 
-class Judged(msgspec.Struct, frozen=True):
-    """The owner references of one object, by what became of whom they mean."""
+class Classified(msgspec.Struct, frozen=True):
+    """The owner references of one object by the state of their owners."""
 
     solid: tuple[OwnerReference, ...] = ()
     waiting: tuple[OwnerReference, ...] = ()
-    absent: tuple[OwnerReference, ...] = ()
-    unseen: bool = False
-    """One that lives is not in the cache, so that nobody will tell when it goes."""
-    unread: bool = False
-    """Nor will it be soon: its resource cannot be read, or is not followed."""
+    dangling: tuple[OwnerReference, ...] = ()
+    uncached: bool = False
+    """An owner exists and the cache lacks it, so its deletion enqueues nothing."""
+    unwatched: bool = False
+    """The cache will not have it soon: its resource cannot be watched, or is not synced."""
 
 
-async def judge(seen: Seen) -> Judged:
-    """Sort the owners of an object. Raises `Impossible`, `InvalidSpec` for kinds nobody serves, and `ApiError`."""
-    found: dict[Standing, list[OwnerReference]] = {}
-    unseen = unread = False
+async def classify_owners(seen: Observation) -> Classified:
+    """Classifies all owners. Raises `NamespacedOwner`, `InvalidSpec` for kinds that are not served, and `ApiError`."""
+    found: dict[OwnerState, list[OwnerReference]] = {}
+    uncached = unwatched = False
     for owner in seen.owners:
-        standing = owner.standing
-        if owner.elsewhere:
-            await _report(seen, owner.reference)
-        if standing is Standing.UNSEEN:
-            standing = await _ask(seen, owner)
-            if standing is not Standing.ABSENT:
-                unseen = True
-                unread = unread or not _followed(seen, owner.resource)
-        found.setdefault(standing, []).append(owner.reference)
-    return Judged(
-        tuple(found.get(Standing.SOLID, ())),
-        tuple(found.get(Standing.WAITING, ())),
-        tuple(found.get(Standing.ABSENT, ())),
-        unseen,
-        unread,
+        state = owner.state
+        if owner.in_other_namespace:
+            await _emit_invalid_namespace(seen, owner.reference)
+        if state is OwnerState.UNCACHED:
+            state = await _read_state(seen, owner)
+            if state is not OwnerState.DANGLING:
+                uncached = True
+                unwatched = unwatched or not _is_watched(seen, owner.resource)
+        found.setdefault(state, []).append(owner.reference)
+    return Classified(
+        tuple(found.get(OwnerState.SOLID, ())),
+        tuple(found.get(OwnerState.WAITING, ())),
+        tuple(found.get(OwnerState.DANGLING, ())),
+        uncached,
+        unwatched,
     )
 
 
-def _followed(seen: Seen, resource: Resource | None) -> bool:
+def _is_watched(seen: Observation, resource: Resource | None) -> bool:
     return resource is not None and resource.can("list", "watch") and resource.id not in seen.unfilled
 
 
-async def _report(seen: Seen, reference: OwnerReference) -> None:
-    """Say that an object cannot be owned by one in another namespace."""
+async def _emit_invalid_namespace(seen: Observation, reference: OwnerReference) -> None:
     item = seen.item
     await Emit(
         Address(item.kind, item.namespace, item.name, item.uid),
@@ -68,31 +66,31 @@ async def _report(seen: Seen, reference: OwnerReference) -> None:
     )
 
 
-async def _ask(seen: Seen, owner: Owner) -> Standing:
-    """Look for an owner at the server, where its reference says that it is."""
+async def _read_state(seen: Observation, owner: Owner) -> OwnerState:
+    """Reads an owner from the server, by the name and namespace its reference gives."""
     reference, resource, item = owner.reference, owner.resource, seen.item
     if resource is None:
-        raise _unserved(reference)
+        raise _not_served(reference)
     if resource.namespaced and not item.namespace:
-        raise Impossible("cluster-scoped objects cannot refer to namespaced owners")
+        raise NamespacedOwner("cluster-scoped objects cannot refer to namespaced owners")
     namespace = item.namespace if resource.namespaced else ""
     try:
         found = await Read(Address(resource.partial, namespace, reference.name))
     except NotFound as error:
-        if not _names(error, resource):
-            # differs: upstream takes a resource that is no longer served for an owner that is not there.
-            raise _unserved(reference) from None
+        if not _is_about_object(error, resource):
+            # differs: upstream takes a resource that is no longer served for an absent owner.
+            raise _not_served(reference) from None
     else:
         if found.metadata.uid == reference.uid:
-            return Standing.WAITING if waits(found) else Standing.SOLID
-    seen.absent.add(coordinates(reference, namespace))
-    return Standing.ABSENT
+            return OwnerState.WAITING if is_deleting_dependents(found) else OwnerState.SOLID
+    seen.absent_owners.add(coordinates(reference, namespace))
+    return OwnerState.DANGLING
 
 
-def _names(error: NotFound, resource: Resource) -> bool:
-    """Whether an object was not found, and not the whole resource."""
+def _is_about_object(error: NotFound, resource: Resource) -> bool:
+    """Whether the object was not found, and not the whole resource."""
     return bool(error.details.get("name")) or error.details.get("kind") == resource.name
 
 
-def _unserved(reference: OwnerReference) -> InvalidSpec:
+def _not_served(reference: OwnerReference) -> InvalidSpec:
     return InvalidSpec(f"unable to get REST mapping for {reference.apiVersion}/{reference.kind}.")

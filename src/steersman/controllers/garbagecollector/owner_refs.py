@@ -1,59 +1,109 @@
-"""How objects are tied to each other: what their metadata says of owners and dependents."""
+"""Owner references: how an object's metadata ties it to owners and dependents, and the owners known to be absent."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
+from steersman.api.bounded_cache import BoundedCache
 from steersman.api.discovery import Resource
 from steersman.api.kinds import Object, OwnerReference
+from steersman.api.scheme import Kind
 from steersman.intent.all_resources import AllObjects, Item
 
 FOREGROUND = "foregroundDeletion"
-"""The finalizer of what goes once its dependents have gone."""
+"""The finalizer of an object that is deleted after its dependents."""
 ORPHAN = "orphan"
-"""The finalizer of what goes once its dependents have been let go."""
+"""The finalizer of an object whose dependents are kept without it."""
 
 OWNER = "owner"
+"""The index of dependents by the uid of their owners."""
 
 
 def owner_uids(obj: Object) -> Iterable[str]:
-    """Filed under the uid of each owner."""
+    """The values of an object in the index `OWNER`."""
     return [reference.uid for reference in obj.metadata.ownerReferences if reference.uid]
 
 
-def leaves(obj: Object, finalizer: str) -> bool:
-    """Whether an object is being deleted and has a finalizer of ours."""
-    return obj.metadata.deletionTimestamp is not None and finalizer in obj.metadata.finalizers
+def is_orphaning(obj: Object) -> bool:
+    """Whether an object is being deleted and its dependents are to be orphaned."""
+    return obj.metadata.deletionTimestamp is not None and ORPHAN in obj.metadata.finalizers
 
 
-def waits(obj: Object) -> bool:
-    """Whether an object is being deleted, and waits for its dependents to go first."""
-    return leaves(obj, FOREGROUND)
+def is_deleting_dependents(obj: Object) -> bool:
+    """Whether an object is being deleted and waits for its dependents to be deleted first."""
+    return obj.metadata.deletionTimestamp is not None and FOREGROUND in obj.metadata.finalizers
 
 
-def dependents(everything: AllObjects, owner: Item) -> Iterator[Item]:
-    """What says it is owned by an object, and may be: an owner in another namespace is none.
+def dependents(objects: AllObjects, owner: Item) -> Iterator[Item]:
+    """The dependents of an object. A reference to an owner in another namespace does not count.
 
-    differs: nothing depends on itself. Upstream would have it wait for itself to go.
+    differs: nothing depends on itself. Upstream would make it wait for its own deletion.
     """
     namespace, uid = owner.namespace, owner.uid
-    for item in everything.by(OWNER, uid):
+    for item in objects.by(OWNER, uid):
         if (not namespace or item.namespace == namespace) and item.uid != uid:
             yield item
 
 
 def blocks(item: Item, owner: Item) -> bool:
-    """Whether a dependent keeps its owner, which waits, from going."""
+    """Whether a dependent has ``blockOwnerDeletion`` set for this owner."""
     return any(
         reference.uid == owner.uid and bool(reference.blockOwnerDeletion)
         for reference in item.obj.metadata.ownerReferences
     )
 
 
-def owner_at(
-    everything: AllObjects, item_namespace: str, reference: OwnerReference, resource: Resource
+def find_owner(
+    objects: AllObjects, item_namespace: str, reference: OwnerReference, resource: Resource
 ) -> Item | None:
-    """The owner that a reference means, where the cache shows it: by name and place, and by uid."""
+    """The owner that a reference names, where the cache has it with the same uid."""
     namespace = item_namespace if resource.namespaced else ""
-    found = everything.at(resource, namespace, reference.name)
+    found = objects.at(resource, namespace, reference.name)
     return found if found is not None and found.uid == reference.uid else None
+
+
+# -- absent owners --------------------------------------------------------------------------------
+
+ABSENT_OWNERS = 500
+"""The size of the cache of absent owners; upstream's number."""
+
+
+class Coordinates(NamedTuple):
+    """An owner as a reference names it, with its namespace; empty for a cluster-scoped owner."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+
+    def __str__(self) -> str:
+        return f"[{self.api_version}/{self.kind}, namespace: {self.namespace}, name: {self.name}, uid: {self.uid}]"
+
+
+def coordinates(reference: OwnerReference, namespace: str) -> Coordinates:
+    """The owner that a reference names, if it is in this namespace."""
+    return Coordinates(reference.apiVersion, reference.kind, namespace, reference.name, reference.uid)
+
+
+def coordinates_of(kind: Kind[object], obj: Object) -> Coordinates:
+    """An object as references to it would name it."""
+    meta = obj.metadata
+    return Coordinates(kind.api_version, kind.name, meta.namespace, meta.name, meta.uid)
+
+
+class AbsentOwners:
+    """Remembers owners that do not exist. A uid is never used again, so an absent owner stays absent."""
+
+    def __init__(self, size: int = ABSENT_OWNERS) -> None:
+        self._known: BoundedCache[Coordinates, bool] = BoundedCache(size)
+
+    def add(self, owner: Coordinates) -> None:
+        self._known.put(owner, True)
+
+    def __contains__(self, owner: Coordinates) -> bool:
+        return self._known.use(owner) is not None
+
+    def __len__(self) -> int:
+        return len(self._known)
