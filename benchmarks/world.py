@@ -17,7 +17,7 @@ from typing import Any
 from steersman.api.kinds import DEPLOYMENTS
 from steersman.controllers import CONTROLLERS
 from steersman.runtime.controller_group import ControllerGroup
-from steersman.sim.kubelet import Kubelets, Settings
+from steersman.sim.kubelet import Kubelets, KubeletSettings
 from steersman.sim.kubelet.node import Shape
 from steersman.sim.scheduler import Scheduler
 from steersman.sim.world import World
@@ -41,7 +41,9 @@ def build(world: World, nodes: int, controllers: str) -> None:
     chosen = [each for each in CONTROLLERS if controllers == "all" or each.name in WANTED]
     room = {"cpu": "10000", "memory": "16Ti", "pods": "100000"}
     names = [f"node-{i}" for i in range(nodes)]
-    kubelets = Kubelets(world.api("kubelets"), world, names, settings=Settings(), shape=Shape(room=room))
+    kubelets = Kubelets(
+        world.api("kubelets"), world, names, settings=KubeletSettings(), shape=Shape(room=room)
+    )
     world.spawn(ControllerGroup(chosen, world.api("manager"), world).run(), name="manager")
     world.spawn(Scheduler(world.api("scheduler"), world).run(), name="scheduler")
     world.spawn(kubelets.run(), name="kubelets")

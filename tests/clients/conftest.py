@@ -28,7 +28,7 @@ from kubernetes import client, config, watch
 from steersman.client import kubeconfig as own
 from steersman.client.http import HttpApi
 from steersman.runtime.clock import LiveClock
-from steersman.sim.kubelet import Kubelets, Settings
+from steersman.sim.kubelet import Kubelets, KubeletSettings
 from steersman.sim.scheduler import Scheduler
 from tests.harness.child_process import Child, until
 from tests.harness.envtest import ASSETS, RealPlane
@@ -129,7 +129,7 @@ def _nodes(kubeconfig: Path) -> Iterator[None]:
     async def live() -> None:
         clock = LiveClock()
         async with HttpApi(own.load(str(kubeconfig)), qps=0) as api:
-            kubelets = Kubelets(api, clock, NODES, settings=Settings(start_delay=0.1, shutdown=0.1))
+            kubelets = Kubelets(api, clock, NODES, settings=KubeletSettings(start_delay=0.1, shutdown=0.1))
             work = [asyncio.ensure_future(each.run()) for each in (kubelets, Scheduler(api, clock))]
             await stop.wait()
             for task in work:

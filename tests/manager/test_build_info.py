@@ -17,8 +17,8 @@ from steersman.client.http import HttpApi
 from steersman.controllers import CONTROLLERS
 from steersman.manager import build_info
 from steersman.manager.flags import UsageError
-from steersman.manager.options import Metering, read
-from steersman.manager.serving.metrics import Counts
+from steersman.manager.options import MetricsOptions, read
+from steersman.manager.serving.metrics import ServingMetrics
 from steersman.manager.version import KUBERNETES
 from steersman.runtime.metrics import Metrics
 from steersman.runtime.prometheus_text import Shown, exposition
@@ -47,7 +47,7 @@ async def metrics() -> Metrics:
     made = Metrics()
     async with HttpApi(Connection("https://127.0.0.1:1")) as root:
         build_info.describe(made, read(["--kubeconfig=x"]).features, root)
-    Counts(made)
+    ServingMetrics(made)
     for controller in CONTROLLERS:
         made.declare(controller.metrics)
     return made
@@ -94,8 +94,8 @@ async def test_the_program_says_what_it_is(metrics: Metrics) -> None:
 # -- which of them are shown ------------------------------------------------------------------
 
 
-def metering(**said: Any) -> Metering:
-    return Metering(
+def metering(**said: Any) -> MetricsOptions:
+    return MetricsOptions(
         show_hidden_metrics_for_version=said.get("hidden", ""),
         disabled_metrics=said.get("disabled", ()),
         allow_metric_labels=said.get("labels", ()),
@@ -104,13 +104,13 @@ def metering(**said: Any) -> Metering:
 
 
 def test_flags_say_what_is_shown(tmp_path: Path) -> None:
-    assert build_info.shown(metering()) == Shown()
-    assert build_info.shown(metering(disabled=("a",), hidden="1.35")) == Shown(frozenset({"a"}), {}, True)
+    assert build_info.exposed(metering()) == Shown()
+    assert build_info.exposed(metering(disabled=("a",), hidden="1.35")) == Shown(frozenset({"a"}), {}, True)
     manifest = tmp_path / "allow"
     manifest.write_text('"a,b": "c,d"\n')
     allowed = {"a": {"b": frozenset({"c", "d"})}}
-    assert build_info.shown(metering(manifest=str(manifest))).allowed == allowed
-    assert build_info.shown(metering(labels=(("a,b", "c,d"),))).allowed == allowed
+    assert build_info.exposed(metering(manifest=str(manifest))).allowed == allowed
+    assert build_info.exposed(metering(labels=(("a,b", "c,d"),))).allowed == allowed
 
 
 @pytest.mark.parametrize(
@@ -118,8 +118,8 @@ def test_flags_say_what_is_shown(tmp_path: Path) -> None:
     [
         (None, "No such file"),
         ("{", "not YAML"),
-        ("[]", "not a map of texts"),
-        ("a,b: 3", "not a map of texts"),
+        ("[]", "not a map of strings"),
+        ("a,b: 3", "not a map of strings"),
         ("a: b", "metricName,labelName"),
         (b"\xff", "not text"),
     ],
@@ -131,7 +131,7 @@ def test_a_manifest_that_cannot_be_read_is_one_line(
     if content is not None:
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(UsageError) as caught:
-        build_info.shown(metering(manifest=str(path)))
+        build_info.exposed(metering(manifest=str(path)))
     assert words in str(caught.value)
     assert f"--allow-metric-labels-manifest={path}" in str(caught.value)
 

@@ -26,7 +26,7 @@ from steersman.controllers import (
     serviceaccounttoken,
     ttlafterfinished,
 )
-from steersman.manager.client_builder import LIFETIME, Accounts
+from steersman.manager.client_builder import LIFETIME, ClientBuilder
 from steersman.manager.version import user_agent
 from steersman.runtime.clock import LiveClock
 from steersman.server.bootstrap import Boot, equip
@@ -37,7 +37,7 @@ from steersman.server.server import Server
 @pytest.mark.parametrize("own", [False, True])
 async def test_each_controller_may_ask_as_fast_as_upstreams_does(own: bool) -> None:
     async with HttpApi(Connection("https://127.0.0.1:1"), qps=20, burst=30) as root:
-        accounts = Accounts(root, own=own)
+        accounts = ClientBuilder(root, use_service_accounts=own)
         paces = {}
         for module in (garbagecollector, namespace, ttlafterfinished):
             client = accounts.client(module.controller)
@@ -60,7 +60,7 @@ async def test_each_controller_may_ask_as_fast_as_upstreams_does(own: bool) -> N
 )
 async def test_clients_name_themselves_as_upstreams_do(own: bool, controller: Any, agent: str) -> None:
     async with HttpApi(Connection("https://127.0.0.1:1"), user_agent=user_agent()) as root:
-        accounts = Accounts(root, own=own)
+        accounts = ClientBuilder(root, use_service_accounts=own)
         assert accounts.client(controller).user_agent == f"{user_agent()}/{agent}"
         await accounts.close()
 
@@ -107,7 +107,7 @@ async def test_each_controller_is_its_own_account_which_is_made_and_whose_token_
         return sum(each.resource == "serviceaccounts/token" and each.code == 201 for each in done)
 
     async with manager(done, tmp_path) as (root, admin):
-        accounts = Accounts(root, own=True, now=wall)
+        accounts = ClientBuilder(root, use_service_accounts=True, now=wall)
         api = accounts.client(ttlafterfinished.controller)
         shared = [
             accounts.client(module.controller) for module in (certificates.approving, certificates.signing)
@@ -115,7 +115,7 @@ async def test_each_controller_is_its_own_account_which_is_made_and_whose_token_
         assert accounts.client(serviceaccounttoken.controller).connection == root.connection, (
             "what accounts depend on"
         )
-        await accounts.warm()
+        await accounts.fetch_tokens()
         assert asked() == 2, "one token for each account"
         assert await whoami(api) == "system:serviceaccount:kube-system:ttl-after-finished-controller"
         for each in shared:
@@ -132,7 +132,7 @@ async def test_each_controller_is_its_own_account_which_is_made_and_whose_token_
 async def test_an_account_that_is_deleted_is_made_anew(tmp_path: Path) -> None:
     done: list[RequestDone] = []
     async with manager(done, tmp_path) as (root, admin):
-        accounts = Accounts(root, own=True)
+        accounts = ClientBuilder(root, use_service_accounts=True)
         api = accounts.client(ttlafterfinished.controller)
         before = await whoami(api)
         await admin.delete(SERVICEACCOUNTS, "kube-system", "ttl-after-finished-controller")

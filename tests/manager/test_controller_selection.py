@@ -9,7 +9,7 @@ import pytest
 from steersman.controllers import CONTROLLERS
 from steersman.intent.controller import Controller
 from steersman.manager import controller_selection
-from steersman.manager.controller_selection import CLOUD, KNOWN, OFF, chosen, missing, unknown
+from steersman.manager.controller_selection import CLOUD, KNOWN, OFF, enabled, missing, unknown
 
 
 def test_every_controller_of_kube_controller_manager_has_its_name() -> None:
@@ -39,7 +39,7 @@ def test_what_is_here_is_called_as_there(controller: Controller[Any]) -> None:
     ],
 )
 def test_the_words_choose_among_all_there_are(words: list[str], names: tuple[str, ...]) -> None:
-    assert chosen(words) == names
+    assert enabled(words) == names
 
 
 def test_names_of_controllers_that_are_not_here_are_accepted_and_told() -> None:

@@ -42,7 +42,7 @@ spec:
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("", "there is no Deployment in it"), ("{", "expected the node content"), (None, "No such file")],
+    [("", "no Deployment found"), ("{", "expected the node content"), (None, "No such file")],
 )
 def test_a_file_that_is_no_manifest_is_one_line(
     text: str | None, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -10,7 +10,7 @@ import pytest
 
 from steersman.api.kinds import LEASES
 from steersman.intent.controller import Controller
-from steersman.manager.election import Election
+from steersman.manager.election import LeaderElection
 from steersman.manager.migration import Leader, Migration
 from steersman.manager.options import read
 from steersman.runtime.leader_election import LostLease
@@ -32,7 +32,7 @@ class Manager:
         self.started: list[Callable[[], None]] = []
         self.fences: list[Callable[[], bool]] = []
         self.lost = ""
-        self.election = Election(read([*ARGV, *argv]), table, world.api("manager"), world, self.metrics)
+        self.election = LeaderElection(read([*ARGV, *argv]), table, world.api("manager"), world, self.metrics)
         self.task = world.spawn(self._run(), name="manager")
 
     async def _run(self) -> None:

@@ -11,7 +11,7 @@ from steersman.api.signing_keys import Keys
 from steersman.client.connection import ConfigError, Pem
 from steersman.intent.actions import FileUnreadable
 from steersman.intent.settings import Settings
-from steersman.manager.files import examine, settle
+from steersman.manager.files import validate_files, with_root_ca
 from steersman.manager.options import read
 from steersman.server.auth.ca import self_signed
 
@@ -19,22 +19,22 @@ from steersman.server.auth.ca import self_signed
 def test_a_root_ca_that_is_named_is_read_from_its_file_each_time(tmp_path: Path) -> None:
     path = tmp_path / "ca.crt"
     path.write_text("one")
-    settings, files = settle(Settings({"root-ca-file": str(path)}), Pem(data=b"kubeconfig's"))
+    settings, files = with_root_ca(Settings({"root-ca-file": str(path)}), Pem(data=b"kubeconfig's"))
     assert files(settings.flags["root-ca-file"]) == b"one"
     path.write_text("two")
     assert files(settings.flags["root-ca-file"]) == b"two"
 
 
 def test_without_one_it_is_the_kubeconfigs(tmp_path: Path) -> None:
-    settings, files = settle(Settings(), Pem(data=b"inline"))
+    settings, files = with_root_ca(Settings(), Pem(data=b"inline"))
     assert files(settings.flags["root-ca-file"]) == b"inline"
     (tmp_path / "ca.crt").write_text("in a file")
-    settings, files = settle(Settings(), Pem(path=str(tmp_path / "ca.crt")))
+    settings, files = with_root_ca(Settings(), Pem(path=str(tmp_path / "ca.crt")))
     assert files(settings.flags["root-ca-file"]) == b"in a file"
 
 
 def test_a_file_that_is_not_there_is_named() -> None:
-    settings, files = settle(Settings({"root-ca-file": "/nowhere/ca.crt"}), Pem())
+    settings, files = with_root_ca(Settings({"root-ca-file": "/nowhere/ca.crt"}), Pem())
     with pytest.raises(FileUnreadable, match=r"/nowhere/ca\.crt: No such file"):
         files(settings.flags["root-ca-file"])
 
@@ -57,7 +57,7 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def look(place: Path, *argv: str) -> None:
     options = read([word.replace("@", f"{place}/") for word in argv])
-    examine(options.settings, options.controllers)
+    validate_files(options.settings, options.controllers)
 
 
 def test_files_that_can_be_used_are_fine(good: Path) -> None:
@@ -74,23 +74,23 @@ def test_files_that_can_be_used_are_fine(good: Path) -> None:
     ("argv", "words"),
     [
         (["--root-ca-file=@nowhere"], "/nowhere: No such file or directory"),
-        (["--root-ca-file=@nonsense"], "/nonsense: is not a bundle of CA certificates in PEM"),
-        (["--root-ca-file=@sa.key"], "/sa.key: is not a bundle of CA certificates in PEM"),
+        (["--root-ca-file=@nonsense"], "/nonsense: not a bundle of CA certificates in PEM format"),
+        (["--root-ca-file=@sa.key"], "/sa.key: not a bundle of CA certificates in PEM format"),
         (["--service-account-private-key-file=@nowhere"], "/nowhere: No such file or directory"),
-        (["--service-account-private-key-file=@nonsense"], "/nonsense: holds no private key in PEM"),
-        (["--service-account-private-key-file=@cut.key"], "/cut.key: holds no private key in PEM"),
-        (["--service-account-private-key-file=@ca.crt"], "/ca.crt: holds no private key in PEM"),
+        (["--service-account-private-key-file=@nonsense"], "/nonsense: no private key in PEM format"),
+        (["--service-account-private-key-file=@cut.key"], "/cut.key: no private key in PEM format"),
+        (["--service-account-private-key-file=@ca.crt"], "/ca.crt: no private key in PEM format"),
         (
             ["--cluster-signing-cert-file=@nowhere", "--cluster-signing-key-file=@ca.key"],
             "/nowhere: No such file",
         ),
         (
             ["--cluster-signing-cert-file=@nonsense", "--cluster-signing-key-file=@ca.key"],
-            "is not a bundle of CA certificates in PEM",
+            "not a bundle of CA certificates in PEM format",
         ),
         (
             ["--cluster-signing-cert-file=@ca.crt", "--cluster-signing-key-file=@nonsense"],
-            "holds no private key in PEM",
+            "no private key in PEM format",
         ),
         (
             ["--cluster-signing-cert-file=@ca.crt", "--cluster-signing-key-file=@torn.key"],
@@ -98,7 +98,7 @@ def test_files_that_can_be_used_are_fine(good: Path) -> None:
         ),
         (
             ["--cluster-signing-cert-file=@ca.crt", "--cluster-signing-key-file=@other.key"],
-            "the CA key does not belong to the CA certificate",
+            "the CA key does not match the CA certificate",
         ),
     ],
 )

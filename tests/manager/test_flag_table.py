@@ -81,7 +81,7 @@ def test_the_defaults_are_accepted() -> None:
     assert asked.authorization.always_allow_paths == ("/healthz", "/readyz", "/livez")
     assert asked.authentication.requestheader_username_headers == ("x-remote-user",)
     assert asked.authentication.token_webhook_cache_ttl == 10.0
-    assert (asked.shutdown, asked.start) == (10.0, 0.0)
+    assert (asked.shutdown_timeout, asked.start_interval) == (10.0, 0.0)
     assert asked.debugging.profiling
     assert not asked.migration.enabled
     assert asked.logging.format == "text"

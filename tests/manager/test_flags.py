@@ -45,8 +45,8 @@ def test_a_flag_is_read_as_go_reads_it(argv: list[str], name: str, value: object
     ("argv", "message"),
     [
         (["--kubeconfg=x"], "unknown flag: --kubeconfg; did you mean --kubeconfig?"),
-        (["--zzz"], "unknown flag: --zzz; see --help for those there are"),
-        (["-x"], "unknown shorthand flag: 'x' in -x; see --help for those there are"),
+        (["--zzz"], "unknown flag: --zzz; see --help for all flags"),
+        (["-x"], "unknown shorthand flag: 'x' in -x; see --help for all flags"),
         (["--burst"], "flag needs an argument: --burst"),
         (["-v"], "flag needs an argument: 'v' in -v"),
         (["--=3"], "bad flag syntax: --=3"),

@@ -17,7 +17,7 @@ from steersman.controllers import garbagecollector
 from steersman.intent.actions import Patch
 from steersman.intent.controller import Controller, Watch
 from steersman.intent.verdict import Rest, Verdict
-from steersman.manager.late_start import PERIOD, arrivals, served
+from steersman.manager.late_start import PERIOD, served, start_late
 from steersman.runtime.controller_group import ControllerGroup
 from steersman.server.local import LocalApi
 from steersman.sim.world import World
@@ -78,8 +78,8 @@ class Plane:
         self.joined: list[int] = []
         self.world.spawn(self.fleet.run(), name="manager")
         self.world.spawn(
-            arrivals(self.fleet, absent, self.api, lambda: self.joined.append(len(self.fleet.hosts))),
-            name="arrivals",
+            start_late(self.fleet, absent, self.api, lambda: self.joined.append(len(self.fleet.hosts))),
+            name="late start",
         )
         lease = Lease(metadata=ObjectMeta(name="a", namespace="default"))
         self.world.run(self.world.api().create(LEASES, "default", lease))

@@ -16,7 +16,7 @@ import pytest
 
 from steersman.api.go_quote import quote
 from steersman.api.verbosity import V, verbosity
-from steersman.manager.logs import Damper, Json, Klog, Logging, handlers
+from steersman.manager.logs import Json, Klog, LoggingOptions, RateLimit, handlers
 
 
 def record(
@@ -26,7 +26,7 @@ def record(
     level: int = logging.INFO,
     at: float = 0.0,
     error: BaseException | None = None,
-    file: str = "/src/steersman/runtime/host.py",
+    file: str = "/src/steersman/runtime/controller_runner.py",
     line: int = 42,
 ) -> logging.LogRecord:
     made = logging.LogRecord("steersman", level, file, line, message, (), None)
@@ -44,8 +44,8 @@ def body(line: str) -> str:
 
 def test_a_line_begins_as_klogs_do() -> None:
     line = Klog().format(record("hello"))
-    assert re.fullmatch(r"I\d{4} \d\d:\d\d:\d\d\.\d{6} +\d+ host\.py:42\] hello", line)
-    assert f"{os.getpid():>7} host" in line
+    assert re.fullmatch(r"I\d{4} \d\d:\d\d:\d\d\.\d{6} +\d+ controller_runner\.py:42\] hello", line)
+    assert f"{os.getpid():>7} controller_runner" in line
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def out(tmp_path: Path) -> Iterator[Stream]:
         yield Stream(file)
 
 
-def tell(said: Logging, out: io.StringIO, *records: logging.LogRecord) -> tuple[str, str]:
+def tell(said: LoggingOptions, out: io.StringIO, *records: logging.LogRecord) -> tuple[str, str]:
     """What the two streams are told of some records."""
     err = io.StringIO()
     for handler in handlers(said, out, err):
@@ -143,7 +143,7 @@ def tell(said: Logging, out: io.StringIO, *records: logging.LogRecord) -> tuple[
 
 def test_without_a_word_everything_goes_to_standard_error() -> None:
     out, err = tell(
-        Logging(), io.StringIO(), record("info"), record("warn", level=30), record("error", level=40)
+        LoggingOptions(), io.StringIO(), record("info"), record("warn", level=30), record("error", level=40)
     )
     assert out == ""
     assert [line[0] for line in err.splitlines()] == ["I", "W", "E"]
@@ -152,7 +152,7 @@ def test_without_a_word_everything_goes_to_standard_error() -> None:
 @pytest.mark.parametrize(("format", "informs"), [("text", 1), ("json", 2)])
 def test_split_streams_have_information_on_standard_output(format: Any, informs: int) -> None:
     out, err = tell(
-        Logging(format, split=True),
+        LoggingOptions(format, split=True),
         io.StringIO(),
         record("info"),
         record("warn", level=30),
@@ -164,7 +164,7 @@ def test_split_streams_have_information_on_standard_output(format: Any, informs:
 def test_what_is_held_back_is_written_when_there_is_enough_of_it_or_on_demand(
     out: Stream, tmp_path: Path
 ) -> None:
-    info, _ = handlers(Logging(split=True, buffer=4096, flush=3600), out, io.StringIO())
+    info, _ = handlers(LoggingOptions(split=True, buffer=4096, flush=3600), out, io.StringIO())
     info.handle(record("one"))
     assert (tmp_path / "out").read_text() == ""
     info.flush()
@@ -190,19 +190,19 @@ def test_what_is_held_back_is_written_when_there_is_enough_of_it_or_on_demand(
 def test_vmodule_says_how_much_a_file_logs(modules: Any, file: str, level: int, written: bool) -> None:
     if not modules:
         # Without it the level of the root logger decides, before any handler is asked.
-        assert tell(Logging(verbosity=2), io.StringIO(), record("x", level=V[level], file=file))[1]
+        assert tell(LoggingOptions(verbosity=2), io.StringIO(), record("x", level=V[level], file=file))[1]
         return
-    said = Logging(verbosity=2, modules=modules)
+    said = LoggingOptions(verbosity=2, modules=modules)
     assert bool(tell(said, io.StringIO(), record("x", level=V[level], file=file))[1]) is written
 
 
 def written(times: list[float], message: str = "no answer") -> list[tuple[float, int]]:
     """When a warning that comes at these times is written, and how many were left out before."""
-    damper = Damper()
+    rate_limit = RateLimit()
     found = []
     for at in times:
         each = record(message, level=logging.WARNING, at=at)
-        if damper.filter(each):
+        if rate_limit.filter(each):
             found.append((at, getattr(each, "repeated", 0)))
     return found
 
@@ -226,18 +226,18 @@ def test_how_many_were_left_out_is_told() -> None:
 
 
 def test_other_warnings_and_all_information_are_written() -> None:
-    damper = Damper()
+    rate_limit = RateLimit()
     for number in range(3):
-        assert damper.filter(record(f"no answer from {number}", level=logging.WARNING))
-        assert damper.filter(record("refused", {"key": f"default/{number}"}, level=logging.WARNING))
-        assert damper.filter(record("Starting"))
+        assert rate_limit.filter(record(f"no answer from {number}", level=logging.WARNING))
+        assert rate_limit.filter(record("refused", {"key": f"default/{number}"}, level=logging.WARNING))
+        assert rate_limit.filter(record("Starting"))
 
 
 def test_what_is_remembered_of_warnings_is_bounded() -> None:
-    damper = Damper()
-    for number in range(Damper.MOST + 10):
-        damper.filter(record(f"no answer from {number}", level=logging.WARNING))
-    assert len(damper._lines) == Damper.MOST
+    rate_limit = RateLimit()
+    for number in range(RateLimit.CAPACITY + 10):
+        rate_limit.filter(record(f"no answer from {number}", level=logging.WARNING))
+    assert len(rate_limit._lines) == RateLimit.CAPACITY
 
 
 def test_a_fixed_message_goes_before_the_sentence() -> None:

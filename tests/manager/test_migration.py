@@ -11,7 +11,7 @@ from steersman.client.connection import ConfigError
 from steersman.controllers import CONTROLLERS
 from steersman.intent.controller import Controller
 from steersman.manager import cli
-from steersman.manager.migration import DEFAULT, TOKENS, Leader, Migration, chosen, read
+from steersman.manager.migration import DEFAULT, TOKENS, Leader, Migration, configuration, read
 
 HEAD = "apiVersion: controllermanager.config.k8s.io/{version}\nkind: LeaderMigrationConfiguration\n"
 V1 = HEAD.format(version="v1")
@@ -56,8 +56,8 @@ def test_who_gives_out_tokens_stays_under_the_main_lock_whatever_is_said_of_it()
 
 
 def test_without_a_file_it_is_the_default_table_and_without_the_flag_there_is_none() -> None:
-    assert chosen(False, "/does/not/exist") is None
-    assert chosen(True, "") is DEFAULT
+    assert configuration(False, "/does/not/exist") is None
+    assert configuration(True, "") is DEFAULT
     assert DEFAULT.leaderName == "cloud-provider-extraction-migration"
     assert {leader.component for leader in DEFAULT.controllerLeaders} == {"*"}
 
@@ -74,7 +74,7 @@ def test_without_a_file_it_is_the_default_table_and_without_the_flag_there_is_no
 )
 def test_all_versions_of_the_configuration_are_read(text: str, path: Path) -> None:
     path.write_text(text)
-    found = chosen(True, str(path))
+    found = configuration(True, str(path))
     assert found is not None
     assert (found.leaderName, found.controllerLeaders) == ("moving", (Leader("job-controller", "*"),))
 
@@ -90,7 +90,7 @@ def test_all_versions_of_the_configuration_are_read(text: str, path: Path) -> No
         (V1 + "leaderName: yes", "Expected `str`, got `bool` - at `$.leaderName`"),
         (V1 + "leaderName: x\nfoo: 1", "unknown field `foo`"),
         (V1 + "leaderName: x\nresourceLock: leases", "unknown field `resourceLock`"),
-        (V1 + "leaderName: x\nleaderName: z", "leaderName is there twice"),
+        (V1 + "leaderName: x\nleaderName: z", "duplicate key leaderName"),
         (BETA + "leaderName: x", "resourceLock must be leases, but is ''"),
         (BETA + "leaderName: x\nresourceLock: endpoints", "resourceLock must be leases, but is 'endpoints'"),
         (V1 + "leaderName: x\ncontrollerLeaders: [{name: a}]", "controllerLeaders[0].component must be set"),

@@ -1,4 +1,4 @@
-"""``steersman node``: playing fate with nodes, in a world and from the command line."""
+"""``steersman node`` and the node operations, in a world and from the command line."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from steersman.api.errors import NotFound
 from steersman.api.generated import load
 from steersman.api.kinds import DEPLOYMENTS, PODS
 from steersman.controllers import CONTROLLERS
-from steersman.manager import cli, node, node_ops
+from steersman.manager import cli, node
 from steersman.runtime.controller_group import ControllerGroup
 from steersman.server.bootstrap import Boot
-from steersman.sim.kubelet import Kubelets, Settings
+from steersman.sim import nodes
+from steersman.sim.kubelet import Kubelets, KubeletSettings
 from steersman.sim.scheduler import Scheduler
 from steersman.sim.world import START, World
 
@@ -37,7 +38,9 @@ class Cluster:
         chosen = [each for each in CONTROLLERS if each.name in NEEDED]
         world.spawn(ControllerGroup(chosen, world.api("manager"), world).run())
         world.spawn(Scheduler(world.api("scheduler"), world).run())
-        world.spawn(Kubelets(world.api("kubelets"), world, NAMES, settings=Settings(reboot=30.0)).run())
+        world.spawn(
+            Kubelets(world.api("kubelets"), world, NAMES, settings=KubeletSettings(reboot=30.0)).run()
+        )
         world.run(world.settle())
 
     def do(self, coroutine: Any) -> Any:
@@ -86,12 +89,12 @@ def cluster() -> Iterator[Cluster]:
 
 def test_a_list_says_how_each_node_is(cluster: Cluster) -> None:
     cluster.deploy(3)
-    cluster.do(node_ops.fail(cluster.api, "node-2", cluster.said.append))
+    cluster.do(nodes.fail(cluster.api, "node-2", cluster.said.append))
     cluster.do(cluster.api.patch(NODES, "", "node-3", {"spec": {"unschedulable": True}}))
     real = {"metadata": {"name": "real"}, "spec": {"providerID": "aws://i-1"}}
     cluster.do(cluster.api.create(NODES.untyped, "", real))
     cluster.said.clear()
-    cluster.do(node_ops.show(cluster.api, cluster.said.append))
+    cluster.do(nodes.list_nodes(cluster.api, cluster.said.append))
     assert [line.split() for line in cluster.said] == [
         ["NAME", "STATUS", "SIMULATED", "PODS"],
         ["node-1", "Ready", "up", "1"],
@@ -108,17 +111,17 @@ def test_a_node_that_failed_sends_no_heartbeats_until_it_recovers(cluster: Clust
         cluster.do(cluster.world.advance(30.0))
         return cluster.do(cluster.api.get(leases, "kube-node-lease", "node-1")).spec.renewTime
 
-    cluster.do(node_ops.fail(cluster.api, "node-1", cluster.said.append))
+    cluster.do(nodes.fail(cluster.api, "node-1", cluster.said.append))
     silent = renewed()
     assert renewed() == silent
     cluster.do(cluster.api.patch(NODES, "", "node-1", {"spec": {"unschedulable": True}}))
-    cluster.do(node_ops.recover(cluster.api, "node-1", cluster.said.append))
+    cluster.do(nodes.recover(cluster.api, "node-1", cluster.said.append))
     assert renewed() > silent
     found = cluster.do(cluster.api.get(NODES, "", "node-1"))
     assert (found.spec.unschedulable, dict(found.metadata.annotations)) == (False, {})
     assert cluster.said == [
-        "node-1 has fallen silent; `steersman node recover node-1` brings it back",
-        "node-1 is heard of again and takes pods",
+        "node-1 failed: its kubelet is stopped; `steersman node recover node-1` starts it again",
+        "node-1 recovered and is schedulable",
     ]
 
 
@@ -126,12 +129,12 @@ def test_a_reboot_ends_when_the_node_is_back_and_can_be_had_again(cluster: Clust
     cluster.deploy(3)
     for _ in range(2):
         began = cluster.world.monotonic()
-        cluster.do(node_ops.reboot(cluster.api, "node-1", cluster.said.append))
+        cluster.do(nodes.reboot(cluster.api, "node-1", cluster.said.append))
         assert cluster.world.monotonic() - began == pytest.approx(30.0, abs=1.0)
     found = cluster.do(cluster.api.get(NODES, "", "node-1"))
     assert found.status.nodeInfo.bootID == "node-1-2"
     assert dict(found.metadata.annotations) == {}
-    assert cluster.said[-2:] == ["node-1 goes down with all that runs on it", "node-1 is back"]
+    assert cluster.said[-2:] == ["node-1 is rebooting", "node-1 is back"]
     cluster.do(cluster.world.settle())
     (name,) = cluster.pods("node-1")
     status = cluster.do(cluster.api.get(load("", "v1", "Pod"), "default", name)).status
@@ -143,16 +146,16 @@ def test_a_drain_moves_the_pods_elsewhere_and_says_so(cluster: Cluster) -> None:
     (name,) = cluster.pods("node-1")
     owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "d", "controller": True}
     cluster.lone("daemon", "node-1", ownerReferences=[owner])
-    cluster.do(node_ops.drain(cluster.api, "node-1", say=cluster.said.append))
+    cluster.do(nodes.drain(cluster.api, "node-1", output=cluster.said.append))
     cluster.do(cluster.world.settle())
     assert cluster.pods("node-1") == ["daemon"]
     assert len(cluster.pods("node-2") + cluster.pods("node-3")) == 3
     assert cluster.said == [
-        "node-1 takes no more pods (cordoned)",
+        "node-1 cordoned",
         f"evicting default/{name}",
-        f"  default/{name} is gone",
-        "node-1 is drained: 1 pod went, 1 of DaemonSets or of the node itself stay; "
-        "`steersman node recover node-1` lets it take pods again",
+        f"  default/{name} evicted",
+        "node-1 drained: 1 pod evicted, 1 of DaemonSets or static pods kept; "
+        "`steersman node recover node-1` uncordons it",
     ]
 
 
@@ -160,14 +163,16 @@ def test_a_drain_waits_for_budgets_and_gives_up_in_time(cluster: Cluster) -> Non
     cluster.deploy(3)
     (name,) = cluster.pods("node-1")
     cluster.budget(0)
-    with pytest.raises(node_ops.Refusal, match=f"after 60 s these are still on node-1: default/{name}"):
-        cluster.do(node_ops.drain(cluster.api, "node-1", timeout=60.0, say=cluster.said.append))
-    waits = f"  default/{name} has to wait: Cannot evict pod as it would violate the pod's disruption budget."
+    with pytest.raises(nodes.NodeError, match=f"node-1: pods left after 60 s: default/{name}"):
+        cluster.do(nodes.drain(cluster.api, "node-1", timeout=60.0, output=cluster.said.append))
+    waits = (
+        f"  default/{name} not evicted yet: Cannot evict pod as it would violate the pod's disruption budget."
+    )
     assert cluster.said.count(waits) == 1, "the same is told once"
     assert cluster.pods("node-1") == [name]
 
     async def allowed_later() -> None:
-        draining = asyncio.create_task(node_ops.drain(cluster.api, "node-1", say=cluster.said.append))
+        draining = asyncio.create_task(nodes.drain(cluster.api, "node-1", output=cluster.said.append))
         await asyncio.sleep(10.0)
         assert not draining.done()
         document = await cluster.api.get(BUDGETS.untyped, "default", "b")
@@ -182,23 +187,23 @@ def test_a_drain_waits_for_budgets_and_gives_up_in_time(cluster: Cluster) -> Non
 def test_a_drain_does_not_take_what_nobody_would_bring_back_unless_forced(cluster: Cluster) -> None:
     cluster.lone("alone", "node-1")
     with pytest.raises(
-        node_ops.Refusal, match=r"nobody would bring these pods back: default/alone .*--force"
+        nodes.NodeError, match=r"no controller would recreate these pods: default/alone; --force"
     ):
-        cluster.do(node_ops.drain(cluster.api, "node-1", say=cluster.said.append))
+        cluster.do(nodes.drain(cluster.api, "node-1", output=cluster.said.append))
     assert cluster.pods("node-1") == ["alone"]
-    cluster.do(node_ops.drain(cluster.api, "node-1", force=True, say=cluster.said.append))
+    cluster.do(nodes.drain(cluster.api, "node-1", force=True, output=cluster.said.append))
     assert cluster.pods("node-1") == []
 
 
 def test_only_a_simulated_node_does_what_it_is_told(cluster: Cluster) -> None:
     cluster.do(cluster.api.create(NODES.untyped, "", {"metadata": {"name": "real"}}))
-    for act in (node_ops.fail, node_ops.reboot):
-        with pytest.raises(node_ops.Refusal, match="real is not simulated"):
+    for act in (nodes.fail, nodes.reboot):
+        with pytest.raises(nodes.NodeError, match="real is not a simulated node"):
             cluster.do(act(cluster.api, "real", cluster.said.append))
     with pytest.raises(
-        node_ops.Refusal, match="there is no node 'nosuch'; there are: node-1, node-2, node-3, real"
+        nodes.NodeError, match="node 'nosuch' not found; available: node-1, node-2, node-3, real"
     ):
-        cluster.do(node_ops.fail(cluster.api, "nosuch", cluster.said.append))
+        cluster.do(nodes.fail(cluster.api, "nosuch", cluster.said.append))
 
 
 # -- the command line -------------------------------------------------------------------------
@@ -243,5 +248,5 @@ def test_help_teaches(capfd: pytest.CaptureFixture[str]) -> None:
             cli.main(["node", *words])
         assert ended.value.code == 0
     said = capfd.readouterr().out
-    assert "steersman node fail node-2      its kubelet falls silent" in said
+    assert "steersman node fail node-2      stop its kubelet" in said
     assert "--force" in said

@@ -13,7 +13,7 @@ from aiohttp import web
 from steersman.client.connection import Connection
 from steersman.client.http import HttpApi
 from steersman.manager import cli
-from steersman.manager.run import Refused, reach
+from steersman.manager.run import StartupError, wait_for_server
 
 CONFIG = """\
 apiVersion: v1
@@ -54,7 +54,7 @@ def test_a_malformed_kubeconfig_is_one_line_that_names_it(
         (["run", "--frobnicate"], "unknown flag: --frobnicate"),
         (["run", "--controllers=nonesuch"], '"nonesuch" is not in the list of known controllers'),
         (["run", "--secure-port=-1"], "--secure-port -1 must be between 0 and 65535"),
-        (["fly"], "'fly' is not something steersman does"),
+        (["fly"], "unknown verb 'fly'"),
     ],
 )
 def test_a_bad_command_line_is_one_line_that_says_what_to_do(
@@ -137,8 +137,8 @@ async def answering() -> AsyncIterator[Callable[[int, str], object]]:
 async def test_a_server_that_says_no_is_one_line(answering, code: int, body: str, words: str) -> None:  # type: ignore[no-untyped-def]
     api = await answering(code, body)
     async with api:
-        with pytest.raises(Refused) as caught:
-            await reach(api, patience=0)
+        with pytest.raises(StartupError) as caught:
+            await wait_for_server(api, timeout=0)
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -149,8 +149,8 @@ async def test_a_server_that_is_not_there_is_one_line_with_its_address() -> None
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
         async with HttpApi(Connection(server=f"http://127.0.0.1:{port}")) as api:
-            with pytest.raises(Refused, match=f"127.0.0.1:{port}"):
-                await reach(api, patience=0)
+            with pytest.raises(StartupError, match=f"127.0.0.1:{port}"):
+                await wait_for_server(api, timeout=0)
 
 
 async def test_a_server_that_takes_connections_and_says_nothing_is_waited_for_no_longer_than_that() -> None:
@@ -158,9 +158,9 @@ async def test_a_server_that_takes_connections_and_says_nothing_is_waited_for_no
     port = silent.sockets[0].getsockname()[1]
     async with silent, HttpApi(Connection(server=f"http://127.0.0.1:{port}")) as api:
         with pytest.raises(
-            Refused, match=rf"no answer from the API server at http://127.0.0.1:{port} in 0.2 s"
+            StartupError, match=rf"no answer from the API server at http://127.0.0.1:{port} in 0.2 s"
         ):
-            await reach(api, patience=0.2)
+            await wait_for_server(api, timeout=0.2)
         silent.close()
 
 
@@ -180,7 +180,7 @@ async def test_a_server_that_comes_up_in_time_is_reached() -> None:
     await site.start()
     try:
         async with HttpApi(Connection(server=f"http://127.0.0.1:{runner.addresses[0][1]}")) as api:
-            await reach(api, patience=30, pause=0.01)
+            await wait_for_server(api, timeout=30, pause=0.01)
     finally:
         await runner.cleanup()
     assert next(answers, None) is None

@@ -53,11 +53,11 @@ def request() -> tuple[dict[str, Any], str]:
     """A request for a certificate that somebody has approved, and its key."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "jane")])
-    made = x509.CertificateSigningRequestBuilder().subject_name(subject).sign(key, hashes.SHA256())
+    csr = x509.CertificateSigningRequestBuilder().subject_name(subject).sign(key, hashes.SHA256())
     body = {
         "metadata": {"name": "jane"},
         "spec": {
-            "request": base64.b64encode(made.public_bytes(Encoding.PEM)).decode(),
+            "request": base64.b64encode(csr.public_bytes(Encoding.PEM)).decode(),
             "signerName": "kubernetes.io/kube-apiserver-client",
             "usages": ["digital signature", "client auth"],
         },
@@ -91,10 +91,10 @@ async def live(api: LocalApi) -> str:
 async def certify(api: LocalApi) -> str:
     """Have a certificate signed; answers its key."""
     body, key = request()
-    made = await api.create(CERTIFICATESIGNINGREQUESTS.untyped, "", body)
+    created = await api.create(CERTIFICATESIGNINGREQUESTS.untyped, "", body)
     approved = {"type": "Approved", "status": "True", "reason": "Test", "message": "by the test"}
-    made["status"] = {"conditions": [approved]}
-    await api.subresource(CERTIFICATESIGNINGREQUESTS, "", "jane", "approval", made, verb="update")
+    created["status"] = {"conditions": [approved]}
+    await api.subresource(CERTIFICATESIGNINGREQUESTS, "", "jane", "approval", created, verb="update")
     await until(api, CERTIFICATESIGNINGREQUESTS, "", "jane", lambda found: bool(found.status.certificate))
     return key
 

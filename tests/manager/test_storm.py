@@ -7,7 +7,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from steersman.manager.logs import Logging, handlers
+from steersman.manager.logs import LoggingOptions, handlers
 from steersman.sim.faults import Answers
 from steersman.testing.cluster import Cluster
 
@@ -18,7 +18,7 @@ AWAY = 600.0
 def logged(cluster: Cluster) -> Iterator[tuple[io.StringIO, io.StringIO]]:
     """What a manager in a cluster says, in the cluster's time; and all that would be said if each line were written."""
     said, everything = io.StringIO(), io.StringIO()
-    (handler,) = handlers(Logging(), io.StringIO(), said)
+    (handler,) = handlers(LoggingOptions(), io.StringIO(), said)
     plain = logging.StreamHandler(everything)
 
     def dated(record: logging.LogRecord) -> bool:

@@ -1,4 +1,4 @@
-"""Tasks that stand and fall together."""
+"""The supervisor of a control plane."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from steersman.manager.supervisor import Crew, Lost
+from steersman.manager.supervisor import ComponentFailed, Supervisor
 
 
 async def forever() -> None:
@@ -32,29 +32,29 @@ async def end() -> None:
     [
         (fail, "ValueError: no such luck"),
         (fail_within, "ValueError: no such luck"),
-        (end, "nobody said why"),
+        (end, "it returned without an error"),
     ],
 )
 async def test_the_first_that_ends_is_named_with_its_reason(work: object, why: str) -> None:
-    crew = Crew()
-    crew.take(forever(), "the kubelets")
-    crew.take(work(), "the scheduler")  # type: ignore[operator]
+    supervisor = Supervisor()
+    supervisor.start(forever(), "the kubelets")
+    supervisor.start(work(), "the scheduler")  # type: ignore[operator]
     async with asyncio.timeout(10):
-        lost = await crew.lost()
-    assert str(lost) == f"the scheduler ended, so the control plane stops: {why}"
-    await crew.leave()
+        failure = await supervisor.failed()
+    assert str(failure) == f"the scheduler ended, so the control plane stops: {why}"
+    await supervisor.stop()
 
 
 async def test_who_waits_for_readiness_is_told_of_a_loss_instead() -> None:
-    crew = Crew()
-    crew.take(fail(), "the controllers")
-    with pytest.raises(Lost, match="the controllers ended"):
-        await crew.until(asyncio.Event())
-    await crew.leave()
+    supervisor = Supervisor()
+    supervisor.start(fail(), "the controllers")
+    with pytest.raises(ComponentFailed, match="the controllers ended"):
+        await supervisor.wait_for(asyncio.Event())
+    await supervisor.stop()
 
 
 async def test_leaving_ends_everything_and_is_no_loss() -> None:
-    crew = Crew()
+    supervisor = Supervisor()
     ended: list[str] = []
 
     async def note() -> None:
@@ -63,13 +63,13 @@ async def test_leaving_ends_everything_and_is_no_loss() -> None:
         finally:
             ended.append("ended")
 
-    crew.take(note(), "a")
+    supervisor.start(note(), "a")
     ready = asyncio.Event()
     ready.set()
-    await crew.until(ready)
-    await crew.leave()
+    await supervisor.wait_for(ready)
+    await supervisor.stop()
     assert ended == ["ended"]
-    waiting = asyncio.create_task(crew.lost())
+    waiting = asyncio.create_task(supervisor.failed())
     await asyncio.sleep(0)
     assert not waiting.done()
     waiting.cancel()

@@ -21,8 +21,9 @@ from steersman.api.kinds import DEPLOYMENTS, SERVICEACCOUNTS
 from steersman.client import kubeconfig
 from steersman.client.http import HttpApi
 from steersman.manager import cli
+from steersman.manager.control_plane import run_control_plane
 from steersman.manager.flags import UsageError
-from steersman.manager.up import plane, read
+from steersman.manager.up import read
 from steersman.runtime.clock import LiveClock
 from steersman.server.local import LocalApi
 from tests.harness.follow import until
@@ -46,7 +47,7 @@ def workload() -> dict[str, Any]:
 
 async def test_a_deployment_becomes_ready_over_http(tmp_path: Path) -> None:
     options = read(["--port=0", f"--kubeconfig={tmp_path / 'config'}"])
-    async with asyncio.timeout(60), plane(options, LiveClock()) as running:
+    async with asyncio.timeout(60), run_control_plane(options, LiveClock()) as running:
         assert stat.S_IMODE(running.kubeconfig.stat().st_mode) == 0o600
         async with HttpApi(kubeconfig.load(str(running.kubeconfig)), qps=0) as api:
             await until(api, SERVICEACCOUNTS, "default", "default", lambda found: True)
@@ -57,13 +58,13 @@ async def test_a_deployment_becomes_ready_over_http(tmp_path: Path) -> None:
 async def test_a_data_directory_keeps_what_was_acknowledged_and_who_is_trusted(tmp_path: Path) -> None:
     argv = ["--port=0", "--nodes=0", f"--kubeconfig={tmp_path / 'config'}", f"--data-dir={tmp_path / 'data'}"]
     async with asyncio.timeout(60):
-        async with plane(read(argv), LiveClock()) as running:
+        async with run_control_plane(read(argv), LiveClock()) as running:
             connection = kubeconfig.load(str(running.kubeconfig))
             async with HttpApi(connection, qps=0) as api:
                 await until(api, SERVICEACCOUNTS, "default", "default", lambda found: True)
                 made = await api.create(DEPLOYMENTS, "default", workload())
         async with (
-            plane(read(argv), LiveClock()) as running,
+            run_control_plane(read(argv), LiveClock()) as running,
             HttpApi(kubeconfig.load(str(running.kubeconfig)), qps=0) as api,
         ):
             found = await api.get(DEPLOYMENTS, "default", "web")
@@ -75,7 +76,7 @@ async def test_a_data_directory_keeps_what_was_acknowledged_and_who_is_trusted(t
 
 async def test_every_loop_writes_under_the_name_of_its_component(tmp_path: Path) -> None:
     options = read(["--port=0", f"--kubeconfig={tmp_path / 'config'}"])
-    async with asyncio.timeout(60), plane(options, LiveClock()) as running:
+    async with asyncio.timeout(60), run_control_plane(options, LiveClock()) as running:
         async with HttpApi(kubeconfig.load(str(running.kubeconfig)), qps=0) as api:
             await until(api, SERVICEACCOUNTS, "default", "default", lambda found: True)
             await api.create(DEPLOYMENTS.untyped, "default", workload())
@@ -95,7 +96,7 @@ async def test_a_controller_that_lost_a_right_is_refused_like_anybody(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     options = read(["--port=0", f"--kubeconfig={tmp_path / 'config'}"])
-    async with asyncio.timeout(60), plane(options, LiveClock()) as running:
+    async with asyncio.timeout(60), run_control_plane(options, LiveClock()) as running:
         admin = LocalApi(running.server)
         bindings = load("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding")
         await admin.delete(bindings, "", "system:controller:deployment-controller")
@@ -112,11 +113,11 @@ async def test_a_controller_that_lost_a_right_is_refused_like_anybody(
 
 async def test_a_plane_that_loses_a_part_says_which(tmp_path: Path) -> None:
     options = read(["--port=0", f"--kubeconfig={tmp_path / 'config'}"])
-    async with asyncio.timeout(60), plane(options, LiveClock()) as running:
+    async with asyncio.timeout(60), run_control_plane(options, LiveClock()) as running:
         scheduler = next(task for task in asyncio.all_tasks() if task.get_name() == "the scheduler")
         scheduler.cancel()
-        lost = await running.lost()
-    assert str(lost) == "the scheduler ended, so the control plane stops: nobody said why"
+        failure = await running.failed()
+    assert str(failure) == "the scheduler ended, so the control plane stops: it returned without an error"
 
 
 CRAMPED = """
@@ -155,11 +156,9 @@ async def test_a_full_disk_ends_the_plane_with_one_line_and_loses_nothing_acknow
         said = (await child.stderr.read()).decode()
         assert await child.wait() == 1
     assert said.splitlines() == [
-        next(
-            line for line in said.splitlines() if line.startswith(f"Error: nothing can be written to {data}")
-        )
+        next(line for line in said.splitlines() if line.startswith(f"Error: cannot write to {data} any more"))
     ]
-    async with plane(read(argv[1:]), LiveClock()) as running:
+    async with run_control_plane(read(argv[1:]), LiveClock()) as running:
         kept = await LocalApi(running.server).list(
             maps, "default", field_selector="metadata.name!=kube-root-ca.crt"
         )
@@ -189,7 +188,7 @@ async def test_answers_bear_the_date_of_the_wall_whatever_time_the_cluster_has(t
     options = read(["--port=0", "--nodes=0", "--no-controllers", f"--kubeconfig={tmp_path / 'config'}"])
     async with (
         asyncio.timeout(60),
-        plane(options, Ahead()) as running,
+        run_control_plane(options, Ahead()) as running,
         aiohttp.ClientSession() as session,
         # Its certificate is not valid before tomorrow.
         session.get(f"{running.url}/version", ssl=False) as answer,
@@ -209,7 +208,7 @@ def test_a_command_runs_with_the_kubeconfig_and_its_exit_code_is_ours() -> None:
         (["--nodes=-1"], "--nodes must be at least 0, but got -1"),
         (["--speed=0"], "--speed must be more than 0, but got 0"),
         (["--port=70000"], "--port must be from 0 to 65535, but got 70000"),
-        (["--"], "there is no command behind --"),
+        (["--"], "no command after --"),
         (["--frob"], "unknown flag: --frob"),
     ],
 )

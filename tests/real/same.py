@@ -25,7 +25,7 @@ from steersman.api.scheme import Kind
 from steersman.client.api import Api, EventType
 from steersman.explore.normalize import Document, normalise
 from steersman.runtime.clock import LiveClock
-from steersman.sim.kubelet import Kubelets, Settings
+from steersman.sim.kubelet import Kubelets, KubeletSettings
 from steersman.sim.kubelet.behaviour import NEVER_READY
 from tests.harness.child_process import Child, tail
 from tests.harness.convergence import deployment_settled, replicas_settled
@@ -319,7 +319,7 @@ async def outcome(plane: RealPlane, binary: Binary) -> dict[str, Any]:
         manager = plane.manager(*FLAGS, binary=binary)
         story = Story(api)
         # An image that does not come is said so once, however long a manager takes.
-        settings = Settings(pull_error=0.0)
+        settings = KubeletSettings(pull_error=0.0)
         nodes = Kubelets(api, LiveClock(), ("node-1",), settings=settings, register=False)
         async with beside(watchdog(manager), nodes.run(), story.look()):
             await story.tell()

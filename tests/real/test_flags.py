@@ -15,10 +15,9 @@ from pathlib import Path
 import pytest
 
 from steersman.manager import cli
-from steersman.manager.configz import configz
+from steersman.manager.configz import configz, flagz
 from steersman.manager.flag_table import FLAGS, described
 from steersman.manager.flags import usage
-from steersman.manager.flagz import flagz
 from steersman.manager.options import read as options_of
 from tests.harness.child_process import until
 from tests.harness.envtest import ASSETS, MANAGER, RealPlane
@@ -232,7 +231,7 @@ def test_values_are_shown_as_the_reference_shows_them(plane: RealPlane) -> None:
     lines = shown.splitlines()[3:]
     theirs = dict(match.groups() for line in lines if (match := SHOWN.match(line)) is not None)
     options = options_of([*ODD, *always, f"--kubeconfig={plane.kubeconfig(MANAGER)}"])
-    ours = dict(line.split("=", 1) for line in flagz(options).splitlines()[3:])
+    ours = flagz(options)
     assert ours == theirs
     assert configz(options) == configuration
 

@@ -34,7 +34,7 @@ from steersman.controllers.certificates import cleaning
 from steersman.controllers.clustertrustbundlepublisher import named
 from steersman.controllers.legacyserviceaccounttoken import INVALID_SINCE, TRACKING
 from steersman.intent.settings import Settings
-from steersman.manager.client_builder import Accounts
+from steersman.manager.client_builder import ClientBuilder
 from steersman.runtime.clock import LiveClock
 from steersman.runtime.controller_group import ControllerGroup
 from steersman.runtime.trace import Round, Trace
@@ -321,7 +321,7 @@ async def _pods_requests_forgotten(api: HttpApi) -> None:
     }
     await api.create(PODCERTIFICATEREQUESTS.untyped, "default", body)
     gates = Settings(gates={"PodCertificateRequest": True})
-    accounts = Accounts(api, own=True)
+    accounts = ClientBuilder(api, use_service_accounts=True)
     for seconds in (14 * 60, 16 * 60):
         looked = Looked()
         fleet = ControllerGroup(

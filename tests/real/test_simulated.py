@@ -12,7 +12,7 @@ from steersman.client import kubeconfig
 from steersman.client.api import EventType
 from steersman.client.http import HttpApi
 from steersman.runtime.clock import LiveClock
-from steersman.sim.kubelet import Kubelets, Settings
+from steersman.sim.kubelet import Kubelets, KubeletSettings
 from steersman.sim.scheduler import Scheduler
 from tests.harness.envtest import RealPlane
 from tests.harness.follow import beside, follow, until
@@ -40,7 +40,7 @@ async def test_pods_are_placed_run_fail_and_go(plane: RealPlane, namespace: str)
         await api.create(accounts, namespace, {"metadata": {"name": "default"}})
         clock = LiveClock()
         names = [f"{namespace}-{i}" for i in range(3)]
-        kubelets = Kubelets(api, clock, names, settings=Settings(start_delay=0.05, shutdown=0.05))
+        kubelets = Kubelets(api, clock, names, settings=KubeletSettings(start_delay=0.05, shutdown=0.05))
         async with beside(kubelets.run(), Scheduler(api, clock, talkative=True).run()):
             await api.create(
                 PODS.untyped, namespace, pod("web", initContainers=[{"name": "i", "image": "i"}])

@@ -19,7 +19,7 @@ from steersman.intent.actions import Create
 from steersman.intent.controller import Controller, Watch
 from steersman.intent.verdict import Rest, Verdict
 from steersman.sim.faults import Answers
-from steersman.sim.kubelet import Settings
+from steersman.sim.kubelet import KubeletSettings
 from steersman.testing import Cluster, Unmet
 
 WEB = """
@@ -549,7 +549,7 @@ def test_a_node_is_drained_as_fast_as_budgets_allow(web: Cluster) -> None:
     web.wait_until(lambda: web.get("deploy", "web").status.readyReplicas == 3)
 
 
-@pytest.mark.cluster(nodes=["blue", "green"], settings=Settings(start_delay=30))
+@pytest.mark.cluster(nodes=["blue", "green"], settings=KubeletSettings(start_delay=30))
 def test_nodes_have_the_names_and_the_pace_they_are_given(cluster: Cluster) -> None:
     assert [node.metadata.name for node in cluster.list("nodes")] == ["blue", "green"]
     cluster.apply(WEB)

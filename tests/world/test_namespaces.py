@@ -15,7 +15,7 @@ from steersman.api.scheme import Kind
 from steersman.controllers import CONTROLLERS
 from steersman.runtime.controller_group import ControllerGroup
 from steersman.server.local import LocalApi
-from steersman.sim.kubelet import Kubelets, Settings
+from steersman.sim.kubelet import Kubelets, KubeletSettings
 from steersman.sim.scheduler import Scheduler
 from steersman.sim.world import World
 
@@ -74,7 +74,7 @@ class Plane:
         self.api = self.world.api()
         self.manager = Moody(self.world.server, "manager")
         with self.world.background():
-            settings = Settings(shutdown=3.0)
+            settings = KubeletSettings(shutdown=3.0)
             kubelets = Kubelets(self.world.api("kubelets"), self.world, ("node-1",), settings=settings)
             self.world.spawn(kubelets.run(), name="kubelets")
         self.world.spawn(Scheduler(self.world.api("scheduler"), self.world).run(), name="scheduler")

@@ -14,7 +14,7 @@ from steersman.api.kinds import DEPLOYMENTS, PODS
 from steersman.client.api import Api, WatchEvent
 from steersman.client.middleware import Around, Asked
 from steersman.controllers import CONTROLLERS
-from steersman.manager.logs import Damper
+from steersman.manager.logs import RateLimit
 from steersman.runtime.controller_group import ControllerGroup
 from steersman.runtime.leader_election import LeaderElector, LostLease
 from steersman.sim.nodes import Nodes
@@ -81,7 +81,7 @@ class Lines(logging.Handler):
     def __init__(self, world: World) -> None:
         super().__init__(logging.INFO)
         self._world = world
-        self._damper = Damper()
+        self._damper = RateLimit()
         self.all = 0
         self.written: list[str] = []
 

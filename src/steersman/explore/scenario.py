@@ -30,7 +30,7 @@ from steersman.controllers import CONTROLLERS
 from steersman.explore.matching import short
 from steersman.explore.steps import BadScenario, Missed, Pace, Step, read, seconds
 from steersman.intent.controller import Controller
-from steersman.sim.kubelet import Settings
+from steersman.sim.kubelet import KubeletSettings
 from steersman.testing.cluster import Cluster
 
 __all__ = ("BadScenario", "Missed", "Pace", "Scenario", "Step", "catalogue", "find", "load", "seconds")
@@ -51,7 +51,7 @@ class Scenario:
     controllers: tuple[str, ...] = ()
     """The names of those that run; all when there are none."""
     kubelets: Mapping[str, Any] = field(default_factory=dict)
-    """How nodes take their time: fields of `steersman.sim.kubelet.Settings`."""
+    """How nodes take their time: fields of `steersman.sim.kubelet.KubeletSettings`."""
     slack: Mapping[str, int] = field(default_factory=dict)
     """By plural: how many more may be created or deleted than when nothing goes wrong, since how far one
     step gets before the next one comes is a matter of time."""
@@ -66,11 +66,11 @@ class Scenario:
         return tuple(each for each in CONTROLLERS if each.name in self.controllers)
 
     @property
-    def settings(self) -> Settings | None:
+    def settings(self) -> KubeletSettings | None:
         """How kubelets take their time; None is as a cluster has it."""
         if not self.kubelets:
             return None
-        return replace(Settings(start_delay=1.0, lease_interval=0.0), **self.kubelets)
+        return replace(KubeletSettings(start_delay=1.0, lease_interval=0.0), **self.kubelets)
 
     def play(self, cluster: Cluster, pace: Pace = Pace()) -> None:
         """Live through it. Raises `Missed`."""

@@ -1,4 +1,4 @@
-"""What a manager shows of itself in its metrics beyond what it counts, and which of them it shows."""
+"""Build information metrics, and which metrics are exposed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import yaml
 from steersman.client.http import HttpApi
 from steersman.manager.feature_gates import Features
 from steersman.manager.flags import UsageError
-from steersman.manager.options import Metering
+from steersman.manager.options import MetricsOptions
 from steersman.manager.version import KUBERNETES, PLATFORM
 from steersman.runtime import process_metrics
 from steersman.runtime.metrics import Metrics
@@ -18,7 +18,7 @@ from steersman.runtime.prometheus_text import Shown, allow_list
 
 
 def describe(metrics: Metrics, features: Features, root: HttpApi) -> None:
-    """Say which program this is, which features are on, and what the system knows of the process."""
+    """Set the metrics that describe this process: version, feature gates, process and client statistics."""
     major, minor, _ = KUBERNETES.removeprefix("v").split(".")
     build = {
         "major": major,
@@ -32,7 +32,7 @@ def describe(metrics: Metrics, features: Features, root: HttpApi) -> None:
         "compiler": f"{platform.python_implementation()} {platform.python_version()}",
         "platform": PLATFORM,
     }
-    metrics.gauge("kubernetes_build_info", "Which program this is", tuple(build), "BETA").of(
+    metrics.gauge("kubernetes_build_info", "Build information of this program", tuple(build), "BETA").of(
         *build.values()
     ).set(1)
     emulated = ".".join(map(str, features.emulated))
@@ -42,7 +42,7 @@ def describe(metrics: Metrics, features: Features, root: HttpApi) -> None:
         "emulation": emulated,
         "min_compat": ".".join(map(str, features.oldest)),
     }
-    metrics.gauge("version_info", "Which versions it is compatible with", tuple(versions)).of(
+    metrics.gauge("version_info", "Versions this program is compatible with", tuple(versions)).of(
         *versions.values()
     ).set(1)
     for name, stage, on in features.table():
@@ -51,27 +51,30 @@ def describe(metrics: Metrics, features: Features, root: HttpApi) -> None:
     metrics.rest.follow(root)
 
 
-def shown(said: Metering) -> Shown:
-    """What the flags leave of the metrics. Raises `UsageError` where the manifest cannot be read."""
-    allowed = dict(said.allow_metric_labels)
-    path = said.allow_metric_labels_manifest
+def exposed(options: MetricsOptions) -> Shown:
+    """Which metrics and label values the flags expose. Raises `UsageError` where the manifest cannot be read."""
+    allowed = dict(options.allow_metric_labels)
+    path = options.allow_metric_labels_manifest
     if path and not allowed:
         allowed = _manifest(path)
     try:
         lists = allow_list(allowed)
     except ValueError as error:
         raise UsageError(f"--allow-metric-labels-manifest={path}: {error}") from None
-    return Shown(frozenset(said.disabled_metrics), lists, bool(said.show_hidden_metrics_for_version))
+    return Shown(frozenset(options.disabled_metrics), lists, bool(options.show_hidden_metrics_for_version))
 
 
 def _manifest(path: str) -> dict[str, str]:
     try:
-        read = yaml.safe_load(Path(path).read_text())
-    except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or "not text"
-        raise UsageError(f"--allow-metric-labels-manifest={path}: {why}") from None
+        document = yaml.safe_load(Path(path).read_text())
+    except UnicodeDecodeError:
+        raise UsageError(f"--allow-metric-labels-manifest={path}: not text") from None
+    except OSError as error:
+        raise UsageError(f"--allow-metric-labels-manifest={path}: {error.strerror}") from None
     except yaml.YAMLError:
         raise UsageError(f"--allow-metric-labels-manifest={path}: not YAML") from None
-    if not isinstance(read, dict) or not all(isinstance(text, str) for pair in read.items() for text in pair):
-        raise UsageError(f"--allow-metric-labels-manifest={path}: not a map of texts")
-    return read
+    if not isinstance(document, dict) or not all(
+        isinstance(text, str) for pair in document.items() for text in pair
+    ):
+        raise UsageError(f"--allow-metric-labels-manifest={path}: not a map of strings")
+    return document

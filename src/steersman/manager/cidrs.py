@@ -1,4 +1,4 @@
-"""Ranges of addresses: those of pods and Services, and what of the first a node gets."""
+"""CIDR flags: the ranges of pods, Services and nodes."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from steersman.api.go_quote import quote
 Network: TypeAlias = IPv4Network | IPv6Network
 
 SIZES = {4: 24, 6: 64}
-"""How many bits of a node's range are fixed by default, for each family."""
+"""Default mask size of a node's CIDR, by IP family."""
 
 
 def networks(text: str) -> tuple[Network, ...]:
-    """One range, or several with commas between them. Raises ValueError."""
+    """Parse comma-separated CIDRs. Raises ValueError."""
     return tuple(_network(number, word) for number, word in enumerate(text.strip().split(",")))
 
 
@@ -29,13 +29,13 @@ def _network(number: int, text: str) -> Network:
 
 
 def problems(values: Mapping[str, Any]) -> Iterator[str]:
-    """What is wrong with the ranges, and the parts of them that nodes get."""
+    """Errors in the CIDR flags."""
     services = values["service-cluster-ip-range"]
     if services.count(",") > 1:
         yield "--service-cluster-ip-range can not contain more than two entries"
     if not values["allocate-node-cidrs"]:
         return
-    # differs: upstream finds the rest when the controller that gives ranges to nodes starts, and ends then.
+    # differs: upstream detects the rest when node-ipam-controller starts, and exits then.
     if not values["cluster-cidr"].strip():
         yield "Controller: Must specify --cluster-cidr if --allocate-node-cidrs is set"
         return
@@ -61,7 +61,7 @@ def _services(text: str) -> Iterator[str]:
     try:
         families = [network.version for network in networks(text)]
     except ValueError as error:
-        # differs: upstream warns and goes on without it, and may give addresses of Services to pods.
+        # differs: upstream logs a warning and continues without it, and may assign Service IPs to pods.
         yield f"{error} (--service-cluster-ip-range)"
         return
     if len(families) == 2 and families[0] == families[1]:
@@ -72,7 +72,7 @@ def _services(text: str) -> Iterator[str]:
 
 
 def _parts(values: Mapping[str, Any], pods: tuple[Network, ...]) -> Iterator[str]:
-    """The sizes of what nodes get."""
+    """Errors in the mask sizes of node CIDRs."""
     size = values["node-cidr-mask-size"]
     of_family = {4: values["node-cidr-mask-size-ipv4"], 6: values["node-cidr-mask-size-ipv6"]}
     if len(pods) > 1 and size:

@@ -1,8 +1,8 @@
-"""Identities: one client for each controller.
+"""Client builder: one client for each controller.
 
-With ``--use-service-account-credentials`` each acts as a ServiceAccount of its own in kube-system, by
-tokens the API server gives out for it, so that each has just the rights of its bootstrap role.
-Otherwise all are the kubeconfig's user and differ in their user agent and rate limit.
+With ``--use-service-account-credentials`` each controller acts as its own ServiceAccount in kube-system, with tokens
+from the TokenRequest API, so it has only the permissions of its bootstrap role. Without it, all clients act as the
+user of the kubeconfig and differ in user agent and rate limit.
 """
 
 from __future__ import annotations
@@ -25,63 +25,63 @@ log = logging.getLogger(__name__)
 
 NAMESPACE = "kube-system"
 LIFETIME = 3600
-"""Seconds a token is asked to live; it is renewed when a fifth of that is left."""
-AT_ONCE = 4
-"""Tokens that are asked for together at the start. Each more would open a socket that is hardly used again."""
+"""Requested lifetime of a token, in seconds. A token is renewed when a fifth of it is left."""
+PARALLEL_TOKEN_REQUESTS = 4
+"""TokenRequests in flight at start. Each additional one would open a socket that is hardly used again."""
 
 
-class Accounts:
-    """Makes the clients that controllers write with."""
+class ClientBuilder:
+    """Builds the clients that controllers write with."""
 
-    def __init__(self, root: HttpApi, *, own: bool, now: Now = wall) -> None:
-        """``root`` is the kubeconfig's user; ``own`` gives each controller its own ServiceAccount."""
+    def __init__(self, root: HttpApi, *, use_service_accounts: bool, now: Now = wall) -> None:
+        """``root`` acts as the user of the kubeconfig; ``use_service_accounts``: one ServiceAccount per controller."""
         self._root = root
-        self._own = own
+        self._use_service_accounts = use_service_accounts
         self._manager = root.with_agent("kube-controller-manager")
-        """Asks for tokens, and makes accounts."""
+        """Requests tokens, and creates missing ServiceAccounts."""
         self._clients: list[HttpApi] = [self._manager]
         self._now = now
         self._tokens: dict[str, Fetched] = {}
-        """By account: some controllers share one."""
+        """Token sources by ServiceAccount; some controllers share one."""
 
     def client(self, controller: Controller[Any], permit: Callable[[], bool] | None = None) -> HttpApi:
-        """The client of a controller, which writes while it is permitted to.
+        """Build the client of a controller. It writes only while ``permit`` returns True.
 
-        Its token is asked for by `warm`, or else with its first request.
+        `fetch_tokens` requests its token; otherwise its first request does.
         """
         account = controller.service_account or controller.name
         qps, burst = self._root.qps * controller.qps_factor, round(self._root.burst * controller.burst_factor)
-        if self._own and not controller.as_manager:
-            who = f"system:serviceaccount:{NAMESPACE}:{account}"
+        if self._use_service_accounts and not controller.as_manager:
+            user = f"system:serviceaccount:{NAMESPACE}:{account}"
             tokens = self._tokens.get(account)
             if tokens is None:
                 tokens = self._tokens[account] = Fetched(partial(self._token, account), self._now)
-            client = self._root.acting_as(tokens, who, qps=qps, burst=burst, permit=permit)
+            client = self._root.acting_as(tokens, user, qps=qps, burst=burst, permit=permit)
         else:
             client = self._root.with_agent(account, qps=qps, burst=burst, permit=permit)
         self._clients.append(client)
         return client
 
-    async def warm(self) -> None:
-        """Ask for all tokens now, so that no controller's first write waits for its own."""
-        few = asyncio.Semaphore(AT_ONCE)
+    async def fetch_tokens(self) -> None:
+        """Request all tokens now, so that no controller waits for its token with its first write."""
+        limit = asyncio.Semaphore(PARALLEL_TOKEN_REQUESTS)
 
-        async def one(tokens: Fetched) -> None:
-            async with few:
+        async def fetch(tokens: Fetched) -> None:
+            async with limit:
                 try:
                     await tokens.credential()
                 except NoCredentials as error:
-                    # Not the end: whoever needs it asks again.
+                    # Not fatal: the controller requests the token again when it needs it.
                     log.warning("%s", error)
 
-        await asyncio.gather(*map(one, self._tokens.values()))
+        await asyncio.gather(*map(fetch, self._tokens.values()))
 
     async def close(self) -> None:
         for client in self._clients:
             await client.close()
 
     async def _token(self, account: str) -> Token:
-        """A fresh token of an account, which is made when it is missing."""
+        """Request a token for a ServiceAccount, and create the ServiceAccount where it is missing."""
         request = {
             "apiVersion": "authentication.k8s.io/v1",
             "kind": "TokenRequest",
@@ -100,5 +100,5 @@ class Accounts:
         return Token(status["token"], datetime.fromisoformat(status["expirationTimestamp"]))
 
     async def _request(self, account: str, body: dict[str, Any]) -> dict[str, Any]:
-        log.log(V[4], "asking for a token of %s/%s", NAMESPACE, account)
+        log.log(V[4], "requesting a token for %s/%s", NAMESPACE, account)
         return await self._manager.subresource(SERVICEACCOUNTS, NAMESPACE, account, "token", body)

@@ -1,4 +1,4 @@
-"""``/configz``: the configuration of the manager, under the names of KubeControllerManagerConfiguration."""
+"""``/configz``, the configuration under the names of KubeControllerManagerConfiguration, and ``/flagz``, all flags."""
 
 from __future__ import annotations
 
@@ -172,11 +172,11 @@ _FORM: dict[str, Any] = {
     "DeviceTaintEvictionController": {"ConcurrentSyncs": "--concurrent-device-taint-eviction-syncs"},
     "ResourceClaimController": {"ConcurrentSyncs": "--concurrent-resourceclaim-syncs"},
 }
-"""The form of the document. A text that begins with dashes stands for the value of that flag."""
+"""Template of the document. A string ``--NAME`` is replaced by the value of that flag."""
 
 
 def configz(options: Options, migration: Migration | None = None) -> dict[str, Any]:
-    """What ``/configz`` answers. ``migration``: the configuration of leader migration, where there is one."""
+    """The document served at ``/configz``. ``migration`` is the leader migration configuration, if enabled."""
     types = {f"--{flag.name}": flag.type for flag in FLAGS}
 
     def filled(form: Any) -> Any:
@@ -197,7 +197,7 @@ def configz(options: Options, migration: Migration | None = None) -> dict[str, A
 
 
 def _plain(type: Type, value: Any) -> Any:
-    """A value as JSON has it, with durations as text."""
+    """A value as JSON, with durations as strings."""
     if type is DURATION:
         return type.write(value)
     if isinstance(value, float) and value.is_integer():
@@ -206,7 +206,7 @@ def _plain(type: Type, value: Any) -> Any:
 
 
 def _canonical(word: str) -> str:
-    """A word of ``--controllers`` with a controller's own name instead of an older one."""
+    """An entry of ``--controllers`` with a controller's current name in place of an alias."""
     minus, bare = ("-", word[1:]) if word.startswith("-") else ("", word)
     return minus + next((name for name, aliases in KNOWN.items() if bare in aliases), bare)
 
@@ -216,3 +216,9 @@ def _migration(migration: Migration | None) -> dict[str, Any]:
         return {"leaderName": "", "resourceLock": "", "controllerLeaders": None}
     leaders = [{"name": one.name, "component": one.component} for one in migration.controllerLeaders]
     return {"leaderName": migration.leaderName, "resourceLock": "leases", "controllerLeaders": leaders}
+
+
+def flagz(options: Options) -> dict[str, str]:
+    """The value of every flag, sorted by name."""
+    values = {flag.name: flag.type.write(options.values[flag.name]) for flag in FLAGS}
+    return dict(sorted(values.items()))

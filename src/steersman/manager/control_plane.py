@@ -1,4 +1,4 @@
-"""A whole control plane in this process: API server, controllers, a scheduler and simulated nodes."""
+"""The control plane of ``steersman up`` in one process: API server, controllers, scheduler and simulated nodes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from steersman.client.api import Api
 from steersman.intent.controller import Controller, Settings
 from steersman.manager.controller_selection import select
 from steersman.manager.flags import UsageError
-from steersman.manager.supervisor import Crew, Lost
+from steersman.manager.supervisor import ComponentFailed, Supervisor
 from steersman.runtime.clock import Clock
 from steersman.runtime.controller_group import ControllerGroup
 from steersman.server.auth.ca import Authority, Pair, self_signed, write_private
@@ -31,21 +31,20 @@ from steersman.server.local import LocalApi
 from steersman.server.rest import verbs
 from steersman.server.server import Server
 from steersman.sim import metrics
-from steersman.sim.kubelet import Kubelets
-from steersman.sim.kubelet import Settings as Pace
+from steersman.sim.kubelet import Kubelets, KubeletSettings
 from steersman.sim.scheduler import Scheduler
 
-UNTAINTS = "node-lifecycle-controller"
-"""Who takes away the taint of a new node once that is ready; where it does not run nodes are not tainted."""
+TAINT_REMOVER = "node-lifecycle-controller"
+"""Removes the not-ready taint of a new node once the node is ready. Without it, nodes are not tainted."""
 START_DELAY = 1.0
-"""Seconds until a simulated container has started."""
+"""Seconds a simulated container takes to start."""
 SHUTDOWN = 0.2
-"""Seconds until one has stopped. Not at once: then a pod would go without ever having been seen unready."""
+"""Seconds a simulated container takes to stop. Not 0: a pod would be gone before any watcher saw it unready."""
 MANAGER = "kube-controller-manager"
 KUBELETS = "steersman:kubelets"
-"""Whom the kubelets act as, and the binding that gives them the rights of nodes.
+"""The user the kubelets act as, and the ClusterRoleBinding that grants it system:node.
 
-differs: a real server has an authorizer of its own for nodes, which looks at each of them by itself.
+differs: a real API server has the Node authorizer, which limits each kubelet to its own node.
 """
 SETTINGS = Settings(
     {
@@ -55,14 +54,14 @@ SETTINGS = Settings(
         "service-account-private-key-file": "sa.key",
     }
 )
-"""How the controllers are set here, where that is not as by default: the files are the server's own keys."""
+"""Flags of the controllers that differ from their defaults: the files are the server's own keys."""
 
 Durable = Callable[[], Coroutine[Any, Any, None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
-    """What a plane shall be like."""
+class ControlPlaneOptions:
+    """Options of ``steersman up``."""
 
     kubeconfig: Path
     host: str
@@ -76,46 +75,46 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
-    """A plane that is up."""
+class RunningControlPlane:
+    """A control plane that is ready."""
 
     url: str
     kubeconfig: Path
     server: Server
     controllers: int
-    lost: Callable[[], Coroutine[Any, Any, Lost]]
-    """Waits for the plane to lose a part it cannot be without."""
+    failed: Callable[[], Coroutine[Any, Any, ComponentFailed]]
+    """Waits until a component of the control plane fails."""
 
 
 @asynccontextmanager
-async def plane(options: Options, clock: Clock) -> AsyncIterator[Running]:
-    """A whole control plane. Its caches are filled when it is entered.
+async def run_control_plane(options: ControlPlaneOptions, clock: Clock) -> AsyncIterator[RunningControlPlane]:
+    """Run a control plane. The caches of its controllers are synced on entry.
 
-    Raises `UsageError` where it cannot begin, and `Lost` where a part of it fails at once.
+    Raises `UsageError` where it cannot start, and `ComponentFailed` where a component fails during startup.
     """
     async with AsyncExitStack() as stack:
         try:
-            running = await _begin(options, clock, stack)
+            running = await _start(options, clock, stack)
         except ApiError as error:
-            raise UsageError(f"the control plane cannot begin: {error.message}") from None
+            raise UsageError(f"the control plane cannot start: {error.message}") from None
         yield running
 
 
-async def _begin(options: Options, clock: Clock, stack: AsyncExitStack) -> Running:
-    crew = Crew()
-    server, boot, durable = _server(options, clock, stack, crew)
+async def _start(options: ControlPlaneOptions, clock: Clock, stack: AsyncExitStack) -> RunningControlPlane:
+    supervisor = Supervisor()
+    server, boot, durable = _server(options, clock, stack, supervisor)
     loops = controllers(server) if options.controllers else ()
-    without = () if any(each.name == UNTAINTS for each in loops) else ("TaintNodesByCondition",)
+    without = () if any(each.name == TAINT_REMOVER for each in loops) else ("TaintNodesByCondition",)
     authorizer = equip(server, authority=boot.authority.pair.cert, without=without)
     if options.nodes:
         server.extend(metrics.install)
-        _entitle(server)
+        _bind_kubelets(server)
     try:
         edge = await boot.serve(server, authorizer, host=options.host, port=options.port, durable=durable)
     except OSError as error:
-        where = f"{options.host}:{options.port}"
+        address = f"{options.host}:{options.port}"
         raise UsageError(
-            f"cannot listen on {where}: {error.strerror or error}; pass another --port, or --port=0"
+            f"cannot listen on {address}: {error.strerror or error}; pass another --port, or --port=0"
         ) from None
     stack.push_async_callback(edge.close)
     path = options.kubeconfig
@@ -125,25 +124,27 @@ async def _begin(options: Options, clock: Clock, stack: AsyncExitStack) -> Runni
         write_private(path, boot.kubeconfig(edge.url))
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error.strerror}; pass another --kubeconfig") from None
-    stack.push_async_callback(crew.leave)
+    stack.push_async_callback(supervisor.stop)
     ready = asyncio.Event()
     if loops:
-        crew.take(_fleet(loops, server, boot, authorizer, clock).run(ready.set), "the controllers")
+        supervisor.start(_fleet(loops, server, boot, authorizer, clock).run(ready.set), "the controllers")
     else:
         ready.set()
     if options.nodes:
         names = [f"node-{number}" for number in range(1, options.nodes + 1)]
         api = _api(server, authorizer, User(KUBELETS), "kubelet")
-        kubelets = Kubelets(api, clock, names, settings=Pace(start_delay=START_DELAY, shutdown=SHUTDOWN))
-        crew.take(kubelets.run(), "the kubelets")
+        kubelets = Kubelets(
+            api, clock, names, settings=KubeletSettings(start_delay=START_DELAY, shutdown=SHUTDOWN)
+        )
+        supervisor.start(kubelets.run(), "the kubelets")
         api = _api(server, authorizer, User("system:kube-scheduler"), "kube-scheduler")
-        crew.take(Scheduler(api, clock, talkative=True).run(), "the scheduler")
-    await crew.until(ready)
-    return Running(edge.url, path, server, len(loops), crew.lost)
+        supervisor.start(Scheduler(api, clock, talkative=True).run(), "the scheduler")
+    await supervisor.wait_for(ready)
+    return RunningControlPlane(edge.url, path, server, len(loops), supervisor.failed)
 
 
 def controllers(server: Server) -> tuple[Controller[Any], ...]:
-    """The controllers that a server is managed by: those kube-controller-manager runs by default."""
+    """The controllers that kube-controller-manager runs by default, where the server serves what they need."""
     serves = server.registry.serves
     return tuple(
         one
@@ -162,23 +163,23 @@ def _fleet(
         "sa.key": boot.keys.pem,
     }
 
-    def own(controller: Controller[Any]) -> Api:
+    def api_of(controller: Controller[Any]) -> Api:
         if controller.as_manager:
             return shared
-        who = account("kube-system", controller.service_account or controller.name, "")
-        return _api(server, authorizer, who, MANAGER)
+        user = account("kube-system", controller.service_account or controller.name, "")
+        return _api(server, authorizer, user, MANAGER)
 
     shared = _api(server, authorizer, User("system:kube-controller-manager"), MANAGER)
-    return ControllerGroup(loops, shared, clock, api_of=own, files=files.__getitem__)
+    return ControllerGroup(loops, shared, clock, api_of=api_of, files=files.__getitem__)
 
 
 def _api(server: Server, authorizer: Authorizer, user: User, manager: str) -> Api:
-    """A client in process with the rights of a user, and no others."""
+    """An in-process client that acts as ``user``, under RBAC."""
     return Acting(LocalApi(server, user.name, manager), authenticated(user), authorizer)
 
 
-def _entitle(server: Server) -> None:
-    """Let the kubelets do what nodes do."""
+def _bind_kubelets(server: Server) -> None:
+    """Grant the kubelets the ClusterRole system:node."""
     load(GROUP, "v1", "ClusterRoleBinding")
     resource = server.registry.find(GROUP, "v1", "clusterrolebindings")
     if server.table(resource).get(KUBELETS) is None:
@@ -191,9 +192,9 @@ def _entitle(server: Server) -> None:
 
 
 def _server(
-    options: Options, clock: Clock, stack: AsyncExitStack, crew: Crew
+    options: ControlPlaneOptions, clock: Clock, stack: AsyncExitStack, supervisor: Supervisor
 ) -> tuple[Server, Boot, Durable | None]:
-    """The server, what it is trusted by, and how to wait until its writes are safe."""
+    """The API server, its keys, and a wait until its writes are on disk."""
     if options.data_dir is None:
         return Server(clock), Boot.fresh(clock.now), None
     from steersman.server.storage.durable.data_dir import open_data_dir
@@ -206,11 +207,11 @@ def _server(
     loop = asyncio.get_running_loop()
 
     def failed(error: Exception) -> None:
-        why = (
-            f"nothing can be written to {options.data_dir} any more, so the control plane stops: {error}; "
-            "what was acknowledged before is safe there"
+        message = (
+            f"cannot write to {options.data_dir} any more, so the control plane stops: {error}; "
+            "writes acknowledged before are safe there"
         )
-        loop.call_soon_threadsafe(crew.lose, why)
+        loop.call_soon_threadsafe(supervisor.fail, message)
 
     data_dir.log.on_failure = failed
     cert, key, signing = (data_dir.blob(name) for name in ("ca.crt", "ca.key", "sa.key"))

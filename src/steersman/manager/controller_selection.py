@@ -1,4 +1,4 @@
-"""Which controllers run: what ``--controllers`` says of those kube-controller-manager knows."""
+"""``--controllers``: which of kube-controller-manager's controllers run."""
 
 from __future__ import annotations
 
@@ -67,17 +67,17 @@ _TABLE = """
 KNOWN: dict[str, tuple[str, ...]] = {
     name: tuple(aliases) for name, *aliases in map(str.split, _TABLE.strip().splitlines())
 }
-"""Every controller kube-controller-manager 1.36 has a name for, and its older names."""
+"""Every controller name of kube-controller-manager 1.36, with its aliases."""
 OFF = ("bootstrap-signer-controller", "selinux-warning-controller", "token-cleaner-controller")
-"""Those that run only where they are named."""
+"""Controllers disabled by default."""
 CLOUD = ("cloud-node-lifecycle-controller", "node-route-controller", "service-lb-controller")
-"""Those that do nothing without a cloud provider inside the manager, which there is none of any more."""
+"""Controllers that need an in-tree cloud provider. There is none any more, so they do nothing."""
 
 
-def unknown(wanted: Sequence[str]) -> Iterator[str]:
-    """What is wrong with the words of ``--controllers``."""
+def unknown(selection: Sequence[str]) -> Iterator[str]:
+    """Errors for names in ``--controllers`` that no controller has."""
     names = [name for known, aliases in KNOWN.items() for name in (known, *aliases)]
-    for word in wanted:
+    for word in selection:
         bare = word.removeprefix("-")
         if word != "*" and bare not in names:
             close = closest(bare, names)
@@ -85,30 +85,30 @@ def unknown(wanted: Sequence[str]) -> Iterator[str]:
             yield f"{quote(bare)} is not in the list of known controllers{hint}"
 
 
-def chosen(wanted: Sequence[str]) -> tuple[str, ...]:
-    """The controllers that the words of ``--controllers`` choose. The first word about one counts, as upstream."""
+def enabled(selection: Sequence[str]) -> tuple[str, ...]:
+    """Names of the controllers that ``--controllers`` enables. As upstream, the first matching entry counts."""
 
     def runs(name: str) -> bool:
         names = (name, *KNOWN[name])
-        for word in wanted:
+        for word in selection:
             if word in names:
                 return True
             if word.startswith("-") and word[1:] in names:
                 return False
-        return "*" in wanted and name not in OFF
+        return "*" in selection and name not in OFF
 
     return tuple(filter(runs, KNOWN))
 
 
-def select(wanted: Sequence[str]) -> tuple[Controller[Any], ...]:
-    """Those of the controllers here that ``--controllers`` chooses. Raises `UsageError`."""
-    for problem in unknown(wanted):
+def select(selection: Sequence[str]) -> tuple[Controller[Any], ...]:
+    """The controllers that ``--controllers`` enables. Raises `UsageError`."""
+    for problem in unknown(selection):
         raise UsageError(problem)
-    names = chosen(wanted)
+    names = enabled(selection)
     return tuple(controller for controller in CONTROLLERS if controller.name in names)
 
 
-def missing(wanted: Sequence[str]) -> tuple[str, ...]:
-    """What ``--controllers`` chooses and is not there to run."""
-    there = [controller.name for controller in CONTROLLERS]
-    return tuple(name for name in chosen(wanted) if name not in there and name not in CLOUD)
+def missing(selection: Sequence[str]) -> tuple[str, ...]:
+    """Names of enabled controllers that this program does not implement."""
+    implemented = [controller.name for controller in CONTROLLERS]
+    return tuple(name for name in enabled(selection) if name not in implemented and name not in CLOUD)

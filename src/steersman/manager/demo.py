@@ -1,4 +1,4 @@
-"""``steersman demo``: a control plane in this process, under virtual time, on a Deployment of your own or ours."""
+"""``steersman demo``: a Deployment through scaling, rollouts and a bad image, in one process under virtual time."""
 
 from __future__ import annotations
 
@@ -24,13 +24,15 @@ from steersman.sim.nodes import Nodes
 from steersman.sim.world import World
 
 OPTIONS = (
-    Option("file", STRING, "", "A manifest with Deployments to live through instead of ours.", "Demo", "f"),
-    Option("seed", INT, 1, "Same seed, same world: names, uids and the order of things.", "Demo"),
-    Option("help", BOOL, False, "Show this and end.", "Demo", "h"),
+    Option("file", STRING, "", "Manifest with Deployments to use instead of the built-in one.", "Demo", "f"),
+    Option(
+        "seed", INT, 1, "Seed of the simulation: same seed, same names, UIDs and order of events.", "Demo"
+    ),
+    Option("help", BOOL, False, "Show this help and exit.", "Demo", "h"),
 )
 HEAD = """\
-Watch Deployments live: real controllers, an API server and three nodes in this process, with a clock that
-jumps to the next thing that happens. Nothing is started, nothing is left behind.
+Run Deployments through their life: real controllers, an API server and a simulated node in this process, with a
+virtual clock that jumps to the next timer. No cluster is needed, and nothing is left behind.
 
 Usage: steersman demo [--file=deployments.yaml] [--seed=N]
 """
@@ -46,7 +48,7 @@ spec:
     spec: {containers: [{name: web, image: "shop:v1"}]}
 """
 START_DELAY = 2.0
-"""Seconds until a container has started."""
+"""Seconds a container takes to start."""
 
 DEPLOYMENTS = load("apps", "v1", "Deployment")
 EVENTS = load("", "v1", "Event")
@@ -54,12 +56,12 @@ EVENTS = load("", "v1", "Event")
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Something a user does, in words and as a patch."""
+    """A change that a user makes: its description and its patch."""
 
-    words: str
+    description: str
     patch: dict[str, Any] = field(default_factory=dict)
     horizon: float = 10.0
-    """How long nothing may happen before the next step, in seconds."""
+    """Seconds without any write after which the next step begins."""
 
 
 def image(version: str) -> dict[str, Any]:
@@ -68,16 +70,16 @@ def image(version: str) -> dict[str, Any]:
 
 
 STEPS = (
-    Step("scales it to 5", {"spec": {"replicas": 5}}),
-    Step("rolls out shop:v2", image("shop:v2")),
-    # The horizon is beyond the progress deadline, so that the rollout is seen to fail.
-    Step("rolls out shop:bad, an image that never comes", image("shop:bad"), horizon=700),
-    Step("goes back to shop:v2", image("shop:v2")),
+    Step("scale to 5", {"spec": {"replicas": 5}}),
+    Step("roll out shop:v2", image("shop:v2")),
+    # Longer than the progress deadline, so that the rollout is reported as failed.
+    Step("roll out shop:bad, an image that cannot be pulled", image("shop:bad"), horizon=700),
+    Step("roll back to shop:v2", image("shop:v2")),
 )
 
 
 def main(argv: Sequence[str]) -> int:
-    """Entry point; answers the exit code."""
+    """Entry point; returns the exit code."""
     if any(word in ("-h", "--help") for word in argv):
         print(HEAD + "\n" + usage(OPTIONS))
         return 0
@@ -85,8 +87,8 @@ def main(argv: Sequence[str]) -> int:
         values = parse(OPTIONS, argv)
         manifests = read(values["file"]) if values["file"] else [yaml.safe_load(SHOP)]
         steps = () if values["file"] else STEPS
-        with Show(values["seed"]) as show:
-            show.play(manifests, steps)
+        with Demo(values["seed"]) as demo:
+            demo.play(manifests, steps)
     except (UsageError, ApiError) as error:
         print(f"Error: {error}", file=sys.stderr)
         return 1
@@ -102,12 +104,12 @@ def read(path: str) -> list[dict[str, Any]]:
         raise UsageError(f"{path}: {reason}") from None
     found = [doc for doc in documents if isinstance(doc, dict) and doc.get("kind") == "Deployment"]
     if not found:
-        raise UsageError(f"{path}: there is no Deployment in it")
+        raise UsageError(f"{path}: no Deployment found")
     return found
 
 
-class Show:
-    """A world, and the telling of what happens in it."""
+class Demo:
+    """A simulated control plane whose events and verdicts are printed."""
 
     def __init__(self, seed: int) -> None:
         self._world = World(seed)
@@ -116,17 +118,17 @@ class Show:
         self._world.spawn(self._fleet.run(), name="manager")
         nodes = Nodes(self._world.api("nodes"), self._world, start_delay=START_DELAY)
         self._world.spawn(nodes.run(), name="nodes")
-        self._told: dict[str, None] = {}
+        self._printed: dict[str, None] = {}
         self._colours = sys.stdout.isatty()
 
-    def __enter__(self) -> Show:
+    def __enter__(self) -> Demo:
         return self
 
     def __exit__(self, *exception: object) -> None:
         self._world.close()
 
     def play(self, manifests: list[dict[str, Any]], steps: Sequence[Step]) -> None:
-        began = time.perf_counter()
+        start = time.perf_counter()
         self._world.run(self._world.settle())
         names = []
         for manifest in manifests:
@@ -137,32 +139,32 @@ class Show:
             )
         self._settle(names, 10.0 if steps else 700.0)
         for step in steps:
-            self._line("you", f"{names[0]}: {step.words}", "1")
+            self._line("you", f"{names[0]}: {step.description}", "1")
             content = "application/strategic-merge-patch+json"
             change = self._api.patch(DEPLOYMENTS, "default", names[0], step.patch, content_type=content)
             self._world.run(change)
             self._settle(names, step.horizon)
-        took = time.perf_counter() - began
-        print(f"\n{span(self._world.monotonic())} went by, in {span(took)} of yours.")
+        took = time.perf_counter() - start
+        print(f"\n{span(self._world.monotonic())} of cluster time in {span(took)}.")
 
     def _settle(self, names: list[str], horizon: float) -> None:
-        """Let everything happen that will, and tell it."""
+        """Advance until no write happens for ``horizon`` seconds, then print events and verdicts."""
         self._world.run(self._world.settle(horizon))
-        for at, who, words in self._news():
-            self._line(who, words, at=at)
+        for at, component, message in self._events():
+            self._line(component, message, at=at)
         for name in names:
-            self._line("why", f"{name} {self._standing(name)}", "36")
+            self._line("why", f"{name} {self._verdict(name)}", "36")
 
-    def _news(self) -> Iterator[tuple[str, str, str]]:
-        """Events that were not told yet, in the order they came; a repeated one is told once."""
+    def _events(self) -> Iterator[tuple[str, str, str]]:
+        """Events not printed yet, oldest first, as time, component and message. A repeated event appears once."""
         events: list[Any] = self._world.run(self._api.list(EVENTS, "default")).items
         for event in sorted(events, key=lambda event: int(event.metadata.resourceVersion)):
-            if event.metadata.uid not in self._told:
-                self._told[event.metadata.uid] = None
+            if event.metadata.uid not in self._printed:
+                self._printed[event.metadata.uid] = None
                 at = (event.firstTimestamp or self._world.now()).strftime("%H:%M:%S")
                 yield at, event.source.component.removesuffix("-controller"), event.message
 
-    def _standing(self, name: str) -> str:
+    def _verdict(self, name: str) -> str:
         rounds: list[Round] = self._fleet.trace.rounds("deployment-controller", Key("default", name))
         match rounds[-1].ending:
             case Rest(because):
@@ -172,7 +174,7 @@ class Show:
             case Failure(error):
                 return f"failed: {error}"
 
-    def _line(self, who: str, words: str, colour: str = "", at: str = "") -> None:
+    def _line(self, component: str, message: str, colour: str = "", at: str = "") -> None:
         at = at or self._world.now().strftime("%H:%M:%S")
-        text = f"{at}  {who:<11} {words}"
+        text = f"{at}  {component:<11} {message}"
         print(f"\033[{colour}m{text}\033[0m" if colour and self._colours else text)

@@ -1,7 +1,7 @@
-"""Leader election of a manager: which locks it stands for, and what it does under each.
+"""Leader election of a manager: its leases, and the controllers it runs under each.
 
-There is one lock, or two with leader migration. A manager that loses any of them ends: starting again is the one way
-back that leaves nothing behind.
+There is one lease, or two with leader migration. A manager that loses either lease exits: a restart is the only way back
+that leaves no state behind.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ Lead: TypeAlias = Callable[
 ]
 """Runs controllers while a fence is open, and calls back when they have started."""
 
-CLOSING = 1.0
-"""Seconds to send the last events about the election."""
+FLUSH_TIMEOUT = 1.0
+"""Seconds to send the last leader election events."""
 
 
-class Election:
-    """The locks of one manager."""
+class LeaderElection:
+    """The leases of one manager."""
 
     def __init__(
-        self, options: Options, table: Migration | None, api: Api, clock: Clock, metrics: Metrics
+        self, options: Options, migration: Migration | None, api: Api, clock: Clock, metrics: Metrics
     ) -> None:
-        """``table`` is that of leader migration, where there is one. Raises `UsageError`."""
+        """``migration`` is the leader migration configuration, if enabled. Raises `UsageError`."""
         settings = options.settings
         self.identity = identity(clock)
         self._api = api
@@ -53,36 +53,36 @@ class Election:
         self._metrics = metrics
         self._release = settings.enabled("ControllerManagerReleaseLeaderElectionLockOnExit")
         self._coordinated = settings.enabled("CoordinatedLeaderElection")
-        self._shares = table.split(options.controllers) if table else Shares(options.controllers, ())
+        self._shares = migration.split(options.controllers) if migration else Shares(options.controllers, ())
         self._main = self._elector(options.election.name, coordinated=self._coordinated)
-        # differs: upstream has the API server choose here, too, but enters no candidate for this lock.
-        self._migrated = self._elector(table.leaderName, coordinated=False) if table else None
+        # differs: upstream lets the API server choose here, too, but creates no LeaseCandidate for this lease.
+        self._migrated = self._elector(migration.leaderName, coordinated=False) if migration else None
 
     def check(self) -> str | None:
-        """What is wrong, if this process holds a lock for much longer than it may."""
+        """Health check: an error where this process holds a lease much longer than it may."""
         electors = [self._main, *([self._migrated] if self._migrated is not None else [])]
         return next((wrong for elector in electors if (wrong := elector.check()) is not None), None)
 
     async def run(self, lead: Lead) -> None:
-        """Win the locks and lead, for as long as they are kept. Raises `LostLease`."""
+        """Acquire the leases and lead until one is lost. Raises `LostLease`."""
         events = asyncio.create_task(self._recorder.run(), name="leader events")
         started = asyncio.Event()
-        stands = [self._main.run(lambda: lead(self._shares.main, self._main.fence, started.set))]
+        electors = [self._main.run(lambda: lead(self._shares.main, self._main.fence, started.set))]
         if self._migrated is not None:
-            stands.append(self._migrate(self._migrated, lead, started))
+            electors.append(self._migrate(self._migrated, lead, started))
         if self._coordinated:
-            stands.append(self._candidate().run())
+            electors.append(self._candidate().run())
         try:
-            await _until_one_ends([asyncio.create_task(stand, name="election") for stand in stands])
+            await _until_one_ends([asyncio.create_task(elector, name="election") for elector in electors])
         except LostLease as lost:
             log.error("%s", lost)
             raise
         finally:
-            await self._recorder.close(CLOSING)
+            await self._recorder.close(FLUSH_TIMEOUT)
             events.cancel()
 
     async def _migrate(self, elector: LeaderElector, lead: Lead, started: asyncio.Event) -> None:
-        # Whoever leads has both locks, and the controller that gives out tokens is at work.
+        # As upstream: the leader holds the main lease, and serviceaccount-token-controller runs, before this begins.
         await started.wait()
         await elector.run(lambda: lead(self._shares.migrated, elector.fence, lambda: None))
 
@@ -98,7 +98,7 @@ class Election:
                 lease_duration=election.lease_duration,
                 renew_deadline=election.renew_deadline,
                 retry_period=election.retry_period,
-                patience=self._options.shutdown or None,
+                patience=self._options.shutdown_timeout or None,
                 release_on_cancel=self._release,
                 coordinated=coordinated,
                 emit=self._recorder.emit,
@@ -122,7 +122,7 @@ class Election:
 
 
 async def _until_one_ends(tasks: list[asyncio.Task[None]]) -> None:
-    """Wait for the first to end, end the others, and end as the first did."""
+    """Wait for the first task to end, cancel the others, and return or raise as the first did."""
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:

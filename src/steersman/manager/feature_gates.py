@@ -1,4 +1,4 @@
-"""``--feature-gates``, ``--emulated-version`` and ``--min-compatibility-version``: which features are on."""
+"""Feature gates: ``--feature-gates``, ``--emulated-version`` and ``--min-compatibility-version``."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ from steersman.manager.flag_types import read_bool, write_bool
 from steersman.manager.flags import UsageError, closest
 
 STAGES: Mapping[str, Stage] = {"AllAlpha": "ALPHA", "AllBeta": "BETA"}
-"""The gates that stand for all of a stage."""
+"""The gates that set all gates of a stage."""
 COMPONENT = "kube"
 _VERSION = re.compile(r"v?(?P<major>\d+)\.(?P<minor>\d+)(?:\.(?P<patch>\d+))?")
 
 
 class Features(msgspec.Struct, frozen=True):
-    """Which features are on, and what was said to make them so."""
+    """The feature gates of a manager."""
 
     emulated: Version
     given: Mapping[str, bool]
-    """The gates that were set by name."""
+    """The gates set explicitly."""
     oldest: Version = OLDEST
-    """The oldest version to be compatible with."""
+    """The minimum compatibility version."""
 
     @property
     def known(self) -> Mapping[str, Gate]:
-        """The gates there are."""
+        """The gates of the emulated version."""
         return gates_at(self.emulated)
 
     def enabled(self) -> dict[str, bool]:
-        """Every gate there is and whether it is on."""
+        """Every gate, and whether it is enabled."""
         found: dict[str, bool] = {}
         for name, gate in self.known.items():
             everything = (
@@ -56,21 +56,21 @@ class Features(msgspec.Struct, frozen=True):
         return found
 
     def table(self) -> Iterator[tuple[str, str, bool]]:
-        """Name, stage and value of every gate, as the metric kubernetes_feature_enabled has them."""
+        """Name, stage and value of every gate, as in the metric kubernetes_feature_enabled."""
         on = self.enabled()
         for name, gate in self.known.items():
             yield name, "" if gate.stage == "GA" else gate.stage, on[name]
 
     def overrides(self) -> dict[str, bool]:
-        """The gates that are not as they are by default in the version this is."""
+        """The gates whose value differs from the default of the current version."""
         on = self.enabled()
-        # Before a gate there was, the feature was not there.
+        # A gate that the emulated version does not have is a feature it does not have.
         return {
             name: on.get(name, False) for name, gate in GATES.items() if on.get(name, False) != gate.default
         }
 
     def warnings(self) -> Iterator[str]:
-        """What to tell about gates that will go, and about those an emulated version was not sure of."""
+        """Warnings about GA and deprecated gates that are set, and about alpha features in an emulated version."""
         known = self.known
         for name, value in self.given.items():
             stage = known[name].stage
@@ -89,7 +89,7 @@ class Features(msgspec.Struct, frozen=True):
 
 
 def read_features(values: Mapping[str, Any]) -> Features:
-    """What the flags say of features. Raises `UsageError`."""
+    """The feature gates that the flags set. Raises `UsageError`."""
     emulated = _version(values["emulated-version"]) or CURRENT
     oldest = _version(values["min-compatibility-version"]) or max(OLDEST, (emulated[0], emulated[1] - 1))
     if not OLDEST <= emulated <= CURRENT:
@@ -112,7 +112,7 @@ def _text(version: Version) -> str:
 
 
 def _version(words: Sequence[str]) -> Version | None:
-    """The version that is said of this component."""
+    """The version given for this component."""
     found: Version | None = None
     for word in words:
         before, _, text = (part.strip() for part in word.rpartition("="))
@@ -126,8 +126,8 @@ def _version(words: Sequence[str]) -> Version | None:
             raise UsageError(f"component not registered: {component}")
         version = int(match["major"]), int(match["minor"])
         if found is not None:
-            said = f"{component}={_text(found)} and {component}={_text(version)}"
-            raise UsageError(f"duplicate version flag, {said}")
+            versions = f"{component}={_text(found)} and {component}={_text(version)}"
+            raise UsageError(f"duplicate version flag, {versions}")
         found = version
     return found
 
@@ -153,7 +153,7 @@ def _given(words: Sequence[tuple[str, str]]) -> Iterator[tuple[str, bool]]:
 
 
 def _refused(features: Features, oldest: Version) -> Iterator[str]:
-    """Gates that cannot be set so."""
+    """Errors for gates that cannot be set to the given value."""
     known = features.known
     for name, value in features.given.items():
         if name not in GATES:
@@ -161,16 +161,16 @@ def _refused(features: Features, oldest: Version) -> Iterator[str]:
             hint = f"; did you mean {close}?" if close else ""
             raise UsageError(f"unrecognized feature gate: {name}{hint}")
         gate = known.get(name)
-        said = f"cannot set feature gate {name} to {write_bool(value)}, feature is"
+        error = f"cannot set feature gate {name} to {write_bool(value)}, feature is"
         if gate is None:
             versions = f"{_text(features.emulated)}, min compatibility version {_text(oldest)}"
-            yield f"{said} PreAlpha at emulated version {versions}"
+            yield f"{error} PreAlpha at emulated version {versions}"
         elif gate.locked and gate.default != value:
-            yield f"{said} locked to {write_bool(gate.default)}"
+            yield f"{error} locked to {write_bool(gate.default)}"
 
 
 def _lacking(features: Features) -> Iterator[str]:
-    """Gates that are on without those they need."""
+    """Errors for enabled gates whose dependencies are disabled."""
     on = features.enabled()
     for feature in FEATURES:
         lacking = [name for name in feature.needs if not on.get(name, False)]

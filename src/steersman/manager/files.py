@@ -1,4 +1,4 @@
-"""What the settings name: files on disk, and what the manager was given in another way."""
+"""Files that flags name: validated at start, then read by controllers."""
 
 from __future__ import annotations
 
@@ -18,46 +18,46 @@ from steersman.intent.settings import Settings
 from steersman.runtime.action_table import read_file
 
 OWN_CA = "(the CA of the kubeconfig)"
-"""Stands for a path; no file is called so."""
+"""Stands for a path; no file has this name."""
 
 
-class Files:
-    """Reads by path. What is ``given`` is not looked for on disk."""
+class FileReader:
+    """Reads files by path. A path in ``contents`` is not read from disk."""
 
-    def __init__(self, given: Mapping[str, bytes]) -> None:
-        self._given = given
+    def __init__(self, contents: Mapping[str, bytes]) -> None:
+        self._contents = contents
 
     def __call__(self, path: str) -> bytes:
-        known = self._given.get(path)
+        known = self._contents.get(path)
         return read_file(path) if known is None else known
 
 
-def settle(settings: Settings, ca: Pem) -> tuple[Settings, Files]:
-    """The settings and the files they name. Where no root CA is named it is that of the kubeconfig."""
+def with_root_ca(settings: Settings, ca: Pem) -> tuple[Settings, FileReader]:
+    """The settings, and a reader of the files they name. ``--root-ca-file`` defaults to the CA of the kubeconfig."""
     if settings.flags.get("root-ca-file"):
-        return settings, Files({})
-    # differs: upstream publishes nothing where the kubeconfig names a file instead of holding the CA.
+        return settings, FileReader({})
+    # differs: upstream publishes no root CA where the kubeconfig names a file instead of embedding the CA.
     path = ca.path or OWN_CA
-    return Settings({**settings.flags, "root-ca-file": path}, settings.gates), Files({OWN_CA: ca.data})
+    return Settings({**settings.flags, "root-ca-file": path}, settings.gates), FileReader({OWN_CA: ca.data})
 
 
-def examine(settings: Settings, controllers: Iterable[Controller[Any]]) -> None:
-    """Look into the files that controllers will read, so that a wrong one shows at once. Raises `ConfigError`.
+def validate_files(settings: Settings, controllers: Iterable[Controller[Any]]) -> None:
+    """Check the files that controllers will read, so that an invalid one fails at start. Raises `ConfigError`.
 
-    Quickly, for everything waits: the library that will use them takes longer to load than all that is done here.
+    The checks use the standard library only: importing cryptography would take longer than all of them.
     """
     names = [controller.name for controller in controllers]
-    for look, *paths in _looks(settings, names):
+    for check, *paths in _checks(settings, names):
         try:
-            look(*paths, *map(read_file, paths))
+            check(*paths, *map(read_file, paths))
         except FileUnreadable as error:
             raise ConfigError(str(error)) from None
         except ValueError as error:
             raise ConfigError(f"{', '.join(paths)}: {error}") from None
 
 
-def _looks(settings: Settings, names: list[str]) -> Iterator[tuple[Any, ...]]:
-    """What raises where files cannot be used, and those files."""
+def _checks(settings: Settings, names: list[str]) -> Iterator[tuple[Any, ...]]:
+    """Check functions, which raise ValueError, each with the paths it checks."""
     key, ca = settings[serviceaccounttoken.KEY], settings[ROOT_CA_FILE]
     if key and serviceaccounttoken.controller.name in names:
         yield _key, key
@@ -77,25 +77,26 @@ def _key(path: str, pem: bytes) -> None:
         key = b64decode(found[2]) if found is not None else b""
     except ValueError:
         key = b""
-    if not key.startswith(b"0"):  # the byte every such key begins with
-        raise ValueError("holds no private key in PEM")
+    if not key.startswith(b"0"):  # the DER tag SEQUENCE, which every key begins with
+        raise ValueError("no private key in PEM format")
 
 
 def _bundle(path: str, pem: bytes) -> None:
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=pem.decode("ascii", "replace"))
     except ssl.SSLError:
-        raise ValueError("is not a bundle of CA certificates in PEM") from None
+        raise ValueError("not a bundle of CA certificates in PEM format") from None
 
 
 def _authority(cert: str, key: str, cert_pem: bytes, key_pem: bytes) -> None:
     _bundle(cert, cert_pem)
     _key(key, key_pem)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.set_ciphers("DEFAULT:@SECLEVEL=0")  # how strong it is, is not asked here
+    context.set_ciphers("DEFAULT:@SECLEVEL=0")  # the key's strength is not checked here
     try:
         context.load_cert_chain(cert, key, password="")
     except ssl.SSLError as error:
-        foreign = error.reason == "KEY_VALUES_MISMATCH"
-        told = "the CA key does not belong to the CA certificate" if foreign else "the CA key cannot be read"
-        raise ValueError(told) from None
+        mismatch = error.reason == "KEY_VALUES_MISMATCH"
+        raise ValueError(
+            "the CA key does not match the CA certificate" if mismatch else "the CA key cannot be read"
+        ) from None

@@ -1,7 +1,7 @@
-"""The table of flags: every flag of kube-controller-manager, in the order its help has them.
+"""The flag table of ``steersman run``: every flag of kube-controller-manager, in the order of its help.
 
-``flags.tsv`` holds section, name, type and default of each. What a flag is for is said there too, or
-by the controller that reads it.
+``flags.tsv`` holds the section, name, type and default of each flag. The help text is there as well, or at the
+controller that reads the flag.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SHORT = {"v": "v", "help": "h"}
 
 
 def declared() -> dict[str, Flag[Any]]:
-    """The flags that the controllers themselves declare. One may be read by several of them."""
+    """Flags declared by controllers, by name. Several controllers may read one flag."""
     workers = {c.workers.name: c.workers for c in CONTROLLERS if isinstance(c.workers, Flag)}
     return workers | {flag.name: flag for c in CONTROLLERS for flag in c.flags}
 
@@ -41,7 +41,7 @@ def _options() -> Iterator[Option]:
 
 def _default(type: Type, text: str) -> Any:
     if type.many:
-        # Lists are written in brackets, and read without.
+        # Lists are written with brackets and read without.
         text = text.removeprefix("[").removesuffix("]")
         return type.read(text) if text else ()
     return type.read(text)
@@ -51,11 +51,11 @@ FLAGS: tuple[Option, ...] = tuple(_options())
 
 
 def described() -> Iterator[Option]:
-    """The flags with all there is to choose from in their help. It is long, so it is put together for the help alone."""
+    """The flags with the possible values of --controllers and --feature-gates in their help."""
     gates = (
         f"{name}=true|false ({gate.stage} - default={write_bool(gate.default)})"
         for name, gate in GATES.items()
-        # As upstream: what is settled is not offered.
+        # As upstream: GA gates are not listed.
         if gate.stage in ("ALPHA", "BETA")
     )
     more = {

@@ -1,4 +1,4 @@
-"""Values of flags: how each type is read and written, in the syntax and the words of Go's pflag."""
+"""Flag types: how values are parsed and formatted, in the syntax and with the errors of Go's pflag."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from steersman.manager.version import KUBERNETES
 
 
 class Type(msgspec.Struct, frozen=True):
-    """How the value of a flag is read, written and called in the help."""
+    """A flag type: its parser, its formatter and its name in the help."""
 
     name: str
     read: Callable[[str], Any]
-    """Raises ValueError with the reason, as Go words it."""
+    """Raises ValueError with Go's error message."""
     write: Callable[[Any], str] = str
     bare: str | None = None
-    """The value of the flag given without one; None where one must be given."""
+    """The value of a flag given without one; None where a value is required."""
     many: bool = False
-    """Given again, it adds to the list instead of replacing it."""
+    """A repeated flag appends to the list instead of replacing it."""
 
 
 _UNITS = {"ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9}
@@ -74,7 +74,7 @@ def _decimal(number: int, by: int) -> str:
 
 
 def read_bool(text: str) -> bool:
-    """The spellings of Go's strconv.ParseBool."""
+    """Parse a bool in the spellings of Go's strconv.ParseBool."""
     if text in ("1", "t", "T", "TRUE", "true", "True"):
         return True
     if text in ("0", "f", "F", "FALSE", "false", "False"):
@@ -87,7 +87,7 @@ def write_bool(value: bool) -> str:
 
 
 def _integer(low: int, high: int, base: int = 0) -> Callable[[str], int]:
-    """Reads whole numbers from low to high. Base 0: as Go's literals are written."""
+    """A parser of integers from low to high. Base 0: Go's literal syntax."""
     call = "strconv.ParseUint" if low == 0 else "strconv.ParseInt"
 
     def read(text: str) -> int:
@@ -150,7 +150,7 @@ def _write_strings(values: tuple[str, ...]) -> str:
 
 
 def _cell(text: str) -> str:
-    """A value in a list, in quotes where it would be read as something else without."""
+    """A list element, quoted where it would be parsed differently without quotes."""
     if any(mark in text for mark in ',"\n') or text[:1] == " ":
         return '"' + text.replace('"', '""') + '"'
     return text
@@ -165,7 +165,7 @@ def _write_numbers(values: tuple[int, ...]) -> str:
 
 
 def _read_pairs(text: str) -> tuple[tuple[str, str], ...]:
-    """``key=value`` pairs; where there is just one, commas are part of it."""
+    """Parse ``key=value`` pairs; commas in a single pair belong to its value."""
     words = (text.strip('"'),) if text.count("=") == 1 else _read_strings(text)
     for word in words:
         if "=" not in word:
@@ -179,7 +179,7 @@ def _write_pairs(pairs: tuple[tuple[str, str], ...]) -> str:
 
 
 def _read_components(text: str) -> tuple[tuple[str, str], ...]:
-    """``component:word`` pairs; without a component it is the empty one."""
+    """Parse ``component:word`` pairs; the component may be missing."""
     words = (word if ":" in word else f":{word}" for word in text.split(",") if word)
     return tuple((word.partition(":")[0].strip(), word.partition(":")[2].strip()) for word in words)
 
@@ -213,12 +213,12 @@ def _read_quantity(text: str) -> Quantity:
     try:
         return Quantity.parse(text)
     except ValueError as error:
-        # The text itself has been told already.
+        # The error of the flag itself already contains the text.
         raise ValueError(str(error).removeprefix(f"cannot parse '{text}': ")) from None
 
 
 class NamedPair(msgspec.Struct, frozen=True):
-    """A certificate and its key, and the names it is for; without names, those it carries."""
+    """A certificate file, its key file, and the host names it is for; no names: those in the certificate."""
 
     cert: str
     key: str
@@ -244,7 +244,7 @@ def _write_named(pairs: tuple[NamedPair, ...]) -> str:
 
 
 def _read_version(text: str) -> str:
-    """``raw``, true or false, or a version to report that only adds to this one."""
+    """Parse ``raw``, a bool, or a version to report, which may only add a suffix to the default."""
     if text == "raw":
         return text
     if not text.startswith("v"):

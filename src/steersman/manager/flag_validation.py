@@ -1,7 +1,7 @@
-"""What is wrong with flags that can be read: what is out of range, and what contradicts something else.
+"""Validation of flag values: ranges and contradictions.
 
-Each mistake is one line in the words kube-controller-manager has for it. Where those do not name the flag, the flag
-is added in brackets.
+Each error is one line with kube-controller-manager's own message. Where that does not name the flag, the flag follows in
+parentheses.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from steersman.manager.feature_gates import Features
 from steersman.manager.flag_types import write_duration
 
 JITTER = 1.2
-"""By how much the pause between two attempts to renew a lease may be stretched."""
+"""Factor by which the retry period of lease renewal may be stretched."""
 
 
 def problems(values: Mapping[str, Any], features: Features) -> Iterator[str]:
-    """Everything that is wrong with the values of flags."""
+    """Every error in the flag values."""
     on = features.enabled()
     yield from _logging(values, on)
     yield from _election(values)
@@ -99,7 +99,7 @@ _BETWEEN = {
     "mirroring-concurrent-service-endpoint-syncs": 50,
     "mirroring-max-endpoints-per-subset": 1000,
 }
-"""The most that these may be; the least is one."""
+"""The maximum of these flags; the minimum is 1."""
 
 
 def _sizes(values: Mapping[str, Any]) -> Iterator[str]:
@@ -109,7 +109,7 @@ def _sizes(values: Mapping[str, Any]) -> Iterator[str]:
         if values[flag] > most:
             yield f"{flag} must not be more than {most}, but got {values[flag]}"
     for flag, value in values.items():
-        # differs: upstream takes no workers at all for some of its controllers, which then do nothing.
+        # differs: upstream allows 0 workers for some controllers, which then do nothing.
         if flag.startswith("concurrent-") and flag not in _BETWEEN and value < 1:
             yield f"{flag} must be greater than 0, but got {value}"
     if values["attach-detach-reconcile-sync-period"] < 1:
@@ -120,7 +120,7 @@ def _sizes(values: Mapping[str, Any]) -> Iterator[str]:
 
 
 _CURVES = (23, 24, 25, 29, 4587, 4588, 4589)
-"""What Go's tls package has numbers for: P-256, P-384, P-521, X25519, and three with ML-KEM."""
+"""Curve IDs of Go's crypto/tls: P-256, P-384, P-521, X25519 and three with ML-KEM."""
 _HEADERS = ("username-headers", "group-headers", "extra-headers-prefix", "uid-headers")
 
 

@@ -1,7 +1,7 @@
 """Flags in Go's syntax: ``--x=v``, ``--x v``, ``--x``, ``--x=false``, ``-v 2``.
 
-argparse cannot read ``--controllers -nodeipam`` or ``--flag=false``, so this reads them as pflag
-does, and says what is wrong in its words. A flag is one frozen value; `parse` is pure.
+argparse cannot parse ``--controllers -nodeipam`` or ``--flag=false``, so this parses flags as pflag does, with pflag's
+error messages. A flag is one frozen value; `parse` is pure.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from steersman.manager.flag_types import BOOL, STRING, STRINGS, Type
 
 
 class UsageError(Exception):
-    """What was typed cannot be understood. The message is one line and says what to do."""
+    """A mistake on the command line. The message is one line and says what to do."""
 
     @classmethod
     def of(cls, problems: Sequence[str]) -> UsageError:
-        """One error of several mistakes, as upstream writes them down."""
+        """One error for several mistakes, in upstream's format."""
         return cls(problems[0] if len(problems) == 1 else f"[{', '.join(problems)}]")
 
 
 def closest(word: str, names: Iterable[str]) -> str:
-    """The name that somebody may have meant who wrote this word; empty where none is near."""
-    from difflib import get_close_matches  # only where something is wrong
+    """The name most similar to a misspelled one; empty where none is similar."""
+    from difflib import get_close_matches  # only needed for errors
 
     return next(iter(get_close_matches(word, names, n=1)), "")
 
 
 class Option(msgspec.Struct, frozen=True):
-    """One flag."""
+    """A flag."""
 
     name: str
     type: Type
@@ -42,17 +42,17 @@ class Option(msgspec.Struct, frozen=True):
     section: str = "Generic"
     short: str = ""
     deprecated: str = ""
-    """Why it should not be used any more. It is still accepted, and not shown in the help."""
+    """Deprecation message. The flag is still accepted, but not shown in the help."""
 
 
 def parse(options: Iterable[Option], argv: Sequence[str]) -> dict[str, Any]:
-    """The values of all options: those given, and the defaults of the others."""
+    """Parse a command line: the values given, and the defaults of the other options."""
     known = {option.name: option for option in options}
     return {name: option.default for name, option in known.items()} | _collect(known, argv)
 
 
 def warnings(options: Iterable[Option], argv: Sequence[str]) -> Iterator[str]:
-    """What to tell about the deprecated flags among those given."""
+    """Deprecation warnings for the flags given."""
     known = {option.name: option for option in options}
     for name in _collect(known, argv):
         if known[name].deprecated:
@@ -60,7 +60,7 @@ def warnings(options: Iterable[Option], argv: Sequence[str]) -> Iterator[str]:
 
 
 def _collect(known: Mapping[str, Option], argv: Sequence[str]) -> dict[str, Any]:
-    """The values that were given."""
+    """The values given."""
     given: dict[str, Any] = {}
     for option, text in _words(known, argv):
         try:
@@ -75,7 +75,7 @@ def _collect(known: Mapping[str, Option], argv: Sequence[str]) -> dict[str, Any]
 
 
 def _words(known: Mapping[str, Option], argv: Sequence[str]) -> Iterator[tuple[Option, str]]:
-    """The flags on the command line, each with the text of its value."""
+    """The flags given, each with its value as text."""
     short = {option.short: option for option in known.values() if option.short}
     rest = list(argv)
     stray: list[str] = []
@@ -91,13 +91,13 @@ def _words(known: Mapping[str, Option], argv: Sequence[str]) -> Iterator[tuple[O
             name, equals, text = word[2:].partition("=")
             if not name or name.startswith("-"):
                 raise UsageError(f"bad flag syntax: {word}")
-            # Go's flags may be written with underscores too.
+            # As in Go, flags may be written with underscores.
             option = known.get(name) or known.get(name.replace("_", "-"))
             if option is None:
                 raise UsageError(f"unknown flag: --{name}; {_hint(name, known)}")
             missing = f"flag needs an argument: --{name}"
         else:
-            # -v2, -v=2 and -v 2 are the same.
+            # -v2, -v=2 and -v 2 are equivalent.
             option = short.get(word[1])
             if option is None:
                 raise UsageError(f"unknown shorthand flag: '{word[1]}' in {word}; {_hint('', known)}")
@@ -112,18 +112,18 @@ def _words(known: Mapping[str, Option], argv: Sequence[str]) -> Iterator[tuple[O
                 raise UsageError(missing)
         yield option, text
     if any(stray):
-        # As pflag: a flag that needs no value does not take the next word for one.
+        # As pflag: a flag that needs no value does not consume the next argument.
         hint = "; write --FLAG=VALUE" if stray[0] in ("true", "false") else ""
         raise UsageError(f"does not take any arguments, got [{' '.join(map(quote, stray))}]{hint}")
 
 
 def _hint(name: str, known: Mapping[str, Option]) -> str:
     close = closest(name, known)
-    return f"did you mean --{close}?" if close else "see --help for those there are"
+    return f"did you mean --{close}?" if close else "see --help for all flags"
 
 
 def usage(options: Iterable[Option], width: int = 100) -> str:
-    """The help text, in sections."""
+    """The help text, by section."""
     lines: list[str] = []
     section = ""
     for option in options:
@@ -142,11 +142,11 @@ def usage(options: Iterable[Option], width: int = 100) -> str:
 
 
 def _shown(option: Option) -> str:
-    """The default as the help shows it, if it is worth showing."""
+    """The default as the help shows it; empty where it is the zero value."""
     written = option.type.write(option.default)
     if option.type is BOOL or option.type.name == "version":
         return written if written == "true" else ""
-    # As pflag, which knows only of its own lists that an empty one is not worth a word.
+    # As pflag, which treats only its own empty lists as zero values.
     if written in ("", "0", "0s") or (written == "[]" and option.type is STRINGS):
         return ""
     return quote(written) if option.type is STRING else written

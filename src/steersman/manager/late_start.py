@@ -1,4 +1,4 @@
-"""Controllers whose resources are not served: they are left out, and start when these appear."""
+"""Late start: controllers whose resources are not served start once the resources appear."""
 
 from __future__ import annotations
 
@@ -18,60 +18,60 @@ log = logging.getLogger(__name__)
 Controllers: TypeAlias = tuple[Controller[Any], ...]
 
 PERIOD = 30.0
-"""Seconds between two looks at discovery while something is left out."""
+"""Seconds between two discovery requests while a controller waits."""
 
 
 async def served(controllers: Controllers, api: Api) -> tuple[Controllers, Controllers]:
-    """Those of the controllers for which the server serves what they need, and the others."""
+    """The controllers whose resources the server serves, and the others."""
     if not any(controller.required_kinds for controller in controllers):
         return controllers, ()
-    found = await _discovered(api)
-    present = tuple(one for one in controllers if not any(_lacking(one, found)))
+    discovered = await _discover(api)
+    present = tuple(one for one in controllers if not any(_missing(one, discovered)))
     absent = tuple(one for one in controllers if one not in present)
     for controller in absent:
-        log.info("%s is left out for now: %s", controller.name, "; ".join(_lacking(controller, found)))
+        log.info("%s does not start yet: %s", controller.name, "; ".join(_missing(controller, discovered)))
     return present, absent
 
 
-async def arrivals(
-    fleet: ControllerGroup, absent: Controllers, api: Api, joined: Callable[[], None] = lambda: None
+async def start_late(
+    fleet: ControllerGroup, absent: Controllers, api: Api, started: Callable[[], None] = lambda: None
 ) -> None:
-    """Look again and again for what the absent need, and have them join; until none is left.
+    """Start each absent controller once its resources are served; returns when none is left.
 
-    differs: upstream looks once, when it starts.
+    differs: upstream checks once, at start.
     """
     while absent:
         await asyncio.sleep(PERIOD)
-        found = await _discovered(api)
-        for controller in (one for one in absent if not any(_lacking(one, found))):
-            log.info("%s starts: what it needs is served now", controller.name)
+        discovered = await _discover(api)
+        for controller in (one for one in absent if not any(_missing(one, discovered))):
+            log.info("%s starts: its resources are served now", controller.name)
             fleet.join(controller)
-            joined()
-        absent = tuple(one for one in absent if any(_lacking(one, found)))
+            started()
+        absent = tuple(one for one in absent if any(_missing(one, discovered)))
 
 
-async def _discovered(api: Api) -> Discovered | None:
-    """What is served; None where the server does not say."""
+async def _discover(api: Api) -> Discovered | None:
+    """The resources the server serves; None where discovery fails."""
     try:
         return await api.discover()
     except Exception as error:
-        # An odd document is no more than that: the controllers at work have nothing to do with it.
+        # A malformed discovery document must not stop the controllers that run.
         log.warning(
-            "cannot discover what is served: %s",
+            "discovery failed: %s",
             error,
             exc_info=None if isinstance(error, ApiError) else error,
         )
         return None
 
 
-def _lacking(controller: Controller[Any], found: Discovered | None) -> Iterator[str]:
-    """Why a controller cannot run."""
+def _missing(controller: Controller[Any], discovered: Discovered | None) -> Iterator[str]:
+    """Reasons why a controller cannot start."""
     for kind in controller.required_kinds:
-        if found is None or found.lacks(kind.group):
-            # Not known is not the same as not there, but its caches could not be filled either.
-            yield f"the server does not say whether it serves {kind}"
+        if discovered is None or discovered.lacks(kind.group):
+            # Unknown is not the same as missing, but the caches could not be filled either.
+            yield f"discovery does not say whether {kind} is served"
         elif not any(
             (one.group, one.version, one.name) == (kind.group, kind.version, kind.plural)
-            for one in found.resources
+            for one in discovered.resources
         ):
             yield f"the server does not serve {kind}"

@@ -1,7 +1,7 @@
 """Logging as Kubernetes components do it: klog's text lines, or one JSON object a line.
 
-A record may carry values (`steersman.api.verbosity.told_as`): they are written as ``key="value"`` behind the message, or
-as members of the object. Nothing is ever logged of bodies, tokens and keys, so there is nothing to be masked here.
+A record may carry values (`steersman.api.verbosity.told_as`): they are written as ``key="value"`` after the message, or
+as members of the object. Request bodies, tokens and keys are never logged, so nothing is masked here.
 """
 
 from __future__ import annotations
@@ -19,40 +19,41 @@ from fnmatch import fnmatchcase
 from io import BufferedWriter, FileIO
 from typing import Any, Literal, TextIO
 
+import msgspec
+
 from steersman.api.go_quote import printable, quote
 from steersman.api.verbosity import V, verbosity
 
 _LETTERS = {logging.WARNING: "W", logging.ERROR: "E", logging.CRITICAL: "F"}
 _FOREIGN = ("aiohttp", "asyncio")
-"""Libraries whose own chatter is of no use to whoever runs this."""
+"""Libraries whose own logs are of no use to an administrator."""
 
 
-@dataclass(frozen=True, slots=True)
-class Logging:
-    """What the flags say about logs."""
+class LoggingOptions(msgspec.Struct, frozen=True):
+    """The logging flags."""
 
     format: Literal["text", "json"] = "text"
     verbosity: int = 0
     modules: tuple[tuple[str, int], ...] = ()
-    """``--vmodule``: verbosities by the name of a file, without ``.py``. The first pattern that fits counts."""
+    """``--vmodule``: verbosity by file name without ``.py``. The first matching pattern counts."""
     split: bool = False
-    """Information goes to standard output, all else to standard error."""
+    """Write info records to standard output, all others to standard error."""
     buffer: int = 0
-    """Bytes of information to hold back, where it has a stream of its own."""
+    """Bytes of info records to buffer, with ``split``."""
     flush: float = 5.0
-    """Seconds after which it is written at the latest."""
+    """Seconds after which the buffer is flushed."""
 
 
-# -- one record, one line ---------------------------------------------------------------------
+# -- formatting -------------------------------------------------------------------------------
 
 
 def _values(record: logging.LogRecord) -> Iterator[tuple[str, Any]]:
-    """What a record says beyond its message, as klog orders it: what went wrong first."""
-    said: Mapping[str, Any] = getattr(record, "values", {})
-    error = record.exc_info[1] if record.exc_info else said.get("err")
+    """The values of a record in klog's order: the error first."""
+    values: Mapping[str, Any] = getattr(record, "values", {})
+    error = record.exc_info[1] if record.exc_info else values.get("err")
     if error is not None:
         yield "err", f"{type(error).__name__}: {error}" if record.exc_info else error
-    yield from ((key, value) for key, value in said.items() if key != "err")
+    yield from ((key, value) for key, value in values.items() if key != "err")
     if record.exc_info and error is not None:
         yield "stack", "".join(traceback.format_exception(error))
     if (repeated := getattr(record, "repeated", 0)) > 0:
@@ -83,7 +84,7 @@ class Klog(logging.Formatter):
         head = f"{letter}{when:%m%d %H:%M:%S.%f} {os.getpid():>7} {record.filename}:{record.lineno}] "
         pairs = "".join(_pair(key, value) for key, value in _values(record))
         message = _message(record)
-        # A message of its own is written as it is; but no part of it may pass for another line.
+        # A plain message is not quoted, but a message must not be able to forge another line.
         return f"{head}{quote(message)}{pairs}" if pairs or not message.isprintable() else head + message
 
 
@@ -103,11 +104,11 @@ class Json(logging.Formatter):
         return json.dumps(line, ensure_ascii=False, default=str, separators=(",", ":"))
 
 
-# -- which records ----------------------------------------------------------------------------
+# -- filtering --------------------------------------------------------------------------------
 
 
 class ByModule(logging.Filter):
-    """``--vmodule``: how much is logged depends on the file that says it."""
+    """``--vmodule``: verbosity by source file."""
 
     def __init__(self, default: int, modules: tuple[tuple[str, int], ...]) -> None:
         super().__init__()
@@ -119,21 +120,21 @@ class ByModule(logging.Filter):
         module = record.module
         wanted = self._known.get(module)
         if wanted is None:
-            fitting = (level for pattern, level in self._modules if fnmatchcase(module, pattern))
-            wanted = self._known[module] = next(fitting, self._default)
+            matching = (level for pattern, level in self._modules if fnmatchcase(module, pattern))
+            wanted = self._known[module] = next(matching, self._default)
         return verbosity(record.levelno) <= wanted
 
 
-class Damper(logging.Filter):
-    """Says the same warning less and less often while it comes again and again.
+class RateLimit(logging.Filter):
+    """Limits how often a repeated warning is written.
 
-    What fails is tried again at once, then ever later; for as long as an API server is away, dozens of caches do so.
-    A repeated line is left out until as much time has passed as doubles with each line that was written, from a
-    second to five minutes; the next one tells how many were left out. After a silence it is new again.
+    Failures are retried with back-off; while an API server is away, dozens of caches log the same warning. A repeated line
+    is dropped until a pause has passed that doubles with each line written, from one second to five minutes. The next line
+    written says how many were dropped. After a silence of two pauses the line counts as new.
     """
 
     FIRST, LONGEST = 1.0, 300.0
-    MOST = 1000
+    CAPACITY = 1000
     """Lines that are remembered."""
 
     def __init__(self) -> None:
@@ -148,16 +149,16 @@ class Damper(logging.Filter):
         line = self._lines.get(key)
         if line is None or record.created - line.last > 2 * line.pause:
             self._lines.pop(key, None)
-            while len(self._lines) >= self.MOST:
+            while len(self._lines) >= self.CAPACITY:
                 del self._lines[next(iter(self._lines))]
             self._lines[key] = _Line(record.created, record.created, self.FIRST)
             return True
         line.last = record.created
         if record.created - line.written < line.pause:
-            line.left_out += 1
+            line.dropped += 1
             return False
-        record.repeated = line.left_out
-        line.written, line.left_out, line.pause = record.created, 0, min(2 * line.pause, self.LONGEST)
+        record.repeated = line.dropped
+        line.written, line.dropped, line.pause = record.created, 0, min(2 * line.pause, self.LONGEST)
         return True
 
 
@@ -166,20 +167,22 @@ class _Line:
     written: float
     last: float
     pause: float
-    left_out: int = 0
+    dropped: int = 0
 
 
-# -- where they go ----------------------------------------------------------------------------
+# -- handlers ---------------------------------------------------------------------------------
 
 
-class Held(logging.StreamHandler[Any]):
-    """Holds lines back until there are many of them, or some time has passed."""
+class BufferedHandler(logging.StreamHandler[Any]):
+    """Buffers lines until the buffer is full or some seconds have passed."""
 
     def __init__(self, stream: FileIO, size: int, flush: float) -> None:
         super().__init__(stream)
         self._buffer = BufferedWriter(stream, min(size, 2 << 30))
-        self._clerk = threading.Thread(target=self._flush_often, args=(flush,), daemon=True, name="log flush")
-        self._clerk.start()
+        self._flusher = threading.Thread(
+            target=self._flush_periodically, args=(flush,), daemon=True, name="log flush"
+        )
+        self._flusher.start()
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
@@ -194,44 +197,44 @@ class Held(logging.StreamHandler[Any]):
         finally:
             self.release()
 
-    def _flush_often(self, pause: float) -> None:
+    def _flush_periodically(self, pause: float) -> None:
         never = threading.Event()
         while not never.wait(pause):
             self.flush()
 
 
-def _informs(record: logging.LogRecord) -> bool:
+def _is_info(record: logging.LogRecord) -> bool:
     return record.levelno < logging.WARNING
 
 
-def handlers(said: Logging, out: TextIO, err: TextIO) -> list[logging.Handler]:
-    """What writes records to the two streams."""
-    if not said.split:
+def handlers(options: LoggingOptions, out: TextIO, err: TextIO) -> list[logging.Handler]:
+    """The handlers that write records to the two streams."""
+    if not options.split:
         found: list[logging.Handler] = [logging.StreamHandler(err)]
     else:
         info: logging.Handler = logging.StreamHandler(out)
-        if said.buffer > 0:
-            info = Held(FileIO(out.fileno(), "w", closefd=False), said.buffer, said.flush)
+        if options.buffer > 0:
+            info = BufferedHandler(FileIO(out.fileno(), "w", closefd=False), options.buffer, options.flush)
         error = logging.StreamHandler(err)
-        # As upstream: warnings are JSON's information, and text's errors.
-        informs = _informs if said.format == "text" else lambda record: record.levelno < logging.ERROR
-        info.addFilter(informs)
-        error.addFilter(lambda record: not informs(record))
+        # As upstream: warnings go to the info stream as JSON, and to the error stream as text.
+        is_info = _is_info if options.format == "text" else lambda record: record.levelno < logging.ERROR
+        info.addFilter(is_info)
+        error.addFilter(lambda record: not is_info(record))
         found = [info, error]
-    damper = Damper()
+    rate_limit = RateLimit()
     for handler in found:
-        handler.setFormatter(Json() if said.format == "json" else Klog())
-        if said.modules:
-            handler.addFilter(ByModule(said.verbosity, said.modules))
-        handler.addFilter(damper)
+        handler.setFormatter(Json() if options.format == "json" else Klog())
+        if options.modules:
+            handler.addFilter(ByModule(options.verbosity, options.modules))
+        handler.addFilter(rate_limit)
     return found
 
 
-def begin(said: Logging) -> Callable[[], None]:
-    """Log as the flags say; answers what writes down everything that is held back."""
+def configure(options: LoggingOptions) -> Callable[[], None]:
+    """Configure logging as the flags say. Returns a function that flushes all handlers."""
     root = logging.getLogger()
-    root.handlers[:] = handlers(said, sys.stdout, sys.stderr)
-    most = max((said.verbosity, *(level for _, level in said.modules)))
+    root.handlers[:] = handlers(options, sys.stdout, sys.stderr)
+    most = max((options.verbosity, *(level for _, level in options.modules)))
     root.setLevel(V[min(most, len(V) - 1)])
     for name in _FOREIGN:
         logging.getLogger(name).setLevel(logging.WARNING)

@@ -1,14 +1,12 @@
 """Leader migration: moving controllers from one manager to another without both running them.
 
-Controllers that a configuration names run under a lock of their own, which both managers know. Of those, a manager
-runs the ones that are its own; the others are left to whoever they belong to. What is not named stays under the
-manager's main lock.
+The controllers named in a LeaderMigrationConfiguration run under a lease of their own, which both managers use. Of those,
+a manager runs the ones assigned to it. All other controllers stay under the manager's main lease.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,23 +18,23 @@ from steersman.intent.controller import Controller
 
 COMPONENT = "kube-controller-manager"
 ANY = "*"
-"""Stands for every component that takes part."""
+"""Every component that takes part."""
 TOKENS = "serviceaccount-token-controller"
-"""Gives the others their credentials, so it always runs under the main lock."""
+"""Issues the credentials of the other controllers, so it always runs under the main lease."""
 
 GROUP = "controllermanager.config.k8s.io"
 KIND = "LeaderMigrationConfiguration"
 
 
 class Leader(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which component a controller belongs to."""
+    """The component a controller is assigned to."""
 
     name: str = ""
     component: str = ""
 
 
 class Migration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A configuration, of version v1."""
+    """A LeaderMigrationConfiguration of version v1."""
 
     apiVersion: str = f"{GROUP}/v1"
     kind: str = KIND
@@ -44,7 +42,7 @@ class Migration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     controllerLeaders: tuple[Leader, ...] = ()
 
     def split(self, controllers: tuple[Controller[Any], ...]) -> Shares:
-        """Which of the controllers run under the main lock, and which under that of the migration."""
+        """Divide controllers into those under the main lease and those under the migration lease."""
         ours = {leader.name: leader.component in (COMPONENT, ANY) for leader in self.controllerLeaders}
         ours.pop(TOKENS, None)
         return Shares(
@@ -54,14 +52,13 @@ class Migration(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 
 
 class OlderMigration(Migration, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A configuration of version v1alpha1 or v1beta1, which also name the kind of lock."""
+    """A LeaderMigrationConfiguration of version v1alpha1 or v1beta1, which also names the resource lock."""
 
     resourceLock: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Shares:
-    """Controllers by the lock they run under. Those in neither are somebody else's."""
+class Shares(msgspec.Struct, frozen=True):
+    """Controllers by the lease they run under. A controller in neither is assigned to another component."""
 
     main: tuple[Controller[Any], ...]
     migrated: tuple[Controller[Any], ...]
@@ -74,7 +71,7 @@ DEFAULT: Final = Migration(
         for name in ("route-controller", "service-controller", "cloud-node-lifecycle-controller")
     ),
 )
-"""Upstream's. Two of its names are those of controllers in cloud-controller-manager only."""
+"""Upstream's default. Two of its names are controllers of cloud-controller-manager only."""
 
 _VERSIONS: dict[str, type[Migration]] = {
     f"{GROUP}/v1": Migration,
@@ -83,15 +80,15 @@ _VERSIONS: dict[str, type[Migration]] = {
 }
 
 
-def chosen(enabled: bool, path: str) -> Migration | None:
-    """What the flags ask for: none, the default, or what is in a file. Raises `ConfigError`."""
+def configuration(enabled: bool, path: str) -> Migration | None:
+    """The configuration that the flags select: none, the default, or a file. Raises `ConfigError`."""
     if not enabled:
         return None
     return read(path) if path else DEFAULT
 
 
 def read(path: str) -> Migration:
-    """The configuration in a file. Raises `ConfigError`, whose message names the file."""
+    """Read a configuration file. Raises `ConfigError`, whose message names the file."""
     try:
         content = Path(path).read_bytes()
     except OSError as error:
@@ -126,17 +123,18 @@ def _problems(migration: Migration) -> Iterable[str]:
     if isinstance(migration, OlderMigration) and migration.resourceLock != "leases":
         yield f"resourceLock must be leases, but is {migration.resourceLock!r}"
     for number, leader in enumerate(migration.controllerLeaders):
-        for field in ("name", "component"):
-            if not getattr(leader, field):
-                yield f"controllerLeaders[{number}].{field} must be set"
+        if not leader.name:
+            yield f"controllerLeaders[{number}].name must be set"
+        if not leader.component:
+            yield f"controllerLeaders[{number}].component must be set"
 
 
 class _Strict(yaml.SafeLoader):
-    """Refuses a mapping that has a key twice: which of the two was meant?"""
+    """Rejects a mapping with a duplicate key."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         keys = [self.construct_object(key, deep=True) for key, _ in node.value]
         for number, key in enumerate(keys):
             if key in keys[:number]:
-                raise ValueError(f"{key} is there twice")
+                raise ValueError(f"duplicate key {key}")
         return super().construct_mapping(node, deep)

@@ -1,7 +1,7 @@
-"""``steersman node``: let simulated nodes fail, recover and reboot; drain nodes; list them.
+"""``steersman node``: fail, recover and reboot simulated nodes; drain and list nodes.
 
-Works on any API server whose nodes are simulated by `steersman.sim.kubelet`: their kubelets do what an
-annotation of their Node says. Draining works on real nodes, too.
+Works on any API server whose nodes are simulated by `steersman.sim.kubelet`: an annotation of the Node tells their kubelets
+what to do. Draining works on real nodes, too.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from steersman.client import kubeconfig
 from steersman.client.api import Api
 from steersman.client.connection import ConfigError, Connection
 from steersman.client.http import HttpApi
-from steersman.manager import event_loop
-from steersman.manager.node_ops import Refusal, drain, fail, reboot, recover, show
+from steersman.manager import process
+from steersman.sim.nodes import NodeError, drain, fail, list_nodes, reboot, recover
 
 DEFAULT = "steersman.kubeconfig"
-"""Where ``steersman up`` leaves its kubeconfig."""
+"""The default path of the kubeconfig that ``steersman up`` writes."""
 
-ABOUT = """\
-Play fate with the nodes of a cluster, and watch what the control plane makes of it:
+DESCRIPTION = """\
+Operate the nodes of a cluster and watch how the control plane reacts:
 
-  steersman node list             which nodes there are, how they are, and how many pods they have
-  steersman node fail node-2      its kubelet falls silent: no heartbeats, no news of its pods
-  steersman node recover node-2   it is heard of again, and takes pods again
-  steersman node reboot node-2    it goes down with all that runs on it, and comes back
-  steersman node drain node-2     its pods are evicted, as far as their disruption budgets allow
+  steersman node list             show all nodes, their status and their number of pods
+  steersman node fail node-2      stop its kubelet: no heartbeats, no pod status updates
+  steersman node recover node-2   start its kubelet again, and uncordon the node
+  steersman node reboot node-2    restart the node with all its pods, and wait for it
+  steersman node drain node-2     cordon the node and evict its pods, respecting PodDisruptionBudgets
 
-Only simulated nodes can fail, recover and reboot. What to do about a silent node is decided by the
-controllers: `kubectl get nodes,pods -A --watch` shows it.
+Only simulated nodes can fail, recover and reboot. The controllers decide how to handle a failed node:
+`kubectl get nodes,pods -A --watch` shows it.
 """
-KUBECONFIG = f"a kubeconfig; by default ./{DEFAULT} if it is there, else $KUBECONFIG or ~/.kube/config"
+KUBECONFIG = f"path of a kubeconfig; default: ./{DEFAULT} if it exists, else $KUBECONFIG or ~/.kube/config"
 
 
 def main(argv: Sequence[str]) -> int:
@@ -44,8 +44,8 @@ def main(argv: Sequence[str]) -> int:
     given = _parser().parse_args(argv)
     try:
         connection = connect(given.kubeconfig)
-        event_loop.run(_do(connection, given))
-    except (Refusal, ConfigError) as refusal:
+        process.run(_do(connection, given))
+    except (NodeError, ConfigError) as refusal:
         print(f"Error: {refusal}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
@@ -54,7 +54,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def connect(path: str = "", environ: Mapping[str, str] = os.environ) -> Connection:
-    """The cluster that is meant. Raises `ConfigError`."""
+    """The cluster to connect to. Raises `ConfigError`."""
     if not path and Path(DEFAULT).is_file():
         path = DEFAULT
     return kubeconfig.load(path, environ=environ)
@@ -66,11 +66,11 @@ async def _do(connection: Connection, given: argparse.Namespace) -> None:
             await _VERBS[given.verb](api, given)
         except Unreachable as error:
             origin = f" (from {connection.origin})" if connection.origin else ""
-            raise Refusal(
+            raise NodeError(
                 f"no answer from {connection.server}{origin}: {error.message}; is `steersman up` running?"
             ) from None
         except ApiError as error:
-            raise Refusal(error.message) from None
+            raise NodeError(error.message) from None
 
 
 # -- the command line -------------------------------------------------------------------------
@@ -78,36 +78,36 @@ async def _do(connection: Connection, given: argparse.Namespace) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     form = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(prog="steersman node", description=ABOUT, formatter_class=form)
+    parser = argparse.ArgumentParser(prog="steersman node", description=DESCRIPTION, formatter_class=form)
     words = parser.add_subparsers(dest="verb", required=True, metavar="list|fail|recover|reboot|drain")
-    for name, about in _ABOUT.items():
-        verb = words.add_parser(name, help=about, description=about[0].upper() + about[1:] + ".")
+    for name, text in _HELP.items():
+        verb = words.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
         verb.add_argument("--kubeconfig", default="", metavar="PATH", help=KUBECONFIG)
         if name != "list":
-            verb.add_argument("names", nargs="+", metavar="NAME", help="a node; several are taken in turn")
+            verb.add_argument("names", nargs="+", metavar="NAME", help="a node; several are handled in turn")
         if name == "drain":
-            verb.add_argument("--force", action="store_true", help="evict pods nobody would bring back, too")
+            verb.add_argument("--force", action="store_true", help="also evict pods that have no controller")
             verb.add_argument(
                 "--timeout",
                 type=float,
                 default=0.0,
                 metavar="SECONDS",
-                help="give up on a node after so long; by default never",
+                help="give up on a node after this many seconds; default: never",
             )
     return parser
 
 
-_ABOUT = {
+_HELP = {
     "list": "show all nodes",
-    "fail": "let nodes fall silent: no heartbeats, no news of their pods",
-    "recover": "let nodes be heard of again, and take pods again: undoes fail and drain",
-    "reboot": "let nodes go down with all that runs on them and come back, and wait for it",
-    "drain": "evict all pods of nodes as far as disruption budgets allow; they take no others",
+    "fail": "stop the kubelets of nodes: no heartbeats, no pod status updates",
+    "recover": "start the kubelets of failed nodes again, and uncordon nodes: undoes fail and drain",
+    "reboot": "restart nodes with all their pods, and wait until they are back",
+    "drain": "cordon nodes and evict their pods, respecting PodDisruptionBudgets",
 }
 
 
 async def _list(api: Api, given: argparse.Namespace) -> None:
-    await show(api)
+    await list_nodes(api)
 
 
 def _each(act: Callable[[Api, str], Coroutine[Any, Any, None]]) -> _Verb:

@@ -1,4 +1,4 @@
-"""What the command line of ``steersman run`` asks for, checked, in typed values."""
+"""Options of ``steersman run``: the command line, validated, as typed values."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ from steersman.manager.feature_gates import Features, read_features
 from steersman.manager.flag_table import FLAGS
 from steersman.manager.flag_types import NamedPair
 from steersman.manager.flags import UsageError, parse
-from steersman.manager.logs import Logging
+from steersman.manager.logs import LoggingOptions
 
 T = TypeVar("T", bound=msgspec.Struct)
 
 
 def flags(prefix: str = "") -> Callable[[str], str]:
-    """How the fields of a group of options are called on the command line: ``bind_address`` is ``bind-address``."""
+    """The flag of a field of an option group: ``bind_address`` is ``bind-address``."""
     return lambda name: prefix + name.replace("_", "-")
 
 
 def flag(name: str) -> Any:
-    """A field whose flag is called otherwise."""
+    """A field with an explicit flag name."""
     return msgspec.field(name=name)
 
 
-def taken(group: type[T], values: Mapping[str, Any]) -> T:
-    """A group of options: each field is the value of its flag."""
+def _group(group: type[T], values: Mapping[str, Any]) -> T:
+    """An option group with the value of each field's flag."""
     return group(*(values[name] for name in group.__struct_encode_fields__))
 
 
-class Serving(msgspec.Struct, frozen=True, rename=flags()):
-    """How HTTPS is served."""
+class ServingOptions(msgspec.Struct, frozen=True, rename=flags()):
+    """Secure serving."""
 
     bind_address: str
     secure_port: int
-    """0: not at all."""
+    """0: HTTPS is not served."""
     cert_dir: str
     tls_cert_file: str
     tls_private_key_file: str
@@ -56,8 +56,8 @@ class Serving(msgspec.Struct, frozen=True, rename=flags()):
     permit_address_sharing: bool
 
 
-class Authentication(msgspec.Struct, frozen=True, rename=flags("authentication-")):
-    """Who is asked who a client is."""
+class AuthenticationOptions(msgspec.Struct, frozen=True, rename=flags("authentication-")):
+    """Delegated authentication."""
 
     kubeconfig: str
     skip_lookup: bool
@@ -72,8 +72,8 @@ class Authentication(msgspec.Struct, frozen=True, rename=flags("authentication-"
     requestheader_extra_headers_prefix: tuple[str, ...] = flag("requestheader-extra-headers-prefix")
 
 
-class Authorization(msgspec.Struct, frozen=True, rename=flags("authorization-")):
-    """Who is asked what a client may do."""
+class AuthorizationOptions(msgspec.Struct, frozen=True, rename=flags("authorization-")):
+    """Delegated authorization."""
 
     kubeconfig: str
     always_allow_paths: tuple[str, ...]
@@ -81,7 +81,7 @@ class Authorization(msgspec.Struct, frozen=True, rename=flags("authorization-"))
     webhook_cache_unauthorized_ttl: float
 
 
-class Election(msgspec.Struct, frozen=True):
+class LeaderElectionOptions(msgspec.Struct, frozen=True):
     """Leader election. Durations are seconds."""
 
     enabled: bool = flag("leader-elect")
@@ -93,69 +93,69 @@ class Election(msgspec.Struct, frozen=True):
     retry_period: float = flag("leader-elect-retry-period")
 
 
-class Migration(msgspec.Struct, frozen=True):
+class LeaderMigrationOptions(msgspec.Struct, frozen=True):
     """Leader migration."""
 
     enabled: bool = flag("enable-leader-migration")
     config: str = flag("leader-migration-config")
-    """Path of its configuration; empty: the default one."""
+    """Path of the LeaderMigrationConfiguration; empty: the default configuration."""
 
 
-class Metering(msgspec.Struct, frozen=True, rename=flags()):
-    """Which metrics are served."""
+class MetricsOptions(msgspec.Struct, frozen=True, rename=flags()):
+    """Which metrics are exposed."""
 
     show_hidden_metrics_for_version: str
     disabled_metrics: tuple[str, ...]
     allow_metric_labels: tuple[tuple[str, str], ...]
-    """``("metric,label", "value,value")``: others of a label's values are counted together."""
+    """``("metric,label", "value,value")``: all other values of the label are counted as ``unexpected``."""
     allow_metric_labels_manifest: str
-    """A file with more of them; those given directly win."""
+    """A file with more of them; the flag takes precedence."""
 
 
-class Debugging(msgspec.Struct, frozen=True, rename=flags()):
-    """What is served for whoever looks into the process."""
+class DebuggingOptions(msgspec.Struct, frozen=True, rename=flags()):
+    """Profiling endpoints."""
 
     profiling: bool
     contention_profiling: bool
 
 
 class Options(msgspec.Struct, frozen=True):
-    """What the command line asked for, checked. Durations are seconds."""
+    """The command line of ``steersman run``, validated. Durations are seconds."""
 
     controllers: tuple[Controller[Any], ...]
     settings: Settings
     features: Features
-    """Every feature gate, for whoever asks whether it is on."""
+    """Every feature gate."""
     workers: Mapping[str, int]
     kubeconfig: str
     master: str
     qps: float
     burst: int
     resync: float
-    own_accounts: bool
-    start: float
+    use_service_accounts: bool
+    start_interval: float
     """``--controller-start-interval``"""
-    shutdown: float
+    shutdown_timeout: float
     """``--controller-shutdown-timeout``"""
-    serving: Serving
-    authentication: Authentication
-    authorization: Authorization
-    election: Election
-    migration: Migration
-    logging: Logging
-    metrics: Metering
-    debugging: Debugging
+    serving: ServingOptions
+    authentication: AuthenticationOptions
+    authorization: AuthorizationOptions
+    election: LeaderElectionOptions
+    migration: LeaderMigrationOptions
+    logging: LoggingOptions
+    metrics: MetricsOptions
+    debugging: DebuggingOptions
     values: Mapping[str, Any]
-    """The values of all flags by their names, as `steersman.manager.flag_types` reads them."""
+    """The values of all flags by name, as `steersman.manager.flag_types` parses them."""
 
 
 def read(argv: Sequence[str]) -> Options:
-    """Options from a command line. Raises `UsageError`."""
+    """Parse a command line. Raises `UsageError`."""
     return options(parse(FLAGS, argv))
 
 
 def options(values: Mapping[str, Any]) -> Options:
-    """Options from the values of all flags. Raises `UsageError`."""
+    """Validate the values of all flags. Raises `UsageError`."""
     features = read_features(values)
     wrong = tuple(flag_validation.problems(values, features))
     if wrong:
@@ -178,28 +178,28 @@ def options(values: Mapping[str, Any]) -> Options:
         workers={name: values[name] for name in workers},
         kubeconfig=values["kubeconfig"],
         master=values["master"],
-        # None at all stands for what clients have by default, as upstream.
+        # As upstream: 0 is the default of the client library.
         qps=values["kube-api-qps"] or 5.0,
         burst=values["kube-api-burst"] or 10,
         resync=values["min-resync-period"],
-        own_accounts=values["use-service-account-credentials"],
-        start=values["controller-start-interval"],
-        shutdown=values["controller-shutdown-timeout"],
-        serving=taken(Serving, values),
-        authentication=taken(Authentication, values),
-        authorization=taken(Authorization, values),
-        election=taken(Election, values),
-        migration=taken(Migration, values),
+        use_service_accounts=values["use-service-account-credentials"],
+        start_interval=values["controller-start-interval"],
+        shutdown_timeout=values["controller-shutdown-timeout"],
+        serving=_group(ServingOptions, values),
+        authentication=_group(AuthenticationOptions, values),
+        authorization=_group(AuthorizationOptions, values),
+        election=_group(LeaderElectionOptions, values),
+        migration=_group(LeaderMigrationOptions, values),
         logging=_logging(values),
-        metrics=taken(Metering, values),
-        debugging=taken(Debugging, values),
+        metrics=_group(MetricsOptions, values),
+        debugging=_group(DebuggingOptions, values),
         values=values,
     )
 
 
-def _logging(values: Mapping[str, Any]) -> Logging:
+def _logging(values: Mapping[str, Any]) -> LoggingOptions:
     form = values["logging-format"]
-    return Logging(
+    return LoggingOptions(
         format=form,
         verbosity=values["v"],
         modules=values["vmodule"],

@@ -1,4 +1,4 @@
-"""``steersman run``: manage a real cluster, as kube-controller-manager does."""
+"""``steersman run``: run the controllers against a cluster, as kube-controller-manager does."""
 
 from __future__ import annotations
 
@@ -16,15 +16,14 @@ from steersman.client import kubeconfig
 from steersman.client.connection import ConfigError, Connection
 from steersman.client.http import HttpApi
 from steersman.intent.controller import Controller
-from steersman.manager import build_info, controller_selection, event_loop, files, logs, migration
-from steersman.manager.client_builder import Accounts
-from steersman.manager.election import Election
+from steersman.manager import build_info, controller_selection, files, logs, migration, process
+from steersman.manager.client_builder import ClientBuilder
+from steersman.manager.election import LeaderElection
 from steersman.manager.flag_table import FLAGS, described
 from steersman.manager.flags import UsageError, parse, usage, warnings
-from steersman.manager.late_start import arrivals, served
+from steersman.manager.late_start import served, start_late
 from steersman.manager.options import Options, options
 from steersman.manager.serving import setup as serving
-from steersman.manager.shutdown import until_told
 from steersman.manager.version import AS_KUBERNETES, VERSION, raw, user_agent
 from steersman.runtime.clock import LiveClock
 from steersman.runtime.controller_group import ControllerGroup
@@ -33,24 +32,24 @@ from steersman.runtime.metrics import Metrics
 
 log = logging.getLogger(__name__)
 
-PATIENCE = 10.0
-"""Seconds that the API server has to come up; as upstream."""
-KNOCK = 1.0
-"""Seconds between two tries to reach it."""
+API_SERVER_TIMEOUT = 10.0
+"""Seconds to wait for the API server at start, as upstream."""
+RETRY_PERIOD = 1.0
+"""Seconds between two attempts to reach it."""
 
 HEAD = """\
-Run the control loops of Kubernetes against an API server, as kube-controller-manager does.
+Run the controllers of Kubernetes against an API server: a drop-in for kube-controller-manager.
 
 Usage: steersman run --kubeconfig=PATH [flags]
 """
 
 
-class Refused(Exception):
+class StartupError(Exception):
     """The cluster cannot be managed. The message is one line and says what to do."""
 
 
 def main(argv: Sequence[str]) -> int:
-    """Entry point; answers the exit code."""
+    """Entry point; returns the exit code."""
     try:
         values = parse(FLAGS, argv)
         for line in warnings(FLAGS, argv):
@@ -62,31 +61,31 @@ def main(argv: Sequence[str]) -> int:
         if values["version"] in ("true", "raw"):
             print(AS_KUBERNETES if values["version"] == "true" else raw())
             return 0
-        flush = logs.begin(asked.logging)
+        flush = logs.configure(asked.logging)
         try:
             connection = kubeconfig.from_flags(asked.kubeconfig, asked.master)
-            event_loop.run(until_told(manage(asked, connection), _limit(asked)))
+            process.run(process.run_until_signal(manage(asked, connection), _shutdown_timeout(asked)))
         finally:
             flush()
-    except (UsageError, ConfigError, Refused) as error:
+    except (UsageError, ConfigError, StartupError) as error:
         print(f"Error: {error}", file=sys.stderr)
         return 1
     except LostLease:
-        # It has been logged.
+        # Already logged.
         return 1
     return 0
 
 
-def _limit(options: Options) -> float | None:
-    """Seconds to end in: for the controllers, and to release the lease. None: as long as it takes."""
+def _shutdown_timeout(options: Options) -> float | None:
+    """Seconds to stop the controllers and release the lease. None: no limit."""
     releasing = options.election.renew_deadline if options.election.enabled else 0.0
-    return options.shutdown + releasing if options.shutdown else None
+    return options.shutdown_timeout + releasing if options.shutdown_timeout else None
 
 
 async def manage(options: Options, connection: Connection) -> None:
-    """Reach the server, win the lease, run the controllers. Ends with `Refused` or `LostLease`."""
-    files.examine(options.settings, options.controllers)
-    table = migration.chosen(options.migration.enabled, options.migration.config)
+    """Connect to the server, acquire the lease, run the controllers. Raises `StartupError` or `LostLease`."""
+    files.validate_files(options.settings, options.controllers)
+    leader_migration = migration.configuration(options.migration.enabled, options.migration.config)
     clock = LiveClock()
     metrics = Metrics()
     root = HttpApi(
@@ -96,19 +95,19 @@ async def manage(options: Options, connection: Connection) -> None:
         user_agent=user_agent(),
         on_request=metrics.rest.counting(urlsplit(connection.server).netloc),
     )
-    metrics.shown = build_info.shown(options.metrics)
+    metrics.shown = build_info.exposed(options.metrics)
     build_info.describe(metrics, options.features, root)
-    accounts = Accounts(root, own=options.own_accounts)
-    routes = serving.routes(options, table, clock, metrics)
-    server: serving.Server | None = None
+    clients = ClientBuilder(root, use_service_accounts=options.use_service_accounts)
+    routes = serving.routes(options, leader_migration, clock, metrics)
+    server: serving.SecureServing | None = None
     try:
         if options.serving.secure_port:
-            server = serving.Server(options, clock, metrics, routes)
-        await reach(root)
+            server = serving.SecureServing(options, clock, metrics, routes)
+        await wait_for_server(root)
         if server is not None:
             await server.open()
-        _introduce(options, connection)
-        settings, named = files.settle(options.settings, connection.tls.ca)
+        _log_start(options, connection)
+        settings, reader = files.with_root_ca(options.settings, connection.tls.ca)
 
         async def lead(
             controllers: tuple[Controller[Any], ...],
@@ -119,36 +118,36 @@ async def manage(options: Options, connection: Connection) -> None:
                 _synced()
                 started()
 
-            wanted = tuple(one for one in controllers if one.configured(settings) is not None)
-            present, absent = await served(wanted, root)
+            configured = tuple(one for one in controllers if one.configured(settings) is not None)
+            present, absent = await served(configured, root)
             fleet = ControllerGroup(
                 present,
                 root.with_agent("shared-informers"),
                 clock,
-                api_of=lambda controller: accounts.client(controller, fence),
+                api_of=lambda controller: clients.client(controller, fence),
                 workers=options.workers,
                 fence=fence,
                 metrics=metrics,
                 resync=options.resync,
                 settings=settings,
-                files=named,
-                pause=options.start,
+                files=reader,
+                pause=options.start_interval,
             )
             routes.follow(fleet)
-            beside = (
-                # While the caches are being filled.
-                asyncio.create_task(accounts.warm()),
-                asyncio.create_task(arrivals(fleet, absent, root, lambda: routes.follow(fleet))),
+            background = (
+                # Tokens are fetched while the caches sync.
+                asyncio.create_task(clients.fetch_tokens()),
+                asyncio.create_task(start_late(fleet, absent, root, lambda: routes.follow(fleet))),
             )
             try:
                 await fleet.run(synced)
             finally:
-                for task in beside:
+                for task in background:
                     task.cancel()
 
         if options.election.enabled:
             async with root.with_agent("leader-election") as api:
-                election = Election(options, table, api, clock, metrics)
+                election = LeaderElection(options, leader_migration, api, clock, metrics)
                 routes.health.add({"leaderElection": election.check})
                 await election.run(lead)
         else:
@@ -156,55 +155,59 @@ async def manage(options: Options, connection: Connection) -> None:
     finally:
         if server is not None:
             await server.close()
-        await accounts.close()
+        await clients.close()
         await root.close()
 
 
-def _introduce(options: Options, connection: Connection) -> None:
-    """Say who this is, and what it was asked for that it does not do."""
+def _log_start(options: Options, connection: Connection) -> None:
+    """Log the version, the controllers and warnings about flags."""
     names = ", ".join(controller.name for controller in options.controllers)
     log.info("%s at %s: %s", VERSION, connection.server, names or "no controllers")
     missing = controller_selection.missing(options.values["controllers"])
     if missing:
-        log.info("not there yet, so somebody else has to run them: %s", ", ".join(missing))
+        log.info("not implemented here, so another manager must run them: %s", ", ".join(missing))
     for line in options.features.warnings():
         log.warning("%s", line)
 
 
-async def reach(api: HttpApi, patience: float = PATIENCE, pause: float = KNOCK) -> None:
-    """Wait until the server answers. Raises `Refused` when it does not in so many seconds, or says no."""
+async def wait_for_server(
+    api: HttpApi, timeout: float = API_SERVER_TIMEOUT, pause: float = RETRY_PERIOD
+) -> None:
+    """Wait until the API server answers. Raises `StartupError` after ``timeout`` seconds, or where it refuses."""
     server = api.connection.server
     origin = f" (from {api.connection.origin})" if api.connection.origin else ""
     try:
-        async with asyncio.timeout(patience or None):
-            await _knock(api, origin, patience, pause)
+        async with asyncio.timeout(timeout or None):
+            await _retry(api, origin, timeout, pause)
     except TimeoutError:
-        raise Refused(f"no answer from the API server at {server}{origin} in {patience:g} s") from None
+        raise StartupError(f"no answer from the API server at {server}{origin} in {timeout:g} s") from None
 
 
-async def _knock(api: HttpApi, origin: str, patience: float, pause: float) -> None:
-    """Ask until there is an answer. One that means "not now" is put up with for so long, too."""
+async def _retry(api: HttpApi, origin: str, timeout: float, pause: float) -> None:
+    """Send requests until one succeeds. Temporary errors are retried until the timeout."""
     server = api.connection.server
-    deadline = asyncio.get_running_loop().time() + patience
+    deadline = asyncio.get_running_loop().time() + timeout
     while True:
         try:
             await api.list(NAMESPACES, limit=1)
             return
         except Unauthorized:
-            raise Refused(f"{server} does not accept the credentials{origin}: are they expired?") from None
+            raise StartupError(
+                f"{server} does not accept the credentials{origin}: are they expired?"
+            ) from None
         except Forbidden as error:
-            raise Refused(f"{server} refuses this user{origin}: {error}") from None
+            raise StartupError(f"{server} refuses this user{origin}: {error}") from None
         except (Unreachable, ServerError, TooManyRequests) as error:
             if asyncio.get_running_loop().time() + pause > deadline:
-                raise Refused(f"no answer from the API server{origin}: {error}") from None
+                raise StartupError(f"no answer from the API server{origin}: {error}") from None
             log.info("waiting for the API server: %s", error)
         except ApiError as error:
-            raise Refused(f"{server} does not answer as an API server does: {error}") from None
+            raise StartupError(f"{server} does not answer as an API server does: {error}") from None
         await asyncio.sleep(pause)
 
 
 def _synced() -> None:
-    """The caches are filled: what lives for ever need not be looked at by the collector again."""
-    log.info("caches are filled: controllers start")
+    """Called when the caches have synced: freeze their objects, so that the garbage collector skips them."""
+    log.info("caches synced: controllers start")
     gc.collect()
     gc.freeze()

@@ -1,4 +1,4 @@
-"""``steersman snapshot``: the data directory of an embedded server to one file, and back."""
+"""``steersman snapshot``: save the data directory of an embedded server to a file, or restore it."""
 
 from __future__ import annotations
 

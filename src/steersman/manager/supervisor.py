@@ -1,4 +1,4 @@
-"""Tasks that belong together: when one of them ends, all of them have to."""
+"""Supervisor of the components of a control plane: the first that ends stops them all."""
 
 from __future__ import annotations
 
@@ -10,62 +10,62 @@ from typing import Any
 log = logging.getLogger(__name__)
 
 
-class Lost(Exception):
-    """A part without which the whole cannot go on has failed."""
+class ComponentFailed(Exception):
+    """A component of the control plane has ended."""
 
 
-class Crew:
-    """What runs for as long as a control plane is up.
+class Supervisor:
+    """Runs the components of a control plane.
 
-    A plane without one of its parts looks well and does wrong, so the first loss is the end of it.
+    A control plane without one of its components looks healthy but misbehaves, so the first failure stops all of it.
     """
 
     def __init__(self) -> None:
         self._tasks: list[asyncio.Task[None]] = []
-        self._lost: asyncio.Future[Lost] = asyncio.get_running_loop().create_future()
-        self._leaving = False
+        self._failed: asyncio.Future[ComponentFailed] = asyncio.get_running_loop().create_future()
+        self._stopping = False
 
-    def take(self, work: Coroutine[Any, Any, None], name: str) -> None:
-        """Start work that is not meant to end. Its name is put into words: ``the scheduler``."""
+    def start(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        """Start a component that is not meant to end. Its name appears in errors, such as ``the scheduler``."""
         task = asyncio.create_task(work, name=name)
         task.add_done_callback(self._ended)
         self._tasks.append(task)
 
-    def lose(self, why: str) -> None:
-        """Something the crew depends on is gone."""
-        if not self._lost.done():
-            self._lost.set_result(Lost(why))
+    def fail(self, reason: str) -> None:
+        """Record a failure; the first one counts."""
+        if not self._failed.done():
+            self._failed.set_result(ComponentFailed(reason))
 
-    async def lost(self) -> Lost:
-        """Wait for the first loss, which may never come."""
-        return await asyncio.shield(self._lost)
+    async def failed(self) -> ComponentFailed:
+        """Wait for the first failure, which may never come."""
+        return await asyncio.shield(self._failed)
 
-    async def until(self, event: asyncio.Event) -> None:
-        """Wait for something to happen. Raises `Lost` where somebody is lost first."""
+    async def wait_for(self, event: asyncio.Event) -> None:
+        """Wait for an event. Raises `ComponentFailed` where a component fails first."""
         waiter = asyncio.create_task(event.wait())
-        await asyncio.wait((waiter, self._lost), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((waiter, self._failed), return_when=asyncio.FIRST_COMPLETED)
         waiter.cancel()
-        if self._lost.done():
-            raise self._lost.result()
+        if self._failed.done():
+            raise self._failed.result()
 
-    async def leave(self) -> None:
-        """End everything."""
-        self._leaving = True
+    async def stop(self) -> None:
+        """Cancel all components and wait for them to end."""
+        self._stopping = True
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        if self._leaving:
+        if self._stopping:
             return
         error = None if task.cancelled() else task.exception()
         log.info("%s ended", task.get_name(), exc_info=error)
-        told = "; ".join(_leaves(error)) if error is not None else "nobody said why"
-        self.lose(f"{task.get_name()} ended, so the control plane stops: {told}")
+        reason = "; ".join(_leaves(error)) if error is not None else "it returned without an error"
+        self.fail(f"{task.get_name()} ended, so the control plane stops: {reason}")
 
 
 def _leaves(error: BaseException) -> Iterator[str]:
-    """What went wrong, without the groups it comes in."""
+    """The errors of a group, without the groups themselves."""
     if isinstance(error, BaseExceptionGroup):
         for each in error.exceptions:
             yield from _leaves(each)

@@ -1,4 +1,4 @@
-"""Which version this is, and which Kubernetes it speaks."""
+"""Versions: of this program, and of the Kubernetes release it implements. Also the verb ``version``."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from collections.abc import Sequence
 from importlib.metadata import version
 
 KUBERNETES = "v1.36.4"
-"""The release whose controllers these are."""
+"""The Kubernetes release whose controllers these are."""
 
 VERSION = f"steersman {version('steersman')} (Kubernetes {KUBERNETES})"
 
 AS_KUBERNETES = f"Kubernetes {KUBERNETES} (steersman {version('steersman')})"
-"""The same for whoever asks kube-controller-manager: it begins as that one's answer."""
+"""The output of ``kube-controller-manager --version``: begins like upstream's."""
 
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 PLATFORM = f"{sys.platform}/{_ARCHITECTURES.get(platform.machine(), platform.machine())}"
-"""As Go names it."""
+"""Platform in Go's notation, such as ``linux/amd64``."""
 
 
 def user_agent(component: str = "") -> str:
-    """How a client of this process names itself, in the form Kubernetes components use."""
+    """The User-Agent header of a client, in the form Kubernetes components use."""
     program = f"kube-controller-manager/{KUBERNETES} ({PLATFORM}) steersman/{version('steersman')}"
     return f"{program}/{component}" if component else program
 
 
 def raw() -> str:
-    """What ``--version=raw`` prints, in the form it has for Go's programs."""
+    """The output of ``--version=raw``, in the form of Go programs."""
     major, minor, _ = KUBERNETES.removeprefix("v").split(".")
     fields = {
         "Major": major,
@@ -40,6 +40,6 @@ def raw() -> str:
 
 
 def main(argv: Sequence[str]) -> int:
-    """``steersman version``."""
+    """Entry point of ``steersman version``."""
     print(VERSION)
     return 0

@@ -1,25 +1,40 @@
-"""Nodes in one line: kubelets, and the scheduler that gives them their pods.
+"""Simulated nodes: running them, and operating on them over any `Api`.
 
 ::
 
     with World(seed=7) as world:
         world.spawn(Nodes(world.api("nodes"), world, ("n1", "n2"), start_delay=1.0).run())
+
+The kubelets of simulated nodes obey an annotation of their Node (`fail`, `recover`, `reboot`). `drain` works on real nodes, too.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, TypeAlias
 
-from steersman.client.api import Api
+from steersman.api.errors import NotFound, TooManyRequests
+from steersman.api.generated import core_v1 as v1
+from steersman.api.generated import load
+from steersman.api.scheme import Kind
+from steersman.client.api import Api, EventType
 from steersman.runtime.clock import Clock
-from steersman.sim.kubelet import Kubelets, Settings, Shape
+from steersman.sim.kubelet import Kubelets, KubeletSettings, Shape
+from steersman.sim.kubelet.node import STATE, is_ready
 from steersman.sim.scheduler import Scheduler
+
+NODES: Kind[v1.Node] = load("", "v1", "Node")
+PODS: Kind[v1.Pod] = load("", "v1", "Pod")
+PAUSE = 1.0
+"""Seconds between two lists of the remaining pods."""
+_MIRROR = "kubernetes.io/config.mirror"
+
+Output: TypeAlias = Callable[[str], None]
 
 
 class Nodes:
-    """Some nodes, and who places pods on them."""
+    """Simulated nodes with their kubelets, and the scheduler that binds pods to them."""
 
     def __init__(
         self,
@@ -31,10 +46,11 @@ class Nodes:
         parallel: int = 16,
         **settings: Any,
     ) -> None:
-        """``settings`` are those of `steersman.sim.kubelet.Settings`: how kubelets take their time. At most
-        ``parallel`` requests of each, the kubelets and the scheduler, are under way."""
-        chosen = Settings(**settings)
-        self.kubelets = Kubelets(api, clock, names, settings=chosen, shape=shape, parallel=parallel)
+        """``settings`` are the fields of `steersman.sim.kubelet.KubeletSettings`. The kubelets and the scheduler have at
+        most ``parallel`` requests each in flight."""
+        self.kubelets = Kubelets(
+            api, clock, names, settings=KubeletSettings(**settings), shape=shape, parallel=parallel
+        )
         self.scheduler = Scheduler(api, clock, parallel=parallel)
 
     async def run(self) -> None:
@@ -42,3 +58,192 @@ class Nodes:
         async with asyncio.TaskGroup() as group:
             group.create_task(self.kubelets.run(), name="kubelets")
             group.create_task(self.scheduler.run(), name="scheduler")
+
+
+class NodeError(Exception):
+    """A node operation that cannot be done. The message says why."""
+
+
+# -- listing ----------------------------------------------------------------------------------
+
+
+async def list_nodes(api: Api, output: Output = print) -> None:
+    """Output all nodes as a table."""
+    nodes = [each for each in (await api.list(NODES)).items if isinstance(each, v1.Node)]
+    pods = [each for each in (await api.list(PODS)).items if isinstance(each, v1.Pod)]
+    rows = [("NAME", "STATUS", "SIMULATED", "PODS")]
+    for node in nodes:
+        name = node.metadata.name
+        status = "Ready" if is_ready(node) else "NotReady"
+        status += ",SchedulingDisabled" if node.spec.unschedulable else ""
+        state = node.metadata.annotations.get(STATE) or "up"
+        running = sum(pod.spec.nodeName == name and _is_active(pod) for pod in pods)
+        rows.append((name, status, state if simulated(node) else "no", str(running)))
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        output("   ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def simulated(node: v1.Node) -> bool:
+    """Whether the kubelet of a node is simulated, and so obeys the annotation."""
+    return node.spec.providerID.startswith("sim://")
+
+
+def _is_active(pod: v1.Pod) -> bool:
+    return pod.status.phase not in ("Succeeded", "Failed")
+
+
+async def find(api: Api, name: str) -> v1.Node:
+    """Get a node. Raises `NodeError` where it does not exist."""
+    try:
+        return await api.get(NODES, "", name)
+    except NotFound:
+        nodes = (await api.list(NODES)).items
+        names = ", ".join(each.metadata.name for each in nodes) or "none"
+        raise NodeError(f"node {name!r} not found; available: {names}") from None
+
+
+# -- failing, recovering, rebooting -----------------------------------------------------------
+
+
+async def fail(api: Api, name: str, output: Output = print) -> None:
+    """Stop the kubelet of a node: no heartbeats, no pod status updates."""
+    await _annotate(api, await find(api, name), "failed")
+    output(f"{name} failed: its kubelet is stopped; `steersman node recover {name}` starts it again")
+
+
+async def recover(api: Api, name: str, output: Output = print) -> None:
+    """Start the kubelet of a failed node again, and uncordon the node."""
+    node = await find(api, name)
+    if simulated(node):
+        await _annotate(api, node, None)
+    if node.spec.unschedulable:
+        await api.patch(NODES, "", name, {"spec": {"unschedulable": None}})
+    output(f"{name} recovered and is schedulable")
+
+
+async def reboot(api: Api, name: str, output: Output = print) -> None:
+    """Restart a node with all its pods; returns when it is back."""
+    node = await find(api, name)
+    before = node.status.nodeInfo.bootID
+    if node.metadata.annotations.get(STATE):
+        # The kubelet acts on a change of the annotation.
+        await _annotate(api, node, None)
+    await _annotate(api, node, "rebooting")
+    output(f"{name} is rebooting")
+    while node.status.nodeInfo.bootID == before:
+        node = await _changed(api, node)
+    await _annotate(api, node, None)
+    output(f"{name} is back")
+
+
+async def _annotate(api: Api, node: v1.Node, state: str | None) -> None:
+    name = node.metadata.name
+    if not simulated(node):
+        raise NodeError(f"{name} is not a simulated node: it cannot fail, recover or reboot on request")
+    await api.patch(NODES, "", name, {"metadata": {"annotations": {STATE: state}}})
+
+
+async def _changed(api: Api, node: v1.Node) -> v1.Node:
+    """Wait for the next change of a node. Raises `NodeError` where it is deleted."""
+    meta = node.metadata
+    selector = f"metadata.name={meta.name}"
+    while True:
+        watch = api.watch(NODES, field_selector=selector, resource_version=meta.resourceVersion)
+        async for event in watch:
+            if isinstance(event.obj, v1.Node):
+                if event.type is EventType.DELETED:
+                    raise NodeError(f"{meta.name} was deleted")
+                return event.obj
+
+
+# -- draining ---------------------------------------------------------------------------------
+
+
+async def drain(
+    api: Api,
+    name: str,
+    *,
+    force: bool = False,
+    timeout: float = 0.0,
+    pause: float = PAUSE,
+    output: Output = print,
+) -> None:
+    """Cordon a node and evict its pods; returns when they are gone.
+
+    As ``kubectl drain``: pods of DaemonSets and static pods stay, and an eviction that a PodDisruptionBudget refuses is
+    retried after ``pause`` seconds. Raises `NodeError` where pods have no controller and ``force`` is not set, or after
+    ``timeout`` seconds; 0 is no limit.
+    """
+    node = await find(api, name)
+    if not node.spec.unschedulable:
+        await api.patch(NODES, "", name, {"spec": {"unschedulable": True}})
+        output(f"{name} cordoned")
+    pods = await _pods(api, name)
+    kept = [pod for pod in pods if _stays(pod)]
+    evicted = {pod.metadata.uid: pod for pod in pods if not _stays(pod)}
+    unmanaged = [str(pod.key) for pod in evicted.values() if _is_active(pod) and _controller(pod) is None]
+    if unmanaged and not force:
+        raise NodeError(
+            f"no controller would recreate these pods: {', '.join(unmanaged)}; --force evicts them anyway"
+        )
+    try:
+        async with asyncio.timeout(timeout or None):
+            await _evict_all(api, name, dict(evicted), pause, output)
+    except TimeoutError:
+        left = [str(pod.key) for pod in await _pods(api, name) if pod.metadata.uid in evicted]
+        raise NodeError(f"{name}: pods left after {timeout:g} s: {', '.join(left)}") from None
+    count = "1 pod" if len(evicted) == 1 else f"{len(evicted)} pods"
+    note = f", {len(kept)} of DaemonSets or static pods kept" if kept else ""
+    output(f"{name} drained: {count} evicted{note}; `steersman node recover {name}` uncordons it")
+
+
+async def _evict_all(api: Api, name: str, left: dict[str, v1.Pod], pause: float, output: Output) -> None:
+    accepted: dict[str, None] = {}
+    refused: dict[str, str] = {}
+    while left:
+        for uid, pod in left.items():
+            if uid in accepted:
+                continue
+            if uid not in refused:
+                output(f"evicting {pod.key}")
+            try:
+                await _evict(api, pod)
+            except TooManyRequests as error:
+                if refused.get(uid) != error.message:
+                    output(f"  {pod.key} not evicted yet: {error.message}")
+                refused[uid] = error.message
+                continue
+            except NotFound:
+                pass
+            accepted[uid] = None
+        present = {pod.metadata.uid for pod in await _pods(api, name)}
+        for uid in [uid for uid in left if uid not in present]:
+            output(f"  {left.pop(uid).key} evicted")
+        if left:
+            await asyncio.sleep(pause)
+
+
+async def _pods(api: Api, name: str) -> list[v1.Pod]:
+    found = await api.list(PODS, field_selector=f"spec.nodeName={name}")
+    return [each for each in found.items if isinstance(each, v1.Pod)]
+
+
+async def _evict(api: Api, pod: v1.Pod) -> None:
+    meta = pod.metadata
+    body = {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": meta.name, "namespace": meta.namespace},
+        "deleteOptions": {"preconditions": {"uid": meta.uid}},
+    }
+    await api.subresource(PODS, meta.namespace, meta.name, "eviction", body)
+
+
+def _controller(pod: v1.Pod) -> str | None:
+    return next((owner.kind for owner in pod.metadata.ownerReferences if owner.controller), None)
+
+
+def _stays(pod: v1.Pod) -> bool:
+    """Whether a drain keeps a pod: one of a DaemonSet would be recreated at once, a static pod cannot be evicted."""
+    return _controller(pod) == "DaemonSet" or _MIRROR in pod.metadata.annotations

@@ -29,7 +29,7 @@ from steersman.intent.controller import Controller
 from steersman.server.auth.users import account_name
 from steersman.server.local import LocalApi
 from steersman.server.server import Server
-from steersman.sim.kubelet import Settings, Shape
+from steersman.sim.kubelet import KubeletSettings, Shape
 from steersman.sim.world import START, World
 from steersman.testing import credentials
 from steersman.testing.history import Chronicle, Entry
@@ -76,7 +76,7 @@ class Cluster(Objects):
         start: datetime = START,
         flags: Mapping[str, Any] | None = None,
         gates: Mapping[str, bool] | None = None,
-        settings: Settings | None = None,
+        settings: KubeletSettings | None = None,
         shape: Shape = Shape(),
     ) -> None:
         """``nodes`` is how many there are, or their names; ``controllers`` those that run, or their names.

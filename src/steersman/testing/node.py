@@ -1,18 +1,17 @@
-"""Nodes of a cluster, for those who play fate with them."""
+"""Node operations of a `Cluster`: fail, recover, reboot, cordon, drain."""
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Any
 
-from steersman.api.errors import NotFound, TooManyRequests
 from steersman.sim.kubelet.node import STATE
+from steersman.sim.nodes import drain
 
 if TYPE_CHECKING:
     from steersman.testing.cluster import Cluster
 
-AGAIN = 5.0
-"""Seconds until an eviction that was refused is asked for again, as kubectl does."""
+EVICTION_RETRY = 5.0
+"""Seconds until a refused eviction is retried, as kubectl does."""
 
 
 class Node:
@@ -23,58 +22,37 @@ class Node:
         self._cluster = cluster
 
     def fail(self) -> None:
-        """It falls silent: no heartbeats, no news of its pods."""
-        self._state("failed")
+        """Stop its kubelet: no heartbeats, no pod status updates."""
+        self._set_state("failed")
 
     def recover(self) -> None:
-        """It is heard of again."""
-        self._state(None)
+        """Start its kubelet again after `fail`."""
+        self._set_state(None)
 
     def reboot(self) -> None:
-        """It goes down with all that runs on it, and comes back half a minute later."""
-        self._state("rebooting")
+        """Restart it with all its pods; it is back half a minute later."""
+        self._set_state("rebooting")
 
     def cordon(self) -> None:
-        """No pod is placed on it from now on."""
+        """Make it unschedulable."""
         self._cluster.patch("Node", self.name, {"spec": {"unschedulable": True}})
 
     def uncordon(self) -> None:
-        """Pods are placed on it again."""
+        """Make it schedulable again."""
         self._cluster.patch("Node", self.name, {"spec": {"unschedulable": None}})
 
     def drain(self) -> None:
-        """Cordon it, and evict its pods as time passes; what a budget refuses is asked for again."""
+        """Cordon it now, and evict its pods as time passes. Evictions that a PodDisruptionBudget refuses are retried."""
         self.cordon()
-        self._cluster.spawn(self._drain(), name=f"drain {self.name}")
+        draining = drain(
+            self._cluster.client, self.name, force=True, pause=EVICTION_RETRY, output=lambda line: None
+        )
+        self._cluster.spawn(draining, name=f"drain {self.name}")
 
     @property
     def pods(self) -> list[Any]:
-        """What runs on it."""
-        return _pods(self._cluster.list("pods"), self.name)
+        """The pods bound to it."""
+        return [pod for pod in self._cluster.list("pods") if pod.spec.nodeName == self.name]
 
-    def _state(self, state: str | None) -> None:
+    def _set_state(self, state: str | None) -> None:
         self._cluster.patch("Node", self.name, {"metadata": {"annotations": {STATE: state}}})
-
-    async def _drain(self) -> None:
-        client, kind = self._cluster.client, self._cluster.kind("pods")
-        while True:
-            there = _pods((await client.list(kind)).items, self.name)
-            left = [pod for pod in there if _leaves(pod)]
-            if not left:
-                return
-            for pod in left:
-                meta = pod.metadata
-                try:
-                    await client.subresource(kind, meta.namespace, meta.name, "eviction", {})
-                except (NotFound, TooManyRequests):
-                    pass  # gone already, or its budget says later
-            await asyncio.sleep(AGAIN)
-
-
-def _pods(pods: list[Any], node: str) -> list[Any]:
-    return [pod for pod in pods if pod.spec.nodeName == node]
-
-
-def _leaves(pod: Any) -> bool:
-    owners = pod.metadata.ownerReferences
-    return pod.metadata.deletionTimestamp is None and not any(owner.kind == "DaemonSet" for owner in owners)

@@ -19,7 +19,7 @@ from steersman.server.auth.rbac import Authorizer
 from steersman.server.local import LocalApi
 from steersman.server.server import Server
 from steersman.sim import metrics
-from steersman.sim.kubelet import Kubelets, Settings, Shape
+from steersman.sim.kubelet import Kubelets, KubeletSettings, Shape
 from steersman.sim.scheduler import Scheduler
 from steersman.sim.world import START, World
 from steersman.testing import credentials
@@ -31,7 +31,7 @@ PARTNERS = {
     "TaintNodesByCondition": "node-lifecycle-controller",
 }
 """Admission plugins that need a controller beside them."""
-PACE = Settings(start_delay=1.0)
+PACE = KubeletSettings(start_delay=1.0)
 """A container takes a second to start: what takes no time at all hides who waits for whom."""
 
 
@@ -46,7 +46,7 @@ class Plan:
     shuffle: bool
     journal: bool
     start: datetime
-    settings: Settings
+    settings: KubeletSettings
     shape: Shape
 
     @property
@@ -87,7 +87,7 @@ def plan(
     shuffle: bool = False,
     journal: bool = False,
     start: datetime = START,
-    settings: Settings | None = None,
+    settings: KubeletSettings | None = None,
     shape: Shape = Shape(),
 ) -> Plan:
     """A plan from what a test says. Raises `LookupError` for a controller nobody knows."""

@@ -6,11 +6,11 @@ from itertools import pairwise
 from typing import Any
 
 from steersman.api.pods import is_ready
-from steersman.sim.kubelet import Kubelets, Settings
+from steersman.sim.kubelet import Kubelets, KubeletSettings
 from steersman.testing.cluster import Cluster
 
 ONLY = ("daemonset-controller",)
-SLOW = Settings(start_delay=1.0, shutdown=2.0, lease_interval=0.0)
+SLOW = KubeletSettings(start_delay=1.0, shutdown=2.0, lease_interval=0.0)
 
 
 def daemonset(image: str = "app:1", *, spec: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:

@@ -16,11 +16,11 @@ from steersman.client.http import HttpApi, RequestDone
 from steersman.client.tls import present
 from steersman.manager.serving import serving_certs
 from steersman.manager.serving.authentication import Authenticator
-from steersman.manager.serving.authorization import Authorizer, Paths
-from steersman.manager.serving.listener import Door, bound
-from steersman.manager.serving.metrics import Counts
+from steersman.manager.serving.authorization import AllowedPaths, Authorizer
+from steersman.manager.serving.listener import HttpsListener, listen
+from steersman.manager.serving.metrics import ServingMetrics
 from steersman.manager.serving.routes import Routes
-from steersman.manager.serving.tls import Contexts
+from steersman.manager.serving.tls import TlsContexts
 from steersman.runtime.clock import LiveClock
 from steersman.runtime.metric_types import Registry
 from steersman.server.auth.ca import Authority, Pair, self_signed
@@ -123,28 +123,34 @@ Opened = Callable[..., Awaitable[Client]]
 @pytest.fixture
 async def opened(routes: Routes, session: aiohttp.ClientSession) -> AsyncIterator[Opened]:
     """Opens a door, and answers with who asks at it."""
-    doors: list[Door] = []
+    doors: list[HttpsListener] = []
     clock = LiveClock()
 
     async def open(
         authenticator: Authenticator | None = None,
         authorizer: Authorizer | None = None,
-        contexts: Contexts | None = None,
+        contexts: TlsContexts | None = None,
     ) -> Client:
         authenticator = authenticator or Authenticator(clock)
-        authorizer = authorizer or Authorizer(Paths(["/healthz"]))
-        source = serving_certs.Fixed(serving_certs.made("127.0.0.1", now()))
-        contexts = contexts or Contexts(source, asks=authenticator.asks)
-        door = Door(
-            bound("127.0.0.1", 0), contexts, authenticator, authorizer, routes, clock, Counts(Registry())
+        authorizer = authorizer or Authorizer(AllowedPaths(["/healthz"]))
+        source = serving_certs.StaticCert(serving_certs.generate("127.0.0.1", now()))
+        contexts = contexts or TlsContexts(source, request_certificates=authenticator.requests_certificates)
+        listener = HttpsListener(
+            listen("127.0.0.1", 0),
+            contexts,
+            authenticator,
+            authorizer,
+            routes,
+            clock,
+            ServingMetrics(Registry()),
         )
-        doors.append(door)
-        await door.open()
-        return Client(door.port, session)
+        doors.append(listener)
+        await listener.open()
+        return Client(listener.port, session)
 
     yield open
-    for door in doors:
-        await door.close()
+    for listener in doors:
+        await listener.close()
 
 
 @dataclass

@@ -9,11 +9,17 @@ import pytest
 
 from steersman.api.jwt import Untrusted
 from steersman.api.kinds.config import CONFIGMAPS
-from steersman.http.head import Headers as Sent
-from steersman.manager.serving.authentication import Authenticator, Shown, Tokens, spoken_for
-from steersman.manager.serving.ca_bundles import NAME, NAMESPACE, Headers, Proxies, Published
+from steersman.http.head import Headers
+from steersman.manager.serving.authentication import Authenticator, Credentials, TokenReviewer, proxied_user
+from steersman.manager.serving.ca_bundles import (
+    NAME,
+    NAMESPACE,
+    ClusterAuthentication,
+    RequestHeaderConfig,
+    RequestHeaderNames,
+)
 from steersman.manager.serving.cert_verify import authorities
-from steersman.manager.serving.metrics import Counts
+from steersman.manager.serving.metrics import ServingMetrics
 from steersman.manager.serving.reviews import subject
 from steersman.runtime.clock import LiveClock
 from steersman.runtime.metric_types import Registry
@@ -29,8 +35,8 @@ def der(authority: Authority, user: str, *groups: str) -> tuple[bytes, ...]:
     return (x509.load_pem_x509_certificate(pem).public_bytes(Encoding.DER),)
 
 
-def bearer(token: str, scheme: str = "Bearer") -> Shown:
-    return Shown(Sent([("Authorization", f"{scheme} {token}")]))
+def bearer(token: str, scheme: str = "Bearer") -> Credentials:
+    return Credentials(Headers([("Authorization", f"{scheme} {token}")]))
 
 
 # -- tokens -----------------------------------------------------------------------------------
@@ -38,23 +44,25 @@ def bearer(token: str, scheme: str = "Bearer") -> Shown:
 
 async def test_a_token_is_whose_the_api_server_says(plane: Any) -> None:
     async with plane.api("manager") as api:
-        authenticator = Authenticator(LiveClock(), tokens=Tokens(api, LiveClock(), 10, Counts(Registry())))
+        authenticator = Authenticator(
+            LiveClock(), tokens=TokenReviewer(api, LiveClock(), 10, ServingMetrics(Registry()))
+        )
         user = await authenticator.authenticate(bearer("monitor", "bearer"))
         assert (user.name, user.groups) == ("monitor", ("system:monitoring", "system:authenticated"))
         with pytest.raises(Untrusted, match="invalid bearer token"):
             await authenticator.authenticate(bearer("wrong"))
-        for nothing in (bearer("wrong", "Token"), bearer("", "Bearer"), Shown(Sent())):
+        for nothing in (bearer("wrong", "Token"), bearer("", "Bearer"), Credentials(Headers())):
             assert await authenticator.authenticate(nothing) == ANONYMOUS
 
 
 async def test_what_the_api_server_said_holds_for_its_time_yes_and_no(plane: Any, wound: Any) -> None:
     async with plane.api("manager") as api:
-        tokens = Tokens(api, wound, 10, Counts(Registry()))
+        tokens = TokenReviewer(api, wound, 10, ServingMetrics(Registry()))
 
         async def ask() -> int:
-            await tokens.whose("monitor")
+            await tokens.authenticate("monitor")
             with pytest.raises(Untrusted):
-                await tokens.whose("wrong")
+                await tokens.authenticate("wrong")
             return len(plane.asked)
 
         assert [await ask(), await ask()] == [2, 2]
@@ -66,10 +74,10 @@ async def test_what_the_api_server_said_holds_for_its_time_yes_and_no(plane: Any
 
 async def test_that_the_api_server_did_not_answer_is_not_remembered(plane: Any) -> None:
     async with plane.api("wrong itself") as api:
-        tokens = Tokens(api, LiveClock(), 10, Counts(Registry()))
+        tokens = TokenReviewer(api, LiveClock(), 10, ServingMetrics(Registry()))
         for _ in range(2):
             with pytest.raises(Untrusted, match="Unauthorized"):
-                await tokens.whose("monitor")
+                await tokens.authenticate("monitor")
     assert len(plane.asked) == 2
 
 
@@ -83,25 +91,27 @@ async def test_nobody_is_asked_about_tokens_where_that_is_not_configured() -> No
 async def test_a_certificate_says_who_its_bearer_is(authority: Authority, stranger: Authority) -> None:
     roots = authorities(authority.pair.cert)
     authenticator = Authenticator(LiveClock(), clients=lambda: roots)
-    user = await authenticator.authenticate(Shown(Sent(), der(authority, "me", "a", "b")))
+    user = await authenticator.authenticate(Credentials(Headers(), der(authority, "me", "a", "b")))
     assert (user.name, user.groups) == ("me", ("a", "b", "system:authenticated"))
     with pytest.raises(Untrusted, match="unknown authority"):
-        await authenticator.authenticate(Shown(Sent(), der(stranger, "me")))
+        await authenticator.authenticate(Credentials(Headers(), der(stranger, "me")))
 
 
 async def test_a_good_token_makes_up_for_a_bad_certificate(plane: Any, stranger: Authority) -> None:
     async with plane.api("manager") as api:
         roots = authorities(plane.boot.authority.pair.cert)
         authenticator = Authenticator(
-            LiveClock(), clients=lambda: roots, tokens=Tokens(api, LiveClock(), 10, Counts(Registry()))
+            LiveClock(),
+            clients=lambda: roots,
+            tokens=TokenReviewer(api, LiveClock(), 10, ServingMetrics(Registry())),
         )
-        shown = Shown(bearer("monitor").headers, der(stranger, "me"))
+        shown = Credentials(bearer("monitor").headers, der(stranger, "me"))
         assert (await authenticator.authenticate(shown)).name == "monitor"
 
 
 async def test_until_authorities_are_known_a_certificate_says_nothing(stranger: Authority) -> None:
     authenticator = Authenticator(LiveClock(), clients=lambda: (), proxies=lambda: None)
-    assert await authenticator.authenticate(Shown(Sent(), der(stranger, "me"))) == ANONYMOUS
+    assert await authenticator.authenticate(Credentials(Headers(), der(stranger, "me"))) == ANONYMOUS
 
 
 SPOKEN = [
@@ -126,9 +136,9 @@ SPOKEN = [
 async def test_a_proxy_speaks_for_others_if_it_is_one_of_those(
     authority: Authority, names: tuple[str, ...], proxy: str, expected: str | None
 ) -> None:
-    believed = Proxies(authorities(authority.pair.cert), names)
+    believed = RequestHeaderConfig(authorities(authority.pair.cert), names)
     authenticator = Authenticator(LiveClock(), proxies=lambda: believed)
-    shown = Shown(Sent(SPOKEN), der(authority, proxy))
+    shown = Credentials(Headers(SPOKEN), der(authority, proxy))
     if expected is None:
         with pytest.raises(Untrusted, match=f"cn={proxy} is not in the allowed list"):
             await authenticator.authenticate(shown)
@@ -137,16 +147,16 @@ async def test_a_proxy_speaks_for_others_if_it_is_one_of_those(
 
 
 async def test_nobody_else_speaks_for_others(authority: Authority, stranger: Authority) -> None:
-    believed = Proxies(authorities(authority.pair.cert))
+    believed = RequestHeaderConfig(authorities(authority.pair.cert))
     authenticator = Authenticator(LiveClock(), proxies=lambda: believed)
-    assert await authenticator.authenticate(Shown(Sent(SPOKEN))) == ANONYMOUS
+    assert await authenticator.authenticate(Credentials(Headers(SPOKEN))) == ANONYMOUS
     with pytest.raises(Untrusted):
-        await authenticator.authenticate(Shown(Sent(SPOKEN), der(stranger, "front")))
+        await authenticator.authenticate(Credentials(Headers(SPOKEN), der(stranger, "front")))
 
 
 def test_a_proxy_says_all_there_is_to_say_of_somebody() -> None:
-    names = Headers(uid=("x-remote-uid",))
-    user = spoken_for(Sent(SPOKEN), names)
+    names = RequestHeaderNames(uid=("x-remote-uid",))
+    user = proxied_user(Headers(SPOKEN), names)
     assert user == User("somebody", "42", ("a", "b"), {"acme.com/project": ("x", "y")})
     assert user is not None
     assert dict(user.extra) == {"acme.com/project": ("x", "y")}
@@ -156,7 +166,7 @@ def test_a_proxy_says_all_there_is_to_say_of_somebody() -> None:
         "uid": "42",
         "extra": {"acme.com/project": ["x", "y"]},
     }
-    assert spoken_for(Sent([("X-Remote-Group", "a")]), names) is None
+    assert proxied_user(Headers([("X-Remote-Group", "a")]), names) is None
 
 
 # -- what the cluster publishes ---------------------------------------------------------------
@@ -164,11 +174,11 @@ def test_a_proxy_says_all_there_is_to_say_of_somebody() -> None:
 
 async def test_whom_the_cluster_trusts_is_read_and_followed(plane: Any, authority: Authority) -> None:
     async with plane.api("manager") as api, asyncio.TaskGroup() as group:
-        published = Published(api, LiveClock())
-        await published.look()
+        published = ClusterAuthentication(api, LiveClock())
+        await published.load()
         assert published.clients() == authorities(plane.boot.authority.pair.cert)
         assert published.proxies() is None
-        following = group.create_task(published.follow())
+        following = group.create_task(published.run())
         data = {
             "client-ca-file": authority.pair.cert.decode(),
             "requestheader-client-ca-file": authority.pair.cert.decode(),
@@ -183,8 +193,8 @@ async def test_whom_the_cluster_trusts_is_read_and_followed(plane: Any, authorit
                 await asyncio.sleep(0)
         roots = authorities(authority.pair.cert)
         assert published.clients() == roots
-        headers = Headers(("X-User",), (), ("X-Group",), ("X-Extra-",))
-        assert published.proxies() == Proxies(roots, ("front",), headers)
+        headers = RequestHeaderNames(("X-User",), (), ("X-Group",), ("X-Extra-",))
+        assert published.proxies() == RequestHeaderConfig(roots, ("front",), headers)
         following.cancel()
 
 
@@ -192,11 +202,11 @@ async def test_what_cannot_be_read_of_it_changes_nothing(
     plane: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with plane.api("manager") as api:
-        published = Published(api, LiveClock())
-        await published.look()
+        published = ClusterAuthentication(api, LiveClock())
+        await published.load()
         before = published.clients()
         await _write(plane, {"client-ca-file": "nonsense"})
-        await published.look()
+        await published.load()
     assert published.clients() == before
     assert f"configmap {NAMESPACE}/{NAME} cannot be read" in caplog.text
 

@@ -61,7 +61,7 @@ def test_all_checks_make_one_answer(
 def test_each_check_has_an_answer_that_says_why(name: str, code: int, body: str) -> None:
     health = Health()
     health.add({"well": lambda: None, "ill": lambda: "it crashes"})
-    answer = health.one(name)
+    answer = health.check(name)
     assert (answer.status, answer.body.decode()) == (code, body)
 
 
@@ -75,7 +75,7 @@ def test_how_checks_turned_out_is_counted() -> None:
     for _ in range(3):
         health.answer({})
     assert (
-        health.indicators().body.decode()
+        health.slis().body.decode()
         == """\
 # HELP kubernetes_healthcheck [STABLE] This metric records the result of a single healthcheck.
 # TYPE kubernetes_healthcheck gauge
@@ -89,4 +89,4 @@ kubernetes_healthchecks_total{name="b",status="success",type="healthz"} 2
 """
     )
     health.reset()
-    assert health.indicators().body == b""
+    assert health.slis().body == b""

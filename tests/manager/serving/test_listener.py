@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from steersman.manager.flags import UsageError
-from steersman.manager.serving.authorization import Authorizer, Paths
-from steersman.manager.serving.listener import bound
+from steersman.manager.serving.authorization import AllowedPaths, Authorizer
+from steersman.manager.serving.listener import listen
 from steersman.manager.serving.routes import Routes
 
-OPEN = Authorizer(Paths(["*"]))
+OPEN = Authorizer(AllowedPaths(["*"]))
 
 
 class Long(Routes):
@@ -53,7 +53,7 @@ async def test_a_long_answer_is_compressed_for_who_takes_that(opened: Any) -> No
 
 
 async def test_who_takes_no_form_there_is_gets_a_refusal_to_read(opened: Any) -> None:
-    client = await opened(authorizer=Authorizer(Paths([])))
+    client = await opened(authorizer=Authorizer(AllowedPaths([])))
     assert (await client.get("/metrics", Accept="application/xml")).body.startswith('{\n  "kind": "Status"')
     assert (await client.get("/metrics", User_Agent="curl/8.0")).body.startswith('{\n  "kind": "Status"')
     assert (await client.get("/metrics", Accept="application/yaml")).body.startswith("apiVersion: v1\n")
@@ -86,16 +86,16 @@ async def test_who_speaks_no_tls_is_not_answered_and_leaves_no_trace(
 
 
 def test_a_port_can_be_shared_only_by_who_agrees_to() -> None:
-    with bound("127.0.0.1", 0, shares_port=True) as first:
+    with listen("127.0.0.1", 0, shares_port=True) as first:
         port = first.getsockname()[1]
-        with bound("127.0.0.1", port, shares_port=True) as second:
+        with listen("127.0.0.1", port, shares_port=True) as second:
             assert second.getsockname() == first.getsockname()
         with pytest.raises(UsageError, match=f"listen tcp 127.0.0.1:{port}: bind: address already in use"):
-            bound("127.0.0.1", port)
+            listen("127.0.0.1", port)
 
 
 @pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="this machine has one family")
 def test_an_unspecified_address_is_all_of_both_families() -> None:
-    with bound("0.0.0.0", 0) as everywhere:
+    with listen("0.0.0.0", 0) as everywhere:
         assert everywhere.family == socket.AF_INET6
         socket.create_connection(("127.0.0.1", everywhere.getsockname()[1])).close()

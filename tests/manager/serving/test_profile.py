@@ -44,10 +44,12 @@ STACKS = {
 def test_speedscope_reads_what_is_made_for_it() -> None:
     document = json.loads(profile.speedscope(STACKS))
     frames = [(one["name"], one["file"], one["line"]) for one in document["shared"]["frames"]]
-    (made,) = document["profiles"]
+    (sampled,) = document["profiles"]
     assert document["$schema"] == "https://www.speedscope.app/file-format-schema.json"
-    assert [[frames[place] for place in stack] for stack in made["samples"]] == [list(one) for one in STACKS]
-    assert (made["type"], made["unit"], made["weights"], made["endValue"]) == (
+    assert [[frames[place] for place in stack] for stack in sampled["samples"]] == [
+        list(one) for one in STACKS
+    ]
+    assert (sampled["type"], sampled["unit"], sampled["weights"], sampled["endValue"]) == (
         "sampled",
         "seconds",
         [0.03, 0.01],

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from steersman.api.errors import ApiError, Forbidden, ServerError, TooManyRequests, Unreachable
-from steersman.manager.serving.reviews import PATIENCE, TOKENS, TRIES, review
+from steersman.manager.serving.reviews import ATTEMPTS, TIMEOUT, TOKENS, review
 from steersman.runtime.clock import LiveClock
 from steersman.sim.loop import VirtualLoop
 
@@ -63,10 +63,10 @@ def test_a_bad_moment_passes() -> None:
 
 
 def test_a_server_that_stays_bad_is_asked_a_few_times() -> None:
-    api = Moody(*[ServerError("later")] * TRIES)
+    api = Moody(*[ServerError("later")] * ATTEMPTS)
     error, _ = ask(api)
     assert isinstance(error, ServerError)
-    assert len(api.asked) == TRIES
+    assert len(api.asked) == ATTEMPTS
 
 
 @pytest.mark.parametrize("no", [Forbidden("no"), Unreachable("connection refused")])
@@ -78,7 +78,7 @@ def test_what_would_be_said_again_is_not_asked_again(no: ApiError) -> None:
 def test_a_server_that_does_not_answer_is_not_waited_for_longer_than_that() -> None:
     error, at = ask(Moody(None))
     assert str(error) == "context deadline exceeded"
-    assert at == PATIENCE
+    assert at == TIMEOUT
 
 
 def test_an_answer_without_a_status_says_nothing() -> None:

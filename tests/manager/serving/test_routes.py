@@ -15,7 +15,7 @@ from steersman.api.kinds import NAMESPACES
 from steersman.api.scheme import Key
 from steersman.intent.controller import Caches, Controller, Watch
 from steersman.intent.verdict import Rest, Verdict
-from steersman.manager.serving.routes import CRASHES, Asked, Routes
+from steersman.manager.serving.routes import MAX_CRASHES, RouteRequest, Routes
 from steersman.runtime.controller_group import ControllerGroup
 from steersman.sim.world import World
 
@@ -44,26 +44,26 @@ def controller(name: str, *ends: Exception | None) -> Controller[Any]:
 def asked(routes: Routes, path: str) -> tuple[int, str]:
     raw, _, query = path.partition("?")
     words = {name: [value] for name, _, value in (word.partition("=") for word in query.split("&")) if name}
-    answer = asyncio.run(routes.answer(Asked("GET", raw, words)))
+    answer = asyncio.run(routes.answer(RouteRequest("GET", raw, words)))
     return answer.status, answer.body.decode()
 
 
 @pytest.fixture
 def routes() -> Iterator[Routes]:
     """With three controllers, after a minute."""
-    made = Routes(metrics=lambda: b"", configz=dict, pages={})
+    routes = Routes(metrics=lambda: b"", configz=dict, pages={})
     with World(seed=1) as world:
         controllers = [
-            controller("crashing", *[ZeroDivisionError("oh no")] * CRASHES),
-            controller("refused", *[Forbidden("quota is used up")] * CRASHES),
-            controller("better", *[ZeroDivisionError("oh no")] * (CRASHES - 1)),
+            controller("crashing", *[ZeroDivisionError("oh no")] * MAX_CRASHES),
+            controller("refused", *[Forbidden("quota is used up")] * MAX_CRASHES),
+            controller("better", *[ZeroDivisionError("oh no")] * (MAX_CRASHES - 1)),
         ]
         fleet = ControllerGroup(controllers, world.api(), world)
-        made.follow(fleet)
+        routes.follow(fleet)
         world.spawn(fleet.run(), name="manager")
         # The tenth round in a row comes after 2.6 s, and the next after 5.1 s.
         world.run(world.advance(4))
-        yield made
+        yield routes
 
 
 def test_only_who_can_do_nothing_but_crash_is_not_well(routes: Routes) -> None:
@@ -72,7 +72,7 @@ def test_only_who_can_do_nothing_but_crash_is_not_well(routes: Routes) -> None:
     status, body = asked(routes, "/healthz/crashing")
     assert (status, body) == (
         500,
-        "internal server error: 10 rounds in a row ended in an error of the program; see the log\n",
+        "internal server error: 10 consecutive rounds crashed; see the log\n",
     )
     assert asked(routes, "/healthz") == (
         500,
@@ -111,6 +111,6 @@ async def test_how_much_is_logged_can_be_changed(
     method: str, body: bytes, code: int, told: str, verbosity: list[int]
 ) -> None:
     heard: list[int] = []
-    routes = Routes(metrics=lambda: b"", configz=dict, pages={}, profiling=True, talk=heard.append)
-    answer = await routes.answer(Asked(method, "/debug/flags/v", {}, body=body))
+    routes = Routes(metrics=lambda: b"", configz=dict, pages={}, profiling=True, set_verbosity=heard.append)
+    answer = await routes.answer(RouteRequest(method, "/debug/flags/v", {}, body=body))
     assert (answer.status, answer.body.decode(), heard) == (code, told, verbosity)

@@ -327,11 +327,11 @@ async def test_with_port_0_nothing_is_served(started: Started) -> None:
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        (["--tls-cert-file=/no/such"], "a certificate and its key must be given together"),
+        (["--tls-cert-file=/no/such"], "a certificate and its key must be set together"),
         (["--tls-cert-file=/no/such", "--tls-private-key-file=/nor/such"], "/no/such: no such file"),
         (["--tls-sni-cert-key=/no/such,/nor/such"], "/no/such: no such file or directory"),
         (["--client-ca-file=/no/such"], "--client-ca-file=/no/such: no such file or directory"),
-        (["--client-ca-file=BROKEN"], "holds no PEM certificate"),
+        (["--client-ca-file=BROKEN"], "no PEM certificate found"),
         (["--requestheader-client-ca-file=BROKEN"], "--requestheader-client-ca-file="),
         (["--cert-dir=/dev/null/below"], "--cert-dir=/dev/null/below: not a directory"),
         (["--tls-cipher-suites=TLS_NO_SUCH"], "Cipher suite TLS_NO_SUCH not supported or doesn't exist"),

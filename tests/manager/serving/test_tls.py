@@ -17,7 +17,7 @@ from steersman.manager.serving import ciphers as suites
 from steersman.manager.serving import serving_certs
 from steersman.manager.serving.authentication import Authenticator
 from steersman.manager.serving.cert_verify import authorities
-from steersman.manager.serving.tls import STRANGERS, Contexts, Named
+from steersman.manager.serving.tls import MAX_TRUSTED, SniCert, TlsContexts
 from steersman.runtime.clock import LiveClock
 from steersman.server.auth.ca import Authority, Pair, self_signed
 
@@ -30,8 +30,8 @@ def serving(name: str, *hosts: str) -> Pair:
     return Authority(self_signed("serving", now()), now).serving(hosts, ("127.0.0.1",), name=name)
 
 
-def fixed(name: str, *hosts: str) -> serving_certs.Fixed:
-    return serving_certs.Fixed(serving(name, *hosts))
+def fixed(name: str, *hosts: str) -> serving_certs.StaticCert:
+    return serving_certs.StaticCert(serving(name, *hosts))
 
 
 def written(folder: Path, pair: Pair) -> tuple[str, str]:
@@ -56,8 +56,8 @@ async def shown(port: int, name: str = "localhost", context: ssl.SSLContext | No
 
 
 async def test_a_certificate_in_files_is_shown_anew_once_they_change(opened: Any, tmp_path: Path) -> None:
-    files = serving_certs.Files(*written(tmp_path, serving("first")))
-    client = await opened(contexts=Contexts(files))
+    files = serving_certs.CertFiles(*written(tmp_path, serving("first")))
+    client = await opened(contexts=TlsContexts(files))
     assert await shown(client.port) == "first"
     written(tmp_path, serving("second"))
     assert await shown(client.port) == "second"
@@ -68,13 +68,12 @@ async def test_files_that_break_later_change_nothing_and_are_told_of_once(
 ) -> None:
     pair = serving("first")
     cert, key = written(tmp_path, pair)
-    client = await opened(contexts=Contexts(serving_certs.Files(cert, key)))
+    client = await opened(contexts=TlsContexts(serving_certs.CertFiles(cert, key)))
     Path(cert).write_text("half a certific")
     for _ in range(3):
         assert await shown(client.port) == "first"
     assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == [
-        f"the certificate is not renewed: {cert} and {key}: "
-        "not a PEM certificate with the unencrypted key that belongs to it"
+        f"the certificate is not reloaded: {cert} and {key}: not a PEM certificate with its unencrypted key"
     ]
     os.unlink(key)
     assert await shown(client.port) == "first"
@@ -100,13 +99,13 @@ async def test_files_that_break_later_change_nothing_and_are_told_of_once(
     ],
 )
 async def test_each_name_gets_the_certificate_for_it(opened: Any, name: str, expected: str) -> None:
-    named = [
-        Named(fixed("told"), ("told.example", "both.example")),
-        Named(fixed("wild"), ("*.wild.example",)),
-        Named(fixed("exact"), ("exact.wild.example",)),
-        Named(fixed("inside", "inside.example", "both.example")),
+    reviewed_user = [
+        SniCert(fixed("told"), ("told.example", "both.example")),
+        SniCert(fixed("wild"), ("*.wild.example",)),
+        SniCert(fixed("exact"), ("exact.wild.example",)),
+        SniCert(fixed("inside", "inside.example", "both.example")),
     ]
-    client = await opened(contexts=Contexts(fixed("default"), named))
+    client = await opened(contexts=TlsContexts(fixed("default"), reviewed_user))
     assert await shown(client.port, name) == expected
 
 
@@ -114,7 +113,7 @@ async def test_each_name_gets_the_certificate_for_it(opened: Any, name: str, exp
 
 
 async def test_older_versions_than_the_oldest_are_refused(opened: Any) -> None:
-    client = await opened(contexts=Contexts(fixed("it"), minimum=suites.version("VersionTLS13")))
+    client = await opened(contexts=TlsContexts(fixed("it"), minimum=suites.version("VersionTLS13")))
     old = ssl._create_unverified_context()
     old.maximum_version = ssl.TLSVersion.TLSv1_2
     with pytest.raises((ssl.SSLError, ConnectionError)):
@@ -124,7 +123,7 @@ async def test_older_versions_than_the_oldest_are_refused(opened: Any) -> None:
 
 async def test_only_the_given_ciphers_are_spoken(opened: Any) -> None:
     ciphers = suites.ciphers(["TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384", "TLS_AES_128_GCM_SHA256"])
-    client = await opened(contexts=Contexts(fixed("it"), ciphers=ciphers))
+    client = await opened(contexts=TlsContexts(fixed("it"), ciphers=ciphers))
     for cipher, heard in (("ECDHE-ECDSA-AES128-GCM-SHA256", False), ("ECDHE-ECDSA-AES256-GCM-SHA384", True)):
         context = ssl._create_unverified_context()
         context.maximum_version = ssl.TLSVersion.TLSv1_2
@@ -140,7 +139,10 @@ async def test_only_the_given_ciphers_are_spoken(opened: Any) -> None:
     ("names", "words"),
     [
         (["TLS_NO_SUCH"], "--tls-cipher-suites: Cipher suite TLS_NO_SUCH not supported or doesn't exist"),
-        (["TLS_RSA_WITH_RC4_128_SHA"], "--tls-cipher-suites: TLS_RSA_WITH_RC4_128_SHA is not in OpenSSL"),
+        (
+            ["TLS_RSA_WITH_RC4_128_SHA"],
+            "--tls-cipher-suites: TLS_RSA_WITH_RC4_128_SHA is not supported by OpenSSL",
+        ),
     ],
 )
 def test_a_cipher_nobody_has_is_refused_by_name(names: list[str], words: str) -> None:
@@ -181,12 +183,12 @@ async def test_what_strangers_show_is_not_kept(
     opened: Any, authority: Authority, stranger: Authority
 ) -> None:
     roots = authorities(authority.pair.cert)
-    contexts = Contexts(fixed("it"), asks=True)
+    contexts = TlsContexts(fixed("it"), request_certificates=True)
     client = await opened(Authenticator(LiveClock(), clients=lambda: roots), contexts=contexts)
-    for number in range(STRANGERS + 1):
+    for number in range(MAX_TRUSTED + 1):
         assert (await client.get("/healthz", pair=stranger.client(f"s{number}"))).status == 401
-    trusted = [len(context.get_ca_certs()) for _, context in contexts._made.values()]
-    held = [context.cert_store_stats()["x509"] for _, context in contexts._made.values()]
+    trusted = [len(context.get_ca_certs()) for _, context in contexts._contexts.values()]
+    held = [context.cert_store_stats()["x509"] for _, context in contexts._contexts.values()]
     assert (trusted, held) == ([0], [1])
 
 

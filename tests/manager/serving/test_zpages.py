@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
-from steersman.manager.serving.cbor import encode
-from steersman.manager.serving.zpages import Page, flagz, statusz
+from steersman.manager.serving.zpages import Page, encode_cbor, flagz, statusz
 
 START = datetime(2026, 11, 15, 18, 39, 12, tzinfo=UTC)
-FLAGS = "\nkube-controller-manager flagz\nWarning: not for machines.\n\na=[x=y]\nb=\n"
+FLAGS = {"a": "[x=y]", "b": ""}
 
 
 def pages(cbor: bool = True) -> dict[str, Page]:
@@ -122,5 +121,5 @@ def test_without_its_gate_there_is_no_cbor() -> None:
 
 def test_numbers_of_every_size_survive_cbor() -> None:
     numbers = [0, 23, 24, 255, 256, 65535, 65536, 2**32 - 1, 2**32, 2**64 - 1]
-    assert uncbor(encode({"n": numbers})[3:]) == ({"n": numbers}, b"")
-    assert encode({"b": -1, "a": True})[3:] == b"\xa2\x41a\xf5\x41b\x20"
+    assert uncbor(encode_cbor({"n": numbers})[3:]) == ({"n": numbers}, b"")
+    assert encode_cbor({"b": -1, "a": True})[3:] == b"\xa2\x41a\xf5\x41b\x20"

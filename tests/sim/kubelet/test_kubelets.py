@@ -13,7 +13,7 @@ from steersman.api.generated import load
 from steersman.api.kinds import LEASES, PODS
 from steersman.api.scheme import Kind
 from steersman.server.local import LocalApi
-from steersman.sim.kubelet import Kubelets, Settings, Shape
+from steersman.sim.kubelet import Kubelets, KubeletSettings, Shape
 from steersman.sim.kubelet.node import STATE
 from steersman.sim.world import World
 
@@ -29,7 +29,7 @@ def world() -> Iterator[World]:
 
 def start(world: World, *names: str, shape: Shape = Shape(), **settings: Any) -> Kubelets:
     kubelets = Kubelets(
-        world.api("kubelets"), world, names or ("n1", "n2"), settings=Settings(**settings), shape=shape
+        world.api("kubelets"), world, names or ("n1", "n2"), settings=KubeletSettings(**settings), shape=shape
     )
     world.spawn(kubelets.run(), name="kubelets")
     world.run(world.settle())
@@ -432,6 +432,6 @@ def test_an_idle_day_costs_a_lease_and_a_status_for_each_node(world: World) -> N
 def test_where_requests_may_fail_every_beat_is_tried(world: World) -> None:
     api = Counted(world)
     api.steady = False
-    world.spawn(Kubelets(api, world, ("n1", "n2"), settings=Settings(lease_interval=60.0)).run())
+    world.spawn(Kubelets(api, world, ("n1", "n2"), settings=KubeletSettings(lease_interval=60.0)).run())
     pass_(world, 86400)
     assert api.asked == {"leases": 2 * 1440, "nodes/status": 2 * 288}

@@ -10,7 +10,7 @@ import pytest
 from steersman.api.generated import load
 from steersman.api.kinds import PODS
 from steersman.runtime.events import SERIES_EVENTS
-from steersman.sim.kubelet import Kubelets, Settings, Shape
+from steersman.sim.kubelet import Kubelets, KubeletSettings, Shape
 from steersman.sim.scheduler import Scheduler
 from steersman.sim.world import World
 
@@ -30,7 +30,7 @@ def start(world: World, *names: str, cpu: str = "2", scheduler: bool = True, **s
         world,
         names or ("a", "b"),
         shape=Shape(room=room),
-        settings=Settings(**settings),
+        settings=KubeletSettings(**settings),
     )
     world.spawn(kubelets.run(), name="kubelets")
     if scheduler:

@@ -1,16 +1,16 @@
-"""Secure serving: what a manager answers over HTTPS, to whom, and who may ask.
+"""Secure serving: the HTTPS endpoints of a manager, with delegated authentication and authorization.
 
 ::
 
-    start           Serving: all of the below, put together from flags
-    door            the socket, and a request's way: who asks, may they, what is answered
-    routes          which path is answered by what        replies     answers, and refusals in upstream's words
-    contexts        TLS: certificates by name, renewed when their files are      suites    Go's names for ciphers
-    pairs           certificates and keys, from files or made here               chains    what clients show of themselves
-    trust           does an authority vouch for a client?                        bundles   the authorities, from files or the cluster
-    authentication  certificates, front proxies, tokens   authorization   paths, groups, SubjectAccessReview
-    counts          what is counted of those who ask      cbor            documents as CBOR
-    reviews         questions to the API server           lately          answers that hold for a while
-    health          /healthz and its checks               zpages          /statusz, /flagz, /configz
-    views           /debug/controllers/NAME               profile         /debug/pprof/
+    setup           SecureServing: all of the below, configured from flags
+    listener        the socket; authenticates, authorizes and routes a request
+    routes          paths and their handlers              responses       responses and errors in upstream's format
+    tls             SSL contexts by server name (SNI), reloaded with their files
+    serving_certs   the server's certificates             client_certs    the certificates that clients present
+    ca_bundles      CAs of clients and front proxies      cert_verify     verification of client certificates
+    authentication  request headers, certificates, tokens authorization   allowed paths, groups, SubjectAccessReview
+    reviews         TokenReview and SubjectAccessReview   ciphers         Go's names of cipher suites
+    health          /healthz and its checks               zpages          /statusz and /flagz
+    debug           /debug/controllers/NAME               profile         /debug/pprof/
+    metrics         metrics of requests
 """

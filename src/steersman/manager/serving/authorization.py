@@ -1,4 +1,4 @@
-"""May they: paths that are everybody's, the group that may do anything, and else the API server is asked."""
+"""Authorization of requests: always-allowed paths, system:masters, else SubjectAccessReview."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from steersman.runtime.clock import Clock
 from steersman.server.auth.attributes import Decision
 from steersman.server.auth.users import MASTERS, User
 
-LARGEST = 10_000
-"""Bytes of a question beyond which its answer is not remembered."""
+CACHED_SIZE = 10_000
+"""Maximum bytes of a review whose result is cached."""
 
 
-class Paths:
-    """Paths that everybody may read; one that ends in ``*`` stands for all that begin so."""
+class AllowedPaths:
+    """Paths that every client may read; a trailing ``*`` matches all paths with that prefix."""
 
     def __init__(self, paths: Sequence[str]) -> None:
         """Raises `UsageError`."""
@@ -35,18 +35,18 @@ class Paths:
         return path in self._whole or path.startswith(self._prefixes)
 
 
-class Access:
-    """Asks the API server whether somebody may, and remembers what it said."""
+class AccessReviewer:
+    """Authorizes requests by SubjectAccessReview, and caches the results."""
 
     def __init__(self, api: Api, clock: Clock, *, allowed: float, denied: float) -> None:
-        """``allowed`` and ``denied`` are the seconds for which an answer holds."""
+        """``allowed`` and ``denied`` are the seconds for which a result is cached."""
         self._api = api
         self._clock = clock
         self._ttl = {True: allowed, False: denied}
         self._known: ExpiringCache[bytes, Decision] = ExpiringCache(clock.monotonic, 8192)
 
-    async def ask(self, user: User, verb: str, path: str) -> Decision:
-        """Raises `ApiError` where there is no answer."""
+    async def review(self, user: User, verb: str, path: str) -> Decision:
+        """Review a request. Raises `ApiError`."""
         spec = {**subject(user), "nonResourceAttributes": {"path": path, "verb": verb}}
         key = msgspec.json.encode(spec)
         known = self._known.get(key)
@@ -56,23 +56,23 @@ class Access:
         decision = Decision(
             bool(status.get("allowed")) and not status.get("denied"), str(status.get("reason") or "")
         )
-        if len(key) < LARGEST:
+        if len(key) < CACHED_SIZE:
             self._known.put(key, decision, self._ttl[decision.allowed])
         return decision
 
 
 class Authorizer:
-    """Says what clients may do."""
+    """Decides whether a user may access a path."""
 
-    def __init__(self, paths: Paths, access: Access | None = None) -> None:
-        """Without ``access`` only the paths are allowed, and everything to administrators."""
+    def __init__(self, paths: AllowedPaths, reviewer: AccessReviewer | None = None) -> None:
+        """Without ``reviewer`` only the paths are allowed, and everything to system:masters."""
         self._paths = paths
-        self._access = access
+        self._reviewer = reviewer
 
     async def authorize(self, user: User, verb: str, path: str) -> Decision:
-        """Raises `ApiError` where nobody could say."""
+        """Authorize a request. Raises `ApiError` where the review fails."""
         if MASTERS in user.groups or path in self._paths:
             return Decision(True)
-        if self._access is None:
+        if self._reviewer is None:
             return Decision(False)
-        return await self._access.ask(user, verb, path)
+        return await self._reviewer.review(user, verb, path)

@@ -1,7 +1,7 @@
-"""The authorities clients are recognised by: from files, or from what the API server publishes of its own.
+"""CA bundles that client certificates are verified with: from files, or as the API server publishes them.
 
-kube-apiserver writes into ``kube-system/extension-apiserver-authentication`` whom it trusts, for those who serve
-beside it. It is watched, since authorities are renewed.
+kube-apiserver publishes its client CAs in the ConfigMap ``kube-system/extension-apiserver-authentication``. The ConfigMap is
+watched, since CAs are rotated.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,51 +29,49 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 NAMESPACE, NAME = "kube-system", "extension-apiserver-authentication"
-WATCH, LATE = 600, 30
-"""Seconds that a watch lasts, and after which it is given up if the server has not ended it."""
+WATCH_TIMEOUT, WATCH_GRACE = 600, 30
+"""Seconds that a watch lasts, and seconds to wait for the server to end it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Headers:
-    """Where a front proxy writes whom it speaks for."""
+class RequestHeaderNames(msgspec.Struct, frozen=True):
+    """Names of the request headers in which a front proxy passes the user."""
 
     user: tuple[str, ...] = ("x-remote-user",)
     uid: tuple[str, ...] = ()
     group: tuple[str, ...] = ("x-remote-group",)
     extra: tuple[str, ...] = ("x-remote-extra-",)
-    """Prefixes of further headers."""
+    """Prefixes of header names."""
 
 
-@dataclass(frozen=True, slots=True)
-class Proxies:
-    """Whom to believe on behalf of whom they speak."""
+class RequestHeaderConfig(msgspec.Struct, frozen=True):
+    """The front proxies to trust, and their request headers."""
 
     roots: tuple[Certificate, ...]
     names: tuple[str, ...] = ()
-    """The common names that are believed; all where none are given."""
-    headers: Headers = Headers()
+    """The common names that are allowed; empty allows all."""
+    headers: RequestHeaderNames = RequestHeaderNames()
 
 
-class Bundle:
-    """The authorities in a file, read again when it changes; broken, it changes nothing."""
+class CaBundle:
+    """A CA bundle in a file, reloaded when the file changes. An invalid file is ignored."""
 
     def __init__(self, path: str, flag: str) -> None:
-        """Raises `UsageError` where there are none."""
+        """Raises `UsageError` where the file holds no certificates."""
         self._path = path
         self._flag = flag
         self._stamp = stamp((path,))
         self._roots = self._read()
 
     def roots(self) -> tuple[Certificate, ...]:
-        """Those there are now."""
+        """The current CAs."""
         now = stamp((self._path,))
         if now != self._stamp:
             self._stamp = now
             try:
                 self._roots = self._read()
-                log.info("the authorities in %s are read again", self._path)
+                log.info("reloaded the CA bundle %s", self._path)
             except UsageError as error:
-                log.error("the authorities stay as they were: %s", error)
+                log.error("the CA bundle is not reloaded: %s", error)
         return self._roots
 
     def _read(self) -> tuple[Certificate, ...]:
@@ -83,73 +80,76 @@ class Bundle:
         except OSError as error:
             why = (error.strerror or str(error)).lower()
         except ValueError:
-            why = "holds no PEM certificate"
+            why = "no PEM certificate found"
         raise UsageError(f"--{self._flag}={self._path}: {why}")
 
 
-class Published:
-    """What the cluster's API server trusts."""
+class ClusterAuthentication:
+    """The client CAs and front proxies that the API server of the cluster trusts."""
 
     def __init__(self, api: Api, clock: Clock) -> None:
         self._api = api
         self._backoff = Backoff(clock)
         self._clients: tuple[Certificate, ...] = ()
-        self._proxies: Proxies | None = None
+        self._proxies: RequestHeaderConfig | None = None
 
     def clients(self) -> tuple[Certificate, ...]:
-        """The authorities of clients; none until they are known."""
+        """The CAs of clients; empty until they are known."""
         return self._clients
 
-    def proxies(self) -> Proxies | None:
-        """The front proxies to believe; None where there are none."""
+    def proxies(self) -> RequestHeaderConfig | None:
+        """The front proxies to trust; None where there are none."""
         return self._proxies
 
-    async def look(self) -> None:
-        """Read it once. Raises `ApiError`; what is not there is no error."""
+    async def load(self) -> None:
+        """Read the ConfigMap once. A missing ConfigMap is no error. Raises `ApiError`."""
         try:
-            self._take(await self._api.get(CONFIGMAPS, NAMESPACE, NAME))
+            self._update(await self._api.get(CONFIGMAPS, NAMESPACE, NAME))
         except NotFound:
-            log.info("there is no configmap %s/%s", NAMESPACE, NAME)
+            log.info("configmap %s/%s not found", NAMESPACE, NAME)
 
-    async def follow(self) -> None:
-        """Keep to what is published, until cancelled."""
+    async def run(self) -> None:
+        """Watch the ConfigMap until cancelled."""
         while True:
             try:
-                # The server ends it in time, unless it is gone without a word.
-                async with asyncio.timeout(WATCH + LATE):
+                # The server ends the watch in time, unless the connection is dead.
+                async with asyncio.timeout(WATCH_TIMEOUT + WATCH_GRACE):
                     await self._watch()
             except (ApiError, TimeoutError) as error:
-                log.info("configmap %s/%s cannot be followed: %s", NAMESPACE, NAME, error)
+                log.info("watch of configmap %s/%s failed: %s", NAMESPACE, NAME, error)
             await asyncio.sleep(self._backoff.next())
 
     async def _watch(self) -> None:
-        """Each watch begins with what there is."""
+        """One watch, which begins with the current ConfigMap."""
         fields = f"metadata.name={NAME}"
         async for event in self._api.watch(
-            CONFIGMAPS, NAMESPACE, field_selector=fields, timeout_seconds=WATCH
+            CONFIGMAPS, NAMESPACE, field_selector=fields, timeout_seconds=WATCH_TIMEOUT
         ):
             self._backoff.reset()
             if event.type is not EventType.DELETED and isinstance(event.obj, ConfigMap):
-                self._take(event.obj)
+                self._update(event.obj)
 
-    def _take(self, published: ConfigMap) -> None:
-        """As upstream, what cannot be read changes nothing."""
-        data = published.data
+    def _update(self, configmap: ConfigMap) -> None:
+        """Take over the ConfigMap. As upstream, an invalid one is ignored."""
+        data = configmap.data
         try:
             if data.get("client-ca-file"):
                 self._clients = authorities(data["client-ca-file"].encode())
             if data.get("requestheader-client-ca-file"):
                 self._proxies = _proxies(data)
         except ValueError as error:
-            log.error("configmap %s/%s cannot be read: %s", NAMESPACE, NAME, error)
+            log.error("configmap %s/%s is invalid: %s", NAMESPACE, NAME, error)
 
 
-def _proxies(data: Mapping[str, str]) -> Proxies:
-    def told(name: str) -> tuple[str, ...]:
+def _proxies(data: Mapping[str, str]) -> RequestHeaderConfig:
+    def values(name: str) -> tuple[str, ...]:
         return msgspec.json.decode(data.get(f"requestheader-{name}") or "[]", type=tuple[str, ...])
 
-    headers = Headers(
-        told("username-headers"), told("uid-headers"), told("group-headers"), told("extra-headers-prefix")
+    headers = RequestHeaderNames(
+        values("username-headers"),
+        values("uid-headers"),
+        values("group-headers"),
+        values("extra-headers-prefix"),
     )
     roots = authorities(data["requestheader-client-ca-file"].encode())
-    return Proxies(roots, told("allowed-names"), headers)
+    return RequestHeaderConfig(roots, values("allowed-names"), headers)

@@ -1,4 +1,4 @@
-"""Does an authority vouch for a client's certificate? The rules are those of Go's verification for clients."""
+"""Verification of client certificates against CAs, by the rules of Go's crypto/x509."""
 
 from __future__ import annotations
 
@@ -11,52 +11,52 @@ from steersman.api.jwt import Untrusted
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate
 
-LONGEST = 8
-"""Certificates beside a client's own that are looked at."""
+MAX_INTERMEDIATES = 8
+"""Intermediate certificates of a chain that are considered."""
 
 
 def authorities(pem: bytes) -> tuple[Certificate, ...]:
-    """The certificates of a bundle. Raises `ValueError` where there are none."""
+    """The certificates of a CA bundle in PEM. Raises `ValueError` where there are none."""
     from cryptography import x509
 
     return tuple(x509.load_pem_x509_certificates(pem))
 
 
 def verify(chain: Sequence[bytes], roots: Iterable[Certificate], now: datetime) -> None:
-    """Whether one of the roots vouches for the first of a chain, by way of the others. Raises `Untrusted`."""
+    """Verify the first certificate of a chain against roots, with the others as intermediates. Raises `Untrusted`."""
     from cryptography import x509
 
     try:
-        own, *others = (x509.load_der_x509_certificate(one) for one in chain[: LONGEST + 1])
+        own, *others = (x509.load_der_x509_certificate(one) for one in chain[: MAX_INTERMEDIATES + 1])
         _check(own, now)
-        if not _vouched(own, others, tuple(roots), now):
+        if not _chains_to(own, others, tuple(roots), now):
             raise Untrusted("certificate signed by unknown authority")
     except ValueError:
-        # Of what is asked of it later, too: cryptography reads extensions when they are looked at.
+        # cryptography parses extensions only when they are read.
         raise Untrusted("the certificate cannot be read") from None
 
 
-def _vouched(
+def _chains_to(
     own: Certificate, others: Sequence[Certificate], roots: Sequence[Certificate], now: datetime
 ) -> bool:
     reached, left = [own], list(others)
-    # Step by step away from the client's own, each certificate once: whoever sends many gains nothing.
-    for below in range(len(others) + 1):
+    # Breadth first from the client's own, each certificate once: a long chain costs no more than its length.
+    for depth in range(len(others) + 1):
         for certificate in reached:
             if certificate in roots:
                 return True
-            if any(_issued(certificate, root, below) and _good(root, now) for root in roots):
+            if any(_issued(certificate, root, depth) and _valid(root, now) for root in roots):
                 return True
         reached = [
             issuer
             for issuer in left
-            if _good(issuer, now) and any(_issued(certificate, issuer, below) for certificate in reached)
+            if _valid(issuer, now) and any(_issued(certificate, issuer, depth) for certificate in reached)
         ]
         left = [one for one in left if one not in reached]
     return False
 
 
-def _good(certificate: Certificate, now: datetime) -> bool:
+def _valid(certificate: Certificate, now: datetime) -> bool:
     try:
         _check(certificate, now)
     except Untrusted:
@@ -65,7 +65,7 @@ def _good(certificate: Certificate, now: datetime) -> bool:
 
 
 def _check(certificate: Certificate, now: datetime) -> None:
-    """What must hold of each certificate of a chain. Raises `Untrusted`."""
+    """Check what must hold for each certificate of a chain. Raises `Untrusted`."""
     from cryptography import x509
     from cryptography.x509.oid import ExtendedKeyUsageOID, ExtensionOID
 
@@ -79,7 +79,7 @@ def _check(certificate: Certificate, now: datetime) -> None:
     )
     for extension in certificate.extensions:
         if extension.critical and extension.oid not in known:
-            # differs: upstream knows constraints on names; here who has them vouches for nobody.
+            # differs: upstream supports name constraints; here a CA that has them is not trusted.
             raise Untrusted("unhandled critical extension")
         if isinstance(extension.value, x509.ExtendedKeyUsage):
             usages = (ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.ANY_EXTENDED_KEY_USAGE)
@@ -87,8 +87,8 @@ def _check(certificate: Certificate, now: datetime) -> None:
                 raise Untrusted("certificate specifies an incompatible key usage")
 
 
-def _issued(certificate: Certificate, issuer: Certificate, below: int) -> bool:
-    """Whether an authority that may has signed a certificate, ``below`` others away from the client's own."""
+def _issued(certificate: Certificate, issuer: Certificate, depth: int) -> bool:
+    """Whether a CA signed a certificate that is ``depth`` intermediates above the client's own."""
     from cryptography import x509
     from cryptography.exceptions import InvalidSignature
 
@@ -96,13 +96,13 @@ def _issued(certificate: Certificate, issuer: Certificate, below: int) -> bool:
         constraints = issuer.extensions.get_extension_for_class(x509.BasicConstraints).value
     except x509.ExtensionNotFound:
         return False
-    if not constraints.ca or (constraints.path_length is not None and constraints.path_length < below):
+    if not constraints.ca or (constraints.path_length is not None and constraints.path_length < depth):
         return False
     try:
         if not issuer.extensions.get_extension_for_class(x509.KeyUsage).value.key_cert_sign:
             return False
     except x509.ExtensionNotFound:
-        pass  # who says nothing of usages may be used for everything
+        pass  # without the extension every usage is allowed
     try:
         certificate.verify_directly_issued_by(issuer)
     except (ValueError, TypeError, InvalidSignature):

@@ -1,4 +1,4 @@
-"""Cipher suites and TLS versions under the names Go has for them."""
+"""Cipher suites and TLS versions by Go's names."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from steersman.manager.flags import UsageError
 
 _MODERN = ("TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256")
-"""Those of TLS 1.3. They may be named and, as in Go, are always on."""
+"""Cipher suites of TLS 1.3. They may be named but, as in Go, are always enabled."""
 
 _SUITES = {
     "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA": "ECDHE-ECDSA-AES128-SHA",
@@ -36,7 +36,7 @@ _SUITES = {
     "TLS_RSA_WITH_AES_256_GCM_SHA384": "AES256-GCM-SHA384",
     "TLS_RSA_WITH_RC4_128_SHA": "RC4-SHA",
 }
-"""Go's names to OpenSSL's."""
+"""Go's names to OpenSSL's names."""
 
 _VERSIONS = {
     "": ssl.TLSVersion.TLSv1_2,
@@ -48,7 +48,7 @@ _VERSIONS = {
 
 
 def ciphers(names: Sequence[str]) -> str:
-    """The suites as OpenSSL wants to have them; empty for its own choice. Raises `UsageError`."""
+    """The cipher suites as an OpenSSL cipher list; empty: OpenSSL's default. Raises `UsageError`."""
     wanted: dict[str, None] = {}
     for name in names:
         if name in _MODERN:
@@ -56,9 +56,7 @@ def ciphers(names: Sequence[str]) -> str:
         if name not in _SUITES:
             raise UsageError(f"--tls-cipher-suites: Cipher suite {name} not supported or doesn't exist")
         if not _offered(_SUITES[name]):
-            raise UsageError(
-                f"--tls-cipher-suites: {name} is not in {ssl.OPENSSL_VERSION}, which is used here"
-            )
+            raise UsageError(f"--tls-cipher-suites: {name} is not supported by {ssl.OPENSSL_VERSION}")
         wanted[_SUITES[name]] = None
     return ":".join(wanted)
 
@@ -72,7 +70,7 @@ def _offered(name: str) -> bool:
 
 
 def version(name: str) -> ssl.TLSVersion:
-    """The oldest version to speak, 1.2 where none is named. Raises `UsageError`."""
+    """The minimum TLS version, by default 1.2. Raises `UsageError`."""
     try:
         return _VERSIONS[name]
     except KeyError:

@@ -1,10 +1,10 @@
-"""What clients show of themselves in a handshake, without judging it there.
+"""Client certificates, collected during the TLS handshake without being verified there.
 
-A request whose certificate is of nobody's must be answered with a 401, so the handshake has to come about. OpenSSL
-ends it when it cannot verify a certificate, and Python cannot tell it not to. But it hands out every message of a
-handshake before it is acted upon: when the client's certificate arrives, it is remembered, and added to what the
-context trusts. So OpenSSL checks what only it can (that the client has the key), and `steersman.manager.serving.cert_verify`
-says later whether an authority vouches for it. Nobody else may ever rely on what such a context has verified.
+A request with an untrusted certificate must be answered with 401, so the handshake has to succeed. OpenSSL aborts it when
+it cannot verify a certificate, and Python has no way to disable that. But Python's message callback sees every handshake
+message before OpenSSL processes it: when the client's certificate arrives, it is stored, and added to the CAs of the
+context. OpenSSL then checks only that the client has the private key; `steersman.manager.serving.cert_verify` verifies the
+chain afterwards. The verification result of such a context must not be used for anything else.
 """
 
 from __future__ import annotations
@@ -19,44 +19,44 @@ _NO_CHECK_TIME = 0x200000
 """X509_V_FLAG_NO_CHECK_TIME: an expired certificate is a 401, too."""
 
 
-class Chains:
-    """The certificates of each connection, the client's own first."""
+class PeerCertificates:
+    """The certificate chain of each connection, the client's own certificate first."""
 
-    def __init__(self, learned: Callable[[ssl.SSLContext], None] = lambda context: None) -> None:
-        """``learned`` is told of each context that has come to trust another certificate."""
-        self._shown: WeakKeyDictionary[ssl.SSLObject, tuple[bytes, ...]] = WeakKeyDictionary()
-        self._learned = learned
+    def __init__(self, on_trust: Callable[[ssl.SSLContext], None] = lambda context: None) -> None:
+        """``on_trust`` is called with each context that has come to trust another certificate."""
+        self._chains: WeakKeyDictionary[ssl.SSLObject, tuple[bytes, ...]] = WeakKeyDictionary()
+        self._on_trust = on_trust
 
     def of(self, secured: ssl.SSLObject) -> tuple[bytes, ...]:
-        """What a connection's client has shown; empty where that is nothing."""
+        """The chain that the client of a connection presented; empty where it presented none."""
         own = secured.getpeercert(True)
         if own is None:
             return ()
-        shown = self._shown.get(secured, ())
-        # A resumed session tells of the client's own certificate only.
-        return shown if shown and shown[0] == own else (own,)
+        chain = self._chains.get(secured, ())
+        # A resumed session has only the client's own certificate.
+        return chain if chain and chain[0] == own else (own,)
 
-    def ask(self, context: ssl.SSLContext) -> None:
-        """Have a context ask clients for certificates."""
+    def request(self, context: ssl.SSLContext) -> None:
+        """Make a context request client certificates."""
         context.verify_mode = ssl.CERT_OPTIONAL
         context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN | ssl.VerifyFlags(_NO_CHECK_TIME)
-        # differs: a certificate that is not for clients at all still ends the handshake.
-        setattr(context, "_msg_callback", self._heard)  # noqa: B010  (private, and nothing else would do)
+        # differs: a certificate whose usage excludes client authentication still ends the handshake.
+        setattr(context, "_msg_callback", self._on_message)  # noqa: B010  (private; there is no public hook)
 
-    def _heard(
+    def _on_message(
         self, secured: ssl.SSLObject, direction: str, version: int, content: int, message: int, data: bytes
     ) -> None:
         if direction != "read" or content != _HANDSHAKE or message != _CERTIFICATE:
             return
         chain = tuple(certificates(data, modern=version == ssl.TLSVersion.TLSv1_3))
         if chain:
-            self._shown[secured] = chain
+            self._chains[secured] = chain
             secured.context.load_verify_locations(cadata=chain[0])
-            self._learned(secured.context)
+            self._on_trust(secured.context)
 
 
 def certificates(message: bytes, *, modern: bool) -> Iterator[bytes]:
-    """The certificates in a Certificate message of TLS, which is another one in 1.3, here ``modern``."""
+    """The certificates in a TLS Certificate message. ``modern``: in the format of TLS 1.3."""
     rest = message[4:]
     if modern:
         rest = rest[1 + int.from_bytes(rest[:1]) :]
@@ -70,11 +70,11 @@ def certificates(message: bytes, *, modern: bool) -> Iterator[bytes]:
 
 
 def _sized(data: bytes) -> bytes:
-    """What follows a length of three bytes."""
+    """The data after a length of three bytes."""
     return data[3 : 3 + int.from_bytes(data[:3])]
 
 
 def secured(transport: Any) -> ssl.SSLObject | None:
-    """The TLS of a connection."""
+    """The TLS object of a connection; None without TLS."""
     found: ssl.SSLObject | None = transport.get_extra_info("ssl_object") if transport is not None else None
     return found

@@ -1,4 +1,4 @@
-"""``/debug/controllers/NAME``: what a controller has before it, what it knows, and what it did last."""
+"""``/debug/controllers/NAME``: the queue, the caches and the last rounds of a controller."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from typing import Any
 
 import msgspec
 
-from steersman.manager.serving.responses import JSON, NOSNIFF, Answer, problem
+from steersman.manager.serving.responses import JSON, NOSNIFF, Response, error_response
 from steersman.runtime.controller_group import ControllerGroup
 from steersman.runtime.controller_runner import ControllerRunner
 from steersman.runtime.trace import encode
 
-ROUNDS, MOST = 20, 512
-"""How many of the last rounds are shown where that is not said, and at most."""
+DEFAULT_ROUNDS, MAX_ROUNDS = 20, 512
+"""Number of rounds shown by default, and at most."""
 
 
-def view(fleet: ControllerGroup, host: ControllerRunner[Any], query: Mapping[str, Sequence[str]]) -> Answer:
-    """A controller as a document; ``?rounds=`` says how many of its last rounds to tell."""
-    asked = query.get("rounds", [str(ROUNDS)])[0]
-    if not asked.isdecimal() or int(asked) > MOST:
-        return problem(400, f"rounds must be a whole number up to {MOST}")
+def view(fleet: ControllerGroup, host: ControllerRunner[Any], query: Mapping[str, Sequence[str]]) -> Response:
+    """A controller as a JSON document; ``?rounds=`` sets the number of rounds shown."""
+    asked = query.get("rounds", [str(DEFAULT_ROUNDS)])[0]
+    if not asked.isdecimal() or int(asked) > MAX_ROUNDS:
+        return error_response(400, f"rounds must be a whole number up to {MAX_ROUNDS}")
     name, queue = host.controller.name, host.queue
     rounds = fleet.trace.rounds(name)
     document = {
@@ -36,7 +36,7 @@ def view(fleet: ControllerGroup, host: ControllerRunner[Any], query: Mapping[str
         "caches": dict(_caches(fleet, host)),
         "rounds": [msgspec.Raw(encode(one)) for one in rounds[len(rounds) - int(asked) :]],
     }
-    return Answer(msgspec.json.format(msgspec.json.encode(document), indent=2), 200, JSON, (NOSNIFF,))
+    return Response(msgspec.json.format(msgspec.json.encode(document), indent=2), 200, JSON, (NOSNIFF,))
 
 
 def _caches(fleet: ControllerGroup, host: ControllerRunner[Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -1,7 +1,7 @@
-"""``/healthz``: is all well, and what is not. In upstream's text form.
+"""Health checks: ``/healthz``, in upstream's text format.
 
-A check is a function that says what is wrong, or None. Why something is wrong is told only to who may ask for the check
-by its name: ``/healthz`` itself is open to all.
+A check is a function that returns an error, or None. The error is shown only at ``/healthz/NAME``, which needs permission:
+``/healthz`` itself is open to all.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
-from steersman.manager.serving.responses import NOT_FOUND, TEXT, Answer, problem, text
+from steersman.manager.serving.responses import NOT_FOUND, TEXT, Response, error_response, text_response
 
 log = logging.getLogger(__name__)
 
@@ -22,7 +22,7 @@ PING = "ping"
 
 
 class Health:
-    """The checks of a manager, and how they have turned out."""
+    """The health checks of a manager, and their results."""
 
     def __init__(self) -> None:
         self._checks: dict[str, Check] = {}
@@ -30,15 +30,15 @@ class Health:
         self._counts: dict[tuple[str, bool], int] = {}
 
     def add(self, checks: Mapping[str, Check]) -> None:
-        """Further things to look at."""
+        """Add checks by name."""
         self._checks |= checks
 
     @property
     def _all(self) -> Mapping[str, Check]:
-        # As upstream: where there is nothing to look at, at least it answers.
+        # As upstream: without other checks, at least a ping.
         return self._checks or {PING: _well}
 
-    def answer(self, query: Query) -> Answer:
+    def answer(self, query: Query) -> Response:
         """``/healthz``."""
         excluded = query.get("exclude", ())
         lines, failed = [], []
@@ -55,38 +55,40 @@ class Health:
                 failed.append(f"{name}: {wrong}")
         unknown = sorted(dict.fromkeys(name for name in excluded if name not in self._all))
         if unknown:
-            told = ",".join(f'"{name}"' for name in unknown)
-            lines.append(f"warn: some health checks cannot be excluded: no matches for {told}")
+            names = ",".join(f'"{name}"' for name in unknown)
+            lines.append(f"warn: some health checks cannot be excluded: no matches for {names}")
         if failed:
             log.info("healthz check failed: %s", "; ".join(failed))
-            return problem(500, "\n".join([*lines, "healthz check failed"]))
+            return error_response(500, "\n".join([*lines, "healthz check failed"]))
         if "verbose" not in query:
-            return text("ok")
-        return text("".join(f"{line}\n" for line in [*lines, "healthz check passed"]))
+            return text_response("ok")
+        return text_response("".join(f"{line}\n" for line in [*lines, "healthz check passed"]))
 
-    def one(self, name: str) -> Answer:
+    def check(self, name: str) -> Response:
         """``/healthz/NAME``. differs: upstream's controller manager has no such path."""
         check = {PING: _well, **self._all}.get(name)
         if check is None:
             return NOT_FOUND
         wrong = check()
-        return text("ok") if wrong is None else problem(500, f"internal server error: {wrong}")
+        return (
+            text_response("ok") if wrong is None else error_response(500, f"internal server error: {wrong}")
+        )
 
-    # -- how it went --------------------------------------------------------------------------
+    # -- metrics/slis -------------------------------------------------------------------------
 
     def _count(self, name: str, well: bool) -> None:
         self._last[name] = well
         self._counts[name, well] = self._counts.get((name, well), 0) + 1
 
-    def indicators(self) -> Answer:
-        """``/metrics/slis``: how each check has turned out, for who reckons how often all was well."""
-        return Answer("".join(f"{line}\n" for line in self._lines()).encode(), 200, METRICS)
+    def slis(self) -> Response:
+        """``/metrics/slis``: the results of all checks, for service level indicators."""
+        return Response("".join(f"{line}\n" for line in self._lines()).encode(), 200, METRICS)
 
-    def reset(self) -> Answer:
-        """``DELETE /metrics/slis``: begin to count anew."""
+    def reset(self) -> Response:
+        """``DELETE /metrics/slis``: reset the results."""
         self._last.clear()
         self._counts.clear()
-        return Answer(b"metrics reset\n", 200, TEXT)
+        return Response(b"metrics reset\n", 200, TEXT)
 
     def _lines(self) -> Iterable[str]:
         if not self._last:

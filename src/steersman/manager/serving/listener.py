@@ -1,4 +1,4 @@
-"""The socket, and the way of a request: who asks, may they, what is answered."""
+"""The HTTPS listener: authenticates, authorizes and routes each request."""
 
 from __future__ import annotations
 
@@ -16,64 +16,71 @@ from steersman.http.head import http_date
 from steersman.http.request import HttpRequest
 from steersman.http.response import HttpResponse, StreamingResponse
 from steersman.manager.flags import UsageError
-from steersman.manager.serving.authentication import Authenticator, Shown
+from steersman.manager.serving.authentication import Authenticator, Credentials
 from steersman.manager.serving.authorization import Authorizer
 from steersman.manager.serving.client_certs import secured
-from steersman.manager.serving.metrics import Counts
-from steersman.manager.serving.responses import UNAUTHORIZED, Answer, denied, formed, problem, undecided
-from steersman.manager.serving.routes import Asked, Routes
-from steersman.manager.serving.tls import Contexts
+from steersman.manager.serving.metrics import ServingMetrics
+from steersman.manager.serving.responses import (
+    UNAUTHORIZED,
+    Response,
+    error_response,
+    forbidden_response,
+    negotiated,
+    review_failed,
+)
+from steersman.manager.serving.routes import RouteRequest, Routes
+from steersman.manager.serving.tls import TlsContexts
 from steersman.runtime.clock import Clock
 from steersman.server.http.request_info import for_people, split
 
 log = logging.getLogger(__name__)
 
 _CACHE = ("Cache-Control", "no-cache, private")
-_SQUEEZED = 16 * 1024
-"""Bytes of an answer beyond which it is compressed for who takes that: metrics are long, and alike."""
-_LARGEST = 1024
-"""Bytes of a body that are read."""
+_GZIP_THRESHOLD = 16 * 1024
+"""Bytes of a response beyond which it is compressed where the client accepts gzip."""
+_MAX_BODY = 1024
+"""Bytes of a request body that are read."""
 _GRACE = 1.0
-"""Seconds requests under way are given when the door closes."""
+"""Seconds that requests in flight are given at shutdown."""
 
 
-def bound(
+def listen(
     address: str, port: int, *, shares_port: bool = False, shares_address: bool = False
 ) -> socket.socket:
-    """A socket at an address; all interfaces of both families where that is unspecified. Raises `UsageError`."""
-    where = ip_address(address)
-    both = where.is_unspecified and socket.has_dualstack_ipv6()
-    made = socket.socket(socket.AF_INET6 if both or where.version == 6 else socket.AF_INET)
+    """A listening socket; an unspecified address listens on all interfaces, IPv4 and IPv6. Raises `UsageError`."""
+    parsed = ip_address(address)
+    both = parsed.is_unspecified and socket.has_dualstack_ipv6()
+    made = socket.socket(socket.AF_INET6 if both or parsed.version == 6 else socket.AF_INET)
     try:
         if both:
             made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-        # Go sets it on every socket that listens, so --permit-address-sharing changes nothing there either.
+        # Go sets it on every listening socket, so --permit-address-sharing changes nothing there either.
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if shares_port:
             made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         made.bind(("::" if both else address, port))
-        # Only who listens learns that somebody else does.
+        # Only listen() reports a port that another process listens on.
         made.listen(128)
     except OSError as error:
         made.close()
         why = "address already in use" if error.errno == errno.EADDRINUSE else str(error.strerror).lower()
-        host = f"[{address}]" if where.version == 6 else address
+        host = f"[{address}]" if parsed.version == 6 else address
         raise UsageError(f"failed to create listener: listen tcp {host}:{port}: bind: {why}") from None
     return made
 
 
-class Door:
-    """Where clients come in."""
+class HttpsListener:
+    """Serves the routes of a manager over HTTPS."""
 
     def __init__(
         self,
         listening: socket.socket,
-        contexts: Contexts,
+        contexts: TlsContexts,
         authenticator: Authenticator,
         authorizer: Authorizer,
         routes: Routes,
         clock: Clock,
-        counts: Counts,
+        metrics: ServingMetrics,
     ) -> None:
         self._socket = listening
         self._contexts = contexts
@@ -81,7 +88,7 @@ class Door:
         self._authorizer = authorizer
         self._routes = routes
         self._clock = clock
-        self._counts = counts
+        self._metrics = metrics
         self._http = HttpServer(self._handle, lambda: http_date(clock.now()))
         self._server: asyncio.Server | None = None
 
@@ -91,14 +98,14 @@ class Door:
         return port
 
     async def open(self) -> None:
-        """Let them in."""
+        """Start to accept connections."""
         self._server = await asyncio.get_running_loop().create_server(
-            self._http, sock=self._socket, ssl=self._contexts.door()
+            self._http, sock=self._socket, ssl=self._contexts.listening()
         )
         log.info("Serving securely on port %d", self.port)
 
     async def close(self) -> None:
-        """Listen no more, and let the requests under way come to their end."""
+        """Stop accepting connections, and wait for the requests in flight."""
         if self._server is not None:
             self._server.close()
             self._server = None
@@ -107,43 +114,45 @@ class Door:
 
     async def _handle(self, request: HttpRequest) -> HttpResponse | StreamingResponse:
         path, query = split(request.raw_path)
-        asked = Asked(request.method, path, query, request.headers.get("Accept"))
+        route_request = RouteRequest(request.method, path, query, request.headers.get("Accept"))
         try:
-            answer = await self._answer(request, asked)
+            answer = await self._answer(request, route_request)
         except (asyncio.CancelledError, ConnectionError):
-            # The client is gone.
+            # The client has disconnected.
             raise
         except Exception:
-            log.exception("%s %s failed", asked.method, path)
-            answer = problem(500, "This request caused the manager to fail: see its log")
-        answer = formed(answer, asked.accept, for_people(request.headers.get("User-Agent"), query))
-        if len(answer.body) > _SQUEEZED and "gzip" in request.headers.get("Accept-Encoding"):
+            log.exception("%s %s failed", route_request.method, path)
+            answer = error_response(500, "This request caused the manager to fail: see its log")
+        answer = negotiated(
+            answer, route_request.accept, for_people(request.headers.get("User-Agent"), query)
+        )
+        if len(answer.body) > _GZIP_THRESHOLD and "gzip" in request.headers.get("Accept-Encoding"):
             headers = (*answer.headers, ("Content-Encoding", "gzip"))
             answer = answer._replace(body=gzip.compress(answer.body, 1, mtime=0), headers=headers)
         lines = (("Content-Type", answer.content_type), _CACHE, *answer.headers)
         return HttpResponse(answer.status, lines, answer.body)
 
-    async def _answer(self, request: HttpRequest, asked: Asked) -> Answer:
+    async def _answer(self, request: HttpRequest, route_request: RouteRequest) -> Response:
         tls = secured(request.transport)
-        shown = Shown(request.headers, self._contexts.chains.of(tls) if tls is not None else ())
+        credentials = Credentials(request.headers, self._contexts.peers.of(tls) if tls is not None else ())
         start = self._clock.monotonic()
         try:
-            user = await self._authenticator.authenticate(shown)
+            user = await self._authenticator.authenticate(credentials)
         except Untrusted as error:
             log.warning("Unable to authenticate the request: %s", "; ".join(error.errors))
-            self._counts.recognised(None, self._clock.monotonic() - start)
+            self._metrics.authenticated(None, self._clock.monotonic() - start)
             return UNAUTHORIZED
-        verb, known = asked.method.lower(), self._clock.monotonic()
-        self._counts.recognised(user.name, known - start)
+        verb, known = route_request.method.lower(), self._clock.monotonic()
+        self._metrics.authenticated(user.name, known - start)
         try:
-            decision = await self._authorizer.authorize(user, verb, asked.path)
+            decision = await self._authorizer.authorize(user, verb, route_request.path)
         except ApiError as error:
             log.error("Failed to make webhook authorizer request: %s", error)
-            self._counts.decided(None, self._clock.monotonic() - known)
-            return undecided(request.raw_path, str(error))
-        self._counts.decided(decision.allowed, self._clock.monotonic() - known)
+            self._metrics.authorized(None, self._clock.monotonic() - known)
+            return review_failed(request.raw_path, str(error))
+        self._metrics.authorized(decision.allowed, self._clock.monotonic() - known)
         if not decision.allowed:
-            return denied(user, verb, asked.path, decision.reason)
-        if asked.method == "PUT":
-            asked = asked._replace(body=await request.read(_LARGEST) or b"")
-        return await self._routes.answer(asked)
+            return forbidden_response(user, verb, route_request.path, decision.reason)
+        if route_request.method == "PUT":
+            route_request = route_request._replace(body=await request.read(_MAX_BODY) or b"")
+        return await self._routes.answer(route_request)

@@ -1,4 +1,4 @@
-"""What is counted of those who ask, under upstream's names."""
+"""Metrics of authentication and authorization, under upstream's names."""
 
 from __future__ import annotations
 
@@ -17,44 +17,59 @@ DEFAULT_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0
 _KNOWN = ("admin", "client", "kube_proxy", "kubelet", "system:serviceaccount:kube-system:default")
 
 
-class Counts:
-    """Attempts, and what it took to decide them."""
+class ServingMetrics:
+    """Counts authentication and authorization, and how long they take."""
 
     def __init__(self, registry: Registry) -> None:
         result, status = ("result",), ("status",)
         self._users = registry.counter(
-            "authenticated_user_requests", "Requests of clients that were recognised", ("username",)
+            "authenticated_user_requests",
+            "Counter of authenticated requests broken out by username.",
+            ("username",),
         )
-        self._attempts = registry.counter("authentication_attempts", "Requests by who asks", result)
-        self._recognising = registry.histogram(
-            "authentication_duration_seconds", "How long it took to say who asks", ATTEMPT_BUCKETS, result
+        self._attempts = registry.counter(
+            "authentication_attempts", "Counter of authenticated attempts.", result
         )
-        self._asked = registry.counter(
-            "authorization_attempts_total", "Requests by what may be asked", result
+        self._authentication = registry.histogram(
+            "authentication_duration_seconds",
+            "Authentication duration in seconds broken out by result.",
+            ATTEMPT_BUCKETS,
+            result,
         )
-        self._deciding = registry.histogram(
+        self._authorizations = registry.counter(
+            "authorization_attempts_total",
+            "Counter of authorization attempts broken down by result. It can be either 'allowed', 'denied', "
+            "'no-opinion' or 'error'.",
+            result,
+        )
+        self._authorization = registry.histogram(
             "authorization_duration_seconds",
-            "How long it took to say whether they may",
+            "Authorization duration in seconds broken out by result.",
             ATTEMPT_BUCKETS,
             result,
         )
         cache = "authentication_token_cache"
-        self._tokens = registry.counter(f"{cache}_request_total", "Tokens by whether they were known", status)
-        self._knowing = registry.histogram(
-            f"{cache}_request_duration_seconds", "How long it took to know a token", DEFAULT_BUCKETS, status
+        self._lookups = registry.counter(
+            f"{cache}_request_total", "Token lookups by cache hit or miss", status
         )
-        self._fetches = registry.counter(f"{cache}_fetch_total", "Questions about tokens by outcome", status)
-        self._fetching = registry.gauge(
-            f"{cache}_active_fetch_count", "Tokens that are being asked about", status
+        self._lookup = registry.histogram(
+            f"{cache}_request_duration_seconds",
+            "Duration of token lookups in seconds",
+            DEFAULT_BUCKETS,
+            status,
         )
+        self._token_reviews = registry.counter(f"{cache}_fetch_total", "TokenReviews by outcome", status)
+        self._in_flight = registry.gauge(f"{cache}_active_fetch_count", "TokenReviews in flight", status)
         self._reviews = {
             purpose: (
                 registry.counter(
-                    f"apiserver_delegated_{purpose}_request_total", f"Requests for {purpose}", ("code",)
+                    f"apiserver_delegated_{purpose}_request_total",
+                    "Number of HTTP requests partitioned by status code.",
+                    ("code",),
                 ),
                 registry.histogram(
                     f"apiserver_delegated_{purpose}_request_duration_seconds",
-                    f"How long requests for {purpose} took",
+                    "Request latency in seconds. Broken down by status code.",
                     DELEGATED_BUCKETS,
                     ("code",),
                 ),
@@ -62,40 +77,40 @@ class Counts:
             for purpose in ("authn", "authz")
         }
 
-    def recognised(self, user: str | None, seconds: float) -> None:
-        """Somebody was recognised; None: was not."""
+    def authenticated(self, user: str | None, seconds: float) -> None:
+        """Count a request by its user; None: authentication failed."""
         result = "error" if user is None else "success"
         if user is not None:
-            # Names are anybody's choice, and there may be any number of them.
+            # Clients choose their names, so their number is unbounded.
             shown = user if user in _KNOWN else "email_id" if "@" in user else "other"
             self._users.of(shown).inc()
         self._attempts.of(result).inc()
-        self._recognising.of(result).observe(seconds)
+        self._authentication.of(result).observe(seconds)
 
-    def decided(self, allowed: bool | None, seconds: float) -> None:
-        """Somebody may, or may not; None: nobody could say."""
-        # differs: a refusal that upstream calls "denied" is no opinion here, too.
+    def authorized(self, allowed: bool | None, seconds: float) -> None:
+        """Count a decision; None: the review failed."""
+        # differs: upstream counts an explicit denial as "denied"; here it is "no-opinion", too.
         result = "error" if allowed is None else "allowed" if allowed else "no-opinion"
-        self._asked.of(result).inc()
-        self._deciding.of(result).observe(seconds)
+        self._authorizations.of(result).inc()
+        self._authorization.of(result).observe(seconds)
 
-    def fetching(self, by: int) -> None:
-        """So many more tokens are being asked about."""
-        cell = self._fetching.of("in_flight")
+    def reviews_in_flight(self, by: int) -> None:
+        """Change the number of TokenReviews in flight."""
+        cell = self._in_flight.of("in_flight")
         cell.set(cell.value + by)
 
-    def fetched(self, well: bool) -> None:
-        """The API server has been asked about a token."""
-        self._fetches.of("ok" if well else "error").inc()
+    def token_review(self, ok: bool) -> None:
+        """Count a TokenReview by outcome."""
+        self._token_reviews.of("ok" if ok else "error").inc()
 
-    def token(self, known: bool, seconds: float) -> None:
-        """A token was shown, and was known already or had to be asked about."""
-        status = "hit" if known else "miss"
-        self._tokens.of(status).inc()
-        self._knowing.of(status).observe(seconds)
+    def token_lookup(self, cached: bool, seconds: float) -> None:
+        """Count a token lookup by cache hit or miss."""
+        status = "hit" if cached else "miss"
+        self._lookups.of(status).inc()
+        self._lookup.of(status).observe(seconds)
 
     def delegated(self, purpose: str) -> Callable[[RequestDone], None]:
-        """Counts what a client asks of the API server for ``authn`` or ``authz``."""
+        """A callback that counts requests of a client for ``authn`` or ``authz``."""
         total, latency = self._reviews[purpose]
 
         def done(request: RequestDone) -> None:

@@ -1,6 +1,6 @@
-"""Profiles: where the process is, looked at again and again from another thread.
+"""Profiling: samples the stack of the event loop's thread from another thread.
 
-The result is for https://www.speedscope.app (a file that is opened there does not leave the browser), or as collapsed
+The result is for https://www.speedscope.app (files opened there stay in the browser), or collapsed
 stacks for flame graph tools.
 """
 
@@ -17,27 +17,27 @@ from typing import TypeAlias
 
 import msgspec
 
-from steersman.manager.serving.responses import JSON, NOSNIFF, TEXT, Answer, problem, text
+from steersman.manager.serving.responses import JSON, NOSNIFF, TEXT, Response, error_response, text_response
 
-EVERY = 0.01
-"""Seconds between two looks."""
-SECONDS, MOST = 30, 600
-"""How long a profile takes where that is not said, and at most."""
-DEEPEST = 200
+INTERVAL = 0.01
+"""Seconds between two samples."""
+DEFAULT_SECONDS, MAX_SECONDS = 30, 600
+"""Duration of a profile by default, and at most."""
+MAX_DEPTH = 200
 
 Frame: TypeAlias = tuple[str, str, int]
-"""A function's name, its file, and the line it begins at."""
+"""The name of a function, its file, and its first line."""
 Stack: TypeAlias = tuple[Frame, ...]
 """The outermost frame first."""
 
 PROFILES = {
-    "goroutine": "What every task waits for, and what every thread does",
-    "profile": "Where the time goes. ?seconds=30 says for how long to look; "
+    "goroutine": "Stacks of all tasks and threads",
+    "profile": "CPU profile. ?seconds=30 sets the duration; "
     "open it with https://www.speedscope.app, or add &format=collapsed for flame graph tools",
 }
 
 
-def index() -> Answer:
+def index() -> Response:
     """``/debug/pprof/``."""
     rows = "".join(
         f"<li><a href='{name}'>{name}</a>: {escape(what)}</li>\n" for name, what in PROFILES.items()
@@ -46,43 +46,43 @@ def index() -> Answer:
         "<html>\n<head>\n<title>/debug/pprof/</title>\n</head>\n<body>\n/debug/pprof/\n<br>\n"
         f"<p>Types of profiles available:</p>\n<ul>\n{rows}</ul>\n</body>\n</html>\n"
     )
-    return Answer(page.encode(), 200, "text/html; charset=utf-8", (NOSNIFF,))
+    return Response(page.encode(), 200, "text/html; charset=utf-8", (NOSNIFF,))
 
 
-async def serve(name: str, query: Mapping[str, Sequence[str]]) -> Answer:
+async def serve(name: str, query: Mapping[str, Sequence[str]]) -> Response:
     """``/debug/pprof/NAME``."""
     match name:
         case "":
             return index()
         case "goroutine":
-            return text(stacks())
+            return text_response(stacks())
         case "profile":
             return await profile(query)
-    return problem(404, "Unknown profile")
+    return error_response(404, "Unknown profile")
 
 
-async def profile(query: Mapping[str, Sequence[str]]) -> Answer:
-    """Look for some seconds, and say where the time went."""
-    asked = query.get("seconds", [str(SECONDS)])[0]
-    if not asked.isdecimal() or not 0 < int(asked) <= MOST:
-        return problem(400, f"seconds must be a whole number from 1 to {MOST}")
+async def profile(query: Mapping[str, Sequence[str]]) -> Response:
+    """Sample for some seconds."""
+    asked = query.get("seconds", [str(DEFAULT_SECONDS)])[0]
+    if not asked.isdecimal() or not 0 < int(asked) <= MAX_SECONDS:
+        return error_response(400, f"seconds must be a whole number from 1 to {MAX_SECONDS}")
     stop = threading.Event()
     try:
-        found = await asyncio.to_thread(sample, threading.get_ident(), int(asked), stop)
+        samples = await asyncio.to_thread(sample, threading.get_ident(), int(asked), stop)
     finally:
-        # Whoever asked may be gone.
+        # The client may have disconnected.
         stop.set()
     if query.get("format", [""])[0] == "collapsed":
-        return Answer(collapsed(found).encode(), 200, TEXT, (NOSNIFF,))
+        return Response(collapsed(samples).encode(), 200, TEXT, (NOSNIFF,))
     attached = ("Content-Disposition", 'attachment; filename="profile.speedscope.json"')
-    return Answer(speedscope(found), 200, JSON, (attached, NOSNIFF))
+    return Response(speedscope(samples), 200, JSON, (attached, NOSNIFF))
 
 
 def sample(thread: int, seconds: float, stop: threading.Event) -> dict[Stack, int]:
-    """How often a thread was found where."""
+    """How often each stack of a thread was sampled."""
     found: dict[Stack, int] = {}
-    for _ in range(max(1, int(seconds / EVERY))):
-        if stop.wait(EVERY):
+    for _ in range(max(1, int(seconds / INTERVAL))):
+        if stop.wait(INTERVAL):
             break
         frame = sys._current_frames().get(thread)
         if frame is not None:
@@ -92,7 +92,7 @@ def sample(thread: int, seconds: float, stop: threading.Event) -> dict[Stack, in
 
 
 def _frames(frame: FrameType | None) -> Iterator[Frame]:
-    for _ in range(DEEPEST):
+    for _ in range(MAX_DEPTH):
         if frame is None:
             return
         code = frame.f_code
@@ -101,13 +101,13 @@ def _frames(frame: FrameType | None) -> Iterator[Frame]:
 
 
 def collapsed(found: Mapping[Stack, int]) -> str:
-    """A line for each stack: its functions, and how often it was seen."""
+    """Collapsed stacks: a line for each stack, with its functions and its count."""
     lines = (f"{';'.join(name for name, _, _ in stack)} {count}" for stack, count in found.items())
     return "".join(f"{line}\n" for line in lines)
 
 
 def speedscope(found: Mapping[Stack, int]) -> bytes:
-    """In the file format of speedscope."""
+    """The file format of speedscope."""
     places: dict[Frame, int] = {}
     samples = [[places.setdefault(frame, len(places)) for frame in stack] for stack in found]
     return msgspec.json.encode(
@@ -121,9 +121,9 @@ def speedscope(found: Mapping[Stack, int]) -> bytes:
                     "name": "steersman run",
                     "unit": "seconds",
                     "startValue": 0,
-                    "endValue": sum(found.values()) * EVERY,
+                    "endValue": sum(found.values()) * INTERVAL,
                     "samples": samples,
-                    "weights": [count * EVERY for count in found.values()],
+                    "weights": [count * INTERVAL for count in found.values()],
                 }
             ],
         }
@@ -131,15 +131,15 @@ def speedscope(found: Mapping[Stack, int]) -> bytes:
 
 
 def stacks() -> str:
-    """What every task and every thread is at."""
-    told = io.StringIO()
+    """The stacks of all tasks and threads."""
+    output = io.StringIO()
     for task in sorted(asyncio.all_tasks(), key=lambda task: task.get_name()):
-        task.print_stack(limit=12, file=told)
-        told.write("\n")
+        task.print_stack(limit=12, file=output)
+        output.write("\n")
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     for ident, frame in sys._current_frames().items():
-        told.write(f"Thread {names.get(ident, ident)}:\n")
+        output.write(f"Thread {names.get(ident, ident)}:\n")
         for name, file, line in _frames(frame):
-            told.write(f"  {file}:{line} {name}\n")
-        told.write("\n")
-    return told.getvalue()
+            output.write(f"  {file}:{line} {name}\n")
+        output.write("\n")
+    return output.getvalue()

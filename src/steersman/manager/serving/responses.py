@@ -1,4 +1,4 @@
-"""Answers, and refusals in upstream's words."""
+"""HTTP responses, and errors with upstream's messages."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ JSON = "application/json"
 NOSNIFF = ("X-Content-Type-Options", "nosniff")
 
 
-class Answer(NamedTuple):
-    """An answer, but for the socket."""
+class Response(NamedTuple):
+    """A response, independent of the connection."""
 
     body: bytes
     status: int = 200
@@ -25,17 +25,17 @@ class Answer(NamedTuple):
     headers: tuple[tuple[str, str], ...] = ()
 
 
-def text(body: str, *, headers: tuple[tuple[str, str], ...] = (NOSNIFF,)) -> Answer:
-    """Words for people."""
-    return Answer(body.encode(), 200, TEXT, headers)
+def text_response(body: str, *, headers: tuple[tuple[str, str], ...] = (NOSNIFF,)) -> Response:
+    """A text response."""
+    return Response(body.encode(), 200, TEXT, headers)
 
 
-def problem(code: int, why: str) -> Answer:
-    """What is wrong, as Go's own server says it."""
-    return Answer(f"{why}\n".encode(), code, TEXT, (NOSNIFF,))
+def error_response(code: int, why: str) -> Response:
+    """An error as Go's net/http writes it."""
+    return Response(f"{why}\n".encode(), code, TEXT, (NOSNIFF,))
 
 
-NOT_FOUND = problem(404, "404 page not found")
+NOT_FOUND = error_response(404, "404 page not found")
 
 
 def _status(code: int, reason: str, message: str, *, details: bool = False) -> bytes:
@@ -51,35 +51,35 @@ def _status(code: int, reason: str, message: str, *, details: bool = False) -> b
         status["details"] = {}
     written = msgspec.json.encode(status | {"code": code})
     for mark in b"&<>":
-        # As Go writes them, so that no browser takes them for markup.
+        # As Go escapes them, so that no browser takes them for markup.
         written = written.replace(bytes([mark]), f"\\u{mark:04x}".encode())
     return written + b"\n"
 
 
-UNAUTHORIZED = Answer(_status(401, "Unauthorized", "Unauthorized"), 401, JSON)
+UNAUTHORIZED = Response(_status(401, "Unauthorized", "Unauthorized"), 401, JSON)
 
 
-def denied(user: User, verb: str, path: str, why: str) -> Answer:
-    """For who may not ask that."""
+def forbidden_response(user: User, verb: str, path: str, why: str) -> Response:
+    """403: the user may not access the path."""
     message = forbidden(Attributes(user, verb, path=path), why).message
-    return Answer(_status(403, "Forbidden", message, details=True), 403, JSON, (NOSNIFF,))
+    return Response(_status(403, "Forbidden", message, details=True), 403, JSON, (NOSNIFF,))
 
 
-def undecided(target: str, why: str) -> Answer:
-    """For whom nobody could say whether they may."""
-    told = f'Internal Server Error: "{target}": {why}'
+def review_failed(target: str, why: str) -> Response:
+    """500: the authorization review failed."""
+    message = f'Internal Server Error: "{target}": {why}'
     for mark, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;")):
-        told = told.replace(mark, entity)
-    return problem(500, told)
+        message = message.replace(mark, entity)
+    return error_response(500, message)
 
 
-def unacceptable(message: str) -> Answer:
-    """For who takes none of the forms there are."""
-    return Answer(_status(406, "NotAcceptable", message), 406, JSON)
+def not_acceptable(message: str) -> Response:
+    """406: the client accepts none of the media types."""
+    return Response(_status(406, "NotAcceptable", message), 406, JSON)
 
 
-def formed(answer: Answer, accept: str, pretty: bool) -> Answer:
-    """A refusal in the form that a client takes; indented for people, and for who takes none that there is."""
+def negotiated(answer: Response, accept: str, pretty: bool) -> Response:
+    """An error in a media type that the client accepts; indented where asked for, or where it accepts none."""
     if answer.content_type != JSON or answer.status < 400:
         return answer
     try:

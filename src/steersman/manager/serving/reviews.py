@@ -1,4 +1,4 @@
-"""Questions to the API server: whose token is this, and may somebody do that?"""
+"""TokenReview and SubjectAccessReview: delegated authentication and authorization."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ ACCESS: Kind[Document] = Kind(
     "authorization.k8s.io", "v1", "SubjectAccessReview", "subjectaccessreviews", False, dict
 )
 
-PATIENCE = 10.0
-"""Seconds for an answer, all tries together."""
-TRIES = 5
+TIMEOUT = 10.0
+"""Seconds for a review, with all its retries."""
+ATTEMPTS = 5
 PAUSE, GROWTH, JITTER = 0.5, 1.5, 0.2
-"""Seconds between the first two tries, how that grows, and by what part it varies."""
+"""Seconds before the first retry, the factor by which they grow, and the random part."""
 
 
 async def review(api: Api, clock: Clock, kind: Kind[Document], spec: Document) -> Mapping[str, Any]:
-    """The status of a review. Raises `ApiError` where there is no answer in time."""
+    """Create a review and return its status. Raises `ApiError` where there is no answer in time."""
     body = {"apiVersion": kind.api_version, "kind": kind.name, "metadata": {}, "spec": spec}
     pause = PAUSE
-    # A request is begun where it was read, outside any task; only within one can time be limited.
+    # A request starts outside any task, but asyncio.timeout needs one.
     await asyncio.sleep(0)
     try:
-        async with asyncio.timeout(PATIENCE):
-            for left in reversed(range(TRIES)):
+        async with asyncio.timeout(TIMEOUT):
+            for left in reversed(range(ATTEMPTS)):
                 try:
                     answer = await api.create(kind, "", body)
                     break
                 except (ServerError, TooManyRequests):
-                    # The server had a bad moment; whatever else it says, it would say again.
+                    # Temporary errors. Any other error would be the same again.
                     if not left:
                         raise
                 await asyncio.sleep(pause * (1 + JITTER * clock.random.random()))
@@ -51,7 +51,7 @@ async def review(api: Api, clock: Clock, kind: Kind[Document], spec: Document) -
 
 
 def subject(user: User) -> Document:
-    """A user as a SubjectAccessReview names one."""
+    """The user fields of a SubjectAccessReviewSpec."""
     told: Document = {"user": user.name, "groups": list(user.groups)}
     if user.uid:
         told["uid"] = user.uid
@@ -60,12 +60,12 @@ def subject(user: User) -> Document:
     return told
 
 
-def named(told: Mapping[str, Any]) -> User:
-    """A user as a TokenReview names one."""
-    extra = told.get("extra") or {}
+def reviewed_user(info: Mapping[str, Any]) -> User:
+    """The user in the status of a TokenReview."""
+    extra = info.get("extra") or {}
     return User(
-        str(told.get("username", "")),
-        str(told.get("uid", "")),
-        tuple(told.get("groups") or ()),
+        str(info.get("username", "")),
+        str(info.get("uid", "")),
+        tuple(info.get("groups") or ()),
         {key: tuple(values) for key, values in extra.items()},
     )

@@ -1,4 +1,4 @@
-"""Certificates with their keys: from files that may change, or made here."""
+"""Serving certificates: from files that may change, or self-signed."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from steersman.server.auth.ca import YEAR, Authority, Pair, self_signed, write_p
 log = logging.getLogger(__name__)
 
 NAME = "kube-controller-manager"
-"""Of the files in ``--cert-dir``."""
+"""Base name of the files in ``--cert-dir``."""
 
 
-class Source(Protocol):
-    """Where a certificate comes from."""
+class CertSource(Protocol):
+    """Source of a serving certificate."""
 
     def current(self) -> Pair:
         """The certificate and key as they are now; the same object while they have not changed."""
         ...
 
 
-class Fixed:
-    """One that never changes."""
+class StaticCert:
+    """A certificate that never changes."""
 
     def __init__(self, pair: Pair) -> None:
         self._pair = pair
@@ -38,14 +38,14 @@ class Fixed:
         return self._pair
 
 
-class Files:
-    """A certificate and its key in files, read again when they change.
+class CertFiles:
+    """A certificate and its key in files, reloaded when they change.
 
-    Files that have become unusable change nothing: what was read last goes on, and the log says so once.
+    Invalid files are ignored: the last valid pair stays in use, and the error is logged once.
     """
 
     def __init__(self, cert: str, key: str) -> None:
-        """Raises `UsageError` where the files cannot be used."""
+        """Raises `UsageError` where the files are invalid."""
         self._paths = (cert, key)
         self._stamp = stamp(self._paths)
         self._pair = load(cert, key)
@@ -56,24 +56,22 @@ class Files:
             self._stamp = now
             try:
                 self._pair = load(*self._paths)
-                log.info("the certificate in %s is read again", self._paths[0])
+                log.info("reloaded the certificate %s", self._paths[0])
             except UsageError as error:
-                log.error("the certificate is not renewed: %s", error)
+                log.error("the certificate is not reloaded: %s", error)
         return self._pair
 
 
 def load(cert: str, key: str) -> Pair:
-    """A usable certificate with its key. Raises `UsageError`, which names the file and never what is in it."""
+    """Load a certificate and its key. Raises `UsageError`, which names the files but not their contents."""
     if not cert or not key:
         missing = "--tls-private-key-file" if cert else "--tls-cert-file"
-        raise UsageError(f"a certificate and its key must be given together: {missing} is missing")
+        raise UsageError(f"a certificate and its key must be set together: {missing} is missing")
     pair = Pair(_read(cert), _read(key))
     try:
         present(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), pair.cert, pair.key)
     except (ssl.SSLError, ValueError, OSError):
-        raise UsageError(
-            f"{cert} and {key}: not a PEM certificate with the unencrypted key that belongs to it"
-        ) from None
+        raise UsageError(f"{cert} and {key}: not a PEM certificate with its unencrypted key") from None
     return pair
 
 
@@ -84,14 +82,11 @@ def _read(path: str) -> bytes:
         raise UsageError(f"{path}: {(error.strerror or str(error)).lower()}") from None
 
 
-# -- made here --------------------------------------------------------------------------------
+# -- self-signed ------------------------------------------------------------------------------
 
 
-def made(address: str, now: datetime) -> Pair:
-    """A new certificate for who asks at this address, with the authority that signed it.
-
-    The authority's key is forgotten at once.
-    """
+def generate(address: str, now: datetime) -> Pair:
+    """Generate a certificate for an address, with the CA that signed it. The CA's key is discarded."""
     authority = Authority(self_signed(f"localhost-ca@{now.timestamp():.0f}", now, YEAR), lambda: now)
     listening = ip_address(address)
     addresses = ["127.0.0.1"] if listening.is_unspecified else ["127.0.0.1", str(listening)]
@@ -101,11 +96,11 @@ def made(address: str, now: datetime) -> Pair:
     return Pair(pair.cert + authority.pair.cert, pair.key)
 
 
-def kept(directory: str, address: str, now: Callable[[], datetime]) -> Files:
-    """The certificate of ``--cert-dir``, made there where there is none that can be used."""
+def from_cert_dir(directory: str, address: str, now: Callable[[], datetime]) -> CertFiles:
+    """The certificate in ``--cert-dir``, generated there where no valid one exists."""
     cert, key = (Path(directory, f"{NAME}.{kind}") for kind in ("crt", "key"))
     if not (_usable(cert, key, now())):
-        pair = made(address, now())
+        pair = generate(address, now())
         try:
             cert.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
             write_private(key, pair.key)
@@ -113,20 +108,20 @@ def kept(directory: str, address: str, now: Callable[[], datetime]) -> Files:
         except OSError as error:
             raise UsageError(f"--cert-dir={directory}: {(error.strerror or str(error)).lower()}") from None
         log.info("Generated self-signed cert (%s, %s)", cert, key)
-    return Files(str(cert), str(key))
+    return CertFiles(str(cert), str(key))
 
 
 def _usable(cert: Path, key: Path, now: datetime) -> bool:
-    there = [path.is_file() for path in (cert, key)]
-    if not any(there):
+    exist = [path.is_file() for path in (cert, key)]
+    if not any(exist):
         return False
-    if not all(there):
-        missing = key if there[0] else cert
+    if not all(exist):
+        missing = key if exist[0] else cert
         raise UsageError(
             f"{missing}: a certificate and its key must be supplied as a pair; this one is missing"
         )
     pair = load(str(cert), str(key))
     from cryptography import x509
 
-    # differs: upstream goes on with one that has expired, and nobody can connect.
+    # differs: upstream keeps using an expired one, so that no client can connect.
     return x509.load_pem_x509_certificate(pair.cert).not_valid_after_utc > now

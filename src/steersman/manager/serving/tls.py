@@ -1,4 +1,4 @@
-"""TLS as clients meet it: which certificate for which name, renewed when its files are."""
+"""TLS contexts: a certificate for each server name (SNI), reloaded with its files."""
 
 from __future__ import annotations
 
@@ -8,106 +8,106 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from steersman.client.tls import present
-from steersman.manager.serving.client_certs import Chains
-from steersman.manager.serving.serving_certs import Source
+from steersman.manager.serving.client_certs import PeerCertificates
+from steersman.manager.serving.serving_certs import CertSource
 from steersman.server.auth.ca import Pair
 
-STRANGERS = 64
-"""Certificates a context may learn before another takes its place: anybody can show any number of them."""
+MAX_TRUSTED = 64
+"""Client certificates a context may come to trust before it is replaced: their number is unbounded."""
 
 
-class Named(NamedTuple):
-    """A certificate for some names."""
+class SniCert(NamedTuple):
+    """A certificate for some server names."""
 
-    source: Source
+    source: CertSource
     names: tuple[str, ...] = ()
-    """Host names, with ``*`` for a first label; those in the certificate where none are given."""
+    """Host names, possibly with ``*`` as first label; empty: the names in the certificate."""
 
 
-class Contexts:
-    """Makes a context for each certificate, and gives each connection the one for the name it asks for."""
+class TlsContexts:
+    """Creates an SSL context for each certificate, and selects one for each connection by server name."""
 
     def __init__(
         self,
-        source: Source,
-        named: Sequence[Named] = (),
+        source: CertSource,
+        sni: Sequence[SniCert] = (),
         *,
         minimum: ssl.TLSVersion = ssl.TLSVersion.TLSv1_2,
         ciphers: str = "",
-        asks: bool = False,
+        request_certificates: bool = False,
     ) -> None:
-        """``source`` is for all names that none of the others is for; ``asks``: clients are asked for
+        """``source`` is the default certificate; ``request_certificates``: the handshake requests client
         certificates."""
         self._source = source
-        self._named = named
+        self._sni = sni
         self._minimum = minimum
         self._ciphers = ciphers
-        self._asks = asks
-        self._made: dict[int, tuple[Pair, ssl.SSLContext]] = {}
-        self._strangers: dict[int, int] = {}
-        self._names: tuple[tuple[Pair, ...], dict[str, Source]] = ((), {})
-        self.chains = Chains(self._learned)
+        self._request_certificates = request_certificates
+        self._contexts: dict[int, tuple[Pair, ssl.SSLContext]] = {}
+        self._trusted: dict[int, int] = {}
+        self._names: tuple[tuple[Pair, ...], dict[str, CertSource]] = ((), {})
+        self.peers = PeerCertificates(self._on_trust)
 
-    def door(self) -> ssl.SSLContext:
-        """The context to listen with. Each connection leaves it for one of the others at once."""
+    def listening(self) -> ssl.SSLContext:
+        """The context to listen with. It replaces itself for each connection."""
         context = self._make(self._source.current())
-        context.sni_callback = self._choose
+        context.sni_callback = self._select
         return context
 
-    def _choose(self, secured: ssl.SSLObject, name: str | None, context: ssl.SSLContext) -> None:
+    def _select(self, secured: ssl.SSLObject, name: str | None, context: ssl.SSLContext) -> None:
         secured.context = self._context(self._find(name or ""))
 
-    def _find(self, name: str) -> Source:
-        if not self._named or not name:
+    def _find(self, name: str) -> CertSource:
+        if not self._sni or not name:
             return self._source
-        known = self._known()
+        known = self._by_name()
         name = name.lower().rstrip(".")
         wildcard = f"*.{name.partition('.')[2]}"
         return known.get(name) or known.get(wildcard) or self._source
 
-    def _known(self) -> dict[str, Source]:
-        """Who is for which name: those told count before those read from certificates, the first before others."""
-        pairs = tuple(one.source.current() for one in self._named)
+    def _by_name(self) -> dict[str, CertSource]:
+        """Sources by server name: explicit names take precedence over those in certificates, then the first wins."""
+        pairs = tuple(one.source.current() for one in self._sni)
         if self._names[0] != pairs:
-            told = {name.lower(): one.source for one in reversed(self._named) for name in one.names}
+            explicit = {name.lower(): one.source for one in reversed(self._sni) for name in one.names}
             read = {
                 name: one.source
-                for one, pair in reversed(tuple(zip(self._named, pairs, strict=True)))
+                for one, pair in reversed(tuple(zip(self._sni, pairs, strict=True)))
                 if not one.names
                 for name in _names(pair)
             }
-            self._names = (pairs, read | told)
+            self._names = (pairs, read | explicit)
         return self._names[1]
 
-    def _context(self, source: Source) -> ssl.SSLContext:
+    def _context(self, source: CertSource) -> ssl.SSLContext:
         pair = source.current()
-        known = self._made.get(id(source))
-        if known is not None and known[0] is pair and self._strangers.get(id(known[1]), 0) < STRANGERS:
+        known = self._contexts.get(id(source))
+        if known is not None and known[0] is pair and self._trusted.get(id(known[1]), 0) < MAX_TRUSTED:
             return known[1]
         if known is not None:
-            self._strangers.pop(id(known[1]), None)
+            self._trusted.pop(id(known[1]), None)
         context = self._make(pair)
-        self._made[id(source)] = (pair, context)
+        self._contexts[id(source)] = (pair, context)
         return context
 
-    def _learned(self, context: ssl.SSLContext) -> None:
-        self._strangers[id(context)] = self._strangers.get(id(context), 0) + 1
+    def _on_trust(self, context: ssl.SSLContext) -> None:
+        self._trusted[id(context)] = self._trusted.get(id(context), 0) + 1
 
     def _make(self, pair: Pair) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         with warnings.catch_warnings():
-            # Who names an old version means it.
+            # The flag names an old version explicitly.
             warnings.simplefilter("ignore", DeprecationWarning)
             context.minimum_version = self._minimum
         if self._ciphers:
             context.set_ciphers(self._ciphers)
         # differs: no HTTP/2, which neither the standard library nor aiohttp has.
         context.set_alpn_protocols(["http/1.1"])
-        # A session that is resumed shows no certificates, and its context may be gone.
+        # A resumed session carries no certificates, and its context may be gone.
         context.options |= ssl.OP_NO_TICKET
         context.num_tickets = 0
-        if self._asks:
-            self.chains.ask(context)
+        if self._request_certificates:
+            self.peers.request(context)
         present(context, pair.cert, pair.key)
         return context
 

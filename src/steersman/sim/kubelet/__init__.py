@@ -2,6 +2,6 @@
 
 from steersman.sim.kubelet.kubelets import Kubelets
 from steersman.sim.kubelet.node import Shape
-from steersman.sim.kubelet.pod_plan import Settings
+from steersman.sim.kubelet.pod_plan import KubeletSettings
 
-__all__ = ["Kubelets", "Settings", "Shape"]
+__all__ = ["KubeletSettings", "Kubelets", "Shape"]

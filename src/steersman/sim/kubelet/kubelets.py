@@ -26,7 +26,7 @@ from steersman.runtime.worker_pool import WorkerPool
 from steersman.sim.kubelet.node import STATE, Shape, is_ready
 from steersman.sim.kubelet.nodes import Heartbeats, Machine
 from steersman.sim.kubelet.pod_lifecycle import Run, advance, asked, begin, due, lost
-from steersman.sim.kubelet.pod_plan import Plan, Settings, plan
+from steersman.sim.kubelet.pod_plan import KubeletSettings, Plan, plan
 from steersman.sim.kubelet.resume import resume
 from steersman.sim.kubelet.status import render
 from steersman.sim.loop import background
@@ -72,7 +72,7 @@ class Kubelets:
         clock: Clock,
         names: Iterable[str],
         *,
-        settings: Settings = Settings(),
+        settings: KubeletSettings = KubeletSettings(),
         shape: Shape = Shape(),
         register: bool = True,
         parallel: int = 16,

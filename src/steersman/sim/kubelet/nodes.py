@@ -17,7 +17,7 @@ from steersman.client.capabilities import is_steady
 from steersman.runtime.clock import Clock
 from steersman.runtime.heartbeat import Heartbeat
 from steersman.sim.kubelet import node as nodes
-from steersman.sim.kubelet.pod_plan import Settings
+from steersman.sim.kubelet.pod_plan import KubeletSettings
 
 NODES: Kind[v1.Node] = load("", "v1", "Node")
 LEASES: Kind[coordination_v1.Lease] = load("coordination.k8s.io", "v1", "Lease")
@@ -69,7 +69,7 @@ class Heartbeats:
         api: Api,
         clock: Clock,
         machines: Mapping[str, Machine],
-        settings: Settings,
+        settings: KubeletSettings,
         shape: nodes.Shape,
         registers: bool,
     ) -> None:

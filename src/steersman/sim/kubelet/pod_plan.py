@@ -10,7 +10,7 @@ from steersman.api.generated import core_v1 as v1
 from steersman.sim.kubelet.behaviour import FOREVER, NEVER_READY, PREFIX, Behaviour, behaviour, span
 
 
-class Settings(msgspec.Struct, frozen=True):
+class KubeletSettings(msgspec.Struct, frozen=True):
     """How simulated kubelets take their time, in seconds."""
 
     start_delay: float = 0.0
@@ -60,7 +60,7 @@ class Plan(NamedTuple):
     gates: tuple[str, ...]
 
 
-def plan(pod: v1.Pod, settings: Settings) -> Plan:
+def plan(pod: v1.Pod, settings: KubeletSettings) -> Plan:
     """What is to become of a pod."""
     spec, notes = pod.spec, pod.metadata.annotations
     pulls = NEVER_READY not in notes

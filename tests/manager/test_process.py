@@ -12,8 +12,7 @@ import pytest
 
 SCRIPT = """
 import asyncio, logging, sys
-from steersman.manager import event_loop
-from steersman.manager.shutdown import until_told
+from steersman.manager.process import run, run_until_signal
 
 logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stdout)
 
@@ -52,7 +51,7 @@ async def leaving():
 async def failing():
     raise SystemError("by itself")
 
-event_loop.run(until_told({work}(), {limit}))
+run(run_until_signal({work}(), {limit}))
 """
 
 
@@ -80,7 +79,7 @@ def test_told_once_it_stops_and_that_is_a_success(number: signal.Signals) -> Non
         await_line(child, "ready")
         child.send_signal(number)
         await_line(child, "stopping")
-        await_line(child, "told to stop: stopped")
+        await_line(child, "stopped by a signal")
         assert child.wait(10) == 0
 
 
@@ -91,7 +90,7 @@ def test_told_twice_it_ends_at_once_whatever_it_is_doing(work: str) -> None:
         child.send_signal(signal.SIGTERM)
         await_line(child, "stopping")
         child.send_signal(signal.SIGINT)
-        await_line(child, "told to stop again")
+        await_line(child, "second signal: exiting at once")
         assert child.wait(10) == 1
 
 
