@@ -16,7 +16,7 @@ from steersman.api.kinds.daemonsets import DAEMONSETS, DaemonSet
 from steersman.api.kinds.nodes import NODES
 from steersman.api.kinds.revisions import CONTROLLERREVISIONS
 from steersman.api.scheme import Kind
-from steersman.controllers.daemonset.template import target_of
+from steersman.controllers.daemonset.template import target_node
 from steersman.explore.normalize import Document
 from steersman.runtime.clock import LiveClock
 from steersman.sim.kubelet import Kubelets
@@ -128,7 +128,7 @@ class Story:
         """The pods of a DaemonSet that stay, by the nodes they are for."""
         page = await self.stage.api.list(PODS, self.stage.namespace, label_selector=f"app={name}")
         staying = (pod for pod in page.items if pod.metadata.deletionTimestamp is None)
-        return sorted(staying, key=target_of)
+        return sorted(staying, key=target_node)
 
     async def begin(self) -> None:
         """Four nodes: one has a fast disk, on one nothing new is to start, one is not there yet."""

@@ -59,6 +59,8 @@ def available_in(pod: Pod, min_ready_seconds: int, now: datetime) -> timedelta |
 
 def next_available(pods: Iterable[Pod], min_ready_seconds: int, now: datetime) -> timedelta | None:
     """How long until the first of the pods becomes available; None where waiting alone changes nothing."""
+    if min_ready_seconds <= 0:
+        return None
     waits = (available_in(pod, min_ready_seconds, now) for pod in pods)
     return min((wait for wait in waits if wait is not None), default=None)
 

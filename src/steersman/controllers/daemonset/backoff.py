@@ -1,8 +1,8 @@
-"""How long a pod that failed is left alone, so that nobody fights with a kubelet that refuses it.
+"""Backoff for failed daemon pods, so that the controller does not fight a kubelet that rejects them.
 
-The first that fails on a node is replaced at once, every further one after a wait that doubles. A pod
-is made as soon as the one before it is deleted, so when that was is written on it; what is remembered is only
-which pods have failed.
+The first pod that fails on a node is replaced at once, each further one after a delay that doubles. A replacement is
+created as soon as its predecessor is deleted, so its creationTimestamp has the time of that deletion; memory only
+holds which pods have failed.
 """
 
 from __future__ import annotations
@@ -19,79 +19,81 @@ from steersman.api.kinds import Pod
 from steersman.api.kinds.daemonsets import DaemonSet
 from steersman.api.scheme import Key
 from steersman.controllers.daemonset.nodes import precedence
-from steersman.controllers.daemonset.template import target_of
+from steersman.controllers.daemonset.template import target_node
 
-SHORTEST = timedelta(seconds=1)
-LONGEST = timedelta(minutes=15)
-FORGIVEN = 2 * LONGEST
-"""After so long without a failure it is as if there had been none."""
+INITIAL = timedelta(seconds=1)
+MAX = timedelta(minutes=15)
+RESET_AFTER = 2 * MAX
+"""The time without a failure after which the backoff starts anew."""
 
-NOT_AT_ALL = timedelta()
+ZERO = timedelta()
 
-_KEPT = 12
-"""As many failures make the longest wait; older ones make no difference."""
+_REMEMBERED = 12
+"""This many failures reach the longest delay; older ones make no difference."""
 
 Failures: TypeAlias = Mapping[str, tuple[tuple[datetime, str], ...]]
-"""Node -> when each pod that failed there was made, and its uid; in the order in which they were seen to."""
+"""Node name -> creation time and uid of each pod that failed there, in the order in which the failures were seen."""
 
 
 def remaining(pod: Pod, failures: Failures, node: str, now: datetime) -> timedelta:
-    """How long a pod that failed is to be left alone yet.
+    """The remaining delay before a failed pod is replaced.
 
-    differs: upstream counts from when it deleted the one before. That is when this one was made, unless
-    there were others in between that did not fail; then it waits a little longer here.
+    differs: upstream counts from the deletion of the previous pod. That is when this one was created, unless there
+    were others in between that did not fail; then the delay is a little longer here.
     """
-    born = pod.metadata.creationTimestamp
-    if born is None or now - born > FORGIVEN:
-        return NOT_AT_ALL
-    before = list(takewhile(lambda one: one[1] != pod.metadata.uid, failures.get(node, ())))
-    count, at = 0, born
-    for other, _ in reversed(before):
-        if at - other > FORGIVEN:
+    created = pod.metadata.creationTimestamp
+    if created is None or now - created > RESET_AFTER:
+        return ZERO
+    before = list(takewhile(lambda failure: failure[1] != pod.metadata.uid, failures.get(node, ())))
+    count, at = 0, created
+    for previous, _ in reversed(before):
+        if at - previous > RESET_AFTER:
             break
-        count, at = count + 1, other
+        count, at = count + 1, previous
     if not count:
-        return NOT_AT_ALL
-    return max(NOT_AT_ALL, born + min(SHORTEST * (1 << count - 1), LONGEST) - now)
+        return ZERO
+    return max(ZERO, created + min(INITIAL * (1 << count - 1), MAX) - now)
 
 
 class _Record(msgspec.Struct):
-    """What is known of one generation of one DaemonSet."""
+    """The failures of one generation of one DaemonSet."""
 
     identity: tuple[str, int]
+    """The uid and the observed generation."""
     nodes: dict[str, tuple[tuple[datetime, str], ...]] = field(default_factory=dict)
 
 
-class Memory:
-    """The failures one process has seen. All of it stays true, whatever becomes of the rounds that saw it."""
+class FailureMemory:
+    """The failed daemon pods this process has seen. An entry stays true whether or not its round is carried out."""
 
     def __init__(self) -> None:
-        self._known: dict[Key, _Record] = {}
+        self._records: dict[Key, _Record] = {}
 
-    def note(self, daemonset: DaemonSet, owned: Iterable[Pod], nodes: Mapping[str, object]) -> Failures:
-        """Take in what the pods tell; answers with what is known of them and of those before them.
+    def record(self, daemonset: DaemonSet, owned: Iterable[Pod], nodes: Mapping[str, object]) -> Failures:
+        """Adds the failed pods among ``owned``, and returns all known failures of the DaemonSet.
 
-        Another generation of the DaemonSet starts anew, and so does a node that has been away.
+        Another generation of the DaemonSet starts anew, and so does a node that was gone.
         """
         identity = (daemonset.metadata.uid, daemonset.status.observedGeneration)
-        record = self._known.get(daemonset.key)
+        record = self._records.get(daemonset.key)
         if record is None or record.identity != identity:
             record = _Record(identity)
         for node in [node for node in record.nodes if node not in nodes]:
             del record.nodes[node]
         for pod in sorted((pod for pod in owned if pod.status.phase == "Failed"), key=precedence):
-            node, born = target_of(pod), pod.metadata.creationTimestamp
+            node, created = target_node(pod), pod.metadata.creationTimestamp
             known = record.nodes.get(node, ())
-            if node in nodes and born is not None and (born, pod.metadata.uid) not in known:
-                record.nodes[node] = (*known, (born, pod.metadata.uid))[-_KEPT:]
+            if node in nodes and created is not None and (created, pod.metadata.uid) not in known:
+                record.nodes[node] = (*known, (created, pod.metadata.uid))[-_REMEMBERED:]
         if record.nodes:
-            self._known[daemonset.key] = record
+            self._records[daemonset.key] = record
         else:
-            self._known.pop(daemonset.key, None)
+            self._records.pop(daemonset.key, None)
         return dict(record.nodes)
 
     def forget(self, key: Key) -> None:
-        self._known.pop(key, None)
+        """Drops a DaemonSet that is gone."""
+        self._records.pop(key, None)
 
     def __len__(self) -> int:
-        return len(self._known)
+        return len(self._records)

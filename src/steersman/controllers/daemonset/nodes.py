@@ -1,4 +1,4 @@
-"""The nodes with the pods a DaemonSet has on each of them, which is what all its decisions are made from."""
+"""Nodes: whether each should run a daemon pod, and the daemon pods it has."""
 
 from __future__ import annotations
 
@@ -7,61 +7,143 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from steersman.api.kinds import Pod
+from steersman.api.bounded_cache import BoundedCache
+from steersman.api.kinds import Opaque, Pod
+from steersman.api.kinds.daemonsets import NodeSelectorTerm, Placing, Toleration
+from steersman.api.kinds.nodes import Node
 from steersman.api.pods import is_terminal
-from steersman.controllers.daemonset.fit import UNFIT, Fit
-from steersman.controllers.daemonset.template import target_of
+from steersman.api.scheduling import NO_EXECUTE, NO_SCHEDULE, matches, tolerates
+from steersman.controllers.daemonset.template import daemon_tolerations, target_node
+
+# -- should a node run a pod ------------------------------------------------------------------
+
+
+class NodeFit(msgspec.Struct, frozen=True):
+    """Whether a node should run a DaemonSet's pod: upstream's NodeShouldRunDaemonPod."""
+
+    should_run: bool
+    """The node gets a pod."""
+    should_continue: bool
+    """A pod that runs there may stay."""
+
+
+SHOULD_RUN, SHOULD_CONTINUE, SHOULD_NOT_RUN = NodeFit(True, True), NodeFit(False, True), NodeFit(False, False)
+
+
+class NodeRequirements(msgspec.Struct, frozen=True):
+    """The scheduling requirements of a pod template."""
+
+    node: str
+    """``spec.nodeName``; empty for any node."""
+    labels: tuple[tuple[str, str], ...]
+    """``spec.nodeSelector``."""
+    terms: tuple[NodeSelectorTerm, ...] | None
+    """The required node affinity, of which one term must match; None where there is none."""
+    tolerations: tuple[Toleration, ...]
+
+    def fit(self, node: Node, *, numeric: bool = False) -> NodeFit:
+        """Whether this node should run a pod. ``numeric``: see `tolerates`."""
+        if not self._selects(node):
+            return SHOULD_NOT_RUN
+        fit = SHOULD_RUN
+        for taint in node.spec.taints:
+            if taint.effect in (NO_SCHEDULE, NO_EXECUTE) and not tolerates(
+                self.tolerations, taint, numeric=numeric
+            ):
+                if taint.effect == NO_EXECUTE:
+                    return SHOULD_NOT_RUN
+                fit = SHOULD_CONTINUE
+        return fit
+
+    def _selects(self, node: Node) -> bool:
+        name, labels = node.metadata.name, node.metadata.labels
+        if self.node and self.node != name:
+            return False
+        for key, value in self.labels:
+            if labels.get(key) != value:
+                return False
+        return self.terms is None or any(matches(term, name, labels) for term in self.terms)
+
+
+_decode = msgspec.json.Decoder(Placing).decode
+_cache: BoundedCache[int, tuple[Opaque | Placing, NodeRequirements]] = BoundedCache(1024)
+
+
+def requirements_of(spec: Opaque | Placing) -> NodeRequirements:
+    """The requirements of a template's pod spec, cached since every change of a node needs them."""
+    cached = _cache.get(id(spec))
+    if cached is None:
+        # The spec is kept alive, or its id might be reused.
+        cached = (spec, _read(spec))
+        _cache.put(id(spec), cached)
+    return cached[1]
+
+
+def _read(spec: Opaque | Placing) -> NodeRequirements:
+    placing = _decode(spec) if isinstance(spec, msgspec.Raw) else spec
+    affinity = placing.affinity and placing.affinity.nodeAffinity
+    required = affinity and affinity.requiredDuringSchedulingIgnoredDuringExecution
+    return NodeRequirements(
+        node=placing.nodeName,
+        labels=tuple(placing.nodeSelector.items()),
+        terms=required.nodeSelectorTerms if required else None,
+        tolerations=(*placing.tolerations, *daemon_tolerations(bool(placing.hostNetwork))),
+    )
+
+
+# -- the pods of each node --------------------------------------------------------------------
 
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
-class Station(msgspec.Struct, frozen=True):
-    """One node, and the pods that are on it or for it."""
+class NodePods(msgspec.Struct, frozen=True):
+    """A node and a DaemonSet's pods that are bound to it or wait to be scheduled to it."""
 
     node: str
-    fit: Fit
+    fit: NodeFit
     pods: Sequence[Pod] = ()
-    """The one that counts first: those that have their place, then the eldest."""
-    staying: Sequence[Pod] = ()
-    """Those of them that nobody has asked to go."""
-    there: bool = True
-    """Whether the node is."""
+    """In order of precedence: scheduled pods, then the oldest."""
+    not_deleted: Sequence[Pod] = ()
+    """The pods without a deletionTimestamp."""
+    exists: bool = True
+    """Whether the node exists."""
 
 
-def survey(fits: Mapping[str, Fit], pods: Iterable[Pod]) -> list[Station]:
-    """Every node, and after them those that are gone but have pods.
+def group_by_node(fits: Mapping[str, NodeFit], pods: Iterable[Pod]) -> list[NodePods]:
+    """Every node with its pods, and after them nodes that are gone but still have pods.
 
-    A pod that has ended and is on its way out is nobody's business any more, and one that is for no
-    node in particular is nowhere.
+    Left out are terminal pods that are being deleted, and pods without a target node.
     """
     by_node: dict[str, list[Pod]] = {}
-    staying: dict[str, list[Pod]] = {}
+    not_deleted: dict[str, list[Pod]] = {}
     for pod in pods:
-        leaving = pod.metadata.deletionTimestamp is not None
-        if leaving and is_terminal(pod):
+        deleted = pod.metadata.deletionTimestamp is not None
+        if deleted and is_terminal(pod):
             continue
-        node = target_of(pod)
+        node = target_node(pod)
         if node:
             by_node.setdefault(node, []).append(pod)
-            if not leaving:
-                staying.setdefault(node, []).append(pod)
-    for several in (*by_node.values(), *staying.values()):
+            if not deleted:
+                not_deleted.setdefault(node, []).append(pod)
+    for several in (*by_node.values(), *not_deleted.values()):
         if len(several) > 1:
             several.sort(key=precedence)
-    stations = [
-        Station(node, fit, by_node.get(node, ()), staying.get(node, ())) for node, fit in fits.items()
+    nodes = [
+        NodePods(node, fit, by_node.get(node, ()), not_deleted.get(node, ())) for node, fit in fits.items()
     ]
     gone = (node for node in by_node if node not in fits)
-    stations.extend(Station(node, UNFIT, by_node[node], staying.get(node, ()), False) for node in gone)
-    return stations
+    nodes.extend(
+        NodePods(node, SHOULD_NOT_RUN, by_node[node], not_deleted.get(node, ()), False) for node in gone
+    )
+    return nodes
 
 
-def hidden(pods: Iterable[Pod]) -> int:
-    """How many pods are known by their metadata alone, since they could not be read: each is on some node."""
-    return sum(not pod.spec.containers and not target_of(pod) for pod in pods)
+def undecodable_pods(pods: Iterable[Pod]) -> int:
+    """The number of pods of which only the metadata could be decoded: each runs on an unknown node."""
+    return sum(not pod.spec.containers and not target_node(pod) for pod in pods)
 
 
 def precedence(pod: Pod) -> tuple[bool, datetime, str]:
-    """Sorts first which of a node's pods is the one to keep."""
+    """The sort key for a node's pods, the one to keep first."""
     meta = pod.metadata
     return (not pod.spec.nodeName, meta.creationTimestamp or _LONG_AGO, meta.name)

@@ -1,6 +1,6 @@
-"""The next step of a rollout: which old pods make room, or which nodes get a new pod beside the old.
+"""RollingUpdate: which old daemon pods to delete next, or which nodes get a new pod beside the old one.
 
-What is missing on a node, and what is too much, is `place`'s to mend; here such nodes only count.
+Missing and surplus pods of a node are left to `sync.manage`; here such nodes only count against the limits.
 """
 
 from __future__ import annotations
@@ -13,97 +13,102 @@ import msgspec
 from steersman.api.kinds import Pod
 from steersman.api.kinds.daemonsets import DaemonSet
 from steersman.api.pods import is_available
-from steersman.controllers.daemonset.limits import Limits
-from steersman.controllers.daemonset.nodes import Station
-from steersman.controllers.daemonset.step import Step
+from steersman.controllers.daemonset.nodes import NodePods
+from steersman.controllers.daemonset.sync import Limits, PodChanges
 from steersman.controllers.daemonset.template import generation_of, is_updated
 
 
-class Post(msgspec.Struct, frozen=True):
-    """A station in the eyes of a rollout. Pods that are on their way out do not count, so that it goes on where
-    nodes are down."""
+class NodeRollout(msgspec.Struct, frozen=True):
+    """A node's state in a rollout. Terminating pods do not count, so that the rollout goes on where nodes are down."""
 
-    station: Station
+    node: NodePods
     new: Pod | None
     old: Pod | None
-    new_serves: bool
-    old_serves: bool
-    crowded: bool
-    """There are two of one sort."""
+    new_available: bool
+    old_available: bool
+    duplicated: bool
+    """The node has two new pods or two old ones."""
 
 
-def posts(daemonset: DaemonSet, stations: Sequence[Station], hash_: str, now: datetime) -> list[Post]:
-    """The nodes that are to have a pod, and those that have one."""
-    generation, wait = generation_of(daemonset), daemonset.spec.minReadySeconds
-    found = []
-    for station in stations:
-        if not station.pods and not station.fit.runs:
+def rollout_of(
+    daemonset: DaemonSet, nodes: Sequence[NodePods], hash_: str, now: datetime
+) -> list[NodeRollout]:
+    """The state of the nodes that should have a pod or have one."""
+    generation, min_ready_seconds = generation_of(daemonset), daemonset.spec.minReadySeconds
+    rollout = []
+    for node in nodes:
+        if not node.pods and not node.fit.should_run:
             continue
-        news: list[Pod] = []
-        olds: list[Pod] = []
-        for pod in station.staying:
-            (news if is_updated(pod, hash_, generation) else olds).append(pod)
-        new, old = next(iter(news), None), next(iter(olds), None)
-        found.append(
-            Post(
-                station,
+        new_pods: list[Pod] = []
+        old_pods: list[Pod] = []
+        for pod in node.not_deleted:
+            (new_pods if is_updated(pod, hash_, generation) else old_pods).append(pod)
+        new, old = next(iter(new_pods), None), next(iter(old_pods), None)
+        rollout.append(
+            NodeRollout(
+                node,
                 new,
                 old,
-                new is not None and is_available(new, wait, now),
-                old is not None and is_available(old, wait, now),
-                len(news) > 1 or len(olds) > 1,
+                new is not None and is_available(new, min_ready_seconds, now),
+                old is not None and is_available(old, min_ready_seconds, now),
+                len(new_pods) > 1 or len(old_pods) > 1,
             )
         )
-    return found
+    return rollout
 
 
-def roll(daemonset: DaemonSet, stations: Sequence[Station], hash_: str, now: datetime) -> Step:
-    """What a RollingUpdate does next. Raises `InvalidSpec` where its limits cannot be told."""
-    desired = sum(station.fit.runs for station in stations)
+def rolling_update(daemonset: DaemonSet, nodes: Sequence[NodePods], hash_: str, now: datetime) -> PodChanges:
+    """The next step of a RollingUpdate. Raises `InvalidSpec` where its limits are invalid."""
+    desired = sum(node.fit.should_run for node in nodes)
     limits = Limits.of(daemonset, desired)
     generation = generation_of(daemonset)
-    if all(is_updated(pod, hash_, generation) for station in stations for pod in station.staying):
-        return Step()
-    found = posts(daemonset, stations, hash_, now)
-    return _surge(found, limits.surge, desired) if limits.surge else _make_room(found, limits.unavailable)
+    if all(is_updated(pod, hash_, generation) for node in nodes for pod in node.not_deleted):
+        return PodChanges()
+    rollout = rollout_of(daemonset, nodes, hash_, now)
+    if limits.max_surge:
+        return _surge(rollout, limits.max_surge, desired)
+    return _delete_old(rollout, limits.max_unavailable)
 
 
-def _make_room(found: Sequence[Post], most: int) -> Step:
-    """Old pods that do not serve go at once, others as far as nodes may do without."""
-    useless = [post.old for post in found if _only_old(post) and not post.old_serves]
-    serving = [post.old for post in found if _only_old(post) and post.old_serves]
-    healthy = sum(not post.crowded and post.old is None and post.new_serves for post in found)
-    missing = len(found) - healthy - len(serving)
-    return Step(
-        delete=tuple(pod for pod in (*useless, *serving[: max(most - missing, 0)]) if pod is not None)
+def _delete_old(rollout: Sequence[NodeRollout], max_unavailable: int) -> PodChanges:
+    """Deletes unavailable old pods at once, and available ones within ``maxUnavailable``."""
+    unavailable = [node.old for node in rollout if _only_old(node) and not node.old_available]
+    available = [node.old for node in rollout if _only_old(node) and node.old_available]
+    updated = sum(not node.duplicated and node.old is None and node.new_available for node in rollout)
+    missing = len(rollout) - updated - len(available)
+    return PodChanges(
+        delete=tuple(
+            pod for pod in (*unavailable, *available[: max(max_unavailable - missing, 0)]) if pod is not None
+        )
     )
 
 
-def _surge(found: Sequence[Post], most: int, desired: int) -> Step:
-    """A new pod comes where the old one does not serve, and beside those that do as far as the surge goes. An old
-    one goes when the new one serves.
+def _surge(rollout: Sequence[NodeRollout], max_surge: int, desired: int) -> PodChanges:
+    """Creates new pods beside unavailable old ones at once, and beside available ones within ``maxSurge``. Deletes an
+    old pod when the new one is available.
 
-    differs: a node that is gone is one that should not run the pod. Upstream fails the round until the
-    garbage collector of pods has deleted what was on it.
+    differs: a node that is gone counts as one that should not run the pod. Upstream fails the round until the pod
+    garbage collector has deleted its pods.
     """
-    at_once = [post for post in found if _only_old(post) and not post.old_serves]
-    serving = [post for post in found if _only_old(post) and post.old_serves]
-    both = [post for post in found if not post.crowded and post.old is not None and post.new is not None]
-    surging = sum(post.crowded for post in found) + sum(not post.new_serves for post in both)
-    beside = [post.station.node for post in serving if post.station.fit.runs]
-    create = [post.station.node for post in at_once if post.station.fit.runs]
-    create += beside[: max(most - surging, 0)]
+    unavailable = [node for node in rollout if _only_old(node) and not node.old_available]
+    available = [node for node in rollout if _only_old(node) and node.old_available]
+    both = [node for node in rollout if not node.duplicated and node.old is not None and node.new is not None]
+    surging = sum(node.duplicated for node in rollout) + sum(not node.new_available for node in both)
+    beside = [node.node.node for node in available if node.node.fit.should_run]
+    create = [node.node.node for node in unavailable if node.node.fit.should_run]
+    create += beside[: max(max_surge - surging, 0)]
 
-    delete = [post.old for post in at_once if not post.station.fit.runs]
-    delete += [post.old for post in both if post.new_serves]
-    # Where pods move to other nodes, those that serve stay until as many serve there.
-    available = sum(
-        not post.crowded and (post.old_serves if post.old is not None else post.new_serves) for post in found
+    delete = [node.old for node in unavailable if not node.node.fit.should_run]
+    delete += [node.old for node in both if node.new_available]
+    # Where pods move to other nodes, available pods stay until as many are available there.
+    total = sum(
+        not node.duplicated and (node.old_available if node.old is not None else node.new_available)
+        for node in rollout
     )
-    leaving = [post.old for post in serving if not post.station.fit.runs]
-    delete += leaving[: max(available - desired, 0)]
-    return Step(tuple(create), delete=tuple(pod for pod in delete if pod is not None))
+    moving = [node.old for node in available if not node.node.fit.should_run]
+    delete += moving[: max(total - desired, 0)]
+    return PodChanges(tuple(create), delete=tuple(pod for pod in delete if pod is not None))
 
 
-def _only_old(post: Post) -> bool:
-    return not post.crowded and post.old is not None and post.new is None
+def _only_old(node: NodeRollout) -> bool:
+    return not node.duplicated and node.old is not None and node.new is None

@@ -1,4 +1,4 @@
-"""Pods from a DaemonSet's template: whatever is in it goes along, and each is for one node alone."""
+"""Daemon pods from the pod template: adds tolerations, and node affinity for one node."""
 
 from __future__ import annotations
 
@@ -8,119 +8,155 @@ from typing import Any
 
 import msgspec
 
-from steersman.api.kinds import NewPod, ObjectMeta, Pod
-from steersman.api.kinds.daemonsets import DAEMONSETS, Affinity, DaemonSet
-from steersman.api.label_syntax import MAX_SUBDOMAIN
+from steersman.api.kinds import NewPod, ObjectMeta, Opaque, Pod
+from steersman.api.kinds.daemonsets import DAEMONSETS, Affinity, DaemonSet, Toleration
 from steersman.api.meta import owner_reference
+from steersman.api.scheduling import NO_EXECUTE, NO_SCHEDULE
 from steersman.api.scheme import unusual
-from steersman.controllers.daemonset.fit import automatic
 from steersman.controllers.shared.history import REVISION
+from steersman.controllers.shared.pod_control import pods_prefix
 
-GENERATION = "pod-template-generation"
-"""The label that told pods apart before there were revisions, and still does."""
-ANNOTATION = "deprecated.daemonset.template.generation"
-"""Where the server counts the templates a DaemonSet has had."""
+POD_TEMPLATE_GENERATION = "pod-template-generation"
+"""The label that told pods of different templates apart before there were ControllerRevisions, and still does."""
+TEMPLATE_GENERATION = "deprecated.daemonset.template.generation"
+"""The annotation in which the server counts the templates of a DaemonSet."""
 
-_NAME = "metadata.name"
+_NODE_NAME = "metadata.name"
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
-_WHOLE = re.compile(r"[+-]?[0-9]{1,19}")
+_INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
 
 _encode = msgspec.json.Encoder(enc_hook=unusual).encode
 _affinity = msgspec.json.Decoder(Affinity | None).decode
 
 
+# -- existing pods ----------------------------------------------------------------------------
+
+
 def generation_of(daemonset: DaemonSet) -> str | None:
-    """Which of its templates this is, where the server has counted."""
-    said = daemonset.metadata.annotations.get(ANNOTATION, "")
-    return str(int(said)) if _WHOLE.fullmatch(said) else None
+    """The template generation of a DaemonSet; None where the server has not set it."""
+    text = daemonset.metadata.annotations.get(TEMPLATE_GENERATION, "")
+    return str(int(text)) if _INTEGER.fullmatch(text) else None
 
 
 def is_updated(pod: Pod, hash_: str, generation: str | None) -> bool:
-    """Whether a pod is of the template there is now: by its revision, or by its number."""
+    """Whether a pod is of the present template, by its revision hash or its template generation."""
     labels = pod.metadata.labels
-    return labels.get(REVISION) == hash_ or (generation is not None and labels.get(GENERATION) == generation)
+    return labels.get(REVISION) == hash_ or (
+        generation is not None and labels.get(POD_TEMPLATE_GENERATION) == generation
+    )
 
 
-def target_of(pod: Pod) -> str:
-    """The node a pod is on, or is for while it waits for its place; empty where nothing tells."""
+def target_node(pod: Pod) -> str:
+    """The node a pod is bound to, or that its affinity requires while it is pending; empty where there is none."""
     if pod.spec.nodeName:
         return pod.spec.nodeName
-    said: Any = pod.spec.affinity
-    affinity: Affinity | None = _affinity(said) if isinstance(said, msgspec.Raw) else said
+    raw: object = pod.spec.affinity
+    affinity: Any = _affinity(raw) if isinstance(raw, msgspec.Raw) else raw
     node = affinity and affinity.nodeAffinity
     required = node and node.requiredDuringSchedulingIgnoredDuringExecution
     for term in required.nodeSelectorTerms if required else ():
-        for need in term.matchFields:
-            if need.key == _NAME and need.operator == "In":
-                return need.values[0] if len(need.values) == 1 else ""
+        for requirement in term.matchFields:
+            if requirement.key == _NODE_NAME and requirement.operator == "In":
+                name: str = requirement.values[0] if len(requirement.values) == 1 else ""
+                return name
     return ""
 
 
-class Blueprint(msgspec.Struct, frozen=True):
-    """All pods of a DaemonSet are alike, but for the one name of a node in them."""
+# -- tolerations ------------------------------------------------------------------------------
+
+_PREFIX = "node.kubernetes.io/"
+TOLERATIONS = (
+    Toleration(key=_PREFIX + "not-ready", operator="Exists", effect=NO_EXECUTE),
+    Toleration(key=_PREFIX + "unreachable", operator="Exists", effect=NO_EXECUTE),
+    Toleration(key=_PREFIX + "disk-pressure", operator="Exists", effect=NO_SCHEDULE),
+    Toleration(key=_PREFIX + "memory-pressure", operator="Exists", effect=NO_SCHEDULE),
+    Toleration(key=_PREFIX + "pid-pressure", operator="Exists", effect=NO_SCHEDULE),
+    Toleration(key=_PREFIX + "unschedulable", operator="Exists", effect=NO_SCHEDULE),
+)
+"""The tolerations of every daemon pod: it stays on a node in trouble."""
+
+HOST_NETWORK_TOLERATIONS = (
+    Toleration(key=_PREFIX + "network-unavailable", operator="Exists", effect=NO_SCHEDULE),
+)
+"""The further tolerations of daemon pods with ``hostNetwork``."""
+
+
+def daemon_tolerations(host_network: bool) -> tuple[Toleration, ...]:
+    """The tolerations that every daemon pod gets."""
+    return (*TOLERATIONS, *HOST_NETWORK_TOLERATIONS) if host_network else TOLERATIONS
+
+
+# -- new pods ---------------------------------------------------------------------------------
+
+
+class PodFactory(msgspec.Struct, frozen=True):
+    """Makes the pods of a DaemonSet, which only differ in the node name in their affinity."""
 
     metadata: ObjectMeta
     before: bytes
+    """The JSON of the pod spec up to the node name."""
     after: bytes
+    """The JSON of the pod spec after the node name."""
 
     @staticmethod
-    def of(daemonset: DaemonSet, hash_: str) -> Blueprint:
-        template, name = daemonset.spec.template, daemonset.metadata.name
+    def of(daemonset: DaemonSet, hash_: str) -> PodFactory:
+        """The factory for the DaemonSet's present template, whose revision has this hash."""
+        template = daemonset.spec.template
         labels = {**template.metadata.labels, REVISION: hash_}
         generation = generation_of(daemonset)
         if generation is not None:
-            labels[GENERATION] = generation
+            labels[POD_TEMPLATE_GENERATION] = generation
         metadata = ObjectMeta(
-            generateName=f"{name}-" if len(name) < MAX_SUBDOMAIN else name,
+            generateName=pods_prefix(daemonset.metadata.name),
             labels=labels,
             annotations=template.metadata.annotations,
             finalizers=template.metadata.finalizers,
             ownerReferences=(owner_reference(daemonset, DAEMONSETS),),
         )
-        spec: Any = template.spec
-        return Blueprint(metadata, *_halves(bytes(spec) if isinstance(spec, msgspec.Raw) else _encode(spec)))
+        spec: Opaque = template.spec
+        return PodFactory(metadata, *_split(bytes(spec) if isinstance(spec, msgspec.Raw) else _encode(spec)))
 
-    def pod(self, node: str) -> NewPod:
-        """A pod that no scheduler will put anywhere but on this node."""
+    def pod_for(self, node: str) -> NewPod:
+        """A pod that only schedules to this node."""
         return NewPod(
             metadata=self.metadata, spec=msgspec.Raw(b"".join((self.before, _encode(node), self.after)))
         )
 
 
 @lru_cache(maxsize=64)
-def _halves(raw: bytes) -> tuple[bytes, bytes]:
-    """The spec of every pod, up to the node's name and from there on.
+def _split(raw: bytes) -> tuple[bytes, bytes]:
+    """The JSON of a pod spec, before and after the node name.
 
-    What the template requires of nodes' labels is left out: only nodes that have them get a pod.
+    The template's own required node affinity is left out: only nodes that satisfy it get a pod.
     """
     spec: dict[str, Any] = msgspec.json.decode(raw)
     affinity: dict[str, Any] = spec.pop("affinity", None) or {}
-    preferred: dict[str, Any] = affinity.pop("nodeAffinity", None) or {}
-    preferred.pop(_REQUIRED, None)
+    node_affinity: dict[str, Any] = affinity.pop("nodeAffinity", None) or {}
+    node_affinity.pop(_REQUIRED, None)
     spec["tolerations"] = _tolerations(spec)
-    need = b'[{"matchFields":[{"key":"metadata.name","operator":"In","values":['
-    before = b'{"affinity":{"nodeAffinity":{"%b":{"nodeSelectorTerms":%b' % (_REQUIRED.encode(), need)
-    return before, b"]}]}]}" + _rest(preferred) + _rest(affinity) + _rest(spec)
+    terms = b'[{"matchFields":[{"key":"metadata.name","operator":"In","values":['
+    before = b'{"affinity":{"nodeAffinity":{"%b":{"nodeSelectorTerms":%b' % (_REQUIRED.encode(), terms)
+    return before, b"]}]}]}" + _rest(node_affinity) + _rest(affinity) + _rest(spec)
 
 
 def _rest(document: dict[str, Any]) -> bytes:
-    """The fields of a document whose first one is written already, and its end."""
+    """The remaining fields of an object whose first field is written already, with its closing brace."""
     return b"," + _encode(document)[1:] if document else b"}"
 
 
 def _tolerations(spec: dict[str, Any]) -> list[dict[str, Any]]:
-    """Those of the template, and what comes with being a pod of a DaemonSet. One that differs from these just in
-    how long it lasts gives way."""
-    said: list[dict[str, Any]] = list(spec.get("tolerations") or ())
-    for each in automatic(bool(spec.get("hostNetwork"))):
+    """The template's tolerations and those of every daemon pod, which replace one that only differs in
+    ``tolerationSeconds``."""
+    tolerations: list[dict[str, Any]] = list(spec.get("tolerations") or ())
+    for each in daemon_tolerations(bool(spec.get("hostNetwork"))):
         new = {"key": each.key, "operator": each.operator, "effect": each.effect}
-        alike = [place for place, old in enumerate(said) if _without_end(old) == new]
-        for place in alike:
-            said[place] = new
-        if not alike:
-            said.append(new)
-    return said
+        equal = [index for index, old in enumerate(tolerations) if _without_seconds(old) == new]
+        for index in equal:
+            tolerations[index] = new
+        if not equal:
+            tolerations.append(new)
+    return tolerations
 
 
-def _without_end(toleration: dict[str, Any]) -> dict[str, Any]:
+def _without_seconds(toleration: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in toleration.items() if key != "tolerationSeconds" and value}

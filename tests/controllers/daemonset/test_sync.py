@@ -19,13 +19,16 @@ from hypothesis import strategies as st
 
 from steersman.api.kinds import Condition, ObjectMeta, Pod, PodSpec, PodStatus, RollingUpdate
 from steersman.api.kinds.daemonsets import DaemonSet, DaemonSetSpec, DaemonSetUpdateStrategy
-from steersman.controllers.daemonset.fit import ENDURED, UNFIT, WANTED
-from steersman.controllers.daemonset.limits import Limits, allows_surge
-from steersman.controllers.daemonset.manage import place
-from steersman.controllers.daemonset.nodes import Station, survey
-from steersman.controllers.daemonset.rolling import roll
-from steersman.controllers.daemonset.status import counted
-from steersman.controllers.daemonset.step import Step
+from steersman.controllers.daemonset import new_status
+from steersman.controllers.daemonset.nodes import (
+    SHOULD_CONTINUE,
+    SHOULD_NOT_RUN,
+    SHOULD_RUN,
+    NodePods,
+    group_by_node,
+)
+from steersman.controllers.daemonset.rolling import rolling_update
+from steersman.controllers.daemonset.sync import Limits, PodChanges, allows_surge, manage
 from steersman.intent.verdict import InvalidSpec
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -71,20 +74,20 @@ def pod(letter: str, node: str, number: int) -> Pod:
     )
 
 
-def drawn(words: str) -> list[Station]:
+def drawn(words: str) -> list[NodePods]:
     """The nodes of a drawing, called n0, n1 …"""
     fits, pods = {}, []
     for index, word in enumerate(words.split()):
         mark, letters = (word[0], word[1:]) if word[0] in "-~?" else ("", word)
         if mark != "?":
-            fits[f"n{index}"] = {"": WANTED, "-": UNFIT, "~": ENDURED}[mark]
+            fits[f"n{index}"] = {"": SHOULD_RUN, "-": SHOULD_NOT_RUN, "~": SHOULD_CONTINUE}[mark]
         pods += [pod(letter, f"n{index}", number) for number, letter in enumerate(letters) if letter != "."]
-    return survey(fits, pods)
+    return group_by_node(fits, pods)
 
 
-def told(step: Step) -> str:
+def told(step: PodChanges) -> str:
     """``+n1`` for a pod that is made, ``-n1-O0`` for one that goes."""
-    gone = sorted(pod.metadata.name for pod in (*step.ended, *step.delete))
+    gone = sorted(pod.metadata.name for pod in (*step.finished, *step.delete))
     return " ".join([*(f"+{node}" for node in sorted(step.create)), *(f"-{name}" for name in gone)])
 
 
@@ -92,7 +95,7 @@ def told(step: Step) -> str:
 
 
 @pytest.mark.parametrize(
-    ("nodes", "step"),
+    ("letters", "step"),
     [
         ("", ""),
         (". .", "+n0 +n1"),
@@ -113,13 +116,13 @@ def told(step: Step) -> str:
         (". N NN NNNNN -NN", "+n0 -n2-N1 -n3-N1 -n3-N2 -n3-N3 -n3-N4 -n4-N0 -n4-N1"),
     ],
 )
-def test_each_node_gets_the_one_pod_it_is_to_have(nodes: str, step: str) -> None:
-    assert told(place(daemonset(1), drawn(nodes), NEW, {}, NOW).step) == step
-    assert told(place(daemonset(kind="OnDelete"), drawn(nodes), NEW, {}, NOW).step) == step
+def test_each_node_gets_the_one_pod_it_is_to_have(letters: str, step: str) -> None:
+    assert told(manage(daemonset(1), drawn(letters), NEW, {}, NOW).changes) == step
+    assert told(manage(daemonset(kind="OnDelete"), drawn(letters), NEW, {}, NOW).changes) == step
 
 
 @pytest.mark.parametrize(
-    ("nodes", "step"),
+    ("letters", "step"),
     [
         (". N", "+n0"),
         ("X", "+n0"),
@@ -141,8 +144,8 @@ def test_each_node_gets_the_one_pod_it_is_to_have(nodes: str, step: str) -> None
         ("F", "+n0 -n0-F0"),
     ],
 )
-def test_with_a_surge_a_node_may_have_two_until_the_new_one_serves(nodes: str, step: str) -> None:
-    assert told(place(daemonset(0, 1), drawn(nodes), NEW, {}, NOW).step) == step
+def test_with_a_surge_a_node_may_have_two_until_the_new_one_serves(letters: str, step: str) -> None:
+    assert told(manage(daemonset(0, 1), drawn(letters), NEW, {}, NOW).changes) == step
 
 
 def test_a_pod_that_has_ended_and_is_on_its_way_out_is_nobodys_business() -> None:
@@ -150,14 +153,14 @@ def test_a_pod_that_has_ended_and_is_on_its_way_out_is_nobodys_business() -> Non
     leaving = msgspec.structs.replace(
         leaving, metadata=msgspec.structs.replace(leaving.metadata, deletionTimestamp=NOW)
     )
-    (station,) = survey({"n0": WANTED}, [leaving])
-    assert station.pods == ()
-    assert told(place(daemonset(1), [station], NEW, {}, NOW).step) == "+n0"
+    (node_pods,) = group_by_node({"n0": SHOULD_RUN}, [leaving])
+    assert node_pods.pods == ()
+    assert told(manage(daemonset(1), [node_pods], NEW, {}, NOW).changes) == "+n0"
 
 
 def test_a_pod_that_is_for_no_node_is_left_alone() -> None:
-    (station,) = survey({"n0": WANTED}, [pod("w", "", 0)])
-    assert station.pods == ()
+    (node_pods,) = group_by_node({"n0": SHOULD_RUN}, [pod("w", "", 0)])
+    assert node_pods.pods == ()
 
 
 # -- limits -----------------------------------------------------------------------------------
@@ -216,7 +219,7 @@ def test_a_surge_is_allowed_where_it_is_more_than_nothing(surge: Any, kind: str,
 
 
 @pytest.mark.parametrize(
-    ("most", "nodes", "step"),
+    ("most", "letters", "step"),
     [
         (1, "", ""),
         (2, "O O O O O", "-n0-O0 -n1-O0"),
@@ -242,12 +245,12 @@ def test_a_surge_is_allowed_where_it_is_more_than_nothing(surge: Any, kind: str,
         (0, "O O", "-n0-O0"),
     ],
 )
-def test_old_pods_make_room_as_far_as_nodes_may_do_without(most: Any, nodes: str, step: str) -> None:
-    assert told(roll(daemonset(most), drawn(nodes), NEW, NOW)) == step
+def test_old_pods_make_room_as_far_as_nodes_may_do_without(most: Any, letters: str, step: str) -> None:
+    assert told(rolling_update(daemonset(most), drawn(letters), NEW, NOW)) == step
 
 
 @pytest.mark.parametrize(
-    ("most", "nodes", "step"),
+    ("most", "letters", "step"),
     [
         (2, "O O O", "+n0 +n1"),
         (2, "On O O", "+n1"),
@@ -274,15 +277,15 @@ def test_old_pods_make_room_as_far_as_nodes_may_do_without(most: Any, nodes: str
         (1, "?o O", "+n1 -n0-o0"),
     ],
 )
-def test_new_pods_come_beside_old_ones_as_far_as_the_surge_goes(most: Any, nodes: str, step: str) -> None:
-    assert told(roll(daemonset(0, most), drawn(nodes), NEW, NOW)) == step
+def test_new_pods_come_beside_old_ones_as_far_as_the_surge_goes(most: Any, letters: str, step: str) -> None:
+    assert told(rolling_update(daemonset(0, most), drawn(letters), NEW, NOW)) == step
 
 
 # -- counting ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("nodes", "desired", "current", "misscheduled", "ready", "updated", "available"),
+    ("letters", "desired", "current", "misscheduled", "ready", "updated", "available"),
     [
         ("", 0, 0, 0, 0, 0, 0),
         (". .", 2, 0, 0, 0, 0, 0),
@@ -295,9 +298,9 @@ def test_new_pods_come_beside_old_ones_as_far_as_the_surge_goes(most: Any, nodes
     ],
 )
 def test_the_first_pod_of_each_node_counts(
-    nodes: str, desired: int, current: int, misscheduled: int, ready: int, updated: int, available: int
+    letters: str, desired: int, current: int, misscheduled: int, ready: int, updated: int, available: int
 ) -> None:
-    status = counted(daemonset(1), drawn(nodes), NEW, NOW)
+    status = new_status(daemonset(1), drawn(letters), NEW, NOW)
     assert (status.desiredNumberScheduled, status.currentNumberScheduled) == (desired, current)
     assert (status.numberMisscheduled, status.numberReady) == (misscheduled, ready)
     assert (status.updatedNumberScheduled, status.numberAvailable) == (updated, available)
@@ -318,11 +321,12 @@ clusters = st.lists(words, max_size=7).map(" ".join)
 limits = st.one_of(st.integers(0, 4), st.sampled_from(["1%", "30%", "100%"]))
 
 
-def kept(stations: Iterable[Station], step: Step) -> dict[str, list[Pod]]:
+def kept(nodes: Iterable[NodePods], step: PodChanges) -> dict[str, list[Pod]]:
     """The pods on each node that nobody has asked to go, once a step is taken."""
-    gone = {pod.metadata.uid for pod in (*step.ended, *step.delete)}
+    gone = {pod.metadata.uid for pod in (*step.finished, *step.delete)}
     return {
-        station.node: [pod for pod in station.staying if pod.metadata.uid not in gone] for station in stations
+        node_pods.node: [pod for pod in node_pods.not_deleted if pod.metadata.uid not in gone]
+        for node_pods in nodes
     }
 
 
@@ -331,49 +335,49 @@ def serves(pod: Pod) -> bool:
 
 
 @given(clusters, limits)
-def test_without_a_surge_no_node_keeps_two_pods_that_run(nodes: str, most: Any) -> None:
-    stations = drawn(nodes)
-    step = place(daemonset(most), stations, NEW, {}, NOW).step
-    after = kept(stations, step)
-    for station in stations:
-        if station.there:
-            assert len(after[station.node]) <= 1
+def test_without_a_surge_no_node_keeps_two_pods_that_run(letters: str, most: Any) -> None:
+    nodes = drawn(letters)
+    step = manage(daemonset(most), nodes, NEW, {}, NOW).changes
+    after = kept(nodes, step)
+    for node_pods in nodes:
+        if node_pods.exists:
+            assert len(after[node_pods.node]) <= 1
         # One is made only where there is none, and not even one on its way out.
-        assert station.node not in step.create or not station.pods
+        assert node_pods.node not in step.create or not node_pods.pods
 
 
 @given(clusters, st.integers(1, 4))
-def test_with_a_surge_no_node_keeps_two_pods_of_one_sort(nodes: str, most: int) -> None:
-    stations = drawn(nodes)
-    step = place(daemonset(0, most), stations, NEW, {}, NOW).step
-    after = kept(stations, step)
-    for station in stations:
-        if station.there:
-            sorts = [pod.metadata.labels["controller-revision-hash"] for pod in after[station.node]]
+def test_with_a_surge_no_node_keeps_two_pods_of_one_sort(letters: str, most: int) -> None:
+    nodes = drawn(letters)
+    step = manage(daemonset(0, most), nodes, NEW, {}, NOW).changes
+    after = kept(nodes, step)
+    for node_pods in nodes:
+        if node_pods.exists:
+            sorts = [pod.metadata.labels["controller-revision-hash"] for pod in after[node_pods.node]]
             assert len(sorts) == len(set(sorts))
-            assert station.node not in step.create or not sorts
+            assert node_pods.node not in step.create or not sorts
 
 
 @given(clusters, limits)
-def test_no_pod_is_made_where_none_should_be_and_none_stays_there(nodes: str, most: Any) -> None:
+def test_no_pod_is_made_where_none_should_be_and_none_stays_there(letters: str, most: Any) -> None:
     for strategy in (daemonset(most), daemonset(0, most), daemonset(kind="OnDelete")):
-        stations = drawn(nodes)
-        step = place(strategy, stations, NEW, {}, NOW).step
-        after = kept(stations, step)
-        for station in stations:
-            assert station.fit.runs or station.node not in step.create
-            assert station.fit.stays or not station.there or not after[station.node]
+        nodes = drawn(letters)
+        step = manage(strategy, nodes, NEW, {}, NOW).changes
+        after = kept(nodes, step)
+        for node_pods in nodes:
+            assert node_pods.fit.should_run or node_pods.node not in step.create
+            assert node_pods.fit.should_continue or not node_pods.exists or not after[node_pods.node]
 
 
 @given(clusters, limits)
-def test_a_rollout_never_takes_more_that_serves_than_nodes_may_do_without(nodes: str, most: Any) -> None:
-    stations = drawn(nodes)
-    if place(daemonset(most), stations, NEW, {}, NOW).step:
+def test_a_rollout_never_takes_more_that_serves_than_nodes_may_do_without(letters: str, most: Any) -> None:
+    nodes = drawn(letters)
+    if manage(daemonset(most), nodes, NEW, {}, NOW).changes:
         return  # it is not rolled before all is mended
-    step = roll(daemonset(most), stations, NEW, NOW)
-    wanted = [station for station in stations if station.fit.runs or station.pods]
-    allowed = Limits.of(daemonset(most), sum(station.fit.runs for station in stations)).unavailable
-    before = sum(not any(map(serves, station.staying)) for station in wanted)
+    step = rolling_update(daemonset(most), nodes, NEW, NOW)
+    wanted = [node_pods for node_pods in nodes if node_pods.fit.should_run or node_pods.pods]
+    allowed = Limits.of(daemonset(most), sum(node_pods.fit.should_run for node_pods in nodes)).max_unavailable
+    before = sum(not any(map(serves, node_pods.not_deleted)) for node_pods in wanted)
     taken = sum(map(serves, step.delete))
     assert not step.create
     assert taken == 0 or before + taken <= allowed
@@ -382,22 +386,22 @@ def test_a_rollout_never_takes_more_that_serves_than_nodes_may_do_without(nodes:
 
 @given(clusters, st.integers(1, 4))
 def test_a_surge_never_takes_the_last_pod_that_serves_from_a_node_that_should_have_one(
-    nodes: str, most: int
+    letters: str, most: int
 ) -> None:
-    stations = drawn(nodes)
-    if place(daemonset(0, most), stations, NEW, {}, NOW).step:
+    nodes = drawn(letters)
+    if manage(daemonset(0, most), nodes, NEW, {}, NOW).changes:
         return
-    step = roll(daemonset(0, most), stations, NEW, NOW)
-    after = kept(stations, step)
+    step = rolling_update(daemonset(0, most), nodes, NEW, NOW)
+    after = kept(nodes, step)
     beside = 0
-    for station in stations:
-        if station.fit.runs and any(map(serves, station.staying)):
-            assert any(map(serves, after[station.node]))
-        if station.node in step.create:
-            assert station.fit.runs
-            beside += any(map(serves, station.staying))
+    for node_pods in nodes:
+        if node_pods.fit.should_run and any(map(serves, node_pods.not_deleted)):
+            assert any(map(serves, after[node_pods.node]))
+        if node_pods.node in step.create:
+            assert node_pods.fit.should_run
+            beside += any(map(serves, node_pods.not_deleted))
     assert beside <= most
-    desired = sum(station.fit.runs for station in stations)
-    serving = sum(any(map(serves, station.staying)) for station in stations)
+    desired = sum(node_pods.fit.should_run for node_pods in nodes)
+    serving = sum(any(map(serves, node_pods.not_deleted)) for node_pods in nodes)
     left = sum(any(map(serves, pods)) for pods in after.values())
     assert left >= min(serving, desired)

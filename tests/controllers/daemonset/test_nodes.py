@@ -11,8 +11,14 @@ from steersman.api.generated import core_v1
 from steersman.api.kinds import ObjectMeta, Pod, PodSpec, PodTemplateSpec
 from steersman.api.kinds.daemonsets import DaemonSet, DaemonSetSpec
 from steersman.api.kinds.nodes import Node, NodeSpec, Taint
-from steersman.controllers.daemonset.fit import ENDURED, UNFIT, WANTED, Fit, wish
-from steersman.controllers.daemonset.template import Blueprint, generation_of, is_updated, target_of
+from steersman.controllers.daemonset.nodes import (
+    SHOULD_CONTINUE,
+    SHOULD_NOT_RUN,
+    SHOULD_RUN,
+    NodeFit,
+    requirements_of,
+)
+from steersman.controllers.daemonset.template import PodFactory, generation_of, is_updated, target_node
 
 NODE = "node.kubernetes.io/"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -48,71 +54,94 @@ def name_in(*values: str, operator: str = "In") -> dict[str, Any]:
 
 
 TOLERATE_GPU = {"tolerations": [{"key": "gpu", "operator": "Equal", "value": "yes", "effect": "NoSchedule"}]}
-ROWS: list[tuple[str, dict[str, Any], Node, Fit]] = [
-    ("asks for nothing", {}, node(), WANTED),
-    ("resources are the scheduler's business", {"resources": {"requests": {"cpu": "99"}}}, node(), WANTED),
-    ("names the node", {"nodeName": "n1"}, node(), WANTED),
-    ("names another", {"nodeName": "n2"}, node(), UNFIT),
-    ("selects it", {"nodeSelector": {"disk": "ssd"}}, node(), WANTED),
-    ("selects others", {"nodeSelector": {"disk": "hdd"}}, node(), UNFIT),
-    ("selects it by one of two", {"nodeSelector": {"disk": "ssd", "type": "test"}}, node(), UNFIT),
-    ("names it and selects others", {"nodeName": "n1", "nodeSelector": {"disk": "hdd"}}, node(), UNFIT),
-    ("has affinity to it", {"affinity": affinity(label("type", "production"))}, node(), WANTED),
-    ("has affinity to others", {"affinity": affinity(label("type", "test"))}, node(), UNFIT),
+ROWS: list[tuple[str, dict[str, Any], Node, NodeFit]] = [
+    ("asks for nothing", {}, node(), SHOULD_RUN),
+    (
+        "resources are the scheduler's business",
+        {"resources": {"requests": {"cpu": "99"}}},
+        node(),
+        SHOULD_RUN,
+    ),
+    ("names the node", {"nodeName": "n1"}, node(), SHOULD_RUN),
+    ("names another", {"nodeName": "n2"}, node(), SHOULD_NOT_RUN),
+    ("selects it", {"nodeSelector": {"disk": "ssd"}}, node(), SHOULD_RUN),
+    ("selects others", {"nodeSelector": {"disk": "hdd"}}, node(), SHOULD_NOT_RUN),
+    ("selects it by one of two", {"nodeSelector": {"disk": "ssd", "type": "test"}}, node(), SHOULD_NOT_RUN),
+    (
+        "names it and selects others",
+        {"nodeName": "n1", "nodeSelector": {"disk": "hdd"}},
+        node(),
+        SHOULD_NOT_RUN,
+    ),
+    ("has affinity to it", {"affinity": affinity(label("type", "production"))}, node(), SHOULD_RUN),
+    ("has affinity to others", {"affinity": affinity(label("type", "test"))}, node(), SHOULD_NOT_RUN),
     (
         "has affinity by one of two terms",
         {"affinity": affinity(label("type", "test"), label("disk", "ssd"))},
         node(),
-        WANTED,
+        SHOULD_RUN,
     ),
-    ("has affinity by name", {"affinity": affinity(name_in("n1"))}, node(), WANTED),
-    ("has affinity by another name", {"affinity": affinity(name_in("n2"))}, node(), UNFIT),
-    ("has affinity to all but it", {"affinity": affinity(name_in("n1", operator="NotIn"))}, node(), UNFIT),
-    ("has an empty term", {"affinity": affinity({})}, node(), UNFIT),
-    ("has affinity of no terms", {"affinity": affinity()}, node(), UNFIT),
+    ("has affinity by name", {"affinity": affinity(name_in("n1"))}, node(), SHOULD_RUN),
+    ("has affinity by another name", {"affinity": affinity(name_in("n2"))}, node(), SHOULD_NOT_RUN),
+    (
+        "has affinity to all but it",
+        {"affinity": affinity(name_in("n1", operator="NotIn"))},
+        node(),
+        SHOULD_NOT_RUN,
+    ),
+    ("has an empty term", {"affinity": affinity({})}, node(), SHOULD_NOT_RUN),
+    ("has affinity of no terms", {"affinity": affinity()}, node(), SHOULD_NOT_RUN),
     (
         "only prefers others",
         {"affinity": {"nodeAffinity": {PREFERRED: [{"weight": 1, "preference": label("type", "test")}]}}},
         node(),
-        WANTED,
+        SHOULD_RUN,
     ),
-    ("does not tolerate a taint", {}, node(taint("gpu", value="yes")), ENDURED),
-    ("does not tolerate one that evicts", {}, node(taint("gpu", "NoExecute")), UNFIT),
-    ("tolerates neither", {}, node(taint("a"), taint("gpu", "NoExecute")), UNFIT),
-    ("need not tolerate a preference", {}, node(taint("gpu", "PreferNoSchedule")), WANTED),
-    ("tolerates the taint", TOLERATE_GPU, node(taint("gpu", value="yes")), WANTED),
-    ("tolerates another value", TOLERATE_GPU, node(taint("gpu", value="no")), ENDURED),
-    ("tolerates one of two", TOLERATE_GPU, node(taint("gpu", value="yes"), taint("b")), ENDURED),
-    ("a node that is cordoned", {}, node(unschedulable=True), WANTED),
-    ("a node tainted for being cordoned", {}, node(taint(NODE + "unschedulable")), WANTED),
-    ("a node that is not ready", {}, node(taint(NODE + "not-ready", "NoExecute")), WANTED),
-    ("a node that has never been ready", {}, node(taint(NODE + "not-ready")), ENDURED),
-    ("a node that is silent", {}, node(taint(NODE + "unreachable", "NoExecute")), WANTED),
-    ("a node with a full disk", {}, node(taint(NODE + "disk-pressure")), WANTED),
-    ("a node short of memory", {}, node(taint(NODE + "memory-pressure")), WANTED),
-    ("a node short of processes", {}, node(taint(NODE + "pid-pressure")), WANTED),
-    ("a node without network", {}, node(taint(NODE + "network-unavailable")), ENDURED),
-    ("a pod without need of one", {"hostNetwork": True}, node(taint(NODE + "network-unavailable")), WANTED),
+    ("does not tolerate a taint", {}, node(taint("gpu", value="yes")), SHOULD_CONTINUE),
+    ("does not tolerate one that evicts", {}, node(taint("gpu", "NoExecute")), SHOULD_NOT_RUN),
+    ("tolerates neither", {}, node(taint("a"), taint("gpu", "NoExecute")), SHOULD_NOT_RUN),
+    ("need not tolerate a preference", {}, node(taint("gpu", "PreferNoSchedule")), SHOULD_RUN),
+    ("tolerates the taint", TOLERATE_GPU, node(taint("gpu", value="yes")), SHOULD_RUN),
+    ("tolerates another value", TOLERATE_GPU, node(taint("gpu", value="no")), SHOULD_CONTINUE),
+    ("tolerates one of two", TOLERATE_GPU, node(taint("gpu", value="yes"), taint("b")), SHOULD_CONTINUE),
+    ("a node that is cordoned", {}, node(unschedulable=True), SHOULD_RUN),
+    ("a node tainted for being cordoned", {}, node(taint(NODE + "unschedulable")), SHOULD_RUN),
+    ("a node that is not ready", {}, node(taint(NODE + "not-ready", "NoExecute")), SHOULD_RUN),
+    ("a node that has never been ready", {}, node(taint(NODE + "not-ready")), SHOULD_CONTINUE),
+    ("a node that is silent", {}, node(taint(NODE + "unreachable", "NoExecute")), SHOULD_RUN),
+    ("a node with a full disk", {}, node(taint(NODE + "disk-pressure")), SHOULD_RUN),
+    ("a node short of memory", {}, node(taint(NODE + "memory-pressure")), SHOULD_RUN),
+    ("a node short of processes", {}, node(taint(NODE + "pid-pressure")), SHOULD_RUN),
+    ("a node without network", {}, node(taint(NODE + "network-unavailable")), SHOULD_CONTINUE),
+    (
+        "a pod without need of one",
+        {"hostNetwork": True},
+        node(taint(NODE + "network-unavailable")),
+        SHOULD_RUN,
+    ),
 ]
 
 
 @pytest.mark.parametrize(("spec", "place", "fit"), [row[1:] for row in ROWS], ids=[row[0] for row in ROWS])
-def test_a_node_is_wanted_endured_or_unfit(spec: dict[str, Any], place: Node, fit: Fit) -> None:
-    assert wish(raw(**spec)).fit(place) == fit
+def test_a_node_is_wanted_endured_or_unfit(spec: dict[str, Any], place: Node, fit: NodeFit) -> None:
+    assert requirements_of(raw(**spec)).fit(place) == fit
 
 
 @pytest.mark.parametrize(("spec", "place", "fit"), [row[1:] for row in ROWS], ids=[row[0] for row in ROWS])
 def test_it_is_the_same_for_a_template_that_came_without_a_wire(
-    spec: dict[str, Any], place: Node, fit: Fit
+    spec: dict[str, Any], place: Node, fit: NodeFit
 ) -> None:
     full = msgspec.convert({"containers": CONTAINERS, **spec}, core_v1.PodSpec)
-    assert wish(full).fit(place) == fit
+    assert requirements_of(full).fit(place) == fit
 
 
 def test_numbers_are_compared_where_the_gate_is_on() -> None:
     spec = raw(tolerations=[{"key": "level", "operator": "Gt", "value": "5"}])
     place = node(taint("level", value="6"))
-    assert (wish(spec).fit(place), wish(spec).fit(place, numeric=True)) == (ENDURED, WANTED)
+    assert (requirements_of(spec).fit(place), requirements_of(spec).fit(place, numeric=True)) == (
+        SHOULD_CONTINUE,
+        SHOULD_RUN,
+    )
 
 
 # -- pods -------------------------------------------------------------------------------------
@@ -130,12 +159,12 @@ def daemonset(spec: Any, *, generation: str | None = "3", name: str = "agent") -
 
 
 def made(spec: Any, where: str = "n1") -> dict[str, Any]:
-    pod = Blueprint.of(daemonset(spec), "abc").pod(where)
+    pod = PodFactory.of(daemonset(spec), "abc").pod_for(where)
     return msgspec.json.decode(msgspec.json.encode(pod.spec))  # type: ignore[no-any-return]
 
 
 def test_a_pod_is_for_one_node_and_carries_both_marks_of_its_template() -> None:
-    pod = Blueprint.of(daemonset(raw(fieldOfTomorrow=1)), "abc").pod("n1")
+    pod = PodFactory.of(daemonset(raw(fieldOfTomorrow=1)), "abc").pod_for("n1")
     assert pod.metadata.generateName == "agent-"
     assert pod.metadata.labels == {
         "app": "agent",
@@ -203,7 +232,7 @@ def test_a_template_that_came_without_a_wire_makes_the_same_pod() -> None:
 )
 def test_a_pod_is_on_a_node_or_for_one(spec: dict[str, Any], target: str) -> None:
     pod = Pod(spec=msgspec.json.decode(msgspec.json.encode(spec), type=PodSpec))
-    assert target_of(pod) == target
+    assert target_node(pod) == target
 
 
 @pytest.mark.parametrize(("said", "number"), [("3", "3"), ("+03", "3"), ("", None), ("three", None)])

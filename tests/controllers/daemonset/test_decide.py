@@ -32,10 +32,9 @@ from steersman.api.kinds.daemonsets import (
 from steersman.api.kinds.nodes import Node, NodeSpec, Taint
 from steersman.api.kinds.revisions import ControllerRevision
 from steersman.api.scheme import Key
-from steersman.controllers.daemonset import controller, decide
-from steersman.controllers.daemonset.backoff import Memory, remaining
-from steersman.controllers.daemonset.observe import Seen, of_node, of_pod, of_revision
-from steersman.controllers.daemonset.step import BURST
+from steersman.controllers.daemonset import Seen, controller, decide, enqueue_for_node
+from steersman.controllers.daemonset.backoff import FailureMemory, remaining
+from steersman.controllers.daemonset.sync import BURST
 from steersman.controllers.shared import history
 from steersman.intent.actions import Action, Create, Delete, Emit, Patch, Read, UpdateStatus
 from steersman.intent.controller import Change
@@ -44,6 +43,8 @@ from steersman.intent.verdict import InvalidSpec, Rest, Wake
 from steersman.testing.decision_driver import Shelves, walk
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
+ENQUEUE_FOR_POD = controller.watches[1].to
+ENQUEUE_FOR_REVISION = controller.watches[2].to
 LABELS = {"app": "agent"}
 SPEC = msgspec.Raw(b'{"containers":[{"name":"c","image":"i"}]}')
 EMPTY = {"currentNumberScheduled": 0, "numberMisscheduled": 0, "desiredNumberScheduled": 0, "numberReady": 0}
@@ -169,7 +170,7 @@ def test_a_new_daemonset_gets_a_revision_and_a_pod_on_every_node_that_is_to_have
         ("Normal", "SuccessfulCreate", "Created pod: agent-00003"),
     ]
     assert not of(actions, UpdateStatus)
-    assert verdict == Rest("asked for pods (2 more, 0 fewer); the next look will count them")
+    assert verdict == Rest("created 2 and deleted 0 daemon pods")
 
 
 def test_what_is_there_is_counted_once() -> None:
@@ -187,7 +188,7 @@ def test_what_is_there_is_counted_once() -> None:
         numberAvailable=1,
         numberUnavailable=1,
     )
-    assert verdict == Rest("1 of 2 nodes have a pod that serves")
+    assert verdict == Rest("1 of 2 daemon pods available")
 
 
 def test_a_pod_that_is_not_ready_for_long_enough_is_waited_for() -> None:
@@ -321,12 +322,12 @@ def test_a_pod_that_succeeded_is_told_of_and_deleted() -> None:
     )
 
 
-def failing(memory: Memory, ages: list[float], **status: Any) -> timedelta:
+def failing(memory: FailureMemory, ages: list[float], **status: Any) -> timedelta:
     """How long the last of some pods is left alone that failed on a node one after the other."""
     known: Any = {}
     for number, age in enumerate(ages):
         last = pod(phase="Failed", age=age, name=f"p{number}")
-        known = memory.note(daemonset(status=status), [last], {"n1": None})
+        known = memory.record(daemonset(status=status), [last], {"n1": None})
     return remaining(last, known, "n1", NOW)
 
 
@@ -349,20 +350,20 @@ def failing(memory: Memory, ages: list[float], **status: Any) -> timedelta:
 def test_the_wait_after_each_failure_on_a_node_doubles_up_to_a_quarter_of_an_hour(
     ages: list[float], seconds: float
 ) -> None:
-    assert failing(Memory(), ages) == timedelta(seconds=seconds)
+    assert failing(FailureMemory(), ages) == timedelta(seconds=seconds)
 
 
 def test_another_generation_and_a_node_that_was_away_start_anew() -> None:
-    memory = Memory()
+    memory = FailureMemory()
     assert failing(memory, [9, 8, 0], observedGeneration=1) > timedelta()
     assert failing(memory, [0], observedGeneration=2) == timedelta()
     assert failing(memory, [9, 8, 0], observedGeneration=2) > timedelta()
-    assert memory.note(daemonset(), [], {"n2": None}) == {}
+    assert memory.record(daemonset(), [], {"n2": None}) == {}
     assert len(memory) == 0
 
 
 def test_looking_twice_at_a_failure_is_no_second_failure() -> None:
-    memory = Memory()
+    memory = FailureMemory()
     assert failing(memory, [0]) == failing(memory, [0]) == timedelta()
 
 
@@ -480,7 +481,7 @@ KEY = Key("default", "agent")
 
 
 def looked_at(old: Node | None, new: Node | None, *sets: DaemonSet) -> list[Key]:
-    return list(of_node(Shelves(controller, *(sets or (daemonset(),))), Change(old, new)))
+    return list(enqueue_for_node(Shelves(controller, *(sets or (daemonset(),))), Change(old, new)))
 
 
 TAINTED = node("n1", Taint(key="gpu", effect="NoSchedule"))
@@ -515,7 +516,7 @@ def test_a_heartbeat_costs_two_comparisons() -> None:
 
     beat = node("n1", Taint(key="gpu", effect="NoSchedule"), zone="a")
     caches = Unread(controller)
-    assert list(of_node(caches, Change(beat, replace(beat)))) == []
+    assert list(enqueue_for_node(caches, Change(beat, replace(beat)))) == []
 
 
 def test_a_label_matters_to_those_that_select_by_it() -> None:
@@ -526,18 +527,18 @@ def test_a_label_matters_to_those_that_select_by_it() -> None:
 
 def test_a_pod_is_its_daemonsets_or_that_of_those_who_may_adopt_it() -> None:
     shelves = Shelves(controller, daemonset())
-    assert list(of_pod(shelves, Change(None, pod()))) == [KEY]
-    assert list(of_pod(shelves, Change(None, pod(owned=False)))) == [KEY]
-    assert list(of_pod(shelves, Change(None, pod(owned=False, app="other")))) == []
-    assert list(of_pod(shelves, Change(pod(), None))) == [KEY]
+    assert list(ENQUEUE_FOR_POD(shelves, Change(None, pod()))) == [KEY]
+    assert list(ENQUEUE_FOR_POD(shelves, Change(None, pod(owned=False)))) == [KEY]
+    assert list(ENQUEUE_FOR_POD(shelves, Change(None, pod(owned=False, app="other")))) == []
+    assert list(ENQUEUE_FOR_POD(shelves, Change(pod(), None))) == [KEY]
 
 
 def test_a_revision_is_looked_at_unless_it_is_its_own_and_new() -> None:
     shelves = Shelves(controller, daemonset())
-    assert list(of_revision(shelves, Change(None, revision(1)))) == []
-    assert list(of_revision(shelves, Change(None, revision(1, owned=False)))) == [KEY]
-    assert KEY in of_revision(shelves, Change(revision(1), None))
-    assert KEY in of_revision(shelves, Change(revision(1), revision(2)))
+    assert list(ENQUEUE_FOR_REVISION(shelves, Change(None, revision(1)))) == []
+    assert list(ENQUEUE_FOR_REVISION(shelves, Change(None, revision(1, owned=False)))) == [KEY]
+    assert KEY in ENQUEUE_FOR_REVISION(shelves, Change(revision(1), None))
+    assert KEY in ENQUEUE_FOR_REVISION(shelves, Change(revision(1), revision(2)))
 
 
 def test_the_gate_of_numeric_tolerations_is_heeded() -> None:
@@ -548,4 +549,4 @@ def test_the_gate_of_numeric_tolerations_is_heeded() -> None:
     for one, runs in ((controller, False), (on, True)):
         found = one.see(Shelves(one, *there), KEY)
         assert found is not None
-        assert found.fits["n1"].runs is runs
+        assert found.fits["n1"].should_run is runs
