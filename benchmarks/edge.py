@@ -225,10 +225,10 @@ def server_account(server: Server) -> None:
     """Pods need the account that a controller would have made."""
     from steersman.api.generated.core_v1 import ServiceAccount
     from steersman.api.generated.meta_v1 import ObjectMeta
-    from steersman.server.rest import verbs
+    from steersman.server.rest.create import create_as_server
 
     accounts = server.registry.find("", "v1", "serviceaccounts")
-    verbs.create(server, accounts, "default", ServiceAccount(metadata=ObjectMeta(name="default")))
+    create_as_server(server, accounts, "default", ServiceAccount(metadata=ObjectMeta(name="default")))
 
 
 def main() -> None:

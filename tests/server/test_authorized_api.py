@@ -11,11 +11,10 @@ from steersman.api.errors import Forbidden, NotFound
 from steersman.api.generated import load
 from steersman.client.api import Api
 from steersman.server.admission import Plugins
-from steersman.server.auth import rbac_sync
-from steersman.server.auth.rbac import GROUP, Authorizer
-from steersman.server.auth.requester import REQUESTER
-from steersman.server.auth.users import User, account, authenticated
-from steersman.server.authorized_api import Acting
+from steersman.server.admission.role_escalation import RoleEscalation
+from steersman.server.auth.rbac import GROUP, Authorizer, follow
+from steersman.server.auth.users import account, authenticated
+from steersman.server.authorized_api import AuthorizedApi
 from steersman.server.local import LocalApi
 from steersman.sim.world import World
 
@@ -36,14 +35,14 @@ def world() -> Iterator[World]:
 
 @pytest.fixture
 def authorizer(world: World) -> Authorizer:
-    authorizer = rbac_sync.follow(world.server)
-    world.server.extend(Plugins((rbac_sync.Escalation(authorizer),)))
+    authorizer = world.server.authorizer = follow(world.server.store)
+    world.server.extend(Plugins((RoleEscalation(authorizer),)))
     return authorizer
 
 
 @pytest.fixture
 def robot(world: World, authorizer: Authorizer) -> Api:
-    return Acting(LocalApi(world.server, WHO.name, "robot"), WHO, authorizer)
+    return AuthorizedApi(LocalApi(world.server, WHO, "robot"), authorizer)
 
 
 def allow(world: World, *rules: dict[str, Any], name: str = "r", namespace: str = "default") -> None:
@@ -164,16 +163,6 @@ def test_nobody_grants_what_they_do_not_have(world: World, robot: Api) -> None:
     less = {"metadata": {"name": "less"}, "rules": [rule("get", "configmaps")]}
     made = world.run(robot.create(ROLES, "default", less))
     assert [each.manager for each in made.metadata.managedFields] == ["robot"]
-
-
-def test_who_asks_is_known_for_the_request_and_no_longer(world: World, robot: Api) -> None:
-    allow(world, rule("create", "configmaps"))
-
-    async def ask() -> User | None:
-        await robot.create(MAPS, "default", config("a"))
-        return REQUESTER.get()
-
-    assert world.run(ask()) is None
 
 
 def test_who_may_ask_is_told_what_others_may_do(world: World, robot: Api) -> None:

@@ -12,15 +12,13 @@ from steersman.api.errors import Forbidden
 from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.api.generated.rbac_v1 import PolicyRule, Role
 from steersman.client.kubeconfig import load
-from steersman.server.auth import rbac_sync
 from steersman.server.auth.attributes import Attributes
-from steersman.server.auth.requester import REQUESTER
-from steersman.server.auth.users import User
+from steersman.server.auth.users import APISERVER, User
 from steersman.server.bootstrap import NAMESPACES, Boot, equip
-from steersman.server.rest import verbs
-from steersman.server.rest.dry_run import Rehearsal
+from steersman.server.bootstrap_objects import install_roles
 from steersman.server.server import Server
 from steersman.sim.world import START
+from tests.harness import verbs
 
 
 class Still:
@@ -65,7 +63,7 @@ def test_what_was_taken_from_a_bootstrap_role_is_given_back(server: Server) -> N
     resource = server.registry.find("rbac.authorization.k8s.io", "v1", "clusterroles")
     role = server.get(resource, "", "system:kube-scheduler")
     server.rewrite(resource, "", "system:kube-scheduler", lambda old: msgspec.structs.replace(old, rules=()))
-    rbac_sync.install(server)
+    install_roles(server)
     assert len(server.get(resource, "", "system:kube-scheduler").rules) >= len(role.rules)
 
 
@@ -74,31 +72,26 @@ def test_the_control_plane_itself_may_grant_and_others_only_what_they_hold(serve
     resource = server.registry.find("rbac.authorization.k8s.io", "v1", "roles")
     rule = PolicyRule(apiGroups=("",), resources=("secrets",), verbs=("get",))
 
-    def grant(name: str) -> None:
+    def grant(name: str, user: User) -> None:
         made = Role(metadata=ObjectMeta(name=name), rules=(rule,))
-        verbs.create(server, resource, "default", made)
+        verbs.create(server, resource, "default", made, user=user)
 
-    grant("ours")
-    token = REQUESTER.set(User("nobody"))
-    try:
-        with pytest.raises(Forbidden, match="not currently held"):
-            grant("theirs")
-    finally:
-        REQUESTER.reset(token)
+    grant("ours", APISERVER)
+    with pytest.raises(Forbidden, match="not currently held"):
+        grant("theirs", User("stranger"))
 
 
-def test_a_rehearsal_writes_nothing(server: Server) -> None:
+def test_a_dry_run_writes_nothing(server: Server) -> None:
     equip(server)
     revision = server.store.revision
-    stage = Rehearsal(server)
     namespaces = server.registry.find("", "v1", "namespaces")
     from steersman.api.generated.core_v1 import Namespace
 
-    made = verbs.create(stage, namespaces, "", Namespace(metadata=ObjectMeta(name="n")))
+    made = verbs.create(server, namespaces, "", Namespace(metadata=ObjectMeta(name="n")), dry_run=True)
     assert made.metadata.uid
     assert not made.metadata.resourceVersion
-    gone, _ = verbs.delete(stage, namespaces, "", "kube-node-lease")
-    assert gone.status.phase == "Terminating"
+    deleted = verbs.delete(server, namespaces, "", "kube-node-lease", dry_run=True).obj
+    assert deleted.status.phase == "Terminating"
     assert server.store.revision == revision
     assert server.get(namespaces, "", "kube-node-lease").status.phase == "Active"
 

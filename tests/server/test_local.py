@@ -21,6 +21,7 @@ from steersman.api.errors import (
     Expired,
     Invalid,
     NotFound,
+    ServerError,
     ServerTimeout,
     TooManyRequests,
 )
@@ -238,7 +239,7 @@ def test_a_watch_that_is_forgotten_is_ended(world: World) -> None:
     ("options", "error"),
     [
         ({"resource_version": "999", "send_initial_events": True}, ServerTimeout),
-        ({"resource_version": "x"}, BadRequest),
+        ({"resource_version": "x"}, ServerError),
         ({"label_selector": "a in b"}, BadRequest),
         ({"field_selector": "spec.x=1"}, BadRequest),
     ],

@@ -25,10 +25,10 @@ from steersman.runtime.controller_group import ControllerGroup
 from steersman.server.auth.ca import Authority, Pair, self_signed, write_private
 from steersman.server.auth.rbac import GROUP, Authorizer
 from steersman.server.auth.users import User, account, authenticated
-from steersman.server.authorized_api import Acting
+from steersman.server.authorized_api import AuthorizedApi
 from steersman.server.bootstrap import Boot, equip
 from steersman.server.local import LocalApi
-from steersman.server.rest import verbs
+from steersman.server.rest.create import create_as_server
 from steersman.server.server import Server
 from steersman.sim import metrics
 from steersman.sim.kubelet import Kubelets, KubeletSettings
@@ -175,7 +175,7 @@ def _fleet(
 
 def _api(server: Server, authorizer: Authorizer, user: User, manager: str) -> Api:
     """An in-process client that acts as ``user``, under RBAC."""
-    return Acting(LocalApi(server, user.name, manager), authenticated(user), authorizer)
+    return AuthorizedApi(LocalApi(server, authenticated(user), manager), authorizer)
 
 
 def _bind_kubelets(server: Server) -> None:
@@ -188,7 +188,7 @@ def _bind_kubelets(server: Server) -> None:
             roleRef=RoleRef(apiGroup=GROUP, kind="ClusterRole", name="system:node"),
             subjects=(Subject(kind="User", apiGroup=GROUP, name=KUBELETS),),
         )
-        verbs.create(server, resource, "", binding)
+        create_as_server(server, resource, "", binding)
 
 
 def _server(

@@ -1,12 +1,11 @@
-"""`Api` in process as somebody in particular: what RBAC does not let them do is refused, as over HTTP.
+"""AuthorizedApi: an in-process `Api` with the rights that RBAC gives to a user, and no others.
 
-Control loops that live with their server would have all rights, and one that lacks a right on a real cluster
-would not show it. Behind this each has those of its own account::
+Controllers that run beside their server would otherwise have all rights, and one that lacks a right on a real
+cluster would not show it::
 
-    api = Acting(LocalApi(server, who.name), who, authorizer)
+    api = AuthorizedApi(LocalApi(server, user), authorizer)
 
-What was allowed once is remembered until a role or a binding changes, so a request costs little more than
-without.
+Allowed requests are remembered until a role or a binding changes, so a check costs one dictionary lookup.
 """
 
 from __future__ import annotations
@@ -14,115 +13,81 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any, TypeVar
 
-import msgspec
-
 from steersman.api.bounded_cache import BoundedCache
 from steersman.api.errors import Forbidden
-from steersman.api.generated.authorization_v1 import SubjectAccessReview
-from steersman.api.scheme import Kind, encode
-from steersman.client.api import Api, WatchEvent
+from steersman.api.scheme import Kind
+from steersman.client.api import WatchEvent
 from steersman.client.capabilities import Resting, is_steady, rests
 from steersman.client.middleware import Around, Asked
-from steersman.server.auth import access_reviews
-from steersman.server.auth.attributes import Attributes, forbidden
-from steersman.server.auth.rbac import GROUP, Authorizer
-from steersman.server.auth.requester import REQUESTER
-from steersman.server.auth.users import User
-from steersman.server.http.request_info import selected
+from steersman.server.auth.attributes import Attributes, authorize
+from steersman.server.auth.rbac import Authorizer
+from steersman.server.local import LocalApi
+from steersman.server.rest.selection import selected_name
 
 T = TypeVar("T")
 
-_KNOWING = frozenset({GROUP, "certificates.k8s.io"})
-"""Where what somebody may write depends on who they are: nobody grants rights they lack, or signs for another."""
 
+class AuthorizedApi(Around):
+    """A `LocalApi` that refuses what its user may not do, as over HTTP."""
 
-class Acting(Around):
-    """An `Api` that does for somebody what they may do."""
-
-    def __init__(self, api: Api, user: User, authorizer: Authorizer) -> None:
-        """``api`` carries requests out under the same name."""
+    def __init__(self, api: LocalApi, authorizer: Authorizer) -> None:
         super().__init__(api)
-        self.user = user
+        self.user = api.user
         self._authorizer = authorizer
         self._epoch = authorizer.epoch
         self._granted: BoundedCache[tuple[str, str, str, str, str], bool] = BoundedCache(4096)
-        """Group, resource, verb, namespace and subresource: what is allowed whatever the object's name."""
+        """Group, resource, verb, namespace and subresource of requests that are allowed for every name."""
 
     @property
     def steady(self) -> bool:
-        """What is refused is refused every time."""
+        """Whether a refused request is refused every time."""
         return is_steady(self._api)
 
     def rests(self, kind: Kind[Any], wake: Callable[[], None]) -> Resting | None:
-        """See `steersman.client.capabilities.rests`. Who may not watch is told so when they try."""
+        """See `steersman.client.capabilities.rests`. None where the watch itself would be refused."""
         if self._refusal(Asked("watch", "watch", kind, "", fields=kind.fields)) is not None:
             return None
         return rests(self._api, kind, wake)
 
-    def _refusal(self, asked: Asked) -> Forbidden | None:
-        """Why somebody may not do something; None where they may."""
-        kind, verb, namespace, below = asked.kind, asked.verb, asked.namespace, asked.part
-        key = (kind.group, kind.plural, verb, namespace, below)
+    def _refusal(self, request: Asked) -> Forbidden | None:
+        """The refusal of a request; None if it is allowed."""
+        kind, verb, namespace, subresource = request.kind, request.verb, request.namespace, request.part
+        key = (kind.group, kind.plural, verb, namespace, subresource)
         if self._granted.get(key) and self._epoch == self._authorizer.epoch:
             return None
         if self._epoch != self._authorizer.epoch:
             self._epoch = self._authorizer.epoch
             self._granted.clear()
-        name = asked.name or selected(asked.fields)
-        within = namespace if kind.namespaced else ""
-        itself = not kind.namespaced and kind.resource == "namespaces"
-        if itself:
-            # A namespace is within itself, so roles there may be about it.
-            within = name
-        attributes = Attributes(self.user, verb, kind.group, kind.plural, below, within)
+        name = request.name or selected_name(request.fields)
+        # A namespace is within itself, so roles there may be about it.
+        is_namespace = not kind.namespaced and kind.resource == "namespaces"
+        scope = name if is_namespace else namespace if kind.namespaced else ""
+        attributes = Attributes(self.user, verb, kind.group, kind.plural, subresource, scope)
         if self._authorizer.authorize(attributes).allowed:
-            if not itself:
+            if not is_namespace:
                 self._granted.put(key, True)
             return None
-        attributes = attributes._replace(name=name)
-        decision = self._authorizer.authorize(attributes)
-        return None if decision.allowed else forbidden(attributes, decision.reason)
+        try:
+            authorize(self._authorizer, attributes._replace(name=name))
+        except Forbidden as refusal:
+            return refusal
+        return None
 
     def _pass(self, asked: Asked, send: Callable[[], Coroutine[Any, Any, T]]) -> Coroutine[Any, Any, T]:
         refusal = self._refusal(asked)
-        if refusal is not None:
-            return _raised(refusal)
-        return self._named(send) if asked.kind.group in _KNOWING else send()
+        return send() if refusal is None else _raise(refusal)
 
     def _stream(
         self, asked: Asked, initial: bool, begin: Callable[[], AsyncIterator[WatchEvent[T]]]
     ) -> AsyncIterator[WatchEvent[T]]:
         refusal = self._refusal(asked)
-        return _refused(refusal) if refusal is not None else begin()
-
-    def create(self, kind: Kind[T], namespace: str, body: object) -> Coroutine[Any, Any, T]:
-        if (kind.group, kind.plural) == (access_reviews.GROUP, "subjectaccessreviews"):
-            # Nothing is kept of a question, so there is nothing for the store to do.
-            return self._pass(
-                Asked("create", "create", kind, namespace), lambda: _reviewed(kind, body, self._authorizer)
-            )
-        return super().create(kind, namespace, body)
-
-    async def _named(self, send: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Send a request with who asks known to those who must know."""
-        token = REQUESTER.set(self.user)
-        try:
-            return await send()
-        finally:
-            REQUESTER.reset(token)
+        return begin() if refusal is None else _refused_watch(refusal)
 
 
-async def _reviewed(kind: Kind[T], body: object, authorizer: Authorizer) -> T:
-    """The answer to whether somebody may do something."""
-    asked = msgspec.json.decode(encode(kind, body), type=SubjectAccessReview)
-    answer = access_reviews.subject_access_review(asked, authorizer)
-    return msgspec.json.decode(encode(kind, answer), type=kind.type)
-
-
-async def _raised(error: Forbidden) -> Any:
+async def _raise(error: Forbidden) -> Any:
     raise error
 
 
-async def _refused(error: Forbidden) -> AsyncIterator[WatchEvent[Any]]:
+async def _refused_watch(error: Forbidden) -> AsyncIterator[WatchEvent[Any]]:
     raise error
     yield

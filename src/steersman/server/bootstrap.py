@@ -26,16 +26,20 @@ from steersman.api.generated.core_v1 import ConfigMap, Namespace
 from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.api.signing_keys import Keys
 from steersman.server import admission
-from steersman.server.auth import openid, rbac_sync
+from steersman.server.admission.certificates import allowed_by
+from steersman.server.admission.role_escalation import RoleEscalation
+from steersman.server.auth import openid
 from steersman.server.auth.authentication import Authenticator
 from steersman.server.auth.ca import Authority, Pair, self_signed, write_private
-from steersman.server.auth.rbac import Authorizer
+from steersman.server.auth.rbac import Authorizer, follow
 from steersman.server.auth.service_accounts import LAST_USED, LegacyUse
 from steersman.server.auth.tokens import Mint
 from steersman.server.auth.users import MASTERS, User
+from steersman.server.bootstrap_objects import create_bootstrap_objects, install_roles
 from steersman.server.crd import establishing
-from steersman.server.http.app import Edge, objects_of, serve
-from steersman.server.rest import verbs
+from steersman.server.http.app import ApiServer, serve
+from steersman.server.rest.create import create_as_server
+from steersman.server.rest.reviews import objects_of
 from steersman.server.server import Server
 from steersman.server.storage.store import object_key
 
@@ -63,13 +67,13 @@ def equip(server: Server, *, authority: bytes = b"", without: Sequence[str] = ()
     Answers with who decides what clients may do.
     """
     server.extend(establishing.install)
-    authorizer = rbac_sync.follow(server)
-    plugins = admission.default(allows=rbac_sync.signers(authorizer)).without(*without).plugins
-    server.extend(admission.Plugins((*plugins, rbac_sync.Escalation(authorizer))))
+    authorizer = server.authorizer = follow(server.store)
+    plugins = admission.default(allows=allowed_by(authorizer)).without(*without).plugins
+    server.extend(admission.Plugins((*plugins, RoleEscalation(authorizer))))
     for name in NAMESPACES:
         _create(server, "namespaces", "", Namespace(metadata=ObjectMeta(name=name)))
-    rbac_sync.install(server)
-    admission.bootstrap(server)
+    install_roles(server)
+    create_bootstrap_objects(server)
     if authority:
         meta = ObjectMeta(name="extension-apiserver-authentication", namespace="kube-system")
         data = {"client-ca-file": authority.decode()}
@@ -80,7 +84,7 @@ def equip(server: Server, *, authority: bytes = b"", without: Sequence[str] = ()
 def _create(server: Server, plural: str, namespace: str, obj: Any) -> None:
     resource = server.registry.find("", "v1", plural)
     if server.table(resource).get(object_key(namespace, obj.metadata.name)) is None:
-        verbs.create(server, resource, namespace, obj)
+        create_as_server(server, resource, namespace, obj)
 
 
 # -- keys and certificates --------------------------------------------------------------------
@@ -154,22 +158,22 @@ class Boot(msgspec.Struct, frozen=True, eq=False):
         port: int = 0,
         tokens: dict[str, User] | None = None,
         durable: Callable[[], Awaitable[None]] | None = None,
-    ) -> Edge:
+    ) -> ApiServer:
         """Serve a server that was equipped, with RBAC and over TLS.
 
         ``durable`` is waited for before a write is acknowledged.
         """
+        server.authenticator = self.authenticator(server, tokens)
+        server.authorizer = authorizer
+        server.token_issuer = Mint(self.keys, self.issuer, (self.issuer,))
         edge = await serve(
             server,
-            authenticator=self.authenticator(server, tokens),
-            authorizer=authorizer,
-            mint=Mint(self.keys, self.issuer, (self.issuer,)),
             tls=self.tls(dict.fromkeys((host, "127.0.0.1", "::1", SERVICE_ADDRESS))),
             host=host,
             port=port,
             durable=durable,
         )
-        edge.plant.openid = openid.documents(self.keys, self.issuer, f"{edge.url}{openid.KEYSET}")
+        edge.state.openid = openid.documents(self.keys, self.issuer, f"{edge.url}{openid.KEYSET}")
         return edge
 
     def kubeconfig(

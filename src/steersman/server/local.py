@@ -1,13 +1,13 @@
-"""`Api` in the same process: the server's own frozen structs, nothing serialised.
+"""LocalApi: the `Api` of a server in the same process, on the server's own frozen structs.
 
-Whoever asks with a view of a kind is given the full struct, which has all the view's fields; whoever asks
-for documents is given documents. Every request takes one turn of the event loop before it is served, so
-others get theirs between any two requests of a client, as they would over a network.
+Clients that use a view of a kind are given the full struct, which has all fields of the view; clients of plain
+documents are given documents. Every request takes one turn of the event loop before it is served, so that
+other tasks run between any two requests of a client, as they would over a network.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from typing import Any, Literal, TypeVar
 
 import msgspec
@@ -18,17 +18,20 @@ from steersman.api.partial_object import metadata_only
 from steersman.api.scheme import Kind
 from steersman.client.api import Page, UndecodableObject, WatchEvent
 from steersman.server import status_errors
-from steersman.server.apply.options import APPLY_YAML, validate_patch_options
+from steersman.server.apply.options import validate_patch_options
+from steersman.server.auth.users import ADMIN, User
 from steersman.server.codec.convert import FORMS, adopt, document
 from steersman.server.discovery.in_process import discovered
-from steersman.server.registry.graceful_deletion import Options
+from steersman.server.registry.graceful_deletion import DeletionOptions
 from steersman.server.registry.resources import Resource
-from steersman.server.rest import apply as applying
-from steersman.server.rest import list as listing
-from steersman.server.rest import patch as patching
-from steersman.server.rest import subresources, verbs
+from steersman.server.rest.listing import get, list_objects
+from steersman.server.rest.patch import MERGE
+from steersman.server.rest.perform import body_type, perform
+from steersman.server.rest.request import ListOptions, Request
+from steersman.server.rest.selection import select
+from steersman.server.rest.subresources import KUBELET_SUBRESOURCES, connect, get_scale
+from steersman.server.rest.watch import watch
 from steersman.server.server import Server
-from steersman.server.storage.selection import select
 from steersman.server.storage.stream import WatchStream, turn
 from steersman.server.storage.watch import IdleWatch, Subscription
 
@@ -40,8 +43,8 @@ class LocalApi:
 
     steady = True
 
-    def __init__(self, server: Server, user: str = "system:admin", manager: str = "steersman") -> None:
-        """``manager`` is who owns the fields that are written here, unless a request says otherwise."""
+    def __init__(self, server: Server, user: User = ADMIN, manager: str = "steersman") -> None:
+        """``manager`` is the field manager of requests that do not name one."""
         self.server = server
         self.user = user
         self.manager = manager
@@ -52,7 +55,8 @@ class LocalApi:
     async def get(self, kind: Kind[T], namespace: str, name: str) -> T:
         await turn()
         resource = self.server.registry.of(kind)
-        return _answer(kind, resource, self.server.get(resource, _scope(resource, namespace), name))
+        request = Request(self.user, "get", resource, _scope(resource, namespace), name)
+        return _answer(kind, resource, get(self.server, request))
 
     async def list(
         self,
@@ -68,15 +72,11 @@ class LocalApi:
     ) -> Page[T | UndecodableObject]:
         await turn()
         resource = self.server.registry.of(kind)
-        self.server.reap(resource)
-        found = listing.page(
-            self.server.store,
-            self.server.table(resource),
-            select(resource, namespace, label_selector, field_selector),
-            limit=limit,
-            continue_=continue_,
-            version=resource_version,
-            match=resource_version_match,
+        options = ListOptions(
+            label_selector, field_selector, limit, continue_, resource_version, resource_version_match
+        )
+        found = list_objects(
+            self.server, Request(self.user, "list", resource, namespace, list_options=options)
         )
         items = found.items
         shape = _shape(kind, resource)
@@ -96,16 +96,17 @@ class LocalApi:
         timeout_seconds: int | None = None,
     ) -> AsyncIterator[WatchEvent[T | UndecodableObject]]:
         server = self.server
+        options = ListOptions(
+            label_selector,
+            field_selector,
+            resource_version=resource_version,
+            timeout_seconds=timeout_seconds,
+            send_initial_events=send_initial_events or None,
+        )
 
         def begin() -> Subscription:
             resource = server.registry.of(kind)
-            server.reap(resource)
-            selection = select(resource, namespace, label_selector, field_selector)
-            version = listing.parse_version(resource_version)
-            if send_initial_events and version > server.store.revision:
-                raise status_errors.too_new(version, server.store.revision)
-            since = None if send_initial_events else version or None
-            return server.table(resource).watch(selection, since=since, initial_end=send_initial_events)
+            return watch(server, Request(self.user, "watch", resource, namespace, list_options=options))
 
         return WatchStream(
             server.store,
@@ -120,7 +121,6 @@ class LocalApi:
             resource = self.server.registry.of(kind)
         except NotFound:
             return None
-        self.server.reap(resource)
         return self.server.table(resource).idle_watch(select(resource, "", "", kind.fields), wake)
 
     async def discover(self) -> Discovered:
@@ -131,7 +131,7 @@ class LocalApi:
         return self._discovered[1]
 
     async def document(self, path: str) -> dict[str, Any]:
-        # Loaded when somebody asks: most never do.
+        # Imported when first needed: most clients never read OpenAPI.
         from steersman.server.discovery import openapi_documents
 
         await turn()
@@ -143,28 +143,26 @@ class LocalApi:
         await turn()
         resource = self.server.registry.of(kind)
         obj = _body(resource, body)
-        made = verbs.create(self.server, resource, namespace, obj, user=self.user, manager=self.manager)
-        return _answer(kind, resource, made)
+        request = Request(self.user, "create", resource, namespace, field_manager=self.manager)
+        created = perform(self.server, request, obj).obj
+        # A Binding is answered with a Status.
+        return created if isinstance(created, dict) else _answer(kind, resource, created)  # type: ignore[return-value]
 
-    async def update(self, kind: Kind[T], namespace: str, name: str, body: object) -> T:
+    def update(self, kind: Kind[T], namespace: str, name: str, body: object) -> Coroutine[Any, Any, T]:
+        return self._update(kind, namespace, name, body, "")
+
+    def update_status(self, kind: Kind[T], namespace: str, name: str, body: object) -> Coroutine[Any, Any, T]:
+        return self._update(kind, namespace, name, body, "status")
+
+    async def _update(self, kind: Kind[T], namespace: str, name: str, body: object, subresource: str) -> T:
         await turn()
         resource = self.server.registry.of(kind)
         obj = _body(resource, body)
         namespace = _scope(resource, namespace)
-        updated = verbs.update(
-            self.server, resource, namespace, name, obj, user=self.user, manager=self.manager
+        request = Request(
+            self.user, "update", resource, namespace, name, subresource, field_manager=self.manager
         )
-        return _answer(kind, resource, updated)
-
-    async def update_status(self, kind: Kind[T], namespace: str, name: str, body: object) -> T:
-        await turn()
-        resource = self.server.registry.of(kind)
-        obj = _body(resource, body)
-        namespace = _scope(resource, namespace)
-        updated = verbs.update_status(
-            self.server, resource, namespace, name, obj, user=self.user, manager=self.manager
-        )
-        return _answer(kind, resource, updated)
+        return _answer(kind, resource, perform(self.server, request, obj).obj)
 
     async def patch(
         self,
@@ -173,58 +171,30 @@ class LocalApi:
         name: str,
         body: object,
         *,
-        content_type: str = patching.MERGE,
+        content_type: str = MERGE,
         subresource: str = "",
         field_manager: str = "",
         force: bool = False,
     ) -> T:
         await turn()
         resource = self.server.registry.of(kind)
-        namespace = _scope(resource, namespace)
         if subresource:
-            _has(resource, subresource, name)
+            _check_served(resource, subresource, name)
         validate_patch_options(content_type, field_manager, force or None)
-        manager = field_manager or self.manager
-        if subresource == "scale" and content_type == APPLY_YAML and resource.type not in FORMS:
-            said = body if isinstance(body, Mapping) else {}
-            scale = subresources.apply_scale(
-                self.server, resource, namespace, name, said, manager=manager, force=force, user=self.user
-            )
-            return document("autoscaling/v1", "Scale", scale)  # type: ignore[return-value]
-        if subresource == "scale":
-            answer: Any = subresources.scale(
-                self.server,
-                resource,
-                namespace,
-                name,
-                lambda scale: patching.applied(scale, body, content_type),
-                self.user,
-                manager,
-            )
-            return answer  # type: ignore[no-any-return]
-        if content_type == APPLY_YAML:
-            applied = applying.apply(
-                self.server,
-                resource,
-                namespace,
-                name,
-                body if isinstance(body, Mapping) else {},
-                manager=manager,
-                force=force,
-                subresource=subresource,
-                user=self.user,
-            )
-            return _answer(kind, resource, applied.obj)
-        patched = verbs.patch(
-            self.server,
+        request = Request(
+            self.user,
+            "patch",
             resource,
-            namespace,
+            _scope(resource, namespace),
             name,
-            lambda old: patching.patched(resource, old, body, content_type),
-            subresource=subresource,
-            user=self.user,
-            manager=manager,
+            subresource,
+            field_manager=field_manager or self.manager,
+            patch_type=content_type,
+            force=force,
         )
+        patched = perform(self.server, request, body).obj
+        if subresource == "scale":
+            return document("autoscaling/v1", "Scale", patched)  # type: ignore[return-value]
         return _answer(kind, resource, patched)
 
     async def delete(
@@ -240,8 +210,9 @@ class LocalApi:
     ) -> None:
         await turn()
         resource = self.server.registry.of(kind)
-        options = Options(uid, resource_version, propagation, grace)
-        verbs.delete(self.server, resource, _scope(resource, namespace), name, options, user=self.user)
+        options = DeletionOptions(uid, resource_version, propagation, grace)
+        namespace = _scope(resource, namespace)
+        perform(self.server, Request(self.user, "delete", resource, namespace, name, deletion=options))
 
     async def delete_collection(
         self,
@@ -254,11 +225,15 @@ class LocalApi:
     ) -> None:
         await turn()
         resource = self.server.registry.of(kind)
-        if resource.namespaced and not namespace:
-            raise status_errors.unsupported(resource.group, resource.plural, "deletecollection")
-        selection = select(resource, namespace, label_selector, field_selector)
-        options = Options(propagation=propagation)
-        verbs.delete_collection(self.server, resource, selection, options, user=self.user)
+        request = Request(
+            self.user,
+            "deletecollection",
+            resource,
+            namespace,
+            list_options=ListOptions(label_selector, field_selector),
+            deletion=DeletionOptions(propagation=propagation),
+        )
+        perform(self.server, request)
 
     async def subresource(
         self,
@@ -272,21 +247,32 @@ class LocalApi:
     ) -> dict[str, Any]:
         await turn()
         resource = self.server.registry.of(kind)
-        _has(resource, subresource, name)
+        _check_served(resource, subresource, name)
         namespace = _scope(resource, namespace)
-        return subresources.call(
-            self.server, resource, namespace, name, subresource, verb, body or {}, self.user, self.manager
-        )
+        request = Request(self.user, verb, resource, namespace, name, subresource, field_manager=self.manager)
+        if subresource in KUBELET_SUBRESOURCES:
+            connect(self.server, request)
+            return {}
+        if verb == "get":
+            if subresource == "scale":
+                return document("autoscaling/v1", "Scale", get_scale(self.server, request))
+            return document(resource.api_version, resource.kind, get(self.server, request))
+        type_, group, version, form = body_type(resource, subresource)
+        result = perform(self.server, request, adopt(type_, body or {})).obj
+        if isinstance(result, Mapping):
+            return dict(result)
+        return document(f"{group}/{version}" if group else version, form, result)
 
 
 def _scope(resource: Resource, namespace: str) -> str:
+    """The namespace of a request: none for cluster-scoped resources."""
     return namespace if resource.namespaced else ""
 
 
-def _has(resource: Resource, subresource: str, name: str) -> None:
+def _check_served(resource: Resource, subresource: str, name: str) -> None:
+    """Refuses a subresource that the resource does not have."""
     if subresource not in resource.subresources:
         if resource.type in FORMS:
-            # What custom resources have is no part of the paths there are.
             raise status_errors.not_found(resource.group, resource.plural, name)
         raise NotFound("the server could not find the requested resource", reason="NotFound")
 
@@ -301,7 +287,7 @@ def _answer(kind: Kind[T], resource: Resource, obj: Any) -> T:
 
 
 def _shape(kind: Kind[Any], resource: Resource) -> Callable[[Any], Any] | None:
-    """What makes a stored object into what a client asks for; None where it is that already."""
+    """Converts stored objects to what a client of the kind is given; None where they are the same."""
     serve = resource.serve
     if kind.type is not dict and (resource.type not in FORMS or metadata_only(kind)):
         return serve
@@ -316,9 +302,9 @@ def _shape(kind: Kind[Any], resource: Resource) -> Callable[[Any], Any] | None:
 
 
 def _body(resource: Resource, body: object) -> Any:
-    """The body of a request as a full struct. Raises `BadRequest` for what is none."""
+    """The body of a request as a full struct. Raises `BadRequest` if it is not one of the resource."""
     if not isinstance(body, msgspec.Struct) and isinstance(body, Mapping):
-        _meant(resource, body)
+        _check_kind(resource, body)
     try:
         return adopt(resource.type, body)
     except (ValueError, RecursionError) as error:
@@ -327,8 +313,8 @@ def _body(resource: Resource, body: object) -> Any:
         ) from None
 
 
-def _meant(resource: Resource, body: Mapping[str, Any]) -> None:
-    """A document that says what it is must be what the path says."""
+def _check_kind(resource: Resource, body: Mapping[str, Any]) -> None:
+    """Refuses a document whose apiVersion or kind is not the resource's."""
     version, kind = body.get("apiVersion"), body.get("kind")
     if version and version != resource.api_version:
         raise status_errors.bad_request(
@@ -337,7 +323,7 @@ def _meant(resource: Resource, body: Mapping[str, Any]) -> None:
         )
     if kind and kind != resource.kind:
         if resource.type in FORMS:
-            # Any kind can be read as such a resource; it is the object that is wrong.
+            # Upstream decodes any kind as a custom resource, and then finds the object invalid.
             name = (body.get("metadata") or {}).get("name") or ""
             wrong = [status_errors.wrong("kind", kind, f"must be {resource.kind}")]
             raise status_errors.invalid(resource.group, str(kind), name, wrong)

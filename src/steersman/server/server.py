@@ -1,4 +1,7 @@
-"""The server: a store, what is served from it, and what it needs from outside: time and chance."""
+"""The Server: a store, the registry of what is served from it, admission and auth, and a clock.
+
+`steersman.server.rest` carries requests out on it.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +9,26 @@ from collections import deque
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from random import Random
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from msgspec.structs import replace
 
 from steersman.server import status_errors
 from steersman.server.apply.field_manager import field_manager_for
+from steersman.server.auth.users import User
 from steersman.server.registry.object_meta import uid
 from steersman.server.registry.resources import Registry, Resource
 from steersman.server.storage.store import Store, Table, object_key
 
+if TYPE_CHECKING:
+    # Most servers in tests have neither.
+    from steersman.server.auth.authentication import Authenticator
+    from steersman.server.auth.rbac import Authorizer
+    from steersman.server.auth.tokens import Mint
+
 
 class Clock(Protocol):
-    """What the server needs of `steersman.runtime.clock.Clock`."""
+    """The part of `steersman.runtime.clock.Clock` that the server needs."""
 
     @property
     def random(self) -> Random: ...
@@ -27,7 +37,7 @@ class Clock(Protocol):
 
 
 MANAGER = "kube-apiserver"
-"""Who the server is where it writes of its own accord."""
+"""The field manager of what the server writes of its own accord."""
 
 Operation: TypeAlias = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
 
@@ -41,57 +51,64 @@ class Attributes(NamedTuple):
     namespace: str
     name: str
     obj: Any
-    """What shall be; None for a deletion."""
+    """The new object; None for a deletion."""
     old: Any
-    """What is; None for a creation."""
-    user: str
+    """The existing object; None for a creation."""
+    user: User
 
 
 Settle: TypeAlias = Callable[[], None]
-"""Takes note of a request that is about to be carried out."""
+"""Records a request right before its object is written."""
 
 
 class Admission(Protocol):
-    """Who may change a request or refuse it. `steersman.server.admission` is a real server's."""
+    """Changes or refuses requests. `steersman.server.admission` has kube-apiserver's plugins."""
 
     def mutate(self, request: Attributes) -> Any:
-        """Answers with the object as it may be stored, or refuses."""
+        """Returns the object as it may be stored, or refuses."""
         ...
 
     def validate(self, request: Attributes) -> Settle | None:
-        """Refuses, or answers with what is to happen right before the object is written."""
+        """Refuses, or returns a function to call right before the object is written."""
         ...
 
     def warnings(self, request: Attributes) -> tuple[str, ...]:
-        """What to tell whoever made a request that was carried out."""
+        """Returns the warnings for a request that was carried out."""
         ...
 
 
 Reaction: TypeAlias = Callable[[Any], None]
-"""Told of an object that was written or removed, once everybody who watches has been."""
+"""Called with an object that was written or removed, after its watchers have been notified."""
 
 Extension: TypeAlias = Callable[["Server"], object]
 
 
 class Server:
-    """An API server without its edge: `steersman.server.rest.verbs` work on it."""
+    """An API server without a socket."""
 
     def __init__(self, clock: Clock, *, store: Store | None = None, names: Random | None = None) -> None:
-        """``names`` is where generated names and uids come from; the clock's randomness by default."""
+        """``names`` is the source of generated names and uids; the clock's randomness by default."""
         self.clock = clock
         self.store = store or Store()
         self.registry = Registry()
         self.admission: Admission | None = None
-        """Asked after the namespace's life cycle was seen to. An extension brings it."""
+        """Called after the namespace's life cycle was checked. An extension installs it."""
+        self.authenticator: Authenticator | None = None
+        """Recognises users; None where requests arrive in process only."""
+        self.authorizer: Authorizer | None = None
+        """Decides what users may do; None where every request is allowed."""
+        self.token_issuer: Mint | None = None
+        """Issues the tokens of ServiceAccounts; None where there are no TokenRequests."""
         self.reactions: dict[str, Reaction] = {}
-        """By resource: what the server does of its own accord when something happened."""
+        """By resource id: what the server does when one of its objects was written or removed."""
         self._extensions: tuple[Extension, ...] = ()
         self._names = names
-        self._mortal: dict[str, deque[tuple[datetime, str, str]]] = {}
+        self._expiries: dict[str, deque[tuple[datetime, str, str]]] = {}
+        """By table: when objects with a TTL expire, with their key and resourceVersion, in order."""
 
     @property
     def names(self) -> Random:
-        """Where generated names and uids come from."""
+        """The source of generated names and uids."""
         return self._names or self.clock.random
 
     def now(self) -> datetime:
@@ -100,24 +117,27 @@ class Server:
         return now.replace(microsecond=0) if now.microsecond else now
 
     def uid(self) -> str:
-        """An identity no other object has."""
+        """A new unique id."""
         return uid(self.names)
 
     def table(self, resource: Resource) -> Table:
-        """Where a resource's objects are."""
-        return self.store.table(resource.table)
+        """The table of a resource, without objects that outlived their TTL."""
+        table = self.store.table(resource.table)
+        if resource.strategy.ttl is not None:
+            self._expire(resource, table)
+        return table
 
     def fork(self, clock: Clock | None = None, names: Random | None = None) -> Server:
-        """A server with the same state, to go on separately."""
+        """A server with the same state that goes on separately. Auth is not taken along."""
         fork = Server(clock or self.clock, store=self.store.fork(), names=names or self._names)
         fork.registry = self.registry.fork()
-        fork._mortal = {name: deque(due) for name, due in self._mortal.items()}
+        fork._expiries = {name: deque(due) for name, due in self._expiries.items()}
         for extension in self._extensions:
             fork.extend(extension)
         return fork
 
     def extend(self, extension: Extension) -> None:
-        """Add what a server need not have. Its forks have it, too."""
+        """Install an optional part. Forks install it, too."""
         self._extensions += (extension,)
         extension(self)
 
@@ -125,17 +145,15 @@ class Server:
 
     def get(self, resource: Resource, namespace: str, name: str) -> Any:
         """One object. Raises `NotFound`."""
-        if resource.strategy.ttl is not None:
-            self.reap(resource)
-        obj = self.store.table(resource.table).get(object_key(namespace, name))
+        obj = self.table(resource).get(object_key(namespace, name))
         if obj is None:
             raise status_errors.not_found(resource.group, resource.plural, name)
         return obj if resource.serve is None else resource.serve(obj)
 
     def write(self, resource: Resource, key: str, obj: Any, owners: Any = None) -> Any:
-        """Store an object; answers with what it is now, at its new version.
+        """Store an object; returns it at its new version.
 
-        ``owners`` are its ``managedFields`` from now on; by default those it has.
+        ``owners`` are its new ``managedFields``; by default those it has.
         """
         meta = obj.metadata
         if owners is None:
@@ -148,14 +166,14 @@ class Server:
         ttl = resource.strategy.ttl
         if ttl is not None:
             until = self.clock.now() + timedelta(seconds=ttl)
-            due = self._mortal.setdefault(resource.table, deque())
+            due = self._expiries.setdefault(resource.table, deque())
             due.append((until, key, obj.metadata.resourceVersion))
         if self.reactions:
             self._react(resource, obj)
         return obj if resource.serve is None else resource.serve(obj)
 
     def remove(self, resource: Resource, key: str) -> Any:
-        """Take an object away; answers with its last state."""
+        """Remove an object; returns its last state."""
         last = self.store.table(resource.table).remove(key)
         if self.reactions:
             self._react(resource, last)
@@ -176,9 +194,9 @@ class Server:
         uid: str = "",
         subresource: str = "",
     ) -> Any:
-        """Change an object on the server's own account: past strategies and validation.
+        """Change an object on the server's own account, past strategies and validation.
 
-        What it changes of a subresource is its own from then on; nobody owns what is not said to be of one.
+        With a ``subresource``, the server becomes the field manager of what it changed there.
         """
         old = self.get(resource, namespace, name)
         if uid and uid != old.metadata.uid:
@@ -192,7 +210,7 @@ class Server:
         return self.write(resource, object_key(namespace, name), new, owners)
 
     def owners(self, resource: Resource, subresource: str, old: Any, new: Any) -> Any:
-        """Who owns what of an object once the server has changed it."""
+        """The ``managedFields`` of an object that the server has changed."""
         return field_manager_for(resource, subresource).updated(old, new, MANAGER, self.now())
 
     def admit(
@@ -204,9 +222,9 @@ class Server:
         name: str,
         obj: Any,
         old: Any,
-        user: str,
+        user: User,
     ) -> Any:
-        """Ask who may change or refuse a request."""
+        """Run mutating admission; returns the object as it may be stored."""
         if self.admission is None:
             return obj
         return self.admission.mutate(
@@ -222,38 +240,36 @@ class Server:
         name: str,
         obj: Any,
         old: Any,
-        user: str,
+        user: User,
     ) -> Settle | None:
-        """Ask who may refuse what has become of a request."""
+        """Run validating admission; returns a function to call right before the object is written."""
         if self.admission is None:
             return None
         return self.admission.validate(
             Attributes(operation, resource, subresource, namespace, name, obj, old, user)
         )
 
-    # -- objects that go by themselves --------------------------------------------------------
+    # -- objects with a TTL -------------------------------------------------------------------
 
     def renew(self, resource: Resource) -> None:
-        """Let the objects of a resource live their whole time from now, as etcd does when it starts again."""
-        ttl, table = resource.strategy.ttl, self.table(resource)
+        """Restart the TTL of all objects of a resource, as etcd renews its leases when it starts again."""
+        ttl, table = resource.strategy.ttl, self.store.table(resource.table)
         if ttl is not None:
             until = self.clock.now() + timedelta(seconds=ttl)
             found = ((key, table.get(key)) for key in table.keys())  # noqa: SIM118  (a table is no dict)
-            self._mortal[resource.table] = deque(
+            self._expiries[resource.table] = deque(
                 (until, key, obj.metadata.resourceVersion) for key, obj in found if obj is not None
             )
 
-    def reap(self, resource: Resource) -> None:
-        """Remove the objects of a resource whose time has come.
-
-        Asked before each use of such a resource, so nobody sees one that outlived its time.
-        """
-        due = self._mortal.get(resource.table)
+    def _expire(self, resource: Resource, table: Table) -> None:
+        """Remove the objects whose TTL is over. Runs before each use of the table, so no timer is needed."""
+        due = self._expiries.get(resource.table)
         if not due:
             return
-        now, table = self.clock.now(), self.table(resource)
+        now = self.clock.now()
         while due and due[0][0] <= now:
             _, key, version = due.popleft()
             obj = table.get(key)
             if obj is not None and obj.metadata.resourceVersion == version:
-                self.remove(resource, key)
+                # Also within a dry run: expiry is no part of the request.
+                Server.remove(self, resource, key)

@@ -16,7 +16,7 @@ from steersman.server.crd.custom import Custom, read
 from steersman.server.discovery.documents import METRICS
 from steersman.server.registry.resources import Resource
 from steersman.server.registry.strategy import Strategy
-from steersman.server.rest import verbs
+from steersman.server.rest.create import create_as_server
 from steersman.server.server import Server
 from steersman.server.storage import computed
 from steersman.sim.kubelet.node import STATE, is_ready
@@ -44,7 +44,7 @@ def install(server: Server) -> None:
     load("rbac.authorization.k8s.io", "v1", "ClusterRole")
     roles = server.registry.find("rbac.authorization.k8s.io", "v1", "clusterroles")
     if server.table(roles).get(READER) is None:
-        verbs.create(server, roles, "", _reader())
+        create_as_server(server, roles, "", _reader())
 
 
 def _reader() -> ClusterRole:

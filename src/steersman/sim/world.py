@@ -31,8 +31,10 @@ from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.api.scheme import unusual
 from steersman.server import admission, crd
 from steersman.server.admission import Plugins
+from steersman.server.auth.users import AUTHENTICATED, MASTERS, User
+from steersman.server.bootstrap_objects import create_bootstrap_objects
 from steersman.server.local import LocalApi
-from steersman.server.rest import verbs
+from steersman.server.rest.create import create_as_server
 from steersman.server.server import Server
 from steersman.server.storage.store import Store
 from steersman.server.storage.watch import Commit
@@ -143,8 +145,8 @@ class World:
     def _found(self) -> None:
         resource = self.server.registry.find("", "v1", "namespaces")
         for name in NAMESPACES:
-            verbs.create(self.server, resource, "", Namespace(metadata=ObjectMeta(name=name)))
-        admission.bootstrap(self.server)
+            create_as_server(self.server, resource, "", Namespace(metadata=ObjectMeta(name=name)))
+        create_bootstrap_objects(self.server)
 
     # -- time and chance ----------------------------------------------------------------------
 
@@ -164,8 +166,8 @@ class World:
     # -- who lives here -----------------------------------------------------------------------
 
     def api(self, user: str = "system:admin") -> LocalApi:
-        """A client of the world's server."""
-        return LocalApi(self.server, user)
+        """A client of the world's server, with all rights."""
+        return LocalApi(self.server, User(user, groups=(MASTERS, AUTHENTICATED)))
 
     def spawn(self, coroutine: Coroutine[Any, Any, T], *, name: str | None = None) -> asyncio.Task[T]:
         """Start something that goes on whenever the world runs. If it fails, the run fails."""

@@ -26,7 +26,7 @@ from steersman.api.scheme import Key
 from steersman.client.api import Api
 from steersman.controllers import CONTROLLERS
 from steersman.intent.controller import Controller
-from steersman.server.auth.users import account_name
+from steersman.server.auth.users import AUTHENTICATED, MASTERS, User, account_name
 from steersman.server.local import LocalApi
 from steersman.server.server import Server
 from steersman.sim.kubelet import KubeletSettings, Shape
@@ -35,7 +35,7 @@ from steersman.testing import credentials
 from steersman.testing.history import Chronicle, Entry
 from steersman.testing.node import Node
 from steersman.testing.objects import Objects
-from steersman.testing.process import Manager, acting
+from steersman.testing.process import Manager, acting, user_named
 from steersman.testing.template import Plan, authorizer, plan, template
 from steersman.testing.threaded import LiveWorld
 from steersman.testing.waiting import Unmet, Wait
@@ -50,7 +50,7 @@ __all__ = ["AioCluster", "Cluster", "Entry", "Manager", "Node", "Unmet"]
 
 T = TypeVar("T")
 
-YOU = "you"
+YOU = User("you", groups=(MASTERS, AUTHENTICATED))
 """Who a test is to the server."""
 PATIENCE = 3600.0
 """How long `Cluster.wait_until` waits, in seconds of the cluster."""
@@ -158,11 +158,11 @@ class Cluster(Objects):
 
     def as_account(self, name: str, namespace: str = "default") -> Api:
         """The same with the rights of a ServiceAccount, and no others. Raises `NotFound`."""
-        return acting(LocalApi(self._server, self._account(f"{namespace}/{name}")), self._authorizer)
+        return self.as_user(self._account(f"{namespace}/{name}"))
 
     def as_user(self, name: str) -> Api:
         """The same with the rights that roles give to a user, and no others."""
-        return acting(LocalApi(self._server, name), self._authorizer)
+        return acting(LocalApi(self._server, user_named(name, self._authorizer)), self._authorizer)
 
     def _account(self, said: str) -> str:
         namespace, _, name = said.rpartition("/")

@@ -146,7 +146,7 @@ class _Witness:
 
     def validate(self, request: Attributes) -> Settle | None:
         settle = self.behind.validate(request)
-        self.tell(request.user)
+        self.tell(request.user.name)
         return settle
 
     def warnings(self, request: Attributes) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from steersman.runtime.controller_group import ControllerGroup
 from steersman.runtime.metrics import Metrics
 from steersman.server.auth import users
 from steersman.server.auth.rbac import Authorizer
-from steersman.server.authorized_api import Acting
+from steersman.server.authorized_api import AuthorizedApi
 from steersman.server.local import LocalApi
 from steersman.server.server import Server
 from steersman.testing.history import Chronicle
@@ -48,11 +48,14 @@ class Wire(LocalApi):
 
 def acting(api: LocalApi, authorizer: Authorizer | None) -> Api:
     """A client with the rights its user has; without an authorizer, with all."""
-    if authorizer is None:
-        return api
-    account = users.split_account(api.user)
-    user = users.User(api.user) if account is None else users.account(*account, "")
-    return Acting(api, users.authenticated(user), authorizer)
+    return api if authorizer is None else AuthorizedApi(api, authorizer)
+
+
+def user_named(name: str, authorizer: Authorizer | None) -> users.User:
+    """The user of a name, a ServiceAccount with its groups; without an authorizer, with all rights."""
+    account = users.split_account(name)
+    user = users.User(name) if account is None else users.account(*account, "")
+    return users.authenticated(user if authorizer is not None else user.within(users.MASTERS))
 
 
 class _Gone:
@@ -106,7 +109,7 @@ class Manager:
         self._task: asyncio.Task[None] = place.spawn(self._run(), name=name)
 
     def _api(self, user: str) -> Api:
-        wire = Wire(self._place.server, user, manager="kube-controller-manager")
+        wire = Wire(self._place.server, user_named(user, self._authorizer), manager="kube-controller-manager")
         self._wires.append(wire)
         return self._through(acting(wire, self._authorizer))
 

@@ -14,8 +14,9 @@ from steersman.controllers import CONTROLLERS
 from steersman.intent import settings as flags
 from steersman.intent.controller import Controller
 from steersman.server import admission
-from steersman.server.auth import rbac_sync
-from steersman.server.auth.rbac import Authorizer
+from steersman.server.admission.role_escalation import RoleEscalation
+from steersman.server.auth.rbac import Authorizer, follow, policies
+from steersman.server.bootstrap_objects import install_roles
 from steersman.server.local import LocalApi
 from steersman.server.server import Server
 from steersman.sim import metrics
@@ -24,7 +25,7 @@ from steersman.sim.scheduler import Scheduler
 from steersman.sim.world import START, World
 from steersman.testing import credentials
 from steersman.testing.history import Chronicle
-from steersman.testing.process import Manager, Place
+from steersman.testing.process import Manager, Place, user_named
 
 PARTNERS = {
     "ServiceAccount": "serviceaccount-controller",
@@ -71,10 +72,10 @@ class Plan:
     def people(self, place: Place, clock: Any) -> None:
         """Start kubelets and a scheduler."""
         if self.nodes:
-            api = LocalApi(place.server, "system:kubelet", "kubelet")
+            api = LocalApi(place.server, user_named("system:kubelet", None), "kubelet")
             kubelets = Kubelets(api, clock, self.nodes, settings=self.settings, shape=self.shape)
             place.spawn(kubelets.run(), name="kubelets")
-            api = LocalApi(place.server, "system:kube-scheduler", "kube-scheduler")
+            api = LocalApi(place.server, user_named("system:kube-scheduler", None), "kube-scheduler")
             place.spawn(Scheduler(api, clock).run(), name="scheduler")
 
 
@@ -128,15 +129,15 @@ class Guarded(admission.Plugins):
     """The first server that was extended: most forks have the same roles, so that nothing is worked out anew."""
 
     def __call__(self, server: Server) -> None:
-        rights = rbac_sync.follow(server, self._known(server))
-        admission.Plugins((*self.plugins, rbac_sync.Escalation(rights)))(server)
+        rights = server.authorizer = follow(server.store, self._known(server))
+        admission.Plugins((*self.plugins, RoleEscalation(rights)))(server)
         if not self.first:
             self.first.append((server, rights))
         metrics.install(server)
 
     def _known(self, server: Server) -> Authorizer | None:
         for origin, rights in self.first:
-            ours, theirs = rbac_sync.policy(server), rbac_sync.policy(origin)
+            ours, theirs = policies(server.store), policies(origin.store)
             if len(ours) == len(theirs) and all(map(is_, ours, theirs)):
                 return rights.fork()
         return None
@@ -144,10 +145,8 @@ class Guarded(admission.Plugins):
 
 def authorizer(server: Server) -> Authorizer:
     """Who decides what the clients of a server that was guarded may do."""
-    chain = server.admission
-    assert isinstance(chain, admission.Chain)
-    (guard,) = (plugin for plugin in chain.plugins if isinstance(plugin, rbac_sync.Escalation))
-    return guard.authorizer
+    assert server.authorizer is not None
+    return server.authorizer
 
 
 # -- templates --------------------------------------------------------------------------------
@@ -169,7 +168,7 @@ def template(wanted: Plan) -> World:
 def _ready(wanted: Plan) -> World:
     plugins = Guarded(admission.default().without(*wanted.missing).plugins)
     world = World(0, start=wanted.start, shuffle=wanted.shuffle, journal=wanted.journal, plugins=plugins)
-    rbac_sync.install(world.server)
+    install_roles(world.server)
     rights = authorizer(world.server)
     controllers, chronicle = wanted.configured(world.server), Chronicle(world.server)
     Manager(controllers, world, world, chronicle, authorizer=rights, files=credentials.read)

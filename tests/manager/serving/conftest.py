@@ -26,7 +26,7 @@ from steersman.runtime.metric_types import Registry
 from steersman.server.auth.ca import Authority, Pair, self_signed
 from steersman.server.auth.users import User as Somebody
 from steersman.server.bootstrap import Boot, equip
-from steersman.server.http.app import Edge
+from steersman.server.http.app import ApiServer
 from steersman.server.server import Server
 
 
@@ -158,7 +158,7 @@ class Plane:
     """An embedded API server with RBAC at a socket."""
 
     boot: Boot
-    edge: Edge
+    edge: ApiServer
     asked: list[RequestDone] = field(default_factory=list)
     """What clients have asked of it."""
 

@@ -13,9 +13,10 @@ from steersman.api.errors import ApiError
 from steersman.api.generated.core_v1 import Namespace, ServiceAccount
 from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.server import admission
+from steersman.server.bootstrap_objects import create_bootstrap_objects
 from steersman.server.codec.convert import adopt
-from steersman.server.rest import verbs
 from steersman.server.server import Server
+from tests.harness import verbs
 
 
 class Still:
@@ -68,7 +69,7 @@ def server() -> Server:
     namespaces = server.registry.find("", "v1", "namespaces")
     for name in ("default", "other"):
         verbs.create(server, namespaces, "", Namespace(metadata=ObjectMeta(name=name)))
-    admission.bootstrap(server)
+    create_bootstrap_objects(server)
     return server
 
 

@@ -9,8 +9,11 @@ from msgspec.structs import replace
 
 from steersman.api.errors import ApiError, NotFound, ServerError, TooManyRequests
 from steersman.api.generated.core_v1 import PodCondition, PodStatus
-from steersman.api.generated.policy_v1 import PodDisruptionBudgetStatus
-from steersman.server.rest.eviction import evict
+from steersman.api.generated.policy_v1 import Eviction, PodDisruptionBudgetStatus
+from steersman.server.auth.users import ADMIN
+from steersman.server.codec.convert import adopt
+from steersman.server.rest.perform import perform
+from steersman.server.rest.request import Request
 
 BUDGETS = "poddisruptionbudgets.policy"
 
@@ -33,7 +36,8 @@ def budget(ask: Any, name: str = "b", policy: str | None = None, **status: Any) 
 def evicted(ask: Any, name: str = "p", **options: Any) -> bool:
     """Whether the pod is gone."""
     body = {"metadata": {"name": name}, "deleteOptions": options}
-    evict(ask.server, ask.resource("pods"), "default", name, body, "me")
+    request = Request(ADMIN, "create", ask.resource("pods"), "default", name, "eviction")
+    perform(ask.server, request, adopt(Eviction, body))
     try:
         ask.get("pods", name)
     except NotFound:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from steersman.api.errors import Invalid
 from steersman.server import admission
 from steersman.server.admission.service_allocation import CIDR
-from steersman.server.rest import verbs
+from tests.harness import verbs
 
 
 def service(name: str, **spec: Any) -> dict[str, Any]:

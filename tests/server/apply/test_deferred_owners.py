@@ -17,9 +17,9 @@ from steersman.server.apply import deferred_owners, field_set
 from steersman.server.apply.deferred_owners import MAX_PENDING_WRITES, DeferredManagedFields
 from steersman.server.codec.convert import document
 from steersman.server.registry.resources import Resource
-from steersman.server.rest import verbs
 from steersman.server.server import Server
 from steersman.sim.world import World
+from tests.harness import verbs
 
 CONFIGMAPS = load("", "v1", "ConfigMap")
 DEPLOYMENTS = load("apps", "v1", "Deployment")

@@ -11,7 +11,7 @@ from steersman.api.generated import load
 from steersman.api.partial_object import partial
 from steersman.api.scheme import Kind
 from steersman.client.discovery import aggregated
-from steersman.server.http.discovery_cache import Catalogue
+from steersman.server.http.discovery_cache import DiscoveryCache
 from steersman.sim.world import World
 
 DEFINITIONS = load("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
@@ -35,7 +35,7 @@ def definition(*versions: str) -> dict[str, Any]:
 
 
 def documents(world: World) -> Discovered:
-    catalogue = Catalogue(world.server)
+    catalogue = DiscoveryCache(world.server)
     found = catalogue.discovery
     catalogue.close()
     return joined(

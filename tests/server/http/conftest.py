@@ -17,7 +17,7 @@ from steersman.runtime.clock import LiveClock
 from steersman.server.auth.rbac import Authorizer
 from steersman.server.auth.users import User
 from steersman.server.bootstrap import Boot, equip
-from steersman.server.http.app import Edge
+from steersman.server.http.app import ApiServer
 from steersman.server.server import Server
 
 TOKENS = {
@@ -34,7 +34,7 @@ class Plane:
     server: Server
     boot: Boot
     authorizer: Authorizer
-    edge: Edge
+    edge: ApiServer
     directory: Path
 
     def kubeconfig(self, user: str = "admin", *groups: str) -> Path:

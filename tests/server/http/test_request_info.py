@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from steersman.server.http.request_info import Asked, ask, flag, split
+from steersman.server.http.request_info import RequestInfo, flag, parse_target, request_info
 
 
-def asked(method: str, target: str) -> Asked:
-    path, query = split(target)
-    return ask(method, path, query)
+def asked(method: str, target: str) -> RequestInfo:
+    path, query = parse_target(target)
+    return request_info(method, path, query)
 
 
 ROWS = {
@@ -80,7 +80,7 @@ def test_a_path_is_taken_apart_as_upstream_does(request_: str) -> None:
     ],
 )
 def test_other_paths_are_for_no_resource(path: str) -> None:
-    assert asked("GET", path) == Asked("get", path, False)
+    assert asked("GET", path) == RequestInfo("get", path, False)
 
 
 @pytest.mark.parametrize(
@@ -88,4 +88,4 @@ def test_other_paths_are_for_no_resource(path: str) -> None:
     [("", False), ("a", True), ("a=", True), ("a=0", False), ("a=False", False), ("a=x", True)],
 )
 def test_only_zero_and_false_are_false(query: str, says: bool) -> None:
-    assert flag(split(f"/?{query}")[1], "a") is says
+    assert flag(parse_target(f"/?{query}")[1], "a") is says

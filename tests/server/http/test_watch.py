@@ -75,7 +75,7 @@ async def test_bookmarks_go_to_who_asked_for_them(plane: Any) -> None:
     ):
         async with session.post("/api/v1/namespaces", json={"metadata": {"name": "n"}}) as answer:
             assert answer.status == 201
-        plane.edge.plant.watches.bookmark()
+        plane.edge.state.watches.bookmark()
         async with session.post(CONFIGMAPS, json=configmap("a")) as answer:
             assert answer.status == 201
         bookmark = await line(with_)
@@ -89,17 +89,17 @@ async def test_a_client_that_goes_away_leaves_nothing_behind(plane: Any) -> None
     watchers = plane.server.store.table("configmaps").watchers
     async with plane.session() as session:
         watch = await session.get(f"{CONFIGMAPS}?watch=1")
-        assert len(watchers) == len(plane.edge.plant.watches) == 1
+        assert len(watchers) == len(plane.edge.state.watches) == 1
         watch.close()
         async with session.get("/version") as answer:
             assert answer.status == 200
         await turns()
     await turns()
-    assert len(watchers) == len(plane.edge.plant.watches) == 0
+    assert len(watchers) == len(plane.edge.state.watches) == 0
 
 
 async def test_a_client_that_does_not_read_is_dropped(plane: Any) -> None:
-    watches = plane.edge.plant.watches
+    watches = plane.edge.state.watches
     loop = asyncio.get_running_loop()
     async with plane.session() as session, session.get(f"{CONFIGMAPS}?watch=1") as watch:
         (served,) = watches._watches
@@ -140,7 +140,7 @@ async def test_tables_say_their_columns_once(plane: Any) -> None:
 
 async def test_an_event_is_encoded_once_for_everybody(plane: Any) -> None:
     pod = plane.server.registry.find("", "v1", "configmaps")
-    encoded = plane.edge.plant.encoded
+    encoded = plane.edge.state.encoded
     async with plane.session() as session:
         async with session.post(CONFIGMAPS, json=configmap("a")) as answer:
             assert answer.status == 201

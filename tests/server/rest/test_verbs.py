@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 from steersman.api.errors import AlreadyExists, Forbidden, MethodNotAllowed
 from steersman.api.generated.core_v1 import ConfigMap, Namespace, Pod, PodSpec, PodStatus
 from steersman.api.generated.meta_v1 import ObjectMeta
-from steersman.server.registry.graceful_deletion import Options, plan
+from steersman.server.auth.users import User
+from steersman.server.registry.graceful_deletion import DeletionOptions, plan
 from steersman.server.registry.object_meta import FOREGROUND, ORPHAN
 from steersman.server.registry.resources import Registry
-from steersman.server.rest import verbs
 from steersman.server.server import Attributes, Server, Settle
+from tests.harness import verbs
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -107,7 +108,7 @@ def test_admission_may_change_then_refuse_and_takes_note_only_of_what_is_done(se
             )
 
         def validate(self, request: Attributes) -> Settle | None:
-            asked.append((request.operation, request.name, request.user))
+            asked.append((request.operation, request.name, request.user.name))
             if request.obj is not None and request.obj.data.get("refuse"):
                 raise Forbidden("no")
             return lambda: done.append(request.operation)
@@ -118,13 +119,15 @@ def test_admission_may_change_then_refuse_and_takes_note_only_of_what_is_done(se
     server.admission = Labelling()
     resource = server.registry.find("", "v1", "configmaps")
     body = ConfigMap(metadata=ObjectMeta(name="x"))
-    assert dict(verbs.create(server, resource, "default", body, user="me").metadata.labels) == {"seen": "yes"}
+    assert dict(verbs.create(server, resource, "default", body, user=User("me")).metadata.labels) == {
+        "seen": "yes"
+    }
     with pytest.raises(AlreadyExists):
-        verbs.create(server, resource, "default", body, user="me")
+        verbs.create(server, resource, "default", body, user=User("me"))
     refused = ConfigMap(metadata=ObjectMeta(name="x"), data={"refuse": "1"})
     with pytest.raises(Forbidden):
-        verbs.update(server, resource, "default", "x", refused, user="you")
-    verbs.delete(server, resource, "default", "x", user="you")
+        verbs.update(server, resource, "default", "x", refused, user=User("you"))
+    verbs.delete(server, resource, "default", "x", user=User("you"))
     assert asked == [
         ("CREATE", "x", "me"),
         ("CREATE", "x", "me"),
@@ -161,7 +164,7 @@ def test_the_policy_of_a_deletion_decides_over_the_collectors_finalizers(
     before: tuple[str, ...], propagation: str | None, after: tuple[str, ...]
 ) -> None:
     obj = ConfigMap(metadata=ObjectMeta(name="x", finalizers=before))
-    decided = plan(obj, CONFIGMAPS, Options(propagation=propagation), NOW)
+    decided = plan(obj, CONFIGMAPS, DeletionOptions(propagation=propagation), NOW)
     assert decided.remove is (not after)
     if after:
         assert decided.write is not None
@@ -191,7 +194,7 @@ def test_how_long_a_pod_is_given(
         spec=PodSpec(nodeName=node, terminationGracePeriodSeconds=wanted),
         status=PodStatus(phase=phase),
     )
-    decided = plan(pod, PODS, Options(grace=asked), NOW)
+    decided = plan(pod, PODS, DeletionOptions(grace=asked), NOW)
     assert decided.write is not None
     assert decided.write.deletionGracePeriodSeconds == grace
     assert decided.write.deletionTimestamp == NOW + timedelta(seconds=grace)
@@ -207,12 +210,14 @@ def test_asking_again_never_gives_a_pod_more_time(requests: list[tuple[int, int 
         status=PodStatus(phase="Running"),
     )
     now = NOW
-    first = plan(pod, PODS, Options(), now).write
+    first = plan(pod, PODS, DeletionOptions(), now).write
     assert first is not None
     meta = first
     for later, asked in requests:
         now += timedelta(seconds=later)
-        decided = plan(Pod(metadata=meta, spec=pod.spec, status=pod.status), PODS, Options(grace=asked), now)
+        decided = plan(
+            Pod(metadata=meta, spec=pod.spec, status=pod.status), PODS, DeletionOptions(grace=asked), now
+        )
         if decided.write is None:
             continue
         assert decided.write.deletionTimestamp is not None

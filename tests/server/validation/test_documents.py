@@ -15,9 +15,9 @@ import pytest
 from steersman.api.errors import ApiError
 from steersman.api.patch import merge
 from steersman.server.codec.convert import adopt, document
-from steersman.server.registry.graceful_deletion import Options
-from steersman.server.rest import verbs
+from steersman.server.registry.graceful_deletion import DeletionOptions
 from steersman.server.server import Server
+from tests.harness import verbs
 
 
 def _documents() -> ModuleType:
@@ -71,7 +71,7 @@ def answer(server: Server, row: Any) -> dict[str, Any]:
         if row.first is not None:
             old = write(old, row.first)
         if row.deleted:
-            verbs.delete(server, resource, namespace, name, Options())
+            verbs.delete(server, resource, namespace, name, DeletionOptions())
             old = server.get(resource, namespace, name)
         return write(old, row.change)
 

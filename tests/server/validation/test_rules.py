@@ -26,10 +26,10 @@ from steersman.api.generated.core_v1 import (
 )
 from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.server.codec.convert import adopt, document
-from steersman.server.rest import verbs
 from steersman.server.server import Server
 from steersman.server.validation import LOADERS, METADATA_ONLY, rules_for, validate_create, validate_update
 from steersman.server.validation.pods import pod as pods
+from tests.harness import verbs
 
 
 def _documents() -> ModuleType:

@@ -31,7 +31,7 @@ from steersman.manager.serving.responses import (
 from steersman.manager.serving.routes import RouteRequest, Routes
 from steersman.manager.serving.tls import TlsContexts
 from steersman.runtime.clock import Clock
-from steersman.server.http.request_info import for_people, split
+from steersman.server.http.request_info import parse_target, wants_pretty
 
 log = logging.getLogger(__name__)
 
@@ -113,7 +113,7 @@ class HttpsListener:
         self._socket.close()
 
     async def _handle(self, request: HttpRequest) -> HttpResponse | StreamingResponse:
-        path, query = split(request.raw_path)
+        path, query = parse_target(request.raw_path)
         route_request = RouteRequest(request.method, path, query, request.headers.get("Accept"))
         try:
             answer = await self._answer(request, route_request)
@@ -124,7 +124,7 @@ class HttpsListener:
             log.exception("%s %s failed", route_request.method, path)
             answer = error_response(500, "This request caused the manager to fail: see its log")
         answer = negotiated(
-            answer, route_request.accept, for_people(request.headers.get("User-Agent"), query)
+            answer, route_request.accept, wants_pretty(request.headers.get("User-Agent"), query)
         )
         if len(answer.body) > _GZIP_THRESHOLD and "gzip" in request.headers.get("Accept-Encoding"):
             headers = (*answer.headers, ("Content-Encoding", "gzip"))

@@ -5,7 +5,6 @@ valid) refuses it or lets it pass. They decide by what they look up and nothing 
 them as an extension, so that its forks have them, too::
 
     server.extend(admission.default())
-    admission.bootstrap(server)
 
 The namespace's life cycle (`steersman.server.admission.namespace_lifecycle`) comes before all of them. Webhooks and admission
 policies are not evaluated; whoever creates one is told so by `Chain.warnings`.
@@ -15,13 +14,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from steersman.server.admission.bootstrap_objects import bootstrap
 from steersman.server.admission.certificates import (
     Allows,
     CertificateApproval,
     CertificateSigning,
     CertificateSubjectRestriction,
-    everybody,
+    always_allowed,
 )
 from steersman.server.admission.chain import Chain
 from steersman.server.admission.default_ingress_class import DefaultIngressClass
@@ -43,7 +41,7 @@ from steersman.server.admission.taint_nodes import TaintNodesByCondition
 from steersman.server.admission.webhook_warnings import Unasked
 from steersman.server.server import Server
 
-__all__ = ["CIDR", "Chain", "Plugin", "Plugins", "bootstrap", "default", "standalone"]
+__all__ = ["CIDR", "Chain", "Plugin", "Plugins", "default", "standalone"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +58,8 @@ class Plugins:
         return Plugins(tuple(plugin for plugin in self.plugins if plugin.name not in names))
 
 
-def default(*, cidr: str = CIDR, allows: Allows = everybody) -> Plugins:
-    """All plugins, in the order of a real server. ``allows`` says who may act for a signer."""
+def default(*, cidr: str = CIDR, allows: Allows = always_allowed) -> Plugins:
+    """All plugins, in the order of a real server. ``allows`` decides which users may act for a signer."""
     return Plugins(
         (
             LimitRanger(),

@@ -1,7 +1,7 @@
-"""Certificate signing requests: nobody becomes a member of ``system:masters`` by one.
+"""Admission of CertificateSigningRequests: signers, approvers, and no client certificates of ``system:masters``.
 
-CertificateApproval and CertificateSigning ask the authorizer whether a user may act for a signer. That is
-asked through a function, since who may do what is known elsewhere; without one, everybody may.
+CertificateApproval and CertificateSigning ask the authorizer whether a user may act for a signer; without an
+authorizer every user may.
 """
 
 from __future__ import annotations
@@ -12,18 +12,36 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
 from steersman.server.admission.plugin import Lookups, Plugin, Refused
+from steersman.server.auth import attributes as auth
+from steersman.server.auth.attributes import Authorizes
+from steersman.server.auth.users import User
 from steersman.server.server import Attributes, Settle
 
 REQUESTS = "certificatesigningrequests.certificates.k8s.io"
 CLIENT_SIGNER = "kubernetes.io/kube-apiserver-client"
 
-Allows: TypeAlias = Callable[[str, str, str], bool]
-"""Whether a user (first) may do what a verb says (second) with a signer (third)."""
+Allows: TypeAlias = Callable[[User, str, str], bool]
+"""Whether a user may use a verb (``approve``, ``sign``) on a signer."""
 
 
-def everybody(user: str, verb: str, signer: str) -> bool:
-    """Where nothing is known of permissions."""
+def always_allowed(user: User, verb: str, signer: str) -> bool:
+    """Allows every user every signer, where there is no authorizer."""
     return True
+
+
+def allowed_by(authorizer: Authorizes) -> Allows:
+    """Asks an authorizer for the signer itself, and for all signers of its domain."""
+
+    def allows(user: User, verb: str, signer: str) -> bool:
+        domain = f"{signer.partition('/')[0]}/*"
+        return any(
+            authorizer.authorize(
+                auth.Attributes(user, verb, "certificates.k8s.io", "signers", name=name)
+            ).allowed
+            for name in (signer, domain)
+        )
+
+    return allows
 
 
 class CertificateSubjectRestriction(Plugin):
@@ -58,7 +76,7 @@ def _organizations(request: Any) -> list[str]:
 class CertificateApproval(Plugin):
     """Only who may ``approve`` for a signer approves or denies its requests."""
 
-    allows: Allows = everybody
+    allows: Allows = always_allowed
 
     name: ClassVar[str] = "CertificateApproval"
     validates: ClassVar[tuple[str, ...]] = (REQUESTS,)
@@ -75,7 +93,7 @@ class CertificateApproval(Plugin):
 class CertificateSigning(Plugin):
     """Only who may ``sign`` for a signer issues its certificates."""
 
-    allows: Allows = everybody
+    allows: Allows = always_allowed
 
     name: ClassVar[str] = "CertificateSigning"
     validates: ClassVar[tuple[str, ...]] = (REQUESTS,)

@@ -37,6 +37,21 @@ class Authorizes(Protocol):
     def authorize(self, attributes: Attributes) -> Decision: ...
 
 
+class AlwaysAllow:
+    """Allows every request: the authorizer of a server that has none."""
+
+    def authorize(self, attributes: Attributes) -> Decision:
+        return Decision(True)
+
+
+def authorize(authorizer: Authorizes | None, attributes: Attributes) -> None:
+    """Refuses a request that its user may not make. Without an authorizer every request is allowed."""
+    if authorizer is not None:
+        decision = authorizer.authorize(attributes)
+        if not decision.allowed:
+            raise forbidden(attributes, decision.reason)
+
+
 def forbidden(asked: Attributes, reason: str = "") -> Forbidden:
     """The 403 for a request that was not allowed."""
     why = _told(asked)

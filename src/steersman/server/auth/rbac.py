@@ -21,12 +21,19 @@ from steersman.api.generated.rbac_v1 import (
     Subject,
 )
 from steersman.api.scheme import Key
+from steersman.client.api import EventType
 from steersman.server.auth.attributes import Attributes, Decision, aggregate
 from steersman.server.auth.rbac_rules import names, permits
 from steersman.server.auth.users import MASTERS, User, account_name
 from steersman.server.status_errors import quote
+from steersman.server.storage.store import Store
+from steersman.server.storage.watch import Commit, Selection
 
 GROUP = "rbac.authorization.k8s.io"
+TABLES = tuple(
+    f"{plural}.{GROUP}" for plural in ("clusterroles", "clusterrolebindings", "roles", "rolebindings")
+)
+"""The resources that RBAC reads."""
 
 Policy: TypeAlias = Role | ClusterRole | RoleBinding | ClusterRoleBinding
 
@@ -235,3 +242,29 @@ def _missing(ref: RoleRef, resource: str) -> str:
     if ref.kind in ("Role", "ClusterRole"):
         return f"{resource or ref.kind.lower()}.{GROUP} {quote(ref.name)} not found"
     return f"unsupported role reference kind: {quote(ref.kind)}"
+
+
+# -- the roles and bindings of a store --------------------------------------------------------
+
+
+def policies(store: Store) -> list[Policy]:
+    """All roles and bindings of a store."""
+    return [obj for name in TABLES for obj in store.table(name).select(Selection())]
+
+
+def follow(store: Store, known: Authorizer | None = None) -> Authorizer:
+    """An authorizer that follows the roles and bindings of a store.
+
+    ``known`` is an authorizer that knows the present ones already.
+    """
+    authorizer = Authorizer(policies(store)) if known is None else known
+
+    def on_commit(commit: Commit) -> None:
+        if commit.resource in TABLES:
+            if commit.event.type is EventType.DELETED:
+                authorizer.remove(commit.obj)
+            else:
+                authorizer.put(commit.obj)
+
+    store.commit_hooks.append(on_commit)
+    return authorizer

@@ -43,6 +43,10 @@ class User:
         return User(self.name, self.uid, (*self.groups, group), self.extra)
 
 
+ADMIN = User("system:admin", groups=(MASTERS, AUTHENTICATED))
+"""An administrator: the user of in-process clients unless they name another."""
+APISERVER = User("system:apiserver", groups=(MASTERS,))
+"""The API server itself, where it writes of its own accord."""
 ANONYMOUS = User("system:anonymous", groups=(UNAUTHENTICATED,))
 
 

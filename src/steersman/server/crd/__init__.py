@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 if TYPE_CHECKING:
-    from steersman.server.registry.strategy import Moment
+    from steersman.server.registry.strategy import WriteContext
     from steersman.server.server import Server
 
 GROUP, VERSION, PLURAL = "apiextensions.k8s.io", "v1", "customresourcedefinitions"
@@ -38,8 +38,8 @@ def install(server: Server) -> None:
         _load(server)
         return server.registry.find(GROUP, VERSION, PLURAL).strategy.default(definition)
 
-    def created(definition: Any, moment: Moment) -> Any:
-        return server.registry.find(GROUP, VERSION, PLURAL).strategy.created(definition, moment)
+    def created(definition: Any, context: WriteContext) -> Any:
+        return server.registry.find(GROUP, VERSION, PLURAL).strategy.created(definition, context)
 
     first = replace(resource.strategy, default=default, created=created)
     server.registry.add(replace(resource, strategy=first))

@@ -27,7 +27,7 @@ from steersman.server.crd.version import Version, version_of
 from steersman.server.crd.warnings import warnings
 from steersman.server.registry import graceful_deletion
 from steersman.server.registry.resources import Resource
-from steersman.server.registry.strategy import Moment
+from steersman.server.registry.strategy import WriteContext
 from steersman.server.server import Server
 from steersman.server.storage.watch import Selection
 
@@ -46,7 +46,7 @@ def install(server: Server) -> Definitions:
 # -- definitions as objects -------------------------------------------------------------------
 
 
-def created(definition: CustomResourceDefinition, moment: Moment) -> CustomResourceDefinition:
+def created(definition: CustomResourceDefinition, context: WriteContext) -> CustomResourceDefinition:
     """A new definition, which nobody knows yet. Raises `Invalid`."""
     empty = CustomResourceDefinition().status
     definition = with_stored_version(replace(definition, status=empty))
@@ -59,7 +59,7 @@ def created(definition: CustomResourceDefinition, moment: Moment) -> CustomResou
 
 
 def updated(
-    new: CustomResourceDefinition, old: CustomResourceDefinition, moment: Moment
+    new: CustomResourceDefinition, old: CustomResourceDefinition, context: WriteContext
 ) -> CustomResourceDefinition:
     """A definition in place of another, whose status it keeps. Raises `Invalid`."""
     new = with_stored_version(replace(new, status=old.status))
@@ -72,7 +72,7 @@ def updated(
 
 
 def status_updated(
-    new: CustomResourceDefinition, old: CustomResourceDefinition, moment: Moment
+    new: CustomResourceDefinition, old: CustomResourceDefinition, context: WriteContext
 ) -> CustomResourceDefinition:
     """A definition with another status. Raises `Invalid`."""
     new = replace(new, spec=old.spec)
@@ -82,16 +82,16 @@ def status_updated(
     return new
 
 
-def terminated(definition: CustomResourceDefinition, moment: Moment) -> CustomResourceDefinition:
+def terminated(definition: CustomResourceDefinition, context: WriteContext) -> CustomResourceDefinition:
     """A definition somebody wants deleted: its objects go first."""
     meta = definition.metadata
     finalizers = meta.finalizers if CLEANUP in meta.finalizers else (*meta.finalizers, CLEANUP)
     says = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
     pending = condition("Terminating", "True", "InstanceDeletionPending", says)
     return with_condition(
-        replace(definition, metadata=replace(meta, deletionTimestamp=moment.now, finalizers=finalizers)),
+        replace(definition, metadata=replace(meta, deletionTimestamp=context.now, finalizers=finalizers)),
         pending,
-        moment.now,
+        context.now,
     )
 
 
@@ -301,7 +301,7 @@ class Definitions:
             obj: Any = table.get(key)
             if obj is None or obj.metadata.deletionTimestamp is not None:
                 continue
-            plan = graceful_deletion.plan(obj, resource.strategy, graceful_deletion.Options(), now)
+            plan = graceful_deletion.plan(obj, resource.strategy, graceful_deletion.DeletionOptions(), now)
             if plan.write is not None and plan.write != obj.metadata:
                 server.write(resource, key, replace(obj, metadata=plan.write))
             if plan.remove:

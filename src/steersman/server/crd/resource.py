@@ -16,10 +16,10 @@ from steersman.server.apply.field_manager import custom_field_managers
 from steersman.server.codec.convert import plain
 from steersman.server.crd.custom import Custom, same
 from steersman.server.crd.paths import split, text_at
-from steersman.server.crd.scale import scaling
+from steersman.server.crd.scale import scale_access
 from steersman.server.crd.version import Version
 from steersman.server.registry.resources import Resource
-from steersman.server.registry.strategy import Moment, Strategy
+from steersman.server.registry.strategy import Strategy, WriteContext
 from steersman.server.validation import metadata
 from steersman.server.validation.field_errors import FieldErrors
 
@@ -37,7 +37,7 @@ def resource_of(
         counts=lambda new, old: not same(new.content, old.content),
         unconditional=False,
         fields=_fields(version),
-        scale=scaling(version.scale) if version.scale is not None else None,
+        scale=scale_access(version.scale) if version.scale is not None else None,
         field_managers=custom_field_managers(
             version.api_version,
             version.kind,
@@ -86,7 +86,7 @@ class _Behaviour:
     def default(self, obj: Custom) -> Custom:
         return replace(obj, content=self._version.fit(obj.content))
 
-    def created(self, obj: Custom, moment: Moment) -> Custom:
+    def created(self, obj: Custom, context: WriteContext) -> Custom:
         version = self._version
         if self._terminating:
             raise status_errors.forbidden(
@@ -105,7 +105,7 @@ class _Behaviour:
             self._refuse(obj, [*named, *wrong])
         return self._stored(obj)
 
-    def updated(self, new: Custom, old: Custom, moment: Moment) -> Custom:
+    def updated(self, new: Custom, old: Custom, context: WriteContext) -> Custom:
         version = self._version
         if version.has_status:
             content = {name: value for name, value in new.content.items() if name != "status"}
@@ -119,7 +119,7 @@ class _Behaviour:
             self._refuse(new, [*named, *wrong])
         return self._stored(new)
 
-    def status_updated(self, new: Custom, old: Custom, moment: Moment) -> Custom:
+    def status_updated(self, new: Custom, old: Custom, context: WriteContext) -> Custom:
         """Only the status is new; of the metadata, who manages which field."""
         version = self._version
         fit = version.fit(new.content)

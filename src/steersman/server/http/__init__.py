@@ -1,13 +1,17 @@
-"""HTTP in and out: the embedded API server at a socket, over TLS, for any Kubernetes client.
+"""HTTP: the embedded API server at a socket, over TLS, for any Kubernetes client.
 
-::
+=================================  ====================================================================
+app                                `serve(server) -> ApiServer`: authentication, authorisation, routing
+context                            `AppState` and `Context`: what handlers are given
+request_info query_options         the parts of a URL; the options in its query
+request_body                       bodies, decoded
+handlers                           get, list, create, update, patch, delete and subresources
+watch watch_registry               watches, as streams of JSON lines; bookmarks and timeouts
+nonresource discovery_cache        discovery, OpenAPI, version, health
+responses encoding                 objects, lists, tables and errors, as JSON or YAML
+metrics                            ``/metrics``
+=================================  ====================================================================
 
-    app         serve(server, ...) -> Edge: the socket, who asks, may they, and which handler answers
-    requests    a URL, to what is asked for           options    what its query and body ask for besides
-    bodies      what was sent, to structs             answers    structs, to what is sent: JSON, YAML, tables
-    reading     get and list                          writing    create, update, patch, delete
-    streams     watches                               below      subresources, reviews and tokens
-    documents   discovery, OpenAPI, version           health     /healthz, /livez, /readyz, /metrics
-
-`steersman.server.bootstrap` puts together what an edge needs: keys, certificates, roles.
+Handlers build a `steersman.server.rest.request.Request` and shape its result; REST semantics are in
+`steersman.server.rest`. `steersman.server.bootstrap` makes the keys, certificates and roles that a server needs.
 """

@@ -1,64 +1,97 @@
-"""One request on its way: what was asked, by whom, and what to say along with the answer."""
+"""AppState and Context: what handlers are given, for all requests and for one."""
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable, Mapping
+from functools import cache, lru_cache
 
 import msgspec
 from msgspec import field
 
+from steersman.api.generated import resources
 from steersman.http.request import HttpRequest
 from steersman.server.apply.options import manager_name
+from steersman.server.auth.openid import Document
 from steersman.server.auth.users import User
 from steersman.server.codec.field_validation import directive
 from steersman.server.codec.negotiation import JSON, Choice, as_is, as_meta, negotiate
-from steersman.server.http.request_body import Reading
-from steersman.server.http.request_info import Asked, Query, for_people
+from steersman.server.http.discovery_cache import DiscoveryCache
+from steersman.server.http.encoding import EncodingCache
+from steersman.server.http.metrics import Metrics
+from steersman.server.http.request_body import FieldChecks
+from steersman.server.http.request_info import Query, RequestInfo, wants_pretty
+from steersman.server.http.watch_registry import WatchRegistry
 from steersman.server.server import Server
-
-if TYPE_CHECKING:
-    from steersman.server.http.app_state import Plant
 
 USER_AGENT = "User-Agent"
 
 
-class Context(msgspec.Struct):
-    """What handlers are given."""
+class AppState(msgspec.Struct, eq=False):
+    """The state that all requests to one HTTP server share."""
 
-    plant: Plant
     server: Server
-    """What to work on: the server itself, or its rehearsal."""
-    request: HttpRequest
-    asked: Asked
+    discovery: DiscoveryCache
+    watches: WatchRegistry
+    openid: Mapping[str, Document] = field(default_factory=dict)
+    """The OpenID documents by path."""
+    address: str = ""
+    """Host and port where clients reach this server: ``127.0.0.1:6443``."""
+    durable: Callable[[], Awaitable[None]] | None = None
+    """Awaited before a write is acknowledged: returns once the write is on disk."""
+    encoded: EncodingCache = field(default_factory=EncodingCache)
+    metrics: Metrics = field(default_factory=Metrics)
+
+
+class Context(msgspec.Struct):
+    """One HTTP request on its way to a response."""
+
+    state: AppState
+    http: HttpRequest
+    info: RequestInfo
     query: Query
     user: User
     warnings: list[str] = field(default_factory=list)
+    """The messages of the response's Warning headers."""
+
+    @property
+    def server(self) -> Server:
+        return self.state.server
 
     def choice(self, *, meta: bool = True, stream: bool = False) -> Choice:
-        """What the answer shall look like. Raises `NotAcceptable`."""
-        return choose(self.request.headers.get("Accept", ""), meta, stream)
+        """The representation that the client accepts. Raises `NotAcceptable`."""
+        return _negotiated(self.http.headers.get("Accept", ""), meta, stream)
 
     @property
     def pretty(self) -> bool:
-        """Whether a person is to read the answer."""
-        return for_people(self.request.headers.get(USER_AGENT, ""), self.query)
+        """Whether JSON is indented."""
+        return wants_pretty(self.http.headers.get(USER_AGENT, ""), self.query)
 
-    def reading(self, validation: str) -> Reading:
-        """How closely to look at the body."""
-        return Reading(directive(validation), self.warnings)
+    def field_checks(self, field_validation: str) -> FieldChecks:
+        """How unknown and duplicate fields of the body are treated."""
+        return FieldChecks(directive(field_validation), self.warnings)
 
     @property
     def content_type(self) -> str:
-        return self.request.headers.get("Content-Type", "")
+        return self.http.headers.get("Content-Type", "")
 
-    def manager(self, said: str) -> str:
-        """Who owns what is written: whom the request names, or the first word of the client's name for itself."""
-        return manager_name(said, self.request.headers.get(USER_AGENT, ""))
+    def field_manager(self, given: str) -> str:
+        """The field manager: the one that the request names, or the product in the User-Agent header."""
+        return manager_name(given, self.http.headers.get(USER_AGENT, ""))
 
 
 @lru_cache(maxsize=256)
-def choose(accept: str, meta: bool, stream: bool) -> Choice:
-    """The same for the same header, again and again: clients send few."""
+def _negotiated(accept: str, meta: bool, stream: bool) -> Choice:
+    # Cached because clients send few different headers.
     allows = as_meta if meta else as_is
     return negotiate(accept, allows, (JSON,)) if stream else negotiate(accept, allows)
+
+
+@cache
+def served_verbs() -> Mapping[tuple[str, str, str, str], tuple[str, ...]]:
+    """The verbs of built-in resources by group, version, plural and subresource."""
+    found: dict[tuple[str, str, str, str], tuple[str, ...]] = {}
+    for row in resources():
+        found[row.group, row.version, row.plural, ""] = row.verbs
+        for subresource in row.subresources:
+            found[row.group, row.version, row.plural, subresource.name] = subresource.verbs
+    return found

@@ -1,6 +1,6 @@
-"""What is served at the moment, beyond how it behaves: discovery, OpenAPI, columns, names of lists.
+"""DiscoveryCache: discovery documents, OpenAPI, table columns and list kinds of what is served now.
 
-Made anew when a definition of custom resources changes, and then only what is asked for.
+All are computed when first needed, and again after a CustomResourceDefinition has changed.
 """
 
 from __future__ import annotations
@@ -22,52 +22,52 @@ _DEPRECATED = {
 DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 
 
-class Catalogue:
-    """What one server serves."""
+class DiscoveryCache:
+    """Discovery of one server."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
-        self._page = _Page(server)
-        server.store.commit_hooks.append(self._note)
+        self._snapshot = _Snapshot(server)
+        server.store.commit_hooks.append(self._on_commit)
 
     def close(self) -> None:
-        """Follow the server no longer."""
-        self._server.store.commit_hooks.remove(self._note)
+        """Stops following the server."""
+        self._server.store.commit_hooks.remove(self._on_commit)
 
-    def _note(self, commit: Commit) -> None:
+    def _on_commit(self, commit: Commit) -> None:
         if commit.resource == DEFINITIONS:
-            self._page = _Page(self._server)
+            self._snapshot = _Snapshot(self._server)
 
     @property
     def discovery(self) -> Discovery:
-        return self._page.discovery
+        return self._snapshot.discovery
 
     @property
     def openapi(self) -> OpenAPI:
-        return self._page.openapi
+        return self._snapshot.openapi
 
     def serves(self, group: str) -> bool:
-        """Whether there is anything in a group."""
-        return not group or group in self._page.groups
+        """Whether a group has any resource."""
+        return not group or group in self._snapshot.groups
 
     def deprecation(self, resource: Resource) -> str:
-        """What to tell who uses a resource that they should not; empty for most."""
-        return _DEPRECATED.get((resource.id, resource.version)) or self._page.deprecations.get(
+        """The deprecation warning of a resource; empty for most."""
+        return _DEPRECATED.get((resource.id, resource.version)) or self._snapshot.deprecations.get(
             (resource.group, resource.version, resource.plural), ""
         )
 
     def list_kind(self, resource: Resource) -> str:
         """The kind of a list of a resource's objects."""
-        custom = self._page.custom.get((resource.group, resource.version, resource.plural))
+        custom = self._snapshot.custom.get((resource.group, resource.version, resource.plural))
         return (custom.list_kind if custom is not None else "") or f"{resource.kind}List"
 
     def printer(self, resource: Resource) -> Printer:
-        """How a resource is shown in tables."""
-        return self._page.printer(resource)
+        """The printer of a resource's tables."""
+        return self._snapshot.printer(resource)
 
 
-class _Page:
-    """The same between two changes."""
+class _Snapshot:
+    """Discovery between two changes of CustomResourceDefinitions."""
 
     def __init__(self, server: Server) -> None:
         self._server = server

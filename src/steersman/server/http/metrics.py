@@ -1,4 +1,4 @@
-"""A few numbers about what is served, in the text format of Prometheus and under upstream's names."""
+"""Metrics of the HTTP server, in the text format of Prometheus and under upstream's names."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from steersman.server.storage.store import Store
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
 
 
-class Served(NamedTuple):
-    """What requests are counted by."""
+class RequestLabels(NamedTuple):
+    """The labels by which requests are counted."""
 
     verb: str
     group: str
@@ -23,26 +23,26 @@ class Served(NamedTuple):
 
 
 class Metrics:
-    """Counts of one edge."""
+    """Request counts of one HTTP server."""
 
     def __init__(self) -> None:
-        self._requests: dict[Served, int] = {}
+        self._requests: dict[RequestLabels, int] = {}
 
-    def count(self, served: Served) -> None:
-        """A request was answered."""
-        self._requests[served] = self._requests.get(served, 0) + 1
+    def count(self, labels: RequestLabels) -> None:
+        """Counts a request."""
+        self._requests[labels] = self._requests.get(labels, 0) + 1
 
     def text(self, store: Store, watches: Iterable[str]) -> str:
-        """All numbers; ``watches`` has the resource of each watch there is."""
+        """All metrics. ``watches`` has the resource of each active watch."""
         return "".join(f"{line}\n" for line in self._lines(store, watches))
 
     def _lines(self, store: Store, watches: Iterable[str]) -> Iterator[str]:
         name = "apiserver_request_total"
         yield f"# HELP {name} Counter of apiserver requests broken out for each verb, resource and HTTP code."
         yield f"# TYPE {name} counter"
-        for served, count in sorted(self._requests.items()):
-            labels = {"component": "apiserver", **served._asdict(), "verb": served.verb.upper()}
-            yield f"{name}{_labels(labels)} {count}"
+        for labels, count in sorted(self._requests.items()):
+            named = {"component": "apiserver", **labels._asdict(), "verb": labels.verb.upper()}
+            yield f"{name}{_labels(named)} {count}"
         name = "apiserver_longrunning_requests"
         yield f"# HELP {name} Gauge of all active long-running apiserver requests."
         yield f"# TYPE {name} gauge"

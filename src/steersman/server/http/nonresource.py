@@ -1,4 +1,4 @@
-"""What is served besides resources: discovery, OpenAPI, version, keys, and the list of all these paths."""
+"""Paths that are no resources: discovery, OpenAPI, version, OpenID keys, health, metrics, and the index of them."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Any
 
 import msgspec
 
-from steersman.api.errors import NotAcceptable, NotFound
+from steersman.api.errors import ApiError, NotAcceptable, NotFound
 from steersman.server.codec.negotiation import JSON, YAML
 from steersman.server.discovery import documents
 from steersman.server.discovery.documents import AGGREGATED, Tagged
 from steersman.server.discovery.openapi import binary
-from steersman.server.http import health
 from steersman.server.http.context import Context
 from steersman.server.http.encoding import dump
+from steersman.server.http.metrics import CONTENT_TYPE as METRICS_TYPE
 from steersman.server.http.request_info import first
-from steersman.server.http.responses import END, Answer, finished, plain, unrouted
+from steersman.server.http.responses import END, Response, document_response, encoded, routing_error
 
 VERSION = "v1.36.4"
-"""The Kubernetes we are."""
+"""The version of Kubernetes that this server implements."""
 
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 _PATHS = (
@@ -41,58 +41,58 @@ _PATHS = (
 )
 
 
-def serve(ctx: Context) -> Answer:
-    """A request that is for no resource."""
-    path = ctx.asked.path
+def handle_nonresource(ctx: Context) -> Response:
+    """Any request that is not for a resource."""
+    path = ctx.info.path
     parts = path.strip("/").split("/")
-    if ctx.asked.verb not in ("get", "head"):
-        return unrouted(405) if parts[0] in ("api", "apis", "version") else nothing()
+    if ctx.info.verb not in ("get", "head"):
+        return routing_error(405) if parts[0] in ("api", "apis", "version") else not_found()
     match parts:
         case [""]:
-            return _for_people({"paths": _paths(ctx)})
+            return _indented({"paths": _paths(ctx)})
         case ["api" | "apis"]:
             return _root(ctx, parts[0])
         case ["api", version]:
             return _discovered(ctx, "", version)
         case ["apis", group]:
-            return _found(ctx, lambda: ctx.plant.catalogue.discovery.group(group))
+            return _found(ctx, lambda: ctx.state.discovery.discovery.group(group))
         case ["apis", group, version]:
             return _discovered(ctx, group, version)
         case ["version"]:
-            return _for_people(version_info())
+            return _indented(version_info())
         case [("healthz" | "livez" | "readyz") as name, *check] if len(check) < 2:
-            return health.serve(ctx, name, "".join(check)) or nothing()
+            return _health(ctx, name, "".join(check)) or not_found()
         case ["metrics"]:
-            return health.metrics(ctx)
+            return _metrics(ctx)
         case ["openapi", "v2"]:
             return _v2(ctx)
         case ["openapi", "v3", *name]:
             return _v3(ctx, "/".join(name))
-    document = ctx.plant.openid.get(path)
+    document = ctx.state.openid.get(path)
     if document is not None:
         headers = (("Cache-Control", document.cache_control),)
-        return Answer(document.body, 200, document.content_type, headers)
-    return nothing()
+        return Response(document.body, 200, document.content_type, headers)
+    return not_found()
 
 
-def nothing() -> Answer:
-    """What there is where there is nothing."""
+def not_found() -> Response:
+    """The plain 404 of a path that is not served."""
     headers = (("X-Content-Type-Options", "nosniff"),)
-    return Answer(b"404 page not found\n", 404, "text/plain; charset=utf-8", headers)
+    return Response(b"404 page not found\n", 404, "text/plain; charset=utf-8", headers)
 
 
-def _for_people(made: Any) -> Answer:
-    return Answer(msgspec.json.format(dump(made), indent=2))
+def _indented(made: Any) -> Response:
+    return Response(msgspec.json.format(dump(made), indent=2))
 
 
 def _paths(ctx: Context) -> list[str]:
     found = dict.fromkeys(_PATHS)
-    for group in ctx.plant.catalogue.discovery.apis()["groups"]:
+    for group in ctx.state.discovery.discovery.apis()["groups"]:
         found[f"/apis/{group['name']}"] = None
         for version in group["versions"]:
             found[f"/apis/{version['groupVersion']}"] = None
     for name in ("healthz", "livez", "readyz"):
-        found |= dict.fromkeys(f"/{name}/{check}" for check in health.CHECKS)
+        found |= dict.fromkeys(f"/{name}/{check}" for check in CHECKS)
     return sorted(found)
 
 
@@ -119,71 +119,128 @@ def version_info() -> dict[str, str]:
 # -- discovery --------------------------------------------------------------------------------
 
 
-def _root(ctx: Context, name: str) -> Answer:
-    found = ctx.plant.catalogue.discovery
-    choice = documents.choose(ctx.request.headers.get("Accept", ""))
+def _root(ctx: Context, name: str) -> Response:
+    found = ctx.state.discovery.discovery
+    choice = documents.choose(ctx.http.headers.get("Accept", ""))
     if choice.target == AGGREGATED:
         tagged = found.aggregated_api if name == "api" else found.aggregated_apis
         return _tagged(ctx, tagged, _AGGREGATED, ("Cache-Control", "public"), end=END)
-    made = found.api(ctx.plant.address) if name == "api" else found.apis()
-    return finished(ctx, choice, dump(made))
+    made = found.api(ctx.state.address) if name == "api" else found.apis()
+    return encoded(ctx, choice, dump(made))
 
 
-def _discovered(ctx: Context, group: str, version: str) -> Answer:
-    return _found(ctx, lambda: ctx.plant.catalogue.discovery.resources(group, version))
+def _discovered(ctx: Context, group: str, version: str) -> Response:
+    return _found(ctx, lambda: ctx.state.discovery.discovery.resources(group, version))
 
 
-def _found(ctx: Context, make: Any) -> Answer:
+def _found(ctx: Context, make: Any) -> Response:
     try:
         made = make()
     except NotFound:
-        return nothing()
-    return plain(ctx, made)
+        return not_found()
+    return document_response(ctx, made)
 
 
 def _tagged(
-    ctx: Context, tagged: Tagged, content_type: str, *headers: tuple[str, str], end: bytes = b""
-) -> Answer:
-    """A document that clients keep, and ask for again only if it has changed."""
-    told = (("ETag", tagged.etag), ("Vary", "Accept"), *headers)
-    if ctx.request.headers.get("If-None-Match") == tagged.etag:
-        return Answer(b"", 304, content_type, told)
-    return Answer(tagged.body + end, 200, content_type, told)
+    ctx: Context, tagged: Tagged, content_type: str, *more_headers: tuple[str, str], end: bytes = b""
+) -> Response:
+    """A document with an ETag, so that clients fetch it again only if it has changed."""
+    headers = (("ETag", tagged.etag), ("Vary", "Accept"), *more_headers)
+    if ctx.http.headers.get("If-None-Match") == tagged.etag:
+        return Response(b"", 304, content_type, headers)
+    return Response(tagged.body + end, 200, content_type, headers)
 
 
 # -- OpenAPI ----------------------------------------------------------------------------------
 
 
-def _takes_json(ctx: Context) -> None:
-    """Clients that want protobuf here say so in media types of their own. Raises `NotAcceptable`."""
-    accept = ctx.request.headers.get("Accept", "")
+def _check_accepts_json(ctx: Context) -> None:
+    """Raises `NotAcceptable` for clients that do not accept JSON. Protobuf has media types of its own here."""
+    accept = ctx.http.headers.get("Accept", "")
     for clause in accept.split(",") if accept else ("*/*",):
         if clause.partition(";")[0].strip() in ("*/*", "application/*", JSON, YAML):
             return
     raise NotAcceptable(f"only the following media types are accepted: {JSON}", reason="NotAcceptable")
 
 
-def _v2(ctx: Context) -> Answer:
-    openapi = ctx.plant.catalogue.openapi
-    if ctx.request.headers.get("Accept", "").startswith(binary.ACCEPTED):
+def _v2(ctx: Context) -> Response:
+    openapi = ctx.state.discovery.openapi
+    if ctx.http.headers.get("Accept", "").startswith(binary.ACCEPTED):
         return _tagged(ctx, openapi.v2_binary(), binary.RETURNED)
-    _takes_json(ctx)
+    _check_accepts_json(ctx)
     return _tagged(ctx, openapi.v2(), JSON)
 
 
-def _v3(ctx: Context, name: str) -> Answer:
-    openapi = ctx.plant.catalogue.openapi
+def _v3(ctx: Context, name: str) -> Response:
+    openapi = ctx.state.discovery.openapi
     if not name:
-        # Nobody upstream says what it is, so it is told by its first bytes.
-        return Answer(dump(openapi.index()), 200, "text/plain; charset=utf-8")
+        # Upstream sets no content type, so that Go guesses it from the first bytes.
+        return Response(dump(openapi.index()), 200, "text/plain; charset=utf-8")
     found = openapi.v3(name)
     if found is None:
-        return Answer(b"", 404, "")
-    _takes_json(ctx)
-    asked, current = first(ctx.query, "hash"), found.etag.strip('"')
-    if not asked:
+        return Response(b"", 404, "")
+    _check_accepts_json(ctx)
+    given, current = first(ctx.query, "hash"), found.etag.strip('"')
+    if not given:
         return _tagged(ctx, found, JSON)
-    if asked != current:
-        return Answer(b"", 301, JSON, (("Location", f"/openapi/v3/{name}?hash={current}"),))
-    # Who names the hash can keep what it got for good.
+    if given != current:
+        return Response(b"", 301, JSON, (("Location", f"/openapi/v3/{name}?hash={current}"),))
+    # A document with a given hash never changes.
     return _tagged(ctx, found, JSON, ("Cache-Control", "public, immutable"))
+
+
+# -- health and metrics -----------------------------------------------------------------------
+
+CHECKS = ("ping", "store", "crd-informer-synced")
+
+_TEXT = "text/plain; charset=utf-8"
+_PLAIN = (("X-Content-Type-Options", "nosniff"),)
+
+
+def _health(ctx: Context, name: str, check: str) -> Response | None:
+    """``/healthz``, ``/livez``, ``/readyz`` and each of their checks; None for an unknown check."""
+    failed = _failed_checks(ctx)
+    if check:
+        if check not in CHECKS:
+            return None
+        return _failure(failed[check]) if check in failed else Response(b"ok", 200, _TEXT)
+    excluded = ctx.query.get("exclude", ())
+    failing = [each for each in CHECKS if each in failed and each not in excluded]
+    if "verbose" not in ctx.query and not failing:
+        return Response(b"ok", 200, _TEXT, _PLAIN)
+    lines = [_check_line(each, each in excluded, each in failed) for each in CHECKS]
+    unknown = [each for each in sorted(dict.fromkeys(excluded)) if each not in CHECKS]
+    if unknown:
+        names = ",".join(f'"{each}"' for each in unknown)
+        lines.append(f"warn: some health checks cannot be excluded: no matches for {names}")
+    lines.append(f"{name} check {'failed' if failing else 'passed'}")
+    return Response("".join(f"{line}\n" for line in lines).encode(), 500 if failing else 200, _TEXT, _PLAIN)
+
+
+def _check_line(check: str, excluded: bool, failed: bool) -> str:
+    if excluded:
+        return f"[+]{check} excluded: ok"
+    # Anonymous users may ask, so the reason is in the log only.
+    return f"[-]{check} failed: reason withheld" if failed else f"[+]{check} ok"
+
+
+def _failed_checks(ctx: Context) -> dict[str, str]:
+    """The checks that fail, with their reasons."""
+    gate = ctx.state.server.store.write_gate
+    try:
+        if gate is not None:
+            gate()
+    except ApiError as error:
+        return {"store": error.message}
+    return {}
+
+
+def _failure(why: str) -> Response:
+    return Response(f"internal server error: {why}\n".encode(), 500, _TEXT, _PLAIN)
+
+
+def _metrics(ctx: Context) -> Response:
+    """``/metrics``."""
+    state = ctx.state
+    text = state.metrics.text(state.server.store, state.watches.resources())
+    return Response(text.encode(), 200, METRICS_TYPE)

@@ -1,4 +1,4 @@
-"""What a request asks for besides its object: the options of lists, watches, writes and deletions."""
+"""The options of lists, watches, writes and deletions, from the query or the body of a request."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from typing import NamedTuple
 
 import msgspec
 
-from steersman.api.generated.meta_v1 import DeleteOptions
+from steersman.api.generated import meta_v1
 from steersman.server import status_errors
 from steersman.server.apply.options import validate_field_manager
 from steersman.server.codec import protobuf
 from steersman.server.codec.go_decode_errors import mistake
 from steersman.server.codec.json_yaml import Unreadable, json_document
 from steersman.server.http.request_info import Query, first, flag
-from steersman.server.registry.graceful_deletion import Options
+from steersman.server.registry.graceful_deletion import DeletionOptions
+from steersman.server.rest.request import ListOptions
 from steersman.server.status_errors import FieldError
 
 _META = "meta.k8s.io"
@@ -22,81 +23,67 @@ _VALIDATIONS = ("", "Ignore", "Strict", "Warn")
 _POLICIES = ("Foreground", "Background", "Orphan")
 
 
-class Listing(NamedTuple):
-    """How to list, or to watch."""
+class WriteOptions(NamedTuple):
+    """The options of a create, update or patch."""
 
-    labels: str = ""
-    fields: str = ""
-    limit: int = 0
-    continue_: str = ""
-    version: str = ""
-    match: str = ""
-    timeout: int | None = None
-    bookmarks: bool = False
-    initial: bool | None = None
-
-
-class Writing(NamedTuple):
-    """How to write."""
-
-    dry: bool = False
-    manager: str = ""
-    validation: str = ""
+    dry_run: bool = False
+    field_manager: str = ""
+    field_validation: str = ""
     force: bool | None = None
 
 
-class Deleting(NamedTuple):
-    """How to delete."""
+class DeleteOptions(NamedTuple):
+    """The options of a deletion."""
 
-    options: Options
-    dry: bool = False
-    waits: bool = False
-    """Whether an answer before the end shall be called accepted."""
-
-
-_PLAIN_WRITING = Writing()
+    deletion: DeletionOptions
+    dry_run: bool = False
+    accepted: bool = False
+    """Whether a deletion that must wait is answered with 202."""
 
 
-def listing(query: Query, *, watch: bool = False) -> Listing:
+_DEFAULTS = WriteOptions()
+
+
+def list_options(query: Query, *, watch: bool = False) -> ListOptions:
     """The options of a list or watch. Raises `BadRequest` or `Invalid`."""
     if not query:
-        return Listing()
+        return ListOptions()
     timeout = first(query, "timeoutSeconds")
-    made = Listing(
-        labels=first(query, "labelSelector"),
-        fields=first(query, "fieldSelector"),
+    options = ListOptions(
+        label_selector=first(query, "labelSelector"),
+        field_selector=first(query, "fieldSelector"),
         limit=_number(query, "limit"),
         continue_=first(query, "continue"),
-        version=first(query, "resourceVersion"),
-        match=first(query, "resourceVersionMatch"),
-        timeout=_number(query, "timeoutSeconds") if timeout else None,
-        bookmarks=flag(query, "allowWatchBookmarks"),
-        initial=flag(query, "sendInitialEvents") if "sendInitialEvents" in query else None,
+        resource_version=first(query, "resourceVersion"),
+        resource_version_match=first(query, "resourceVersionMatch"),
+        timeout_seconds=_number(query, "timeoutSeconds") if timeout else None,
+        allow_watch_bookmarks=flag(query, "allowWatchBookmarks"),
+        send_initial_events=flag(query, "sendInitialEvents") if "sendInitialEvents" in query else None,
     )
-    wrong = _watch_problems(made) if watch else _list_problems(made)
+    wrong = _watch_problems(options) if watch else _list_problems(options)
     if wrong:
         raise status_errors.invalid(_META, "ListOptions", "", wrong)
-    return made
+    return options
 
 
-def _list_problems(asked: Listing) -> list[FieldError]:
-    if asked.initial is not None:
+def _list_problems(options: ListOptions) -> list[FieldError]:
+    if options.send_initial_events is not None:
         return [status_errors.banned("sendInitialEvents", "sendInitialEvents is forbidden for list")]
     return []
 
 
-def _watch_problems(asked: Listing) -> list[FieldError]:
+def _watch_problems(options: ListOptions) -> list[FieldError]:
     wrong = []
     field, least = "resourceVersionMatch", "NotOlderThan"
-    if asked.initial is not None and asked.match != least:
+    if options.send_initial_events is not None and options.resource_version_match != least:
         wrong.append(status_errors.banned(field, f"sendInitialEvents requires setting {field} to {least}"))
-    if asked.match:
-        if asked.initial is None:
+    if options.resource_version_match:
+        if options.send_initial_events is None:
             why = f"{field} is forbidden for watch unless sendInitialEvents is provided"
             wrong.append(status_errors.banned(field, why))
-        if asked.match != least:
-            wrong.append(status_errors.unknown(field, asked.match, (least,)))
-        if asked.continue_:
+        if options.resource_version_match != least:
+            wrong.append(status_errors.unknown(field, options.resource_version_match, (least,)))
+        if options.continue_:
             wrong.append(status_errors.banned(field, f"{field} is forbidden when continue is provided"))
     return wrong
 
@@ -113,62 +100,62 @@ def _number(query: Query, name: str) -> int:
     return int(text)
 
 
-def writing(query: Query, kind: str) -> Writing:
-    """The options of a write; ``kind`` is what upstream calls them. Raises `Invalid`."""
+def write_options(query: Query, kind: str) -> WriteOptions:
+    """The options of a write; ``kind`` is upstream's name for them. Raises `Invalid`."""
     if not query:
-        return _PLAIN_WRITING
-    dry = query.get("dryRun", ())
-    made = Writing(
-        dry=bool(dry),
-        manager=first(query, "fieldManager"),
-        validation=first(query, "fieldValidation"),
+        return _DEFAULTS
+    dry_run = query.get("dryRun", ())
+    options = WriteOptions(
+        dry_run=bool(dry_run),
+        field_manager=first(query, "fieldManager"),
+        field_validation=first(query, "fieldValidation"),
         force=flag(query, "force") if "force" in query else None,
     )
-    wrong = _dry_problems(dry)
+    wrong = _dry_run_problems(dry_run)
     if kind != "PatchOptions":
-        # Those of patches are looked at together with the kind of patch.
-        wrong += validate_field_manager(made.manager)
-    if made.validation not in _VALIDATIONS:
-        wrong.append(status_errors.unknown("fieldValidation", made.validation, _VALIDATIONS))
+        # The manager of a patch is checked together with the patch type.
+        wrong += validate_field_manager(options.field_manager)
+    if options.field_validation not in _VALIDATIONS:
+        wrong.append(status_errors.unknown("fieldValidation", options.field_validation, _VALIDATIONS))
     if wrong:
         raise status_errors.invalid(_META, kind, "", wrong)
-    return made
+    return options
 
 
-def _dry_problems(values: Sequence[str]) -> list[FieldError]:
+def _dry_run_problems(values: Sequence[str]) -> list[FieldError]:
     return (
         [status_errors.unknown("dryRun", list(values), ("All",))] if any(v != "All" for v in values) else []
     )
 
 
-def deleting(query: Query, body: bytes) -> Deleting:
-    """The options of a deletion: those of the body, if there is one. Raises `BadRequest` or `Invalid`."""
-    said = _body(body) if body else _query(query)
+def delete_options(query: Query, body: bytes) -> DeleteOptions:
+    """The options of a deletion: those in the body, or else those in the query. Raises `BadRequest` or `Invalid`."""
+    given = _from_body(body) if body else _from_query(query)
     wrong: list[FieldError] = []
-    policy = said.propagationPolicy
-    if policy is not None and said.orphanDependents is not None:
+    policy = given.propagationPolicy
+    if policy is not None and given.orphanDependents is not None:
         why = "orphanDependents and deletionPropagation cannot be both set"
         wrong.append(status_errors.wrong("propagationPolicy", policy, why))
     if policy is not None and policy not in _POLICIES:
         wrong.append(status_errors.unknown("propagationPolicy", policy, (*_POLICIES, "nil")))
-    wrong += _dry_problems(said.dryRun)
+    wrong += _dry_run_problems(given.dryRun)
     if wrong:
         raise status_errors.invalid(_META, "DeleteOptions", "", wrong)
-    if policy is None and said.orphanDependents is not None:
-        policy = "Orphan" if said.orphanDependents else "Background"
-    limits = said.preconditions
-    options = Options(
-        uid=(limits.uid if limits is not None else None) or "",
-        version=(limits.resourceVersion if limits is not None else None) or "",
+    if policy is None and given.orphanDependents is not None:
+        policy = "Orphan" if given.orphanDependents else "Background"
+    preconditions = given.preconditions
+    options = DeletionOptions(
+        uid=(preconditions.uid if preconditions is not None else None) or "",
+        version=(preconditions.resourceVersion if preconditions is not None else None) or "",
         propagation=policy,
-        grace=said.gracePeriodSeconds,
+        grace=given.gracePeriodSeconds,
     )
-    return Deleting(options, bool(said.dryRun), said.orphanDependents is False)
+    return DeleteOptions(options, bool(given.dryRun), given.orphanDependents is False)
 
 
-def _body(body: bytes) -> DeleteOptions:
+def _from_body(body: bytes) -> meta_v1.DeleteOptions:
     try:
-        # Told by how it begins: no JSON begins so.
+        # Recognised by its first bytes, with which no JSON begins.
         document = protobuf.decode(body) if body.startswith(protobuf.MAGIC) else json_document(body)
     except Unreadable as error:
         raise status_errors.bad_request(f"couldn't get version/kind; json parse error: {error}") from None
@@ -179,15 +166,15 @@ def _body(body: bytes) -> DeleteOptions:
             '"pkg/apis/meta/internalversion/scheme/register.go:27"'
         )
     try:
-        return msgspec.convert(document, DeleteOptions)
+        return msgspec.convert(document, meta_v1.DeleteOptions)
     except msgspec.ValidationError as error:
-        raise status_errors.bad_request(mistake(DeleteOptions, document) or str(error)) from None
+        raise status_errors.bad_request(mistake(meta_v1.DeleteOptions, document) or str(error)) from None
 
 
-def _query(query: Query) -> DeleteOptions:
+def _from_query(query: Query) -> meta_v1.DeleteOptions:
     if not query:
-        return _NOTHING
-    return DeleteOptions(
+        return _NO_OPTIONS
+    return meta_v1.DeleteOptions(
         propagationPolicy=first(query, "propagationPolicy") or None,
         gracePeriodSeconds=_number(query, "gracePeriodSeconds") if "gracePeriodSeconds" in query else None,
         orphanDependents=flag(query, "orphanDependents") if "orphanDependents" in query else None,
@@ -195,4 +182,4 @@ def _query(query: Query) -> DeleteOptions:
     )
 
 
-_NOTHING = DeleteOptions()
+_NO_OPTIONS = meta_v1.DeleteOptions()

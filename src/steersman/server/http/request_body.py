@@ -1,4 +1,4 @@
-"""What was sent: read within limits, and made into what it should be."""
+"""Request bodies: read within a size limit, decoded, and checked for unknown and duplicate fields."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from steersman.api.bounded_cache import BoundedCache
 from steersman.api.errors import ApiError, TooLarge, UnsupportedMediaType
@@ -22,15 +23,14 @@ from steersman.server.codec.convert import FORMS, adopt, moments
 from steersman.server.codec.go_decode_errors import mistake
 from steersman.server.codec.json_yaml import Unreadable, json_document, readable, yaml_document
 from steersman.server.codec.negotiation import JSON, PROTOBUF, YAML
-from steersman.server.http.spec_interning import LONGEST, shared
 from steersman.server.registry.resources import Resource
 
 LIMIT = 3 * 1024 * 1024
-"""How much a request may send, in bytes."""
+"""The largest body, in bytes."""
 
 
 async def read(request: HttpRequest) -> bytes:
-    """All that was sent. Raises `TooLarge`."""
+    """Reads the whole body. Raises `TooLarge`."""
     body = await request.read(LIMIT)
     if body is None:
         raise TooLarge(f"Request entity too large: limit is {LIMIT}", reason="RequestEntityTooLarge")
@@ -43,7 +43,7 @@ def media_type(header: str) -> str:
 
 
 def unknown_format(*accepted: str) -> UnsupportedMediaType:
-    """The refusal of a body nobody can read."""
+    """The refusal of a body in a media type that is not accepted."""
     return UnsupportedMediaType(
         "the body of the request was in an unknown format - accepted media types include: "
         + ", ".join(accepted),
@@ -54,41 +54,43 @@ def unknown_format(*accepted: str) -> UnsupportedMediaType:
 # -- objects ----------------------------------------------------------------------------------
 
 
-class Reading(NamedTuple):
-    """How closely to look at a body, and where to put what is found."""
+class FieldChecks(NamedTuple):
+    """The fieldValidation directive of a request, and the list that its warnings are added to."""
 
     directive: field_validation.Directive = "Ignore"
-    warnings: list[str] = []  # noqa: RUF012  (never added to where nothing is looked for)
+    warnings: list[str] = []  # noqa: RUF012  (never added to with Ignore)
 
-    def note(self, found: Sequence[str], refusal: Callable[[Sequence[str]], ApiError]) -> None:
-        """Warn of faults, or refuse because of them."""
+    def report(self, found: Sequence[str], refusal: Callable[[Sequence[str]], ApiError]) -> None:
+        """Warns of faults, or raises the refusal if they are to be refused."""
         if found:
             if self.directive == "Strict":
                 raise refusal(found)
             self.warnings.extend(field_validation.warnings(found))
 
 
-def obj(resource: Resource, raw: bytes, content_type: str, reading: Reading = Reading()) -> Any:
-    """A body as a full struct. Raises `BadRequest`, `Invalid` or `UnsupportedMediaType`."""
+def decode_object(
+    resource: Resource, raw: bytes, content_type: str, checks: FieldChecks = FieldChecks()
+) -> Any:
+    """A body as an object of a resource. Raises `BadRequest`, `Invalid` or `UnsupportedMediaType`."""
     schema = field_manager_for(resource).resource_schema.schema if resource.type in FORMS else None
-    return made(
-        resource.type, resource.group, resource.version, resource.kind, raw, content_type, reading, schema
+    return decode(
+        resource.type, resource.group, resource.version, resource.kind, raw, content_type, checks, schema
     )
 
 
-def made(
+def decode(
     type_: type[Any],
     group: str,
     version: str,
     kind: str,
     raw: bytes,
     content_type: str,
-    reading: Reading = Reading(),
+    checks: FieldChecks = FieldChecks(),
     schema: TypedSchema | None = None,
 ) -> Any:
-    """A body as a struct of a type, given what it must say it is.
+    """A body as a struct of a type. Its apiVersion and kind must be those given.
 
-    ``schema`` are the fields it may have, where the type does not tell.
+    ``schema`` has the fields of custom resources, whose type does not declare them.
     """
     form = media_type(content_type)
     # There are no messages for custom resources.
@@ -97,29 +99,24 @@ def made(
         raise unknown_format(*accepted)
     if form == PROTOBUF:
         return _from_protobuf(type_, group, version, kind, raw)
-    looks = reading.directive != "Ignore"
+    looks = checks.directive != "Ignore"
     key = (type_, version, form, looks, raw)
     known = _bodies.get(key)
     if known is None:
         schema = typed_schema_of(type_) if schema is None else schema
         known = _read(type_, group, version, kind, raw, form, schema if looks else None)
-        # What custom resources may have can change.
-        if len(raw) <= LONGEST and type_ not in FORMS:
+        # The schema of custom resources can change.
+        if len(raw) <= _LARGEST_CACHED and type_ not in FORMS:
             _bodies.put(key, known)
     made, found = known
-    reading.note(found, lambda found: field_validation.refused_body(kind, version, found))
+    checks.report(found, lambda found: field_validation.refused_body(kind, version, found))
     return made
-
-
-_bodies: BoundedCache[tuple[type[Any], str, str, bool, bytes], tuple[Any, tuple[str, ...]]] = BoundedCache(
-    256
-)
 
 
 def _read(
     type_: type[Any], group: str, version: str, kind: str, raw: bytes, form: str, schema: TypedSchema | None
 ) -> tuple[Any, tuple[str, ...]]:
-    """The struct, and what is wrong with the fields it was read from."""
+    """The struct, and the unknown and duplicate fields of the document."""
     doubled: tuple[str, ...] = ()
     try:
         if form == JSON:
@@ -130,25 +127,25 @@ def _read(
         why = f"couldn't get version/kind; json parse error: {error}" if form == JSON else str(error)
         raise field_validation.unrecognized(kind, raw, why) from None
     if document is None and raw.strip() == b"null":
-        # Go takes it for an object that says nothing.
+        # Go decodes null as an empty object.
         document, raw = {}, b"{}"
     if not isinstance(document, dict):
         why = f"couldn't get version/kind; json parse error: {no_object(document)}"
         raise field_validation.unrecognized(kind, raw, why)
-    _meant(type_, group, version, kind, document, raw)
+    _check_kind(type_, group, version, kind, document, raw)
     try:
         made = adopt(type_, raw if form == JSON else document)
     except UnicodeDecodeError:
         return _read(type_, group, version, kind, readable(raw), form, schema)
     except ValueError as error:
         raise field_validation.unfit(kind, version, _mistake(type_, document) or str(error)) from None
-    # Numbers are read however large they are, and moments however they are written; few are there at all.
+    # Our decoder accepts large numbers and all forms of MicroTime, so bodies that have them are checked again.
     struct: type[Struct] = type_
     exacting = type_ not in FORMS and moments(struct)
-    if (exacting or _LARGE.search(raw)) and (fault := _mistake(type_, document)):
+    if (exacting or _LARGE_NUMBER.search(raw)) and (fault := _mistake(type_, document)):
         raise field_validation.unfit(kind, version, fault)
     if type_ is Pod and form == JSON:
-        made = shared(made, raw)
+        made = _interned(made, raw)
     if schema is None:
         return made, ()
     if form == JSON:
@@ -156,13 +153,13 @@ def _read(
     return made, (*field_validation.yaml_fault(doubled), *field_validation.unknown(document, schema))
 
 
-_LARGE = re.compile(rb"[:\[,\s]-?[0-9]{10}")
+_LARGE_NUMBER = re.compile(rb"[:\[,\s]-?[0-9]{10}")
 
 
 def _from_protobuf(type_: type[Any], group: str, version: str, kind: str, raw: bytes) -> Any:
-    # Nobody looks for faults: an unknown field has no name to tell, and one may come twice.
+    # Not checked for unknown fields, which have no name in protobuf, nor for duplicates, which are allowed.
     document = protobuf.decode(raw, f"{group}/{version}" if group else version, kind)
-    _meant(type_, group, version, kind, document, raw)
+    _check_kind(type_, group, version, kind, document, raw)
     try:
         return adopt(type_, document)
     except ValueError as error:
@@ -173,10 +170,10 @@ def _mistake(type_: type[Any], document: Any) -> str:
     return "" if type_ in FORMS else mistake(type_, document)
 
 
-def _meant(
+def _check_kind(
     type_: type[Any], group: str, version: str, kind: str, document: Mapping[str, Any], raw: bytes
 ) -> None:
-    """A document that says what it is must be what the path says."""
+    """Refuses a document whose apiVersion or kind is not the expected one."""
     said, named = document.get("apiVersion"), document.get("kind")
     expected = f"{group}/{version}" if group else version
     if type_ in FORMS and not (said and named):
@@ -187,7 +184,7 @@ def _meant(
     if (said, named) == (expected, kind):
         return
     if type_ in FORMS:
-        # Any kind can be read as such a resource; it is the object that is wrong.
+        # Upstream decodes any kind as a custom resource, and then finds the object invalid.
         if said != expected:
             raise _other_version(said, expected)
         name = (document.get("metadata") or {}).get("name") or ""
@@ -210,7 +207,7 @@ _GO = {list: "array", str: "string", bool: "bool", int: "number", float: "number
 
 
 def no_object(document: Any) -> str:
-    """What Go says of a document that is none."""
+    """Go's message for a document that is no object."""
     if document is None:
         return "unexpected end of JSON input"
     return (
@@ -220,54 +217,82 @@ def no_object(document: Any) -> str:
     )
 
 
+# -- interning --------------------------------------------------------------------------------
+# A controller sends pods of one template many times. Equal bytes decode to the same object, so that its defaults,
+# admission and validation, which are cached by object, are known already.
+
+
+_LARGEST_CACHED = 16 * 1024
+"""The largest body that is remembered, in bytes."""
+
+_bodies: BoundedCache[tuple[type[Any], str, str, bool, bytes], tuple[Any, tuple[str, ...]]] = BoundedCache(
+    256
+)
+_specs: BoundedCache[bytes, Any] = BoundedCache(512)
+_parts = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+def _interned(pod: Pod, raw: bytes) -> Pod:
+    """A pod that was decoded from ``raw``, with the spec object of an earlier pod with the same bytes."""
+    spec = _parts.decode(raw).get("spec")
+    if spec is None:
+        return pod
+    key = bytes(spec)
+    known = _specs.get(key)
+    if known is None:
+        _specs.put(key, pod.spec)
+        return pod
+    return replace(pod, spec=known)
+
+
 # -- patches ----------------------------------------------------------------------------------
 
 
-def patch(
+def decode_patch(
     raw: bytes,
     schema: TypedSchema,
-    reading: Reading,
+    checks: FieldChecks,
     *,
-    applied: bool = False,
-    listed: bool = False,
-    shown: Callable[[Any], str] | None = None,
+    is_apply: bool = False,
+    is_list: bool = False,
+    refused_text: Callable[[Any], str] | None = None,
 ) -> Any:
-    """The body of a patch as plain data; those that are applied may be YAML, some are lists.
+    """The body of a patch as plain data: YAML for an apply, a list for a JSON patch.
 
-    ``shown`` is what a patch would have made, as its refusal shows it. Raises `BadRequest` and `Invalid`.
+    ``refused_text`` prints the patched object for a refusal. Raises `BadRequest` and `Invalid`.
     """
     try:
-        if applied:
+        if is_apply:
             document, doubled = yaml_document(raw)
-            if doubled and reading.directive == "Strict":
+            if doubled and checks.directive == "Strict":
                 raise field_validation.refused_apply(doubled)
-            if reading.directive == "Warn":
-                reading.warnings.extend(field_validation.warnings(field_validation.apply_fault(doubled)))
+            if checks.directive == "Warn":
+                checks.warnings.extend(field_validation.warnings(field_validation.apply_fault(doubled)))
             return document
         document = json_document(raw)
     except Unreadable as error:
         raise status_errors.bad_request(
             f"error decoding YAML: error converting YAML to JSON: {error}"
-            if applied
+            if is_apply
             else f"error decoding patch: {error}"
         ) from None
-    if not isinstance(document, list if listed else dict):
-        wanted = "[]handlers.jsonPatchOp" if listed else "map[string]interface {}"
+    if not isinstance(document, list if is_list else dict):
+        wanted = "[]handlers.jsonPatchOp" if is_list else "map[string]interface {}"
         sort = "object" if isinstance(document, dict) else _GO.get(type(document), "value")
         raise status_errors.bad_request(
             f"error decoding patch: json: cannot unmarshal {sort} into Go value of type {wanted}"
         )
-    if reading.directive != "Ignore":
+    if checks.directive != "Ignore":
         if isinstance(document, list):
             found = field_validation.operation_faults(raw, document)
         else:
             found = field_validation.faults(raw, document, schema)
-            # What only directs the merge is no field.
+            # Directives of a strategic merge are no fields.
             found = tuple(each for each in found if '"$' not in each and ".$" not in each)
-        reading.note(found, lambda found: _refused(document, found, shown))
+        checks.report(found, lambda found: _refused(document, found, refused_text))
     return document
 
 
-def _refused(document: Any, found: Sequence[str], shown: Callable[[Any], str] | None) -> ApiError:
-    text = msgspec.json.encode(document).decode() if shown is None else shown(document)
+def _refused(document: Any, found: Sequence[str], refused_text: Callable[[Any], str] | None) -> ApiError:
+    text = msgspec.json.encode(document).decode() if refused_text is None else refused_text(document)
     return field_validation.refused_patch(text, field_validation.said(found))

@@ -1,4 +1,4 @@
-"""What is sent back: objects, lists, tables of them, metadata alone, and refusals."""
+"""Responses: objects, lists, tables, metadata only, and errors."""
 
 from __future__ import annotations
 
@@ -10,29 +10,31 @@ import msgspec
 import yaml
 
 from steersman.api.errors import ApiError, NotAcceptable
+from steersman.api.generated.autoscaling_v1 import Scale
 from steersman.api.generated.meta_v1 import ListMeta
 from steersman.server import tables
 from steersman.server.codec.convert import FORMS, document
 from steersman.server.codec.negotiation import JSON, SERVED, YAML, Choice
 from steersman.server.http.context import Context
-from steersman.server.http.encoding import dump, items, joined, listed
+from steersman.server.http.encoding import dump, encode_array, encode_items, encode_list, encode_object
 from steersman.server.http.request_info import first
 from steersman.server.registry.resources import Resource
 
 if TYPE_CHECKING:
-    from steersman.server.rest.list import Listing
+    from steersman.server.rest.listing import Page
+    from steersman.server.rest.perform import BodyType
 
 _META = "meta.k8s.io"
-_LARGE = 128 * 1024
-"""From here on an answer is compressed for who takes that."""
+_COMPRESSED_FROM = 128 * 1024
+"""The size in bytes from which a response is compressed for clients that accept gzip."""
 
 
 END = b"\n"
-"""What JSON ends with that is not made for people to read: clients show bodies, and compare them."""
+"""The end of JSON that is not indented, as upstream writes it."""
 
 
-class Answer(NamedTuple):
-    """An answer, but for the socket."""
+class Response(NamedTuple):
+    """A response before it is written to the socket."""
 
     body: bytes
     status: int = 200
@@ -43,15 +45,15 @@ class Answer(NamedTuple):
 # -- objects ----------------------------------------------------------------------------------
 
 
-def one(ctx: Context, resource: Resource, obj: Any, status: int = 200) -> Answer:
-    """A stored object, in whichever form the client asks for."""
+def object_response(ctx: Context, resource: Resource, obj: Any, status: int = 200) -> Response:
+    """A stored object, in the representation that the client accepts."""
     choice = ctx.choice()
     if choice.target is None:
-        body = ctx.plant.encoded.get(resource.api_version, resource.kind, obj)
-        return finished(ctx, choice, body, status)
+        body = ctx.state.encoded.get(resource.api_version, resource.kind, obj)
+        return encoded(ctx, choice, body, status)
     if choice.target.kind == "Table":
         metadata = ListMeta(resourceVersion=obj.metadata.resourceVersion)
-        return finished(ctx, choice, _table(ctx, choice, resource, (obj,), metadata), status)
+        return encoded(ctx, choice, _table(ctx, choice, resource, (obj,), metadata), status)
     if choice.target.kind != "PartialObjectMetadata":
         package = (resource.group or "core").partition(".")[0]
         go = "*unstructured.Unstructured" if resource.type in FORMS else f"*{package}.{resource.kind}"
@@ -59,34 +61,34 @@ def one(ctx: Context, resource: Resource, obj: Any, status: int = 200) -> Answer
             f"you requested {choice.target.kind}, but the requested object is not a list ({go})",
             reason="NotAcceptable",
         )
-    return finished(ctx, choice, dump(tables.partial(obj, choice.target.version)), status)
+    return encoded(ctx, choice, dump(tables.partial(obj, choice.target.version)), status)
 
 
-def many(ctx: Context, resource: Resource, found: Listing) -> Answer:
-    """A list of stored objects, in whichever form the client asks for."""
-    objects = found.items if resource.serve is None else [resource.serve(obj) for obj in found.items]
+def list_response(ctx: Context, resource: Resource, page: Page) -> Response:
+    """A list of stored objects, in the representation that the client accepts."""
+    objects = page.items if resource.serve is None else [resource.serve(obj) for obj in page.items]
     metadata = ListMeta(
-        resourceVersion=str(found.revision), continue_=found.continue_, remainingItemCount=found.remaining
+        resourceVersion=str(page.revision), continue_=page.continue_, remainingItemCount=page.remaining
     )
     choice = ctx.choice()
     if choice.target is None:
-        said: Any = metadata
-        if resource.type in FORMS and not found.continue_:
-            # Upstream keeps these as plain data, in which nothing goes without saying.
-            said = {"continue": "", "resourceVersion": metadata.resourceVersion}
-        body = listed(
+        list_meta: Any = metadata
+        if resource.type in FORMS and not page.continue_:
+            # Upstream keeps custom resources as plain data, which does not omit empty fields.
+            list_meta = {"continue": "", "resourceVersion": metadata.resourceVersion}
+        body = encode_list(
             resource.api_version,
-            ctx.plant.catalogue.list_kind(resource),
-            said,
-            items(resource.api_version, resource.kind, objects),
+            ctx.state.discovery.list_kind(resource),
+            list_meta,
+            encode_items(resource.api_version, resource.kind, objects),
         )
     elif choice.target.kind == "Table":
         body = _table(ctx, choice, resource, objects, metadata)
     else:
         version = choice.target.version
-        partials = joined([dump(tables.partial(obj, version)) for obj in objects])
-        body = listed(f"{_META}/{version}", "PartialObjectMetadataList", metadata, partials)
-    return finished(ctx, choice, body)
+        partials = encode_array([dump(tables.partial(obj, version)) for obj in objects])
+        body = encode_list(f"{_META}/{version}", "PartialObjectMetadataList", metadata, partials)
+    return encoded(ctx, choice, body)
 
 
 def _table(
@@ -107,13 +109,13 @@ def table(
     include: tables.Include,
     headers: bool = True,
 ) -> bytes:
-    """Some objects as a table."""
+    """Objects as a Table."""
     if resource.hub is not None and resource.store is not None:
         objects, resource = [resource.store(obj) for obj in objects], resource.hub
     if resource.type in FORMS:
         objects = [document(resource.api_version, resource.kind, obj) for obj in objects]
     made = tables.lay_out(
-        ctx.plant.catalogue.printer(resource),
+        ctx.state.discovery.printer(resource),
         objects,
         ctx.server.clock.now(),
         api_version=resource.api_version,
@@ -126,30 +128,50 @@ def table(
     return dump(made)
 
 
-def plain(ctx: Context, made: Mapping[str, Any] | Sequence[Any], status: int = 200) -> Answer:
-    """A document that has no other forms."""
-    return finished(ctx, ctx.choice(meta=False), dump(made), status)
+def document_response(ctx: Context, document: Mapping[str, Any], status: int = 200) -> Response:
+    """A document that has no other representation."""
+    return encoded(ctx, ctx.choice(meta=False), dump(document), status)
 
 
-def deleted(ctx: Context, resource: Resource, obj: Any) -> Answer:
-    """What a deletion is answered with whose object is not shown any more."""
-    details = {"name": obj.metadata.name, "group": resource.group, "kind": resource.plural}
-    return _success(ctx, {key: value for key, value in details.items() if value} | {"uid": obj.metadata.uid})
+def review_response(ctx: Context, kind: BodyType, obj: Any) -> Response:
+    """A review or TokenRequest that was created and answered."""
+    api_version = f"{kind.group}/{kind.version}"
+    return encoded(ctx, ctx.choice(meta=False), encode_object(api_version, kind.kind, obj), 201)
 
 
-def _success(ctx: Context, details: Mapping[str, Any]) -> Answer:
-    return finished(
-        ctx,
-        ctx.choice(),
-        dump({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}),
+def scale_response(ctx: Context, scale: Scale) -> Response:
+    """A Scale, in the representation that the client accepts."""
+    choice = ctx.choice()
+    if choice.target is None:
+        return document_response(ctx, document("autoscaling/v1", "Scale", scale))
+    if choice.target.kind != "Table":
+        return encoded(ctx, choice, dump(tables.partial(scale, choice.target.version)))
+    made = tables.lay_out(
+        tables.SCALE,
+        (scale,),
+        ctx.server.clock.now(),
+        api_version="autoscaling/v1",
+        kind="Scale",
+        include=tables.include_of(first(ctx.query, "includeObject")),
+        metadata=ListMeta(resourceVersion=scale.metadata.resourceVersion),
+        version=choice.target.version,
     )
+    return encoded(ctx, choice, dump(made))
 
 
-# -- refusals ---------------------------------------------------------------------------------
+def deleted_response(ctx: Context, resource: Resource, obj: Any) -> Response:
+    """The Status that answers the deletion of an object."""
+    named = {"name": obj.metadata.name, "group": resource.group, "kind": resource.plural}
+    details = {key: value for key, value in named.items() if value} | {"uid": obj.metadata.uid}
+    status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
+    return encoded(ctx, ctx.choice(), dump(status))
 
 
-def status(error: ApiError, *, blank: bool = False) -> dict[str, Any]:
-    """The Status of a refusal, in upstream's order; ``blank`` has details also where they say nothing."""
+# -- errors -----------------------------------------------------------------------------------
+
+
+def error_status(error: ApiError, *, details_always: bool = False) -> dict[str, Any]:
+    """The Status of an error, in upstream's order. ``details_always`` includes empty details."""
     made: dict[str, Any] = {
         "kind": "Status",
         "apiVersion": "v1",
@@ -178,31 +200,31 @@ def status(error: ApiError, *, blank: bool = False) -> dict[str, Any]:
         details["causes"] = causes
     if error.retry_after:
         details["retryAfterSeconds"] = int(error.retry_after)
-    if details or blank or error.code == 422:
+    if details or details_always or error.code == 422:
         made["details"] = details
     made["code"] = error.code
     return made
 
 
-def refused(error: ApiError) -> Answer:
-    """A refusal as an answer."""
+def error_response(error: ApiError) -> Response:
+    """The response to a request that was refused."""
     headers: tuple[tuple[str, str], ...] = ()
     if error.retry_after:
         headers = (("Retry-After", str(int(error.retry_after))),)
-    return Answer(dump(status(error)) + END, error.code, JSON, headers)
+    return Response(dump(error_status(error)) + END, error.code, JSON, headers)
 
 
-def denied(error: ApiError) -> Answer:
-    """What is said to who may not ask that."""
-    return Answer(
-        dump(status(error, blank=error.code == 403)) + END,
+def denied_response(error: ApiError) -> Response:
+    """The response to a request that failed authorisation."""
+    return Response(
+        dump(error_status(error, details_always=error.code == 403)) + END,
         error.code,
         JSON,
         (("X-Content-Type-Options", "nosniff"),),
     )
 
 
-_UNROUTED = {
+_ROUTING_ERRORS = {
     404: ("NotFound", "the server could not find the requested resource"),
     405: ("MethodNotAllowed", "the server does not allow this method on the requested resource"),
     406: ("NotAcceptable", f"406: Not Acceptable\n\nAvailable representations: {', '.join(SERVED)}"),
@@ -210,34 +232,35 @@ _UNROUTED = {
 }
 
 
-def unrouted(code: int) -> Answer:
-    """What is said of a path, method or form nobody serves; unlike other refusals it has empty details."""
-    reason, message = _UNROUTED[code]
-    return Answer(dump(status(ApiError(message, code=code, reason=reason), blank=True)) + END, code)
+def routing_error(code: int) -> Response:
+    """The response for a path, method or media type that is not served. Unlike other errors it has empty details."""
+    reason, message = _ROUTING_ERRORS[code]
+    error = ApiError(message, code=code, reason=reason)
+    return Response(dump(error_status(error, details_always=True)) + END, code)
 
 
-# -- forms ------------------------------------------------------------------------------------
+# -- representations --------------------------------------------------------------------------
 
 
-def finished(ctx: Context, choice: Choice, body: bytes, status: int = 200) -> Answer:
-    """JSON as the client wants to have it."""
+def encoded(ctx: Context, choice: Choice, body: bytes, status: int = 200) -> Response:
+    """JSON in the media type that the client accepts: compact, indented, or as YAML."""
     if choice.media_type == YAML:
         text = yaml.dump(msgspec.json.decode(body), Dumper=_Dumper, default_flow_style=False)
-        return Answer(text.encode(), status, YAML)
+        return Response(text.encode(), status, YAML)
     if choice.pretty or ctx.pretty:
-        return Answer(msgspec.json.format(body, indent=2), status)
-    return Answer(body + END, status)
+        return Response(msgspec.json.format(body, indent=2), status)
+    return Response(body + END, status)
 
 
 _Dumper: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
-def compressed(answer: Answer, accepted: str) -> Answer:
-    """A large answer, compressed for who takes that."""
-    if len(answer.body) <= _LARGE or "gzip" not in accepted:
-        return answer
-    squeeze = zlib.compressobj(1, zlib.DEFLATED, 16 + zlib.MAX_WBITS)
-    body = squeeze.compress(answer.body) + squeeze.flush()
-    return answer._replace(
-        body=body, headers=(*answer.headers, ("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding"))
+def compressed(response: Response, accepted: str) -> Response:
+    """The response, compressed if it is large and the client accepts gzip."""
+    if len(response.body) <= _COMPRESSED_FROM or "gzip" not in accepted:
+        return response
+    gzip = zlib.compressobj(1, zlib.DEFLATED, 16 + zlib.MAX_WBITS)
+    body = gzip.compress(response.body) + gzip.flush()
+    return response._replace(
+        body=body, headers=(*response.headers, ("Content-Encoding", "gzip"), ("Vary", "Accept-Encoding"))
     )

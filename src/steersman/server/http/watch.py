@@ -1,4 +1,4 @@
-"""Watches: events as lines of JSON, for as long as both sides like."""
+"""Watch over HTTP: events as lines of JSON, until the client or the timeout ends it."""
 
 from __future__ import annotations
 
@@ -6,98 +6,76 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from steersman.api.errors import BadRequest, Expired, ServerError
+from steersman.api.errors import Expired
 from steersman.api.generated.meta_v1 import ListMeta
 from steersman.client.api import EventType, WatchEvent
 from steersman.http.response import StreamingResponse
-from steersman.server import status_errors, tables
+from steersman.server import tables
 from steersman.server.codec.negotiation import Choice
 from steersman.server.http import query_options
 from steersman.server.http.context import Context
 from steersman.server.http.encoding import dump
+from steersman.server.http.handlers import list_request
 from steersman.server.http.request_info import first
-from steersman.server.http.responses import status, table
-from steersman.server.http.watch_registry import Watch
+from steersman.server.http.responses import error_status, table
+from steersman.server.http.watch_registry import ActiveWatch
 from steersman.server.registry.resources import Resource
-from steersman.server.rest.list import parse_version
-from steersman.server.storage.selection import select
-from steersman.server.storage.watch import Selection, Subscription
+from steersman.server.rest.watch import watch
+from steersman.server.storage.watch import Subscription
 
-LONGEST = 1800
-"""Seconds a watch lasts whose client does not say; up to twice that, so that not all end at once."""
+DEFAULT_TIMEOUT = 1800
+"""Seconds that a watch without a timeout lasts; a random factor of up to 2 keeps watches from ending all at once."""
 _CHUNK = 64 * 1024
 _INITIAL_END = {"k8s.io/initial-events-end": "true"}
 
-Line: TypeAlias = Callable[[WatchEvent[Any]], bytes]
+LineEncoder: TypeAlias = Callable[[WatchEvent[Any]], bytes]
 
 
-async def watch(ctx: Context, resource: Resource) -> StreamingResponse:
-    """Serve a watch to its end. Raises what is refused before it begins."""
-    asked = query_options.listing(ctx.query, watch=True)
-    choice = ctx.choice(stream=True)
-    line = _line(ctx, choice, resource)
-    namespace = ctx.asked.namespace if resource.namespaced else ""
-    selection = select(resource, namespace, asked.labels, asked.fields)
-    if ctx.asked.name and not selection.name:
-        # The old way to ask for a watch of one object has its name in the path.
-        selection = Selection(namespace, ctx.asked.name, selection.test)
-    end = b""
+async def handle_watch(ctx: Context, resource: Resource) -> StreamingResponse:
+    """Serves a watch to its end. Raises the refusal of a watch that cannot begin."""
+    options = query_options.list_options(ctx.query, watch=True)
+    line = _line_encoder(ctx, ctx.choice(stream=True), resource)
+    error = b""
     try:
-        subscription = _begin(ctx, resource, selection, asked)
-    except Expired as error:
-        # As upstream: a watch that cannot begin where it was asked to begins, says so, and ends.
-        subscription, end = None, _event("ERROR", dump(status(error)))
-    response = StreamingResponse(ctx.request.writer)
-    transport = ctx.request.transport
+        subscription = watch(ctx.server, list_request(ctx, resource, options))
+    except Expired as expired:
+        # As upstream: a watch from a revision that is gone begins, sends an ERROR event, and ends.
+        subscription, error = None, _event("ERROR", dump(error_status(expired)))
+    response = StreamingResponse(ctx.http.writer)
     if subscription is None:
         try:
             response.begin(_HEADERS)
-            await response.write(end)
+            await response.write(error)
         except ConnectionError:
-            pass  # the client did not wait for it
+            pass  # the client has gone
         return response
-    current = Watch(resource.id, subscription, transport, bookmarks=asked.bookmarks)
-    ctx.plant.watches.add(current)
-    seconds = asked.timeout or LONGEST * (1 + ctx.server.clock.random.random())
+    current = ActiveWatch(
+        resource.id, subscription, ctx.http.transport, bookmarks=options.allow_watch_bookmarks
+    )
+    ctx.state.watches.add(current)
+    seconds = options.timeout_seconds or DEFAULT_TIMEOUT * (1 + ctx.server.clock.random.random())
     loop = asyncio.get_running_loop()
-    timer = loop.call_later(seconds, _expire, ctx, subscription)
+    timer = loop.call_later(seconds, _time_out, ctx, subscription)
     try:
         response.begin(_HEADERS)
-        await _send(response, current, line, asked.bookmarks)
+        await _send(response, current, line, options.allow_watch_bookmarks)
     except ConnectionError:
-        pass  # the client went away: what a watch usually ends with
+        pass  # the client has gone, which is how most watches end
     finally:
         timer.cancel()
         subscription.close()
-        ctx.plant.watches.remove(current)
+        ctx.state.watches.remove(current)
     return response
 
 
-def _begin(
-    ctx: Context, resource: Resource, selection: Selection, asked: query_options.Listing
-) -> Subscription:
-    server = ctx.server
-    server.reap(resource)
-    try:
-        version = parse_version(asked.version)
-    except BadRequest as error:
-        # As upstream, which minds it in lists and is at a loss here.
-        raise ServerError(error.message.removeprefix("invalid resource version: ")) from None
-    if asked.initial and version > server.store.revision:
-        raise status_errors.too_new(version, server.store.revision)
-    from_now = asked.initial is False and not version
-    since = server.store.revision if from_now else None if asked.initial else version or None
-    return server.table(resource).watch(selection, since=since, initial_end=bool(asked.initial))
-
-
-def _expire(ctx: Context, subscription: Subscription) -> None:
-    """Time is up: say how far things have got, and end."""
+def _time_out(ctx: Context, subscription: Subscription) -> None:
+    """Ends a watch with a last bookmark."""
     subscription.bookmark(ctx.server.store.revision)
     subscription.close()
 
 
-async def _send(response: StreamingResponse, watch: Watch, line: Line, bookmarks: bool) -> None:
-    """Send what happens until nothing more can."""
+async def _send(response: StreamingResponse, watch: ActiveWatch, line: LineEncoder, bookmarks: bool) -> None:
+    """Sends events until the subscription ends, many at once where many are waiting."""
     subscription = watch.subscription
     loop = asyncio.get_running_loop()
     async for event in subscription:
@@ -124,12 +102,12 @@ def _event(type_: str, obj: bytes) -> bytes:
     return b'{"type":"%b","object":%b}\n' % (type_.encode(), obj)
 
 
-def _line(ctx: Context, choice: Choice, resource: Resource) -> Line:
-    """What makes a line of an event, in the form the client asked for."""
+def _line_encoder(ctx: Context, choice: Choice, resource: Resource) -> LineEncoder:
+    """Encodes events as lines, in the representation that the client accepts."""
     if choice.target is None:
-        return _objects(ctx, resource)
+        return _object_lines(ctx, resource)
     if choice.target.kind == "Table":
-        return _tables(ctx, choice.target.version, resource)
+        return _table_lines(ctx, choice.target.version, resource)
     version = choice.target.version
 
     def partial(event: WatchEvent[Any]) -> bytes:
@@ -140,9 +118,9 @@ def _line(ctx: Context, choice: Choice, resource: Resource) -> Line:
     return partial
 
 
-def _objects(ctx: Context, resource: Resource) -> Line:
+def _object_lines(ctx: Context, resource: Resource) -> LineEncoder:
     api_version, kind, serve = resource.api_version, resource.kind, resource.serve
-    encoded = ctx.plant.encoded
+    encoded = ctx.state.encoded
 
     def whole(event: WatchEvent[Any]) -> bytes:
         obj = event.obj
@@ -153,7 +131,7 @@ def _objects(ctx: Context, resource: Resource) -> Line:
     return whole
 
 
-def _tables(ctx: Context, version: str, resource: Resource) -> Line:
+def _table_lines(ctx: Context, version: str, resource: Resource) -> LineEncoder:
     include = tables.include_of(first(ctx.query, "includeObject"))
     headers = True
 
@@ -164,7 +142,7 @@ def _tables(ctx: Context, version: str, resource: Resource) -> Line:
             objects = tuple(map(resource.serve, objects))
         metadata = ListMeta(resourceVersion=event.resource_version)
         made = table(ctx, version, resource, objects, metadata, include=include, headers=headers)
-        # Only the first says what the columns are.
+        # Only the first table has column definitions.
         headers = False
         return _event(event.type.value, made)
 

@@ -1,7 +1,6 @@
-"""Everybody who watches over this edge, and the one timer they share.
+"""WatchRegistry: the watches of one HTTP server, and the one timer they share.
 
-A watch that nothing happens to costs nothing: bookmarks for all of them, and the end of those that do not
-read what they are sent, are seen to now and then in one go.
+An idle watch costs nothing: one sweep sends bookmarks to all watches, and closes those whose client does not read.
 """
 
 from __future__ import annotations
@@ -13,14 +12,14 @@ from steersman.server.storage.store import Store
 from steersman.server.storage.watch import Subscription
 
 SWEEP = 15.0
-"""Seconds between two looks at who does not read."""
+"""Seconds between two sweeps for clients that do not read."""
 BOOKMARKS = 4
-"""Every how many of them bookmarks are sent."""
+"""Bookmarks are sent with every fourth sweep."""
 PATIENCE = 30.0
-"""Seconds a client may leave what it was sent unread before the connection is dropped."""
+"""Seconds after which the connection of a client that does not read is dropped."""
 
 
-class Watch:
+class ActiveWatch:
     """One watch that is being served."""
 
     __slots__ = ("bookmarks", "resource", "since", "subscription", "transport")
@@ -38,15 +37,15 @@ class Watch:
         self.transport = transport
         self.bookmarks = bookmarks
         self.since: float | None = None
-        """Since when the client has not read, if it has something to read."""
+        """The loop time since which data has been waiting for the client; None if none has."""
 
 
-class Watches:
-    """The watches of one edge."""
+class WatchRegistry:
+    """The watches of one HTTP server."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._watches: dict[Watch, None] = {}
+        self._watches: dict[ActiveWatch, None] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._sweeps = 0
 
@@ -57,18 +56,18 @@ class Watches:
         """The resource of each watch."""
         return (watch.resource for watch in self._watches)
 
-    def add(self, watch: Watch) -> None:
-        """A watch begins."""
+    def add(self, watch: ActiveWatch) -> None:
+        """Adds a watch."""
         self._watches[watch] = None
         if self._timer is None:
             self._again()
 
-    def remove(self, watch: Watch) -> None:
-        """A watch has ended."""
+    def remove(self, watch: ActiveWatch) -> None:
+        """Removes a watch that has ended."""
         self._watches.pop(watch, None)
 
     def close(self) -> None:
-        """End all watches, once what they have is sent."""
+        """Ends all watches, once their pending events are sent."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -88,13 +87,13 @@ class Watches:
             self._again()
 
     def sweep(self, now: float) -> None:
-        """Drop the connections of those that do not read."""
+        """Drops the connections of clients that do not read."""
         for watch in tuple(self._watches):
             if watch.since is not None and now - watch.since > PATIENCE and watch.transport is not None:
                 watch.transport.abort()
 
     def bookmark(self) -> None:
-        """Tell everybody who wants to know how far things have moved on."""
+        """Sends a bookmark at the current revision to all watches that allow bookmarks."""
         revision = self._store.revision
         for watch in tuple(self._watches):
             if watch.bookmarks:

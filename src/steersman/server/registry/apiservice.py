@@ -5,10 +5,10 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from steersman.api.generated.apiregistration_v1 import APIService, APIServiceCondition, APIServiceStatus
-from steersman.server.registry.strategy import Moment
+from steersman.server.registry.strategy import WriteContext
 
 
-def created(obj: APIService, moment: Moment) -> APIService:
+def created(obj: APIService, context: WriteContext) -> APIService:
     if obj.spec.service is not None:
         return replace(obj, status=APIServiceStatus())
     here = APIServiceCondition(
@@ -16,6 +16,6 @@ def created(obj: APIService, moment: Moment) -> APIService:
         status="True",
         reason="Local",
         message="Local APIServices are always available",
-        lastTransitionTime=moment.now,
+        lastTransitionTime=context.now,
     )
     return replace(obj, status=APIServiceStatus(conditions=(here,)))

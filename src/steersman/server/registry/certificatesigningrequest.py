@@ -1,4 +1,4 @@
-"""CertificateSigningRequests: what was asked for stays as it was, and who may say what about it."""
+"""The CertificateSigningRequest strategy: records the requesting user, and keeps the spec as it was created."""
 
 from __future__ import annotations
 
@@ -7,19 +7,27 @@ from msgspec.structs import replace
 from steersman.api.generated.certificates_v1 import (
     CertificateSigningRequest,
     CertificateSigningRequestCondition,
+    CertificateSigningRequestStatus,
 )
-from steersman.server.registry.strategy import Moment
+from steersman.server.registry.strategy import WriteContext
+
+
+def created(obj: CertificateSigningRequest, context: WriteContext) -> CertificateSigningRequest:
+    """Fills in the requesting user, which only the server can vouch for, and clears the status."""
+    user = context.user
+    spec = replace(obj.spec, username=user.name, uid=user.uid, groups=user.groups, extra=user.extra)
+    return replace(obj, spec=spec, status=CertificateSigningRequestStatus())
 
 
 def updated(
-    new: CertificateSigningRequest, old: CertificateSigningRequest, moment: Moment
+    new: CertificateSigningRequest, old: CertificateSigningRequest, context: WriteContext
 ) -> CertificateSigningRequest:
     """Only the metadata changes."""
     return replace(new, spec=old.spec, status=old.status)
 
 
 def status_updated(
-    new: CertificateSigningRequest, old: CertificateSigningRequest, moment: Moment
+    new: CertificateSigningRequest, old: CertificateSigningRequest, context: WriteContext
 ) -> CertificateSigningRequest:
     """The status; approvals and denials stay as they are, or as many as are said."""
     conditions = new.status.conditions
@@ -29,26 +37,26 @@ def status_updated(
             kept = iter(was)
             conditions = tuple(next(kept) if each.type == type_ else each for each in conditions)
     new = replace(new, spec=old.spec, status=replace(new.status, conditions=conditions))
-    return replace(new, status=replace(new.status, conditions=_dated(new, old, moment)))
+    return replace(new, status=replace(new.status, conditions=_dated(new, old, context)))
 
 
 def approved(
-    new: CertificateSigningRequest, old: CertificateSigningRequest, moment: Moment
+    new: CertificateSigningRequest, old: CertificateSigningRequest, context: WriteContext
 ) -> CertificateSigningRequest:
     """Only the conditions."""
-    return replace(new, spec=old.spec, status=replace(old.status, conditions=_dated(new, old, moment)))
+    return replace(new, spec=old.spec, status=replace(old.status, conditions=_dated(new, old, context)))
 
 
 def _dated(
-    new: CertificateSigningRequest, old: CertificateSigningRequest, moment: Moment
+    new: CertificateSigningRequest, old: CertificateSigningRequest, context: WriteContext
 ) -> tuple[CertificateSigningRequestCondition, ...]:
     """Who does not say since when conditions hold means now."""
     since = {(each.type, each.status): each.lastTransitionTime for each in old.status.conditions}
     return tuple(
         replace(
             each,
-            lastUpdateTime=each.lastUpdateTime or moment.now,
-            lastTransitionTime=each.lastTransitionTime or since.get((each.type, each.status)) or moment.now,
+            lastUpdateTime=each.lastUpdateTime or context.now,
+            lastTransitionTime=each.lastTransitionTime or since.get((each.type, each.status)) or context.now,
         )
         for each in new.status.conditions
     )

@@ -6,16 +6,16 @@ from msgspec.structs import replace
 
 from steersman.api.generated.apps_v1 import DaemonSet, DaemonSetStatus
 from steersman.server.defaulting.workloads import TEMPLATE_GENERATION
-from steersman.server.registry.strategy import Moment
+from steersman.server.registry.strategy import WriteContext
 
 _GENERATION = TEMPLATE_GENERATION
 
 
-def created(obj: DaemonSet, moment: Moment) -> DaemonSet:
+def created(obj: DaemonSet, context: WriteContext) -> DaemonSet:
     return replace(_numbered(obj, 1), status=DaemonSetStatus())
 
 
-def updated(new: DaemonSet, old: DaemonSet, moment: Moment) -> DaemonSet:
+def updated(new: DaemonSet, old: DaemonSet, context: WriteContext) -> DaemonSet:
     """A changed template is a new generation of it, whatever the writer says."""
     said = old.metadata.annotations.get(_GENERATION, "")
     generation = int(said) if said.isascii() and said.isdigit() else 0

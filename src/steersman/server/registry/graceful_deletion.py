@@ -12,8 +12,8 @@ from steersman.server.registry.object_meta import FOREGROUND, ORPHAN
 from steersman.server.registry.strategy import Strategy
 
 
-class Options(NamedTuple):
-    """What a deletion asks for."""
+class DeletionOptions(NamedTuple):
+    """The options of a deletion: preconditions, propagation policy, grace period in seconds."""
 
     uid: str = ""
     version: str = ""
@@ -30,7 +30,7 @@ class Plan(NamedTuple):
     """Whether it goes right away."""
 
 
-def plan(obj: Any, strategy: Strategy, options: Options, now: datetime) -> Plan:
+def plan(obj: Any, strategy: Strategy, options: DeletionOptions, now: datetime) -> Plan:
     """What to do with an object somebody wants deleted."""
     meta: ObjectMeta = obj.metadata
     asked = options.grace

@@ -6,13 +6,13 @@ from msgspec.structs import replace
 
 from steersman.api.generated.batch_v1 import Job, JobStatus
 from steersman.api.generated.meta_v1 import LabelSelector
-from steersman.server.registry.strategy import Moment
+from steersman.server.registry.strategy import WriteContext
 
 _UID = "batch.kubernetes.io/controller-uid"
 _NAME = "batch.kubernetes.io/job-name"
 
 
-def created(job: Job, moment: Moment) -> Job:
+def created(job: Job, context: WriteContext) -> Job:
     """A new Job selects the pods that bear its uid, and its template puts that on them."""
     job = replace(job, status=JobStatus())
     if job.spec.manualSelector:

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from steersman.api.generated.core_v1 import Namespace, NamespaceStatus
 from steersman.server.defaulting.core import default_namespace as labelled
-from steersman.server.registry.strategy import Moment
+from steersman.server.registry.strategy import WriteContext
 
 FINALIZER = "kubernetes"
 """The one in the spec: the namespace controller removes it once the namespace is empty."""
@@ -14,7 +14,7 @@ FINALIZER = "kubernetes"
 IMMORTAL = ("default", "kube-public", "kube-system")
 
 
-def created(namespace: Namespace, moment: Moment) -> Namespace:
+def created(namespace: Namespace, context: WriteContext) -> Namespace:
     finalizers = namespace.spec.finalizers
     if FINALIZER not in finalizers:
         finalizers = (*finalizers, FINALIZER)
@@ -27,12 +27,12 @@ def created(namespace: Namespace, moment: Moment) -> Namespace:
     )
 
 
-def updated(new: Namespace, old: Namespace, moment: Moment) -> Namespace:
+def updated(new: Namespace, old: Namespace, context: WriteContext) -> Namespace:
     spec = replace(new.spec, finalizers=old.spec.finalizers)
     return replace(labelled(new), spec=spec, status=old.status)
 
 
-def finalized(new: Namespace, old: Namespace, moment: Moment) -> Namespace:
+def finalized(new: Namespace, old: Namespace, context: WriteContext) -> Namespace:
     """The finalize subresource: the only way to remove a finalizer from the spec."""
     return replace(labelled(new), status=old.status)
 

@@ -10,13 +10,13 @@ from steersman.api.bounded_cache import BoundedCache
 from steersman.api.generated.core_v1 import Container, Pod, PodCondition, PodSpec, PodStatus
 from steersman.api.quota.compute import quality_of
 from steersman.server import status_errors
-from steersman.server.registry.strategy import Moment
+from steersman.server.registry.strategy import WriteContext
 
 _initial_status: BoundedCache[int, tuple[PodSpec, PodStatus]] = BoundedCache(256)
 """By the id of a spec: that spec, and the status of its new pods."""
 
 
-def created(pod: Pod, moment: Moment) -> Pod:
+def created(pod: Pod, context: WriteContext) -> Pod:
     """A new pod is pending. Its class of service is decided once."""
     spec = pod.spec
     known = _initial_status.get(id(spec))
@@ -30,7 +30,7 @@ def created(pod: Pod, moment: Moment) -> Pod:
         known = (spec, status)
         _initial_status.put(id(spec), known)
     status = known[1]
-    return replace(pod, status=_gated(status, moment.now) if spec.schedulingGates else status)
+    return replace(pod, status=_gated(status, context.now) if spec.schedulingGates else status)
 
 
 def _gated(status: PodStatus, now: datetime) -> PodStatus:
@@ -44,7 +44,7 @@ def _gated(status: PodStatus, now: datetime) -> PodStatus:
     return replace(status, conditions=(condition,))
 
 
-def status_updated(new: Pod, old: Pod, moment: Moment) -> Pod:
+def status_updated(new: Pod, old: Pod, context: WriteContext) -> Pod:
     """The status, and of the metadata all but the owners, which old kubelets used to break."""
     status, before = new.status, old.status
     status = replace(
@@ -101,12 +101,12 @@ def conditioned(
 # -- parts of them ----------------------------------------------------------------------------
 
 
-def joined(new: Pod, old: Pod, moment: Moment) -> Pod:
+def joined(new: Pod, old: Pod, context: WriteContext) -> Pod:
     """Ephemeral containers, and nothing else."""
     return replace(old, spec=replace(old.spec, ephemeralContainers=new.spec.ephemeralContainers))
 
 
-def resized(new: Pod, old: Pod, moment: Moment) -> Pod:
+def resized(new: Pod, old: Pod, context: WriteContext) -> Pod:
     """What containers ask for, and nothing else."""
     spec = replace(
         old.spec,

@@ -365,6 +365,7 @@ EVENT_TTL = 3600.0
 _PECULIAR: Mapping[str, Mapping[str, Any]] = {
     "apiservices.apiregistration.k8s.io": {"created": apiservice.created},
     "certificatesigningrequests.certificates.k8s.io": {
+        "created": certificatesigningrequest.created,
         "updated": certificatesigningrequest.updated,
         "status_updated": certificatesigningrequest.status_updated,
         "parts": {"approval": certificatesigningrequest.approved},

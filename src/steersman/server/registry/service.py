@@ -5,14 +5,14 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from steersman.api.generated.core_v1 import Service, ServiceStatus
-from steersman.server.registry.strategy import Moment
+from steersman.server.registry.strategy import WriteContext
 
 
-def created(obj: Service, moment: Moment) -> Service:
+def created(obj: Service, context: WriteContext) -> Service:
     return replace(_listed(obj), status=ServiceStatus())
 
 
-def updated(new: Service, old: Service, moment: Moment) -> Service:
+def updated(new: Service, old: Service, context: WriteContext) -> Service:
     return replace(_listed(new), status=old.status)
 
 

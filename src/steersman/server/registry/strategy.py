@@ -14,6 +14,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import msgspec
 from msgspec import field
 
+from steersman.api.generated.autoscaling_v1 import Scale
+from steersman.server.auth.users import User
 from steersman.server.defaulting import Default, no_defaults
 from steersman.server.validation import METADATA_ONLY, AnyRules
 
@@ -21,26 +23,39 @@ Dependents: TypeAlias = Literal["delete", "orphan", "unsupported"]
 """What happens to dependents when a deletion does not say."""
 
 
-class Moment(NamedTuple):
-    """What a strategy may need to know besides the object."""
+class WriteContext(NamedTuple):
+    """The facts of a request that a strategy may need besides the object."""
 
     now: datetime
+    user: User
+    """The requesting user."""
 
 
-Prepare: TypeAlias = Callable[[Any, Moment], Any]
-Merge: TypeAlias = Callable[[Any, Any, Moment], Any]
+Prepare: TypeAlias = Callable[[Any, WriteContext], Any]
+Merge: TypeAlias = Callable[[Any, Any, WriteContext], Any]
 """The new object and the old one, to what shall be stored."""
 Counts: TypeAlias = Callable[[Any, Any], bool]
-Scaling: TypeAlias = Callable[..., dict[str, Any]]
-"""What `steersman.server.rest.subresources.scale` does, for objects that keep their scale elsewhere."""
 
 
-def as_given(obj: Any, moment: Moment) -> Any:
+class ScaleAccess(NamedTuple):
+    """Reads and writes the scale of custom resources, whose definition says where it is."""
+
+    read: Callable[[Any], Scale | None]
+    """The scale of an object; None where the object does not set its replicas."""
+    unset: Callable[[Any], Scale]
+    """The scale that a patch is applied to where the object does not set its replicas."""
+    write: Callable[[Any, Scale], Any]
+    """The object with the replicas of a scale."""
+    replicas_path: str
+    """The path of the replicas, for messages."""
+
+
+def as_given(obj: Any, context: WriteContext) -> Any:
     """Nothing to prepare."""
     return obj
 
 
-def as_new(new: Any, old: Any, moment: Moment) -> Any:
+def as_new(new: Any, old: Any, context: WriteContext) -> Any:
     """Nothing of the old object stays."""
     return new
 
@@ -81,7 +96,8 @@ class Strategy(msgspec.Struct, frozen=True):
     """After how many seconds objects go by themselves."""
     fields: Mapping[str, Callable[[Any], str]] = field(default_factory=dict)
     """What field selectors may ask for, besides name and namespace."""
-    scale: Scaling | None = None
+    scale: ScaleAccess | None = None
+    """Where the scale is; None for ``spec.replicas`` and ``status.replicas``."""
     unknown: Callable[[Mapping[str, Any]], tuple[str, ...]] | None = None
     """The paths of the fields of a document that nobody would keep; None where the struct says."""
 
@@ -92,14 +108,14 @@ class Strategy(msgspec.Struct, frozen=True):
 def without_status(type_: type[Any]) -> Prepare:
     """New objects have no status, whatever their maker says."""
 
-    def created(obj: Any, moment: Moment) -> Any:
+    def created(obj: Any, context: WriteContext) -> Any:
         return msgspec.structs.replace(obj, status=empty)
 
     empty = type_().status
     return created
 
 
-def old_status(new: Any, old: Any, moment: Moment) -> Any:
+def old_status(new: Any, old: Any, context: WriteContext) -> Any:
     """An update of the object leaves the status alone."""
     return msgspec.structs.replace(new, status=old.status)
 
@@ -107,7 +123,7 @@ def old_status(new: Any, old: Any, moment: Moment) -> Any:
 def only_status(keeps: tuple[str, ...]) -> Merge:
     """Everything as it was but the status and the metadata; of that, too, some fields may be kept."""
 
-    def merged(new: Any, old: Any, moment: Moment) -> Any:
+    def merged(new: Any, old: Any, context: WriteContext) -> Any:
         meta = new.metadata
         if keeps:
             meta = msgspec.structs.replace(meta, **{name: getattr(old.metadata, name) for name in keeps})

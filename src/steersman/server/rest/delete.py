@@ -1,4 +1,4 @@
-"""Deleting: what of a deletion happens at once, and what waits for others."""
+"""Delete and deletecollection: removes objects, or marks them for deletion."""
 
 from __future__ import annotations
 
@@ -10,47 +10,43 @@ from steersman.api.errors import NotFound
 from steersman.server import status_errors
 from steersman.server.admission import namespace_lifecycle
 from steersman.server.registry import graceful_deletion, object_meta
-from steersman.server.registry.graceful_deletion import Options
+from steersman.server.registry.graceful_deletion import DeletionOptions
 from steersman.server.registry.resources import Resource
-from steersman.server.registry.strategy import Moment
+from steersman.server.registry.strategy import WriteContext
+from steersman.server.rest.listing import Page
+from steersman.server.rest.request import Request, Result
+from steersman.server.rest.selection import select
 from steersman.server.server import Server
 from steersman.server.storage.store import object_key
-from steersman.server.storage.watch import Selection
 
 
-def delete(
-    server: Server,
-    resource: Resource,
-    namespace: str,
-    name: str,
-    options: Options = Options(),
-    *,
-    user: str = "",
-) -> tuple[Any, bool]:
-    """Delete an object, or begin to; answers with its last state and whether it is gone."""
+def delete(server: Server, request: Request) -> Result:
+    """Deletes an object, or marks it for deletion where finalizers or a grace period must be waited for."""
+    resource, namespace, name = request.resource, request.namespace, request.name
+    options = request.deletion
     namespace_lifecycle.deleting(resource, name)
     obj = server.get(resource, namespace, name)
-    intended(resource, obj, options)
-    server.validate("DELETE", resource, "", namespace, name, None, obj, user)
+    check_preconditions(resource, obj, options)
+    server.validate("DELETE", resource, "", namespace, name, None, obj, request.user)
     key, now = object_key(namespace, name), server.now()
     if resource.id == "namespaces":
         if obj.metadata.deletionTimestamp is None:
-            return _terminate(server, resource, key, obj, options), False
+            return Result(_terminate(server, resource, key, obj, options))
         if obj.spec.finalizers:
-            return obj, False
+            return Result(obj)
     terminated = resource.strategy.terminated
     if terminated is not None and obj.metadata.deletionTimestamp is None:
-        return server.write(resource, key, terminated(obj, Moment(now))), False
+        return Result(server.write(resource, key, terminated(obj, WriteContext(now, request.user))))
     plan = graceful_deletion.plan(obj, resource.strategy, options, now)
     if plan.write is not None and plan.write != obj.metadata:
         obj = server.write(resource, key, replace(obj, metadata=plan.write))
     if not plan.remove:
-        return obj, False
-    return server.remove(resource, key), True
+        return Result(obj)
+    return Result(server.remove(resource, key), deleted=True)
 
 
-def intended(resource: Resource, obj: Any, options: Options) -> None:
-    """Refuse a deletion of another object, or another version of it, than was meant."""
+def check_preconditions(resource: Resource, obj: Any, options: DeletionOptions) -> None:
+    """Refuses a deletion whose uid or resourceVersion is not the object's."""
     meta = obj.metadata
     if options.uid and options.uid != meta.uid:
         why = (
@@ -68,8 +64,8 @@ def intended(resource: Resource, obj: Any, options: Options) -> None:
     raise status_errors.conflict(resource.group, resource.kind, meta.name, why)
 
 
-def _terminate(server: Server, resource: Resource, key: str, obj: Any, options: Options) -> Any:
-    """A namespace is first shown to be going; its controller empties it."""
+def _terminate(server: Server, resource: Resource, key: str, obj: Any, options: DeletionOptions) -> Any:
+    """Marks a namespace as Terminating; its controller empties it."""
     meta = obj.metadata
     finalizers = list(meta.finalizers)
     if options.propagation is not None:
@@ -79,23 +75,21 @@ def _terminate(server: Server, resource: Resource, key: str, obj: Any, options: 
         elif options.propagation == "Foreground":
             finalizers.append(object_meta.FOREGROUND)
     meta = replace(meta, deletionTimestamp=server.now(), finalizers=tuple(finalizers))
-    going = replace(obj, metadata=meta, status=replace(obj.status, phase="Terminating"))
-    return server.write(resource, key, going)
+    terminating = replace(obj, metadata=meta, status=replace(obj.status, phase="Terminating"))
+    return server.write(resource, key, terminating)
 
 
-def delete_collection(
-    server: Server,
-    resource: Resource,
-    selection: Selection,
-    options: Options = Options(),
-    *,
-    user: str = "",
-) -> list[Any]:
-    """Delete every object of a selection; answers with what was there."""
+def delete_collection(server: Server, request: Request) -> Page:
+    """Deletes every object that a request selects; returns the objects as they were stored."""
+    resource, options = request.resource, request.list_options
+    if resource.namespaced and not request.namespace:
+        raise status_errors.unsupported(resource.group, resource.plural, "deletecollection")
+    selection = select(resource, request.namespace, options.label_selector, options.field_selector)
     found = list(server.table(resource).select(selection))
     for obj in found:
+        meta = obj.metadata
         try:
-            delete(server, resource, obj.metadata.namespace, obj.metadata.name, options, user=user)
+            delete(server, replace(request, namespace=meta.namespace, name=meta.name))
         except NotFound:
             continue
-    return found
+    return Page(found, server.store.revision)

@@ -1,7 +1,6 @@
-"""Dry runs: a server that does everything but write.
+"""Dry run: a server that discards every write.
 
-Requests take their usual way through defaults, admission and checks, and are answered with what would
-have become of them.
+Requests pass defaulting, admission and validation as ever, and are answered with what would have been stored.
 """
 
 from __future__ import annotations
@@ -14,16 +13,16 @@ from steersman.server.registry.resources import Resource
 from steersman.server.server import Server, Settle
 
 
-class Rehearsal(Server):
-    """A server on the state of another, where nothing that is written stays."""
+class DryRunServer(Server):
+    """A server on the state of another that stores nothing."""
 
     def __init__(self, server: Server) -> None:
-        # It is the same server in everything, also in what extensions have added to it.
+        # Everything else is shared, also what extensions have added.
         vars(self).update(vars(server))
 
     def write(self, resource: Resource, key: str, obj: Any, owners: Any = None) -> Any:
         meta, old = obj.metadata, self.table(resource).get(key)
-        # What is not written stays at the version it is at.
+        # An object that is not stored keeps the version it has.
         version = "" if old is None else old.metadata.resourceVersion
         owners = meta.managedFields if owners is None else owners
         return replace(obj, metadata=replace(meta, resourceVersion=version, managedFields=owners))
@@ -33,9 +32,6 @@ class Rehearsal(Server):
         return last if resource.serve is None else resource.serve(last)
 
     def validate(self, *request: Any) -> Settle | None:
-        """Refuses as ever; but what is not written uses up nothing."""
+        """Refuses as ever, and charges nothing to quotas."""
         super().validate(*request)
         return None
-
-    def reap(self, resource: Resource) -> None:
-        """What has outlived its time goes when somebody is serious."""

@@ -1,8 +1,8 @@
-"""Evictions: a deletion that asks the pod's disruption budget first."""
+"""Eviction: deletes a pod if its PodDisruptionBudget allows it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -14,51 +14,27 @@ from steersman.api.generated.meta_v1 import Condition
 from steersman.api.generated.policy_v1 import Eviction, PodDisruptionBudget, PodDisruptionBudgetStatus
 from steersman.api.label_selectors import compile_selector
 from steersman.server import status_errors
-from steersman.server.codec.convert import adopt
-from steersman.server.registry.graceful_deletion import Options
+from steersman.server.registry.graceful_deletion import DeletionOptions
 from steersman.server.registry.pod import conditioned
-from steersman.server.registry.resources import Resource
-from steersman.server.rest.delete import delete, intended
+from steersman.server.rest.delete import check_preconditions, delete
+from steersman.server.rest.request import Request
 from steersman.server.server import Server
 from steersman.server.storage.watch import Selection
 
 _MOST_DISRUPTED = 2000
 
 
-def evict(
-    server: Server,
-    pods: Resource,
-    namespace: str,
-    name: str,
-    body: object,
-    user: str,
-    *,
-    dry_run: bool = False,
-) -> dict[str, Any]:
-    """Delete a pod if its disruption budget allows it; or, in a dry run, only say whether it does."""
-    eviction = adopt(Eviction, body)
+def evict(server: Server, request: Request, eviction: Eviction) -> Mapping[str, Any]:
+    """Deletes a pod if its disruption budget allows it; returns a Status."""
+    namespace, name = request.namespace, request.name
     if eviction.metadata.name and eviction.metadata.name != name:
         raise status_errors.bad_request("name in URL does not match name in Eviction object")
-    wish = eviction.deleteOptions
-    options = Options()
-    if wish is not None:
-        limits = wish.preconditions
-        options = Options(
-            uid=(limits.uid if limits is not None else None) or "",
-            version=(limits.resourceVersion if limits is not None else None) or "",
-            propagation=wish.propagationPolicy,
-            grace=wish.gracePeriodSeconds,
-        )
-        dry_run = dry_run or "All" in (wish.dryRun or ())
+    pods, options = request.resource, _deletion(eviction)
     pod: Pod = server.get(pods, namespace, name)
-    intended(pods, pod, options)
+    check_preconditions(pods, pod, options)
     if pod.status.phase not in ("Succeeded", "Failed", "Pending") and pod.metadata.deletionTimestamp is None:
-        spend = _spending(server, pod)
-        if spend is not None and not dry_run:
-            spend()
-    if dry_run:
-        return status_errors.success()
-    doomed = PodCondition(
+        _spend_disruption(server, pod)
+    target = PodCondition(
         type="DisruptionTarget",
         status="True",
         reason="EvictionByEvictionAPI",
@@ -70,22 +46,41 @@ def evict(
         namespace,
         name,
         lambda pod: replace(
-            pod, status=replace(pod.status, conditions=conditioned(pod.status.conditions, doomed, now))
+            pod, status=replace(pod.status, conditions=conditioned(pod.status.conditions, target, now))
         ),
     )
-    delete(server, pods, namespace, name, options._replace(version=""), user=user)
+    # The condition has changed the version that a precondition may name.
+    delete(server, replace(request, subresource="", deletion=options._replace(version="")))
     return status_errors.success()
 
 
-def _spending(server: Server, pod: Pod) -> Callable[[], Any] | None:
-    """How to take one disruption from the pod's budget, if it must be; refuses where none is left."""
+def is_dry_run(eviction: Eviction) -> bool:
+    """Whether the options within an Eviction make it a dry run."""
+    return eviction.deleteOptions is not None and bool(eviction.deleteOptions.dryRun)
+
+
+def _deletion(eviction: Eviction) -> DeletionOptions:
+    given = eviction.deleteOptions
+    if given is None:
+        return DeletionOptions()
+    preconditions = given.preconditions
+    return DeletionOptions(
+        uid=(preconditions.uid if preconditions is not None else None) or "",
+        version=(preconditions.resourceVersion if preconditions is not None else None) or "",
+        propagation=given.propagationPolicy,
+        grace=given.gracePeriodSeconds,
+    )
+
+
+def _spend_disruption(server: Server, pod: Pod) -> None:
+    """Takes one disruption from the budget of a pod that has one; refuses where none is left."""
     resource = server.registry.find("policy", "v1", "poddisruptionbudgets")
     meta = pod.metadata
     budgets: list[PodDisruptionBudget] = [
         budget for budget in server.table(resource).select(Selection(meta.namespace)) if _covers(budget, pod)
     ]
     if not budgets:
-        return None
+        return
     if len(budgets) > 1:
         raise ServerError(
             "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
@@ -94,10 +89,10 @@ def _spending(server: Server, pod: Pod) -> Callable[[], Any] | None:
     status = budget.status
     if not any(c.type == "Ready" and c.status == "True" for c in pod.status.conditions):
         if budget.spec.unhealthyPodEvictionPolicy == "AlwaysAllow":
-            return None
+            return
         if status.currentHealthy >= status.desiredHealthy > 0:
-            return None
-    _allowed(budget)
+            return
+    _check_allowed(budget)
     now = server.now()
     spent = replace(
         status,
@@ -106,7 +101,7 @@ def _spending(server: Server, pod: Pod) -> Callable[[], Any] | None:
     )
     if not spent.disruptionsAllowed:
         spent = replace(spent, conditions=_insufficient(spent, now))
-    return lambda: server.rewrite(
+    server.rewrite(
         resource,
         meta.namespace,
         budget.metadata.name,
@@ -116,16 +111,16 @@ def _spending(server: Server, pod: Pod) -> Callable[[], Any] | None:
 
 
 def _insufficient(status: PodDisruptionBudgetStatus, now: datetime) -> tuple[Condition, ...]:
-    """The conditions of a budget whose last disruption was spent."""
+    """The conditions of a budget whose last disruption has been spent."""
     old = next((c for c in status.conditions if c.type == "DisruptionAllowed"), None)
-    said = Condition(
+    insufficient = Condition(
         type="DisruptionAllowed",
         status="False",
         reason="InsufficientPods",
         observedGeneration=status.observedGeneration,
         lastTransitionTime=old.lastTransitionTime if old is not None and old.status == "False" else now,
     )
-    return (*(c for c in status.conditions if c is not old), said)
+    return (*(c for c in status.conditions if c is not old), insufficient)
 
 
 def _covers(budget: PodDisruptionBudget, pod: Pod) -> bool:
@@ -135,7 +130,8 @@ def _covers(budget: PodDisruptionBudget, pod: Pod) -> bool:
         return False
 
 
-def _allowed(budget: PodDisruptionBudget) -> None:
+def _check_allowed(budget: PodDisruptionBudget) -> None:
+    """Refuses an eviction that a budget does not allow."""
     name, status = budget.metadata.name, budget.status
     if status.observedGeneration < budget.metadata.generation:
         raise _exhausted(f"The disruption budget {name} is still being processed by the server.", 10.0)

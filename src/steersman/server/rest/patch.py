@@ -1,4 +1,7 @@
-"""Patches of stored objects: only the parts a patch speaks of are taken apart and put together again."""
+"""Patch: JSON, merge and strategic merge patches of stored objects; applies are handed to `apply`.
+
+Only the top-level fields that a patch touches are converted to plain data and back.
+"""
 
 from __future__ import annotations
 
@@ -14,51 +17,73 @@ from steersman.api.kinds import Struct
 from steersman.api.patch import PatchError, TooManyOperations, json, merge, schema_of, strategic
 from steersman.api.patch.values import printed
 from steersman.server import status_errors
+from steersman.server.apply.options import APPLY_YAML
 from steersman.server.codec import field_validation
 from steersman.server.codec.convert import FORMS, adopt, document, moments, plain
 from steersman.server.codec.go_decode_errors import mistake
 from steersman.server.registry.resources import Resource
+from steersman.server.rest.apply import apply
+from steersman.server.rest.request import Request, Result, check_identity
+from steersman.server.rest.update import change
+from steersman.server.server import Server
 
 MERGE = "application/merge-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
 JSON = "application/json-patch+json"
-APPLY = "application/apply-patch+yaml"
+PATCH_TYPES = (JSON, MERGE, STRATEGIC, APPLY_YAML)
 
 _TYPES = frozenset({"apiVersion", "kind"})
 
 S = TypeVar("S", bound=Struct)
 
 
-def apply(type_: type[Struct], document: Any, body: object, content_type: str) -> Any:
+def patch(server: Server, request: Request, body: Any) -> Result:
+    """Patches an object or its subresource; returns the object."""
+    if request.patch_type == APPLY_YAML:
+        return apply(server, request, body if isinstance(body, Mapping) else {})
+    resource, patch_type = request.resource, request.patch_type
+
+    def make(old: Any) -> Any:
+        new = patched(resource, old, body, patch_type)
+        check_identity(request, new.metadata.namespace, new.metadata.name)
+        return new
+
+    return Result(change(server, request, make))
+
+
+# -- patches of documents ---------------------------------------------------------------------
+
+
+def patched_document(type_: type[Struct], document: Any, body: object, content_type: str) -> Any:
     """A plain document with a patch applied. Raises what the server refuses a bad patch with."""
     patch = msgspec.json.decode(bytes(body)) if isinstance(body, (bytes, msgspec.Raw)) else body
     try:
         if content_type == MERGE:
-            return merge.apply(document, _object(patch))
+            return merge.apply(document, _mapping(patch))
         if content_type == STRATEGIC:
-            return strategic.apply(document, _object(patch), schema_of(type_))
+            return strategic.apply(document, _mapping(patch), schema_of(type_))
         if content_type == JSON:
             return json.apply(document, patch)  # type: ignore[arg-type]  # it checks for itself
     except TooManyOperations as error:
         raise TooLarge(str(error), reason="RequestEntityTooLarge") from None
     except PatchError as error:
         raise _refusal(error, content_type) from None
-    raise unknown(JSON, MERGE, STRATEGIC)
+    raise unknown_patch_type(JSON, MERGE, STRATEGIC)
 
 
-def unknown(*known: str) -> UnsupportedMediaType:
-    """The refusal of a patch of a sort nobody knows."""
+def unknown_patch_type(*known: str) -> UnsupportedMediaType:
+    """The refusal of a patch type that the resource does not support."""
     return UnsupportedMediaType(
         f"the body of the request was in an unknown format - accepted media types include: {', '.join(known)}",
         reason="UnsupportedMediaType",
     )
 
 
-def applied(
+def patched_struct(
     obj: S, body: object, content_type: str, api_version: str = "autoscaling/v1", kind: str = "Scale"
 ) -> S:
-    """A struct with a patch applied; what it is called where it is shown."""
-    made = apply(type(obj), plain(obj), _bare(body), content_type)
+    """A struct with a patch applied. ``api_version`` and ``kind`` are for error messages."""
+    made = patched_document(type(obj), plain(obj), _without_type(body), content_type)
     if not isinstance(made, dict):
         raise status_errors.bad_request("the patch does not leave an object")
     try:
@@ -70,21 +95,21 @@ def applied(
 
 
 def patched(resource: Resource, old: Any, body: object, content_type: str) -> Any:
-    """A stored object with a patch applied: a full struct that shares what the patch left alone."""
+    """A stored object with a patch applied: a full struct that shares the fields the patch did not touch."""
     type_: type[Struct] = resource.type
     if type_ in FORMS:
-        return _patched_whole(resource, old, body, content_type)
-    _meant(resource, old, body, content_type)
+        return _patched_custom(resource, old, body, content_type)
+    _check_kind(resource, old, body, content_type)
     fields = fields_of(type_)
     touched = [name for name in _touched(body, content_type, list(fields)) if name in fields]
-    # Who owns what is worked out when somebody looks at it, which most patches do not.
-    aside = "metadata" in touched and not _about_owners(body)
+    # managedFields are computed when first read, which most patches do not need.
+    aside = "metadata" in touched and not _touches_managed_fields(body)
     bare = replace(old, metadata=replace(old.metadata, managedFields=())) if aside else old
     parts = {name: plain(getattr(bare, fields[name].attribute)) for name in touched}
     parts = {name: value for name, value in parts.items() if value is not None}
     for way in moments(type_):
-        _write_out(parts, way)
-    made = apply(type_, parts, _bare(body), content_type)
+        _pad_micro_time(parts, way)
+    made = patched_document(type_, parts, _without_type(body), content_type)
     if not isinstance(made, Mapping):
         raise status_errors.bad_request("the patch does not leave an object")
     try:
@@ -93,7 +118,7 @@ def patched(resource: Resource, old: Any, body: object, content_type: str) -> An
         whole = {**document(resource.api_version, resource.kind, old), **made}
         raise _unfit(type_, whole, body, content_type, str(error)) from None
     if moments(type_) and (fault := mistake(type_, made)):
-        raise _shown({**document(resource.api_version, resource.kind, old), **made}, fault)
+        raise _refused({**document(resource.api_version, resource.kind, old), **made}, fault)
     attributes = [fields[name].attribute for name in touched]
     new = replace(old, **{name: getattr(full, name) for name in attributes})
     if aside:
@@ -101,11 +126,13 @@ def patched(resource: Resource, old: Any, body: object, content_type: str) -> An
     return new
 
 
-def _patched_whole(resource: Resource, old: Any, body: object, content_type: str) -> Any:
-    """The same for what is no struct all through: nobody knows how its lists would merge."""
+def _patched_custom(resource: Resource, old: Any, body: object, content_type: str) -> Any:
+    """A patched custom resource. Its lists have no merge keys, so strategic merge is refused."""
     if content_type not in (JSON, MERGE):
-        raise unknown(JSON, MERGE, APPLY)
-    made = apply(resource.type, document(resource.api_version, resource.kind, old), _bare(body), content_type)
+        raise unknown_patch_type(JSON, MERGE, APPLY_YAML)
+    made = patched_document(
+        resource.type, document(resource.api_version, resource.kind, old), _without_type(body), content_type
+    )
     try:
         return adopt(resource.type, made)
     except ValueError as error:
@@ -114,18 +141,18 @@ def _patched_whole(resource: Resource, old: Any, body: object, content_type: str
         ) from None
 
 
-def _write_out(parts: Any, way: tuple[str, ...]) -> None:
-    """Give a time its six digits, where it has microseconds and happens to have none: a patch must have them."""
+def _pad_micro_time(parts: Any, way: tuple[str, ...]) -> None:
+    """Writes a MicroTime at ``way`` with six digits, as clients see it, so that a patch can compare it."""
     name, *rest = way
     if not isinstance(parts, dict) or name not in parts:
         return
     if rest:
-        _write_out(parts[name], tuple(rest))
+        _pad_micro_time(parts[name], tuple(rest))
     elif isinstance(parts[name], str) and "." not in parts[name]:
         parts[name] = parts[name].replace("Z", ".000000Z")
 
 
-def _about_owners(body: object) -> bool:
+def _touches_managed_fields(body: object) -> bool:
     """Whether a patch may read or change ``managedFields``."""
     if not isinstance(body, Mapping) or not isinstance(meta := body.get("metadata"), Mapping):
         return True
@@ -157,50 +184,52 @@ def _touched(body: object, content_type: str, everything: list[str]) -> list[str
     return everything
 
 
-def _bare(body: object) -> object:
-    """The patch without the words that only say what it is a patch of."""
+def _without_type(body: object) -> object:
+    """The patch without ``apiVersion`` and ``kind``."""
     if isinstance(body, Mapping) and not _TYPES.isdisjoint(body):
         return {name: value for name, value in body.items() if name not in _TYPES}
     return body
 
 
-def _object(patch: object) -> dict[str, Any]:
+def _mapping(patch: object) -> dict[str, Any]:
     if not isinstance(patch, Mapping):
         raise PatchError("Invalid JSON Patch")
     return dict(patch)
 
 
-def _meant(resource: Resource, old: Any, body: object, content_type: str) -> None:
-    """A merge must not make something else of an object."""
+def _check_kind(resource: Resource, old: Any, body: object, content_type: str) -> None:
+    """Refuses a merge that changes ``apiVersion`` or ``kind``."""
     if content_type != MERGE or not isinstance(body, Mapping):
         return
     version, kind = body.get("apiVersion", resource.api_version), body.get("kind", resource.kind)
     if (version, kind) == (resource.api_version, resource.kind):
         return
     whole = {**document(resource.api_version, resource.kind, old), "apiVersion": version, "kind": kind}
-    raise _shown(whole, field_validation.other_kind(resource.group, resource.kind, version, kind))
+    raise _refused(whole, field_validation.other_kind(resource.group, resource.kind, version, kind))
 
 
 def _unfit(type_: type[Any], whole: Mapping[str, Any], body: object, content_type: str, why: str) -> ApiError:
-    """The refusal of a patch that leaves something which is no such object."""
+    """The refusal of a patch whose result is no valid object of the type."""
     why = mistake(type_, whole) or why
     if content_type == STRATEGIC:
-        # It is read in another way, which says less.
+        # Upstream reads these another way, and says less.
         return field_validation.refused_patch(
             printed(body), f"unrecognized type: {why.rpartition(' of type ')[2]}"
         )
-    return _shown(whole, why)
+    return _refused(whole, why)
 
 
-def shown(resource: Resource, old: Any, body: object, content_type: str) -> str:
-    """What a patch would make of an object, as the refusal of it shows it."""
+def patched_text(resource: Resource, old: Any, body: object, content_type: str) -> str:
+    """The result of a patch as its refusal prints it."""
     if content_type == STRATEGIC:
         return printed(body)
     whole = document(resource.api_version, resource.kind, old)
-    return msgspec.json.encode(apply(resource.type, whole, _bare(body), content_type)).decode()
+    return msgspec.json.encode(
+        patched_document(resource.type, whole, _without_type(body), content_type)
+    ).decode()
 
 
-def _shown(whole: Mapping[str, Any], why: str) -> ApiError:
+def _refused(whole: Mapping[str, Any], why: str) -> ApiError:
     # differs: upstream has the fields in the order of its structs.
     return field_validation.refused_patch(msgspec.json.encode(whole).decode(), why)
 

@@ -1,4 +1,4 @@
-"""Subresources, in documents: some are a part of their object, some are much more."""
+"""Subresources that are not a plain part of their object: scale, binding, and those that a kubelet serves."""
 
 from __future__ import annotations
 
@@ -7,85 +7,157 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from steersman.api.errors import ServerError
+from steersman.api.errors import BadRequest, ServerError
 from steersman.api.generated.autoscaling_v1 import Scale, ScaleSpec, ScaleStatus
 from steersman.api.generated.core_v1 import Binding, Pod, PodCondition
 from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.api.label_selectors import compile_selector
 from steersman.server import status_errors
-from steersman.server.codec.convert import adopt, document
+from steersman.server.apply.options import APPLY_YAML
+from steersman.server.codec.convert import FORMS
 from steersman.server.registry.pod import conditioned
-from steersman.server.registry.resources import Resource
 from steersman.server.registry.strategy import as_new
-from steersman.server.rest import apply as applying
-from steersman.server.rest import eviction, verbs
+from steersman.server.rest.apply import apply
+from steersman.server.rest.patch import JSON, MERGE, STRATEGIC, patched_struct, unknown_patch_type
+from steersman.server.rest.request import Request, check_identity
+from steersman.server.rest.update import change
 from steersman.server.server import Server
 
+# -- scale ------------------------------------------------------------------------------------
 
-def call(
-    server: Server,
-    resource: Resource,
-    namespace: str,
-    name: str,
-    subresource: str,
-    verb: str,
-    body: Mapping[str, Any],
-    user: str,
-    manager: str = "",
-) -> dict[str, Any]:
-    """A subresource by its name, in documents."""
-    match subresource, verb:
-        case "binding", "create":
-            return bind(server, resource, namespace, name, body, user)
-        case "eviction", "create":
-            return eviction.evict(server, resource, namespace, name, body, user)
-        case "scale", "get":
-            return scale(server, resource, namespace, name, None, user)
-        case "scale", "update":
-            return scale(server, resource, namespace, name, lambda old: body, user, manager)
-        case "status", "get":
-            obj = server.get(resource, namespace, name)
-        case "status", "update":
-            obj = adopt(resource.type, body)
-            obj = verbs.update_status(server, resource, namespace, name, obj, user=user, manager=manager)
-        case "finalize", "update":
-            obj = adopt(resource.type, body)
-            obj = verbs.finalize(server, resource, name, obj, user=user, manager=manager)
-        case _, "update" if subresource in resource.strategy.parts:
-            new = adopt(resource.type, body)
-            obj = verbs.patch(
-                server,
-                resource,
-                namespace,
-                name,
-                lambda old: new,
-                subresource=subresource,
-                user=user,
-                manager=manager,
-            )
-        case _:
-            raise status_errors.unsupported(resource.group, f"{resource.plural}/{subresource}", verb)
-    return document(resource.api_version, resource.kind, obj)
+_CUSTOM_APPLY = (
+    "failed to create manager for existing fields: failed to convert live object (/; autoscaling/v1, Kind=Scale) "
+    "to proper version: request to convert CR to an invalid group/version: autoscaling/v1"
+)
+"""Upstream's refusal to apply the scale of a custom resource."""
+_STORED_AS = {"replicationcontrollers": "controllers"}
+"""Resources that upstream stores under another name, which its messages show."""
+
+
+def get_scale(server: Server, request: Request) -> Scale:
+    """The scale of a workload."""
+    obj = server.get(request.resource, request.namespace, request.name)
+    access = request.resource.strategy.scale
+    if access is None:
+        return scale_of(obj)
+    scale = access.read(obj)
+    if scale is None:
+        raise status_errors.internal(f'the spec replicas field "{access.replicas_path}" does not exist')
+    return scale
+
+
+def update_scale(server: Server, request: Request, scale: Scale) -> Scale:
+    """Sets the replicas of a workload."""
+    return _change_scale(server, request, lambda old: scale)
+
+
+def patch_scale(server: Server, request: Request, body: Any) -> Scale:
+    """Patches or applies the scale of a workload."""
+    patch_type, custom = request.patch_type, request.resource.type in FORMS
+    if custom and patch_type == STRATEGIC:
+        raise unknown_patch_type(JSON, MERGE, APPLY_YAML)
+    if patch_type != APPLY_YAML:
+        return _change_scale(server, request, lambda old: patched_struct(old, body, patch_type))
+    if custom:
+        raise ServerError(_CUSTOM_APPLY)
+    return _apply_scale(server, request, body if isinstance(body, Mapping) else {})
+
+
+def scale_of(obj: Any) -> Scale:
+    """The scale of a built-in workload."""
+    meta = obj.metadata
+    return Scale(
+        metadata=ObjectMeta(
+            name=meta.name,
+            namespace=meta.namespace,
+            uid=meta.uid,
+            resourceVersion=meta.resourceVersion,
+            creationTimestamp=meta.creationTimestamp,
+        ),
+        spec=ScaleSpec(replicas=obj.spec.replicas or 0),
+        status=ScaleStatus(replicas=obj.status.replicas, selector=str(compile_selector(obj.spec.selector))),
+    )
+
+
+def _change_scale(server: Server, request: Request, make: Callable[[Scale], Scale]) -> Scale:
+    access = request.resource.strategy.scale
+    if access is None:
+        obj = change(server, request, lambda old: _scaled(request, old, make(scale_of(old))), merge=as_new)
+        return scale_of(obj)
+    obj = change(
+        server,
+        request,
+        lambda old: access.write(old, make(access.read(old) or access.unset(old))),
+        merge=request.resource.strategy.updated,
+        # Upstream loses the field manager here.
+        owners=lambda old, new: old.metadata.managedFields,
+    )
+    scale = access.read(obj)
+    assert scale is not None
+    return scale
+
+
+def _scaled(request: Request, old: Any, scale: Scale) -> Any:
+    """A built-in workload with the replicas of a scale."""
+    resource, name, meta = request.resource, request.name, scale.metadata
+    check_identity(request, meta.namespace, meta.name)
+    if scale.spec.replicas < 0:
+        negative = "must be greater than or equal to 0"
+        wrong = [status_errors.wrong("spec.replicas", scale.spec.replicas, negative)]
+        raise status_errors.invalid("autoscaling", "Scale", name, wrong)
+    if meta.uid and meta.uid != old.metadata.uid:
+        stored_as = _STORED_AS.get(resource.plural, resource.plural)
+        raise status_errors.conflict(
+            resource.group,
+            resource.plural,
+            name,
+            "StorageError: invalid object, Code: 4, "
+            f"Key: /registry/{stored_as}/{request.namespace}/{name}, "
+            "ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: "
+            f"UID in precondition: {meta.uid}, UID in object meta: {old.metadata.uid}",
+        )
+    return replace(
+        old,
+        metadata=replace(old.metadata, resourceVersion=meta.resourceVersion),
+        spec=replace(old.spec, replicas=scale.spec.replicas),
+    )
+
+
+def _apply_scale(server: Server, request: Request, configuration: Mapping[str, Any]) -> Scale:
+    """Applies a scale: its manager then owns the workload's replicas."""
+    given = configuration.get("apiVersion"), configuration.get("kind")
+    if given != ("autoscaling/v1", "Scale"):
+        group, _, version = str(given[0] or "").rpartition("/")
+        raise status_errors.bad_request(f"invalid object type: {group}/{version}, Kind={given[1] or ''}")
+    workload = {
+        "apiVersion": request.resource.api_version,
+        "kind": request.resource.kind,
+        "metadata": configuration.get("metadata") or {},
+        "spec": configuration.get("spec") or {},
+    }
+    return scale_of(apply(server, request, workload).obj)
 
 
 # -- binding ----------------------------------------------------------------------------------
 
 
-def bind(
-    server: Server, pods: Resource, namespace: str, name: str, body: object, user: str = ""
-) -> dict[str, Any]:
-    """Assign a pod to a node, once."""
-    binding = adopt(Binding, body)
+def bind(server: Server, request: Request, binding: Binding) -> Mapping[str, Any]:
+    """Assigns a pod to a node, once; returns a Status.
+
+    The request is for ``pods/binding``, or for ``bindings``, where the Binding names the pod.
+    """
     given: ObjectMeta = binding.metadata
+    name, namespace = request.name or given.name, request.namespace
     if given.name and given.name != name:
         raise status_errors.bad_request("name in URL does not match name in Binding object")
-    _bindable(binding)
+    _check_target(binding)
+    pods = server.registry.find("", "v1", "pods")
     now = server.now()
 
     def assigned(pod: Pod) -> Pod:
-        refusal = _why_not(pod)
-        if refusal:
-            raise status_errors.conflict("", "pods/binding", name, refusal)
+        obstacle = _obstacle(pod)
+        if obstacle:
+            raise status_errors.conflict("", "pods/binding", name, obstacle)
         meta = pod.metadata
         if given.resourceVersion and given.resourceVersion != meta.resourceVersion:
             raise status_errors.conflict(
@@ -109,12 +181,12 @@ def bind(
             status=replace(pod.status, conditions=scheduled, nominatedNodeName=""),
         )
 
-    server.validate("CREATE", pods, "binding", namespace, name, binding, None, user)
+    server.validate("CREATE", pods, "binding", namespace, name, binding, None, request.user)
     server.rewrite(pods, namespace, name, assigned, uid=given.uid)
     return status_errors.success()
 
 
-def _bindable(binding: Binding) -> None:
+def _check_target(binding: Binding) -> None:
     wrong = []
     if binding.target.kind not in ("", "Node"):
         wrong.append(status_errors.unknown("target.kind", binding.target.kind, ("Node", "<empty>")))
@@ -125,7 +197,8 @@ def _bindable(binding: Binding) -> None:
         raise ServerError(status_errors.together(wrong))
 
 
-def _why_not(pod: Pod) -> str:
+def _obstacle(pod: Pod) -> str:
+    """Why a pod cannot be bound; empty if it can."""
     name = pod.metadata.name
     if pod.metadata.deletionTimestamp is not None:
         return f"pod {name} is being deleted, cannot be assigned to a host"
@@ -136,131 +209,42 @@ def _why_not(pod: Pod) -> str:
     return ""
 
 
-# -- scale ------------------------------------------------------------------------------------
+# -- subresources that a kubelet serves -------------------------------------------------------
+
+KUBELET_SUBRESOURCES = ("attach", "exec", "log", "portforward", "proxy")
 
 
-def scale_of(obj: Any) -> Scale:
-    """How many replicas a workload wants and has."""
-    meta = obj.metadata
-    return Scale(
-        metadata=ObjectMeta(
-            name=meta.name,
-            namespace=meta.namespace,
-            uid=meta.uid,
-            resourceVersion=meta.resourceVersion,
-            creationTimestamp=meta.creationTimestamp,
-        ),
-        spec=ScaleSpec(replicas=obj.spec.replicas or 0),
-        status=ScaleStatus(replicas=obj.status.replicas, selector=str(compile_selector(obj.spec.selector))),
+def connect(server: Server, request: Request, container: str = "") -> None:
+    """Refuses logs, exec, port forwarding and proxying: nodes are simulated, so no kubelet can serve them.
+
+    Returns for the log of a pod without a node, which upstream answers with no content. The API server's own
+    checks come first, in upstream's words.
+    """
+    resource, subresource = request.resource, request.subresource
+    found = server.get(resource, request.namespace, request.name)
+    if isinstance(found, Pod) and subresource != "proxy":
+        if subresource != "portforward":
+            _check_container(found, container)
+        if not found.spec.nodeName:
+            if subresource == "log":
+                return
+            raise BadRequest(f"pod {request.name} does not have a host assigned")
+    raise ServerError(
+        f"{resource.plural}/{subresource} is not available: "
+        "the nodes of this control plane are simulated, there is no kubelet to ask",
+        code=501,
+        reason="NotImplemented",
     )
 
 
-def scale(
-    server: Server,
-    resource: Resource,
-    namespace: str,
-    name: str,
-    change: Callable[[Scale], object] | None,
-    user: str,
-    manager: str = "",
-) -> dict[str, Any]:
-    """Read a workload's scale, or set it."""
-    if resource.strategy.scale is not None:
-        return resource.strategy.scale(server, resource, namespace, name, change, user, manager)
-    if change is None:
-        obj = server.get(resource, namespace, name)
-    else:
-        make = change
-
-        def scaled(old: Any) -> Any:
-            wanted = adopt(Scale, make(scale_of(old)))
-            meta = wanted.metadata
-            addressed(namespace, name, meta)
-            if wanted.spec.replicas < 0:
-                negative = "must be greater than or equal to 0"
-                wrong = [status_errors.wrong("spec.replicas", wanted.spec.replicas, negative)]
-                raise status_errors.invalid("autoscaling", "Scale", name, wrong)
-            if meta.uid and meta.uid != old.metadata.uid:
-                raise status_errors.conflict(
-                    resource.group,
-                    resource.plural,
-                    name,
-                    "StorageError: invalid object, Code: 4, "
-                    f"Key: /registry/{_KEPT.get(resource.plural, resource.plural)}/{namespace}/{name}, "
-                    "ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: "
-                    f"UID in precondition: {meta.uid}, UID in object meta: {old.metadata.uid}",
-                )
-            return replace(
-                old,
-                metadata=replace(old.metadata, resourceVersion=meta.resourceVersion),
-                spec=replace(old.spec, replicas=wanted.spec.replicas),
-            )
-
-        obj = verbs.change(
-            server,
-            resource,
-            namespace,
-            name,
-            scaled,
-            merge=as_new,
-            subresource="scale",
-            user=user,
-            manager=manager,
+def _check_container(pod: Pod, container: str) -> None:
+    """Refuses a request that names no container of the pod, or none where there are several."""
+    spec, name = pod.spec, pod.metadata.name
+    names = [each.name for each in (*spec.initContainers, *spec.containers)]
+    names += [each.name for each in spec.ephemeralContainers]
+    if container and container not in names:
+        raise BadRequest(f"container {container} is not valid for pod {name}")
+    if not container and len(spec.containers) > 1:
+        raise BadRequest(
+            f"a container name must be specified for pod {name}, choose one of: [{' '.join(names)}]"
         )
-    return document("autoscaling/v1", "Scale", scale_of(obj))
-
-
-_KEPT = {"replicationcontrollers": "controllers"}
-"""What upstream stores under another name."""
-
-
-def addressed(namespace: str, name: str, meta: ObjectMeta) -> None:
-    """The scale of a request must be the one its path names."""
-    if not meta.name:
-        raise status_errors.bad_request(
-            f"the name of the object ({name} based on URL) was undeterminable: name must be provided"
-        )
-    if meta.name != name:
-        raise status_errors.bad_request(
-            f"the name of the object ({meta.name}) does not match the name on the URL ({name})"
-        )
-    if meta.namespace and meta.namespace != namespace:
-        raise status_errors.bad_request(
-            "the namespace of the provided object does not match the namespace sent on the request"
-        )
-
-
-def apply_scale(
-    server: Server,
-    resource: Resource,
-    namespace: str,
-    name: str,
-    patch: Mapping[str, Any],
-    *,
-    manager: str,
-    force: bool = False,
-    user: str = "",
-) -> Scale:
-    """Apply a workload's scale: who does that owns the number of its replicas."""
-    said = patch.get("apiVersion"), patch.get("kind")
-    if said != ("autoscaling/v1", "Scale"):
-        group, _, version = str(said[0] or "").rpartition("/")
-        raise status_errors.bad_request(f"invalid object type: {group}/{version}, Kind={said[1] or ''}")
-    whole = {
-        "apiVersion": resource.api_version,
-        "kind": resource.kind,
-        "metadata": patch.get("metadata") or {},
-        "spec": patch.get("spec") or {},
-    }
-    answer = applying.apply(
-        server,
-        resource,
-        namespace,
-        name,
-        whole,
-        manager=manager,
-        force=force,
-        subresource="scale",
-        user=user,
-    )
-    return scale_of(answer.obj)

@@ -14,7 +14,7 @@ from steersman.api.generated.apps_v1 import DaemonSet
 from steersman.api.generated.meta_v1 import ListMeta
 from steersman.api.kinds import EMPTY, Struct
 from steersman.server.defaulting.workloads import TEMPLATE_GENERATION
-from steersman.server.http.encoding import whole
+from steersman.server.http.encoding import encode_object
 from steersman.server.tables.printer import NAME, Cell, Column, Condition, Printer
 
 Include: TypeAlias = Literal["None", "Metadata", "Object"]
@@ -115,7 +115,7 @@ def lay_out(
             return partial(obj, version)
         if include == "None":
             return None
-        return obj if isinstance(obj, Mapping) else msgspec.Raw(whole(api_version, kind, obj))
+        return obj if isinstance(obj, Mapping) else msgspec.Raw(encode_object(api_version, kind, obj))
 
     ordered = objects if printer.order is None else sorted(objects, key=printer.order)
     return Table(

@@ -18,29 +18,29 @@ ORPHAN = bytes.fromhex("6b3873000a130a027631120d44656c6574654f7074696f6e73120a08
 
 def test_a_body_in_protobuf_becomes_the_struct_it_stands_for() -> None:
     type_ = load("apps", "v1", "Deployment").type
-    made = request_body.made(type_, "apps", "v1", "Deployment", DEPLOYMENT, f"{PROTOBUF}; charset=x")
+    made = request_body.decode(type_, "apps", "v1", "Deployment", DEPLOYMENT, f"{PROTOBUF}; charset=x")
     assert type(made) is type_
     assert made.metadata.name == "web"
 
 
 def test_a_body_in_protobuf_must_be_what_the_path_says() -> None:
     with pytest.raises(BadRequest, match="cannot be handled as a Pod"):
-        request_body.made(load("", "v1", "Pod").type, "", "v1", "Pod", DEPLOYMENT, PROTOBUF)
+        request_body.decode(load("", "v1", "Pod").type, "", "v1", "Pod", DEPLOYMENT, PROTOBUF)
 
 
 def test_the_refusal_of_an_unknown_form_names_protobuf() -> None:
     with pytest.raises(UnsupportedMediaType) as refused:
-        request_body.made(load("", "v1", "Pod").type, "", "v1", "Pod", b"", "text/plain")
+        request_body.decode(load("", "v1", "Pod").type, "", "v1", "Pod", b"", "text/plain")
     assert refused.value.message.endswith(
         "accepted media types include: application/json, application/yaml, application/vnd.kubernetes.protobuf"
     )
 
 
 def test_options_of_a_deletion_may_be_protobuf() -> None:
-    made = query_options.deleting({}, ORPHAN)
-    assert (made.options.grace, made.options.propagation) == (0, "Orphan")
+    made = query_options.delete_options({}, ORPHAN)
+    assert (made.deletion.grace, made.deletion.propagation) == (0, "Orphan")
 
 
 def test_options_of_a_deletion_that_are_cut_short_are_refused() -> None:
     with pytest.raises(BadRequest, match="unexpected EOF"):
-        query_options.deleting({}, ORPHAN[:-1])
+        query_options.delete_options({}, ORPHAN[:-1])

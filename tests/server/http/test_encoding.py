@@ -13,8 +13,7 @@ from steersman.api.generated.coordination_v1 import Lease, LeaseSpec
 from steersman.api.generated.core_v1 import Event, EventSeries, Pod
 from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.server.codec.convert import moments
-from steersman.server.http.encoding import items, whole
-from steersman.server.http.micro_time import exact
+from steersman.server.http.encoding import encode_items, encode_object, with_micro_times
 
 WHOLE = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -23,7 +22,7 @@ WHOLE = datetime(2026, 1, 1, 12, tzinfo=UTC)
 def test_a_lease_always_has_six_digits(micro: int) -> None:
     at = WHOLE + timedelta(microseconds=micro)
     lease = Lease(spec=LeaseSpec(renewTime=at, acquireTime=WHOLE))
-    spec = msgspec.json.decode(whole("coordination.k8s.io/v1", "Lease", lease))["spec"]
+    spec = msgspec.json.decode(encode_object("coordination.k8s.io/v1", "Lease", lease))["spec"]
     assert spec == {
         "renewTime": f"2026-01-01T12:00:00.{micro:06}Z",
         "acquireTime": "2026-01-01T12:00:00.000000Z",
@@ -36,14 +35,14 @@ def test_events_have_them_in_lists_and_in_their_series() -> None:
         eventTime=WHOLE,
         series=EventSeries(count=2, lastObservedTime=WHOLE),
     )
-    (told,) = msgspec.json.decode(items("v1", "Event", [event]))
+    (told,) = msgspec.json.decode(encode_items("v1", "Event", [event]))
     assert told["eventTime"] == told["series"]["lastObservedTime"] == "2026-01-01T12:00:00.000000Z"
     assert told["metadata"]["creationTimestamp"] == "2026-01-01T12:00:00Z"
 
 
 @pytest.mark.parametrize("obj", [Pod(), Lease(), Event()])
 def test_what_has_no_such_time_is_left_as_it_is(obj: object) -> None:
-    assert exact(obj) is obj
+    assert with_micro_times(obj) is obj
 
 
 def test_the_places_are_found_in_the_types() -> None:

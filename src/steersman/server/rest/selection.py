@@ -20,7 +20,7 @@ _METADATA: dict[str, Callable[[Any], str]] = {
 def select(
     resource: Resource, namespace: str = "", label_selector: str = "", field_selector: str = ""
 ) -> Selection:
-    """The selection of a list or watch request. Raises `BadRequest` for a malformed or unsupported selector."""
+    """The selection of a request. Raises `BadRequest` for an invalid selector."""
     namespace = namespace if resource.namespaced else ""
     if not label_selector and not field_selector:
         return Selection(namespace)
@@ -33,6 +33,15 @@ def select(
         namespace = wanted
     name = fields.exact("metadata.name") or ""
     return Selection(namespace, name, _test(labels, fields, _readers(resource, fields)))
+
+
+def selected_name(selector: str) -> str:
+    """The only name that a field selector allows, or empty: RBAC rules may be for that name alone."""
+    for term in selector.split(",") if "metadata.name=" in selector else ():
+        field, _, value = term.partition("=")
+        if field == "metadata.name" and "!" not in field:
+            return value.lstrip("=")
+    return ""
 
 
 def _readers(resource: Resource, fields: FieldSelector) -> dict[str, Callable[[Any], str]]:
@@ -50,7 +59,7 @@ def _readers(resource: Resource, fields: FieldSelector) -> dict[str, Callable[[A
 def _test(
     labels: Selector, fields: FieldSelector, readers: dict[str, Callable[[Any], str]]
 ) -> Predicate | None:
-    # An exact name is looked up by key; every other requirement is tested on the object.
+    # metadata.name= alone is a lookup; every other term is tested on each object.
     by_name = len(fields.terms) == 1 and fields.terms[0].field == "metadata.name" and fields.terms[0].equal
     if labels.empty and (fields.empty or by_name):
         return None

@@ -1,4 +1,4 @@
-"""Lists: at which revision, how many at a time, and where the next page begins."""
+"""Get and list: one object, or a page of them at one revision, with continue tokens."""
 
 from __future__ import annotations
 
@@ -6,19 +6,20 @@ import base64
 from itertools import islice
 from posixpath import normpath
 from string import ascii_letters, digits
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import msgspec
 
 from steersman.api.errors import ApiError, Expired, ServerError
 from steersman.server import status_errors
+from steersman.server.rest.request import Request
+from steersman.server.rest.selection import select
+from steersman.server.server import Server
 from steersman.server.storage.store import Store, Table, select_keys
 from steersman.server.storage.watch import Selection
 
-Match: TypeAlias = Literal["", "Exact", "NotOlderThan"]
-
 _LATEST = -1
-"""The revision of a token that gave up on seeing one instant."""
+"""The revision of a token that continues an expired list at the latest state."""
 
 _STALE = (
     "The provided continue parameter is too old to display a consistent list result. You can start a new "
@@ -29,18 +30,18 @@ _STALE = (
 )
 
 
-class Listing(NamedTuple):
-    """One page: the objects, the revision it shows, and what remains."""
+class Page(NamedTuple):
+    """One page of a list: the stored objects, their revision, and where the next page begins."""
 
     items: list[Any]
     revision: int
     continue_: str = ""
     remaining: int | None = None
-    """How many objects follow; unknown where a selector decides."""
+    """The number of objects that follow; None where a selector decides."""
 
 
 class _Token(msgspec.Struct, frozen=True):
-    """Upstream's continue token, so that one may be read with upstream's tools."""
+    """Upstream's continue token."""
 
     v: str = ""
     rv: int = 0
@@ -51,13 +52,13 @@ _decoder = msgspec.json.Decoder(_Token)
 
 
 def encode_token(revision: int, start: str) -> str:
-    """A continue token: go on at this key, as of this revision."""
+    """The continue token of a page that begins at a key, at a revision."""
     raw = msgspec.json.encode(_Token("meta.k8s.io/v1", revision, start))
     return base64.urlsafe_b64encode(raw).decode().rstrip("=")
 
 
 def decode_token(text: str) -> tuple[int, str]:
-    """The revision and key of a continue token. Raises `BadRequest` for what is none."""
+    """The revision and key of a continue token. Raises `BadRequest` for an invalid one."""
     try:
         token = _decoder.decode(_unpadded(text))
     except (ValueError, msgspec.DecodeError) as error:
@@ -78,7 +79,7 @@ def _no_token(why: str) -> ApiError:
 
 
 def _unpadded(text: str) -> bytes:
-    """What a text in base64 stands for. Raises `ValueError`."""
+    """Decodes base64 without padding. Raises `ValueError` in Go's words."""
     bad = next((at for at, letter in enumerate(text) if letter not in _LETTERS), None)
     if bad is None and len(text) % 4 == 1:
         bad = len(text) - 1
@@ -91,7 +92,7 @@ _LETTERS = frozenset(f"{ascii_letters}{digits}-_")
 
 
 def parse_version(text: str) -> int:
-    """A resourceVersion as a number; the empty one is 0. Raises `BadRequest` for what is none."""
+    """A resourceVersion as a number; the empty one is 0. Raises `BadRequest` for an invalid one."""
     if not text:
         return 0
     if not (text.isascii() and text.isdigit()):
@@ -104,15 +105,39 @@ def _unlike(version: str) -> status_errors.FieldError:
 
 
 def not_a_number(text: str) -> str:
-    """What Go says of a version that is none."""
+    """Go's message for a version that is no number."""
     return f"strconv.ParseUint: parsing {status_errors.quote(text)}: invalid syntax"
 
 
-def reached(store: Store, version: str) -> None:
-    """Refuses, in upstream's words, to show one object as it was at a version that is none, or still to come."""
-    if version and not (version.isascii() and version.isdigit()):
+def get(server: Server, request: Request) -> Any:
+    """One object. Raises `NotFound`.
+
+    A resourceVersion in the list options must be one that the store has reached.
+    """
+    version = request.list_options.resource_version
+    if version:
+        _check_reached(server.store, version)
+    return server.get(request.resource, request.namespace, request.name)
+
+
+def list_objects(server: Server, request: Request) -> Page:
+    """A page of the objects that a request selects, as they are stored."""
+    resource, options = request.resource, request.list_options
+    return page(
+        server.store,
+        server.table(resource),
+        select(resource, request.namespace, options.label_selector, options.field_selector),
+        limit=max(options.limit, 0),
+        continue_=options.continue_,
+        version=options.resource_version,
+        match=options.resource_version_match,
+    )
+
+
+def _check_reached(store: Store, version: str) -> None:
+    if not (version.isascii() and version.isdigit()):
         raise ServerError(str(_unlike(version)), reason="")
-    if version and int(version) > store.revision:
+    if int(version) > store.revision:
         raise status_errors.too_new(int(version), store.revision)
 
 
@@ -124,8 +149,8 @@ def page(
     limit: int = 0,
     continue_: str = "",
     version: str = "",
-    match: Match = "",
-) -> Listing:
+    match: str = "",
+) -> Page:
     """One page of a selection; all of it where ``limit`` is 0."""
     _check(version, match, continue_)
     revision, start = _instant(store, limit, continue_, version, match)
@@ -139,32 +164,32 @@ def page(
     if start:
         found = (key for key in found if key >= start)
     if not limit:
-        return Listing([objects[key] for key in found], revision)
+        return Page([objects[key] for key in found], revision)
     chosen = list(islice(found, limit))
     rest = sum(1 for _ in found) if selection.test is None else int(next(found, None) is not None)
     items = [objects[key] for key in chosen]
     if not rest:
-        return Listing(items, revision)
+        return Page(items, revision)
     remaining = rest if selection.test is None else None
-    return Listing(items, revision, encode_token(revision, f"{chosen[-1]}\0"), remaining)
+    return Page(items, revision, encode_token(revision, f"{chosen[-1]}\0"), remaining)
 
 
-def _instant(store: Store, limit: int, continue_: str, version: str, match: Match) -> tuple[int, str]:
-    """The revision to show, and the key to begin at."""
+def _instant(store: Store, limit: int, continue_: str, version: str, match: str) -> tuple[int, str]:
+    """The revision of a page, and the key it begins at."""
     if continue_:
         if version and version != "0":
             raise status_errors.bad_request("specifying resource version is not allowed when using continue")
         revision, start = decode_token(continue_)
         return (store.revision if revision == _LATEST else revision), start
     asked = parse_version(version)
-    # With a limit and no word on the match, a version has always meant exactly that version.
+    # With a limit and no resourceVersionMatch, a version has always meant exactly that version.
     exact = match == "Exact" or (not match and asked > 0 and limit > 0)
     if asked > store.revision:
         raise status_errors.too_new(asked, store.revision, wait=not exact)
     return (asked if exact else store.revision), ""
 
 
-def _check(version: str, match: Match, continue_: str) -> None:
+def _check(version: str, match: str, continue_: str) -> None:
     wrong = []
     if match:
         field = "resourceVersionMatch"
@@ -183,5 +208,5 @@ def _check(version: str, match: Match, continue_: str) -> None:
 
 
 def _stale(start: str) -> Expired:
-    """The page's instant is forgotten: says how to go on all the same."""
+    """The refusal of a page whose revision was compacted, with a token to go on at the latest state."""
     return Expired(_STALE, reason="Expired", details={"continue": encode_token(_LATEST, start)})

@@ -1,4 +1,4 @@
-"""What a real server makes for itself: the priority classes of the system, and its own service."""
+"""Bootstrap objects: PriorityClasses, the Service ``kubernetes``, roles and bindings that a server creates for itself."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from steersman.api.errors import AlreadyExists
 from steersman.api.generated.core_v1 import Service, ServicePort, ServiceSpec
 from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.api.generated.scheduling_v1 import PriorityClass
+from steersman.api.scheme import kind_of
 from steersman.server.admission.service_allocation import CIDR
-from steersman.server.rest import verbs
+from steersman.server.rest.create import create_as_server
 from steersman.server.server import Server
+from steersman.server.storage.store import object_key
 
 CRITICAL = 2_000_000_000
 
@@ -32,7 +34,7 @@ CLASSES = (
 
 
 def kubernetes_service(cidr: str = CIDR, port: int = 6443) -> Service:
-    """The service by which pods reach the server: the first address of the range."""
+    """The Service by which pods reach the server: the first address of the range."""
     first = str(next(ip_network(cidr).hosts()))
     return Service(
         metadata=ObjectMeta(
@@ -50,14 +52,38 @@ def kubernetes_service(cidr: str = CIDR, port: int = 6443) -> Service:
     )
 
 
-def bootstrap(server: Server, *, cidr: str = CIDR, port: int = 6443) -> None:
-    """Make what is missing of all that. The namespace ``default`` must be there."""
+def create_bootstrap_objects(server: Server, *, cidr: str = CIDR, port: int = 6443) -> None:
+    """Creates those that are missing. The namespace ``default`` must exist."""
     classes = server.registry.find("scheduling.k8s.io", "v1", "priorityclasses")
     for each in CLASSES:
         try:
-            verbs.create(server, classes, "", each)
+            create_as_server(server, classes, "", each)
         except AlreadyExists:
             continue
     services = server.registry.find("", "v1", "services")
     if server.table(services).get("default/kubernetes") is None:
-        verbs.create(server, services, "default", kubernetes_service(cidr, port))
+        create_as_server(server, services, "default", kubernetes_service(cidr, port))
+
+
+def install_roles(server: Server) -> None:
+    """Creates what is missing of the roles and bindings that a fresh server has."""
+    # Imported when needed: worlds without RBAC have no use for the rules.
+    from steersman.server.auth.rbac import GROUP, Policy
+    from steersman.server.auth.rbac_reconcile import reconcile
+
+    def find(obj: Policy) -> Policy | None:
+        resource = server.registry.find(GROUP, "v1", kind_of(obj).plural)
+        found: Policy | None = server.table(resource).get(
+            object_key(obj.metadata.namespace, obj.metadata.name)
+        )
+        return found
+
+    for operation, obj in reconcile(find):
+        resource = server.registry.find(GROUP, "v1", kind_of(obj).plural)
+        namespace, name = obj.metadata.namespace, obj.metadata.name
+        if operation == "update":
+            server.rewrite(resource, namespace, name, lambda old, new=obj: new)  # type: ignore[misc]
+            continue
+        if operation == "recreate":
+            server.remove(resource, object_key(namespace, name))
+        create_as_server(server, resource, namespace, obj)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from steersman.api.errors import ApiError, BadRequest, Expired, Invalid, ServerTimeout
 from steersman.api.kinds import Object, ObjectMeta
-from steersman.server.rest.list import Listing, Match, decode_token, encode_token, page
+from steersman.server.rest.listing import Page, decode_token, encode_token, page
 from steersman.server.storage.store import Store, object_key
 from steersman.server.storage.watch import Selection
 
@@ -25,7 +25,7 @@ def filled(count: int, history: int = 2048) -> Store:
     return store
 
 
-def names(listing: Listing) -> list[str]:
+def names(listing: Page) -> list[str]:
     return [obj.metadata.name for obj in listing.items]
 
 
@@ -36,8 +36,8 @@ def ask(
     limit: int = 0,
     continue_: str = "",
     version: str = "",
-    match: Match = "",
-) -> Listing:
+    match: str = "",
+) -> Page:
     return page(
         store,
         store.table("things"),
@@ -99,7 +99,7 @@ def test_how_many_remain_is_not_told_where_a_selector_decides() -> None:
     ],
 )
 def test_the_version_asked_for_decides_the_instant_shown(
-    version: str, match: Match, limit: int, expected: int
+    version: str, match: str, limit: int, expected: int
 ) -> None:
     assert len(ask(filled(4), version=version, match=match, limit=limit).items) == expected
 
@@ -120,7 +120,7 @@ def test_the_version_asked_for_decides_the_instant_shown(
     ],
 )
 def test_what_makes_no_sense_is_refused(
-    version: str, match: Match, continue_: str, error: type[ApiError], message: str
+    version: str, match: str, continue_: str, error: type[ApiError], message: str
 ) -> None:
     with pytest.raises(error) as refusal:
         ask(filled(4), version=version, match=match, continue_=continue_)
