@@ -28,8 +28,12 @@ from steersman.api.kinds.policy import PodDisruptionBudget, PodDisruptionBudgetS
 from steersman.api.label_selectors import printed
 from steersman.api.scheme import Key
 from steersman.controllers.disruption import controller
-from steersman.controllers.disruption.budget import healthy, status, wanted
-from steersman.controllers.disruption.stale import STALE
+from steersman.controllers.disruption.status import (
+    DELETION_TIMEOUT,
+    count_healthy,
+    desired_healthy,
+    new_status,
+)
 from steersman.intent.actions import Action, Discover, Emit, Patch, Read, UpdateStatus
 from steersman.intent.controller import Change
 from steersman.intent.verdict import InvalidSpec, Rest, Verdict, Wake
@@ -122,7 +126,7 @@ def written(actions: list[Action[Any]]) -> PodDisruptionBudgetStatus:
     ],
 )
 def test_how_many_must_stay_is_rounded_up(of: PodDisruptionBudget, expected: int, desired: int) -> None:
-    assert wanted(of, expected) == desired
+    assert desired_healthy(of, expected) == desired
 
 
 def test_a_number_counts_the_pods_there_are() -> None:
@@ -230,10 +234,10 @@ def test_an_eviction_that_was_granted_counts_as_gone_for_two_minutes() -> None:
     made = written(actions)
     assert made.currentHealthy == 1
     assert dict(made.disruptedPods) == {"a": granted["a"]}
-    assert verdict == Wake(timedelta(seconds=90), "a pod should have been deleted by then")
+    assert verdict == Wake(timedelta(seconds=90), "0 disruptions allowed; an evicted pod is not deleted yet")
 
 
-@pytest.mark.parametrize("granted", [BEFORE, NOW - STALE])
+@pytest.mark.parametrize("granted", [BEFORE, NOW - DELETION_TIMEOUT])
 def test_a_pod_that_was_not_evicted_after_all_counts_again_and_is_told_of(granted: datetime) -> None:
     actions, _ = look(budget(least=1, granted={"a": granted}), pod("a"), pod("b"))
     made = written(actions)
@@ -277,8 +281,8 @@ def test_one_of_two_budgets_tells_of_pods_that_both_select() -> None:
 def test_what_is_allowed_never_leaves_too_few(pods: list[bool], least: int | str) -> None:
     of = budget(least=least)
     some = [pod(f"p{number}", ready=ready) for number, ready in enumerate(pods)]
-    current, desired = healthy(some, {}), wanted(of, len(some))
-    made = status(of, current, desired, len(some), {}, NOW)
+    current, desired = count_healthy(some, {}), desired_healthy(of, len(some))
+    made = new_status(of, current, desired, len(some), {}, NOW)
     assert made.disruptionsAllowed >= 0
     assert not made.disruptionsAllowed or current - made.disruptionsAllowed >= desired
 
@@ -327,7 +331,7 @@ def test_a_disruption_has_two_minutes() -> None:
 
     young = msgspec.structs.replace(TARGET, lastTransitionTime=NOW - timedelta(seconds=100))
     assert _pod_round(pod("a", conditions=(young,)))[1] == Wake(
-        timedelta(seconds=20), "may still be disrupted"
+        timedelta(seconds=20), "DisruptionTarget condition not stale yet"
     )
 
 

@@ -1,65 +1,70 @@
-"""disruption (a dialogue): how many pods of a budget may be disrupted now.
+"""disruption-controller (a dialogue): keeps the status of PodDisruptionBudgets, which says how many pods may be evicted.
 
-A budget counts the pods it selects that are ready, and compares them with how many there should be: a
-number, or a share of what the owners of the pods want. Whoever evicts a pod is charged by the API server
-in ``disruptedPods`` until the pod is seen to go, or for two minutes.
+A budget compares the healthy pods it selects with the number that must stay healthy: a number, or a percentage
+of the replicas of the pods' controllers. The API server notes each granted eviction in ``disruptedPods``; it
+counts against the budget until the pod is deleted, or for two minutes. The controller also takes back the
+condition DisruptionTarget of pods that were not deleted after all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
 
+from steersman.api.conditions import find
 from steersman.api.errors import ApiError, Conflict
 from steersman.api.kinds import DEPLOYMENTS, PODS, REPLICASETS, REPLICATIONCONTROLLERS, Pod
 from steersman.api.kinds.policy import PODDISRUPTIONBUDGETS, PodDisruptionBudget
 from steersman.api.kinds.statefulsets import STATEFULSETS
-from steersman.api.label_selectors import NOTHING, Selector, compile_selector
+from steersman.api.label_selectors import NOTHING, Selector, compile_selector, printed
 from steersman.api.meta import controller_of
 from steersman.api.scheme import Key
-from steersman.controllers.disruption.budget import (
-    Uncountable,
-    charges,
-    failed,
-    healthy,
-    says_failed,
-    status,
-    wanted,
+from steersman.controllers.disruption.expected_pods import Scales, cached_scales, expected_pods
+from steersman.controllers.disruption.status import (
+    DELETION_TIMEOUT,
+    CountError,
+    count_healthy,
+    desired_healthy,
+    disrupted_pods,
+    failed_status,
+    has_failed_status,
+    new_status,
 )
-from steersman.controllers.disruption.reasons import described
-from steersman.controllers.disruption.scale import Owners, expected, known_scale
-from steersman.controllers.disruption.stale import STALE, clean, stale_since
-from steersman.intent.actions import Emit, UpdateStatus
+from steersman.intent.actions import Emit, Patch, PatchType, UpdateStatus
 from steersman.intent.controller import Caches, Change, Controller, Watch
 from steersman.intent.verdict import InvalidSpec, Rest, Verdict, Wake
 
-POD = "pod/"
-"""Begins the names in keys of pods; no budget's name has a slash."""
+POD_PREFIX = "pod/"
+"""The prefix of keys that name a pod; no budget's name has a slash."""
+DISRUPTION_TARGET = "DisruptionTarget"
+STALE_DISRUPTION_TIMEOUT = timedelta(minutes=2)
+"""How long a pod that is not being deleted keeps the condition DisruptionTarget."""
 
 
-class Seen(msgspec.Struct, frozen=True):
+class Observation(msgspec.Struct, frozen=True):
+    """A budget and the pods it selects."""
+
     budget: PodDisruptionBudget
     pods: tuple[Pod, ...]
-    owners: Owners
-    """What the caches know of who controls the pods."""
-    doubled: tuple[Pod, ...]
-    """Pods that other budgets select, too, where this is the one that says so."""
+    scales: Scales
+    shared_pods: tuple[Pod, ...]
+    """Pods that other budgets select, too, where this budget is the first of them by name."""
 
 
 def selector_of(budget: PodDisruptionBudget) -> Selector:
-    """Which pods it selects; none, where its selector cannot be."""
+    """The selector of a budget; an invalid one selects nothing."""
     try:
         return compile_selector(budget.spec.selector)
     except ValueError:
         return NOTHING
 
 
-def observe(caches: Caches, key: Key) -> Seen | Pod | None:
-    if key.name.startswith(POD):
-        return caches[PODS].get(Key(key.namespace, key.name.removeprefix(POD)))
+def observe(caches: Caches, key: Key) -> Observation | Pod | None:
+    if key.name.startswith(POD_PREFIX):
+        return caches[PODS].get(Key(key.namespace, key.name.removeprefix(POD_PREFIX)))
     budget = caches[PODDISRUPTIONBUDGETS].get(key)
     if budget is None:
         return None
@@ -70,32 +75,32 @@ def observe(caches: Caches, key: Key) -> Seen | Pod | None:
         for other in caches[PODDISRUPTIONBUDGETS].list(key.namespace)
         if other.metadata.name > key.name
     ]
-    doubled = tuple(pod for pod in pods if any(one.matches(pod.metadata.labels) for one in others))
-    return Seen(budget, pods, known_scale(caches, pods), doubled)
+    shared = tuple(pod for pod in pods if any(one.matches(pod.metadata.labels) for one in others))
+    return Observation(budget, pods, cached_scales(caches, pods), shared)
 
 
-async def decide(seen: Seen | Pod, now: datetime) -> Verdict:
-    if not isinstance(seen, Seen):
-        return await clean(seen, now)
+async def decide(seen: Observation | Pod, now: datetime) -> Verdict:
+    if not isinstance(seen, Observation):
+        return await _clean_stale_disruption(seen, now)
     try:
-        return await _count(seen, now)
+        return await _sync(seen, now)
     except Conflict:
         raise
-    except (ApiError, Uncountable) as error:
-        # Better no disruption at all than one too many.
-        if not says_failed(seen.budget, str(error)):
-            await UpdateStatus(seen.budget, failed(seen.budget, str(error), now))
+    except (ApiError, CountError) as error:
+        # Fail safe: no disruption is allowed until the sync succeeds.
+        if not has_failed_status(seen.budget, str(error)):
+            await UpdateStatus(seen.budget, failed_status(seen.budget, str(error), now))
         raise InvalidSpec(str(error)) from None
 
 
-async def _count(seen: Seen, now: datetime) -> Verdict:
+async def _sync(seen: Observation, now: datetime) -> Verdict:
     budget = seen.budget
     try:
         compile_selector(budget.spec.selector)
     except ValueError as error:
         await Emit(budget, "Warning", "NoPods", f"Failed to get pods: {error}")
-        raise Uncountable(str(error)) from None
-    for pod in seen.doubled:
+        raise CountError(str(error)) from None
+    for pod in seen.shared_pods:
         where = f'"{pod.metadata.namespace}"/"{pod.metadata.name}"'
         chosen = f'Chose "{budget.metadata.name}" arbitrarily.'
         message = f"Pod {where} matches multiple PodDisruptionBudgets.  {chosen}"
@@ -103,37 +108,89 @@ async def _count(seen: Seen, now: datetime) -> Verdict:
     if not seen.pods:
         await Emit(budget, "Normal", "NoPods", "No matching pods found")
     try:
-        scale = await expected(seen.pods, seen.owners) if _by_share(budget) else len(seen.pods)
-        desired = wanted(budget, scale)
-    except (ApiError, Uncountable) as error:
+        expected = (
+            await expected_pods(seen.pods, seen.scales) if _counts_expected_pods(budget) else len(seen.pods)
+        )
+        desired = desired_healthy(budget, expected)
+    except (ApiError, CountError) as error:
         message = f"Failed to calculate the number of expected pods: {error}"
         await Emit(budget, "Warning", "CalculateExpectedPodCountFailed", message)
         raise
-    if _by_share(budget) and any(controller_of(pod) is None for pod in seen.pods):
-        await Emit(budget, "Warning", "UnmanagedPods", described(budget))
-    charged, overdue = charges(budget, seen.pods, now)
+    if _counts_expected_pods(budget) and any(controller_of(pod) is None for pod in seen.pods):
+        await Emit(budget, "Warning", "UnmanagedPods", _unmanaged_pods_message(budget))
+    disrupted, overdue = disrupted_pods(budget, seen.pods, now)
     for pod in overdue:
-        # The budget's namespace stands in for its name, as it does upstream.
+        # Upstream prints the namespace in the place of the budget's name.
         where = f"{budget.metadata.namespace}/{budget.metadata.namespace}"
         message = f"Pod was expected by PDB {where} to be deleted but it wasn't"
         await Emit(pod, "Warning", "NotDeleted", message)
-    made = status(budget, healthy(seen.pods, charged), desired, scale, charged, now)
-    if made != budget.status:
-        await UpdateStatus(budget, made)
-    if charged:
-        return Wake(min(charged.values()) + STALE - now, "a pod should have been deleted by then")
-    return Rest(f"{made.disruptionsAllowed} disruptions allowed")
+    healthy = count_healthy(seen.pods, disrupted)
+    status = new_status(budget, healthy, desired, expected, disrupted, now)
+    if status != budget.status:
+        await UpdateStatus(budget, status)
+    because = f"{status.disruptionsAllowed} disruptions allowed"
+    if disrupted:
+        due = min(disrupted.values()) + DELETION_TIMEOUT
+        return Wake(due - now, f"{because}; an evicted pod is not deleted yet")
+    return Rest(because)
 
 
-def _by_share(budget: PodDisruptionBudget) -> bool:
-    """Whether what the owners want counts, and not just the pods there are."""
+def _counts_expected_pods(budget: PodDisruptionBudget) -> bool:
+    """Whether the budget is relative to the replicas of the pods' controllers, and not to the pods that exist."""
     return budget.spec.maxUnavailable is not None or isinstance(budget.spec.minAvailable, str)
 
 
-# -- when to look ---------------------------------------------------------------------------------
+def _unmanaged_pods_message(budget: PodDisruptionBudget) -> str:
+    """Upstream's message, which prints the selector as Go does."""
+    return (
+        f"Pods selected by this PodDisruptionBudget (selector: {printed(budget.spec.selector)}) were found to be "
+        "unmanaged. As a result, the status of the PDB cannot be calculated correctly, which may result in "
+        'undefined behavior. To account for these pods please set ".spec.minAvailable" field of the PDB to an '
+        "integer value."
+    )
 
 
-def _selecting(caches: Caches, pods: Iterable[Pod]) -> Iterator[Key]:
+# -- stale disruptions ----------------------------------------------------------------------------
+
+
+def disruption_target_since(pod: Pod) -> datetime | None:
+    """Since when a pod that is not being deleted has the condition DisruptionTarget; None without it."""
+    if pod.metadata.deletionTimestamp is not None or pod.status.phase in ("Succeeded", "Failed"):
+        return None
+    condition = find(pod.status.conditions, DISRUPTION_TARGET)
+    if condition is None or condition.status != "True" or condition.reason == "TerminationByKubelet":
+        return None
+    return condition.lastTransitionTime
+
+
+async def _clean_stale_disruption(pod: Pod, now: datetime) -> Verdict:
+    """Sets a DisruptionTarget condition to False once it is stale."""
+    since = disruption_target_since(pod)
+    if since is None:
+        return Rest("no DisruptionTarget condition to clean up")
+    if now < since + STALE_DISRUPTION_TIMEOUT:
+        return Wake(since + STALE_DISRUPTION_TIMEOUT - now, "DisruptionTarget condition not stale yet")
+    meta = pod.metadata
+    condition: dict[str, Any] = {
+        "type": DISRUPTION_TARGET,
+        "status": "False",
+        "lastTransitionTime": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "reason": None,
+        "message": None,
+    }
+    if meta.generation:
+        condition["observedGeneration"] = meta.generation
+    # differs: upstream puts the whole status; a patch keeps fields this program does not know.
+    preconditions = {"uid": meta.uid, "resourceVersion": meta.resourceVersion}
+    body = {"metadata": preconditions, "status": {"conditions": [condition]}}
+    await Patch(pod, body, PatchType.STRATEGIC, subresource="status")
+    return Rest("stale DisruptionTarget condition set to False")
+
+
+# -- enqueue --------------------------------------------------------------------------------------
+
+
+def _budgets_of(caches: Caches, pods: Iterable[Pod]) -> Iterator[Key]:
     found: dict[Key, None] = {}
     for pod in pods:
         for budget in caches[PODDISRUPTIONBUDGETS].list(pod.metadata.namespace):
@@ -143,23 +200,23 @@ def _selecting(caches: Caches, pods: Iterable[Pod]) -> Iterator[Key]:
 
 
 def _pod_changed(caches: Caches, change: Change[Pod]) -> Iterable[Key]:
-    # differs: upstream looks at one of several budgets only, and not at those a pod has left.
-    yield from _selecting(caches, [pod for pod in (change.old, change.new) if pod is not None])
-    if change.new is not None and stale_since(change.new) is not None:
+    # differs: upstream enqueues only one of several budgets, and none that a pod has left.
+    yield from _budgets_of(caches, [pod for pod in (change.old, change.new) if pod is not None])
+    if change.new is not None and disruption_target_since(change.new) is not None:
         meta = change.new.metadata
-        yield Key(meta.namespace, POD + meta.name)
+        yield Key(meta.namespace, POD_PREFIX + meta.name)
 
 
-def _owner_changed(caches: Caches, change: Change[Any]) -> Iterable[Key]:
-    """A set that wants another number of pods changes what shares are of."""
+def _replicas_changed(caches: Caches, change: Change[Any]) -> Iterable[Key]:
+    """A change of replicas changes the expected pods of budgets that count them."""
     old, new = change.old, change.new
     if old is None or new is None or old.spec.replicas == new.spec.replicas:
         return ()
     budgets = caches[PODDISRUPTIONBUDGETS].list(new.metadata.namespace)
-    return (budget.key for budget in budgets if _by_share(budget))
+    return (budget.key for budget in budgets if _counts_expected_pods(budget))
 
 
-controller: Controller[Seen | Pod] = Controller(
+controller: Controller[Observation | Pod] = Controller(
     name="disruption-controller",
     aliases=("disruption",),
     service_account="disruption-controller",
@@ -167,10 +224,10 @@ controller: Controller[Seen | Pod] = Controller(
     watches=(
         Watch(PODDISRUPTIONBUDGETS),
         Watch(PODS, to=_pod_changed),
-        Watch(REPLICATIONCONTROLLERS, to=_owner_changed),
-        Watch(REPLICASETS, to=_owner_changed),
-        Watch(DEPLOYMENTS, to=_owner_changed),
-        Watch(STATEFULSETS, to=_owner_changed),
+        Watch(REPLICATIONCONTROLLERS, to=_replicas_changed),
+        Watch(REPLICASETS, to=_replicas_changed),
+        Watch(DEPLOYMENTS, to=_replicas_changed),
+        Watch(STATEFULSETS, to=_replicas_changed),
     ),
     workers=1,
     observe=observe,

@@ -1,9 +1,9 @@
-"""The arithmetic of a budget: how many are there, how many should be, how many may go."""
+"""The status of a PodDisruptionBudget: healthy pods, desired healthy pods, and the disruptions allowed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import msgspec
 
@@ -13,17 +13,18 @@ from steersman.api.kinds import Condition, Pod
 from steersman.api.kinds.policy import PodDisruptionBudget, PodDisruptionBudgetStatus
 from steersman.api.meta import truncate
 from steersman.api.pods import is_ready
-from steersman.controllers.disruption.stale import STALE
 
-ALLOWED = "DisruptionAllowed"
-
-
-class Uncountable(Exception):
-    """Nobody can say how many pods there should be."""
+DISRUPTION_ALLOWED = "DisruptionAllowed"
+DELETION_TIMEOUT = timedelta(minutes=2)
+"""How long a granted eviction counts against the budget while the pod is not seen to be deleted."""
 
 
-def wanted(budget: PodDisruptionBudget, expected: int) -> int:
-    """How many pods must stay healthy, of so many expected."""
+class CountError(Exception):
+    """The number of expected pods cannot be calculated. The message is upstream's."""
+
+
+def desired_healthy(budget: PodDisruptionBudget, expected: int) -> int:
+    """The number of the expected pods that must stay healthy. Raises `CountError`."""
     spec = budget.spec
     try:
         if spec.maxUnavailable is not None:
@@ -31,75 +32,75 @@ def wanted(budget: PodDisruptionBudget, expected: int) -> int:
         if spec.minAvailable is not None:
             return scaled(spec.minAvailable, expected, round_up=True)
     except ValueError as error:
-        raise Uncountable(str(error)) from None
+        raise CountError(str(error)) from None
     return 0
 
 
-def charges(
+def disrupted_pods(
     budget: PodDisruptionBudget, pods: Iterable[Pod], now: datetime
 ) -> tuple[dict[str, datetime], list[Pod]]:
-    """Evictions that were granted and not seen yet, by pod; and the pods that should have gone."""
+    """The granted evictions that still count, by pod; and the pods that were not deleted in time."""
     granted = budget.status.disruptedPods
-    charged: dict[str, datetime] = {}
+    disrupted: dict[str, datetime] = {}
     overdue: list[Pod] = []
     for pod in pods if granted else ():
         since = granted.get(pod.metadata.name)
         if since is None or pod.metadata.deletionTimestamp is not None:
             continue
-        if since + STALE <= now:  # also to the moment, for that is when it is looked at again
+        if since + DELETION_TIMEOUT <= now:  # equal, too: that is when the next round is due
             overdue.append(pod)
         else:
-            charged[pod.metadata.name] = since
-    return charged, overdue
+            disrupted[pod.metadata.name] = since
+    return disrupted, overdue
 
 
-def healthy(pods: Iterable[Pod], charged: Mapping[str, datetime]) -> int:
-    """How many pods serve, and nobody has been allowed to evict."""
+def count_healthy(pods: Iterable[Pod], disrupted: Mapping[str, datetime]) -> int:
+    """The number of ready pods that are neither being deleted nor granted for eviction."""
     return sum(
-        pod.metadata.deletionTimestamp is None and pod.metadata.name not in charged and is_ready(pod)
+        pod.metadata.deletionTimestamp is None and pod.metadata.name not in disrupted and is_ready(pod)
         for pod in pods
     )
 
 
-def status(
+def new_status(
     budget: PodDisruptionBudget,
     current: int,
     desired: int,
     expected: int,
-    charged: Mapping[str, datetime],
+    disrupted: Mapping[str, datetime],
     now: datetime,
 ) -> PodDisruptionBudgetStatus:
-    """What the budget should say; what it says already, where nothing is new."""
+    """The status with these counts; the current status itself where nothing changes."""
     allowed = max(0, current - desired) if expected > 0 else 0
     generation = budget.metadata.generation
     condition = Condition(
-        type=ALLOWED,
+        type=DISRUPTION_ALLOWED,
         status="True" if allowed else "False",
         observedGeneration=generation,
         reason="SufficientPods" if allowed else "InsufficientPods",
         lastTransitionTime=truncate(now),
     )
-    made = PodDisruptionBudgetStatus(
+    status = PodDisruptionBudgetStatus(
         conditions=budget.status.conditions,
         currentHealthy=current,
         desiredHealthy=desired,
-        disruptedPods=charged,
+        disruptedPods=disrupted,
         disruptionsAllowed=allowed,
         expectedPods=expected,
         observedGeneration=generation,
     )
-    known = find(budget.status.conditions, ALLOWED)
-    said = known is not None and (known.status, known.reason) == (condition.status, condition.reason)
-    if said and _numbers(budget.status) == _numbers(made):
+    known = find(budget.status.conditions, DISRUPTION_ALLOWED)
+    same = known is not None and (known.status, known.reason) == (condition.status, condition.reason)
+    if same and _counts(budget.status) == _counts(status):
         return budget.status
-    return msgspec.structs.replace(made, conditions=revise(budget.status.conditions, condition))
+    return msgspec.structs.replace(status, conditions=revise(budget.status.conditions, condition))
 
 
-def failed(budget: PodDisruptionBudget, why: str, now: datetime) -> PodDisruptionBudgetStatus:
-    """Nothing may be disrupted while nobody knows."""
+def failed_status(budget: PodDisruptionBudget, why: str, now: datetime) -> PodDisruptionBudgetStatus:
+    """The status after a failed sync: no disruption is allowed."""
     old = budget.status
     condition = Condition(
-        type=ALLOWED,
+        type=DISRUPTION_ALLOWED,
         status="False",
         observedGeneration=old.observedGeneration,
         reason="SyncFailed",
@@ -117,14 +118,14 @@ def failed(budget: PodDisruptionBudget, why: str, now: datetime) -> PodDisruptio
     )
 
 
-def says_failed(budget: PodDisruptionBudget, why: str) -> bool:
-    """Whether that is what the budget says already."""
-    known = find(budget.status.conditions, ALLOWED)
-    said = known is not None and (known.status, known.reason, known.message) == ("False", "SyncFailed", why)
-    return said and not budget.status.disruptionsAllowed
+def has_failed_status(budget: PodDisruptionBudget, why: str) -> bool:
+    """Whether the status already is that of a sync that failed for this reason."""
+    known = find(budget.status.conditions, DISRUPTION_ALLOWED)
+    same = known is not None and (known.status, known.reason, known.message) == ("False", "SyncFailed", why)
+    return same and not budget.status.disruptionsAllowed
 
 
-def _numbers(status: PodDisruptionBudgetStatus) -> tuple[object, ...]:
+def _counts(status: PodDisruptionBudgetStatus) -> tuple[object, ...]:
     return (
         status.currentHealthy,
         status.desiredHealthy,
