@@ -13,13 +13,13 @@ from steersman.api.errors import Conflict, Forbidden, MethodNotAllowed, NotFound
 from steersman.api.kinds import Namespace, ObjectMeta
 from steersman.api.partial_object import Identity, Partial
 from steersman.controllers.namespace import DOCUMENTS, controller, decide
-from steersman.controllers.namespace.conditions import FINE, updated
-from steersman.controllers.namespace.content import (
-    GRACEFUL,
-    GracefulPod,
-    GracefulSpec,
-    GracefulStatus,
-    grace,
+from steersman.controllers.namespace.conditions import HEALTHY, update_conditions
+from steersman.controllers.namespace.resources_deleter import (
+    POD_GRACE,
+    PodGrace,
+    PodGraceSpec,
+    PodGraceStatus,
+    longest_grace_period,
 )
 from steersman.intent.actions import Action, Address, Delete, DeleteCollection, Discover, List, Read, Update
 from steersman.intent.controller import Settings
@@ -64,7 +64,7 @@ class Server:
         *resources: Resource,
         there: dict[str, int] | None = None,
         held: dict[str, tuple[str, ...]] | None = None,
-        pods: tuple[GracefulPod, ...] = (),
+        pods: tuple[PodGrace, ...] = (),
         namespace: dict[str, Any] | None = None,
         **answers: Any,
     ) -> None:
@@ -88,7 +88,7 @@ class Server:
                 return self.namespace
             case Discover():
                 return self.found
-            case List(kind=kind) if kind is GRACEFUL:
+            case List(kind=kind) if kind is POD_GRACE:
                 return list(self.pods)
             case List(kind=kind):
                 finalizers = self.held.get(kind.plural, ())
@@ -122,9 +122,9 @@ def words(actions: list[Action[Any]]) -> dict[str, tuple[str, str, str]]:
     return {c["type"]: (c["status"], c["reason"], c["message"]) for c in status["conditions"]}
 
 
-def pod(seconds: int | None = 30, phase: str = "Running") -> GracefulPod:
-    return GracefulPod(
-        spec=GracefulSpec(terminationGracePeriodSeconds=seconds), status=GracefulStatus(phase=phase)
+def pod(seconds: int | None = 30, phase: str = "Running") -> PodGrace:
+    return PodGrace(
+        spec=PodGraceSpec(terminationGracePeriodSeconds=seconds), status=PodGraceStatus(phase=phase)
     )
 
 
@@ -135,7 +135,7 @@ def test_an_empty_namespace_is_let_go() -> None:
     actions, verdict = Server().decide()
     assert emptied(actions) == []
     assert written(actions, "finalize")[0]["spec"] == {"finalizers": []}
-    assert verdict == Rest("empty: let go")
+    assert verdict == Rest("content deleted; finalizer removed")
 
 
 def test_everything_that_may_be_in_it_and_can_be_deleted_is_looked_for() -> None:
@@ -151,7 +151,7 @@ def test_only_what_is_there_is_deleted_and_then_looked_for_again() -> None:
         action.propagation == "Background" for action in actions if isinstance(action, DeleteCollection)
     )
     assert [action for action in actions if isinstance(action, List)][-1] == List(WIDGETS.partial, "ns")
-    assert verdict == Rest("empty: let go")
+    assert verdict == Rest("content deleted; finalizer removed")
 
 
 def test_nothing_else_goes_while_there_are_pods() -> None:
@@ -159,15 +159,15 @@ def test_nothing_else_goes_while_there_are_pods() -> None:
     actions, verdict = server.decide()
     assert emptied(actions) == ["pods"]
     assert written(actions, "finalize") == []
-    assert verdict == Wake(timedelta(seconds=31), "not empty yet: 3 pods")
+    assert verdict == Wake(timedelta(seconds=31), "content remaining: 3 pods")
     # As upstream: that pods remain is not said.
-    assert words(actions)["NamespaceContentRemaining"] == FINE["NamespaceContentRemaining"]
+    assert words(actions)["NamespaceContentRemaining"] == HEALTHY["NamespaceContentRemaining"]
 
 
 def test_all_else_follows_in_the_same_round_once_pods_are_gone() -> None:
     actions, verdict = Server(there={"widgets": 1}, pods=(pod(),)).decide()
     assert emptied(actions) == ["pods", "widgets"]
-    assert verdict == Rest("empty: let go")
+    assert verdict == Rest("content deleted; finalizer removed")
 
 
 @pytest.mark.parametrize(
@@ -180,10 +180,8 @@ def test_all_else_follows_in_the_same_round_once_pods_are_gone() -> None:
         ((pod(30, ""),), 30),
     ],
 )
-def test_pods_take_as_long_as_the_slowest_that_still_runs(
-    pods: tuple[GracefulPod, ...], seconds: int
-) -> None:
-    assert grace(pods) == seconds
+def test_pods_take_as_long_as_the_slowest_that_still_runs(pods: tuple[PodGrace, ...], seconds: int) -> None:
+    assert longest_grace_period(pods) == seconds
 
 
 def test_pods_that_outstay_their_time_are_a_failure() -> None:
@@ -199,9 +197,9 @@ def test_pods_that_outstay_their_time_are_a_failure() -> None:
 def test_what_is_held_by_finalizers_is_waited_for_and_said() -> None:
     server = Server(there={"widgets": 2, "configmaps": 1}, held={"widgets": ("b", "a"), "configmaps": ("a",)})
     actions, verdict = server.decide()
-    assert verdict == Wake(timedelta(seconds=8), "not empty yet: 1 configmaps, 2 widgets")
+    assert verdict == Wake(timedelta(seconds=8), "content remaining: 1 configmaps, 2 widgets")
     assert words(actions) == {
-        **FINE,
+        **HEALTHY,
         "NamespaceContentRemaining": (
             "True",
             "SomeResourcesRemain",
@@ -236,7 +234,7 @@ def test_what_cannot_be_deleted_at_once_is_deleted_one_by_one() -> None:
     assert removals == [
         Delete(Address(ONE_BY_ONE.partial, "ns", f"widgets-{n}"), "Background") for n in range(2)
     ]
-    assert verdict == Rest("empty: let go")
+    assert verdict == Rest("content deleted; finalizer removed")
 
 
 @pytest.mark.parametrize("refusal", [MethodNotAllowed("no"), NotFound("no")])
@@ -244,13 +242,13 @@ def test_a_collection_that_cannot_be_deleted_after_all_is_deleted_one_by_one(ref
     server = Server(there={"widgets": 1}, DeleteCollection={"widgets": refusal})
     actions, verdict = server.decide()
     assert [type(action) for action in actions if isinstance(action, Delete)] == [Delete]
-    assert verdict == Rest("empty: let go")
+    assert verdict == Rest("content deleted; finalizer removed")
 
 
 def test_what_cannot_be_listed_is_deleted_all_the_same() -> None:
     actions, verdict = Server(PODS, UNLISTED).decide()
     assert emptied(actions) == ["secretives"]
-    assert verdict == Rest("empty: let go")
+    assert verdict == Rest("content deleted; finalizer removed")
 
 
 @pytest.mark.parametrize("step", ["List", "DeleteCollection"])
@@ -323,9 +321,9 @@ def test_a_group_version_that_is_none_keeps_the_namespace() -> None:
 @pytest.mark.parametrize(
     ("found", "verdict"),
     [
-        (NotFound("gone"), Rest("gone")),
-        (document(metadata={"name": "ns", "uid": "u"}), Rest("is not being deleted")),
-        (document(spec={}), Rest("is empty, and waits for others to let it go")),
+        (NotFound("gone"), Rest("namespace already gone")),
+        (document(metadata={"name": "ns", "uid": "u"}), Rest("not being deleted")),
+        (document(spec={}), Rest("content deleted; waiting for finalizers of other controllers")),
     ],
 )
 def test_there_is_nothing_to_do_for_a_namespace(found: Any, verdict: Verdict) -> None:
@@ -343,7 +341,7 @@ def test_the_finalizers_of_others_stay() -> None:
     held = document(spec={"finalizers": ["z.example.com", "kubernetes", "a.example.com"]})
     actions, verdict = Server(namespace=held).decide()
     assert written(actions, "finalize")[0]["spec"] == {"finalizers": ["a.example.com", "z.example.com"]}
-    assert verdict == Rest("empty, but others hold it: a.example.com, z.example.com")
+    assert verdict == Rest("content deleted; waiting for finalizers: a.example.com, z.example.com")
 
 
 def _conflicting(server: Server, times: int, other: dict[str, Any]) -> Callable[[Action[Any]], Any]:
@@ -364,7 +362,7 @@ def test_somebody_elses_write_in_between_is_kept() -> None:
     seen = Namespace(metadata=ObjectMeta(name="ns", uid="u", deletionTimestamp=DELETED))
     actions, verdict = walk(decide(seen, NOW), _conflicting(Server(), 1, other))
     assert written(actions, "finalize")[-1]["spec"] == {"finalizers": ["new.example.com"]}
-    assert verdict == Rest("empty, but others hold it: new.example.com")
+    assert verdict == Rest("content deleted; waiting for finalizers: new.example.com")
 
 
 def test_another_namespace_of_the_same_name_is_left_alone() -> None:
@@ -372,7 +370,7 @@ def test_another_namespace_of_the_same_name_is_left_alone() -> None:
     seen = Namespace(metadata=ObjectMeta(name="ns", uid="u", deletionTimestamp=DELETED))
     actions, verdict = walk(decide(seen, NOW), _conflicting(Server(), 1, other))
     assert len(written(actions, "finalize")) == 1
-    assert verdict == Rest("gone, and another has its name")
+    assert verdict == Rest("namespace already gone; its name is in use again")
 
 
 def test_conditions_that_stay_as_they_are_are_not_written_again() -> None:
@@ -383,17 +381,17 @@ def test_conditions_that_stay_as_they_are_are_not_written_again() -> None:
 
 
 def test_the_time_of_a_condition_changes_with_its_status_alone() -> None:
-    before = updated([], {}, DELETED)
-    word = FINE["NamespaceContentRemaining"]._replace(message="something else")
-    after = updated(before, {"NamespaceContentRemaining": word}, NOW)
+    before = update_conditions([], {}, DELETED)
+    word = HEALTHY["NamespaceContentRemaining"]._replace(message="something else")
+    after = update_conditions(before, {"NamespaceContentRemaining": word}, NOW)
     assert [c["lastTransitionTime"] for c in after] == ["2026-01-01T12:00:00Z"] * 5
-    after = updated(before, {"NamespaceContentRemaining": word._replace(status="True")}, NOW)
+    after = update_conditions(before, {"NamespaceContentRemaining": word._replace(status="True")}, NOW)
     assert [c["lastTransitionTime"][-3:-1] for c in after] == ["00", "00", "00", "05", "00"]
 
 
 def test_conditions_of_others_stay() -> None:
     mine = {"type": "Mine", "status": "True"}
-    assert updated([mine], {}, NOW)[0] == mine
+    assert update_conditions([mine], {}, NOW)[0] == mine
 
 
 def test_how_often_namespaces_are_looked_at_again_can_be_set() -> None:

@@ -1,8 +1,8 @@
-"""namespace (a service): empty a namespace that is being deleted, and let it go when nothing is left in it.
+"""namespace-controller (a dialogue): deletes the content of a terminating namespace, then its finalizer.
 
-Pods first, then everything else that discovery knows of. What is left is said in the namespace's conditions.
-It is let go only after a complete look at everything the server serves: what could not be discovered,
-listed or deleted keeps it.
+Pods first, then the objects of every other resource that discovery knows. The namespace's conditions say what
+remains. The finalizer is removed only after a complete pass: a resource that cannot be discovered, listed or
+deleted keeps the namespace.
 """
 
 from __future__ import annotations
@@ -14,102 +14,105 @@ from steersman.api.discovery import Discovered, Resource
 from steersman.api.errors import ApiError, Conflict, NotFound
 from steersman.api.kinds import NAMESPACES, Namespace
 from steersman.controllers.namespace import conditions
-from steersman.controllers.namespace.conditions import Word
-from steersman.controllers.namespace.content import Remains, empty, empty_pods, is_pods
+from steersman.controllers.namespace.conditions import State
+from steersman.controllers.namespace.resources_deleter import Remaining, delete_content, delete_pods, is_pods
 from steersman.intent.actions import Action, Address, Discover, Read, Update
 from steersman.intent.controller import Controller, Flag, Settings, Watch
 from steersman.intent.settings import DEFAULTS
 from steersman.intent.verdict import InvalidSpec, Rest, Verdict, Wake
 
 FINALIZER = "kubernetes"
-"""The one in a namespace's spec that is ours."""
-GRACE = 5.0
-"""Seconds until a change is looked at: other API servers must have seen that nothing may be created here."""
-LONGEST = 60.0
-"""Seconds between two tries, at most."""
-TRIES = 5
+"""The finalizer in a namespace's spec that this controller removes."""
+DELETION_GRACE = 5.0
+"""Seconds between a deletion and the first round: until then other API servers may still admit new objects."""
+MAX_BACKOFF = 60.0
+"""The longest back-off, in seconds."""
+FINALIZE_ATTEMPTS = 5
+"""How often the finalizer is removed anew after a conflict."""
+
+SYNC_PERIOD = Flag("namespace-sync-period", 300.0, "The period for syncing terminating namespaces.")
 
 DOCUMENTS = NAMESPACES.untyped
-"""Namespaces as they are on the wire: what is not ours passes through untouched."""
+"""Namespaces as plain documents, so that unknown fields survive an update."""
 
 
 async def decide(seen: Namespace, now: datetime) -> Verdict:
     name = seen.metadata.name
     try:
-        # Others edit a namespace that is going, too: the cache may not show it yet.
-        namespace = await _terminating(await Read(Address(DOCUMENTS, "", name)))
+        # Read live: other controllers edit a terminating namespace, too.
+        namespace = await _set_terminating(await Read(Address(DOCUMENTS, "", name)))
     except NotFound:
-        return Rest("gone")
+        return Rest("namespace already gone")
     since = _deleted_at(namespace)
     if since is None:
-        return Rest("is not being deleted")
+        return Rest("not being deleted")
     if not _finalizers(namespace):
-        return Rest("is empty, and waits for others to let it go")
-    words: dict[str, Word] = {}
-    found = await _discover(words)
-    remains = await _empty(found, name, since, now, words)
-    namespace = await _say(namespace, words, now)
-    if words.keys() & {conditions.DISCOVERY, conditions.PARSING, conditions.CONTENT}:
-        raise InvalidSpec("; ".join(words[each].message for each in conditions.FINE if each in words))
-    if remains.estimate:
-        left = ", ".join(f"{count} {resource}" for (resource, _), count in remains.counts.items())
-        wait = timedelta(seconds=remains.estimate // 2 + 1)
-        return Wake(wait, f"not empty yet: {left}")
+        return Rest("content deleted; waiting for finalizers of other controllers")
+    states: dict[str, State] = {}
+    resources = await _discover(states)
+    remaining = await _delete_all(resources, name, since, now, states)
+    namespace = await _write_conditions(namespace, states, now)
+    if states.keys() & {conditions.DISCOVERY, conditions.PARSING, conditions.CONTENT}:
+        raise InvalidSpec("; ".join(states[each].message for each in conditions.HEALTHY if each in states))
+    if remaining.estimate:
+        counts = ", ".join(f"{count} {resource}" for (resource, _), count in remaining.counts.items())
+        wait = timedelta(seconds=remaining.estimate // 2 + 1)
+        return Wake(wait, f"content remaining: {counts}")
     return await _finalize(namespace)
 
 
-# -- what is in it --------------------------------------------------------------------------------
+# -- content --------------------------------------------------------------------------------------
 
 
-async def _discover(words: dict[str, Word]) -> tuple[Resource, ...]:
-    """All that may be in a namespace and can be deleted; says so where that is not all."""
+async def _discover(states: dict[str, State]) -> tuple[Resource, ...]:
+    """The namespaced resources that can be deleted; sets the discovery conditions in ``states``."""
     try:
         found = await Discover()
     except ApiError as error:
-        words[conditions.DISCOVERY] = conditions.undiscovered(error.message, 0)
+        states[conditions.DISCOVERY] = conditions.discovery_failed(error.message, 0)
         return ()
     if found.failed:
-        words[conditions.DISCOVERY] = conditions.undiscovered(found.complaint, len(found.failed))
+        states[conditions.DISCOVERY] = conditions.discovery_failed(found.complaint, len(found.failed))
     if found.malformed:
-        words[conditions.PARSING] = conditions.unparsed(found.malformed)
+        states[conditions.PARSING] = conditions.parsing_failed(found.malformed)
     return deletable(found)
 
 
 def deletable(found: Discovered) -> tuple[Resource, ...]:
-    """What of all that is served may be in a namespace and can be deleted."""
+    """The namespaced resources that can be deleted."""
     return tuple(each for each in found.preferred if each.namespaced and each.can("delete"))
 
 
-async def _empty(
-    resources: tuple[Resource, ...], name: str, since: datetime, now: datetime, words: dict[str, Word]
-) -> Remains:
+async def _delete_all(
+    resources: tuple[Resource, ...], name: str, since: datetime, now: datetime, states: dict[str, State]
+) -> Remaining:
+    """Deletes the content of a namespace; sets the content conditions in ``states``."""
     pods = next(filter(is_pods, resources), None)
+    errors: list[str] = []
     if pods is not None:
-        remains = await empty_pods(pods, name, since, now)
-        if remains.counts:
-            # As upstream: of pods that keep all else waiting no condition says that they remain.
-            if remains.errors:
-                words[conditions.CONTENT] = conditions.failed(remains.errors)
-            return remains
-        errors = remains.errors
-    else:
-        errors = []
-    remains = await empty([each for each in resources if each is not pods], name)
-    remains.errors[:0] = errors
-    if remains.errors:
-        words[conditions.CONTENT] = conditions.failed(remains.errors)
-    if remains.counts:
-        words[conditions.REMAINING] = conditions.remaining(remains.counts)
-    if remains.finalizers:
-        words[conditions.FINALIZERS] = conditions.finalizers(remains.finalizers)
-    return remains
+        remaining = await delete_pods(pods, name, since, now)
+        if remaining.counts:
+            # As upstream: no condition says that pods remain while they keep all other objects.
+            if remaining.errors:
+                states[conditions.CONTENT] = conditions.deletion_failed(remaining.errors)
+            return remaining
+        errors = remaining.errors
+    remaining = await delete_content([each for each in resources if each is not pods], name)
+    remaining.errors[:0] = errors
+    if remaining.errors:
+        states[conditions.CONTENT] = conditions.deletion_failed(remaining.errors)
+    if remaining.counts:
+        states[conditions.REMAINING] = conditions.content_remaining(remaining.counts)
+    if remaining.finalizers:
+        states[conditions.FINALIZERS] = conditions.finalizers_remaining(remaining.finalizers)
+    return remaining
 
 
 # -- the namespace itself -------------------------------------------------------------------------
 
 
-async def _terminating(namespace: dict[str, Any]) -> dict[str, Any]:
-    """A namespace that is being deleted, with the phase that says so."""
+async def _set_terminating(namespace: dict[str, Any]) -> dict[str, Any]:
+    """Sets the phase of a namespace that is being deleted to Terminating."""
     status = namespace.get("status") or {}
     if _deleted_at(namespace) is None or status.get("phase") == "Terminating":
         return namespace
@@ -117,11 +120,13 @@ async def _terminating(namespace: dict[str, Any]) -> dict[str, Any]:
     return await _written(Update(Address(DOCUMENTS, "", _name(namespace)), body, "status"))
 
 
-async def _say(namespace: dict[str, Any], words: dict[str, Word], now: datetime) -> dict[str, Any]:
-    """Write the conditions, where they change. A failure is no reason to stop: they are said again."""
+async def _write_conditions(
+    namespace: dict[str, Any], states: dict[str, State], now: datetime
+) -> dict[str, Any]:
+    """Writes the conditions where they change. A failure is ignored: the next round writes them again."""
     status = namespace.get("status") or {}
     before = status.get("conditions") or []
-    after = conditions.updated(before, words, now)
+    after = conditions.update_conditions(before, states, now)
     if after == before:
         return namespace
     body = {**namespace, "status": {**status, "conditions": after}}
@@ -132,26 +137,28 @@ async def _say(namespace: dict[str, Any], words: dict[str, Word], now: datetime)
 
 
 async def _finalize(namespace: dict[str, Any]) -> Verdict:
-    """Take our finalizer off: nothing is left."""
+    """Removes the finalizer of an empty namespace."""
     name, uid = _name(namespace), namespace["metadata"].get("uid")
-    for left in reversed(range(TRIES)):
+    for left in reversed(range(FINALIZE_ATTEMPTS)):
         others = sorted(each for each in _finalizers(namespace) if each != FINALIZER)
         body = {**namespace, "spec": {**(namespace.get("spec") or {}), "finalizers": others}}
         try:
             await _written(Update(Address(DOCUMENTS, "", name), body, "finalize"))
         except NotFound:
-            return Rest("gone")
+            return Rest("namespace already gone")
         except Conflict:
             if not left:
                 raise
         else:
-            return Rest(f"empty, but others hold it: {', '.join(others)}" if others else "empty: let go")
+            if not others:
+                return Rest("content deleted; finalizer removed")
+            return Rest(f"content deleted; waiting for finalizers: {', '.join(others)}")
         try:
             namespace = await Read(Address(DOCUMENTS, "", name))
         except NotFound:
-            return Rest("gone")
+            return Rest("namespace already gone")
         if namespace["metadata"].get("uid") != uid:
-            return Rest("gone, and another has its name")
+            return Rest("namespace already gone; its name is in use again")
     raise AssertionError("unreachable")
 
 
@@ -173,26 +180,21 @@ def _deleted_at(namespace: dict[str, Any]) -> datetime | None:
     return datetime.fromisoformat(at) if isinstance(at, str) else at
 
 
-def _going(namespace: Namespace) -> bool:
+def _is_terminating(namespace: Namespace) -> bool:
     return namespace.metadata.deletionTimestamp is not None
-
-
-PERIOD = Flag(
-    "namespace-sync-period", 300.0, "How often namespaces that are being deleted are looked at again."
-)
 
 
 def configure(settings: Settings) -> Controller[Namespace]:
     return Controller(
         name="namespace-controller",
         aliases=("namespace",),
-        watches=(Watch(NAMESPACES, when=_going, delay=GRACE),),
+        watches=(Watch(NAMESPACES, when=_is_terminating, delay=DELETION_GRACE),),
         workers=Flag("concurrent-namespace-syncs", 10),
-        flags=(PERIOD,),
+        flags=(SYNC_PERIOD,),
         configure=configure,
         decide=decide,
-        resync=settings[PERIOD],
-        max_backoff=LONGEST,
+        resync=settings[SYNC_PERIOD],
+        max_backoff=MAX_BACKOFF,
         qps_factor=20.0,
         burst_factor=100.0,
     )

@@ -1,4 +1,4 @@
-"""What a namespace that is being deleted says of itself, in upstream's words."""
+"""The deletion conditions of a terminating namespace, with upstream's reasons and messages."""
 
 from __future__ import annotations
 
@@ -13,77 +13,80 @@ REMAINING = "NamespaceContentRemaining"
 FINALIZERS = "NamespaceFinalizersRemaining"
 
 
-class Word(NamedTuple):
-    """A condition but for its times."""
+class State(NamedTuple):
+    """The state of a condition, without its time."""
 
     status: str
     reason: str
     message: str
 
 
-FINE: Mapping[str, Word] = {
-    DISCOVERY: Word("False", "ResourcesDiscovered", "All resources successfully discovered"),
-    PARSING: Word("False", "ParsedGroupVersions", "All legacy kube types successfully parsed"),
-    CONTENT: Word(
+HEALTHY: Mapping[str, State] = {
+    DISCOVERY: State("False", "ResourcesDiscovered", "All resources successfully discovered"),
+    PARSING: State("False", "ParsedGroupVersions", "All legacy kube types successfully parsed"),
+    CONTENT: State(
         "False", "ContentDeleted", "All content successfully deleted, may be waiting on finalization"
     ),
-    REMAINING: Word("False", "ContentRemoved", "All content successfully removed"),
-    FINALIZERS: Word("False", "ContentHasNoFinalizers", "All content-preserving finalizers finished"),
+    REMAINING: State("False", "ContentRemoved", "All content successfully removed"),
+    FINALIZERS: State("False", "ContentHasNoFinalizers", "All content-preserving finalizers finished"),
 }
-"""Each condition, where there is nothing to complain of; in the order they are written."""
+"""The state of each condition where nothing is wrong, in the order they are written."""
 
 
-def undiscovered(message: str, groups: int) -> Word:
-    """Not all that is served is known; of some groups, where it is not of all."""
+def discovery_failed(message: str, groups: int) -> State:
+    """Discovery failed: for ``groups`` API groups, or as a whole where that is 0."""
     if groups:
         message = f"Discovery failed for some groups, {groups} failing: {message}"
-    return Word("True", "DiscoveryFailed", message)
+    return State("True", "DiscoveryFailed", message)
 
 
-def unparsed(names: Iterable[str]) -> Word:
+def parsing_failed(names: Iterable[str]) -> State:
     message = ", ".join(f"unexpected GroupVersion string: {name}" for name in names)
-    return Word("True", "GroupVersionParsingFailed", message)
+    return State("True", "GroupVersionParsingFailed", message)
 
 
-def failed(errors: Iterable[str]) -> Word:
-    """Not everything could be deleted."""
-    said = sorted(errors)
-    return Word(
+def deletion_failed(errors: Iterable[str]) -> State:
+    """Some requests failed, or objects remain without a reason."""
+    messages = sorted(errors)
+    return State(
         "True",
         "ContentDeletionFailed",
-        f"Failed to delete all resource types, {len(said)} remaining: {', '.join(said)}",
+        f"Failed to delete all resource types, {len(messages)} remaining: {', '.join(messages)}",
     )
 
 
-def remaining(counts: Mapping[tuple[str, str], int]) -> Word:
-    """How many objects are left of each resource: by name and group."""
+def content_remaining(counts: Mapping[tuple[str, str], int]) -> State:
+    """Objects remain; the counts are by resource name and group."""
     each = sorted(f"{name}.{group} has {count} resource instances" for (name, group), count in counts.items())
-    return Word("True", "SomeResourcesRemain", f"Some resources are remaining: {', '.join(each)}")
+    return State("True", "SomeResourcesRemain", f"Some resources are remaining: {', '.join(each)}")
 
 
-def finalizers(counts: Mapping[str, int]) -> Word:
-    """How many objects are left by the finalizers they wait for."""
+def finalizers_remaining(counts: Mapping[str, int]) -> State:
+    """Objects with finalizers remain; the counts are by finalizer."""
     each = sorted(f"{name} in {count} resource instances" for name, count in counts.items())
-    return Word(
+    return State(
         "True",
         "SomeFinalizersRemain",
         f"Some content in the namespace has finalizers remaining: {', '.join(each)}",
     )
 
 
-def updated(
-    conditions: Iterable[Mapping[str, Any]], words: Mapping[str, Word], now: datetime
+def update_conditions(
+    conditions: Iterable[Mapping[str, Any]], states: Mapping[str, State], now: datetime
 ) -> list[dict[str, Any]]:
-    """The conditions as they should be; those of others stay, and a time changes with the status alone."""
+    """The conditions in these states, `HEALTHY` where none is given.
+
+    Conditions of other writers stay. The transition time changes with the status only.
+    """
     found = [dict(condition) for condition in conditions]
-    moment = now.strftime("%Y-%m-%dT%H:%M:%SZ")
-    for type_, fine in FINE.items():
-        word = words.get(type_, fine)
+    timestamp = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    for type_, healthy in HEALTHY.items():
+        state = states.get(type_, healthy)
         known = next((condition for condition in found if condition.get("type") == type_), None)
         if known is None:
             known = {"type": type_}
             found.append(known)
-        if known.get("status") != word.status:
-            known["lastTransitionTime"] = moment
-        known.update(word._asdict())
+        if known.get("status") != state.status:
+            known["lastTransitionTime"] = timestamp
+        known.update(state._asdict())
     return found
