@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from steersman.api.generated import Resource, load, resource, resources
 from steersman.api.generated.meta_v1 import ListMeta
 from steersman.server.discovery.documents import custom_resources
-from steersman.server.tables import Printer, custom_printer, include_of, lay_out, printer_for
+from steersman.server.tables import Printer, custom_printer, generate_table, parse_include_object, printer_for
 from tests.harness.child_process import until
 from tests.harness.envtest import RealPlane
 
@@ -127,7 +127,7 @@ def shown(client: Client, path: str, printer: Printer, type_: Any) -> tuple[list
     after = datetime.now(UTC)
     objects = [msgspec.convert(row["object"], type_) for row in table["rows"] or ()]
     times = [before + timedelta(seconds=step) for step in range(int((after - before).total_seconds()) + 1)]
-    ours = [plain(lay_out(printer, objects, time)) for time in (*times, after)]
+    ours = [plain(generate_table(printer, objects, time)) for time in (*times, after)]
     strip = lambda table: [{**column, "description": ""} for column in table["columnDefinitions"]]  # noqa: E731
     theirs, mine = [f"{strip(table)}"], [f"{strip(ours[0])}"]
     for place, row in enumerate(table["rows"] or ()):
@@ -185,13 +185,13 @@ def test_a_row_carries_as_much_of_its_object_as_asked_for(client: Client, includ
     same = "" if name else f"&resourceVersion={version}&resourceVersionMatch=Exact"
     theirs = client.ask("GET", f"{path}?includeObject={include}{same}", accept=AS_TABLE)
     ours = plain(
-        lay_out(
+        generate_table(
             printer_for("pods"),
             pods,
             datetime.now(UTC),
             api_version="v1",
             kind="Pod",
-            include=include_of(include),
+            include=parse_include_object(include),
             metadata=ListMeta(resourceVersion=version),
         )
     )

@@ -9,7 +9,7 @@ import pytest
 
 from steersman.api.generated.apiextensions_v1 import CustomResourceColumnDefinition as Definition
 from steersman.server.tables import custom_printer
-from steersman.server.tables.custom import text
+from steersman.server.tables.custom import format_value
 from steersman.server.tables.printer import NAME
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -71,7 +71,7 @@ def test_a_value_is_shown_if_it_is_of_the_columns_type(type_: str, value: Any, e
     ],
 )
 def test_numbers_are_printed_as_go_prints_them(value: Any, expected: str) -> None:
-    assert text(value) == expected
+    assert format_value(value) == expected
 
 
 def test_without_columns_the_age_is_shown() -> None:

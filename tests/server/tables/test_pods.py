@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from steersman.api.generated.core_v1 import Pod
-from steersman.server.tables import lay_out, printer_for
+from steersman.server.tables import generate_table, printer_for
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 
@@ -168,5 +168,5 @@ def test_the_wide_columns_say_none_where_there_is_nothing() -> None:
 
 
 def test_a_pod_that_has_ended_is_marked_as_completed() -> None:
-    rows = lay_out(printer_for("pods"), [pod(phase="Failed"), pod(phase="Running")], NOW).rows
+    rows = generate_table(printer_for("pods"), [pod(phase="Failed"), pod(phase="Running")], NOW).rows
     assert [[each.reason for each in row.conditions] for row in rows] == [["Failed"], []]

@@ -61,7 +61,7 @@ def object_response(ctx: Context, resource: Resource, obj: Any, status: int = 20
             f"you requested {choice.target.kind}, but the requested object is not a list ({go})",
             reason="NotAcceptable",
         )
-    return encoded(ctx, choice, dump(tables.partial(obj, choice.target.version)), status)
+    return encoded(ctx, choice, dump(tables.partial_object_metadata(obj, choice.target.version)), status)
 
 
 def list_response(ctx: Context, resource: Resource, page: Page) -> Response:
@@ -86,7 +86,7 @@ def list_response(ctx: Context, resource: Resource, page: Page) -> Response:
         body = _table(ctx, choice, resource, objects, metadata)
     else:
         version = choice.target.version
-        partials = encode_array([dump(tables.partial(obj, version)) for obj in objects])
+        partials = encode_array([dump(tables.partial_object_metadata(obj, version)) for obj in objects])
         body = encode_list(f"{_META}/{version}", "PartialObjectMetadataList", metadata, partials)
     return encoded(ctx, choice, body)
 
@@ -95,7 +95,7 @@ def _table(
     ctx: Context, choice: Choice, resource: Resource, objects: Sequence[Any], metadata: ListMeta
 ) -> bytes:
     assert choice.target is not None
-    include = tables.include_of(first(ctx.query, "includeObject"))
+    include = tables.parse_include_object(first(ctx.query, "includeObject"))
     return table(ctx, choice.target.version, resource, objects, metadata, include=include)
 
 
@@ -106,7 +106,7 @@ def table(
     objects: Sequence[Any],
     metadata: ListMeta,
     *,
-    include: tables.Include,
+    include: tables.IncludeObject,
     headers: bool = True,
 ) -> bytes:
     """Objects as a Table."""
@@ -114,7 +114,7 @@ def table(
         objects, resource = [resource.store(obj) for obj in objects], resource.hub
     if resource.type in FORMS:
         objects = [document(resource.api_version, resource.kind, obj) for obj in objects]
-    made = tables.lay_out(
+    made = tables.generate_table(
         ctx.state.discovery.printer(resource),
         objects,
         ctx.server.clock.now(),
@@ -145,14 +145,14 @@ def scale_response(ctx: Context, scale: Scale) -> Response:
     if choice.target is None:
         return document_response(ctx, document("autoscaling/v1", "Scale", scale))
     if choice.target.kind != "Table":
-        return encoded(ctx, choice, dump(tables.partial(scale, choice.target.version)))
-    made = tables.lay_out(
-        tables.SCALE,
+        return encoded(ctx, choice, dump(tables.partial_object_metadata(scale, choice.target.version)))
+    made = tables.generate_table(
+        tables.SCALE_PRINTER,
         (scale,),
         ctx.server.clock.now(),
         api_version="autoscaling/v1",
         kind="Scale",
-        include=tables.include_of(first(ctx.query, "includeObject")),
+        include=tables.parse_include_object(first(ctx.query, "includeObject")),
         metadata=ListMeta(resourceVersion=scale.metadata.resourceVersion),
         version=choice.target.version,
     )

@@ -113,7 +113,7 @@ def _line_encoder(ctx: Context, choice: Choice, resource: Resource) -> LineEncod
     def partial(event: WatchEvent[Any]) -> bytes:
         if event.obj is None:
             return _bookmark(f"meta.k8s.io/{version}", "PartialObjectMetadata", event)
-        return _event(event.type.value, dump(tables.partial(event.obj, version)))
+        return _event(event.type.value, dump(tables.partial_object_metadata(event.obj, version)))
 
     return partial
 
@@ -132,7 +132,7 @@ def _object_lines(ctx: Context, resource: Resource) -> LineEncoder:
 
 
 def _table_lines(ctx: Context, version: str, resource: Resource) -> LineEncoder:
-    include = tables.include_of(first(ctx.query, "includeObject"))
+    include = tables.parse_include_object(first(ctx.query, "includeObject"))
     headers = True
 
     def laid_out(event: WatchEvent[Any]) -> bytes:

@@ -1,61 +1,75 @@
-"""Admission: webhooks, policies and what binds them; and the fair queues before the server."""
+"""Printers of admission webhooks, admission policies and their bindings, and flow control."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from steersman.api.label_selectors import printed
-from steersman.server.tables.age import since
+from steersman.server.tables.cells import age
 from steersman.server.tables.printer import NAME, Cell, Printer, Printers, columns, integer
 
 if TYPE_CHECKING:
     from steersman.api.generated.admissionregistration_v1 import (
+        MutatingAdmissionPolicy,
         MutatingAdmissionPolicyBinding,
+        MutatingWebhookConfiguration,
+        ParamKind,
         ParamRef,
+        ValidatingAdmissionPolicy,
         ValidatingAdmissionPolicyBinding,
+        ValidatingWebhookConfiguration,
     )
     from steersman.api.generated.flowcontrol_v1 import FlowSchema, PriorityLevelConfiguration
+    from steersman.api.generated.meta_v1 import ObjectMeta
 
 
-def webhooks(found: Any, now: datetime) -> tuple[Cell, ...]:
-    """The cells of a webhook configuration of either sort."""
-    return found.metadata.name, len(found.webhooks), since(found.metadata.creationTimestamp, now)
-
-
-def _policy(rules: Callable[[Any], int]) -> Callable[[Any, datetime], tuple[Cell, ...]]:
-    def policy(found: Any, now: datetime) -> tuple[Cell, ...]:
-        kind = found.spec.paramKind
-        text = "<unset>" if kind is None else f"{kind.apiVersion}/{kind.kind}"
-        return found.metadata.name, rules(found), text, since(found.metadata.creationTimestamp, now)
-
-    return policy
-
-
-def binding(
-    found: ValidatingAdmissionPolicyBinding | MutatingAdmissionPolicyBinding, now: datetime
+def webhook_configuration_cells(
+    configuration: MutatingWebhookConfiguration | ValidatingWebhookConfiguration, now: datetime
 ) -> tuple[Cell, ...]:
-    """The cells of a policy binding of either sort."""
+    """The cells of a mutating or validating webhook configuration."""
+    metadata = configuration.metadata
+    return metadata.name, len(configuration.webhooks), age(metadata.creationTimestamp, now)
+
+
+def validating_policy_cells(policy: ValidatingAdmissionPolicy, now: datetime) -> tuple[Cell, ...]:
+    return _policy_cells(policy.metadata, len(policy.spec.validations), policy.spec.paramKind, now)
+
+
+def mutating_policy_cells(policy: MutatingAdmissionPolicy, now: datetime) -> tuple[Cell, ...]:
+    return _policy_cells(policy.metadata, len(policy.spec.mutations), policy.spec.paramKind, now)
+
+
+def _policy_cells(
+    metadata: ObjectMeta, count: int, param_kind: ParamKind | None, now: datetime
+) -> tuple[Cell, ...]:
+    kind = "<unset>" if param_kind is None else f"{param_kind.apiVersion}/{param_kind.kind}"
+    return metadata.name, count, kind, age(metadata.creationTimestamp, now)
+
+
+def policy_binding_cells(
+    binding: ValidatingAdmissionPolicyBinding | MutatingAdmissionPolicyBinding, now: datetime
+) -> tuple[Cell, ...]:
+    """The cells of a mutating or validating policy binding."""
     return (
-        found.metadata.name,
-        found.spec.policyName,
-        _parameters(found.spec.paramRef),
-        since(found.metadata.creationTimestamp, now),
+        binding.metadata.name,
+        binding.spec.policyName,
+        _format_param_ref(binding.spec.paramRef),
+        age(binding.metadata.creationTimestamp, now),
     )
 
 
-def _parameters(reference: ParamRef | None) -> str:
+def _format_param_ref(reference: ParamRef | None) -> str:
     if reference is not None:
         if reference.name:
-            # Whether the parameter has a namespace cannot be told from here.
+            # The scope of the parameter's resource is unknown here.
             return f"{reference.namespace or '*'}/{reference.name}"
         if reference.selector is not None:
             return printed(reference.selector)
     return "<unset>"
 
 
-def flow_schema(schema: FlowSchema, now: datetime) -> tuple[Cell, ...]:
+def flow_schema_cells(schema: FlowSchema, now: datetime) -> tuple[Cell, ...]:
     method = schema.spec.distinguisherMethod
     dangling = (each.status for each in schema.status.conditions if each.type == "Dangling")
     return (
@@ -63,16 +77,16 @@ def flow_schema(schema: FlowSchema, now: datetime) -> tuple[Cell, ...]:
         schema.spec.priorityLevelConfiguration.name,
         schema.spec.matchingPrecedence,
         "<none>" if method is None else method.type,
-        since(schema.metadata.creationTimestamp, now),
+        age(schema.metadata.creationTimestamp, now),
         next(dangling, "?"),
     )
 
 
-def _precedence(schema: FlowSchema) -> tuple[int, str]:
+def _by_precedence(schema: FlowSchema) -> tuple[int, str]:
     return schema.spec.matchingPrecedence, schema.metadata.name
 
 
-def priority_level(level: PriorityLevelConfiguration, now: datetime) -> tuple[Cell, ...]:
+def priority_level_cells(level: PriorityLevelConfiguration, now: datetime) -> tuple[Cell, ...]:
     limited = level.spec.limited
     queuing = limited.limitResponse.queuing if limited else None
     return (
@@ -84,33 +98,33 @@ def priority_level(level: PriorityLevelConfiguration, now: datetime) -> tuple[Ce
             if queuing is None
             else (queuing.queues, queuing.handSize, queuing.queueLengthLimit)
         ),
-        since(level.metadata.creationTimestamp, now),
+        age(level.metadata.creationTimestamp, now),
     )
 
 
-_WEBHOOKS = Printer(columns(NAME, integer("Webhooks"), "Age"), webhooks)
-_BINDING = Printer(columns(NAME, "PolicyName", "ParamRef", "Age"), binding)
+_WEBHOOKS = Printer(columns(NAME, integer("Webhooks"), "Age"), webhook_configuration_cells)
+_BINDING = Printer(columns(NAME, "PolicyName", "ParamRef", "Age"), policy_binding_cells)
 
 PRINTERS: Printers = {
     "mutatingwebhookconfigurations.admissionregistration.k8s.io": _WEBHOOKS,
     "validatingwebhookconfigurations.admissionregistration.k8s.io": _WEBHOOKS,
     "validatingadmissionpolicies.admissionregistration.k8s.io": Printer(
         columns(NAME, integer("Validations"), "ParamKind", "Age"),
-        _policy(lambda policy: len(policy.spec.validations)),
+        validating_policy_cells,
     ),
     "mutatingadmissionpolicies.admissionregistration.k8s.io": Printer(
         columns(NAME, integer("Mutations"), "ParamKind", "Age"),
-        _policy(lambda policy: len(policy.spec.mutations)),
+        mutating_policy_cells,
     ),
     "validatingadmissionpolicybindings.admissionregistration.k8s.io": _BINDING,
     "mutatingadmissionpolicybindings.admissionregistration.k8s.io": _BINDING,
     "flowschemas.flowcontrol.apiserver.k8s.io": Printer(
         columns(NAME, "PriorityLevel", "MatchingPrecedence", "DistinguisherMethod", "Age", "MissingPL"),
-        flow_schema,
-        order=_precedence,
+        flow_schema_cells,
+        order=_by_precedence,
     ),
     "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io": Printer(
         columns(NAME, "Type", "NominalConcurrencyShares", "Queues", "HandSize", "QueueLengthLimit", "Age"),
-        priority_level,
+        priority_level_cells,
     ),
 }

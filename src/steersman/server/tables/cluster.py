@@ -1,90 +1,116 @@
-"""The cluster: nodes, namespaces, and what concerns all of it."""
+"""Printers of nodes, namespaces, configuration, cluster-wide classes, devices and metrics."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from steersman.server.tables.age import since
-from steersman.server.tables.printer import NAME, Cell, Printer, Printers, boolean, columns, integer, wide
+from steersman.api.quantity import Quantity
+from steersman.server.tables import cells
+from steersman.server.tables.cells import age
+from steersman.server.tables.printer import (
+    NAME,
+    Cell,
+    Column,
+    Printer,
+    Printers,
+    boolean,
+    columns,
+    integer,
+    wide,
+)
 
 if TYPE_CHECKING:
     from steersman.api.generated.apiregistration_v1 import APIService
     from steersman.api.generated.coordination_v1 import Lease
-    from steersman.api.generated.core_v1 import ComponentStatus, Namespace, Node
+    from steersman.api.generated.core_v1 import (
+        ComponentStatus,
+        ConfigMap,
+        Namespace,
+        Node,
+        ResourceQuota,
+        Secret,
+        ServiceAccount,
+    )
     from steersman.api.generated.node_v1 import RuntimeClass
+    from steersman.api.generated.resource_v1 import ResourceClaim, ResourceSlice
     from steersman.api.generated.scheduling_v1 import PriorityClass
 
 _ROLE_PREFIX = "node-role.kubernetes.io/"
 _ROLE = "kubernetes.io/role"
 
 
-def node(node: Node, now: datetime) -> tuple[Cell, ...]:
+def node_cells(node: Node, now: datetime) -> tuple[Cell, ...]:
     info = node.status.nodeInfo
     kernel = info.kernelVersion or "<unknown>"
     return (
         node.metadata.name,
-        _status(node),
-        ",".join(_roles(node)) or "<none>",
-        since(node.metadata.creationTimestamp, now),
+        _node_status(node),
+        ",".join(_node_roles(node)) or "<none>",
+        age(node.metadata.creationTimestamp, now),
         info.kubeletVersion,
-        _address(node, "InternalIP"),
-        _address(node, "ExternalIP"),
+        _node_address(node, "InternalIP"),
+        _node_address(node, "ExternalIP"),
         info.osImage or "<unknown>",
         f"{kernel} ({info.architecture})" if info.architecture else kernel,
         info.containerRuntimeVersion or "<unknown>",
     )
 
 
-def _status(node: Node) -> str:
-    ready = [each.status == "True" for each in node.status.conditions if each.type == "Ready"]
-    word = "Unknown" if not ready else "Ready" if ready[-1] else "NotReady"
-    return f"{word},SchedulingDisabled" if node.spec.unschedulable else word
+def _node_status(node: Node) -> str:
+    ready = [item.status == "True" for item in node.status.conditions if item.type == "Ready"]
+    status = "Unknown" if not ready else "Ready" if ready[-1] else "NotReady"
+    return f"{status},SchedulingDisabled" if node.spec.unschedulable else status
 
 
-def _roles(node: Node) -> list[str]:
-    found = {key.removeprefix(_ROLE_PREFIX) for key in node.metadata.labels if key.startswith(_ROLE_PREFIX)}
-    found.add(node.metadata.labels.get(_ROLE, ""))
-    return sorted(found - {""})
+def _node_roles(node: Node) -> list[str]:
+    roles = {key.removeprefix(_ROLE_PREFIX) for key in node.metadata.labels if key.startswith(_ROLE_PREFIX)}
+    roles.add(node.metadata.labels.get(_ROLE, ""))
+    return sorted(roles - {""})
 
 
-def _address(node: Node, type: str) -> str:
-    return next((each.address for each in node.status.addresses if each.type == type), "<none>")
+def _node_address(node: Node, type: str) -> str:
+    return next((item.address for item in node.status.addresses if item.type == type), "<none>")
 
 
-def namespace(namespace: Namespace, now: datetime) -> tuple[Cell, ...]:
+def namespace_cells(namespace: Namespace, now: datetime) -> tuple[Cell, ...]:
     metadata = namespace.metadata
-    return metadata.name, namespace.status.phase, since(metadata.creationTimestamp, now)
+    return metadata.name, namespace.status.phase, age(metadata.creationTimestamp, now)
 
 
-def component_status(component: ComponentStatus, now: datetime) -> tuple[Cell, ...]:
+def component_status_cells(component: ComponentStatus, now: datetime) -> tuple[Cell, ...]:
     for condition in component.conditions:
         if condition.type == "Healthy":
-            word = "Healthy" if condition.status == "True" else "Unhealthy"
-            return component.metadata.name, word, condition.message, condition.error
+            status = "Healthy" if condition.status == "True" else "Unhealthy"
+            return component.metadata.name, status, condition.message, condition.error
     return component.metadata.name, "Unknown", "", ""
 
 
-def lease(lease: Lease, now: datetime) -> tuple[Cell, ...]:
+def lease_cells(lease: Lease, now: datetime) -> tuple[Cell, ...]:
     metadata = lease.metadata
-    return metadata.name, lease.spec.holderIdentity or "", since(metadata.creationTimestamp, now)
+    return metadata.name, lease.spec.holderIdentity or "", age(metadata.creationTimestamp, now)
 
 
-def priority_class(found: PriorityClass, now: datetime) -> tuple[Cell, ...]:
+def priority_class_cells(priority_class: PriorityClass, now: datetime) -> tuple[Cell, ...]:
     return (
-        found.metadata.name,
-        found.value,
-        found.globalDefault,
-        since(found.metadata.creationTimestamp, now),
-        found.preemptionPolicy or "",
+        priority_class.metadata.name,
+        priority_class.value,
+        priority_class.globalDefault,
+        age(priority_class.metadata.creationTimestamp, now),
+        priority_class.preemptionPolicy or "",
     )
 
 
-def runtime_class(found: RuntimeClass, now: datetime) -> tuple[Cell, ...]:
-    return found.metadata.name, found.handler, since(found.metadata.creationTimestamp, now)
+def runtime_class_cells(runtime_class: RuntimeClass, now: datetime) -> tuple[Cell, ...]:
+    return (
+        runtime_class.metadata.name,
+        runtime_class.handler,
+        age(runtime_class.metadata.creationTimestamp, now),
+    )
 
 
-def api_service(service: APIService, now: datetime) -> tuple[Cell, ...]:
+def api_service_cells(service: APIService, now: datetime) -> tuple[Cell, ...]:
     backend = service.spec.service
     status = "Unknown"
     for condition in service.status.conditions:
@@ -97,8 +123,90 @@ def api_service(service: APIService, now: datetime) -> tuple[Cell, ...]:
         service.metadata.name,
         "Local" if backend is None else f"{backend.namespace}/{backend.name}",
         status,
-        since(service.metadata.creationTimestamp, now),
+        age(service.metadata.creationTimestamp, now),
     )
+
+
+# -- configuration ------------------------------------------------------------------------------
+
+
+def secret_cells(secret: Secret, now: datetime) -> tuple[Cell, ...]:
+    metadata = secret.metadata
+    return metadata.name, secret.type, len(secret.data), age(metadata.creationTimestamp, now)
+
+
+def config_map_cells(config_map: ConfigMap, now: datetime) -> tuple[Cell, ...]:
+    entries = len(config_map.data) + len(config_map.binaryData)
+    return config_map.metadata.name, entries, age(config_map.metadata.creationTimestamp, now)
+
+
+def service_account_cells(account: ServiceAccount, now: datetime) -> tuple[Cell, ...]:
+    return account.metadata.name, age(account.metadata.creationTimestamp, now)
+
+
+def resource_quota_cells(quota: ResourceQuota, now: datetime) -> tuple[Cell, ...]:
+    requests: list[str] = []
+    limits: list[str] = []
+    for resource in sorted(quota.status.hard):
+        usage, hard = quota.status.used.get(resource), quota.status.hard[resource]
+        column = limits if resource.startswith("limits.") else requests
+        column.append(f"{resource}: {cells.format_quantity(usage)}/{cells.format_quantity(hard)}")
+    created = age(quota.metadata.creationTimestamp, now)
+    return quota.metadata.name, ", ".join(requests), ", ".join(limits), created
+
+
+# -- devices ----------------------------------------------------------------------------------
+
+
+def name_and_age_cells(obj: Any, now: datetime) -> tuple[Cell, ...]:
+    return obj.metadata.name, age(obj.metadata.creationTimestamp, now)
+
+
+def resource_claim_cells(claim: ResourceClaim, now: datetime) -> tuple[Cell, ...]:
+    return claim.metadata.name, ",".join(_claim_states(claim)), age(claim.metadata.creationTimestamp, now)
+
+
+def _claim_states(claim: ResourceClaim) -> list[str]:
+    deleted = claim.metadata.deletionTimestamp is not None
+    states = ["deleted"] if deleted else []
+    if claim.status.allocation is not None:
+        states.append("allocated")
+        if claim.status.reservedFor:
+            states.append("reserved")
+    elif not deleted:
+        states.append("pending")
+    return states
+
+
+def resource_slice_cells(resource_slice: ResourceSlice, now: datetime) -> tuple[Cell, ...]:
+    spec, created = resource_slice.spec, age(resource_slice.metadata.creationTimestamp, now)
+    return resource_slice.metadata.name, spec.nodeName or "", spec.driver, spec.pool.name, created
+
+
+_NAME_AND_AGE = Printer(columns(NAME, "Age"), name_and_age_cells)
+
+
+# -- metrics ----------------------------------------------------------------------------------
+
+_METRICS_COLUMNS = (
+    NAME,
+    Column("cpu", format="quantity"),
+    Column("memory", format="quantity"),
+    Column("Window", format="duration"),
+)
+
+
+def node_metrics_cells(metrics: Mapping[str, Any], now: datetime) -> tuple[Cell, ...]:
+    usage = metrics["usage"]
+    return metrics["metadata"]["name"], usage["cpu"], usage["memory"], metrics["window"]
+
+
+def pod_metrics_cells(metrics: Mapping[str, Any], now: datetime) -> tuple[Cell, ...]:
+    usage = {"cpu": Quantity.parse("0"), "memory": Quantity.parse("0")}
+    for container in metrics["containers"]:
+        for name in usage:
+            usage[name] = Quantity.parse(container["usage"][name]) + usage[name]
+    return metrics["metadata"]["name"], str(usage["cpu"]), str(usage["memory"]), metrics["window"]
 
 
 PRINTERS: Printers = {
@@ -115,14 +223,29 @@ PRINTERS: Printers = {
             wide("Kernel-Version"),
             wide("Container-Runtime"),
         ),
-        node,
+        node_cells,
     ),
-    "namespaces": Printer(columns(NAME, "Status", "Age"), namespace),
-    "componentstatuses": Printer(columns(NAME, "Status", "Message", "Error"), component_status),
-    "leases.coordination.k8s.io": Printer(columns(NAME, "Holder", "Age"), lease),
+    "namespaces": Printer(columns(NAME, "Status", "Age"), namespace_cells),
+    "componentstatuses": Printer(columns(NAME, "Status", "Message", "Error"), component_status_cells),
+    "leases.coordination.k8s.io": Printer(columns(NAME, "Holder", "Age"), lease_cells),
     "priorityclasses.scheduling.k8s.io": Printer(
-        columns(NAME, integer("Value"), boolean("Global-Default"), "Age", "PreemptionPolicy"), priority_class
+        columns(NAME, integer("Value"), boolean("Global-Default"), "Age", "PreemptionPolicy"),
+        priority_class_cells,
     ),
-    "runtimeclasses.node.k8s.io": Printer(columns(NAME, "Handler", "Age"), runtime_class),
-    "apiservices.apiregistration.k8s.io": Printer(columns(NAME, "Service", "Available", "Age"), api_service),
+    "runtimeclasses.node.k8s.io": Printer(columns(NAME, "Handler", "Age"), runtime_class_cells),
+    "apiservices.apiregistration.k8s.io": Printer(
+        columns(NAME, "Service", "Available", "Age"), api_service_cells
+    ),
+    "secrets": Printer(columns(NAME, "Type", "Data", "Age"), secret_cells),
+    "configmaps": Printer(columns(NAME, "Data", "Age"), config_map_cells),
+    "serviceaccounts": Printer(columns(NAME, "Age"), service_account_cells),
+    "resourcequotas": Printer(columns(NAME, "Request", "Limit", "Age"), resource_quota_cells),
+    "deviceclasses.resource.k8s.io": _NAME_AND_AGE,
+    "resourceclaimtemplates.resource.k8s.io": _NAME_AND_AGE,
+    "resourceclaims.resource.k8s.io": Printer(columns(NAME, "State", "Age"), resource_claim_cells),
+    "resourceslices.resource.k8s.io": Printer(
+        columns(NAME, "Node", "Driver", "Pool", "Age"), resource_slice_cells
+    ),
+    "nodes.metrics.k8s.io": Printer(_METRICS_COLUMNS, node_metrics_cells),
+    "pods.metrics.k8s.io": Printer(_METRICS_COLUMNS, pod_metrics_cells),
 }

@@ -1,4 +1,4 @@
-"""Custom resources: their definitions say what to show, as paths into the document."""
+"""Printers of custom resources, from the additionalPrinterColumns of their definitions."""
 
 from __future__ import annotations
 
@@ -12,49 +12,60 @@ from typing import Any
 import msgspec
 
 from steersman.api.generated.apiextensions_v1 import CustomResourceColumnDefinition
-from steersman.server.tables.age import since
+from steersman.server.tables.cells import age
 from steersman.server.tables.jsonpath import Path, compile_path
 from steersman.server.tables.printer import NAME, Cell, Column, Printer
 
-_AGE = CustomResourceColumnDefinition(name="Age", type="date", jsonPath=".metadata.creationTimestamp")
+_AGE_COLUMN = CustomResourceColumnDefinition(name="Age", type="date", jsonPath=".metadata.creationTimestamp")
 
 
 def custom_printer(definitions: Sequence[CustomResourceColumnDefinition]) -> Printer:
-    """How a custom resource with these ``additionalPrinterColumns`` is shown: by its age, where there are none.
+    """The printer for these ``additionalPrinterColumns``; without any, it shows the age.
 
-    A column whose path makes no sense ends the table before it.
+    A column with an invalid path is left out, and so are those after it.
     """
     columns: list[Column] = [NAME]
     paths: list[tuple[str, Path]] = []
-    for each in definitions or (_AGE,):
+    for definition in definitions or (_AGE_COLUMN,):
         try:
-            paths.append((each.type, compile_path(each.jsonPath)))
+            paths.append((definition.type, compile_path(definition.jsonPath)))
         except ValueError:
             break
-        said = each.description or f"Custom resource definition column (in JSONPath format): {each.jsonPath}"
-        # differs: the column that stands in for none has no description here.
-        columns.append(Column(each.name, each.type, each.format, "" if each is _AGE else said, each.priority))
+        description = (
+            definition.description
+            or f"Custom resource definition column (in JSONPath format): {definition.jsonPath}"
+        )
+        # differs: the default column has no description here.
+        columns.append(
+            Column(
+                definition.name,
+                definition.type,
+                definition.format,
+                "" if definition is _AGE_COLUMN else description,
+                definition.priority,
+            )
+        )
 
     def cells(obj: Any, now: datetime) -> list[Cell]:
         document = obj if isinstance(obj, Mapping) else msgspec.to_builtins(obj)
         name = document.get("metadata", {}).get("name", "")
-        return [name, *(_cell(type_, path, document, now) for type_, path in paths)]
+        return [name, *(_custom_cell(type_, path, document, now) for type_, path in paths)]
 
     return Printer(tuple(columns), cells)
 
 
-def _cell(type_: str, path: Path, document: Mapping[str, Any], now: datetime) -> Cell:
+def _custom_cell(type_: str, path: Path, document: Mapping[str, Any], now: datetime) -> Cell:
     try:
-        found = path.find(document)
+        values = path.find(document)
     except ValueError:
         return None
-    if not found:
+    if not values:
         return None
-    # Paths that lead to several values show the first.
-    value = found[0]
+    # Of several values the first is shown.
+    value = values[0]
     match type_, value:
         case "string", _:
-            return text(value)
+            return format_value(value)
         case "boolean", bool():
             return value
         case (("integer" | "number" | "date"), bool()):
@@ -64,12 +75,12 @@ def _cell(type_: str, path: Path, document: Mapping[str, Any], now: datetime) ->
         case "number", int() | float():
             return value
         case "date", str():
-            return _age(value, now)
+            return _format_age(value, now)
     return None
 
 
-def text(value: Any) -> str:
-    """A value the way kubectl prints it: text as it is, and what has parts as JSON."""
+def format_value(value: Any) -> str:
+    """A value as kubectl prints it: strings as they are, objects and lists as JSON."""
     match value:
         case str():
             return value
@@ -78,17 +89,19 @@ def text(value: Any) -> str:
         case bool():
             return "true" if value else "false"
         case float():
-            return _float(value)
+            return _format_float(value)
         case int():
-            return str(value) if -(2**63) <= value < 2**63 else _float(float(value))
-    written = json.dumps(_plain(value), separators=(",", ":"), sort_keys=True, ensure_ascii=False)
-    for sign in "<>&\u2028\u2029":
-        written = written.replace(sign, f"\\u{ord(sign):04x}")
-    return written
+            return str(value) if -(2**63) <= value < 2**63 else _format_float(float(value))
+    encoded = json.dumps(
+        _with_whole_numbers(value), separators=(",", ":"), sort_keys=True, ensure_ascii=False
+    )
+    for char in "<>&\u2028\u2029":
+        encoded = encoded.replace(char, f"\\u{ord(char):04x}")
+    return encoded
 
 
-def _float(value: float) -> str:
-    """A fraction the way Go prints it: with an exponent from a million on."""
+def _format_float(value: float) -> str:
+    """A float as Go prints it: with an exponent from a million on."""
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
     exact = Decimal(repr(value))
@@ -98,20 +111,20 @@ def _float(value: float) -> str:
     return format(exact.normalize(), "f")
 
 
-def _plain(value: Any) -> Any:
-    """The same with whole numbers written as such: JSON does not tell them apart."""
+def _with_whole_numbers(value: Any) -> Any:
+    """The same value with integral floats as integers, since JSON does not distinguish them."""
     if isinstance(value, Mapping):
-        return {key: _plain(item) for key, item in value.items()}
+        return {key: _with_whole_numbers(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
+        return [_with_whole_numbers(item) for item in value]
     return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 1e21 else value
 
 
-def _age(value: str, now: datetime) -> str:
+def _format_age(value: str, now: datetime) -> str:
     if value in ("", "null"):
         return "<unknown>"
     try:
-        then = msgspec.convert(value, datetime, strict=True)
+        timestamp = msgspec.convert(value, datetime, strict=True)
     except msgspec.ValidationError:
         return "<invalid>"
-    return "<invalid>" if then.tzinfo is None else since(then.astimezone(UTC), now)
+    return "<invalid>" if timestamp.tzinfo is None else age(timestamp.astimezone(UTC), now)

@@ -1,37 +1,37 @@
-"""Events, of both groups: the newer one is the older with other names."""
+"""Printers of Events of the core group and of ``events.k8s.io``."""
 
 from __future__ import annotations
 
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from steersman.server.tables.age import since
+from steersman.server.tables.cells import age
 from steersman.server.tables.printer import Cell, Printer, Printers, columns, wide
 
 if TYPE_CHECKING:
     from steersman.api.generated import core_v1, events_v1
 
 
-class _Told(NamedTuple):
-    """What is shown of an event, whichever group it came from."""
+class _EventRow(NamedTuple):
+    """The fields of an Event that its row shows, for both groups."""
 
     name: str
     type: str
     reason: str
     message: str
-    about: core_v1.ObjectReference
+    regarding: core_v1.ObjectReference
     component: str
     instance: str
-    first: datetime | None
-    last: datetime | None
-    at: datetime | None
-    times: int
+    first_timestamp: datetime | None
+    last_timestamp: datetime | None
+    event_time: datetime | None
+    occurrences: int
     series: core_v1.EventSeries | events_v1.EventSeries | None
 
 
-def core_event(event: core_v1.Event, now: datetime) -> tuple[Cell, ...]:
-    return _cells(
-        _Told(
+def core_event_cells(event: core_v1.Event, now: datetime) -> tuple[Cell, ...]:
+    return _event_cells(
+        _EventRow(
             event.metadata.name,
             event.type,
             event.reason,
@@ -49,9 +49,9 @@ def core_event(event: core_v1.Event, now: datetime) -> tuple[Cell, ...]:
     )
 
 
-def new_event(event: events_v1.Event, now: datetime) -> tuple[Cell, ...]:
-    return _cells(
-        _Told(
+def event_cells(event: events_v1.Event, now: datetime) -> tuple[Cell, ...]:
+    return _event_cells(
+        _EventRow(
             event.metadata.name,
             event.type,
             event.reason,
@@ -69,24 +69,24 @@ def new_event(event: events_v1.Event, now: datetime) -> tuple[Cell, ...]:
     )
 
 
-def _cells(told: _Told, now: datetime) -> tuple[Cell, ...]:
-    first = told.first or told.at
-    # A single event of the newer sort has no count.
-    last, count = told.last or first, told.times or 1
-    if told.series is not None:
-        last, count = told.series.lastObservedTime, told.series.count
-    kind = told.about.kind.lower()
+def _event_cells(row: _EventRow, now: datetime) -> tuple[Cell, ...]:
+    first = row.first_timestamp or row.event_time
+    # A single Event of events.k8s.io has no count.
+    last, count = row.last_timestamp or first, row.occurrences or 1
+    if row.series is not None:
+        last, count = row.series.lastObservedTime, row.series.count
+    kind = row.regarding.kind.lower()
     return (
-        since(last, now),
-        told.type,
-        told.reason,
-        f"{kind}/{told.about.name}" if told.about.name else kind,
-        told.about.fieldPath,
-        f"{told.component}, {told.instance}" if told.instance else told.component,
-        told.message.strip(),
-        since(first, now),
+        age(last, now),
+        row.type,
+        row.reason,
+        f"{kind}/{row.regarding.name}" if row.regarding.name else kind,
+        row.regarding.fieldPath,
+        f"{row.component}, {row.instance}" if row.instance else row.component,
+        row.message.strip(),
+        age(first, now),
         count,
-        told.name,
+        row.name,
     )
 
 
@@ -104,6 +104,6 @@ _COLUMNS = columns(
 )
 
 PRINTERS: Printers = {
-    "events": Printer(_COLUMNS, core_event),
-    "events.events.k8s.io": Printer(_COLUMNS, new_event),
+    "events": Printer(_COLUMNS, core_event_cells),
+    "events.events.k8s.io": Printer(_COLUMNS, event_cells),
 }

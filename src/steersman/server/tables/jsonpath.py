@@ -1,8 +1,7 @@
 """JSONPath as custom resources use it in their columns: ``.status.conditions[?(@.type=="Ready")].status``.
 
-Fields, indexes, slices, unions, wildcards, filters and recursive descent, in kubectl's dialect. What a
-document does not have is no result; what cannot be (the third item of two, a map compared with a number)
-is a `ValueError`.
+Fields, indexes, slices, unions, wildcards, filters and recursive descent, in kubectl's dialect. A field that
+is absent gives no result. An index out of bounds or a comparison of unlike types raises `ValueError`.
 """
 
 from __future__ import annotations
@@ -40,77 +39,77 @@ class Path:
         self._steps = steps
 
     def find(self, document: Any) -> list[Any]:
-        """All the path leads to, in order. Raises `ValueError` for what cannot be."""
-        found = [document]
+        """The values at the path, in order. Raises `ValueError` where an index or a comparison is impossible."""
+        nodes = [document]
         for step in self._steps:
-            found = step(found)
-        return found
+            nodes = step(nodes)
+        return nodes
 
 
 @lru_cache(maxsize=1024)
 def compile_path(text: str) -> Path:
-    """A path from its text. Raises `ValueError` for what is none."""
-    return Path(text, _Reader(text).steps())
+    """Compiles a path. Raises `ValueError` where its syntax is invalid."""
+    return Path(text, _Parser(text).steps())
 
 
-class _Reader:
-    """Turns a text into steps, from left to right."""
+class _Parser:
+    """Parses the text of a path into steps, from left to right."""
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._place = 0
+        self._position = 0
 
     def steps(self) -> tuple[Step, ...]:
-        found: list[Step] = []
-        while self._place < len(self._text):
+        nodes: list[Step] = []
+        while self._position < len(self._text):
             steps = self._next()
-            # Descending from all there is below leads nowhere new, and there again and again.
-            if found[-1:] == steps[:1] == [_descend]:
+            # A second descent would only repeat the results of the first.
+            if nodes[-1:] == steps[:1] == [_recursive_descent]:
                 raise ValueError(f"invalid multiple recursive descent in path {self._text!r}")
-            found += steps
-        return tuple(found)
+            nodes += steps
+        return tuple(nodes)
 
     def _next(self) -> list[Step]:
         if self._take("[?("):
             return [self._filter()]
         if self._take(".."):
-            word = self._match(_FIELD)
-            return [_descend, *([_field(word)] if word else ())]
-        sign = self._text[self._place]
-        self._place += 1
-        if sign in " @$":
+            name = self._match(_FIELD)
+            return [_recursive_descent, *([_field(name)] if name else ())]
+        char = self._text[self._position]
+        self._position += 1
+        if char in " @$":
             return []
-        if sign == "[":
+        if char == "[":
             return self._brackets()
-        if sign in "\"'":
-            return [_constant(self._quoted(sign))]
-        if sign == ".":
+        if char in "\"'":
+            return [_constant(self._quoted(char))]
+        if char == ".":
             return [_field(self._match(_FIELD))]
-        self._place -= 1
-        if sign in "+-" or sign.isdecimal():
-            return [_constant(_number(self._match(_NUMBER)))]
-        word = self._match(_FIELD)
-        if word in ("true", "false"):
-            return [_constant(word == "true")]
-        raise ValueError(f"unrecognized {word or sign!r} in path {self._text!r}")
+        self._position -= 1
+        if char in "+-" or char.isdecimal():
+            return [_constant(_parse_number(self._match(_NUMBER)))]
+        name = self._match(_FIELD)
+        if name in ("true", "false"):
+            return [_constant(name == "true")]
+        raise ValueError(f"unrecognized {name or char!r} in path {self._text!r}")
 
     def _take(self, prefix: str) -> bool:
-        found = self._text.startswith(prefix, self._place)
-        self._place += len(prefix) if found else 0
-        return found
+        nodes = self._text.startswith(prefix, self._position)
+        self._position += len(prefix) if nodes else 0
+        return nodes
 
     def _match(self, pattern: re.Pattern[str]) -> str:
-        match = pattern.match(self._text, self._place)
+        match = pattern.match(self._text, self._position)
         assert match is not None  # these patterns match the empty text
-        self._place = match.end()
+        self._position = match.end()
         return match[0]
 
     def _until(self, end: str) -> str:
-        place = self._text.find(end, self._place)
-        if place < 0:
+        position = self._text.find(end, self._position)
+        if position < 0:
             raise ValueError(f"no {end!r} in path {self._text!r}")
-        text = self._text[self._place : place]
-        self._place = place + len(end)
+        text = self._text[self._position : position]
+        self._position = position + len(end)
         return text
 
     def _quoted(self, quote: str) -> str:
@@ -122,43 +121,43 @@ class _Reader:
             text += quote
 
     def _brackets(self) -> list[Step]:
-        return _inside(self._until("]"))
+        return _parse_brackets(self._until("]"))
 
     def _filter(self) -> Step:
-        """``[?(left operator right)]``: the items for which it holds."""
-        start = self._place
+        """Parses ``[?(left operator right)]``, which selects the items for which the comparison holds."""
+        start = self._position
         quote, end = "", -1
-        for place in range(start, len(self._text)):
-            sign = self._text[place]
+        for position in range(start, len(self._text)):
+            char = self._text[position]
             if quote:
-                if sign == quote and self._text[place - 1] != "\\":
+                if char == quote and self._text[position - 1] != "\\":
                     quote = ""
-            elif sign in "\"'":
-                quote = sign
-            elif sign == ")":
-                end = place
+            elif char in "\"'":
+                quote = char
+            elif char == ")":
+                end = position
                 break
         if end < 0 or not self._text.startswith(")]", end):
             raise ValueError(f"unterminated filter in path {self._text!r}")
-        self._place = end + 2
+        self._position = end + 2
         inside = self._text[start:end]
         match = _FILTER.fullmatch(inside)
         if match is None:
-            return _having(compile_path(inside))
+            return _exists_filter(compile_path(inside))
         if match[2] not in _COMPARISONS:
             raise ValueError(f"unrecognized filter operator {match[2]}")
-        return _where(compile_path(match[1]), match[2], compile_path(match[3]))
+        return _comparison_filter(compile_path(match[1]), match[2], compile_path(match[3]))
 
 
-def _inside(text: str) -> list[Step]:
-    """What stands between brackets."""
+def _parse_brackets(text: str) -> list[Step]:
+    """Parses the content of brackets: a union, a wildcard, a key, an index or a slice."""
     if "," in text:
-        parts = [_inside(part.strip(" ")) for part in text.split(",")]
+        parts = [_parse_brackets(part.strip(" ")) for part in text.split(",")]
         return [_union(parts)]
     if text == "*":
         text = ":"
     if (key := _KEY.fullmatch(text)) is not None:
-        return list(_Reader(f".{key[1]}").steps())
+        return list(_Parser(f".{key[1]}").steps())
     match = _SLICE.fullmatch(text)
     if match is None or not text:
         raise ValueError(f"invalid array index {text}")
@@ -170,7 +169,7 @@ def _inside(text: str) -> list[Step]:
     return [_slice(first, last, 1 if step is None else step)]
 
 
-def _number(text: str) -> int | float:
+def _parse_number(text: str) -> int | float:
     try:
         return int(text)
     except ValueError:
@@ -184,43 +183,43 @@ def _field(name: str) -> Step:
     if name == "*":
         return _children
     name = name.replace("\\", "")
-    return lambda found: [each[name] for each in found if isinstance(each, Mapping) and name in each]
+    return lambda nodes: [value[name] for value in nodes if isinstance(value, Mapping) and name in value]
 
 
-def _children(found: list[Any]) -> list[Any]:
-    return [child for each in found for child in _below(each)]
+def _children(nodes: list[Any]) -> list[Any]:
+    return [child for value in nodes for child in _children_of(value)]
 
 
-def _below(value: Any) -> list[Any]:
+def _children_of(value: Any) -> list[Any]:
     if isinstance(value, Mapping):
         return list(value.values())
     return list(value) if isinstance(value, (list, tuple)) else []
 
 
-def _descend(found: list[Any]) -> list[Any]:
-    """All objects and lists that are not empty, outer before inner."""
-    reached, todo = [], found[::-1]
-    while todo:
-        value = todo.pop()
-        if below := _below(value):
-            reached.append(value)
-            todo += below[::-1]
-    return reached
+def _recursive_descent(nodes: list[Any]) -> list[Any]:
+    """All objects and lists that are not empty, outer ones first."""
+    result, stack = [], nodes[::-1]
+    while stack:
+        value = stack.pop()
+        if children := _children_of(value):
+            result.append(value)
+            stack += children[::-1]
+    return result
 
 
-def _lists(found: list[Any]) -> list[Any]:
-    lists = [each for each in found if each is not None]
-    if not all(isinstance(each, (list, tuple)) for each in lists):
+def _require_lists(nodes: list[Any]) -> list[Any]:
+    lists = [value for value in nodes if value is not None]
+    if not all(isinstance(value, (list, tuple)) for value in lists):
         raise ValueError("not an array")
     return lists
 
 
 def _item(index: int) -> Step:
-    def step(found: list[Any]) -> list[Any]:
-        lists = _lists(found)
-        if not all(-len(each) <= index < len(each) for each in lists):
+    def step(nodes: list[Any]) -> list[Any]:
+        lists = _require_lists(nodes)
+        if not all(-len(value) <= index < len(value) for value in lists):
             raise ValueError(f"array index out of bounds: index {index}")
-        return [each[index] for each in lists]
+        return [value[index] for value in lists]
 
     return step
 
@@ -236,42 +235,47 @@ def _slice(first: int | None, last: int | None, by: int) -> Step:
             raise ValueError(f"array index out of bounds: [{start}:{end}:{by}] of {size}")
         return list(values[start:end:by])
 
-    return lambda found: [item for each in _lists(found) for item in cut(each)]
+    return lambda nodes: [item for value in _require_lists(nodes) for item in cut(value)]
 
 
 def _union(parts: list[list[Step]]) -> Step:
-    def step(found: list[Any]) -> list[Any]:
-        reached: list[Any] = []
+    def step(nodes: list[Any]) -> list[Any]:
+        result: list[Any] = []
         for part in parts:
-            values = found
-            for each in part:
-                values = each(values)
-            reached += values
-        return reached
+            values = nodes
+            for value in part:
+                values = value(values)
+            result += values
+        return result
 
     return step
 
 
 def _constant(value: Any) -> Step:
-    return lambda found: [value]
+    return lambda nodes: [value]
 
 
-def _having(path: Path) -> Step:
-    return lambda found: [item for each in _lists(found) for item in each if path.find(item)]
+def _exists_filter(path: Path) -> Step:
+    return lambda nodes: [item for value in _require_lists(nodes) for item in value if path.find(item)]
 
 
-def _where(left: Path, sign: str, right: Path) -> Step:
-    compare = _COMPARISONS[sign]
+def _comparison_filter(left: Path, char: str, right: Path) -> Step:
+    compare = _COMPARISONS[char]
 
     def holds(item: Any) -> bool:
-        ours = left.find(item)
-        theirs = right.find(item) if ours else []
-        if not theirs:
+        left_values = left.find(item)
+        right_values = right.find(item) if left_values else []
+        if not right_values:
             return False
-        if len(ours) > 1 or len(theirs) > 1:
+        if len(left_values) > 1 or len(right_values) > 1:
             raise ValueError("can only compare one element at a time")
-        if type(ours[0]) is not type(theirs[0]) or type(ours[0]) not in (str, int, float, bool):
+        if type(left_values[0]) is not type(right_values[0]) or type(left_values[0]) not in (
+            str,
+            int,
+            float,
+            bool,
+        ):
             raise ValueError("incompatible types for comparison")
-        return compare(ours[0], theirs[0])
+        return compare(left_values[0], right_values[0])
 
-    return lambda found: [item for each in _lists(found) for item in each if holds(item)]
+    return lambda nodes: [item for value in _require_lists(nodes) for item in value if holds(item)]

@@ -1,4 +1,4 @@
-"""The network: services, what stands behind them, and the ways to them."""
+"""Printers of Services, Endpoints, Ingresses and NetworkPolicies."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Protocol
 
 from steersman.server.tables import cells
-from steersman.server.tables.age import since
+from steersman.server.tables.cells import age
 from steersman.server.tables.printer import NAME, Cell, Printer, Printers, columns, wide
 
 if TYPE_CHECKING:
@@ -23,32 +23,32 @@ if TYPE_CHECKING:
     )
 
 
-def service(service: Service, now: datetime) -> tuple[Cell, ...]:
+def service_cells(service: Service, now: datetime) -> tuple[Cell, ...]:
     spec = service.spec
     return (
         service.metadata.name,
         spec.type,
         spec.clusterIPs[0] if spec.clusterIPs else "<none>",
-        _external(service),
-        ",".join(_port(port) for port in spec.ports) or "<none>",
-        since(service.metadata.creationTimestamp, now),
-        cells.labels(spec.selector),
+        _external_ip(service),
+        ",".join(_format_port(port) for port in spec.ports) or "<none>",
+        age(service.metadata.creationTimestamp, now),
+        cells.format_labels(spec.selector),
     )
 
 
-def _port(port: ServicePort) -> str:
-    opened = f":{port.nodePort}" if port.nodePort > 0 else ""
-    return f"{port.port}{opened}/{port.protocol}"
+def _format_port(port: ServicePort) -> str:
+    node_port = f":{port.nodePort}" if port.nodePort > 0 else ""
+    return f"{port.port}{node_port}/{port.protocol}"
 
 
-def _external(service: Service) -> str:
-    """How a service is reached from outside."""
+def _external_ip(service: Service) -> str:
+    """The External-IP cell of a Service."""
     spec = service.spec
     match spec.type:
         case "ClusterIP" | "NodePort":
             return ",".join(spec.externalIPs) or "<none>"
         case "LoadBalancer":
-            balancer = _addresses(service.status.loadBalancer.ingress)
+            balancer = _ingress_addresses(service.status.loadBalancer.ingress)
             return ",".join((*([balancer] if balancer else ()), *spec.externalIPs)) or "<pending>"
         case "ExternalName":
             return spec.externalName
@@ -62,124 +62,124 @@ class _Address(Protocol):
     def hostname(self) -> str: ...
 
 
-def _addresses(points: Iterable[_Address]) -> str:
-    """Where a load balancer is reached: each address once, sorted."""
-    return ",".join(sorted({each.ip or each.hostname for each in points} - {""}))
+def _ingress_addresses(ingresses: Iterable[_Address]) -> str:
+    """The addresses of a load balancer, without duplicates and sorted."""
+    return ",".join(sorted({ingress.ip or ingress.hostname for ingress in ingresses} - {""}))
 
 
-def endpoints(endpoints: Endpoints, now: datetime) -> tuple[Cell, ...]:
+def endpoints_cells(endpoints: Endpoints, now: datetime) -> tuple[Cell, ...]:
     return (
         endpoints.metadata.name,
-        cells.some(_reachable(endpoints)) if endpoints.subsets else "<none>",
-        since(endpoints.metadata.creationTimestamp, now),
+        cells.format_first(_endpoint_addresses(endpoints)) if endpoints.subsets else "<none>",
+        age(endpoints.metadata.creationTimestamp, now),
     )
 
 
-def _reachable(endpoints: Endpoints) -> list[str]:
-    found: list[str] = []
+def _endpoint_addresses(endpoints: Endpoints) -> list[str]:
+    addresses: list[str] = []
     for subset in endpoints.subsets:
         if not subset.ports:
             # Headless services may have no ports.
-            found += [address.ip for address in subset.addresses]
+            addresses += [address.ip for address in subset.addresses]
         for port in subset.ports:
-            found += [_join(address.ip, port.port) for address in subset.addresses]
-    return found
+            addresses += [_join_host_port(address.ip, port.port) for address in subset.addresses]
+    return addresses
 
 
-def _join(host: str, port: int) -> str:
+def _join_host_port(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def endpoint_slice(piece: EndpointSlice, now: datetime) -> tuple[Cell, ...]:
+def endpoint_slice_cells(endpoint_slice: EndpointSlice, now: datetime) -> tuple[Cell, ...]:
     ports = []
-    for port in piece.ports or ():
+    for port in endpoint_slice.ports or ():
         name = "*" if port.name is None else port.name
         ports.append(name if port.port is None else str(port.port))
-    addresses = [address for endpoint in piece.endpoints or () for address in endpoint.addresses]
+    addresses = [address for endpoint in endpoint_slice.endpoints or () for address in endpoint.addresses]
     return (
-        piece.metadata.name,
-        piece.addressType,
-        cells.some(ports) or "<unset>",
-        cells.some(addresses) or "<unset>",
-        since(piece.metadata.creationTimestamp, now),
+        endpoint_slice.metadata.name,
+        endpoint_slice.addressType,
+        cells.format_first(ports) or "<unset>",
+        cells.format_first(addresses) or "<unset>",
+        age(endpoint_slice.metadata.creationTimestamp, now),
     )
 
 
-def ingress(ingress: Ingress, now: datetime) -> tuple[Cell, ...]:
+def ingress_cells(ingress: Ingress, now: datetime) -> tuple[Cell, ...]:
     spec = ingress.spec
     return (
         ingress.metadata.name,
         "<none>" if spec.ingressClassName is None else spec.ingressClassName,
-        _hosts(spec.rules),
-        _addresses(ingress.status.loadBalancer.ingress),
+        _format_hosts(spec.rules),
+        _ingress_addresses(ingress.status.loadBalancer.ingress),
         "80, 443" if spec.tls else "80",
-        since(ingress.metadata.creationTimestamp, now),
+        age(ingress.metadata.creationTimestamp, now),
     )
 
 
-def _hosts(rules: Sequence[IngressRule]) -> str:
+def _format_hosts(rules: Sequence[IngressRule]) -> str:
     hosts = [rule.host for rule in rules if rule.host]
     if not hosts:
         return "*"
     text = ",".join(hosts[:3])
     if len(hosts) < 3:
         return text
-    # Once three hosts are named, each rule that follows counts as one more, be it for a host or for all.
-    third = [place for place, rule in enumerate(rules) if rule.host][2]
+    # After the third host every further rule counts, with a host or without.
+    third = [index for index, rule in enumerate(rules) if rule.host][2]
     return f"{text} + {len(rules) - 3} more..." if third < len(rules) - 1 else text
 
 
-def ingress_class(found: IngressClass, now: datetime) -> tuple[Cell, ...]:
-    default = found.metadata.annotations.get("ingressclass.kubernetes.io/is-default-class") == "true"
-    parameters, text = found.spec.parameters, "<none>"
+def ingress_class_cells(ingress_class: IngressClass, now: datetime) -> tuple[Cell, ...]:
+    default = ingress_class.metadata.annotations.get("ingressclass.kubernetes.io/is-default-class") == "true"
+    parameters, text = ingress_class.spec.parameters, "<none>"
     if parameters is not None:
         group = "" if parameters.apiGroup is None else f".{parameters.apiGroup}"
         text = f"{parameters.kind}{group}/{parameters.name}"
     return (
-        f"{found.metadata.name} (default)" if default else found.metadata.name,
-        found.spec.controller,
+        f"{ingress_class.metadata.name} (default)" if default else ingress_class.metadata.name,
+        ingress_class.spec.controller,
         text,
-        since(found.metadata.creationTimestamp, now),
+        age(ingress_class.metadata.creationTimestamp, now),
     )
 
 
-def network_policy(policy: NetworkPolicy, now: datetime) -> tuple[Cell, ...]:
+def network_policy_cells(policy: NetworkPolicy, now: datetime) -> tuple[Cell, ...]:
     return (
         policy.metadata.name,
-        cells.selector(policy.spec.podSelector),
-        since(policy.metadata.creationTimestamp, now),
+        cells.format_selector(policy.spec.podSelector),
+        age(policy.metadata.creationTimestamp, now),
     )
 
 
-def service_cidr(cidr: ServiceCIDR, now: datetime) -> tuple[Cell, ...]:
-    return cidr.metadata.name, ",".join(cidr.spec.cidrs), since(cidr.metadata.creationTimestamp, now)
+def service_cidr_cells(cidr: ServiceCIDR, now: datetime) -> tuple[Cell, ...]:
+    return cidr.metadata.name, ",".join(cidr.spec.cidrs), age(cidr.metadata.creationTimestamp, now)
 
 
-def ip_address(address: IPAddress, now: datetime) -> tuple[Cell, ...]:
+def ip_address_cells(address: IPAddress, now: datetime) -> tuple[Cell, ...]:
     parent, text = address.spec.parentRef, "<none>"
     if parent is not None:
         resource = f"{parent.resource}.{parent.group}" if parent.group else parent.resource
-        inside = f"/{parent.namespace}" if parent.namespace else ""
-        text = f"{resource.lower()}{inside}/{parent.name}"
-    return address.metadata.name, text, since(address.metadata.creationTimestamp, now)
+        namespace = f"/{parent.namespace}" if parent.namespace else ""
+        text = f"{resource.lower()}{namespace}/{parent.name}"
+    return address.metadata.name, text, age(address.metadata.creationTimestamp, now)
 
 
 PRINTERS: Printers = {
     "services": Printer(
-        columns(NAME, "Type", "Cluster-IP", "External-IP", "Port(s)", "Age", wide("Selector")), service
+        columns(NAME, "Type", "Cluster-IP", "External-IP", "Port(s)", "Age", wide("Selector")), service_cells
     ),
-    "endpoints": Printer(columns(NAME, "Endpoints", "Age"), endpoints),
+    "endpoints": Printer(columns(NAME, "Endpoints", "Age"), endpoints_cells),
     "endpointslices.discovery.k8s.io": Printer(
-        columns(NAME, "AddressType", "Ports", "Endpoints", "Age"), endpoint_slice
+        columns(NAME, "AddressType", "Ports", "Endpoints", "Age"), endpoint_slice_cells
     ),
     "ingresses.networking.k8s.io": Printer(
-        columns(NAME, "Class", "Hosts", "Address", "Ports", "Age"), ingress
+        columns(NAME, "Class", "Hosts", "Address", "Ports", "Age"), ingress_cells
     ),
     "ingressclasses.networking.k8s.io": Printer(
-        columns(NAME, "Controller", "Parameters", "Age"), ingress_class
+        columns(NAME, "Controller", "Parameters", "Age"), ingress_class_cells
     ),
-    "networkpolicies.networking.k8s.io": Printer(columns(NAME, "Pod-Selector", "Age"), network_policy),
-    "servicecidrs.networking.k8s.io": Printer(columns(NAME, "CIDRs", "Age"), service_cidr),
-    # The third cell has no column upstream either.
-    "ipaddresses.networking.k8s.io": Printer(columns(NAME, "ParentRef"), ip_address),
+    "networkpolicies.networking.k8s.io": Printer(columns(NAME, "Pod-Selector", "Age"), network_policy_cells),
+    "servicecidrs.networking.k8s.io": Printer(columns(NAME, "CIDRs", "Age"), service_cidr_cells),
+    # Upstream's third cell has no column either.
+    "ipaddresses.networking.k8s.io": Printer(columns(NAME, "ParentRef"), ip_address_cells),
 }

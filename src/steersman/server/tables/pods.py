@@ -1,4 +1,4 @@
-"""Pods: what one word says about a pod, and how often it was restarted."""
+"""Printers of Pods and PodTemplates: a pod's status in one word, ready containers, restarts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from steersman.server.tables import cells
-from steersman.server.tables.age import since
+from steersman.server.tables.cells import age
 from steersman.server.tables.printer import NAME, Cell, Condition, Printer, Printers, columns, wide
 
 if TYPE_CHECKING:
@@ -23,41 +23,41 @@ _COMPLETED = {
     "Failed": Condition("Completed", "True", "Failed", "The pod failed."),
 }
 _NODE_LOST = "NodeLost"
-"""The reason of a pod's status when its node does not answer."""
+"""The reason in a pod's status while its node is unreachable."""
 
 
-class _Sight(NamedTuple):
-    """What the containers of a pod tell together."""
+class _PodSummary(NamedTuple):
+    """The cells that depend on all containers of a pod."""
 
     reason: str
     ready: int
-    restarted: tuple[ContainerStatus, ...]
-    """Those whose restarts count."""
+    restart_statuses: tuple[ContainerStatus, ...]
+    """The statuses whose restarts are counted."""
 
 
-def pod(pod: Pod, now: datetime) -> tuple[Cell, ...]:
+def pod_cells(pod: Pod, now: datetime) -> tuple[Cell, ...]:
     """The cells of a pod."""
-    sight = _sight(pod)
-    total = len(pod.spec.containers) + len(_sidecars(pod))
+    summary = _summarize(pod)
+    total = len(pod.spec.containers) + len(_sidecar_names(pod))
     return (
         pod.metadata.name,
-        f"{sight.ready}/{total}",
-        _status(pod, sight.reason),
-        _restarts(sight.restarted, now),
-        since(pod.metadata.creationTimestamp, now),
-        next((each.ip for each in pod.status.podIPs[:1]), "") or "<none>",
+        f"{summary.ready}/{total}",
+        _pod_status(pod, summary.reason),
+        _restarts(summary.restart_statuses, now),
+        age(pod.metadata.creationTimestamp, now),
+        next((item.ip for item in pod.status.podIPs[:1]), "") or "<none>",
         pod.spec.nodeName or "<none>",
         pod.status.nominatedNodeName or "<none>",
-        _gates(pod),
+        _readiness_gates(pod),
     )
 
 
-def _completed(pod: Pod) -> tuple[Condition, ...]:
+def _completed_condition(pod: Pod) -> tuple[Condition, ...]:
     condition = _COMPLETED.get(pod.status.phase)
     return (condition,) if condition else ()
 
 
-def _status(pod: Pod, reason: str) -> str:
+def _pod_status(pod: Pod, reason: str) -> str:
     if pod.metadata.deletionTimestamp is not None:
         if pod.status.reason == _NODE_LOST:
             return "Unknown"
@@ -66,62 +66,62 @@ def _status(pod: Pod, reason: str) -> str:
     return reason
 
 
-def _sight(pod: Pod) -> _Sight:
-    status, sidecars = pod.status, _sidecars(pod)
+def _summarize(pod: Pod) -> _PodSummary:
+    status, sidecars = pod.status, _sidecar_names(pod)
     reason = status.reason or status.phase
-    if any(each.type == "PodScheduled" and each.reason == "SchedulingGated" for each in status.conditions):
+    if any(item.type == "PodScheduled" and item.reason == "SchedulingGated" for item in status.conditions):
         reason = "SchedulingGated"
-    held_up, passed = _initialization(pod, sidecars)
-    inner = tuple(each for each in passed if each.name in sidecars)
-    ready = sum(each.ready for each in inner if each.started and not _succeeded(each))
-    if held_up and not _is(pod, "Initialized"):
-        return _Sight(held_up, ready, passed)
-    running = [each for each in status.containerStatuses if _serves(each)]
-    told = [word for each in status.containerStatuses if (word := _word(each))]
-    reason = told[0] if told else held_up or reason
+    init_reason, init_statuses = _init_progress(pod, sidecars)
+    sidecar_statuses = tuple(item for item in init_statuses if item.name in sidecars)
+    ready = sum(item.ready for item in sidecar_statuses if item.started and not _succeeded(item))
+    if init_reason and not _has_condition(pod, "Initialized"):
+        return _PodSummary(init_reason, ready, init_statuses)
+    running = [item for item in status.containerStatuses if _is_ready(item)]
+    reasons = [stopped for item in status.containerStatuses if (stopped := _stopped_reason(item))]
+    reason = reasons[0] if reasons else init_reason or reason
     if reason == "Completed":
-        reason = _mixed(pod, bool(running)) or reason
-    return _Sight(reason, ready + len(running), (*inner, *status.containerStatuses))
+        reason = _status_of_completed(pod, bool(running)) or reason
+    return _PodSummary(reason, ready + len(running), (*sidecar_statuses, *status.containerStatuses))
 
 
-def _initialization(pod: Pod, sidecars: tuple[str, ...]) -> tuple[str, tuple[ContainerStatus, ...]]:
-    """What initialization waits for, if it does, and the statuses it came to. One goes after the other."""
+def _init_progress(pod: Pod, sidecars: tuple[str, ...]) -> tuple[str, tuple[ContainerStatus, ...]]:
+    """The reason initialization is incomplete (empty where it is done), and the statuses up to that container."""
     statuses = pod.status.initContainerStatuses
-    for place, status in enumerate(statuses):
-        ended, waiting = status.state.terminated, status.state.waiting
+    for index, status in enumerate(statuses):
+        terminated, waiting = status.state.terminated, status.state.waiting
         if _succeeded(status) or (status.name in sidecars and status.started):
             continue
-        if ended is not None:
-            word = _ending(ended)
+        if terminated is not None:
+            stopped = _termination_reason(terminated)
         elif waiting is not None and waiting.reason not in ("", "PodInitializing"):
-            word = waiting.reason
+            stopped = waiting.reason
         else:
-            word = f"{place}/{len(pod.spec.initContainers)}"
-        return f"Init:{word}", statuses[: place + 1]
+            stopped = f"{index}/{len(pod.spec.initContainers)}"
+        return f"Init:{stopped}", statuses[: index + 1]
     return "", statuses
 
 
-def _mixed(pod: Pod, running: bool) -> str:
-    """The status of a pod of which the first container has completed."""
-    if running and _is(pod, "Ready"):
+def _status_of_completed(pod: Pod, running: bool) -> str:
+    """The status of a pod whose first container has completed."""
+    if running and _has_condition(pod, "Ready"):
         return "Running"
     for status in pod.status.containerStatuses:
-        ended = status.state.terminated
-        if not _waits(status) and ended is not None and ended.exitCode != 0:
-            return _ending(ended)
+        terminated = status.state.terminated
+        if not _is_waiting(status) and terminated is not None and terminated.exitCode != 0:
+            return _termination_reason(terminated)
     return "NotReady" if running else ""
 
 
-def _sidecars(pod: Pod) -> tuple[str, ...]:
-    """The init containers that keep running beside the others."""
-    return tuple(each.name for each in pod.spec.initContainers if each.restartPolicy == "Always")
+def _sidecar_names(pod: Pod) -> tuple[str, ...]:
+    """The names of the sidecars: init containers with restartPolicy Always."""
+    return tuple(item.name for item in pod.spec.initContainers if item.restartPolicy == "Always")
 
 
-def _is(pod: Pod, condition: str) -> bool:
-    return any(each.type == condition and each.status == "True" for each in pod.status.conditions)
+def _has_condition(pod: Pod, condition: str) -> bool:
+    return any(item.type == condition and item.status == "True" for item in pod.status.conditions)
 
 
-def _waits(status: ContainerStatus) -> bool:
+def _is_waiting(status: ContainerStatus) -> bool:
     return status.state.waiting is not None and status.state.waiting.reason != ""
 
 
@@ -129,48 +129,52 @@ def _succeeded(status: ContainerStatus) -> bool:
     return status.state.terminated is not None and status.state.terminated.exitCode == 0
 
 
-def _serves(status: ContainerStatus) -> bool:
+def _is_ready(status: ContainerStatus) -> bool:
     state = status.state
-    return status.ready and state.running is not None and not _waits(status) and state.terminated is None
+    return status.ready and state.running is not None and not _is_waiting(status) and state.terminated is None
 
 
-def _word(status: ContainerStatus) -> str:
-    """What a container that does not run has to say."""
+def _stopped_reason(status: ContainerStatus) -> str:
+    """The reason why a container is waiting or terminated; empty for a running one."""
     if status.state.waiting is not None and status.state.waiting.reason:
         return status.state.waiting.reason
-    return _ending(status.state.terminated) if status.state.terminated is not None else ""
+    return _termination_reason(status.state.terminated) if status.state.terminated is not None else ""
 
 
-def _ending(ended: ContainerStateTerminated) -> str:
-    if ended.reason:
-        return ended.reason
-    return f"Signal:{ended.signal}" if ended.signal else f"ExitCode:{ended.exitCode}"
+def _termination_reason(terminated: ContainerStateTerminated) -> str:
+    if terminated.reason:
+        return terminated.reason
+    return f"Signal:{terminated.signal}" if terminated.signal else f"ExitCode:{terminated.exitCode}"
 
 
 def _restarts(statuses: Iterable[ContainerStatus], now: datetime) -> str:
     count, last = 0, None
     for status in statuses:
         count += status.restartCount
-        ended = status.lastState.terminated
-        if ended is not None and ended.finishedAt is not None and (last is None or last < ended.finishedAt):
-            last = ended.finishedAt
-    return f"{count} ({since(last, now)} ago)" if count and last is not None else str(count)
+        terminated = status.lastState.terminated
+        if (
+            terminated is not None
+            and terminated.finishedAt is not None
+            and (last is None or last < terminated.finishedAt)
+        ):
+            last = terminated.finishedAt
+    return f"{count} ({age(last, now)} ago)" if count and last is not None else str(count)
 
 
-def _gates(pod: Pod) -> str:
+def _readiness_gates(pod: Pod) -> str:
     gates = pod.spec.readinessGates
     if not gates:
         return "<none>"
-    held: dict[str, str] = {}
+    statuses: dict[str, str] = {}
     for condition in pod.status.conditions:
-        held.setdefault(condition.type, condition.status)
-    return f"{sum(held.get(gate.conditionType) == 'True' for gate in gates)}/{len(gates)}"
+        statuses.setdefault(condition.type, condition.status)
+    return f"{sum(statuses.get(gate.conditionType) == 'True' for gate in gates)}/{len(gates)}"
 
 
-def template(template: PodTemplate, now: datetime) -> tuple[Cell, ...]:
+def pod_template_cells(template: PodTemplate, now: datetime) -> tuple[Cell, ...]:
     """The cells of a pod template."""
-    names, images = cells.containers(template.template.spec.containers)
-    return template.metadata.name, names, images, cells.labels(template.template.metadata.labels)
+    names, images = cells.container_cells(template.template.spec.containers)
+    return template.metadata.name, names, images, cells.format_labels(template.template.metadata.labels)
 
 
 PRINTERS: Printers = {
@@ -186,8 +190,8 @@ PRINTERS: Printers = {
             wide("Nominated Node"),
             wide("Readiness Gates"),
         ),
-        pod,
-        conditions=_completed,
+        pod_cells,
+        conditions=_completed_condition,
     ),
-    "podtemplates": Printer(columns(NAME, "Containers", "Images", "Pod Labels"), template),
+    "podtemplates": Printer(columns(NAME, "Containers", "Images", "Pod Labels"), pod_template_cells),
 }

@@ -1,4 +1,4 @@
-"""What a table of a kind is made of: its columns, and the cells of an object in them."""
+"""Printer: the columns of a kind's table and the function that makes an object's cells."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Cell: TypeAlias = str | int | float | bool | None
 
 
 class Column(NamedTuple):
-    """One column. Those with a priority are shown only on demand: ``kubectl get -o wide``."""
+    """One column. Columns with a priority above zero are shown by ``kubectl get -o wide`` only."""
 
     name: str
     type: str = "string"
@@ -23,7 +23,7 @@ class Column(NamedTuple):
 
 
 class Condition(NamedTuple):
-    """What a row says of itself besides its cells."""
+    """A condition of a table row, such as Completed."""
 
     type: str
     status: str
@@ -32,24 +32,24 @@ class Condition(NamedTuple):
 
 
 class Printer(msgspec.Struct, frozen=True):
-    """How objects of a kind are shown."""
+    """The columns and cells of one kind."""
 
     columns: tuple[Column, ...]
     cells: Callable[[Any, datetime], Sequence[Cell]]
-    """One cell per column, at a given time."""
+    """Returns one cell per column; ages are relative to the given time."""
     conditions: Callable[[Any], tuple[Condition, ...]] | None = None
     order: Callable[[Any], Any] | None = None
-    """A key to sort the rows of a list by; the list's own order by default."""
+    """The sort key of rows; None keeps the order of the list."""
 
 
 Printers: TypeAlias = Mapping[str, Printer]
-"""By resource: ``pods``, ``deployments.apps``."""
+"""Printers by resource: ``pods``, ``deployments.apps``."""
 
 NAME = Column("Name", format="name")
 
 
 def columns(*parts: str | Column) -> tuple[Column, ...]:
-    """Columns of text by their names, and others as they are."""
+    """Columns from names (of type string) and from columns as they are."""
     return tuple(part if isinstance(part, Column) else Column(part) for part in parts)
 
 
@@ -62,5 +62,5 @@ def boolean(name: str) -> Column:
 
 
 def wide(name: str, format: str = "") -> Column:
-    """A column that is shown on demand only."""
+    """A column that only ``-o wide`` shows."""
     return Column(name, format=format, priority=1)

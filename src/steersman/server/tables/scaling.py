@@ -1,115 +1,128 @@
-"""Scaling: what autoscalers look at, and how far they got."""
+"""Printers of HorizontalPodAutoscalers and of the scale subresource."""
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from steersman.server.tables import cells
-from steersman.server.tables.age import since
+from steersman.server.tables.cells import age
 from steersman.server.tables.printer import NAME, Cell, Column, Printer, Printers, columns, integer
 
 if TYPE_CHECKING:
     from steersman.api.generated import autoscaling_v1, autoscaling_v2
 
-_MOST = 2
-"""So many metrics are named."""
+_MAX_METRICS = 2
+"""The number of metrics a cell shows."""
 _UNKNOWN = "<unknown>"
 
 
-def autoscaler(
+def autoscaler_cells(
     scaler: autoscaling_v2.HorizontalPodAutoscaler | autoscaling_v1.HorizontalPodAutoscaler, now: datetime
 ) -> tuple[Cell, ...]:
-    """The cells of an autoscaler of either version."""
+    """The cells of an autoscaler of autoscaling/v1 or v2."""
     spec = scaler.spec
     return (
         scaler.metadata.name,
         f"{spec.scaleTargetRef.kind}/{spec.scaleTargetRef.name}",
-        _metrics(scaler),
+        _format_metrics(scaler),
         "<unset>" if spec.minReplicas is None else str(spec.minReplicas),
         spec.maxReplicas,
         scaler.status.currentReplicas,
-        since(scaler.metadata.creationTimestamp, now),
+        age(scaler.metadata.creationTimestamp, now),
     )
 
 
-def _metrics(scaler: Any) -> str:
-    told = _newer(scaler) if hasattr(scaler.spec, "metrics") else _older(scaler)
-    if not told:
+def _format_metrics(
+    scaler: autoscaling_v2.HorizontalPodAutoscaler | autoscaling_v1.HorizontalPodAutoscaler,
+) -> str:
+    from steersman.api.generated import autoscaling_v2
+
+    if isinstance(scaler, autoscaling_v2.HorizontalPodAutoscaler):
+        metrics = _format_v2_metrics(scaler)
+    else:
+        metrics = _format_v1_metrics(scaler)
+    if not metrics:
         return "<none>"
-    text = ", ".join(told[:_MOST])
-    return f"{text} + {len(told) - _MOST} more..." if len(told) > _MOST else text
+    text = ", ".join(metrics[:_MAX_METRICS])
+    return f"{text} + {len(metrics) - _MAX_METRICS} more..." if len(metrics) > _MAX_METRICS else text
 
 
-def _older(scaler: autoscaling_v1.HorizontalPodAutoscaler) -> list[str]:
-    # differs: upstream also reads the metrics this version has no fields for from annotations.
+def _format_v1_metrics(scaler: autoscaling_v1.HorizontalPodAutoscaler) -> list[str]:
+    # differs: upstream also shows the metrics that autoscaling/v1 keeps in annotations.
     target = scaler.spec.targetCPUUtilizationPercentage
     if target is None:
         return []
-    return [f"cpu: {_percent(scaler.status.currentCPUUtilizationPercentage, _UNKNOWN)}/{target}%"]
+    return [f"cpu: {_format_percent(scaler.status.currentCPUUtilizationPercentage, _UNKNOWN)}/{target}%"]
 
 
-def _newer(scaler: autoscaling_v2.HorizontalPodAutoscaler) -> list[str]:
-    seen = scaler.status.currentMetrics or ()
+def _format_v2_metrics(scaler: autoscaling_v2.HorizontalPodAutoscaler) -> list[str]:
+    status = scaler.status.currentMetrics or ()
     return [
-        _metric(metric, seen[place] if place < len(seen) else None)
-        for place, metric in enumerate(scaler.spec.metrics)
+        _format_metric(metric, status[index] if index < len(status) else None)
+        for index, metric in enumerate(scaler.spec.metrics)
     ]
 
 
-def _metric(metric: autoscaling_v2.MetricSpec, seen: autoscaling_v2.MetricStatus | None) -> str:
-    """One metric: what it is now, and what it should be."""
+def _format_metric(metric: autoscaling_v2.MetricSpec, status: autoscaling_v2.MetricStatus | None) -> str:
+    """The current and the target value of one metric."""
     match metric.type:
         case "External" if metric.external is not None:
-            return _value(metric.external.target, seen.external.current if seen and seen.external else None)
+            return _format_value(
+                metric.external.target, status.external.current if status and status.external else None
+            )
         case "Object" if metric.object is not None:
-            return _value(metric.object.target, seen.object.current if seen and seen.object else None)
+            return _format_value(
+                metric.object.target, status.object.current if status and status.object else None
+            )
         case "Pods" if metric.pods is not None:
-            now = _amount(seen.pods.current.averageValue) if seen and seen.pods else _UNKNOWN
-            return f"{now}/{_amount(metric.pods.target.averageValue)}"
+            now = _format_quantity(status.pods.current.averageValue) if status and status.pods else _UNKNOWN
+            return f"{now}/{_format_quantity(metric.pods.target.averageValue)}"
         case "Resource" if metric.resource is not None:
-            part = seen.resource.current if seen and seen.resource else None
-            return f"{metric.resource.name}: {_share(metric.resource.target, part)}"
+            current = status.resource.current if status and status.resource else None
+            return f"{metric.resource.name}: {_format_resource_value(metric.resource.target, current)}"
         case "ContainerResource" if metric.containerResource is not None:
-            part = seen.containerResource.current if seen and seen.containerResource else None
-            return f"{metric.containerResource.name}: {_share(metric.containerResource.target, part)}"
+            current = status.containerResource.current if status and status.containerResource else None
+            return f"{metric.containerResource.name}: {_format_resource_value(metric.containerResource.target, current)}"
     return "<unknown type>"
 
 
-def _value(target: autoscaling_v2.MetricTarget, now: autoscaling_v2.MetricValueStatus | None) -> str:
-    """A metric of something as a whole, or of that per pod."""
+def _format_value(target: autoscaling_v2.MetricTarget, now: autoscaling_v2.MetricValueStatus | None) -> str:
+    """The current and the target value of an object or external metric, in total or per pod."""
     if target.averageValue is None:
-        return f"{_UNKNOWN if now is None else _amount(now.value)}/{_amount(target.value)}"
+        return f"{_UNKNOWN if now is None else _format_quantity(now.value)}/{_format_quantity(target.value)}"
     average = None if now is None else now.averageValue
-    return f"{_UNKNOWN if average is None else _amount(average)}/{_amount(target.averageValue)} (avg)"
+    return f"{_UNKNOWN if average is None else _format_quantity(average)}/{_format_quantity(target.averageValue)} (avg)"
 
 
-def _share(target: autoscaling_v2.MetricTarget, now: autoscaling_v2.MetricValueStatus | None) -> str:
-    """A metric of the pods' own use, as an amount or as a share of what they asked for."""
+def _format_resource_value(
+    target: autoscaling_v2.MetricTarget, now: autoscaling_v2.MetricValueStatus | None
+) -> str:
+    """The current and the target value of a resource metric: a quantity, or a utilization in percent."""
     if target.averageValue is not None:
-        return f"{_UNKNOWN if now is None else _amount(now.averageValue)}/{_amount(target.averageValue)}"
-    share = None if now is None else now.averageUtilization
-    return f"{_percent(share, _UNKNOWN)}/{_percent(target.averageUtilization, '<auto>')}"
+        return f"{_UNKNOWN if now is None else _format_quantity(now.averageValue)}/{_format_quantity(target.averageValue)}"
+    utilization = None if now is None else now.averageUtilization
+    return f"{_format_percent(utilization, _UNKNOWN)}/{_format_percent(target.averageUtilization, '<auto>')}"
 
 
-def _percent(share: int | None, otherwise: str) -> str:
-    return otherwise if share is None else f"{share}%"
+def _format_percent(utilization: int | None, default: str) -> str:
+    return default if utilization is None else f"{utilization}%"
 
 
-def _amount(value: str | float | None) -> str:
-    return "<nil>" if value is None else cells.quantity(value)
+def _format_quantity(value: str | float | None) -> str:
+    return "<nil>" if value is None else cells.format_quantity(value)
 
 
-def scale(scale: autoscaling_v1.Scale, now: datetime) -> tuple[Cell, ...]:
+def scale_cells(scale: autoscaling_v1.Scale, now: datetime) -> tuple[Cell, ...]:
     """The cells of the scale subresource."""
-    age = since(scale.metadata.creationTimestamp, now)
-    return scale.metadata.name, scale.spec.replicas, scale.status.replicas, age
+    created = age(scale.metadata.creationTimestamp, now)
+    return scale.metadata.name, scale.spec.replicas, scale.status.replicas, created
 
 
-SCALE = Printer(columns(Column("Name"), integer("Desired"), integer("Available"), "Age"), scale)
+SCALE_PRINTER = Printer(columns(Column("Name"), integer("Desired"), integer("Available"), "Age"), scale_cells)
 
 PRINTERS: Printers = {
     "horizontalpodautoscalers.autoscaling": Printer(
-        columns(NAME, "Reference", "Targets", "MinPods", "MaxPods", "Replicas", "Age"), autoscaler
+        columns(NAME, "Reference", "Targets", "MinPods", "MaxPods", "Replicas", "Age"), autoscaler_cells
     ),
 }

@@ -1,4 +1,4 @@
-"""Workloads: deployments and all else that runs pods."""
+"""Printers of workloads, ControllerRevisions and PodDisruptionBudgets."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from steersman.api.label_selectors import compile_selector
 from steersman.server.tables import cells
-from steersman.server.tables.age import human, since
+from steersman.server.tables.cells import age, human_duration
 from steersman.server.tables.printer import (
     NAME,
     Cell,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from steersman.api.generated.policy_v1 import PodDisruptionBudget
 
 
-def deployment(deployment: Deployment, now: datetime) -> tuple[Cell, ...]:
+def deployment_cells(deployment: Deployment, now: datetime) -> tuple[Cell, ...]:
     spec, status = deployment.spec, deployment.status
     try:
         selector = str(compile_selector(spec.selector))
@@ -43,47 +43,47 @@ def deployment(deployment: Deployment, now: datetime) -> tuple[Cell, ...]:
         f"{status.readyReplicas}/{spec.replicas or 0}",
         status.updatedReplicas,
         status.availableReplicas,
-        since(deployment.metadata.creationTimestamp, now),
-        *cells.containers(spec.template.spec.containers),
+        age(deployment.metadata.creationTimestamp, now),
+        *cells.container_cells(spec.template.spec.containers),
         selector,
     )
 
 
-def replica_set(owner: ReplicaSet, now: datetime) -> tuple[Cell, ...]:
+def replica_set_cells(owner: ReplicaSet, now: datetime) -> tuple[Cell, ...]:
     return (
         owner.metadata.name,
         owner.spec.replicas or 0,
         owner.status.replicas,
         owner.status.readyReplicas,
-        since(owner.metadata.creationTimestamp, now),
-        *cells.containers(owner.spec.template.spec.containers),
-        cells.selector(owner.spec.selector),
+        age(owner.metadata.creationTimestamp, now),
+        *cells.container_cells(owner.spec.template.spec.containers),
+        cells.format_selector(owner.spec.selector),
     )
 
 
-def replication_controller(owner: ReplicationController, now: datetime) -> tuple[Cell, ...]:
+def replication_controller_cells(owner: ReplicationController, now: datetime) -> tuple[Cell, ...]:
     template = owner.spec.template
     return (
         owner.metadata.name,
         owner.spec.replicas or 0,
         owner.status.replicas,
         owner.status.readyReplicas,
-        since(owner.metadata.creationTimestamp, now),
-        *cells.containers(template.spec.containers if template else ()),
-        cells.labels(owner.spec.selector),
+        age(owner.metadata.creationTimestamp, now),
+        *cells.container_cells(template.spec.containers if template else ()),
+        cells.format_labels(owner.spec.selector),
     )
 
 
-def stateful_set(owner: StatefulSet, now: datetime) -> tuple[Cell, ...]:
+def stateful_set_cells(owner: StatefulSet, now: datetime) -> tuple[Cell, ...]:
     return (
         owner.metadata.name,
         f"{owner.status.readyReplicas}/{owner.spec.replicas or 0}",
-        since(owner.metadata.creationTimestamp, now),
-        *cells.containers(owner.spec.template.spec.containers),
+        age(owner.metadata.creationTimestamp, now),
+        *cells.container_cells(owner.spec.template.spec.containers),
     )
 
 
-def daemon_set(owner: DaemonSet, now: datetime) -> tuple[Cell, ...]:
+def daemon_set_cells(owner: DaemonSet, now: datetime) -> tuple[Cell, ...]:
     status, template = owner.status, owner.spec.template
     return (
         owner.metadata.name,
@@ -92,49 +92,51 @@ def daemon_set(owner: DaemonSet, now: datetime) -> tuple[Cell, ...]:
         status.numberReady,
         status.updatedNumberScheduled,
         status.numberAvailable,
-        cells.labels(template.spec.nodeSelector),
-        since(owner.metadata.creationTimestamp, now),
-        *cells.containers(template.spec.containers),
-        cells.selector(owner.spec.selector),
+        cells.format_labels(template.spec.nodeSelector),
+        age(owner.metadata.creationTimestamp, now),
+        *cells.container_cells(template.spec.containers),
+        cells.format_selector(owner.spec.selector),
     )
 
 
-def job(job: Job, now: datetime) -> tuple[Cell, ...]:
+def job_cells(job: Job, now: datetime) -> tuple[Cell, ...]:
     return (
         job.metadata.name,
         _job_status(job),
         _completions(job),
         _job_duration(job, now),
-        since(job.metadata.creationTimestamp, now),
-        *cells.containers(job.spec.template.spec.containers),
-        cells.selector(job.spec.selector),
+        age(job.metadata.creationTimestamp, now),
+        *cells.container_cells(job.spec.template.spec.containers),
+        cells.format_selector(job.spec.selector),
     )
 
 
 def _job_status(job: Job) -> str:
-    held: dict[str, str] = {}
+    conditions: dict[str, str] = {}
     for condition in job.status.conditions:
-        held.setdefault(condition.type, condition.status)
-    # What has finished is not said to end.
+        conditions.setdefault(condition.type, condition.status)
+    # A finished Job is not shown as Terminating.
     order = ("Complete", "Failed", "Terminating", "Suspended", "FailureTarget", "SuccessCriteriaMet")
-    held["Terminating"] = str(job.metadata.deletionTimestamp is not None)
-    return next((word for word in order if held.get(word) == "True"), "Running")
+    conditions["Terminating"] = str(job.metadata.deletionTimestamp is not None)
+    return next(
+        (condition_type for condition_type in order if conditions.get(condition_type) == "True"), "Running"
+    )
 
 
 def _completions(job: Job) -> str:
-    done, spec = job.status.succeeded, job.spec
+    succeeded, spec = job.status.succeeded, job.spec
     if spec.completions is not None:
-        return f"{done}/{spec.completions}"
+        return f"{succeeded}/{spec.completions}"
     parallelism = spec.parallelism or 0
-    return f"{done}/1 of {parallelism}" if parallelism > 1 else f"{done}/1"
+    return f"{succeeded}/1 of {parallelism}" if parallelism > 1 else f"{succeeded}/1"
 
 
 def _job_duration(job: Job, now: datetime) -> str:
     start = job.status.startTime
-    return "" if start is None else human((job.status.completionTime or now) - start)
+    return "" if start is None else human_duration((job.status.completionTime or now) - start)
 
 
-def cron_job(cron_job: CronJob, now: datetime) -> tuple[Cell, ...]:
+def cron_job_cells(cron_job: CronJob, now: datetime) -> tuple[Cell, ...]:
     spec, status = cron_job.spec, cron_job.status
     template = spec.jobTemplate.spec
     last = status.lastScheduleTime
@@ -142,25 +144,25 @@ def cron_job(cron_job: CronJob, now: datetime) -> tuple[Cell, ...]:
         cron_job.metadata.name,
         spec.schedule,
         "<none>" if spec.timeZone is None else spec.timeZone,
-        cells.truth(spec.suspend),
+        cells.format_bool(spec.suspend),
         len(status.active),
-        "<none>" if last is None else since(last, now),
-        since(cron_job.metadata.creationTimestamp, now),
-        *cells.containers(template.template.spec.containers),
-        cells.selector(template.selector),
+        "<none>" if last is None else age(last, now),
+        age(cron_job.metadata.creationTimestamp, now),
+        *cells.container_cells(template.template.spec.containers),
+        cells.format_selector(template.selector),
     )
 
 
-def controller_revision(revision: ControllerRevision, now: datetime) -> tuple[Cell, ...]:
+def controller_revision_cells(revision: ControllerRevision, now: datetime) -> tuple[Cell, ...]:
     return (
         revision.metadata.name,
-        _controller(revision),
+        _controller_of(revision),
         revision.revision,
-        since(revision.metadata.creationTimestamp, now),
+        age(revision.metadata.creationTimestamp, now),
     )
 
 
-def _controller(revision: ControllerRevision) -> str:
+def _controller_of(revision: ControllerRevision) -> str:
     for owner in revision.metadata.ownerReferences:
         if owner.controller:
             group = owner.apiVersion.rpartition("/")[0]
@@ -168,28 +170,30 @@ def _controller(revision: ControllerRevision) -> str:
     return "<none>"
 
 
-def disruption_budget(budget: PodDisruptionBudget, now: datetime) -> tuple[Cell, ...]:
-    least, most = budget.spec.minAvailable, budget.spec.maxUnavailable
+def disruption_budget_cells(budget: PodDisruptionBudget, now: datetime) -> tuple[Cell, ...]:
+    min_available, max_unavailable = budget.spec.minAvailable, budget.spec.maxUnavailable
     return (
         budget.metadata.name,
-        "N/A" if least is None else str(least),
-        "N/A" if most is None else str(most),
+        "N/A" if min_available is None else str(min_available),
+        "N/A" if max_unavailable is None else str(max_unavailable),
         budget.status.disruptionsAllowed,
-        since(budget.metadata.creationTimestamp, now),
+        age(budget.metadata.creationTimestamp, now),
     )
 
 
-_TEMPLATE = (wide("Containers"), wide("Images"), wide("Selector"))
-_REPLICAS = columns(NAME, integer("Desired"), integer("Current"), integer("Ready"), "Age", *_TEMPLATE)
+_TEMPLATE_COLUMNS = (wide("Containers"), wide("Images"), wide("Selector"))
+_REPLICA_COLUMNS = columns(
+    NAME, integer("Desired"), integer("Current"), integer("Ready"), "Age", *_TEMPLATE_COLUMNS
+)
 
 PRINTERS: Printers = {
     "deployments.apps": Printer(
-        columns(NAME, "Ready", "Up-to-date", "Available", "Age", *_TEMPLATE), deployment
+        columns(NAME, "Ready", "Up-to-date", "Available", "Age", *_TEMPLATE_COLUMNS), deployment_cells
     ),
-    "replicasets.apps": Printer(_REPLICAS, replica_set),
-    "replicationcontrollers": Printer(_REPLICAS, replication_controller),
+    "replicasets.apps": Printer(_REPLICA_COLUMNS, replica_set_cells),
+    "replicationcontrollers": Printer(_REPLICA_COLUMNS, replication_controller_cells),
     "statefulsets.apps": Printer(
-        columns(NAME, "Ready", "Age", wide("Containers"), wide("Images")), stateful_set
+        columns(NAME, "Ready", "Age", wide("Containers"), wide("Images")), stateful_set_cells
     ),
     "daemonsets.apps": Printer(
         columns(
@@ -201,11 +205,13 @@ PRINTERS: Printers = {
             integer("Available"),
             "Node Selector",
             "Age",
-            *_TEMPLATE,
+            *_TEMPLATE_COLUMNS,
         ),
-        daemon_set,
+        daemon_set_cells,
     ),
-    "jobs.batch": Printer(columns(NAME, "Status", "Completions", "Duration", "Age", *_TEMPLATE), job),
+    "jobs.batch": Printer(
+        columns(NAME, "Status", "Completions", "Duration", "Age", *_TEMPLATE_COLUMNS), job_cells
+    ),
     "cronjobs.batch": Printer(
         columns(
             NAME,
@@ -215,13 +221,15 @@ PRINTERS: Printers = {
             integer("Active"),
             "Last Schedule",
             "Age",
-            *_TEMPLATE,
+            *_TEMPLATE_COLUMNS,
         ),
-        cron_job,
+        cron_job_cells,
     ),
-    "controllerrevisions.apps": Printer(columns(NAME, "Controller", "Revision", "Age"), controller_revision),
+    "controllerrevisions.apps": Printer(
+        columns(NAME, "Controller", "Revision", "Age"), controller_revision_cells
+    ),
     "poddisruptionbudgets.policy": Printer(
         columns(NAME, "Min Available", "Max Unavailable", integer("Allowed Disruptions"), "Age"),
-        disruption_budget,
+        disruption_budget_cells,
     ),
 }

@@ -1,4 +1,4 @@
-"""The table as a document: ``meta.k8s.io/v1 Table``."""
+"""Generation of ``meta.k8s.io`` Table and PartialObjectMetadata documents."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from steersman.server.defaulting.workloads import TEMPLATE_GENERATION
 from steersman.server.http.encoding import encode_object
 from steersman.server.tables.printer import NAME, Cell, Column, Condition, Printer
 
-Include: TypeAlias = Literal["None", "Metadata", "Object"]
-"""How much of each object a row carries."""
+IncludeObject: TypeAlias = Literal["None", "Metadata", "Object"]
+"""The part of each object that its row includes."""
 
 _GROUP = "meta.k8s.io"
 
@@ -45,7 +45,7 @@ class Row(Struct, frozen=True):
 
 
 class Table(Struct, frozen=True):
-    """A table, ready to be encoded with msgspec. Without headers its columns are null."""
+    """A Table. Its columnDefinitions are null where a client wants no headers."""
 
     kind: str
     apiVersion: str
@@ -55,15 +55,15 @@ class Table(Struct, frozen=True):
 
 
 class PartialObjectMetadata(Struct, frozen=True):
-    """An object of which only the metadata is told."""
+    """The metadata of an object."""
 
     kind: str
     apiVersion: str
     metadata: Any
 
 
-def include_of(text: str) -> Include:
-    """What the ``includeObject`` parameter asks for. Raises `BadRequest` for what is none."""
+def parse_include_object(text: str) -> IncludeObject:
+    """The value of the query parameter ``includeObject``. Raises `BadRequest` where it is invalid."""
     match text:
         case "None" | "Metadata" | "Object":
             return text
@@ -76,43 +76,45 @@ def include_of(text: str) -> Include:
     )
 
 
-def partial(obj: Any, version: str = "v1") -> PartialObjectMetadata:
-    """An object's metadata as an answer of its own. Takes structs and plain documents."""
-    metadata = obj.get("metadata", {}) if isinstance(obj, Mapping) else _told(obj)
+def partial_object_metadata(obj: Any, version: str = "v1") -> PartialObjectMetadata:
+    """The PartialObjectMetadata of an object, which is a struct or a plain document."""
+    metadata = obj.get("metadata", {}) if isinstance(obj, Mapping) else _partial_metadata(obj)
     return PartialObjectMetadata(
         kind="PartialObjectMetadata", apiVersion=f"{_GROUP}/{version}", metadata=metadata
     )
 
 
-def _told(obj: Any) -> Any:
-    """An object's metadata without what says nothing, or stands for a field of a former version."""
+def _partial_metadata(obj: Any) -> Any:
+    """An object's metadata without empty managedFields and without the annotation of a removed field."""
     metadata = obj.metadata
-    owners = metadata.managedFields
-    if type(owners) is not tuple and not len(owners):
+    managed_fields = metadata.managedFields
+    if type(managed_fields) is not tuple and not len(managed_fields):
         metadata = replace(metadata, managedFields=())
     if type(obj) is DaemonSet:
-        notes = {name: text for name, text in metadata.annotations.items() if name != TEMPLATE_GENERATION}
-        metadata = replace(metadata, annotations=notes or EMPTY)
+        annotations_left = {
+            name: text for name, text in metadata.annotations.items() if name != TEMPLATE_GENERATION
+        }
+        metadata = replace(metadata, annotations=annotations_left or EMPTY)
     return metadata
 
 
-def lay_out(
+def generate_table(
     printer: Printer,
     objects: Iterable[Any],
     now: datetime,
     *,
     api_version: str = "",
     kind: str = "",
-    include: Include = "Metadata",
+    include: IncludeObject = "Metadata",
     headers: bool = True,
     metadata: ListMeta = ListMeta(),
     version: str = "v1",
 ) -> Table:
-    """The table of some objects. What they are is needed only where the rows include them whole."""
+    """The table of the objects. ``api_version`` and ``kind`` are needed only where rows include whole objects."""
 
-    def shown(obj: Any) -> Any:
+    def row_object(obj: Any) -> Any:
         if include == "Metadata":
-            return partial(obj, version)
+            return partial_object_metadata(obj, version)
         if include == "None":
             return None
         return obj if isinstance(obj, Mapping) else msgspec.Raw(encode_object(api_version, kind, obj))
@@ -122,37 +124,41 @@ def lay_out(
         kind="Table",
         apiVersion=f"{_GROUP}/{version}",
         metadata=metadata,
-        columnDefinitions=_headers(printer) if headers else None,
+        columnDefinitions=_column_definitions(printer) if headers else None,
         rows=tuple(
-            Row(cells=printer.cells(obj, now), object=shown(obj), conditions=_conditions(printer, obj))
+            Row(
+                cells=printer.cells(obj, now),
+                object=row_object(obj),
+                conditions=_row_conditions(printer, obj),
+            )
             for obj in ordered
         ),
     )
 
 
-def _headers(printer: Printer) -> tuple[ColumnDefinition, ...]:
+def _column_definitions(printer: Printer) -> tuple[ColumnDefinition, ...]:
     return tuple(ColumnDefinition(**column._asdict()) for column in printer.columns)
 
 
-def _conditions(printer: Printer, obj: Any) -> tuple[RowCondition, ...]:
-    found: tuple[Condition, ...] = () if printer.conditions is None else printer.conditions(obj)
-    return tuple(RowCondition(**condition._asdict()) for condition in found)
+def _row_conditions(printer: Printer, obj: Any) -> tuple[RowCondition, ...]:
+    conditions: tuple[Condition, ...] = () if printer.conditions is None else printer.conditions(obj)
+    return tuple(RowCondition(**condition._asdict()) for condition in conditions)
 
 
-# -- what has no columns of its own -----------------------------------------------------------
+# -- the default printer ----------------------------------------------------------------------
 
 
-def _created(obj: Any, now: datetime) -> tuple[Cell, ...]:
+def _default_cells(obj: Any, now: datetime) -> tuple[Cell, ...]:
     if isinstance(obj, Mapping):
         metadata = obj.get("metadata", {})
-        return metadata.get("name", ""), metadata.get("creationTimestamp") or _NEVER
+        return metadata.get("name", ""), metadata.get("creationTimestamp") or _ZERO_TIME
     created = obj.metadata.creationTimestamp
     if created is None:
-        return obj.metadata.name, _NEVER
+        return obj.metadata.name, _ZERO_TIME
     return obj.metadata.name, created.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-_NEVER = "0001-01-01T00:00:00Z"
+_ZERO_TIME = "0001-01-01T00:00:00Z"
 
-DEFAULT = Printer((NAME, Column("Created At", type="date")), _created)
-"""Name and creation, for the kinds upstream has no columns for: roles, limit ranges, CRDs …"""
+DEFAULT_PRINTER = Printer((NAME, Column("Created At", type="date")), _default_cells)
+"""Shows name and creation time, for kinds upstream has no columns for: Roles, LimitRanges, CRDs …"""

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steersman.server.tables.age import human, since
+from steersman.server.tables.cells import age, human_duration
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 YEAR = 365 * DAY
@@ -46,20 +46,20 @@ YEAR = 365 * DAY
     ],
 )
 def test_a_duration_has_two_or_three_figures(seconds: float, text: str) -> None:
-    assert human(timedelta(seconds=seconds)) == text
+    assert human_duration(timedelta(seconds=seconds)) == text
 
 
 def test_an_age_is_told_from_an_instant_and_unknown_without_one() -> None:
     now = datetime(2026, 1, 1, tzinfo=UTC)
-    assert since(now - timedelta(hours=5), now) == "5h"
-    assert since(None, now) == "<unknown>"
+    assert age(now - timedelta(hours=5), now) == "5h"
+    assert age(None, now) == "<unknown>"
 
 
 @given(st.integers(min_value=0, max_value=20 * YEAR))
 def test_no_duration_is_told_as_longer_than_it_is(seconds: int) -> None:
     units = {"s": 1, "m": MINUTE, "h": HOUR, "d": DAY, "y": YEAR}
     total, number = 0, ""
-    for sign in human(timedelta(seconds=seconds)):
+    for sign in human_duration(timedelta(seconds=seconds)):
         if sign.isdigit():
             number += sign
         else:
