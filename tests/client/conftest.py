@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from steersman.client.connection import Connection, Pem, Tls
+from steersman.client.config import ClientConfig, Pem, TlsConfig
 from steersman.client.http import HttpApi
 from tests.harness.ca import Authority, Pair
 
@@ -156,8 +156,8 @@ def client(server: Script, waits: list[float]) -> Callable[..., Any]:
 
     def make(**options: Any) -> HttpApi:
         options.setdefault("qps", -1)
-        connection = options.pop("connection", Connection(server.url))
-        return HttpApi(connection, sleep=note, **options)
+        config = options.pop("config", ClientConfig(server.url))
+        return HttpApi(config, sleep=note, **options)
 
     return make
 
@@ -195,11 +195,11 @@ class Pki:
     def ca(self) -> Pem:
         return Pem(data=self.authority.pair.cert)
 
-    def tls(self, user: str = "") -> Tls:
+    def tls(self, user: str = "") -> TlsConfig:
         if not user:
-            return Tls(ca=self.ca)
+            return TlsConfig(ca=self.ca)
         pair = self.authority.client(user)
-        return Tls(ca=self.ca, cert=Pem(data=pair.cert), key=Pem(data=pair.key))
+        return TlsConfig(ca=self.ca, cert=Pem(data=pair.cert), key=Pem(data=pair.key))
 
     def server_context(self, pair: Pair | None = None) -> ssl.SSLContext:
         pair = pair or self.pair

@@ -28,7 +28,7 @@ from steersman.api.kinds import (
 )
 from steersman.client import kubeconfig
 from steersman.client.api import EventType
-from steersman.client.auth import Fetched, Fixed, Token
+from steersman.client.auth import FetchedTokenAuth, StaticAuth, Token
 from steersman.client.http import HttpApi
 from steersman.client.pager import PageRequest, list_page
 from tests.harness.envtest import ASSETS, RealPlane
@@ -122,7 +122,7 @@ async def test_an_object_lives_its_life(api: HttpApi, namespace: str) -> None:
 
 async def test_metadata_alone_comes_alone(api: HttpApi, namespace: str) -> None:
     done: list[Any] = []
-    async with HttpApi(api.connection, qps=-1, on_request=done.append) as counted:
+    async with HttpApi(api.config, qps=-1, on_request=done.append) as counted:
         partial = PODS.as_(Object)
         made = await counted.create(partial, namespace, pod("a"))
         got = await counted.get(partial, namespace, "a")
@@ -207,10 +207,10 @@ async def test_a_service_account_acts_with_a_token_it_was_issued(api: HttpApi, n
         status = (await api.subresource(ACCOUNTS, namespace, "default", "token", request))["status"]
         return Token(status["token"], datetime.fromisoformat(status["expirationTimestamp"]))
 
-    async with api.acting_as(Fetched(issue), "test") as service:
+    async with api.acting_as(FetchedTokenAuth(issue), "test") as service:
         with pytest.raises(Forbidden, match=f"system:serviceaccount:{namespace}:default"):
             await service.list(PODS, namespace)
-    async with api.acting_as(Fixed("Bearer nonsense"), "test") as nobody:
+    async with api.acting_as(StaticAuth("Bearer nonsense"), "test") as nobody:
         with pytest.raises(Unauthorized):
             await nobody.list(PODS, namespace)
 

@@ -13,7 +13,7 @@ from steersman.api.partial_object import Partial
 from steersman.client.api import EventType, UndecodableObject
 from steersman.client.decode import Decoder
 from steersman.client.discovery import ACCEPT, discover
-from steersman.client.paths import accept
+from steersman.client.paths import accept_header
 
 AGGREGATED = {
     "/api": {
@@ -134,7 +134,7 @@ async def test_a_server_that_does_not_say_what_it_serves_is_a_failure_and_not_an
 
 
 async def test_a_document_of_another_kind_is_a_failure() -> None:
-    with pytest.raises(ServerError, match="no discovery document"):
+    with pytest.raises(ServerError, match="not a discovery document"):
         await discover(Documents({**LEGACY, "/apis": {"kind": "Status"}}))
 
 
@@ -142,8 +142,10 @@ async def test_a_document_of_another_kind_is_a_failure() -> None:
 
 
 def test_the_server_is_asked_for_no_more_than_the_metadata() -> None:
-    assert accept(PODS.partial).startswith("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1")
-    assert "PartialObjectMetadataList" in accept(PODS.partial, many=True)
+    assert accept_header(PODS.partial).startswith(
+        "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+    )
+    assert "PartialObjectMetadataList" in accept_header(PODS.partial, many=True)
 
 
 def line(type_: str, **metadata: Any) -> bytes:
@@ -153,23 +155,25 @@ def line(type_: str, **metadata: Any) -> bytes:
 
 
 def test_of_the_metadata_only_the_identity_is_kept() -> None:
-    reader = Decoder().reader(PODS.partial)
-    event = reader.event(PODS.partial, line("ADDED", name="a", uid="u", labels={"x": "y"}, finalizers=["f"]))
+    reader = Decoder().for_kind(PODS.partial)
+    event = reader.decode_event(
+        PODS.partial, line("ADDED", name="a", uid="u", labels={"x": "y"}, finalizers=["f"])
+    )
     assert isinstance(event.obj, Partial)
     assert event.obj.metadata.finalizers == ("f",)
     assert not hasattr(event.obj.metadata, "labels")
 
 
 def test_the_end_of_the_initial_events_is_heard_by_who_keeps_no_annotations() -> None:
-    reader = Decoder().reader(PODS.partial)
+    reader = Decoder().for_kind(PODS.partial)
     marks = {"annotations": {"k8s.io/initial-events-end": "true"}}
-    event = reader.event(PODS.partial, line("BOOKMARK", resourceVersion="9", **marks))
+    event = reader.decode_event(PODS.partial, line("BOOKMARK", resourceVersion="9", **marks))
     assert (event.type, event.resource_version, event.initial_end) == (EventType.BOOKMARK, "9", True)
-    assert not reader.event(PODS.partial, line("BOOKMARK", resourceVersion="9")).initial_end
+    assert not reader.decode_event(PODS.partial, line("BOOKMARK", resourceVersion="9")).initial_end
 
 
 def test_an_object_with_odd_metadata_is_still_there() -> None:
-    reader = Decoder().reader(PODS.partial)
-    event = reader.event(PODS.partial, line("ADDED", name="a", finalizers=7))
+    reader = Decoder().for_kind(PODS.partial)
+    event = reader.decode_event(PODS.partial, line("ADDED", name="a", finalizers=7))
     assert isinstance(event.obj, UndecodableObject)
     assert event.obj.metadata.name == "a"

@@ -22,7 +22,7 @@ from steersman.api.kinds import (
     ReplicaSet,
     Struct,
 )
-from steersman.client.interning import Compactor
+from steersman.client.interning import Interner
 
 
 def pod(number: int, chance: random.Random) -> dict[str, Any]:
@@ -158,21 +158,21 @@ def documents() -> list[bytes]:
     return [json.dumps(pod(number, chance), separators=(",", ":")).encode() for number in range(2000)]
 
 
-def read(documents: list[bytes], compactor: Compactor | None) -> list[Pod]:
+def read(documents: list[bytes], interner: Interner | None) -> list[Pod]:
     decode = msgspec.json.Decoder(Pod).decode
-    plan = compactor.plan(Pod) if compactor is not None else None
+    plan = interner.interner_for(Pod) if interner is not None else None
     return [plan(decode(document)) if plan is not None else decode(document) for document in documents]
 
 
 def test_compacted_objects_are_equal_to_the_ones_they_were(documents: list[bytes]) -> None:
-    assert read(documents, Compactor()) == read(documents, None)
+    assert read(documents, Interner()) == read(documents, None)
 
 
 def test_a_cached_pod_takes_less_than_two_kilobytes(documents: list[bytes]) -> None:
     tracemalloc.start()
     try:
         before, _ = tracemalloc.get_traced_memory()
-        pods = read(documents, Compactor())
+        pods = read(documents, Interner())
         after, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -180,8 +180,8 @@ def test_a_cached_pod_takes_less_than_two_kilobytes(documents: list[bytes]) -> N
     assert (after - before) / len(pods) < 2000, "including the tables of shared values"
 
 
-def test_pods_of_one_owner_share_their_labels_owner_and_texts(documents: list[bytes]) -> None:
-    one, other = read(documents[:2], Compactor())
+def test_pods_of_one_owner_share_their_labels_owner_and_strings(documents: list[bytes]) -> None:
+    one, other = read(documents[:2], Interner())
     assert one.metadata.labels is other.metadata.labels
     assert one.metadata.ownerReferences is other.metadata.ownerReferences
     assert one.metadata.namespace is other.metadata.namespace
@@ -193,10 +193,10 @@ def test_pods_of_one_owner_share_their_labels_owner_and_texts(documents: list[by
 
 
 def test_equal_templates_share_one_text_across_kinds() -> None:
-    compactor = Compactor()
+    interner = Interner()
     text = b'{"spec":{"template":{"spec":{"containers":[{"name":"a"}]}}}}'
     deployment, replicaset = (
-        compactor.plan(type_)(msgspec.json.decode(text, type=type_))  # type: ignore[misc]
+        interner.interner_for(type_)(msgspec.json.decode(text, type=type_))  # type: ignore[misc]
         for type_ in (Deployment, ReplicaSet)
     )
     assert deployment.spec.template.spec is replicaset.spec.template.spec
@@ -204,31 +204,31 @@ def test_equal_templates_share_one_text_across_kinds() -> None:
 
 
 def test_what_is_absent_stays_the_default_it_was() -> None:
-    compact = Compactor().plan(ReplicaSet)
-    assert compact is not None
-    empty = compact(msgspec.json.decode(b"{}", type=ReplicaSet))
+    intern = Interner().interner_for(ReplicaSet)
+    assert intern is not None
+    empty = intern(msgspec.json.decode(b"{}", type=ReplicaSet))
     assert empty == ReplicaSet()
     assert empty.spec is ReplicaSet().spec
 
 
 def test_tables_stay_bounded_however_many_values_come() -> None:
-    compactor = Compactor()
-    compact = compactor.plan(Object)
-    assert compact is not None
+    interner = Interner()
+    intern = interner.interner_for(Object)
+    assert intern is not None
     for number in range(40_000):
         labels = {"unique": str(number)}
         owner = OwnerReference(apiVersion="batch/v1", kind="Job", name=f"job-{number}", uid=str(number))
-        compact(Object(metadata=ObjectMeta(namespace=f"n{number}", labels=labels, ownerReferences=(owner,))))
-    assert len(compactor._texts) <= 16_385
+        intern(Object(metadata=ObjectMeta(namespace=f"n{number}", labels=labels, ownerReferences=(owner,))))
+    assert len(interner._strings) <= 16_385
 
 
 def test_when_owners_are_all_different_their_texts_are_still_shared() -> None:
-    compact = Compactor().plan(Object)
-    assert compact is not None
+    intern = Interner().interner_for(Object)
+    assert intern is not None
 
     def made(number: int) -> Object:
         text = {"metadata": {"ownerReferences": [{"kind": "Job", "name": f"job-{number}"}]}}
-        return compact(msgspec.json.decode(json.dumps(text).encode(), type=Object))
+        return intern(msgspec.json.decode(json.dumps(text).encode(), type=Object))
 
     for number in range(10_000):
         made(number)
@@ -244,17 +244,17 @@ class Tree(Struct, frozen=True):
 
 
 def test_a_type_that_contains_itself_is_shared_all_the_way_down() -> None:
-    compact = Compactor().plan(Tree)
-    assert compact is not None
+    intern = Interner().interner_for(Tree)
+    assert intern is not None
     text = b'{"kind":"abc","left":{"kind":"abc","left":{"kind":"abc"}},"children":[{"kind":"abc"}]}'
-    tree = compact(msgspec.json.decode(text, type=Tree))
+    tree = intern(msgspec.json.decode(text, type=Tree))
     assert tree.left is not None
     assert tree.left.left is not None
     assert tree.kind is tree.left.kind is tree.left.left.kind
 
 
 def test_plain_documents_are_left_alone() -> None:
-    assert Compactor().plan(dict) is None
+    assert Interner().interner_for(dict) is None
 
 
 texts = st.text(max_size=40)
@@ -273,24 +273,24 @@ jobs = st.builds(Job, metadata=metadata)
 
 @given(st.lists(jobs, max_size=20))
 def test_nothing_ever_turns_into_something_else(given_jobs: list[Job]) -> None:
-    compact = Compactor().plan(Job)
-    assert compact is not None
+    intern = Interner().interner_for(Job)
+    assert intern is not None
     encoded = [msgspec.json.encode(job) for job in given_jobs]
-    decoded = [compact(msgspec.json.decode(text, type=Job)) for text in encoded]
+    decoded = [intern(msgspec.json.decode(text, type=Job)) for text in encoded]
     assert [msgspec.json.encode(job) for job in decoded] == encoded
 
 
 def test_conditions_that_differ_in_one_field_stay_apart() -> None:
-    compact = Compactor().plan(Job)
-    assert compact is not None
+    intern = Interner().interner_for(Job)
+    assert intern is not None
     text = b'{"status":{"conditions":[{"type":"A","status":"True"},{"type":"A","status":"False"}]}}'
-    job = compact(msgspec.json.decode(text, type=Job))
+    job = intern(msgspec.json.decode(text, type=Job))
     assert job.status.conditions == (Condition(type="A", status="True"), Condition(type="A", status="False"))
 
 
 def test_containers_that_run_are_shared_though_those_that_ended_have_a_time() -> None:
-    compactor = Compactor()
-    plan = compactor.plan(Pod)
+    interner = Interner()
+    plan = interner.interner_for(Pod)
     assert plan is not None
 
     def read(state: dict[str, Any]) -> Pod:

@@ -8,7 +8,15 @@ from typing import Any
 import pytest
 import yaml
 
-from steersman.client.connection import ConfigError, Connection, Impersonation, Pem, Plugin, Tls, User
+from steersman.client.config import (
+    AuthInfo,
+    ClientConfig,
+    ConfigError,
+    ExecPlugin,
+    Impersonation,
+    Pem,
+    TlsConfig,
+)
 from steersman.client.kubeconfig import from_flags, in_cluster, load
 from tests.harness.ca import Authority
 
@@ -51,8 +59,8 @@ def encoded(text: str) -> str:
 
 def test_a_server_and_a_token_make_a_connection(home: Path) -> None:
     path = write(home, config(user={"token": "secret"}))
-    assert load(path, environ={}) == Connection(
-        "https://api.example:6443", user=User(token="secret"), origin=path
+    assert load(path, environ={}) == ClientConfig(
+        "https://api.example:6443", user=AuthInfo(token="secret"), origin=path
     )
 
 
@@ -74,10 +82,10 @@ def test_nothing_secret_shows_in_a_repr(home: Path) -> None:
 @pytest.mark.parametrize(
     ("cluster", "tls"),
     [
-        ({"certificate-authority": "ca.crt"}, lambda home: Tls(ca=Pem(path=str(home / "ca.crt")))),
-        ({"certificate-authority-data": encoded("pem")}, lambda home: Tls(ca=Pem(data=b"pem"))),
-        ({"insecure-skip-tls-verify": True}, lambda home: Tls(insecure=True)),
-        ({"tls-server-name": "other"}, lambda home: Tls(server_name="other")),
+        ({"certificate-authority": "ca.crt"}, lambda home: TlsConfig(ca=Pem(path=str(home / "ca.crt")))),
+        ({"certificate-authority-data": encoded("pem")}, lambda home: TlsConfig(ca=Pem(data=b"pem"))),
+        ({"insecure-skip-tls-verify": True}, lambda home: TlsConfig(insecure=True)),
+        ({"tls-server-name": "other"}, lambda home: TlsConfig(server_name="other")),
     ],
 )
 def test_a_cluster_says_whom_to_trust(home: Path, cluster: dict[str, Any], tls: Any) -> None:
@@ -97,28 +105,28 @@ def test_paths_are_relative_to_the_file_they_stand_in(home: Path, monkeypatch: p
 @pytest.mark.parametrize(
     ("user", "expected"),
     [
-        ({}, User()),
-        ({"username": "u", "password": "p"}, User(username="u", password="p")),
-        ({"token": "t", "tokenFile": "token"}, User(token="t", token_file="HOME/token")),
-        ({"tokenFile": "token"}, User(token_file="HOME/token")),
+        ({}, AuthInfo()),
+        ({"username": "u", "password": "p"}, AuthInfo(username="u", password="p")),
+        ({"token": "t", "tokenFile": "token"}, AuthInfo(token="t", token_file="HOME/token")),
+        ({"tokenFile": "token"}, AuthInfo(token_file="HOME/token")),
     ],
 )
-def test_a_user_says_how_to_prove_who_we_are(home: Path, user: dict[str, Any], expected: User) -> None:
+def test_a_user_says_how_to_prove_who_we_are(home: Path, user: dict[str, Any], expected: AuthInfo) -> None:
     got = load(write(home, config(user=user)), environ={}).user
-    assert got == User(
+    assert got == AuthInfo(
         expected.token, expected.token_file.replace("HOME", str(home)), expected.username, expected.password
     )
 
 
 def test_a_token_written_as_a_block_ends_before_the_line_break(home: Path) -> None:
-    assert load(write(home, config(user={"token": "secret\n"})), environ={}).user == User(token="secret")
+    assert load(write(home, config(user={"token": "secret\n"})), environ={}).user == AuthInfo(token="secret")
 
 
 def test_over_plain_http_nothing_that_proves_who_we_are_is_sent(home: Path) -> None:
     user = {"token": "t", "client-certificate": "client.crt", "client-key": "client.key", "as": "other"}
     got = load(write(home, config({"server": "http://api.example:8080"}, user)), environ={})
-    assert got.user == User()
-    assert got.tls == Tls()
+    assert got.user == AuthInfo()
+    assert got.tls == TlsConfig()
     assert got.impersonate == Impersonation("other")
 
 
@@ -146,7 +154,7 @@ def test_an_exec_plugin_is_read_in_full(home: Path) -> None:
     }
     extension = {"name": "client.authentication.k8s.io/exec", "extension": {"audience": "x"}}
     path = write(home, config({"extensions": [extension]}, {"exec": plugin}))
-    assert load(path, environ={}).user.plugin == Plugin(
+    assert load(path, environ={}).user.plugin == ExecPlugin(
         command=str(home / "bin/login"),
         api_version=V1,
         args=("--quiet",),
@@ -229,7 +237,7 @@ def test_the_first_file_to_name_a_thing_wins_and_its_context_too(home: Path) -> 
     )
     got = load(environ={"KUBECONFIG": listed})
     assert got.server == "https://api.example:6443"
-    assert got.user == User(token="first")
+    assert got.user == AuthInfo(token="first")
     assert got.impersonate is None, "entries of one name are not mixed"
 
 
@@ -271,10 +279,10 @@ INSIDE = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "KUBERNETES_SERVICE_PORT": "443
 
 
 def test_in_a_pod_the_service_account_is_used_and_its_token_read_from_the_file(account: Path) -> None:
-    assert in_cluster(INSIDE, account) == Connection(
+    assert in_cluster(INSIDE, account) == ClientConfig(
         "https://10.0.0.1:443",
-        tls=Tls(ca=Pem(path=str(account / "ca.crt"))),
-        user=User(token_file=str(account / "token")),
+        tls=TlsConfig(ca=Pem(path=str(account / "ca.crt"))),
+        user=AuthInfo(token_file=str(account / "token")),
         namespace="kube-system",
         origin=str(account),
     )
@@ -293,7 +301,7 @@ def test_in_a_pod_the_namespace_may_come_from_the_environment(account: Path) -> 
 
 def test_without_an_authority_in_the_pod_the_systems_are_trusted(account: Path) -> None:
     (account / "ca.crt").unlink()
-    assert in_cluster(INSIDE, account).tls == Tls()
+    assert in_cluster(INSIDE, account).tls == TlsConfig()
 
 
 def test_flags_prefer_the_kubeconfig_then_the_master_then_the_pod(home: Path, account: Path) -> None:
@@ -307,8 +315,8 @@ def test_a_master_replaces_the_server_and_the_name_its_certificate_was_for(home:
     cluster = {"tls-server-name": "other", "certificate-authority": "ca.crt"}
     got = from_flags(write(home, config(cluster, {"token": "t"})), "https://m:1", environ={})
     assert got.server == "https://m:1"
-    assert got.tls == Tls(ca=Pem(path=str(home / "ca.crt")))
-    assert got.user == User(token="t")
+    assert got.tls == TlsConfig(ca=Pem(path=str(home / "ca.crt")))
+    assert got.user == AuthInfo(token="t")
 
 
 def test_a_server_component_never_takes_the_cluster_a_person_last_used(home: Path) -> None:
@@ -352,23 +360,23 @@ PLUGIN = {"apiVersion": V1, "command": "c", "interactiveMode": "Never"}
         ({**config(), "clusters": [3]}, "clusters must be a list of mappings"),
         ({**config(), "users": [{"user": {}}]}, r"users\[0\]: name is missing"),
         ({**config(), "users": [{"name": "me", "user": "x"}]}, r"users\[0\]: user must be a mapping"),
-        (config(users=[{"name": "me"}, {"name": "me"}]), 'users: "me" is there twice; remove one'),
-        ({**config(), "current-context": "nowhere"}, r'context "nowhere" does not exist \(there are: here\)'),
-        ({**config(), "current-context": ""}, r"no current-context is set \(there are: here\)"),
+        (config(users=[{"name": "me"}, {"name": "me"}]), 'users: "me" is defined twice; remove one'),
+        ({**config(), "current-context": "nowhere"}, r'context "nowhere" does not exist \(available: here\)'),
+        ({**config(), "current-context": ""}, r"no current-context is set \(available: here\)"),
         (
             config(contexts=[{"name": "here", "context": {"user": "me"}}]),
             'context "here": cluster is missing',
         ),
         (
             config(contexts=[{"name": "here", "context": {"cluster": "one", "user": "you"}}]),
-            r'context "here": user "you" does not exist \(there are: me\)',
+            r'context "here": user "you" does not exist \(available: me\)',
         ),
         (config({"server": ""}), 'cluster "one": server is missing'),
         (config({"server": "ftp://x"}), 'server "ftp://x" is not a URL; write https://HOST:PORT'),
         (config({"server": "https://"}), "is not a URL"),
         (config({"server": "https://h:port"}), "is not a URL"),
         (config({"server": "host/path"}), "is not a URL"),
-        (config({"server": "https://u:p@h"}), "server carries a password"),
+        (config({"server": "https://u:p@h"}), "server contains a password"),
         (config({"server": 3}), 'cluster "one": server must be a string; put it in quotes'),
         (config({"certificate-authority": "gone.crt"}), "certificate-authority: .*gone.crt: no such file"),
         (config({"certificate-authority-data": "%%"}), "certificate-authority-data is not base64"),
@@ -392,9 +400,9 @@ PLUGIN = {"apiVersion": V1, "command": "c", "interactiveMode": "Never"}
         (config(user={"as-groups": ["a"]}), "as-uid, as-groups and as-user-extra need as"),
         (config(user={"as": "a", "as-groups": "b"}), "as-groups must be a list of strings"),
         (config(user={"as": "a", "as-user-extra": {"k": "v"}}), "as-user-extra: k must be a list of strings"),
-        (config(user={"token": "a\nb"}), "token has a line break in it; a token is one line"),
-        (config(user={"as": "a\nb"}), "as and its companions cannot have line breaks"),
-        (config(user={"as": "a", "as-user-extra": {"k": ["a\nb"]}}), "cannot have line breaks"),
+        (config(user={"token": "a\nb"}), "token contains a line break; a token must be one line"),
+        (config(user={"as": "a\nb"}), "must not contain line breaks"),
+        (config(user={"as": "a", "as-user-extra": {"k": ["a\nb"]}}), "must not contain line breaks"),
         (
             config(user={"auth-provider": {"name": "oidc"}}),
             "auth-provider is not supported; use an exec plugin",
@@ -514,4 +522,6 @@ def test_certificates_given_inline_are_kept_as_they_are(home: Path) -> None:
     }
     ca = base64.b64encode(authority.pair.cert).decode()
     got = load(write(home, config({"certificate-authority-data": ca}, user)), environ={})
-    assert got.tls == Tls(ca=Pem(data=authority.pair.cert), cert=Pem(data=pair.cert), key=Pem(data=pair.key))
+    assert got.tls == TlsConfig(
+        ca=Pem(data=authority.pair.cert), cert=Pem(data=pair.cert), key=Pem(data=pair.key)
+    )

@@ -7,7 +7,7 @@ import aiohttp
 import pytest
 from aiohttp.client_reqrep import ConnectionKey
 
-from steersman.client.request_errors import broke, refusal, retry_after, unreachable
+from steersman.client.request_errors import connection_broke, error_from_response, retry_after, unreachable
 
 KEY = ConnectionKey("api.example", 6443, True, True, None, None, None)
 
@@ -35,11 +35,11 @@ def after_the_handshake(reason: str) -> aiohttp.ClientOSError:
         ),
         (aiohttp.ClientConnectorError(KEY, OSError(errno.EHOSTUNREACH, "x")), "no route to host", False),
         (aiohttp.ClientConnectorDNSError(KEY, OSError("x")), "the host name cannot be resolved", False),
-        (aiohttp.ConnectionTimeoutError("x"), "connecting took too long", False),
+        (aiohttp.ConnectionTimeoutError("x"), "timed out while connecting", False),
         (aiohttp.ClientProxyConnectionError(KEY, OSError("x")), "the proxy cannot be reached", False),
         (
             aiohttp.ClientHttpProxyError(None, (), status=407),
-            "the proxy answered 407",
+            "the proxy answered with status 407",
             False,
         ),
         (
@@ -59,19 +59,19 @@ def after_the_handshake(reason: str) -> aiohttp.ClientOSError:
         ),
         (aiohttp.ServerDisconnectedError(), "the server closed the connection", True),
         (aiohttp.ClientOSError(errno.ECONNRESET, "x"), "connection reset by peer", True),
-        (aiohttp.ClientPayloadError("x"), "the answer broke off", True),
-        (aiohttp.SocketTimeoutError("x"), "no answer in time", True),
-        (TimeoutError(), "no answer in time", True),
-        (aiohttp.ClientResponseError(None, (), message="x"), "the answer is not HTTP", True),
+        (aiohttp.ClientPayloadError("x"), "the response was cut off", True),
+        (aiohttp.SocketTimeoutError("x"), "timed out waiting for the response", True),
+        (TimeoutError(), "timed out waiting for the response", True),
+        (aiohttp.ClientResponseError(None, (), message="x"), "the response is not HTTP", True),
     ],
 )
 def test_no_answer_is_one_line_and_a_write_is_uncertain_if_it_was_sent(
     error: Exception, says: str, sent: bool
 ) -> None:
-    for write in (True, False):
-        made = unreachable("https://api.example", "create pods", error, write=write)
+    for is_write in (True, False):
+        made = unreachable("https://api.example", "create pods", error, is_write=is_write)
         assert made.message == f"https://api.example: create pods: {says}"
-        assert made.uncertain is (write and sent)
+        assert made.uncertain is (is_write and sent)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_no_answer_is_one_line_and_a_write_is_uncertain_if_it_was_sent(
     ],
 )
 def test_only_a_connection_that_was_there_can_break(error: Exception, again: bool) -> None:
-    assert broke(error) is again
+    assert connection_broke(error) is again
 
 
 @pytest.mark.parametrize(
@@ -99,5 +99,7 @@ def test_the_time_to_wait_is_whole_seconds(value: str, seconds: float | None) ->
 
 
 def test_a_refusal_knows_when_to_come_back() -> None:
-    made = refusal("get pods", 503, {"Retry-After": "5"}, b'{"kind":"Status","code":503,"message":"m"}')
+    made = error_from_response(
+        "get pods", 503, {"Retry-After": "5"}, b'{"kind":"Status","code":503,"message":"m"}'
+    )
     assert (made.code, made.message, made.retry_after) == (503, "m", 5.0)

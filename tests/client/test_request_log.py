@@ -14,8 +14,8 @@ HEADERS = {"Accept": "application/json", "Authorization": "Bearer hunter2", "Coo
 
 def said(caplog: pytest.LogCaptureFixture, verbosity: int) -> list[tuple[str, dict[str, object]]]:
     with caplog.at_level(V[verbosity], request_log.__name__):
-        request_log.asking("GET", "https://me:hunter2@host:6443/prefix", "/api/v1/pods?limit=1", HEADERS)
-        request_log.answered(
+        request_log.log_request("GET", "https://me:hunter2@host:6443/prefix", "/api/v1/pods?limit=1", HEADERS)
+        request_log.log_response(
             "GET", "https://me:hunter2@host:6443/prefix", "/api/v1/pods?limit=1", 404, HEADERS, 0.0042
         )
     return [(record.brief, record.values) for record in caplog.records]  # type: ignore[attr-defined]
@@ -55,5 +55,5 @@ def test_seven_says_what_was_asked_and_eight_says_all_headers_but_those_that_pro
 @pytest.mark.parametrize(("code", "status"), [(0, ""), (200, "200 OK"), (599, "599")])
 def test_a_status_has_its_words(caplog: pytest.LogCaptureFixture, code: int, status: str) -> None:
     with caplog.at_level(logging.DEBUG, request_log.__name__):
-        request_log.answered("GET", "https://host", "/", code, None, 1)
+        request_log.log_response("GET", "https://host", "/", code, None, 1)
     assert caplog.records[0].values["status"] == status  # type: ignore[attr-defined]

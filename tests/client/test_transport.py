@@ -14,16 +14,16 @@ import pytest
 from steersman.api.errors import Unreachable
 from steersman.api.kinds import PODS
 from steersman.client import transport
-from steersman.client.auth import Fixed
-from steersman.client.connection import Connection, Pem, Plugin, Tls, User
+from steersman.client.auth import StaticAuth
+from steersman.client.config import AuthInfo, ClientConfig, ExecPlugin, Pem, TlsConfig
 from steersman.client.http import HttpApi
 from tests.harness.ca import Authority
 
 POD = {"metadata": {"name": "a", "namespace": "n", "resourceVersion": "5"}}
 
 
-def client(url: str, tls: Tls, **more: Any) -> HttpApi:
-    return HttpApi(Connection(url, tls=tls, **more), qps=-1)
+def client(url: str, tls: TlsConfig, **more: Any) -> HttpApi:
+    return HttpApi(ClientConfig(url, tls=tls, **more), qps=-1)
 
 
 async def ask(api: HttpApi, server: Any) -> Any:
@@ -36,7 +36,7 @@ async def ask(api: HttpApi, server: Any) -> Any:
 @pytest.fixture
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Look at certificate files for every request, rather than once a second."""
-    monkeypatch.setattr(transport, "CHECK", 0.0)
+    monkeypatch.setattr(transport, "RELOAD_INTERVAL", 0.0)
 
 
 # -- trust ------------------------------------------------------------------------------------
@@ -60,14 +60,14 @@ async def test_a_certificate_may_be_for_a_name_we_were_told(pki: Any, serve: Cal
 
 
 async def test_without_checks_any_server_will_do(pki: Any, serve: Callable[..., Any]) -> None:
-    async with serve(pki.server_context()) as server, client(server.url, Tls(insecure=True)) as api:
+    async with serve(pki.server_context()) as server, client(server.url, TlsConfig(insecure=True)) as api:
         await ask(api, server)
 
 
 async def test_the_servers_own_certificate_can_be_the_one_to_trust(
     pki: Any, serve: Callable[..., Any]
 ) -> None:
-    tls = Tls(ca=Pem(data=pki.pair.cert))
+    tls = TlsConfig(ca=Pem(data=pki.pair.cert))
     async with serve(pki.server_context()) as server, client(server.url, tls) as api:
         await ask(api, server)
 
@@ -75,9 +75,9 @@ async def test_the_servers_own_certificate_can_be_the_one_to_trust(
 @pytest.mark.parametrize(
     ("tls", "says"),
     [
-        (lambda pki: Tls(ca=Pem(data=Authority("other").pair.cert)), "signed by an unknown authority"),
+        (lambda pki: TlsConfig(ca=Pem(data=Authority("other").pair.cert)), "signed by an unknown authority"),
         (lambda pki: replace(pki.tls(), server_name="wrong.example"), "is for another host name"),
-        (lambda pki: Tls(), "signed by an unknown authority"),
+        (lambda pki: TlsConfig(), "signed by an unknown authority"),
     ],
 )
 async def test_a_server_that_cannot_be_trusted_is_one_line_with_the_way_out(
@@ -102,7 +102,7 @@ async def test_tls_to_a_server_that_speaks_none_is_said_in_one_line(pki: Any, se
 
 async def test_plain_http_to_a_tls_server_is_an_error(pki: Any, serve: Callable[..., Any]) -> None:
     async with serve(pki.server_context()) as server:
-        api = client(server.url.replace("https://", "http://"), Tls())
+        api = client(server.url.replace("https://", "http://"), TlsConfig())
         with pytest.raises(Unreachable):
             await api.create(PODS.untyped, "n", POD)
         await api.close()
@@ -111,10 +111,13 @@ async def test_plain_http_to_a_tls_server_is_an_error(pki: Any, serve: Callable[
 @pytest.mark.parametrize(
     ("tls", "says"),
     [
-        (lambda pki: Tls(ca=Pem(path=str(pki.home / "gone"))), "gone: no such file or directory"),
-        (lambda pki: Tls(ca=Pem(data=b"nonsense")), "certificate-authority-data: holds no PEM certificate"),
+        (lambda pki: TlsConfig(ca=Pem(path=str(pki.home / "gone"))), "gone: no such file or directory"),
         (
-            lambda pki: Tls(ca=Pem(path=pki.write("ca", b"nonsense"))),
+            lambda pki: TlsConfig(ca=Pem(data=b"nonsense")),
+            "certificate-authority-data: holds no PEM certificate",
+        ),
+        (
+            lambda pki: TlsConfig(ca=Pem(path=pki.write("ca", b"nonsense"))),
             "ca: holds no PEM certificate",
         ),
         (
@@ -151,8 +154,8 @@ def user_files(pki: Any, user: str) -> None:
     pki.write("client.crt", pair.cert)
 
 
-def in_files(pki: Any) -> Tls:
-    return Tls(
+def in_files(pki: Any) -> TlsConfig:
+    return TlsConfig(
         ca=Pem(path=pki.write("ca.crt", pki.authority.pair.cert)),
         cert=Pem(path=str(pki.home / "client.crt")),
         key=Pem(path=str(pki.home / "client.key")),
@@ -208,7 +211,7 @@ async def test_a_renewed_authority_is_trusted_and_the_old_one_no_longer(
     pki: Any, serve: Callable[..., Any]
 ) -> None:
     other = Authority("other")
-    tls = Tls(ca=Pem(path=pki.write("ca.crt", pki.authority.pair.cert)))
+    tls = TlsConfig(ca=Pem(path=pki.write("ca.crt", pki.authority.pair.cert)))
     async with serve(pki.server_context()) as server, client(server.url, tls) as api:
         await ask(api, server)
         pki.write("ca.crt", other.pair.cert)
@@ -232,7 +235,7 @@ async def test_what_is_under_way_goes_on_over_the_old_sockets_which_close_after_
         user_files(pki, "joe")
         await ask(api, server)
         assert not gone.is_set(), "the watch was opened with the old certificate and goes on"
-        [old] = api._common.transports._by_identity.values()
+        [old] = api._shared.transports._by_key.values()
         assert len(old._retired) == 1
         await watch.aclose()  # type: ignore[attr-defined]
         assert old._retired == []
@@ -269,9 +272,9 @@ async def test_a_plugins_certificate_is_shown_and_renewed_when_refused(
 
     version = "client.authentication.k8s.io/v1"
     script = pki.write("plugin.py", SCRIPT.encode())
-    plugin = Plugin(sys.executable, version, args=(script, str(pki.home), version), interactive="Never")
+    plugin = ExecPlugin(sys.executable, version, args=(script, str(pki.home), version), interactive="Never")
     issue("jane")
-    user = User(plugin=plugin)
+    user = AuthInfo(plugin=plugin)
     async with serve(pki.server_context()) as server, client(server.url, pki.tls(), user=user) as api:
         assert (await ask(api, server)).certificate == "jane"
         issue("joe")
@@ -284,7 +287,10 @@ async def test_a_client_for_another_identity_does_not_show_our_certificate(
 ) -> None:
     async with serve(pki.server_context()) as server, client(server.url, pki.tls("jane")) as api:
         ours = await ask(api, server)
-        async with api.acting_as(Fixed("Bearer t"), "a") as one, api.acting_as(Fixed("Bearer u"), "b") as two:
+        async with (
+            api.acting_as(StaticAuth("Bearer t"), "a") as one,
+            api.acting_as(StaticAuth("Bearer u"), "b") as two,
+        ):
             first, second = await ask(one, server), await ask(two, server)
     assert (ours.certificate, first.certificate) == ("jane", "")
     assert first.headers["Authorization"] == "Bearer t"
@@ -293,10 +299,10 @@ async def test_a_client_for_another_identity_does_not_show_our_certificate(
 
 
 async def test_the_last_client_closes_the_sockets(server: Any) -> None:
-    api = client(server.url, Tls())
-    other = api.with_agent("x")
+    api = client(server.url, TlsConfig())
+    other = api.with_user_agent("x")
     await ask(api, server)
-    [shared] = api._common.transports._by_identity.values()
+    [shared] = api._shared.transports._by_key.values()
     pool = shared._pool
     assert pool is not None
     await api.close()

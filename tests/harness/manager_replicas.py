@@ -145,7 +145,7 @@ class Group:
     async def of(
         cls, plane: RealPlane, trail: Trail, name: str, task: Task, size: int
     ) -> AsyncIterator[Group]:
-        async with plane.connect() as api, api.with_agent("driver", qps=PACE, burst=1) as paced:
+        async with plane.connect() as api, api.with_user_agent("driver", qps=PACE, burst=1) as paced:
             group = cls(plane, api, name, task, trail)
             await api.create(NAMESPACES.untyped, "", {"metadata": {"name": name}})
             # No controller makes it here, and pods need one.

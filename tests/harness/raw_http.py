@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import cast
 from urllib.parse import urlsplit
 
-from steersman.client.connection import Connection
+from steersman.client.config import ClientConfig
 
 _HEAD_END = b"\r\n\r\n"
 
 
-def context(connection: Connection) -> ssl.SSLContext:
+def context(connection: ClientConfig) -> ssl.SSLContext:
     """TLS as a kubeconfig wants it, with the client's certificate."""
     made = ssl.create_default_context(cadata=connection.tls.ca.data.decode())
     with tempfile.TemporaryDirectory() as where:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from steersman.client.connection import Connection
+from steersman.client.config import ClientConfig
 from steersman.client.http import HttpApi
 from steersman.controllers import CONTROLLERS
 from steersman.manager import build_info
@@ -45,7 +45,7 @@ def table() -> dict[str, dict[str, str]]:
 async def metrics() -> Metrics:
     """Those of a manager that serves and runs every controller."""
     made = Metrics()
-    async with HttpApi(Connection("https://127.0.0.1:1")) as root:
+    async with HttpApi(ClientConfig("https://127.0.0.1:1")) as root:
         build_info.describe(made, read(["--kubeconfig=x"]).features, root)
     ServingMetrics(made)
     for controller in CONTROLLERS:

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from steersman.api.generated import load
 from steersman.api.kinds import SERVICEACCOUNTS
 from steersman.client import kubeconfig
-from steersman.client.auth import Fetched, Token
-from steersman.client.connection import Connection
+from steersman.client.auth import FetchedTokenAuth, Token
+from steersman.client.config import ClientConfig
 from steersman.client.http import HttpApi
-from steersman.client.round_trip import RequestDone
+from steersman.client.round_trip import RequestAttempt
 from steersman.controllers import (
     certificates,
     garbagecollector,
@@ -36,7 +36,7 @@ from steersman.server.server import Server
 
 @pytest.mark.parametrize("own", [False, True])
 async def test_each_controller_may_ask_as_fast_as_upstreams_does(own: bool) -> None:
-    async with HttpApi(Connection("https://127.0.0.1:1"), qps=20, burst=30) as root:
+    async with HttpApi(ClientConfig("https://127.0.0.1:1"), qps=20, burst=30) as root:
         accounts = ClientBuilder(root, use_service_accounts=own)
         paces = {}
         for module in (garbagecollector, namespace, ttlafterfinished):
@@ -59,7 +59,7 @@ async def test_each_controller_may_ask_as_fast_as_upstreams_does(own: bool) -> N
     ],
 )
 async def test_clients_name_themselves_as_upstreams_do(own: bool, controller: Any, agent: str) -> None:
-    async with HttpApi(Connection("https://127.0.0.1:1"), user_agent=user_agent()) as root:
+    async with HttpApi(ClientConfig("https://127.0.0.1:1"), user_agent=user_agent()) as root:
         accounts = ClientBuilder(root, use_service_accounts=own)
         assert accounts.client(controller).user_agent == f"{user_agent()}/{agent}"
         await accounts.close()
@@ -76,7 +76,7 @@ class Wall:
 
 
 @asynccontextmanager
-async def manager(done: list[RequestDone], where: Path) -> AsyncIterator[tuple[HttpApi, LocalApi]]:
+async def manager(done: list[RequestAttempt], where: Path) -> AsyncIterator[tuple[HttpApi, LocalApi]]:
     """The manager's own client of a cluster where no controller has an account yet, and one that may do anything."""
     clock = LiveClock()
     boot, server = Boot.fresh(clock.now), Server(clock)
@@ -100,19 +100,19 @@ async def whoami(api: HttpApi) -> str:
 async def test_each_controller_is_its_own_account_which_is_made_and_whose_token_is_renewed_in_time(
     tmp_path: Path,
 ) -> None:
-    done: list[RequestDone] = []
-    wall = Wall(datetime.now(UTC))
+    done: list[RequestAttempt] = []
+    wall_clock = Wall(datetime.now(UTC))
 
     def asked() -> int:
         return sum(each.resource == "serviceaccounts/token" and each.code == 201 for each in done)
 
     async with manager(done, tmp_path) as (root, admin):
-        accounts = ClientBuilder(root, use_service_accounts=True, now=wall)
+        accounts = ClientBuilder(root, use_service_accounts=True, now=wall_clock)
         api = accounts.client(ttlafterfinished.controller)
         shared = [
             accounts.client(module.controller) for module in (certificates.approving, certificates.signing)
         ]
-        assert accounts.client(serviceaccounttoken.controller).connection == root.connection, (
+        assert accounts.client(serviceaccounttoken.controller).config == root.config, (
             "what accounts depend on"
         )
         await accounts.fetch_tokens()
@@ -123,14 +123,14 @@ async def test_each_controller_is_its_own_account_which_is_made_and_whose_token_
         made = await admin.get(SERVICEACCOUNTS, "kube-system", "ttl-after-finished-controller")
         assert made.metadata.uid
         for passed, tokens_asked in ((0.79, 2), (0.81, 3)):
-            wall.at = datetime.now(UTC) + timedelta(seconds=LIFETIME * passed)
+            wall_clock.at = datetime.now(UTC) + timedelta(seconds=LIFETIME * passed)
             await whoami(api)
             assert asked() == tokens_asked, passed
         await accounts.close()
 
 
 async def test_an_account_that_is_deleted_is_made_anew(tmp_path: Path) -> None:
-    done: list[RequestDone] = []
+    done: list[RequestAttempt] = []
     async with manager(done, tmp_path) as (root, admin):
         accounts = ClientBuilder(root, use_service_accounts=True)
         api = accounts.client(ttlafterfinished.controller)
@@ -148,18 +148,18 @@ async def test_an_account_that_is_deleted_is_made_anew(tmp_path: Path) -> None:
 async def test_a_token_in_use_never_ends_while_new_ones_are_to_be_had(
     lifetime: int, steps: list[float], skew: float
 ) -> None:
-    wall = Wall(datetime(2026, 1, 1, tzinfo=UTC))
+    wall_clock = Wall(datetime(2026, 1, 1, tzinfo=UTC))
     ends: dict[str, datetime] = {}
 
     async def issue() -> Token:
         name = f"token-{len(ends)}"
-        ends[name] = wall.at + timedelta(seconds=lifetime)
+        ends[name] = wall_clock.at + timedelta(seconds=lifetime)
         return Token(name, ends[name] + timedelta(seconds=skew))
 
-    fetched = Fetched(issue, wall)
+    fetched = FetchedTokenAuth(issue, wall_clock)
     for step in steps:
-        wall.at += timedelta(seconds=step)
+        wall_clock.at += timedelta(seconds=step)
         used = (await fetched.credential()).authorization.removeprefix("Bearer ")
-        left = (ends[used] - wall.at).total_seconds()
+        left = (ends[used] - wall_clock.at).total_seconds()
         assert left >= lifetime / 5 - 60
     assert len(ends) <= 1 + sum(steps) / (0.8 * (lifetime - 60))

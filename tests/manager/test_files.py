@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from steersman.api.signing_keys import Keys
-from steersman.client.connection import ConfigError, Pem
+from steersman.client.config import ConfigError, Pem
 from steersman.intent.actions import FileUnreadable
 from steersman.intent.settings import Settings
 from steersman.manager.files import validate_files, with_root_ca

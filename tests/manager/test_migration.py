@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from steersman.client.connection import ConfigError
+from steersman.client.config import ConfigError
 from steersman.controllers import CONTROLLERS
 from steersman.intent.controller import Controller
 from steersman.manager import cli

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from steersman.client.connection import Connection
+from steersman.client.config import ClientConfig
 from steersman.client.http import HttpApi
 from steersman.manager import cli
 from steersman.manager.run import StartupError, wait_for_server
@@ -118,7 +118,7 @@ async def answering() -> AsyncIterator[Callable[[int, str], object]]:
         site = web.TCPSite(runner, "127.0.0.1", 0)
         await site.start()
         port = runner.addresses[0][1]
-        return HttpApi(Connection(server=f"http://127.0.0.1:{port}", origin="the test"))
+        return HttpApi(ClientConfig(server=f"http://127.0.0.1:{port}", origin="the test"))
 
     yield start
     for runner in runners:
@@ -148,7 +148,7 @@ async def test_a_server_that_is_not_there_is_one_line_with_its_address() -> None
         # Bound and not listening: nobody else can have the port, and nobody answers.
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
-        async with HttpApi(Connection(server=f"http://127.0.0.1:{port}")) as api:
+        async with HttpApi(ClientConfig(server=f"http://127.0.0.1:{port}")) as api:
             with pytest.raises(StartupError, match=f"127.0.0.1:{port}"):
                 await wait_for_server(api, timeout=0)
 
@@ -156,7 +156,7 @@ async def test_a_server_that_is_not_there_is_one_line_with_its_address() -> None
 async def test_a_server_that_takes_connections_and_says_nothing_is_waited_for_no_longer_than_that() -> None:
     silent = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
     port = silent.sockets[0].getsockname()[1]
-    async with silent, HttpApi(Connection(server=f"http://127.0.0.1:{port}")) as api:
+    async with silent, HttpApi(ClientConfig(server=f"http://127.0.0.1:{port}")) as api:
         with pytest.raises(
             StartupError, match=rf"no answer from the API server at http://127.0.0.1:{port} in 0.2 s"
         ):
@@ -179,7 +179,7 @@ async def test_a_server_that_comes_up_in_time_is_reached() -> None:
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()
     try:
-        async with HttpApi(Connection(server=f"http://127.0.0.1:{runner.addresses[0][1]}")) as api:
+        async with HttpApi(ClientConfig(server=f"http://127.0.0.1:{runner.addresses[0][1]}")) as api:
             await wait_for_server(api, timeout=30, pause=0.01)
     finally:
         await runner.cleanup()

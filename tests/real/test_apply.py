@@ -20,7 +20,7 @@ from steersman.api.errors import ApiError
 from steersman.api.generated import load, resources
 from steersman.api.scheme import Kind
 from steersman.client.api import Api
-from steersman.client.http import Common, HttpApi
+from steersman.client.http import HttpApi, SharedClientState
 from steersman.client.kubeconfig import load as load_kubeconfig
 from steersman.server.apply.openapi import schemas_by_name
 from steersman.server.apply.schema import TypedSchema
@@ -509,13 +509,13 @@ def embedded(tale: Tale, namespace: str) -> list[tuple[str, Any]]:
 
 async def real(tale: Tale, plane: RealPlane, namespace: str) -> list[tuple[str, Any]]:
     """How a real one does."""
-    common = Common()
+    shared = SharedClientState()
     connection = load_kubeconfig(str(plane.admin))
     apis: dict[str, HttpApi] = {}
 
     def connect(manager: str) -> HttpApi:
         if manager not in apis:
-            apis[manager] = HttpApi(connection, qps=0, user_agent=f"{manager}/test", common=common)
+            apis[manager] = HttpApi(connection, qps=0, user_agent=f"{manager}/test", shared=shared)
         return apis[manager]
 
     story = Story(connect, namespace)

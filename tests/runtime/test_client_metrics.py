@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from steersman.client.auth import FromPlugin, NoCredentials
-from steersman.client.connection import Connection, Plugin, User
+from steersman.client.auth import ExecPluginAuth, NoCredentials
+from steersman.client.config import AuthInfo, ClientConfig, ExecPlugin
 from steersman.client.http import HttpApi
-from steersman.client.round_trip import RequestDone
+from steersman.client.round_trip import RequestAttempt
 from steersman.runtime.client_metrics import RestMetrics
 from steersman.runtime.metric_types import Registry
 from steersman.runtime.prometheus_text import exposition
@@ -24,8 +24,8 @@ def lines(registry: Registry) -> dict[str, str]:
     return {name: value for name, _, value in found}
 
 
-def request(code: int, attempt: int = 0) -> RequestDone:
-    return RequestDone("create", "POST", "pods", code, 0.01, 100, 2000, 0.2, attempt)
+def request(code: int, attempt: int = 0) -> RequestAttempt:
+    return RequestAttempt("create", "POST", "pods", code, 0.01, 100, 2000, 0.2, attempt)
 
 
 def test_each_attempt_is_counted_by_its_outcome() -> None:
@@ -50,10 +50,10 @@ def test_each_attempt_is_counted_by_its_outcome() -> None:
 async def test_clients_that_share_sockets_are_told_from_those_that_do_not() -> None:
     registry = Registry()
     metrics = RestMetrics(registry)
-    certified = Connection(SERVER, user=User(token="a"))
+    certified = ClientConfig(SERVER, user=AuthInfo(token="a"))
     async with HttpApi(certified) as root:
         metrics.follow(root)
-        same = [root.with_agent("a"), root.with_agent("b")]
+        same = [root.with_user_agent("a"), root.with_user_agent("b")]
         found = lines(registry)
         assert found['rest_client_transport_create_calls_total{result="miss"}'] == "1"
         assert found['rest_client_transport_create_calls_total{result="hit"}'] == "2"
@@ -87,11 +87,11 @@ VERSION = "client.authentication.k8s.io/v1"
 async def test_calls_of_a_plugin_are_counted_by_how_they_ended(
     command: str, args: tuple[str, ...], line: str, tmp_path: Path
 ) -> None:
-    plugin = Plugin(command, VERSION, args, interactive="Never")
+    plugin = ExecPlugin(command, VERSION, args, interactive="Never")
     registry = Registry()
-    async with HttpApi(Connection(SERVER, user=User(plugin=plugin))) as root:
+    async with HttpApi(ClientConfig(SERVER, user=AuthInfo(plugin=plugin))) as root:
         RestMetrics(registry).follow(root)
-        assert isinstance(root.plugin, FromPlugin)
+        assert isinstance(root.plugin, ExecPluginAuth)
         for _ in range(2):
             try:
                 await root.plugin.credential()

@@ -1,7 +1,7 @@
-"""`Api`: the ten verbs. The seam between control loops and whatever serves them.
+"""`Api`: the verbs of the Kubernetes API, the interface between control loops and an API server.
 
-`steersman.client.http` speaks to any Kubernetes API server; `steersman.server.local` is the
-embedded one in the same process. Faults and throttles wrap an `Api`. All failures are raised as
+`steersman.client.http` implements it for any Kubernetes API server, `steersman.server.local` for the embedded one in
+the same process. Fault injection and authorization wrap an `Api`. All failures are raised as
 `steersman.api.errors.ApiError`.
 """
 
@@ -21,6 +21,8 @@ T = TypeVar("T")
 
 
 class EventType(Enum):
+    """The type of a watch event."""
+
     ADDED = "ADDED"
     MODIFIED = "MODIFIED"
     DELETED = "DELETED"
@@ -28,14 +30,14 @@ class EventType(Enum):
 
 
 class WatchEvent(msgspec.Struct, Generic[T], frozen=True):
-    """One line of a watch. An ERROR line is never an event: it is raised as the error it carries."""
+    """One event of a watch. An ERROR event is raised as the error it carries."""
 
     type: EventType
     obj: T | None
     """None for a bookmark."""
     resource_version: str
     initial_end: bool = False
-    """A bookmark that ends the initial events of a streamed list."""
+    """The bookmark that ends the initial events of a streamed list."""
 
 
 class Page(msgspec.Struct, Generic[T], frozen=True):
@@ -47,10 +49,9 @@ class Page(msgspec.Struct, Generic[T], frozen=True):
 
 
 class UndecodableObject(msgspec.Struct, frozen=True):
-    """An object that could not be read as its type: what is known of it, and what is wrong.
+    """An object that could not be decoded as its type: its metadata, and the decoding error.
 
-    It is never dropped (a pod we cannot read is still a pod) and never a reason to stop reading
-    the others.
+    It stays in the list, because the object exists, and does not keep other objects from being decoded.
     """
 
     metadata: ObjectMeta
@@ -58,7 +59,10 @@ class UndecodableObject(msgspec.Struct, frozen=True):
 
 
 class Api(Protocol):
-    """Ten verbs, and what there is to use them on. ``namespace=""`` is all namespaces, or a cluster-scoped kind."""
+    """The verbs of the API, and discovery.
+
+    ``namespace=""`` stands for all namespaces, or for a cluster-scoped kind.
+    """
 
     async def get(self, kind: Kind[T], namespace: str, name: str) -> T: ...
 
@@ -74,7 +78,7 @@ class Api(Protocol):
         resource_version: str = "",
         resource_version_match: Literal["", "Exact", "NotOlderThan"] = "",
     ) -> Page[T | UndecodableObject]:
-        """One page; all of it when ``limit`` is 0."""
+        """Return one page; the whole list when ``limit`` is 0."""
         ...
 
     def watch(
@@ -88,10 +92,10 @@ class Api(Protocol):
         send_initial_events: bool = False,
         timeout_seconds: int | None = None,
     ) -> AsyncIterator[WatchEvent[T | UndecodableObject]]:
-        """Changes since a resourceVersion, with bookmarks. Ends when the server ends it.
+        """Stream changes since a resourceVersion, with bookmarks, until the server ends the watch.
 
-        With ``send_initial_events`` it first streams what is there (`WatchList`), then a bookmark
-        with ``initial_end``; `Invalid`/`BadRequest` when the server does not know how.
+        With ``send_initial_events`` (WatchList) the existing objects come first, then a bookmark with
+        ``initial_end``. Raises `Invalid` or `BadRequest` if the server does not support it.
         """
         ...
 
@@ -146,13 +150,13 @@ class Api(Protocol):
         *,
         verb: Literal["get", "create", "update"] = "create",
     ) -> dict[str, Any]:
-        """A subresource as plain documents: ``token``, ``scale``, ``eviction``, ``binding`` …"""
+        """Read or write a subresource as a plain document: ``token``, ``scale``, ``eviction``, ``binding`` …"""
         ...
 
     async def discover(self) -> Discovered:
-        """What the server serves. Raises where it does not say: no answer is not "nothing"."""
+        """Return the resources that the server serves. Raises if it does not answer: this never means "none"."""
         ...
 
     async def document(self, path: str) -> dict[str, Any]:
-        """What is no resource: ``/openapi/v3/apis/apps/v1``, say. `NotFound` where there is nothing."""
+        """Return a document that is not a resource, such as ``/openapi/v3/apis/apps/v1``. Raises `NotFound`."""
         ...

@@ -1,7 +1,7 @@
-"""Who we are, request by request: fixed, read from a file, printed by a plugin, or fetched.
+"""Authenticators: the sources of a client's credentials (static, token file, exec plugin, TokenRequest).
 
-An `Authenticator` answers the credential to use now. When the server refuses it with a 401, the
-client asks it to `renew` once and, where that gave another credential, sends the request again.
+An `Authenticator` returns the credential to send with a request. When the server refuses it with a 401, the client
+calls `renew` once and, if that gave another credential, sends the request again.
 """
 
 from __future__ import annotations
@@ -19,51 +19,53 @@ from pathlib import Path
 from typing import Protocol
 
 from steersman.api.errors import ApiError, Unreachable
-from steersman.client.connection import Connection
-from steersman.client.exec_plugin import Credentials, PluginError, run
-from steersman.client.tls import stamp
+from steersman.client.config import ClientConfig
+from steersman.client.exec_plugin import ExecCredential, PluginError, run_plugin
+from steersman.client.tls import file_versions
 
 log = logging.getLogger(__name__)
 
 Now = Callable[[], datetime]
 
 
-def wall() -> datetime:
-    """The machine's wall time: expiry times are other machines' and know no other."""
+def wall_clock() -> datetime:
+    """Return the machine's wall-clock time, which expiry times refer to."""
     return datetime.now(UTC)
 
 
 class NoCredentials(Unreachable):
-    """The request was not sent: there is nothing to prove who we are with."""
+    """The request was not sent, because no credential is available."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Credential:
-    """What goes with one request. Compared by identity: a renewed one is another."""
+    """The credential of one request. Compared by identity: a renewed credential is never equal to the old one."""
 
     authorization: str = field(default="", repr=False)
-    """The value of the header; empty leaves it out."""
+    """The Authorization header; empty sends none."""
     cert: bytes = field(default=b"", repr=False)
     key: bytes = field(default=b"", repr=False)
 
     def __post_init__(self) -> None:
-        # A line break would let whoever wrote the token write headers of their own.
+        # A line break in a token would inject headers into the request.
         if not self.authorization.isprintable():
-            raise NoCredentials("the token or password has a stray line break in it")
+            raise NoCredentials("the token or password contains a line break or another control character")
 
 
 class Authenticator(Protocol):
+    """A source of credentials."""
+
     async def credential(self) -> Credential:
-        """The credential to use now. Raises `NoCredentials`."""
+        """Return the current credential. Raises `NoCredentials`."""
         ...
 
     async def renew(self, refused: Credential) -> bool:
-        """The server refused this one: answer whether there is another to try."""
+        """Replace a credential that the server refused. Returns whether there is another one to try."""
         ...
 
 
-class Fixed:
-    """One credential for ever, or none."""
+class StaticAuth:
+    """A credential that never changes, or none."""
 
     def __init__(self, authorization: str = "") -> None:
         self._credential = Credential(authorization)
@@ -75,13 +77,13 @@ class Fixed:
         return False
 
 
-class TokenFile:
-    """A token in a file that somebody replaces now and then, as the kubelet does."""
+class TokenFileAuth:
+    """A token in a file that is replaced from time to time, as the kubelet does."""
 
-    CHECK = 1.0
-    """Seconds between looks at the file's dates."""
-    REREAD = 60.0
-    """Seconds after which it is read whatever its dates say: mounts can lie about them."""
+    CHECK_INTERVAL = 1.0
+    """Seconds between checks of the file's modification time."""
+    REREAD_INTERVAL = 60.0
+    """Seconds after which the file is read regardless: the modification time of some mounts is wrong."""
 
     def __init__(self, path: str, first: str = "") -> None:
         self._path = path
@@ -91,9 +93,9 @@ class TokenFile:
 
     async def credential(self) -> Credential:
         now = asyncio.get_running_loop().time()
-        if now - self._checked >= self.CHECK:
+        if now - self._checked >= self.CHECK_INTERVAL:
             self._checked = now
-            if now - self._read_at >= self.REREAD or stamp((self._path,)) != self._stamp:
+            if now - self._read_at >= self.REREAD_INTERVAL or file_versions((self._path,)) != self._stamp:
                 self._read(now)
         if self._credential is None:
             raise NoCredentials(f"{self._path}: no token can be read from this file")
@@ -105,9 +107,9 @@ class TokenFile:
         return self._credential is not refused
 
     def _read(self, now: float) -> None:
-        """Take the file's token. A file that cannot be read leaves the last one in use."""
+        """Read the token. If the file cannot be read, the previous token stays in use."""
         self._read_at = now
-        before = stamp((self._path,))
+        before = file_versions((self._path,))
         try:
             token = Path(self._path).read_text().strip()
         except (OSError, UnicodeDecodeError) as error:
@@ -121,27 +123,27 @@ class TokenFile:
                 log.warning("%s: %s", self._path, error.message)
 
 
-class _Renewed(ABC):
-    """A credential that costs something to get: kept until it expires, got by one task at a time."""
+class _CachedAuth(ABC):
+    """A credential that is expensive to fetch: cached until it expires, and fetched by one task at a time."""
 
     def __init__(self, now: Now) -> None:
         self._now = now
         self._credential: Credential | None = None
         self._expires: datetime | None = None
-        self._busy = asyncio.Lock()
+        self._fetching = asyncio.Lock()
 
     async def credential(self) -> Credential:
         if (current := self._current()) is not None:
             return current
-        async with self._busy:
-            return self._current() or await self._get()
+        async with self._fetching:
+            return self._current() or await self._refresh()
 
     async def renew(self, refused: Credential) -> bool:
-        async with self._busy:
-            # Of many requests refused together, the first renews for all.
+        async with self._fetching:
+            # Of many requests refused at the same time, the first renews the credential for all.
             if self._credential is refused:
                 try:
-                    await self._get()
+                    await self._refresh()
                 except NoCredentials as error:
                     log.warning("cannot renew credentials: %s", error.message)
         return self._credential is not refused
@@ -151,92 +153,92 @@ class _Renewed(ABC):
             return None
         return self._credential
 
-    async def _get(self) -> Credential:
+    async def _refresh(self) -> Credential:
         self._credential, self._expires = await self._fetch()
         return self._credential
 
     @abstractmethod
     async def _fetch(self) -> tuple[Credential, datetime | None]:
-        """A new credential and when it ends. Raises `NoCredentials`."""
+        """Fetch a new credential and its expiry. Raises `NoCredentials`."""
 
 
-_AGES = 1000
-"""How many are kept for whoever counts them."""
+_MAX_AGES = 1000
+"""Certificate ages kept until they are collected as metrics."""
 
 
-class FromPlugin(_Renewed):
-    """What an exec plugin prints."""
+class ExecPluginAuth(_CachedAuth):
+    """Credentials that an exec plugin prints."""
 
-    def __init__(self, connection: Connection, now: Now = wall) -> None:
+    def __init__(self, config: ClientConfig, now: Now = wall_clock) -> None:
         super().__init__(now)
-        self._connection = connection
+        self._config = config
         self.calls: Counter[tuple[int, str]] = Counter()
-        """By exit code, and by how they ended."""
+        """Runs of the plugin, by exit code and upstream's call status."""
         self.ages: list[float] = []
-        """How many seconds old certificates were when they were replaced; for whoever counts them."""
-        self._since: datetime | None = None
+        """Ages of replaced certificates in seconds, to be collected as metrics."""
+        self._issued: datetime | None = None
 
     def ttl(self) -> float:
-        """Seconds for which the certificate in use is good."""
-        if self._since is None or self._expires is None:
+        """Return the remaining lifetime of the certificate in use, in seconds."""
+        if self._issued is None or self._expires is None:
             return math.inf
         return (self._expires - self._now()).total_seconds()
 
     async def _fetch(self) -> tuple[Credential, datetime | None]:
         try:
-            printed: Credentials = await run(self._connection)
+            printed: ExecCredential = await run_plugin(self._config)
         except PluginError as error:
             self.calls[error.code, error.status] += 1
             raise NoCredentials(str(error)) from None
         self.calls[0, "no_error"] += 1
         if printed.cert:
-            if self._since is not None and len(self.ages) < _AGES:
-                self.ages.append((self._now() - self._since).total_seconds())
-            self._since = self._now()
+            if self._issued is not None and len(self.ages) < _MAX_AGES:
+                self.ages.append((self._now() - self._issued).total_seconds())
+            self._issued = self._now()
         header = f"Bearer {printed.token}" if printed.token else ""
         return Credential(header, printed.cert, printed.key), printed.expires
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A bearer token and when it ends."""
+    """A bearer token and its expiry."""
 
     value: str = field(repr=False)
     expires: datetime
 
 
-class Fetched(_Renewed):
-    """Tokens asked for as they are needed, such as a service account's (`TokenRequest`).
+class FetchedTokenAuth(_CachedAuth):
+    """Tokens fetched on demand, such as a service account's (TokenRequest).
 
-    As upstream: renewed when a fifth of the lifetime is left, and taken to live ten minutes at
-    least, whatever the two clocks say.
+    As upstream, a token is renewed when a fifth of its lifetime is left. The lifetime is assumed to be at least ten
+    minutes, so that a clock skew between client and server does no harm.
     """
 
-    def __init__(self, fetch: Callable[[], Awaitable[Token]], now: Now = wall) -> None:
+    def __init__(self, fetch: Callable[[], Awaitable[Token]], now: Now = wall_clock) -> None:
         super().__init__(now)
-        self._ask = fetch
+        self._fetch_token = fetch
 
     async def _fetch(self) -> tuple[Credential, datetime | None]:
         try:
-            token = await self._ask()
+            token = await self._fetch_token()
         except ApiError as error:
-            # Raised as it is, a NotFound here would pass for one of the object asked for.
+            # A NotFound raised from here would look as if the requested object were missing.
             raise NoCredentials(f"cannot get a token: {error.message}") from error
         now = self._now()
         lifetime = max(token.expires - now, timedelta(minutes=10))
         return Credential(f"Bearer {token.value}"), now + lifetime * 0.8
 
 
-def authenticator(connection: Connection, now: Now = wall) -> Authenticator:
-    """The authenticator of a connection's user."""
-    user = connection.user
+def authenticator(config: ClientConfig, now: Now = wall_clock) -> Authenticator:
+    """Return the authenticator for the credentials in a config."""
+    user = config.user
     if user.token_file:
-        return TokenFile(user.token_file, user.token)
+        return TokenFileAuth(user.token_file, user.token)
     if user.token:
-        return Fixed(f"Bearer {user.token}")
+        return StaticAuth(f"Bearer {user.token}")
     if user.username or user.password:
         pair = base64.b64encode(f"{user.username}:{user.password}".encode()).decode()
-        return Fixed(f"Basic {pair}")
+        return StaticAuth(f"Basic {pair}")
     if user.plugin is not None:
-        return FromPlugin(connection, now)
-    return Fixed()
+        return ExecPluginAuth(config, now)
+    return StaticAuth()

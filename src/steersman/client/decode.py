@@ -1,8 +1,8 @@
-"""Documents into objects: typed, compact, and never stopped by an odd one.
+"""Decodes responses into typed objects with interned values; one malformed object never stops the others.
 
-The good path is one msgspec call for an object, a list item or a watch line. Whatever it refuses is
-tried again more patiently (Go writes ``null`` for empty lists and maps), then read for its metadata
-alone: an object nobody can read still exists, and is handed on as `UndecodableObject`.
+The fast path is one msgspec call for an object, a list item or a watch event. A document it refuses is decoded again
+without nulls (Go writes ``null`` for empty lists and maps), then for its metadata only: an object that cannot be
+decoded still exists, and is returned as `UndecodableObject`.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from steersman.api.errors import ApiError, ServerError, from_status
 from steersman.api.kinds import Object, ObjectMeta
 from steersman.api.scheme import Kind
 from steersman.client.api import EventType, Page, UndecodableObject, WatchEvent
-from steersman.client.interning import Compactor
+from steersman.client.interning import Interner
 
 T = TypeVar("T")
 
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
-BREATH = 500
-"""Items of a list read without a pause: about a hundredth of a second."""
+YIELD_EVERY = 500
+"""Items of a list decoded before other tasks may run: about 10 ms."""
 
-# Bad JSON, the wrong shape, bad UTF-8, too deep: all that a document can be guilty of.
-_REFUSED = (msgspec.DecodeError, ValueError, RecursionError)
+# Malformed JSON or UTF-8, an unexpected type, nested too deeply.
+_DECODE_ERRORS = (msgspec.DecodeError, ValueError, RecursionError)
 
 _BY_NAME = {type_.value: type_ for type_ in EventType}
 
@@ -38,7 +38,7 @@ class _ListMeta(msgspec.Struct, rename={"continue_": "continue"}):
 
 
 class _Envelope(msgspec.Struct):
-    """A list, its items left as they came."""
+    """A list with its items still encoded."""
 
     metadata: _ListMeta = msgspec.field(default_factory=_ListMeta)
     items: list[msgspec.Raw] | None = None
@@ -54,118 +54,121 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Decoder:
-    """Makes and keeps one `Reader` for each type, all sharing one `Compactor`."""
+    """Holds one `TypedDecoder` for each type; all share one `Interner`."""
 
     def __init__(self) -> None:
-        self._compactor = Compactor()
-        self._readers: dict[type, Reader[Any]] = {}
+        self._interner = Interner()
+        self._decoders: dict[type, TypedDecoder[Any]] = {}
 
-    def reader(self, kind: Kind[T]) -> Reader[T]:
-        reader = self._readers.get(kind.type)
-        if reader is None:
-            reader = self._readers[kind.type] = Reader(kind.type, self._compactor)
-        return reader
+    def for_kind(self, kind: Kind[T]) -> TypedDecoder[T]:
+        """Return the decoder for the type of a kind."""
+        decoder = self._decoders.get(kind.type)
+        if decoder is None:
+            decoder = self._decoders[kind.type] = TypedDecoder(kind.type, self._interner)
+        return decoder
 
 
-class Reader(Generic[T]):
-    """Reads documents as one type."""
+class TypedDecoder(Generic[T]):
+    """Decodes objects, lists and watch events of one type."""
 
-    def __init__(self, type_: type[T], compactor: Compactor) -> None:
+    def __init__(self, type_: type[T], interner: Interner) -> None:
         line = msgspec.defstruct("Line", [("type", EventType), ("object", type_)], gc=False)
         self._type = type_
         self._decode = msgspec.json.Decoder(type_).decode
         self._decode_line: Callable[[bytes], Any] = msgspec.json.Decoder(line).decode
-        self._compactor = compactor
-        self._compact: Callable[[T], T] = self._plan
+        self._interner = interner
+        self._intern: Callable[[T], T] = self._intern_first
         self._plain = type_ is dict
 
-    def _plan(self, obj: T) -> T:
-        """Work out what objects can share when there is the first of them: of many kinds there is none."""
-        self._compact = self._compactor.plan(self._type) or _as_is
-        return self._compact(obj)
+    def _intern_first(self, obj: T) -> T:
+        """Intern the first object. Which fields to intern is determined only now: many kinds have no objects."""
+        self._intern = self._interner.interner_for(self._type) or _identity
+        return self._intern(obj)
 
-    def one(self, document: bytes, *, wrote: bool = False) -> T:
-        """A single answer. Raises `ApiError` where it cannot be read: nothing else can stand in."""
+    def decode_object(self, document: bytes, *, wrote: bool = False) -> T:
+        """Decode a response that is one object. Raises `ApiError`, uncertain for a write (``wrote``)."""
         try:
             return self._decode(document)
-        except _REFUSED as error:
-            obj = self._patiently(document, error)
+        except _DECODE_ERRORS as error:
+            obj = self._decode_leniently(document, error)
         if isinstance(obj, UndecodableObject):
             raise ApiError(
-                f"the server's answer cannot be read: {obj.error}", reason="Unreadable", uncertain=wrote
+                f"the response cannot be decoded: {obj.error}", reason="Unreadable", uncertain=wrote
             )
         return obj
 
-    async def page(self, kind: Kind[T], document: bytes) -> Page[T | UndecodableObject]:
-        """A list. Items are read one by one, so that an odd one is odd on its own.
+    async def decode_list(self, kind: Kind[T], document: bytes) -> Page[T | UndecodableObject]:
+        """Decode a list, item by item, so that a malformed item does not affect the others.
 
-        A long one lets others run in between: nothing may hold up the renewal of a lease.
+        Other tasks run in between: a long list must not delay the renewal of a lease.
         """
         try:
             envelope = _envelope.decode(document)
-        except _REFUSED as error:
+        except _DECODE_ERRORS as error:
             raise ServerError(
-                f"the list of {kind.resource} cannot be read: {error}", reason="Unreadable"
+                f"the list of {kind.resource} cannot be decoded: {error}", reason="Unreadable"
             ) from None
         items = []
         for count, raw in enumerate(envelope.items or (), 1):
-            items.append(self._item(raw))
-            if count % BREATH == 0:
+            items.append(self._decode_item(raw))
+            if count % YIELD_EVERY == 0:
                 await asyncio.sleep(0)
         if self._plain:
             for item in items:
-                # The server leaves the two out inside a list; whoever writes one back needs them.
+                # The server omits both for items of a list, but an update needs them.
                 if isinstance(item, dict):
                     item.setdefault("apiVersion", kind.api_version)
                     item.setdefault("kind", kind.name)
         return Page(items, envelope.metadata.resourceVersion, envelope.metadata.continue_ or "")
 
-    def event(self, kind: Kind[T], line: bytes) -> WatchEvent[T | UndecodableObject]:
-        """One line of a watch. Raises what an ERROR line carries."""
+    def decode_event(self, kind: Kind[T], line: bytes) -> WatchEvent[T | UndecodableObject]:
+        """Decode one line of a watch. Raises the error that an ERROR event carries."""
         try:
             decoded = self._decode_line(line)
-        except _REFUSED as error:
-            return self._odd_event(kind, line, error)
+        except _DECODE_ERRORS as error:
+            return self._decode_odd_event(kind, line, error)
         type_, obj = decoded.type, decoded.object
         metadata = _metadata_of(obj) if self._plain else obj.metadata
         if type_ is EventType.BOOKMARK:
-            # A view that keeps no annotations cannot tell the end of the initial events.
+            # The annotation that ends the initial events is missing from types without annotations.
             return _bookmark(metadata if type(metadata) is ObjectMeta else _bare.decode(line).object.metadata)
-        return WatchEvent(type_, self._compact(obj), metadata.resourceVersion)
+        return WatchEvent(type_, self._intern(obj), metadata.resourceVersion)
 
-    # -- the slow paths -----------------------------------------------------------------------
+    # -- slow paths ---------------------------------------------------------------------------
 
-    def _item(self, raw: msgspec.Raw) -> T | UndecodableObject:
+    def _decode_item(self, raw: msgspec.Raw) -> T | UndecodableObject:
         try:
-            return self._compact(self._decode(raw))
-        except _REFUSED as error:
-            obj = self._patiently(bytes(raw), error)
-            return obj if isinstance(obj, UndecodableObject) else self._compact(obj)
+            return self._intern(self._decode(raw))
+        except _DECODE_ERRORS as error:
+            obj = self._decode_leniently(bytes(raw), error)
+            return obj if isinstance(obj, UndecodableObject) else self._intern(obj)
 
-    def _patiently(self, document: bytes, first: Exception) -> T | UndecodableObject:
+    def _decode_leniently(self, document: bytes, first: Exception) -> T | UndecodableObject:
         try:
             content = _without_nulls(_anything.decode(document))
             cleaned = _encode(content)
-        except _REFUSED:
+        except _DECODE_ERRORS:
             return UndecodableObject(ObjectMeta(), str(first))
         try:
             return self._decode(cleaned)
-        except _REFUSED as error:
+        except _DECODE_ERRORS as error:
             reason = str(error)
         try:
             return UndecodableObject(_metadata.decode(cleaned).metadata, reason)
-        except _REFUSED:
+        except _DECODE_ERRORS:
             return UndecodableObject(_metadata_of(content), reason)
 
-    def _odd_event(self, kind: Kind[T], line: bytes, error: Exception) -> WatchEvent[T | UndecodableObject]:
-        """A line that is not an event of a readable object: an error, or an odd object."""
+    def _decode_odd_event(
+        self, kind: Kind[T], line: bytes, error: Exception
+    ) -> WatchEvent[T | UndecodableObject]:
+        """Decode a line that the fast path refused: an ERROR event, or a malformed object."""
         broken = ServerError(
-            f"the watch of {kind.resource} sent a line that cannot be read: {error}",
+            f"the watch of {kind.resource} sent a line that cannot be decoded: {error}",
             reason="ClientWatchDecoding",
         )
         try:
             content = _anything.decode(line)
-        except _REFUSED:
+        except _DECODE_ERRORS:
             raise broken from None
         document = content.get("object") if isinstance(content, dict) else None
         if not isinstance(document, dict):
@@ -178,13 +181,13 @@ class Reader(Generic[T]):
             raise broken
         if type_ is EventType.BOOKMARK:
             return _bookmark(_metadata_of(document))
-        obj = self._patiently(_encode(document), error)
+        obj = self._decode_leniently(_encode(document), error)
         if isinstance(obj, UndecodableObject):
             return WatchEvent(type_, obj, obj.metadata.resourceVersion)
-        return WatchEvent(type_, self._compact(obj), _metadata_of(document).resourceVersion)
+        return WatchEvent(type_, self._intern(obj), _metadata_of(document).resourceVersion)
 
 
-def _as_is(value: T) -> T:
+def _identity(value: T) -> T:
     return value
 
 
@@ -202,7 +205,7 @@ def _without_nulls(value: Any) -> Any:
 
 
 def _metadata_of(document: Any) -> ObjectMeta:
-    """What can be told of a plain document, or of an object whose very metadata is odd."""
+    """Return the metadata of a plain document, or of an object whose metadata is malformed."""
     metadata = document.get("metadata") if isinstance(document, dict) else None
     if not isinstance(metadata, dict):
         return ObjectMeta()

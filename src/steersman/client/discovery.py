@@ -1,7 +1,7 @@
-"""Discovery over a socket: the aggregated document where a server has it, the many small ones where not.
+"""Discovers a server's resources: from the aggregated document, or from one document per group version.
 
-A failure of the whole is raised; of a part (an aggregated API whose server is away) it is part of the
-answer. Neither ever looks like "not there".
+A failure of discovery as a whole is raised. A group version that could not be discovered (an aggregated API whose
+server is down) is listed in the result. Neither can be mistaken for "not served".
 """
 
 from __future__ import annotations
@@ -25,17 +25,18 @@ ACCEPT = ",".join(
 )
 
 
-class Documents(Protocol):
-    """Reads what is no resource."""
+class DocumentReader(Protocol):
+    """Reads documents that are not resources, such as ``/apis``."""
 
     async def __call__(self, path: str, *, accept: str = ...) -> dict[str, Any]: ...
 
 
-async def discover(document: Documents) -> Discovered:
-    """What the server serves. Raises `ApiError` where it does not say."""
+async def discover(document: DocumentReader) -> Discovered:
+    """Return the resources that the server serves. Raises `ApiError` if discovery fails as a whole."""
     roots = await asyncio.gather(*(document(path, accept=ACCEPT) for path in ("/api", "/apis")))
     parts = [
-        aggregated(root) if root.get("kind") == LIST else await _legacy(document, root) for root in roots
+        parse_aggregated(root) if root.get("kind") == LIST else await _legacy(document, root)
+        for root in roots
     ]
     return joined(parts)
 
@@ -43,8 +44,8 @@ async def discover(document: Documents) -> Discovered:
 # -- one document ---------------------------------------------------------------------------------
 
 
-def aggregated(document: Document) -> Discovered:
-    """What an aggregated document says. A version it calls stale counts as not learned."""
+def parse_aggregated(document: Document) -> Discovered:
+    """Parse an aggregated discovery document. A version marked as stale counts as not discovered."""
     found: list[Resource] = []
     failed: list[Missing] = []
     for group in _each(document, "items"):
@@ -62,7 +63,7 @@ def aggregated(document: Document) -> Discovered:
 def _aggregated_resources(group: str, version: str, document: Document) -> Iterator[Resource]:
     for entry in _each(document, "resources"):
         kind = str((entry.get("responseKind") or {}).get("kind") or "")
-        # Without a kind it is but the parent of a subresource.
+        # An entry without a kind is only the parent of a subresource.
         if kind:
             name, verbs = str(entry.get("resource") or ""), tuple(entry.get("verbs") or ())
             parts = tuple(str(one.get("subresource") or "") for one in _each(entry, "subresources"))
@@ -72,7 +73,7 @@ def _aggregated_resources(group: str, version: str, document: Document) -> Itera
 # -- many documents -------------------------------------------------------------------------------
 
 
-async def _legacy(document: Documents, root: Document) -> Discovered:
+async def _legacy(document: DocumentReader, root: Document) -> Discovered:
     versions = list(group_versions(root))
     known = [name for name in versions if name.count("/") <= 1]
     malformed = tuple(name for name in versions if name.count("/") > 1)
@@ -81,19 +82,19 @@ async def _legacy(document: Documents, root: Document) -> Discovered:
 
 
 def group_versions(root: Document) -> Iterator[str]:
-    """The group-versions of ``/api`` or ``/apis``; of each group the preferred one first."""
+    """Yield the group versions of ``/api`` or ``/apis``; the preferred version of each group first."""
     if root.get("kind") == "APIVersions":
         yield from map(str, root.get("versions") or ())
         return
     if root.get("kind") != "APIGroupList":
-        raise ServerError(f"this is no discovery document: {str(root.get('kind'))[:40]!r}")
+        raise ServerError(f"not a discovery document: {str(root.get('kind'))[:40]!r}")
     for group in _each(root, "groups"):
-        best = str((group.get("preferredVersion") or {}).get("groupVersion") or "")
+        preferred = str((group.get("preferredVersion") or {}).get("groupVersion") or "")
         names = [str(version.get("groupVersion") or "") for version in _each(group, "versions")]
-        yield from sorted(names, key=lambda name: name != best)
+        yield from sorted(names, key=lambda name: name != preferred)
 
 
-async def _resources(document: Documents, group_version: str) -> Discovered:
+async def _resources(document: DocumentReader, group_version: str) -> Discovered:
     path = f"/apis/{group_version}" if "/" in group_version else f"/api/{group_version}"
     try:
         answer = await document(path, accept="application/json")
@@ -103,19 +104,19 @@ async def _resources(document: Documents, group_version: str) -> Discovered:
 
 
 def legacy_resources(group_version: str, document: Document) -> Iterator[Resource]:
-    """The resources of one group-version, each with what is below it."""
+    """Yield the resources of one group version, with their subresources."""
     group, _, version = group_version.rpartition("/")
-    below: dict[str, list[str]] = {}
+    subresources: dict[str, list[str]] = {}
     for entry in _each(document, "resources"):
         name, slash, part = str(entry.get("name") or "").partition("/")
         if slash:
-            below.setdefault(name, []).append(part)
+            subresources.setdefault(name, []).append(part)
     for entry in _each(document, "resources"):
         name = str(entry.get("name") or "")
         if name and "/" not in name:
             verbs = tuple(entry.get("verbs") or ())
             kind = str(entry.get("kind") or "")
-            parts = tuple(below.get(name, ()))
+            parts = tuple(subresources.get(name, ()))
             yield Resource(group, version, kind, name, bool(entry.get("namespaced")), verbs, parts)
 
 

@@ -1,4 +1,4 @@
-"""Credentials from a command (*exec plugins*, ``client.authentication.k8s.io``)."""
+"""Runs exec plugins: commands that print credentials (``client.authentication.k8s.io``)."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from typing import Any
 
 import msgspec
 
-from steersman.client.connection import ConfigError, Connection, Plugin
-from steersman.client.tls import gather
+from steersman.client.config import ClientConfig, ConfigError, ExecPlugin
+from steersman.client.tls import load_material
 
-PATIENCE = 60.0
-"""Seconds a plugin that talks to nobody may take. differs: upstream waits for ever."""
+TIMEOUT = 60.0
+"""Seconds a plugin may take that is not interactive. differs: upstream has no timeout."""
 NOT_FOUND = "plugin_not_found_error"
 
 
 class PluginError(Exception):
-    """A plugin that gave no credentials. The message names it and says why, never what it printed."""
+    """A plugin failed to provide credentials. The message never contains its output."""
 
     def __init__(self, message: str, code: int = 1, status: str = "client_internal_error") -> None:
-        """The code it ended with, and in which of upstream's ways it failed."""
+        """``code`` is the exit code, ``status`` upstream's call status for metrics."""
         super().__init__(message)
         self.code = code
         self.status = status
 
 
 @dataclass(frozen=True, slots=True)
-class Credentials:
-    """What a plugin printed."""
+class ExecCredential:
+    """The credentials that a plugin printed."""
 
     token: str = field(default="", repr=False)
     cert: bytes = field(default=b"", repr=False)
@@ -48,19 +48,19 @@ class _Status(msgspec.Struct):
     expirationTimestamp: datetime | None = None
 
 
-class _ExecCredential(msgspec.Struct):
+class _ExecCredentialDocument(msgspec.Struct):
     apiVersion: str = ""
     kind: str = ""
     status: _Status | None = None
 
 
-async def run(connection: Connection) -> Credentials:
-    """Run the connection's plugin once. Its standard error is ours: it may have to talk to a person."""
-    plugin = connection.user.plugin
+async def run_plugin(config: ClientConfig) -> ExecCredential:
+    """Run the plugin of a config once. It inherits standard error, to be able to prompt a user."""
+    plugin = config.user.plugin
     assert plugin is not None
     name = f'exec plugin "{plugin.command}"'
     interactive = _interactive(plugin, name)
-    environment = {**os.environ, **dict(plugin.env), "KUBERNETES_EXEC_INFO": _info(connection, interactive)}
+    environment = {**os.environ, **dict(plugin.env), "KUBERNETES_EXEC_INFO": _info(config, interactive)}
     try:
         process = await asyncio.create_subprocess_exec(
             plugin.command,
@@ -71,15 +71,15 @@ async def run(connection: Connection) -> Credentials:
         )
     except (FileNotFoundError, NotADirectoryError):
         hint = f": {_printable(plugin.install_hint)}" if plugin.install_hint else "; install it"
-        raise PluginError(f"{name} is not there{hint}", status=NOT_FOUND) from None
+        raise PluginError(f"{name} is not installed{hint}", status=NOT_FOUND) from None
     except OSError as error:
-        said = (error.strerror or "failed").lower()
-        raise PluginError(f"{name} cannot be run: {said}", status=NOT_FOUND) from None
+        reason = (error.strerror or "failed").lower()
+        raise PluginError(f"{name} cannot be run: {reason}", status=NOT_FOUND) from None
     try:
-        async with asyncio.timeout(None if interactive else PATIENCE):
+        async with asyncio.timeout(None if interactive else TIMEOUT):
             output, _ = await process.communicate()
     except TimeoutError:
-        raise PluginError(f"{name} did not answer within {PATIENCE:.0f} seconds") from None
+        raise PluginError(f"{name} did not answer within {TIMEOUT:.0f} seconds") from None
     finally:
         if process.returncode is None:
             process.kill()
@@ -90,31 +90,31 @@ async def run(connection: Connection) -> Credentials:
     return _read(output, plugin, name)
 
 
-def _interactive(plugin: Plugin, name: str) -> bool:
+def _interactive(plugin: ExecPlugin, name: str) -> bool:
     terminal = sys.stdin is not None and not sys.stdin.closed and sys.stdin.isatty()
     if plugin.interactive == "Always" and not terminal:
-        raise PluginError(f"{name} needs standard input, which is not a terminal")
+        raise PluginError(f"{name} requires a terminal as standard input")
     return terminal and plugin.interactive != "Never"
 
 
-def _info(connection: Connection, interactive: bool) -> str:
-    """What the plugin is told, in ``KUBERNETES_EXEC_INFO``."""
-    plugin = connection.user.plugin
+def _info(config: ClientConfig, interactive: bool) -> str:
+    """Return the plugin's input, for the variable ``KUBERNETES_EXEC_INFO``."""
+    plugin = config.user.plugin
     assert plugin is not None
     spec: dict[str, Any] = {"interactive": interactive}
     if plugin.provide_cluster_info:
-        tls = connection.tls
+        tls = config.tls
         try:
-            ca = gather(tls).ca
+            ca = load_material(tls).ca
         except ConfigError as error:
             raise PluginError(f'exec plugin "{plugin.command}": {error.message}') from None
         cluster = {
-            "server": connection.server,
+            "server": config.server,
             "tls-server-name": tls.server_name,
             "insecure-skip-tls-verify": tls.insecure,
             "certificate-authority-data": base64.b64encode(ca).decode(),
-            "proxy-url": connection.proxy,
-            "disable-compression": not connection.compression,
+            "proxy-url": config.proxy,
+            "disable-compression": not config.compression,
             "config": msgspec.json.decode(plugin.config) if plugin.config else None,
         }
         spec["cluster"] = {key: value for key, value in cluster.items() if value or key == "config"}
@@ -122,11 +122,11 @@ def _info(connection: Connection, interactive: bool) -> str:
     return msgspec.json.encode(info).decode()
 
 
-def _read(output: bytes, plugin: Plugin, name: str) -> Credentials:
+def _read(output: bytes, plugin: ExecPlugin, name: str) -> ExecCredential:
     try:
-        printed = msgspec.json.decode(output, type=_ExecCredential)
+        printed = msgspec.json.decode(output, type=_ExecCredentialDocument)
     except (msgspec.DecodeError, ValueError, RecursionError):
-        raise PluginError(f"{name} printed something else than an ExecCredential") from None
+        raise PluginError(f"{name} did not print an ExecCredential") from None
     if printed.kind != "ExecCredential" or printed.apiVersion != plugin.api_version:
         raise PluginError(
             f"{name} is configured for {plugin.api_version} but printed "
@@ -137,13 +137,13 @@ def _read(output: bytes, plugin: Plugin, name: str) -> Credentials:
     if not (token or cert or key):
         raise PluginError(f"{name} printed neither a token nor a certificate")
     if bool(cert) != bool(key):
-        raise PluginError(f"{name} printed only one of certificate and key")
+        raise PluginError(f"{name} printed a certificate without a key, or a key without a certificate")
     expires = status.expirationTimestamp
     if expires is not None and expires.tzinfo is None:
         expires = expires.replace(tzinfo=UTC)
-    return Credentials(token, cert.encode(), key.encode(), expires)
+    return ExecCredential(token, cert.encode(), key.encode(), expires)
 
 
 def _printable(text: str) -> str:
-    """Without escape sequences, which could leave a terminal in a strange state."""
+    """Escape control characters, which could corrupt a terminal."""
     return "".join(c if c.isprintable() or c.isspace() else f"U+{ord(c):04X}" for c in text)

@@ -1,11 +1,11 @@
-"""`Api` over HTTP: any Kubernetes API server.
+"""`HttpApi`: the verbs of `Api` against any Kubernetes API server, over HTTP.
 
 ::
 
     api = HttpApi(kubeconfig.load())
     pods = await api.list(PODS, "default")
-    mine = api.with_agent("deployment-controller")        # own rate limit, same sockets
-    theirs = api.acting_as(Fetched(token), "ttl")         # another identity
+    mine = api.with_user_agent("deployment-controller")       # own rate limit, same connections
+    theirs = api.acting_as(FetchedTokenAuth(token), "ttl")    # another identity
     await api.close()
 """
 
@@ -28,25 +28,31 @@ from steersman.api.errors import Unreachable
 from steersman.api.scheme import Kind, encode
 from steersman.client import discovery
 from steersman.client.api import Page, UndecodableObject, WatchEvent
-from steersman.client.auth import Authenticator, FromPlugin, authenticator
-from steersman.client.connection import Connection
+from steersman.client.auth import Authenticator, ExecPluginAuth, authenticator
+from steersman.client.config import ClientConfig
 from steersman.client.decode import Decoder
-from steersman.client.paths import accept, delete_options, path, query, within
-from steersman.client.round_trip import Exchange, Request, RequestDone
+from steersman.client.paths import (
+    accept_header,
+    delete_options,
+    query_string,
+    resource_path,
+    writable_collection_path,
+)
+from steersman.client.round_trip import ApiRequest, RequestAttempt, RoundTripper
 from steersman.client.throttle import Bucket
-from steersman.client.transport import Transports
-from steersman.client.watch import events
+from steersman.client.transport import TransportCache
+from steersman.client.watch import watch_events
 
 T = TypeVar("T")
 
-__all__ = ["HttpApi", "RequestDone"]
-
 TIMEOUT = 65.0
-"""Seconds for a whole request. The server ends all but watches after 60; a little more, so that it
-is its answer we hear and not our own impatience."""
+"""Seconds for a whole request.
+
+The server ends all but watches after 60 seconds. The client waits a little longer, to receive the server's error.
+"""
 
 CONNECTIONS = 100
-"""Requests under way at once, and so sockets, by all clients of one identity; more take turns."""
+"""Concurrent requests, and so connections, of all clients of one identity."""
 
 
 def _user_agent() -> str:
@@ -57,75 +63,75 @@ def _user_agent() -> str:
     return f"steersman/v{release} ({platform.system().lower()}/{platform.machine()})"
 
 
-class Common:
-    """What clients derived from one another have in common: sockets, and values in memory."""
+class SharedClientState:
+    """The connections and the decoder (with its interned values) that clients derived from one another share."""
 
     def __init__(self, connections: int = CONNECTIONS) -> None:
-        self.transports = Transports(connections)
+        self.transports = TransportCache(connections)
         self.decoder = Decoder()
 
 
 class HttpApi:
-    """The ten verbs to one API server as one identity."""
+    """A client of one API server, with one identity and one rate limit."""
 
     def __init__(
         self,
-        connection: Connection,
+        config: ClientConfig,
         *,
         qps: float = 20,
         burst: int = 30,
         user_agent: str = "",
         timeout: float = TIMEOUT,
-        on_request: Callable[[RequestDone], None] | None = None,
+        on_request: Callable[[RequestAttempt], None] | None = None,
         auth: Authenticator | None = None,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
-        common: Common | None = None,
-        permit: Callable[[], bool] | None = None,
+        shared: SharedClientState | None = None,
+        fence: Callable[[], bool] | None = None,
     ) -> None:
-        """``permit`` is asked at the moment a write is about to be sent; what it forbids is `Unreachable`."""
-        self.connection = connection
+        """``fence`` is called when a write is about to be sent; if it returns False, `Unreachable` is raised."""
+        self.config = config
         self.user_agent = user_agent or _user_agent()
         self.qps = qps
         self.burst = burst
         self._timeout = timeout
         self._on_request = on_request
         self._sleep = sleep
-        self._auth = auth or authenticator(connection)
-        self._common = common or Common()
-        self._exchange = Exchange(
-            connection,
-            self._common.transports.acquire(connection),
+        self._auth = auth or authenticator(config)
+        self._shared = shared or SharedClientState()
+        self._round_tripper = RoundTripper(
+            config,
+            self._shared.transports.acquire(config),
             self._auth,
             Bucket(qps, burst),
-            _headers(connection, self.user_agent),
+            _headers(config, self.user_agent),
             timeout=timeout,
             on_request=on_request,
             sleep=sleep,
-            permit=permit,
+            fence=fence,
         )
 
     @property
-    def transports(self) -> Transports:
-        """The sockets of this client and of those derived from it."""
-        return self._common.transports
+    def transports(self) -> TransportCache:
+        """The transports of this client and of those derived from it."""
+        return self._shared.transports
 
     @property
-    def plugin(self) -> FromPlugin | None:
-        """What runs the plugin that hands out its credentials, where there is one."""
-        return self._auth if isinstance(self._auth, FromPlugin) else None
+    def plugin(self) -> ExecPluginAuth | None:
+        """The exec plugin that provides the credentials; None without one."""
+        return self._auth if isinstance(self._auth, ExecPluginAuth) else None
 
-    # -- other clients ------------------------------------------------------------------------
+    # -- derived clients ----------------------------------------------------------------------
 
-    def with_agent(
+    def with_user_agent(
         self,
         name: str,
         *,
         qps: float | None = None,
         burst: int | None = None,
-        permit: Callable[[], bool] | None = None,
+        fence: Callable[[], bool] | None = None,
     ) -> HttpApi:
-        """The same identity under a longer user agent and with a rate limit of its own."""
-        return self._derive(self.connection, self._auth, name, qps, burst, permit)
+        """Return a client of the same identity, with a longer user agent and its own rate limit."""
+        return self._derive(self.config, self._auth, name, qps, burst, fence)
 
     def acting_as(
         self,
@@ -134,22 +140,22 @@ class HttpApi:
         *,
         qps: float | None = None,
         burst: int | None = None,
-        permit: Callable[[], bool] | None = None,
+        fence: Callable[[], bool] | None = None,
     ) -> HttpApi:
-        """Another identity at the same server: none of ours goes with its requests."""
-        return self._derive(self.connection.anonymous(), auth, name, qps, burst, permit)
+        """Return a client of another identity at the same server. It sends none of this client's credentials."""
+        return self._derive(self.config.anonymous(), auth, name, qps, burst, fence)
 
     def _derive(
         self,
-        connection: Connection,
+        config: ClientConfig,
         auth: Authenticator,
         name: str,
         qps: float | None,
         burst: int | None,
-        permit: Callable[[], bool] | None,
+        fence: Callable[[], bool] | None,
     ) -> HttpApi:
         return HttpApi(
-            connection,
+            config,
             qps=self.qps if qps is None else qps,
             burst=self.burst if burst is None else burst,
             user_agent=f"{self.user_agent}/{name}",
@@ -157,15 +163,15 @@ class HttpApi:
             on_request=self._on_request,
             auth=auth,
             sleep=self._sleep,
-            common=self._common,
-            permit=permit,
+            shared=self._shared,
+            fence=fence,
         )
 
     async def close(self) -> None:
-        """Let go of the sockets. They close with the last client that uses them."""
-        if not self._exchange.closed:
-            self._exchange.close()
-            await self._common.transports.release(self.connection)
+        """Release the connections. They are closed with the last client that shares them."""
+        if not self._round_tripper.closed:
+            self._round_tripper.close()
+            await self._shared.transports.release(self.config)
 
     async def __aenter__(self) -> HttpApi:
         return self
@@ -173,12 +179,14 @@ class HttpApi:
     async def __aexit__(self, *exc: object) -> None:
         await self.close()
 
-    # -- the ten verbs ------------------------------------------------------------------------
+    # -- Api ----------------------------------------------------------------------------------
 
     async def get(self, kind: Kind[T], namespace: str, name: str) -> T:
-        at = path(kind, namespace, name)
-        body = await self._exchange.ask(Request("get", "GET", kind.resource, at, accept(kind)))
-        return self._common.decoder.reader(kind).one(body)
+        at = resource_path(kind, namespace, name)
+        body = await self._round_tripper.send(
+            ApiRequest("get", "GET", kind.resource, at, accept_header(kind))
+        )
+        return self._shared.decoder.for_kind(kind).decode_object(body)
 
     async def list(
         self,
@@ -192,7 +200,7 @@ class HttpApi:
         resource_version: str = "",
         resource_version_match: Literal["", "Exact", "NotOlderThan"] = "",
     ) -> Page[T | UndecodableObject]:
-        at = path(kind, namespace) + query(
+        at = resource_path(kind, namespace) + query_string(
             labelSelector=label_selector,
             fieldSelector=field_selector,
             limit=str(limit) if limit else "",
@@ -200,9 +208,9 @@ class HttpApi:
             resourceVersionMatch=resource_version_match,
             **{"continue": continue_},
         )
-        request = Request("list", "GET", kind.resource, at, accept(kind, many=True))
-        body = await self._exchange.ask(request)
-        return await self._common.decoder.reader(kind).page(kind, body)
+        request = ApiRequest("list", "GET", kind.resource, at, accept_header(kind, many=True))
+        body = await self._round_tripper.send(request)
+        return await self._shared.decoder.for_kind(kind).decode_list(kind, body)
 
     async def watch(
         self,
@@ -215,7 +223,7 @@ class HttpApi:
         send_initial_events: bool = False,
         timeout_seconds: int | None = None,
     ) -> AsyncIterator[WatchEvent[T | UndecodableObject]]:
-        at = path(kind, namespace) + query(
+        at = resource_path(kind, namespace) + query_string(
             watch="true",
             allowWatchBookmarks="true",
             labelSelector=label_selector,
@@ -225,33 +233,37 @@ class HttpApi:
             sendInitialEvents="true" if send_initial_events else "",
             resourceVersionMatch="NotOlderThan" if send_initial_events else "",
         )
-        request = Request("watch", "GET", kind.resource, at, accept(kind))
-        reader = self._common.decoder.reader(kind)
-        async with self._exchange.open(request, timeout_seconds) as response:
+        request = ApiRequest("watch", "GET", kind.resource, at, accept_header(kind))
+        decoder = self._shared.decoder.for_kind(kind)
+        async with self._round_tripper.open_watch(request, timeout_seconds) as response:
 
             async def read() -> bytes:
                 try:
                     return await response.content.readany()
                 except TimeoutError:
                     raise Unreachable(
-                        f"{self.connection.server}: {request}: nothing came for too long"
+                        f"{self.config.server}: {request}: no data within the watch's timeout"
                     ) from None
                 except (aiohttp.ClientError, OSError, RuntimeError):
-                    # A server that goes away ends its watches, with or without the last word.
+                    # A server that shuts down ends its watches, with or without the last chunk.
                     return b""
 
-            async with aclosing(events(read, lambda line: reader.event(kind, line))) as stream:
+            async with aclosing(watch_events(read, lambda line: decoder.decode_event(kind, line))) as stream:
                 async for event in stream:
                     yield event
 
     async def create(self, kind: Kind[T], namespace: str, body: object) -> T:
-        return await self._write("create", "POST", kind, within(kind, namespace), encode(kind, body))
+        return await self._write(
+            "create", "POST", kind, writable_collection_path(kind, namespace), encode(kind, body)
+        )
 
     async def update(self, kind: Kind[T], namespace: str, name: str, body: object) -> T:
-        return await self._write("update", "PUT", kind, path(kind, namespace, name), encode(kind, body))
+        return await self._write(
+            "update", "PUT", kind, resource_path(kind, namespace, name), encode(kind, body)
+        )
 
     async def update_status(self, kind: Kind[T], namespace: str, name: str, body: object) -> T:
-        at = path(kind, namespace, name, "status")
+        at = resource_path(kind, namespace, name, "status")
         return await self._write("update", "PUT", kind, at, encode(kind, body), "status")
 
     async def patch(
@@ -266,9 +278,9 @@ class HttpApi:
         field_manager: str = "",
         force: bool = False,
     ) -> T:
-        at = path(kind, namespace, name, subresource)
-        at += query(fieldManager=field_manager, force="true" if force else "")
-        # A JSON patch is a list of operations: no document, so no kind to write into it.
+        at = resource_path(kind, namespace, name, subresource)
+        at += query_string(fieldManager=field_manager, force="true" if force else "")
+        # A JSON patch is a list of operations, without kind and apiVersion.
         content = encode(kind, body) if isinstance(body, msgspec.Struct) else msgspec.json.encode(body)
         return await self._write("patch", "PATCH", kind, at, content, subresource, content_type)
 
@@ -284,8 +296,8 @@ class HttpApi:
         grace: int | None = None,
     ) -> None:
         options = delete_options(uid, resource_version, propagation, grace)
-        at = path(kind, namespace, name)
-        await self._exchange.ask(Request("delete", "DELETE", kind.resource, at, body=options))
+        at = resource_path(kind, namespace, name)
+        await self._round_tripper.send(ApiRequest("delete", "DELETE", kind.resource, at, body=options))
 
     async def delete_collection(
         self,
@@ -296,10 +308,12 @@ class HttpApi:
         field_selector: str = "",
         propagation: str | None = None,
     ) -> None:
-        at = within(kind, namespace)
-        at += query(labelSelector=label_selector, fieldSelector=field_selector)
+        at = writable_collection_path(kind, namespace)
+        at += query_string(labelSelector=label_selector, fieldSelector=field_selector)
         options = delete_options("", "", propagation, None)
-        await self._exchange.ask(Request("deletecollection", "DELETE", kind.resource, at, body=options))
+        await self._round_tripper.send(
+            ApiRequest("deletecollection", "DELETE", kind.resource, at, body=options)
+        )
 
     async def subresource(
         self,
@@ -311,21 +325,21 @@ class HttpApi:
         *,
         verb: Literal["get", "create", "update"] = "create",
     ) -> dict[str, Any]:
-        at = path(kind, namespace, name, subresource)
+        at = resource_path(kind, namespace, name, subresource)
         method = {"get": "GET", "create": "POST", "update": "PUT"}[verb]
         content = None if body is None or verb == "get" else msgspec.json.encode(body)
-        request = Request(verb, method, f"{kind.resource}/{subresource}", at, body=content)
-        answer = await self._exchange.ask(request)
-        return self._common.decoder.reader(kind.untyped).one(answer, wrote=request.write)
+        request = ApiRequest(verb, method, f"{kind.resource}/{subresource}", at, body=content)
+        answer = await self._round_tripper.send(request)
+        return self._shared.decoder.for_kind(kind.untyped).decode_object(answer, wrote=request.is_write)
 
     async def discover(self) -> Discovered:
         return await discovery.discover(self.document)
 
     async def document(self, path: str, *, accept: str = "application/json") -> dict[str, Any]:
-        """What is no resource: discovery (``/apis``), ``/version``, ``/openapi/v3`` …"""
-        request = Request("get", "GET", path.partition("?")[0], path, accept)
-        answer = await self._exchange.ask(request)
-        return self._common.decoder.reader(_DOCUMENT).one(answer)
+        """Return a document that is not a resource: ``/apis``, ``/version``, ``/openapi/v3`` …"""
+        request = ApiRequest("get", "GET", path.partition("?")[0], path, accept)
+        answer = await self._round_tripper.send(request)
+        return self._shared.decoder.for_kind(_DOCUMENT).decode_object(answer)
 
     async def _write(
         self,
@@ -338,31 +352,31 @@ class HttpApi:
         content_type: str = "application/json",
     ) -> T:
         resource = f"{kind.resource}/{subresource}" if subresource else kind.resource
-        request = Request(verb, method, resource, at, accept(kind), body, content_type)
-        answer = await self._exchange.ask(request)
-        return self._common.decoder.reader(kind).one(answer, wrote=True)
+        request = ApiRequest(verb, method, resource, at, accept_header(kind), body, content_type)
+        answer = await self._round_tripper.send(request)
+        return self._shared.decoder.for_kind(kind).decode_object(answer, wrote=True)
 
 
 _DOCUMENT: Kind[dict[str, Any]] = Kind("", "", "", "", False, dict)
 
 
-def _headers(connection: Connection, user_agent: str) -> CIMultiDict[str]:
-    """What goes with every request."""
+def _headers(config: ClientConfig, user_agent: str) -> CIMultiDict[str]:
+    """Return the headers that every request of a client has."""
     headers: CIMultiDict[str] = CIMultiDict()
     headers["User-Agent"] = user_agent
-    headers["Accept-Encoding"] = "gzip" if connection.compression else "identity"
-    who = connection.impersonate
-    if who is not None:
-        headers["Impersonate-User"] = who.user
-        if who.uid:
-            headers["Impersonate-Uid"] = who.uid
-        for group in who.groups:
+    headers["Accept-Encoding"] = "gzip" if config.compression else "identity"
+    user = config.impersonate
+    if user is not None:
+        headers["Impersonate-User"] = user.user
+        if user.uid:
+            headers["Impersonate-Uid"] = user.uid
+        for group in user.groups:
             headers.add("Impersonate-Group", group)
-        for key, values in who.extra:
+        for key, values in user.extra:
             for value in values:
-                headers.add(f"Impersonate-Extra-{quote(key, safe=_HEADER)}", value)
+                headers.add(f"Impersonate-Extra-{quote(key, safe=_HEADER_NAME_CHARS)}", value)
     return headers
 
 
-_HEADER = "!#$&'*+-.^_`|~"
-"""Besides letters and digits, what may stand in a header's name. (``%`` may too, but escapes.)"""
+_HEADER_NAME_CHARS = "!#$&'*+-.^_`|~"
+"""Characters, besides letters and digits, that need no escape in a header name (``%`` is the escape)."""

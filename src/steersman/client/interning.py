@@ -1,14 +1,12 @@
-"""Let decoded objects share what is the same in many of them, before anybody sees them.
+"""Interns values of decoded objects: equal values of many objects share memory.
 
-A thousand pods of one ReplicaSet have the same labels, owner and node names; decoded one by one
-they hold a thousand copies. `Compactor` looks at a type once and keeps a list of its fields worth
-sharing; running down that list costs about as much as the decoding did (12 µs for a pod of 8 KB) and
-leaves little more than a third of the memory.
+A thousand pods of one ReplicaSet have the same labels, owner and node names; decoded one by one they hold a thousand
+copies. `Interner` determines once for each type which fields are worth sharing. Interning an object costs about as
+much as decoding it (12 µs for a pod of 8 KB) and leaves little more than a third of the memory.
 
-Objects are frozen for everybody else; here they are still ours, so fields are replaced in place by
-values that are equal. Tables are bounded: a full one is emptied, which only means that the next
-value starts a new copy. A table that hardly ever finds anything (annotations with an address in
-them) is given up.
+Objects are frozen, but these have just been decoded and are not shared yet, so fields are replaced in place by equal
+values. Tables are bounded: a full table is cleared, and later values start new copies. A table with hardly any hits
+(annotations that contain an address) is closed.
 """
 
 from __future__ import annotations
@@ -22,10 +20,10 @@ from msgspec import inspect
 from msgspec.structs import force_setattr
 
 T = TypeVar("T")
-Sharer: TypeAlias = Callable[[Any], Any]
-"""Answers an equal value, as a rule one that others hold already."""
+Intern: TypeAlias = Callable[[Any], Any]
+"""Returns an equal value, usually one that other objects hold already."""
 
-TEXTS = frozenset(
+INTERNED_FIELDS = frozenset(
     {
         "apiVersion",
         "apiGroup",
@@ -53,63 +51,68 @@ TEXTS = frozenset(
         "volumeMode",
     }
 )
-"""Fields whose text many objects have in common, whatever kind they stand in."""
+"""String fields, of any kind, whose values many objects have in common."""
 
-SHORT = 24
-"""Values of maps up to this long (``true``, ``8080``, ``Helm``) are likely to be common too."""
+MAX_INTERNED_VALUE = 24
+"""Characters of a map's value up to which it is interned: short values (``true``, ``8080``) are likely to repeat."""
+_MAX_STRINGS = 16384
+"""Interned strings after which all are dropped."""
 
 
-class _Shelf:
-    """A bounded table of values to share, which is given up when it finds too little."""
+class _InternTable:
+    """A bounded table of interned values, which closes when it has too few hits.
 
-    __slots__ = ("found", "limit", "open", "table", "tried")
+    Not a `BoundedCache`: a full table is cleared at once, which is when its hit rate is judged.
+    """
+
+    __slots__ = ("hits", "limit", "lookups", "open", "table")
 
     def __init__(self, limit: int = 4096) -> None:
         self.table: dict[Any, Any] = {}
         self.limit = limit
         self.open = True
-        self.tried = 0
-        self.found = 0
+        self.lookups = 0
+        self.hits = 0
 
     def find(self, key: Any, value: T) -> T | None:
-        """The value filed under the key, if it is equal to this one."""
-        self.tried += 1
+        """Return the value under a key, if it is equal to this one."""
+        self.lookups += 1
         known: T | None = self.table.get(key)
         if known is None or known != value:
             return None
-        self.found += 1
+        self.hits += 1
         return known
 
-    def file(self, key: Any, value: object) -> None:
-        """Keep a value for the next that equals it."""
+    def add(self, key: Any, value: object) -> None:
+        """Add a value."""
         if len(self.table) >= self.limit:
             self.table.clear()
-            # Less than one hit in eight does not pay for the table and the hashing.
-            self.open = self.found * 8 >= self.tried
-            self.tried = self.found = 0
+            # With less than one hit in eight lookups, the hashing costs more than the table saves.
+            self.open = self.hits * 8 >= self.lookups
+            self.lookups = self.hits = 0
         if self.open:
             self.table[key] = value
 
-    def share(self, key: Any, value: T) -> T:
-        """A filed value equal to this one, else this one, filed."""
+    def intern(self, key: Any, value: T) -> T:
+        """Return the value in the table that is equal to this one, or add this one."""
         known = self.find(key, value)
         if known is not None:
             return known
-        self.file(key, value)
+        self.add(key, value)
         return value
 
 
-class Compactor:
-    """Shares between all objects it is given. One per program part that keeps objects is enough."""
+class Interner:
+    """Interns the values of all objects it is given. One instance serves all kinds."""
 
     def __init__(self) -> None:
-        self._texts: dict[str, str] = {}
-        self._raws = _Shelf(1024)
-        self._recent: list[datetime | None] = [None, None]
-        self._plans: dict[type, Sharer | None] = {}
+        self._strings: dict[str, str] = {}
+        self._raws = _InternTable(1024)
+        self._recent_times: list[datetime | None] = [None, None]
+        self._interners: dict[type, Intern | None] = {}
 
-    def plan(self, type_: type[T]) -> Callable[[T], T] | None:
-        """What to call with each new object of this type, or None where nothing can be shared."""
+    def interner_for(self, type_: type[T]) -> Callable[[T], T] | None:
+        """Return the function that interns objects of a type; None if the type has nothing to intern."""
         if not (isinstance(type_, type) and issubclass(type_, msgspec.Struct)):
             return None
         info = inspect.type_info(type_)
@@ -117,28 +120,30 @@ class Compactor:
         visit = self._struct(info)
         if visit is None:
             return None
-        texts = self._texts
+        texts = self._strings
 
-        def compact(value: T) -> T:
-            if len(texts) > 16384:
+        def intern(value: T) -> T:
+            if len(texts) > _MAX_STRINGS:
                 texts.clear()
             visit(value)
             return value
 
-        return compact
+        return intern
 
-    def _struct(self, info: inspect.StructType) -> Sharer | None:
-        """Visit one struct: its texts, its times, and the rest. Written out for speed, it runs for
-        every condition of every pod."""
+    def _struct(self, info: inspect.StructType) -> Intern | None:
+        """Intern one struct: its strings, its times, and the rest.
+
+        The loops are written out for speed: they run for every condition of every pod.
+        """
         type_ = info.cls
-        if type_ in self._plans:
-            return self._plans[type_]
-        text = self._texts.setdefault
-        recent = self._recent
+        if type_ in self._interners:
+            return self._interners[type_]
+        text = self._strings.setdefault
+        recent = self._recent_times
         texts: list[str] = []
         times: list[str] = []
-        # Filled below: a type may contain itself, so its visitor must exist before its fields do.
-        others: list[tuple[str, Any, Sharer]] = []
+        # The lists are filled below: a type may contain itself, so its function must exist before its fields do.
+        others: list[tuple[str, Any, Intern]] = []
 
         def visit(value: Any) -> Any:
             for field in texts:
@@ -150,8 +155,8 @@ class Compactor:
             for field in times:
                 old = getattr(value, field)
                 if old is not None:
-                    # Within an object, times are mostly the same few. A table would have to hash
-                    # them, which costs as much as decoding five more fields.
+                    # The times within an object are mostly equal. A table would have to hash them, which
+                    # costs as much as decoding five more fields.
                     if old == recent[0]:
                         force_setattr(value, field, recent[0])
                     elif old == recent[1]:
@@ -159,29 +164,29 @@ class Compactor:
                     else:
                         recent[1] = recent[0]
                         recent[0] = old
-            for field, default, share in others:
+            for field, default, intern in others:
                 old = getattr(value, field)
-                # Absent fields have the default, one object for all.
+                # Absent fields have the default value, which is one object for all.
                 if old is not default and old:
-                    new = share(old)
+                    new = intern(old)
                     if new is not old:
                         force_setattr(value, field, new)
             return value
 
-        self._plans[type_] = visit
+        self._interners[type_] = visit
         for field in info.fields:
             of = _unwrap(field.type)
             if isinstance(of, inspect.StrType):
-                texts += [field.name] if field.name in TEXTS else []
+                texts += [field.name] if field.name in INTERNED_FIELDS else []
             elif isinstance(of, inspect.DateTimeType):
                 times.append(field.name)
-            elif (share := self._sharer(of)) is not None:
-                others.append((field.name, field.default, share))
+            elif (intern := self._intern_for(of)) is not None:
+                others.append((field.name, field.default, intern))
         if not (texts or times or others):
-            self._plans[type_] = None
-        return self._plans[type_]
+            self._interners[type_] = None
+        return self._interners[type_]
 
-    def _sharer(self, type_: inspect.Type) -> Sharer | None:
+    def _intern_for(self, type_: inspect.Type) -> Intern | None:
         match type_:
             case inspect.RawType():
                 return self._raw
@@ -195,73 +200,75 @@ class Compactor:
                 return None
 
     def _raw(self, value: msgspec.Raw) -> msgspec.Raw:
-        """Raw JSON of its own: as decoded it would keep the whole document it came in."""
+        """Copy raw JSON: as decoded it would keep the whole response in memory."""
         content = bytes(value)
-        return self._raws.share(content, msgspec.Raw(content))
+        return self._raws.intern(content, msgspec.Raw(content))
 
-    def _mapping(self) -> Sharer:
-        shelf = _Shelf()
-        text = self._texts.setdefault
+    def _mapping(self) -> Intern:
+        table = _InternTable()
+        text = self._strings.setdefault
 
-        def share(value: Mapping[str, str]) -> Mapping[str, str]:
-            # The server sends keys in order, so equal maps have equal sequences.
-            key = hash((*value, *value.values())) if shelf.open else 0
-            if shelf.open and (known := shelf.find(key, value)) is not None:
+        def intern(value: Mapping[str, str]) -> Mapping[str, str]:
+            # The server sends keys in order, so equal maps have equal sequences of keys and values.
+            key = hash((*value, *value.values())) if table.open else 0
+            if table.open and (known := table.find(key, value)) is not None:
                 return known
-            # Decoding shares short keys by itself, long ones not.
+            # msgspec interns keys of up to 32 characters itself.
             if max(map(len, value)) > 32:
-                value = {text(k, k): text(v, v) if len(v) <= SHORT else v for k, v in value.items()}
-            if shelf.open:
-                shelf.file(key, value)
+                value = {
+                    text(k, k): text(v, v) if len(v) <= MAX_INTERNED_VALUE else v for k, v in value.items()
+                }
+            if table.open:
+                table.add(key, value)
             return value
 
-        return share
+        return intern
 
-    def _tuple(self, item: inspect.Type) -> Sharer | None:
-        each = self._sharer(item)
+    def _tuple(self, item: inspect.Type) -> Intern | None:
+        each = self._intern_for(item)
         one_by_one = None if each is None else _for_each(each)
         if not _plain(item):
             return self._encoded(one_by_one) if _plain(item, maps=True) else one_by_one
-        shelf = _Shelf()
+        table = _InternTable()
 
-        def share(value: tuple[Any, ...]) -> tuple[Any, ...]:
-            if shelf.open:
-                return shelf.share(value, value)
+        def intern(value: tuple[Any, ...]) -> tuple[Any, ...]:
+            if table.open:
+                return table.intern(value, value)
             return value if one_by_one is None else one_by_one(value)
 
-        return share
+        return intern
 
-    def _encoded(self, one_by_one: Sharer | None) -> Sharer:
-        """Share tuples with maps in them (containers and what they ask for), which have no hash."""
-        shelf = _Shelf()
+    def _encoded(self, one_by_one: Intern | None) -> Intern:
+        """Intern tuples that contain maps (containers and their resources), which cannot be hashed."""
+        table = _InternTable()
         encode = msgspec.msgpack.Encoder().encode
 
-        def share(value: tuple[Any, ...]) -> tuple[Any, ...]:
-            if shelf.open:
+        def intern(value: tuple[Any, ...]) -> tuple[Any, ...]:
+            if table.open:
                 key = hash(encode(value))
-                known = shelf.find(key, value)
+                known = table.find(key, value)
                 if known is not None:
                     return known
                 if one_by_one is not None:
                     one_by_one(value)
-                shelf.file(key, value)
+                table.add(key, value)
                 return value
             return value if one_by_one is None else one_by_one(value)
 
-        return share
+        return intern
 
 
-def _for_each(share: Sharer) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
+def _for_each(intern: Intern) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
     def visit(value: tuple[Any, ...]) -> tuple[Any, ...]:
         for item in value:
-            share(item)
+            intern(item)
         return value
 
     return visit
 
 
 def _unwrap(type_: inspect.Type) -> inspect.Type:
-    """The type behind ``X | None``."""
+    """Return X for ``X | None``."""
     if isinstance(type_, inspect.UnionType):
         some = [t for t in type_.types if not isinstance(t, inspect.NoneType)]
         return some[0] if len(some) == 1 else type_
@@ -271,9 +278,11 @@ def _unwrap(type_: inspect.Type) -> inspect.Type:
 def _plain(
     type_: inspect.Type, within: tuple[type, ...] = (), *, maps: bool = False, times: bool = False
 ) -> bool:
-    """Whether values of this type are cheap to hash and likely to repeat: text, numbers and
-    structs of them. A time makes a value its own, but where it stands in a struct that may be absent
-    (how a container ended) most values have none. With ``maps``, those of text may be in them."""
+    """Report whether values of this type are cheap to hash and likely to repeat: strings, numbers and structs of them.
+
+    A time makes values unique, unless it is part of an optional struct (how a container ended), which most values do
+    not have. With ``maps``, maps of strings count as plain too.
+    """
     match type_:
         case inspect.DictType(value_type=inspect.StrType()):
             return maps

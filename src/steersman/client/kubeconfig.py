@@ -1,8 +1,8 @@
-"""Kubeconfig files, a pod's service account, and flags, read into a `Connection`.
+"""Loads a `ClientConfig` from kubeconfig files, flags, or a pod's service account.
 
-Two ways in, as upstream has them: `from_flags` is a server component's (``--kubeconfig`` and
-``--master``, else the pod it runs in); `load` is a person's (``$KUBECONFIG`` or ``~/.kube/config``).
-All that can be wrong is one `ConfigError`.
+As upstream there are two entry points: `from_flags` for server components (``--kubeconfig`` and ``--master``, else
+the pod's service account), and `load` for command-line tools (``$KUBECONFIG`` or ``~/.kube/config``). Every error is
+raised as `ConfigError`.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from steersman.client.connection import (
+from steersman.client.config import (
+    AuthInfo,
+    ClientConfig,
     ConfigError,
-    Connection,
+    ExecPlugin,
     Impersonation,
     Pem,
-    Plugin,
-    Tls,
-    User,
+    TlsConfig,
 )
 from steersman.client.kubeconfig_schema import Entry, named, read
 from steersman.client.proxy import proxy_for
@@ -38,17 +38,17 @@ def from_flags(
     *,
     environ: Mapping[str, str] = os.environ,
     service_account: Path = SERVICE_ACCOUNT,
-) -> Connection:
-    """The connection of a server component started with these flags.
+) -> ClientConfig:
+    """Return the config of a server component started with these flags.
 
-    Neither flag means the pod's own service account. As upstream, ``~/.kube/config`` is never
-    used here: a controller manager must not start steering whatever cluster a person last used.
+    Without either flag the pod's service account is used. As upstream, ``~/.kube/config`` is never read: a
+    controller manager must not take over the cluster that a user happened to use last.
     """
     if kubeconfig:
-        return _connection(Config.read([kubeconfig], explicit=True), "", master, environ)
+        return _client_config(MergedKubeconfig.read([kubeconfig], explicit=True), "", master, environ)
     if master:
-        return _bare(master, environ)
-    if _inside(environ):
+        return _without_credentials(master, environ)
+    if _in_pod(environ):
         return in_cluster(environ, service_account)
     raise ConfigError(
         "no cluster is configured: pass --kubeconfig or --master, or run in a pod with a service account"
@@ -62,31 +62,33 @@ def load(
     master: str = "",
     environ: Mapping[str, str] = os.environ,
     service_account: Path = SERVICE_ACCOUNT,
-) -> Connection:
-    """The connection a person means: the named file, else ``$KUBECONFIG``, else ``~/.kube/config``.
+) -> ClientConfig:
+    """Return the config of a command-line tool: from the given file, ``$KUBECONFIG``, or ``~/.kube/config``.
 
-    Without any of these, the service account of the pod this runs in.
+    Without any of these the pod's service account is used.
     """
     paths = _search_path(environ)
-    config = Config.read([kubeconfig], explicit=True) if kubeconfig else Config.read(paths)
+    config = (
+        MergedKubeconfig.read([kubeconfig], explicit=True) if kubeconfig else MergedKubeconfig.read(paths)
+    )
     if config.empty and not context:
         if master:
-            return _bare(master, environ)
-        if _inside(environ):
+            return _without_credentials(master, environ)
+        if _in_pod(environ):
             return in_cluster(environ, service_account)
     if not config.files:
         raise ConfigError(
             f"no kubeconfig found at {', '.join(paths)}: create one, point KUBECONFIG at one, "
             "or pass --kubeconfig"
         )
-    return _connection(config, context, master, environ)
+    return _client_config(config, context, master, environ)
 
 
 def in_cluster(
     environ: Mapping[str, str] = os.environ, service_account: Path = SERVICE_ACCOUNT
-) -> Connection:
-    """The connection of the pod this runs in: its service account's token and authority."""
-    if not _inside(environ):
+) -> ClientConfig:
+    """Return the config of the pod's service account: its token and CA."""
+    if not _in_pod(environ):
         raise ConfigError(
             "not in a pod: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set; pass --kubeconfig"
         )
@@ -102,11 +104,11 @@ def in_cluster(
         namespace = (service_account / "namespace").read_text().strip()
     except OSError:
         namespace = ""
-    return Connection(
+    return ClientConfig(
         server=server,
-        # As upstream, a missing authority is not fatal: the server may have a public certificate.
-        tls=Tls(ca=Pem(path=str(ca)) if ca.is_file() else Pem()),
-        user=User(token_file=str(token)),
+        # As upstream, a missing CA file is no error: the server may have a publicly trusted certificate.
+        tls=TlsConfig(ca=Pem(path=str(ca)) if ca.is_file() else Pem()),
+        user=AuthInfo(token_file=str(token)),
         proxy=proxy_for(server, environ),
         namespace=environ.get("POD_NAMESPACE") or namespace or "default",
         origin=str(service_account),
@@ -114,8 +116,8 @@ def in_cluster(
 
 
 @dataclass(frozen=True, slots=True)
-class Config:
-    """Some kubeconfig files as one: the first to name a thing wins."""
+class MergedKubeconfig:
+    """Several kubeconfig files merged into one: the first file to define an entry wins."""
 
     files: tuple[str, ...]
     current: str
@@ -132,8 +134,8 @@ class Config:
         return ", ".join(self.files)
 
     @classmethod
-    def read(cls, paths: Sequence[str], *, explicit: bool = False) -> Config:
-        """Read and merge. Files that are not there are passed over, unless asked for by name."""
+    def read(cls, paths: Sequence[str], *, explicit: bool = False) -> MergedKubeconfig:
+        """Read and merge files. Missing files are skipped, unless they were named explicitly."""
         files: list[str] = []
         current = ""
         merged: dict[str, dict[str, Entry]] = {"clusters": {}, "users": {}, "contexts": {}}
@@ -149,76 +151,80 @@ class Config:
         return cls(tuple(files), current, merged["clusters"], merged["users"], merged["contexts"])
 
 
-def _connection(config: Config, context: str, master: str, environ: Mapping[str, str]) -> Connection:
-    """One context of the config as a connection, checked through."""
-    name = context or config.current
+def _client_config(
+    kubeconfig: MergedKubeconfig, context: str, master: str, environ: Mapping[str, str]
+) -> ClientConfig:
+    """Return the validated client config of one context."""
+    name = context or kubeconfig.current
     if not name:
-        if master and config.empty:
-            return _bare(master, environ)
+        if master and kubeconfig.empty:
+            return _without_credentials(master, environ)
         raise ConfigError(
-            f"{config.origin}: no current-context is set{_among(config.contexts)}; "
+            f"{kubeconfig.origin}: no current-context is set{_available(kubeconfig.contexts)}; "
             'set one with "kubectl config use-context NAME"'
         )
-    if name not in config.contexts:
+    if name not in kubeconfig.contexts:
         raise ConfigError(
-            f'{config.origin}: context "{name}" does not exist{_among(config.contexts)}; '
+            f'{kubeconfig.origin}: context "{name}" does not exist{_available(kubeconfig.contexts)}; '
             'set one that does with "kubectl config use-context NAME"'
         )
-    chosen = config.contexts[name]
-    cluster = _referred(chosen, "cluster", config.clusters)
-    user = _referred(chosen, "user", config.users)
+    chosen = kubeconfig.contexts[name]
+    cluster = _lookup(chosen, "cluster", kubeconfig.clusters)
+    user = _lookup(chosen, "user", kubeconfig.users)
     server = _server(master or cluster.text("server"), "--master" if master else cluster.where)
     explicit_proxy = cluster.text("proxy-url")
-    connection = Connection(
+    config = ClientConfig(
         server=server,
-        tls=_trust(cluster, master),
+        tls=_tls(cluster, master),
         impersonate=_impersonation(user),
         proxy=_proxy(cluster, explicit_proxy) if explicit_proxy else proxy_for(server, environ),
         compression=not cluster.flag("disable-compression"),
         namespace=chosen.text("namespace") or "default",
         origin=cluster.file,
     )
-    proof = _user(user, cluster)
+    auth = _user(user, cluster)
     cert, key = _certificate(user)
-    if not connection.secure:
-        # As upstream: nothing that proves who we are goes over a wire anybody can read.
-        return connection
-    if proof.token or proof.token_file or proof.username or cert:
-        # As upstream: a plugin is only asked where nothing else proves who we are.
-        proof = replace(proof, plugin=None)
-    return replace(connection, tls=replace(connection.tls, cert=cert, key=key), user=proof)
+    if not config.secure:
+        # As upstream, credentials are not sent over plain HTTP.
+        return config
+    if auth.token or auth.token_file or auth.username or cert:
+        # As upstream, an exec plugin is used only without any other credential.
+        auth = replace(auth, plugin=None)
+    return replace(config, tls=replace(config.tls, cert=cert, key=key), user=auth)
 
 
-def _bare(master: str, environ: Mapping[str, str]) -> Connection:
-    """A server and nothing else, as ``--master`` alone gives."""
+def _without_credentials(master: str, environ: Mapping[str, str]) -> ClientConfig:
+    """Return the config of a server without credentials, for ``--master`` alone."""
     server = _server(master, "--master")
-    return Connection(server=server, proxy=proxy_for(server, environ), origin="--master")
+    return ClientConfig(server=server, proxy=proxy_for(server, environ), origin="--master")
 
 
-def _referred(context: Entry, what: str, entries: Mapping[str, Entry]) -> Entry:
+def _lookup(context: Entry, what: str, entries: Mapping[str, Entry]) -> Entry:
     name = context.text(what)
     if not name:
         raise context.error(f"{what} is missing; name one of the file's {what}s")
     if name not in entries:
-        raise context.error(f'{what} "{name}" does not exist{_among(entries)}; correct the name or add it')
+        raise context.error(
+            f'{what} "{name}" does not exist{_available(entries)}; correct the name or add it'
+        )
     return entries[name]
 
 
 def _server(server: str, where: str) -> str:
-    """The server as a URL. A bare ``host:port`` is plain HTTP, as upstream takes it."""
+    """Return the server's URL. As upstream, a bare ``host:port`` means plain HTTP."""
     if not server:
         raise ConfigError(f"{where}: server is missing; give the API server's URL")
     url = server if "://" in server else f"http://{server}"
     try:
         parts = urlsplit(url)
         valid = parts.scheme in ("http", "https") and bool(parts.hostname)
-        parts.port  # noqa: B018  (reading it checks it)
+        parts.port  # noqa: B018  (accessing it validates it)
     except ValueError:
         valid = False
     if not valid or ("://" not in server and parts.path not in ("", "/")):
         raise ConfigError(f'{where}: server "{server}" is not a URL; write https://HOST:PORT')
     if parts.username or parts.password:
-        raise ConfigError(f"{where}: server carries a password; put it into the user entry instead")
+        raise ConfigError(f"{where}: server contains a password; put it into the user entry instead")
     return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
 
 
@@ -228,21 +234,21 @@ def _proxy(cluster: Entry, proxy: str) -> str:
     except ValueError:
         scheme = ""
     if scheme not in ("http", "https"):
-        # differs: upstream also speaks socks5.
+        # differs: upstream also supports socks5.
         raise cluster.error(f'proxy-url has the scheme "{scheme}"; use an http:// or https:// proxy')
     return proxy
 
 
-def _trust(cluster: Entry, master: str) -> Tls:
+def _tls(cluster: Entry, master: str) -> TlsConfig:
     ca = cluster.pem("certificate-authority")
     insecure = cluster.flag("insecure-skip-tls-verify")
     if ca and insecure:
         raise cluster.error(
             "certificate-authority and insecure-skip-tls-verify exclude each other; remove one"
         )
-    # A server given on the command line is not the one the name in the file was meant for.
+    # The file's tls-server-name does not belong to a server given on the command line.
     name = "" if master else cluster.text("tls-server-name")
-    return Tls(ca=ca, insecure=insecure, server_name=name)
+    return TlsConfig(ca=ca, insecure=insecure, server_name=name)
 
 
 def _certificate(user: Entry) -> tuple[Pem, Pem]:
@@ -252,23 +258,23 @@ def _certificate(user: Entry) -> tuple[Pem, Pem]:
     return (cert, key) if cert else (Pem(), Pem())
 
 
-def _user(user: Entry, cluster: Entry) -> User:
+def _user(user: Entry, cluster: Entry) -> AuthInfo:
     if user.get("auth-provider") is not None:
-        # differs: upstream still has the oidc provider, as a plugin of kubectl.
+        # differs: upstream still supports the oidc provider.
         raise user.error("auth-provider is not supported; use an exec plugin, such as kubelogin for OIDC")
-    # A token written as a YAML block ends with a line break, which is not part of it.
+    # A token written as a YAML block ends with a line break that is not part of it.
     token, username, password = user.text("token").strip(), user.text("username"), user.text("password")
     if not token.isprintable():
-        raise user.error("token has a line break in it; a token is one line")
+        raise user.error("token contains a line break; a token must be one line")
     if token and (username or password):
         raise user.error("both token and username/password are given; keep one")
     token_file = user.path("tokenFile")
     if token_file and not token:
         user.readable("tokenFile", token_file)
-    return User(token, token_file, username, password, _plugin(user, cluster))
+    return AuthInfo(token, token_file, username, password, _plugin(user, cluster))
 
 
-def _plugin(user: Entry, cluster: Entry) -> Plugin | None:
+def _plugin(user: Entry, cluster: Entry) -> ExecPlugin | None:
     entry = user.child("exec")
     if entry is None:
         return None
@@ -286,8 +292,8 @@ def _plugin(user: Entry, cluster: Entry) -> Plugin | None:
             raise variable.error("name is missing; name the variable or remove it")
         env.append((variable.text("name"), variable.text("value")))
     extension = named(cluster, "extensions").get(EXEC_EXTENSION)
-    return Plugin(
-        # A plain name is looked up on the PATH; anything with a slash is a path.
+    return ExecPlugin(
+        # A plain name is looked up on the PATH; with a slash it is a path.
         command=entry.path("command") if os.sep in command else command,
         api_version=version,
         args=entry.texts("args"),
@@ -307,13 +313,13 @@ def _impersonation(user: Entry) -> Impersonation | None:
         if uid or groups or extra:
             raise user.error("as-uid, as-groups and as-user-extra need as; name the user to act as")
         return None
-    said = (name, uid, *groups, *(text for key, values in extra for text in (key, *values)))
-    if not all(text.isprintable() for text in said):
-        raise user.error("as and its companions cannot have line breaks in them; remove them")
+    texts = (name, uid, *groups, *(text for key, values in extra for text in (key, *values)))
+    if not all(text.isprintable() for text in texts):
+        raise user.error("as, as-uid, as-groups and as-user-extra must not contain line breaks; remove them")
     return Impersonation(name, uid, groups, extra)
 
 
-def _inside(environ: Mapping[str, str]) -> bool:
+def _in_pod(environ: Mapping[str, str]) -> bool:
     return bool(environ.get("KUBERNETES_SERVICE_HOST") and environ.get("KUBERNETES_SERVICE_PORT"))
 
 
@@ -324,5 +330,5 @@ def _search_path(environ: Mapping[str, str]) -> list[str]:
     return [str(Path(environ.get("HOME") or Path.home()) / ".kube" / "config")]
 
 
-def _among(entries: Mapping[str, Entry]) -> str:
-    return f" (there are: {', '.join(entries)})" if entries else ""
+def _available(entries: Mapping[str, Entry]) -> str:
+    return f" (available: {', '.join(entries)})" if entries else ""

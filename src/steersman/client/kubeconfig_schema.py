@@ -1,4 +1,4 @@
-"""A kubeconfig file as checked entries: every wrong field is an error that says where it stands."""
+"""Parses a kubeconfig file into validated entries. Each error names the file and the entry."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from typing import Any
 import msgspec
 import yaml
 
-from steersman.client.connection import ConfigError, Pem
+from steersman.client.config import ConfigError, Pem
 
 _Loader: type[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """One mapping of the file. Absent and null are the same, as everywhere in Kubernetes."""
+    """One mapping of the file. As everywhere in Kubernetes, null is the same as absent."""
 
     file: str
     where: str
-    """File and entry, to begin a message with."""
+    """File and entry, the beginning of error messages."""
     fields: Mapping[str, Any]
 
     def error(self, message: str) -> ConfigError:
@@ -72,7 +72,7 @@ class Entry(msgspec.Struct, frozen=True):
         return [Entry(self.file, f"{self.where}: {name}[{i}]", item) for i, item in enumerate(value)]
 
     def path(self, name: str) -> str:
-        """A file the entry names, relative to the kubeconfig it stands in."""
+        """Return the absolute path of a file that is relative to the kubeconfig."""
         value = self.text(name)
         return str(Path(os.path.abspath(self.file)).parent / value) if value else ""
 
@@ -84,7 +84,7 @@ class Entry(msgspec.Struct, frozen=True):
             raise self.error(f"{name}: {path}: {_reason(error)}; correct the path") from None
 
     def pem(self, name: str) -> Pem:
-        """``name`` as a file or ``name-data`` inline, whichever there is."""
+        """Return the PEM data given as a file (``name``) or inline (``name-data``)."""
         path, data = self.path(name), self.text(f"{name}-data")
         if path and data:
             raise self.error(f"{name} and {name}-data are both given; keep one")
@@ -100,7 +100,7 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 def read(path: str, *, missing_ok: bool) -> Entry | None:
-    """One file as its top mapping, or None where it is not there and need not be."""
+    """Parse a file into its top-level mapping. Returns None for a missing file if ``missing_ok``."""
     try:
         content = Path(path).read_bytes()
     except FileNotFoundError:
@@ -127,7 +127,7 @@ def read(path: str, *, missing_ok: bool) -> Entry | None:
 
 
 def named(document: Entry, section: str) -> dict[str, Entry]:
-    """A list of ``{name, <what>}`` as a mapping by name, in the order of the file."""
+    """Return a section, a list of ``{name, <entry>}``, as a mapping by name in the order of the file."""
     what = section.removesuffix("s")
     entries: dict[str, Entry] = {}
     for item in document.children(section):
@@ -135,7 +135,7 @@ def named(document: Entry, section: str) -> dict[str, Entry]:
         if not name:
             raise item.error("name is missing; name the entry or remove it")
         if name in entries:
-            raise document.error(f'{section}: "{name}" is there twice; remove one')
+            raise document.error(f'{section}: "{name}" is defined twice; remove one')
         content = item.get(what)
         if content is not None and not isinstance(content, dict):
             raise item.error(f"{what} must be a mapping")

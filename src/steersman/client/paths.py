@@ -1,4 +1,4 @@
-"""Where requests go: paths, queries, and what to accept, for one kind."""
+"""Builds URL paths, query strings, Accept headers and DeleteOptions for requests of one kind."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from steersman.api.scheme import Kind
 _METADATA = "application/json;as=PartialObjectMetadata{list};g=meta.k8s.io;v=v1,application/json"
 
 
-def accept(kind: Kind[Any], *, many: bool = False) -> str:
-    """A type that has nothing but metadata is asked for as such: the server sends no more."""
+def accept_header(kind: Kind[Any], *, many: bool = False) -> str:
+    """Return the Accept header: PartialObjectMetadata for a kind decoded as its metadata only."""
     if metadata_only(kind):
         return _METADATA.format(list="List" if many else "")
     return "application/json"
 
 
-def within(kind: Kind[Any], namespace: str) -> str:
-    """The path of a collection to write to: never the one of all namespaces."""
+def writable_collection_path(kind: Kind[Any], namespace: str) -> str:
+    """Return the path of a collection to write to. Raises `BadRequest` for that of all namespaces."""
     if kind.namespaced and not namespace:
-        raise BadRequest(f"{kind.resource} are namespaced: a namespace is needed")
-    return path(kind, namespace)
+        raise BadRequest(f"{kind.resource} are namespaced: a namespace is required")
+    return resource_path(kind, namespace)
 
 
-def path(kind: Kind[Any], namespace: str, name: str | None = None, subresource: str = "") -> str:
-    """The path of a collection or, with a name, of an object.
+def resource_path(kind: Kind[Any], namespace: str, name: str | None = None, subresource: str = "") -> str:
+    """Return the path of a collection or, with a name, of an object.
 
-    An empty name would be the whole collection, and one with a slash another object: neither is
-    ever sent.
+    Raises `BadRequest` for an empty name, which would address the whole collection, and for one with a slash, which
+    would address another object.
     """
     if name is None:
         return kind.path(_segment(kind, namespace) if namespace else "")
     if kind.namespaced and not namespace:
-        raise BadRequest(f'{kind.resource} "{name}": a namespace is needed')
+        raise BadRequest(f'{kind.resource} "{name}": a namespace is required')
     space = _segment(kind, namespace) if namespace else ""
     return kind.path(space, _segment(kind, name), quote(subresource, safe="/"))
 
@@ -48,16 +48,16 @@ def _segment(kind: Kind[Any], name: str) -> str:
     return quote(name, safe=":")
 
 
-def query(**parameters: str) -> str:
-    """The parameters that are given, encoded, with the question mark."""
-    given = {name: value for name, value in parameters.items() if value}
-    return f"?{urlencode(given)}" if given else ""
+def query_string(**parameters: str) -> str:
+    """Return the non-empty parameters as a query string, with the question mark."""
+    present = {name: value for name, value in parameters.items() if value}
+    return f"?{urlencode(present)}" if present else ""
 
 
 def delete_options(
     uid: str, resource_version: str, propagation: str | None, grace: int | None
 ) -> bytes | None:
-    """The body of a delete, or None where all is as the server would do it anyway."""
+    """Return the body of a delete, or None if the server's defaults apply."""
     options: dict[str, Any] = {}
     preconditions = {"uid": uid, "resourceVersion": resource_version}
     if uid or resource_version:

@@ -1,4 +1,4 @@
-"""Which HTTP proxy the environment asks for, by the rules Go programs follow."""
+"""Chooses the HTTP proxy from the environment, as Go's ProxyFromEnvironment does."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from urllib.parse import urlsplit
 
 
 def proxy_for(url: str, environ: Mapping[str, str]) -> str:
-    """The proxy for this URL, or "" to go straight there. This machine is never behind a proxy."""
+    """Return the URL of the proxy for a URL, or "" for a direct connection. Loopback is never proxied."""
     parts = urlsplit(url)
     host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
     variable = f"{parts.scheme}_proxy"
     proxy = environ.get(variable.upper()) or environ.get(variable) or ""
-    if not proxy or _local(host):
+    if not proxy or _is_loopback(host):
         return ""
     excluded = environ.get("NO_PROXY") or environ.get("no_proxy") or ""
     if any(_matches(rule.strip().lower(), host.lower(), port) for rule in excluded.split(",")):
@@ -21,7 +21,7 @@ def proxy_for(url: str, environ: Mapping[str, str]) -> str:
     return proxy if "://" in proxy else f"http://{proxy}"
 
 
-def _local(host: str) -> bool:
+def _is_loopback(host: str) -> bool:
     try:
         return ip_address(host).is_loopback
     except ValueError:

@@ -1,6 +1,6 @@
-"""What is logged of requests, as client-go's debugging round-trippers have it: ``-v=6`` and up.
+"""Logs requests and responses from ``-v=6`` on, as client-go's debugging round trippers do.
 
-Never bodies. Of headers, only the names of those that may prove who somebody is.
+Bodies are never logged. Values of headers that may carry credentials are masked.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from steersman.api.verbosity import V, told_as
 
 log = logging.getLogger(__name__)
 
-PLAIN = frozenset(
+UNMASKED_HEADERS = frozenset(
     [
         "accept",
         "accept-encoding",
@@ -33,20 +33,20 @@ PLAIN = frozenset(
         "impersonate-group",
     ]
 )
-"""The headers whose values may be told."""
+"""Headers whose values are logged."""
 
 
-def asking(method: str, server: str, path: str, headers: Mapping[str, str]) -> None:
-    """A request is about to be sent."""
+def log_request(method: str, server: str, path: str, headers: Mapping[str, str]) -> None:
+    """Log a request that is about to be sent."""
     if log.isEnabledFor(V[7]):
         values = {"verb": method, "url": _url(server, path), "headers": _headers(headers)}
         log.log(V[7], "%s %s", method, values["url"], extra=told_as("Request", **values))
 
 
-def answered(
+def log_response(
     method: str, server: str, path: str, code: int, headers: Mapping[str, str] | None, seconds: float
 ) -> None:
-    """A request was answered; or was not, with the code 0."""
+    """Log a response; code 0 stands for no response."""
     if not log.isEnabledFor(V[6]):
         return
     values: dict[str, Any] = {"verb": method, "url": _url(server, path), "status": _status(code)}
@@ -64,12 +64,13 @@ def _status(code: int) -> str:
 
 
 def _url(server: str, path: str) -> str:
-    """The address, without the name and the password that one may carry."""
+    """Return the URL without user name and password."""
     parts = urlsplit(server)
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2])) + path
 
 
 def _headers(headers: Mapping[str, str]) -> str:
     return "".join(
-        f"{name}: {value if name.lower() in PLAIN else '<masked>'}\n" for name, value in headers.items()
+        f"{name}: {value if name.lower() in UNMASKED_HEADERS else '<masked>'}\n"
+        for name, value in headers.items()
     )

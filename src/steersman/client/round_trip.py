@@ -1,11 +1,11 @@
-"""One request and its answer: throttled, authenticated, timed, repeated only where that is safe.
+"""Sends one request and returns its response: throttled, authenticated, timed, and retried where that is safe.
 
-What may be sent again, and when:
+When a request is retried:
 
-- an answer with ``Retry-After`` (429, 5xx) was not processed: any request, after that time;
-- a 401 was not processed either: any request, once, if there is another credential;
-- a connection that broke under a read: the read, after a moment;
-- a connection that broke under a write: never. The caller is told it is ``uncertain``.
+- the response has ``Retry-After`` (429, 5xx), so it was not processed: any request, after that time;
+- the response is a 401, so it was not processed either: any request, once, if there is another credential;
+- the connection broke during a read: the read, after a pause;
+- the connection broke during a write: never. The error tells the caller that the outcome is ``uncertain``.
 """
 
 from __future__ import annotations
@@ -22,46 +22,54 @@ from yarl import URL
 from steersman.api.errors import Unreachable
 from steersman.client import request_log
 from steersman.client.auth import Authenticator, Credential
-from steersman.client.connection import ConfigError, Connection
-from steersman.client.request_errors import FAILURES, broke, refusal, retry_after, unreachable
+from steersman.client.config import ClientConfig, ConfigError
+from steersman.client.request_errors import (
+    NO_RESPONSE,
+    connection_broke,
+    error_from_response,
+    retry_after,
+    unreachable,
+)
 from steersman.client.throttle import Bucket
-from steersman.client.transport import CONNECT, SENDING, Transport
+from steersman.client.transport import BEFORE_SEND, CONNECT_TIMEOUT, Transport
 
-ATTEMPTS = 10
-"""How often a request is sent again at most; upstream's number."""
-GRACE = 30.0
-"""Seconds a watch may be silent after the server should have ended it."""
-LONGEST_WATCH = 3600
-"""Seconds after which a server ends a watch that asked for no time of its own, at the latest."""
+MAX_RETRIES = 10
+"""Retries of one request, as upstream limits them."""
+WATCH_GRACE = 30.0
+"""Seconds a watch may stay silent after the server should have ended it."""
+MAX_WATCH = 3600
+"""Seconds after which a server ends a watch without timeoutSeconds, at the latest."""
 
 
-class RequestDone(msgspec.Struct, frozen=True):
-    """One attempt, for metrics. Repeated requests are reported each time."""
+class RequestAttempt(msgspec.Struct, frozen=True):
+    """One attempt of a request, reported for metrics. Each retry is another attempt."""
 
     verb: str
-    """As RBAC has it: ``get``, ``list``, ``watch``, ``create`` …"""
+    """The RBAC verb: ``get``, ``list``, ``watch``, ``create`` …"""
     method: str
     resource: str
     code: int
-    """The HTTP status, or 0 where no answer came."""
+    """The HTTP status, or 0 without a response."""
     seconds: float
+    """Duration of the attempt."""
     sent: int
+    """Bytes of the request body."""
     received: int
-    """Bytes of the body, after decompression. A watch reports only that it was opened."""
+    """Bytes of the response body after decompression; 0 for a watch, which is reported when it opens."""
     throttled: float
-    """Seconds spent waiting for the client's own rate limit before this attempt."""
+    """Seconds spent waiting for the client-side rate limit before this attempt."""
     attempt: int
     """0 for the first."""
 
 
-class Request(msgspec.Struct, frozen=True):
-    """What to ask."""
+class ApiRequest(msgspec.Struct, frozen=True):
+    """One request to the API server."""
 
     verb: str
     method: str
     resource: str
     path: str
-    """Path and query, encoded."""
+    """Path and query, percent-encoded."""
     accept: str = "application/json"
     body: bytes | None = None
     content_type: str = "application/json"
@@ -70,47 +78,51 @@ class Request(msgspec.Struct, frozen=True):
         return f"{self.verb} {self.resource}"
 
     @property
-    def write(self) -> bool:
+    def is_write(self) -> bool:
+        """The request may change something on the server."""
         return self.method != "GET"
 
 
-class Exchange:
-    """A client's way to its server. Other clients may use the same sockets."""
+class RoundTripper:
+    """Sends the requests of one client. Other clients may share its transport."""
 
     def __init__(
         self,
-        connection: Connection,
+        config: ClientConfig,
         transport: Transport,
         auth: Authenticator,
         bucket: Bucket,
         headers: CIMultiDict[str],
         *,
         timeout: float,
-        on_request: Callable[[RequestDone], None] | None,
+        on_request: Callable[[RequestAttempt], None] | None,
         sleep: Callable[[float], Awaitable[object]],
-        permit: Callable[[], bool] | None = None,
+        fence: Callable[[], bool] | None = None,
     ) -> None:
-        self._server = connection.server
-        self._permit = permit
+        self._server = config.server
+        self._fence = fence
         self._transport = transport
         self._auth = auth
         self._bucket = bucket
         self._headers = headers
-        self._timeout = aiohttp.ClientTimeout(total=timeout, sock_connect=CONNECT)
-        self._longest_wait = timeout
+        self._timeout = aiohttp.ClientTimeout(total=timeout, sock_connect=CONNECT_TIMEOUT)
+        self._max_retry_after = timeout
         self._on_request = on_request
         self._sleep = sleep
-        self._answering: set[aiohttp.ClientResponse] = set()
+        self._open_responses: set[aiohttp.ClientResponse] = set()
         self.closed = False
 
     def close(self) -> None:
-        """End what is under way. (aiohttp, closing a socket, forgets to wake who reads from it.)"""
+        """Abort requests in progress.
+
+        aiohttp does not wake the reader of a response when it closes the connection, so each is closed here.
+        """
         self.closed = True
-        for response in tuple(self._answering):
+        for response in tuple(self._open_responses):
             response.close()
 
-    async def ask(self, request: Request) -> bytes:
-        """The body of a good answer. Raises `ApiError` for everything else."""
+    async def send(self, request: ApiRequest) -> bytes:
+        """Return the body of a successful response. Raises `ApiError` otherwise."""
         throttled = await self._bucket.take()
         attempt = 0
         renewed = False
@@ -118,25 +130,25 @@ class Exchange:
             credential = await self._credential()
             started = asyncio.get_running_loop().time()
             code, size = 0, 0
-            answer: aiohttp.ClientResponse | None = None
+            received: aiohttp.ClientResponse | None = None
             try:
-                async with self._transport.pool(credential) as pool, pool.turns:
+                async with self._transport.pool(credential) as pool, pool.concurrency:
                     started = asyncio.get_running_loop().time()
-                    with self._checking(request):
+                    with self._fenced(request):
                         response = await pool.requests.request(
                             request.method,
                             URL(self._server + request.path, encoded=True),
                             data=request.body,
-                            headers=self._with(request, credential),
+                            headers=self._request_headers(request, credential),
                             timeout=self._timeout,
                             allow_redirects=False,
                             **pool.options,
                         )
-                    with self._reading(response):
+                    with self._tracked(response):
                         body = await response.read()
-                    answer, code, size = response, response.status, len(body)
-            except FAILURES as error:
-                wait = self._retry(request, attempt, error)
+                    received, code, size = response, response.status, len(body)
+            except NO_RESPONSE as error:
+                wait = self._retry_delay_after_failure(request, attempt, error)
             except ConfigError as error:
                 raise Unreachable(f"{self._server}: {error.message}") from error
             else:
@@ -145,21 +157,23 @@ class Exchange:
                 if code == 401 and not renewed and await self._auth.renew(credential):
                     renewed, wait = True, 0.0
                 else:
-                    wait = self._wait(request, attempt, response, body)
+                    wait = self._retry_delay_after_response(request, attempt, response, body)
             finally:
-                self._report(request, answer, code, started, size, throttled, attempt)
+                self._report(request, received, code, started, size, throttled, attempt)
             attempt += 1
             await self._sleep(wait)
             throttled = await self._bucket.take()
 
     @asynccontextmanager
-    async def open(self, request: Request, timeout: int | None) -> AsyncIterator[aiohttp.ClientResponse]:
-        """An answer that goes on: a watch. Leaving closes its socket.
+    async def open_watch(
+        self, request: ApiRequest, timeout: int | None
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """Open a watch and return its streaming response. Leaving the context closes the connection.
 
         As upstream, watches are not throttled: they are few, and long.
         """
-        silence = (timeout if timeout is not None else LONGEST_WATCH) + GRACE
-        limits = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT, sock_read=silence)
+        silence = (timeout if timeout is not None else MAX_WATCH) + WATCH_GRACE
+        limits = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT, sock_read=silence)
         attempt = 0
         renewed = False
         while True:
@@ -168,8 +182,8 @@ class Exchange:
                 try:
                     response = await self._start(stack, request, credential, limits, attempt)
                     body = b"" if response.status == 200 else await response.read()
-                except FAILURES as error:
-                    wait = self._retry(request, attempt, error)
+                except NO_RESPONSE as error:
+                    wait = self._retry_delay_after_failure(request, attempt, error)
                 except ConfigError as error:
                     raise Unreachable(f"{self._server}: {error.message}") from error
                 else:
@@ -179,64 +193,66 @@ class Exchange:
                     if response.status == 401 and not renewed and await self._auth.renew(credential):
                         renewed, wait = True, 0.0
                     else:
-                        wait = self._wait(request, attempt, response, body)
+                        wait = self._retry_delay_after_response(request, attempt, response, body)
             attempt += 1
             await self._sleep(wait)
 
     async def _start(
         self,
         stack: AsyncExitStack,
-        request: Request,
+        request: ApiRequest,
         credential: Credential,
         limits: aiohttp.ClientTimeout,
         attempt: int,
     ) -> aiohttp.ClientResponse:
-        """Send what opens a watch. Whatever is to be let go of afterwards is in the stack."""
+        """Send the request that opens a watch. The stack releases its pool and response."""
         pool = await stack.enter_async_context(self._transport.pool(credential))
         started = asyncio.get_running_loop().time()
         code = 0
-        answer: aiohttp.ClientResponse | None = None
+        received: aiohttp.ClientResponse | None = None
         try:
-            answer = response = await pool.watches.request(
+            received = response = await pool.watches.request(
                 request.method,
                 URL(self._server + request.path, encoded=True),
-                headers=self._with(request, credential),
+                headers=self._request_headers(request, credential),
                 timeout=limits,
                 allow_redirects=False,
                 **pool.options,
             )
             code = response.status
         finally:
-            self._report(request, answer, code, started, 0, 0.0, attempt)
-        stack.enter_context(self._reading(response))
+            self._report(request, received, code, started, 0, 0.0, attempt)
+        stack.enter_context(self._tracked(response))
         return response
 
     @contextmanager
-    def _checking(self, request: Request) -> Iterator[None]:
-        """Have a write ask whether it may be sent once it has its socket: it may have waited long for that."""
-        permit = self._permit
-        if permit is None or not request.write:
+    def _fenced(self, request: ApiRequest) -> Iterator[None]:
+        """Check the fence for a write once it has a connection: it may have waited long for that."""
+        fence = self._fence
+        if fence is None or not request.is_write:
             yield
             return
 
         def check() -> None:
-            if not permit():
-                raise Unreachable(f"{self._server}: {request} was not sent: not leading any more")
+            if not fence():
+                raise Unreachable(
+                    f"{self._server}: {request} was not sent: this process is no longer the leader"
+                )
 
-        before = SENDING.set(check)
+        before = BEFORE_SEND.set(check)
         try:
             yield
         finally:
-            SENDING.reset(before)
+            BEFORE_SEND.reset(before)
 
     @contextmanager
-    def _reading(self, response: aiohttp.ClientResponse) -> Iterator[None]:
-        """An answer that is not read to its end takes its socket with it."""
-        self._answering.add(response)
+    def _tracked(self, response: aiohttp.ClientResponse) -> Iterator[None]:
+        """Close the response in the end. Unless it was read completely, this closes its connection too."""
+        self._open_responses.add(response)
         try:
             yield
         finally:
-            self._answering.discard(response)
+            self._open_responses.discard(response)
             response.close()
 
     async def _credential(self) -> Credential:
@@ -244,36 +260,38 @@ class Exchange:
             raise Unreachable(f"{self._server}: the client is closed")
         return await self._auth.credential()
 
-    def _retry(self, request: Request, attempt: int, error: Exception) -> float:
-        """Seconds until a request that got no answer may be sent again; raises where it may not."""
-        if request.write or not broke(error) or attempt >= ATTEMPTS:
-            raise unreachable(self._server, str(request), error, write=request.write) from error
-        # The first time it is most likely a pooled socket the server had just given up.
+    def _retry_delay_after_failure(self, request: ApiRequest, attempt: int, error: Exception) -> float:
+        """Return the seconds until a request without a response is retried. Raises `Unreachable` if it must not be."""
+        if request.is_write or not connection_broke(error) or attempt >= MAX_RETRIES:
+            raise unreachable(self._server, str(request), error, is_write=request.is_write) from error
+        # The first time it is most likely a pooled connection that the server had just closed.
         return 1.0 if attempt else 0.0
 
-    def _wait(self, request: Request, attempt: int, response: aiohttp.ClientResponse, body: bytes) -> float:
-        """Seconds until a request that was refused may be sent again; raises where it may not."""
+    def _retry_delay_after_response(
+        self, request: ApiRequest, attempt: int, response: aiohttp.ClientResponse, body: bytes
+    ) -> float:
+        """Return the seconds until a refused request is retried. Raises the response's error if it must not be."""
         code = response.status
-        asked = retry_after(response.headers) if code == 429 or code >= 500 else None
-        # differs: upstream waits however long it is told to; here the caller hears of a long wait.
-        if asked is None or asked > self._longest_wait or attempt >= ATTEMPTS:
-            raise refusal(str(request), code, response.headers, body, write=request.write)
-        return asked
+        delay = retry_after(response.headers) if code == 429 or code >= 500 else None
+        # differs: upstream waits however long the server says; here a long wait is raised as an error.
+        if delay is None or delay > self._max_retry_after or attempt >= MAX_RETRIES:
+            raise error_from_response(str(request), code, response.headers, body, is_write=request.is_write)
+        return delay
 
-    def _with(self, request: Request, credential: Credential) -> CIMultiDict[str]:
+    def _request_headers(self, request: ApiRequest, credential: Credential) -> CIMultiDict[str]:
         headers = self._headers.copy()
         headers["Accept"] = request.accept
         if credential.authorization:
             headers["Authorization"] = credential.authorization
         if request.body is not None:
             headers["Content-Type"] = request.content_type
-        request_log.asking(request.method, self._server, request.path, headers)
+        request_log.log_request(request.method, self._server, request.path, headers)
         return headers
 
     def _report(
         self,
-        request: Request,
-        answer: aiohttp.ClientResponse | None,
+        request: ApiRequest,
+        response: aiohttp.ClientResponse | None,
         code: int,
         started: float,
         size: int,
@@ -281,11 +299,11 @@ class Exchange:
         attempt: int,
     ) -> None:
         seconds = asyncio.get_running_loop().time() - started
-        headers = answer.headers if answer is not None else None
-        request_log.answered(request.method, self._server, request.path, code, headers, seconds)
+        headers = response.headers if response is not None else None
+        request_log.log_response(request.method, self._server, request.path, code, headers, seconds)
         if self._on_request is not None:
             self._on_request(
-                RequestDone(
+                RequestAttempt(
                     verb=request.verb,
                     method=request.method,
                     resource=request.resource,

@@ -1,4 +1,4 @@
-"""Certificates into an SSL context, and TLS failures into sentences."""
+"""Creates a client's SSL context from certificates, and explains TLS errors."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from steersman.client.connection import ConfigError, Pem, Tls
+from steersman.client.config import ConfigError, Pem, TlsConfig
 
 
 @dataclass(frozen=True, slots=True)
-class Material:
-    """What a context is made of, as it is at this moment."""
+class TlsMaterial:
+    """The PEM data that an SSL context is created from."""
 
     ca: bytes = field(default=b"", repr=False)
     cert: bytes = field(default=b"", repr=False)
     key: bytes = field(default=b"", repr=False)
 
 
-def files(tls: Tls) -> tuple[str, ...]:
-    """The files a context is made from."""
+def pem_files(tls: TlsConfig) -> tuple[str, ...]:
+    """Return the files that a context is created from."""
     return tuple(pem.path for pem in (tls.ca, tls.cert, tls.key) if pem.path)
 
 
-def stamp(paths: tuple[str, ...]) -> tuple[tuple[int, int, int], ...]:
-    """What changes when one of the files is written or replaced. A missing one is all zeros."""
-    return tuple(_stamp(path) for path in paths)
+def file_versions(paths: tuple[str, ...]) -> tuple[tuple[int, int, int], ...]:
+    """Return a value that changes when one of the files is written or replaced. A missing file is all zeros."""
+    return tuple(_file_version(path) for path in paths)
 
 
-def _stamp(path: str) -> tuple[int, int, int]:
+def _file_version(path: str) -> tuple[int, int, int]:
     try:
         status = os.stat(path)
     except OSError:
@@ -40,11 +40,11 @@ def _stamp(path: str) -> tuple[int, int, int]:
     return status.st_mtime_ns, status.st_size, status.st_ino
 
 
-def gather(tls: Tls, cert: bytes = b"", key: bytes = b"") -> Material:
-    """Read the files. A certificate from a plugin stands in for the configured one."""
+def load_material(tls: TlsConfig, cert: bytes = b"", key: bytes = b"") -> TlsMaterial:
+    """Read the certificate files. ``cert`` and ``key``, from an exec plugin, replace the configured ones."""
     if cert:
-        return Material(_content(tls.ca), cert, key)
-    return Material(_content(tls.ca), _content(tls.cert), _content(tls.key))
+        return TlsMaterial(_content(tls.ca), cert, key)
+    return TlsMaterial(_content(tls.ca), _content(tls.cert), _content(tls.key))
 
 
 def _content(pem: Pem) -> bytes:
@@ -56,54 +56,54 @@ def _content(pem: Pem) -> bytes:
         raise ConfigError(f"{pem.path}: {(error.strerror or str(error)).lower()}") from None
 
 
-def context(material: Material, tls: Tls) -> ssl.SSLContext:
-    """An SSL context that trusts as Go does: whatever the configured authorities vouch for."""
-    made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    made.minimum_version = ssl.TLSVersion.TLSv1_2
-    made.set_alpn_protocols(["http/1.1"])
-    # Authorities made by kubeadm and friends lack extensions that Python 3.13 insists on, and an
-    # intermediate may be the anchor. Go asks for neither.
-    made.verify_flags &= ~ssl.VERIFY_X509_STRICT
-    made.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+def client_context(material: TlsMaterial, tls: TlsConfig) -> ssl.SSLContext:
+    """Create an SSL context that verifies certificates as Go does."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
+    # CAs created by kubeadm lack extensions that Python 3.13 requires, and an intermediate CA may be the
+    # trust anchor. Go accepts both.
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     if tls.insecure:
-        made.check_hostname = False
-        made.verify_mode = ssl.CERT_NONE
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
     elif material.ca:
         try:
-            made.load_verify_locations(cadata=material.ca.decode("ascii", "replace"))
+            context.load_verify_locations(cadata=material.ca.decode("ascii", "replace"))
         except (ssl.SSLError, ValueError):
             raise ConfigError(
                 f"{tls.ca.path or 'certificate-authority-data'}: holds no PEM certificate"
             ) from None
     else:
-        made.load_default_certs()
+        context.load_default_certs()
     if material.cert:
         where = tls.cert.path or "client-certificate-data"
         try:
-            present(made, material.cert, material.key)
+            load_certificate(context, material.cert, material.key)
         except (ssl.SSLError, ValueError, OSError):
             raise ConfigError(
                 f"{where}: not a PEM certificate with the unencrypted key that belongs to it"
             ) from None
-    return made
+    return context
 
 
-def present(context: ssl.SSLContext, cert: bytes, key: bytes) -> None:
-    """Have a context show a certificate. Raises `ssl.SSLError`, `ValueError` or `OSError`."""
+def load_certificate(context: ssl.SSLContext, cert: bytes, key: bytes) -> None:
+    """Load a certificate and its key into a context. Raises `ssl.SSLError`, `ValueError` or `OSError`."""
     with _as_file(cert + b"\n" + key) as path:
         context.load_cert_chain(path, password=_no_password)
 
 
 def _no_password() -> str:
-    """Asked for an encrypted key. Without this OpenSSL would ask on the terminal."""
+    """Refuse an encrypted key. Without this callback OpenSSL would prompt on the terminal."""
     raise ValueError("the key is encrypted")
 
 
 @contextmanager
 def _as_file(content: bytes) -> Iterator[str]:
-    """A path to read this from: the ssl module takes certificates from files only.
+    """Provide a path to read the content from: the ssl module loads certificates from files only.
 
-    Where the system can, the file is memory, so a key given inline never touches a disk.
+    Where the system supports it, the file is in memory, so that an inline key is never written to disk.
     """
     if hasattr(os, "memfd_create"):
         handle = os.memfd_create("pem")
@@ -134,8 +134,8 @@ _VERIFY = {
 }
 
 
-def explain(error: ssl.SSLError) -> str:
-    """What went wrong, with the way out."""
+def explain_tls_error(error: ssl.SSLError) -> str:
+    """Describe a TLS error, and which setting to check."""
     if isinstance(error, ssl.SSLCertVerificationError):
         code = error.verify_code
         what = _VERIFY.get(code, f"the server's certificate is refused: {error.verify_message}")
@@ -146,4 +146,4 @@ def explain(error: ssl.SSLError) -> str:
         return "the server does not speak TLS; is it an http:// server?"
     if "CERTIFICATE_REQUIRED" in reason or "BAD_CERTIFICATE" in reason or "UNKNOWN_CA" in reason:
         return "the server refuses our client certificate; check client-certificate in the kubeconfig"
-    return f"TLS failed: {reason.lower().replace('_', ' ') or 'the handshake broke off'}"
+    return f"TLS failed: {reason.lower().replace('_', ' ') or 'the handshake was cut off'}"

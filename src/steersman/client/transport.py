@@ -1,8 +1,8 @@
-"""The sockets: pooled, shared by clients of one TLS identity, renewed when certificates change.
+"""Connection pools, shared by clients of one TLS identity and replaced when certificates change.
 
-Certificate files are looked at once a second at most, when a request is about to go out. When their
-content is new, requests go to a new pool and the old one is closed as soon as nobody uses it, so no
-request is cut off. Files that are half written keep the old pool in use until they are whole.
+Certificate files are checked when a request is about to be sent, at most once a second. When their content has
+changed, new requests use a new pool, and the old pool is closed once its last request is done, so that no request
+is cut off. While a file is half written, the old pool stays in use.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
@@ -21,57 +21,108 @@ import msgspec
 from aiohttp.connector import Connection as Connector
 
 from steersman.client.auth import Credential
-from steersman.client.concurrency import Turns
-from steersman.client.connection import ConfigError, Connection, Plugin, Tls
-from steersman.client.tls import Material, context, files, gather, stamp
+from steersman.client.config import ClientConfig, ConfigError, ExecPlugin, TlsConfig
+from steersman.client.tls import TlsMaterial, client_context, file_versions, load_material, pem_files
 
 log = logging.getLogger(__name__)
 
-CHECK = 1.0
-"""Seconds between looks at certificate files."""
-CONNECT = 30.0
-"""Seconds to reach the server; as upstream's dialer."""
-KEEPALIVE = 60.0
-"""Seconds an idle socket is kept: less than the 90 after which the server closes it, so that a
-request rarely meets a socket that is just being closed."""
-UNHEARD = 5.0
-"""Seconds that what was sent may go unacknowledged before the socket is given up. The system would go on
-sending for a quarter of an hour, and a write must not arrive long after its sender has stopped leading."""
+RELOAD_INTERVAL = 1.0
+"""Seconds between checks of the certificate files."""
+CONNECT_TIMEOUT = 30.0
+"""Seconds to connect to the server, as upstream's dialer allows."""
+IDLE_TIMEOUT = 60.0
+"""Seconds an idle connection is kept.
 
-SENDING: ContextVar[Callable[[], None]] = ContextVar("sending", default=lambda: None)
-"""Called by a request when its socket is connected and nothing is sent yet; raises if nothing shall be."""
+The server closes idle connections after 90 seconds; closing them earlier makes it rare that a request is sent on a
+connection that is just being closed.
+"""
+USER_TIMEOUT = 5.0
+"""Seconds that sent bytes may stay unacknowledged before the connection is closed (TCP_USER_TIMEOUT).
+
+The system's default is a quarter of an hour, and a write must not arrive long after its sender lost the lease.
+"""
+
+BEFORE_SEND: ContextVar[Callable[[], None]] = ContextVar("sending", default=lambda: None)
+"""Called for each request once it has a connection and before it is sent. Raises to keep it from being sent."""
 
 
-class Identity(msgspec.Struct, frozen=True):
-    """What makes two clients' sockets interchangeable."""
+class TransportKey(msgspec.Struct, frozen=True):
+    """The settings that two clients must share to use the same connections."""
 
-    tls: Tls
-    plugin: Plugin | None
-    """Plugins may hand out certificates, so sockets of two plugins are never mixed."""
+    tls: TlsConfig
+    plugin: ExecPlugin | None
+    """Plugins may provide client certificates, so connections of two plugins are never mixed."""
     proxy: str
     secure: bool
 
     @classmethod
-    def of(cls, connection: Connection) -> Identity:
-        return cls(connection.tls, connection.user.plugin, connection.proxy, connection.secure)
+    def of(cls, config: ClientConfig) -> TransportKey:
+        return cls(config.tls, config.user.plugin, config.proxy, config.secure)
 
 
-class Pool:
-    """Sockets made with one SSL context: some to share for requests, one more for each watch."""
+class ConcurrencyLimit:
+    """At most ``limit`` requests at once, first come, first served; starting from ``initial`` after each idle period.
 
-    def __init__(self, identity: Identity, material: Material, limit: int) -> None:
+    A socket is opened for every request that finds none idle. A hundred requests out of the blue would mean a
+    hundred TLS handshakes at once, to a server that may just be coming back. So the limit starts low, and each
+    request that completes while others wait raises it by one. A burst of a hundred then gets by with half the
+    sockets; a lasting load still reaches the full limit.
+    """
+
+    def __init__(self, initial: int = 8, limit: int = 100) -> None:
+        self._initial = initial
+        self._limit = limit
+        self._allowed = initial
+        self._active = 0
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    async def __aenter__(self) -> None:
+        if self._active < self._allowed and not self._waiting:
+            self._active += 1
+            return
+        admitted = asyncio.get_running_loop().create_future()
+        self._waiting.append(admitted)
+        try:
+            await admitted
+        except asyncio.CancelledError:
+            if admitted.done() and not admitted.cancelled():
+                # Admitted and cancelled in the same step: the slot goes to the next in line.
+                self._active -= 1
+                self._admit()
+            raise
+
+    async def __aexit__(self, *exc: object) -> None:
+        self._active -= 1
+        if self._waiting:
+            self._allowed = min(self._allowed + 1, self._limit)
+            self._admit()
+        elif not self._active:
+            self._allowed = self._initial
+
+    def _admit(self) -> None:
+        while self._waiting and self._active < self._allowed:
+            admitted = self._waiting.popleft()
+            if not admitted.done():
+                admitted.set_result(None)
+                self._active += 1
+
+
+class ConnectionPool:
+    """Connections with one SSL context: a limited number for requests, and one for each watch."""
+
+    def __init__(self, key: TransportKey, material: TlsMaterial, limit: int) -> None:
         self.material = material
         self.users = 0
         self.options: dict[str, Any] = {}
-        if identity.secure:
-            self.options["ssl"] = context(material, identity.tls)
-        if identity.tls.server_name:
-            self.options["server_hostname"] = identity.tls.server_name
-        if identity.proxy:
-            self.options["proxy"] = identity.proxy
-        self.turns = Turns(most=limit)
+        if key.secure:
+            self.options["ssl"] = client_context(material, key.tls)
+        if key.tls.server_name:
+            self.options["server_hostname"] = key.tls.server_name
+        if key.proxy:
+            self.options["proxy"] = key.proxy
+        self.concurrency = ConcurrencyLimit(limit=limit)
         self.requests = _session()
-        # Watches last. They take no turns: a hundred kinds would leave none for requests.
+        # Watches are long and do not count: those of a hundred kinds would leave no room for requests.
         self.watches = _session()
 
     async def close(self) -> None:
@@ -80,24 +131,24 @@ class Pool:
 
 
 class Transport:
-    """The current pool of one identity."""
+    """The current connection pool of one `TransportKey`."""
 
-    def __init__(self, identity: Identity, limit: int, reloads: Counter[tuple[str, str]]) -> None:
-        self._identity = identity
+    def __init__(self, key: TransportKey, limit: int, reloads: Counter[tuple[str, str]]) -> None:
+        self._key = key
         self._limit = limit
         self._reloads = reloads
-        self._files = files(identity.tls)
-        self._stamp = stamp(self._files)
+        self._files = pem_files(key.tls)
+        self._stamp = file_versions(self._files)
         self._checked = float("-inf")
-        self._pool: Pool | None = None
-        self._retired: list[Pool] = []
+        self._pool: ConnectionPool | None = None
+        self._retired: list[ConnectionPool] = []
         self.clients = 0
 
     @asynccontextmanager
-    async def pool(self, credential: Credential) -> AsyncIterator[Pool]:
-        """The sockets to use now, kept open for as long as they are in use.
+    async def pool(self, credential: Credential) -> AsyncIterator[ConnectionPool]:
+        """Return the current pool, which stays open until the context is left.
 
-        Raises `ConfigError` where the certificates have never been usable.
+        Raises `ConfigError` if the certificates have never been usable.
         """
         pool = self._current(credential)
         pool.users += 1
@@ -109,34 +160,34 @@ class Transport:
                 await self._sweep()
 
     async def close(self) -> None:
-        """Close everything, also what is in use."""
+        """Close all pools, including those in use."""
         pools = [*self._retired, *([self._pool] if self._pool is not None else [])]
         self._retired, self._pool = [], None
         for pool in pools:
             await pool.close()
 
     async def _sweep(self) -> None:
-        """Close what was replaced and is no longer used."""
+        """Close replaced pools that are no longer in use."""
         idle = [pool for pool in self._retired if not pool.users]
         self._retired = [pool for pool in self._retired if pool.users]
         for pool in idle:
             await pool.close()
 
-    def _current(self, credential: Credential) -> Pool:
+    def _current(self, credential: Credential) -> ConnectionPool:
         pool = self._pool
         if pool is None:
-            material = gather(self._identity.tls, credential.cert, credential.key)
+            material = load_material(self._key.tls, credential.cert, credential.key)
             return self._renew(material)
         if not self._changed(pool, credential):
             return pool
         try:
-            material = gather(self._identity.tls, credential.cert, credential.key)
+            material = load_material(self._key.tls, credential.cert, credential.key)
             if material == pool.material:
                 self._reloads["success", "unchanged"] += 1
                 return pool
             renewed = self._renew(material)
         except ConfigError as error:
-            # Half written, or gone for a moment: look again soon, and go on with what works.
+            # A file is half written, or missing for a moment: keep the current pool, and check again soon.
             self._stamp = ()
             self._reloads["failure", "read_error"] += 1
             log.warning("keeping the certificates in use: %s", error.message)
@@ -145,70 +196,71 @@ class Transport:
         log.info("certificates changed: new connections use the new ones")
         return renewed
 
-    def _changed(self, pool: Pool, credential: Credential) -> bool:
-        if self._identity.plugin is not None and credential.cert != pool.material.cert:
+    def _changed(self, pool: ConnectionPool, credential: Credential) -> bool:
+        if self._key.plugin is not None and credential.cert != pool.material.cert:
             return True
         if not self._files:
             return False
         now = asyncio.get_running_loop().time()
-        if now - self._checked < CHECK:
+        if now - self._checked < RELOAD_INTERVAL:
             return False
         self._checked = now
-        current = stamp(self._files)
+        current = file_versions(self._files)
         if current == self._stamp:
             return False
         self._stamp = current
         return True
 
-    def _renew(self, material: Material) -> Pool:
-        pool = Pool(self._identity, material, self._limit)
+    def _renew(self, material: TlsMaterial) -> ConnectionPool:
+        pool = ConnectionPool(self._key, material, self._limit)
         old, self._pool = self._pool, pool
         if old is not None:
             self._retired.append(old)
         return pool
 
 
-class Transports:
-    """One transport for each identity, for all clients derived from one another."""
+class TransportCache:
+    """The transports of all clients derived from one another, one for each `TransportKey`."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._by_identity: dict[Identity, Transport] = {}
+        self._by_key: dict[TransportKey, Transport] = {}
         self.hits = 0
-        """Clients whose sockets were there already."""
+        """Clients that found an existing transport."""
         self.misses = 0
         self.reloads: Counter[tuple[str, str]] = Counter()
-        """Certificates that were read anew, by result and reason."""
+        """Reloads of certificate files, by result and reason."""
 
     def __len__(self) -> int:
-        return len(self._by_identity)
+        return len(self._by_key)
 
-    def acquire(self, connection: Connection) -> Transport:
-        identity = Identity.of(connection)
-        transport = self._by_identity.get(identity)
+    def acquire(self, config: ClientConfig) -> Transport:
+        """Return the transport of a client, creating it for the first one."""
+        key = TransportKey.of(config)
+        transport = self._by_key.get(key)
         if transport is None:
             self.misses += 1
-            transport = self._by_identity[identity] = Transport(identity, self._limit, self.reloads)
+            transport = self._by_key[key] = Transport(key, self._limit, self.reloads)
         else:
             self.hits += 1
         transport.clients += 1
         return transport
 
-    async def release(self, connection: Connection) -> None:
-        """One client less; the last one closes the sockets."""
-        identity = Identity.of(connection)
-        transport = self._by_identity[identity]
+    async def release(self, config: ClientConfig) -> None:
+        """Release the transport of a client; the last client closes it."""
+        key = TransportKey.of(config)
+        transport = self._by_key[key]
         transport.clients -= 1
         if not transport.clients:
-            del self._by_identity[identity]
+            del self._by_key[key]
             await transport.close()
 
 
 class _Request(aiohttp.ClientRequest):
-    """Asks once more before it is sent: getting a connection may take long."""
+    """Runs the `BEFORE_SEND` check: waiting for a connection may take long."""
 
     async def send(self, conn: Connector) -> aiohttp.ClientResponse:
-        SENDING.get()()
+        BEFORE_SEND.get()()
         return await super().send(conn)
 
 
@@ -216,31 +268,31 @@ def _session() -> aiohttp.ClientSession:
     session = aiohttp.ClientSession(
         request_class=_Request,
         connector=aiohttp.TCPConnector(
-            # No limit here: aiohttp lets newcomers overtake those who wait.
+            # ConcurrencyLimit is the limit: aiohttp's own does not keep the order of arrival.
             limit=0,
-            keepalive_timeout=KEEPALIVE,
+            keepalive_timeout=IDLE_TIMEOUT,
             socket_factory=_socket,
             ttl_dns_cache=30,
         ),
         cookie_jar=aiohttp.DummyCookieJar(),
-        timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT),
-        # Warnings and audit annotations come in headers, and can be long.
+        timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_TIMEOUT),
+        # Warnings and audit annotations are headers, and can be long.
         max_line_size=65536,
         max_field_size=65536,
     )
-    # aiohttp would send a PUT or DELETE a second time when the socket breaks, and has no switch
-    # for it. Whether a write may be repeated is the caller's to decide.
+    # aiohttp would resend a PUT or DELETE when the connection breaks, and has no option against it.
+    # RoundTripper decides which requests may be repeated.
     session._retry_connection = False
     return session
 
 
 def _socket(address: Any) -> socket.socket:
-    """A socket that notices within a minute or so when the other end is gone without a word."""
+    """Create a socket with TCP keepalive, which detects a dead peer within about a minute."""
     family, type_, protocol = address[:3]
     made = socket.socket(family, type_, protocol)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    unheard = ("TCP_USER_TIMEOUT", round(UNHEARD * 1000))
-    for option, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 2), unheard):
+    user_timeout = ("TCP_USER_TIMEOUT", round(USER_TIMEOUT * 1000))
+    for option, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 2), user_timeout):
         if hasattr(socket, option):
             made.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
     return made

@@ -1,7 +1,6 @@
-"""A watch's stream: pieces of bytes in, lines out, events on.
+"""Splits the byte stream of a watch into lines and decodes them as events.
 
-Whatever pieces the network cuts the stream into, the lines are the same. A line is looked at once,
-however many pieces it came in.
+The lines are the same however the network cuts the stream into chunks, and each byte is scanned once.
 """
 
 from __future__ import annotations
@@ -13,12 +12,12 @@ from steersman.api.errors import ServerError
 
 E = TypeVar("E")
 
-LONGEST = 64 * 1024 * 1024
-"""The longest line to take: forty times the largest object etcd can store."""
+MAX_LINE = 64 * 1024 * 1024
+"""Bytes of one line: forty times the largest object that etcd can store."""
 
 
-class Lines:
-    """Cuts a stream into lines."""
+class LineSplitter:
+    """Splits chunks of a stream into lines."""
 
     __slots__ = ("_parts", "_size")
 
@@ -27,7 +26,7 @@ class Lines:
         self._size = 0
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """The lines this piece completes."""
+        """Return the lines that a chunk completes."""
         lines = chunk.split(b"\n")
         tail = lines.pop()
         if lines and self._parts:
@@ -39,30 +38,30 @@ class Lines:
         if tail:
             self._parts.append(tail)
             self._size += len(tail)
-            if self._size > LONGEST:
-                raise ServerError(f"the watch sent a line of more than {LONGEST} bytes", reason="TooLarge")
+            if self._size > MAX_LINE:
+                raise ServerError(f"the watch sent a line of more than {MAX_LINE} bytes", reason="TooLarge")
         return lines
 
-    def rest(self) -> bytes:
-        """What came after the last line: half an event, as a rule."""
+    def remainder(self) -> bytes:
+        """Return the bytes after the last line break: usually half an event."""
         return b"".join(self._parts)
 
 
-async def events(
+async def watch_events(
     read: Callable[[], Awaitable[bytes]], decode: Callable[[bytes], E]
 ) -> AsyncGenerator[E, None]:
-    """Decode line after line, until ``read`` answers nothing."""
-    lines = Lines()
+    """Decode line after line until ``read`` returns no more bytes."""
+    lines = LineSplitter()
     while chunk := await read():
         for line in lines.feed(chunk):
             if line:
                 yield decode(line)
-    rest = lines.rest().strip()
+    rest = lines.remainder().strip()
     if rest.endswith(b"}"):
         try:
             last = decode(rest)
         except ServerError as error:
-            # The stream was cut within an object: the next watch will send it whole.
+            # The stream was cut within an object, which the next watch sends again.
             if error.reason != "ClientWatchDecoding":
                 raise
         else:

@@ -17,7 +17,7 @@ from typing import Any
 from steersman.api.errors import AlreadyExists, NotFound
 from steersman.api.kinds import SERVICEACCOUNTS, ObjectMeta, ServiceAccount
 from steersman.api.verbosity import V
-from steersman.client.auth import Fetched, NoCredentials, Now, Token, wall
+from steersman.client.auth import FetchedTokenAuth, NoCredentials, Now, Token, wall_clock
 from steersman.client.http import HttpApi
 from steersman.intent.controller import Controller
 
@@ -33,19 +33,19 @@ PARALLEL_TOKEN_REQUESTS = 4
 class ClientBuilder:
     """Builds the clients that controllers write with."""
 
-    def __init__(self, root: HttpApi, *, use_service_accounts: bool, now: Now = wall) -> None:
+    def __init__(self, root: HttpApi, *, use_service_accounts: bool, now: Now = wall_clock) -> None:
         """``root`` acts as the user of the kubeconfig; ``use_service_accounts``: one ServiceAccount per controller."""
         self._root = root
         self._use_service_accounts = use_service_accounts
-        self._manager = root.with_agent("kube-controller-manager")
+        self._manager = root.with_user_agent("kube-controller-manager")
         """Requests tokens, and creates missing ServiceAccounts."""
         self._clients: list[HttpApi] = [self._manager]
         self._now = now
-        self._tokens: dict[str, Fetched] = {}
+        self._tokens: dict[str, FetchedTokenAuth] = {}
         """Token sources by ServiceAccount; some controllers share one."""
 
-    def client(self, controller: Controller[Any], permit: Callable[[], bool] | None = None) -> HttpApi:
-        """Build the client of a controller. It writes only while ``permit`` returns True.
+    def client(self, controller: Controller[Any], fence: Callable[[], bool] | None = None) -> HttpApi:
+        """Build the client of a controller. It writes only while ``fence`` returns True.
 
         `fetch_tokens` requests its token; otherwise its first request does.
         """
@@ -55,10 +55,10 @@ class ClientBuilder:
             user = f"system:serviceaccount:{NAMESPACE}:{account}"
             tokens = self._tokens.get(account)
             if tokens is None:
-                tokens = self._tokens[account] = Fetched(partial(self._token, account), self._now)
-            client = self._root.acting_as(tokens, user, qps=qps, burst=burst, permit=permit)
+                tokens = self._tokens[account] = FetchedTokenAuth(partial(self._token, account), self._now)
+            client = self._root.acting_as(tokens, user, qps=qps, burst=burst, fence=fence)
         else:
-            client = self._root.with_agent(account, qps=qps, burst=burst, permit=permit)
+            client = self._root.with_user_agent(account, qps=qps, burst=burst, fence=fence)
         self._clients.append(client)
         return client
 
@@ -66,7 +66,7 @@ class ClientBuilder:
         """Request all tokens now, so that no controller waits for its token with its first write."""
         limit = asyncio.Semaphore(PARALLEL_TOKEN_REQUESTS)
 
-        async def fetch(tokens: Fetched) -> None:
+        async def fetch(tokens: FetchedTokenAuth) -> None:
             async with limit:
                 try:
                     await tokens.credential()

@@ -8,7 +8,7 @@ from base64 import b64decode
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from steersman.client.connection import ConfigError, Pem
+from steersman.client.config import ConfigError, Pem
 from steersman.controllers import rootcacertpublisher, serviceaccounttoken
 from steersman.controllers.certificates import signing
 from steersman.controllers.shared.flags import ROOT_CA_FILE

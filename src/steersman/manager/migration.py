@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 import yaml
 
-from steersman.client.connection import ConfigError
+from steersman.client.config import ConfigError
 from steersman.intent.controller import Controller
 
 COMPONENT = "kube-controller-manager"

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from steersman.api.errors import ApiError, Unreachable
 from steersman.client import kubeconfig
 from steersman.client.api import Api
-from steersman.client.connection import ConfigError, Connection
+from steersman.client.config import ClientConfig, ConfigError
 from steersman.client.http import HttpApi
 from steersman.manager import process
 from steersman.sim.nodes import NodeError, drain, fail, list_nodes, reboot, recover
@@ -53,14 +53,14 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def connect(path: str = "", environ: Mapping[str, str] = os.environ) -> Connection:
+def connect(path: str = "", environ: Mapping[str, str] = os.environ) -> ClientConfig:
     """The cluster to connect to. Raises `ConfigError`."""
     if not path and Path(DEFAULT).is_file():
         path = DEFAULT
     return kubeconfig.load(path, environ=environ)
 
 
-async def _do(connection: Connection, given: argparse.Namespace) -> None:
+async def _do(connection: ClientConfig, given: argparse.Namespace) -> None:
     async with HttpApi(connection, qps=0) as api:
         try:
             await _VERBS[given.verb](api, given)

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from steersman.api.errors import ApiError, Forbidden, ServerError, TooManyRequests, Unauthorized, Unreachable
 from steersman.api.kinds import NAMESPACES
 from steersman.client import kubeconfig
-from steersman.client.connection import ConfigError, Connection
+from steersman.client.config import ClientConfig, ConfigError
 from steersman.client.http import HttpApi
 from steersman.intent.controller import Controller
 from steersman.manager import build_info, controller_selection, files, logs, migration, process
@@ -82,7 +82,7 @@ def _shutdown_timeout(options: Options) -> float | None:
     return options.shutdown_timeout + releasing if options.shutdown_timeout else None
 
 
-async def manage(options: Options, connection: Connection) -> None:
+async def manage(options: Options, connection: ClientConfig) -> None:
     """Connect to the server, acquire the lease, run the controllers. Raises `StartupError` or `LostLease`."""
     files.validate_files(options.settings, options.controllers)
     leader_migration = migration.configuration(options.migration.enabled, options.migration.config)
@@ -122,7 +122,7 @@ async def manage(options: Options, connection: Connection) -> None:
             present, absent = await served(configured, root)
             fleet = ControllerGroup(
                 present,
-                root.with_agent("shared-informers"),
+                root.with_user_agent("shared-informers"),
                 clock,
                 api_of=lambda controller: clients.client(controller, fence),
                 workers=options.workers,
@@ -146,7 +146,7 @@ async def manage(options: Options, connection: Connection) -> None:
                     task.cancel()
 
         if options.election.enabled:
-            async with root.with_agent("leader-election") as api:
+            async with root.with_user_agent("leader-election") as api:
                 election = LeaderElection(options, leader_migration, api, clock, metrics)
                 routes.health.add({"leaderElection": election.check})
                 await election.run(lead)
@@ -159,7 +159,7 @@ async def manage(options: Options, connection: Connection) -> None:
         await root.close()
 
 
-def _log_start(options: Options, connection: Connection) -> None:
+def _log_start(options: Options, connection: ClientConfig) -> None:
     """Log the version, the controllers and warnings about flags."""
     names = ", ".join(controller.name for controller in options.controllers)
     log.info("%s at %s: %s", VERSION, connection.server, names or "no controllers")
@@ -174,8 +174,8 @@ async def wait_for_server(
     api: HttpApi, timeout: float = API_SERVER_TIMEOUT, pause: float = RETRY_PERIOD
 ) -> None:
     """Wait until the API server answers. Raises `StartupError` after ``timeout`` seconds, or where it refuses."""
-    server = api.connection.server
-    origin = f" (from {api.connection.origin})" if api.connection.origin else ""
+    server = api.config.server
+    origin = f" (from {api.config.origin})" if api.config.origin else ""
     try:
         async with asyncio.timeout(timeout or None):
             await _retry(api, origin, timeout, pause)
@@ -185,7 +185,7 @@ async def wait_for_server(
 
 async def _retry(api: HttpApi, origin: str, timeout: float, pause: float) -> None:
     """Send requests until one succeeds. Temporary errors are retried until the timeout."""
-    server = api.connection.server
+    server = api.config.server
     deadline = asyncio.get_running_loop().time() + timeout
     while True:
         try:

@@ -11,7 +11,7 @@ from steersman.runtime.metric_types import Counter, Histogram, Registry
 if TYPE_CHECKING:
     # Where there is no server over HTTP, its client need not be loaded.
     from steersman.client.http import HttpApi
-    from steersman.client.round_trip import RequestDone
+    from steersman.client.round_trip import RequestAttempt
 
 LATENCY_BUCKETS = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
 SIZE_BUCKETS = (64, 256, 512, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216)
@@ -90,11 +90,11 @@ class RestMetrics:
         ).of()
         self._registry = registry
 
-    def counting(self, host: str) -> Callable[[RequestDone], None]:
+    def counting(self, host: str) -> Callable[[RequestAttempt], None]:
         """What counts the requests to a server, for `HttpApi`."""
         known: dict[tuple[int, str], _Asked] = {}
 
-        def done(request: RequestDone) -> None:
+        def done(request: RequestAttempt) -> None:
             asked = known.get((request.code, request.method))
             if asked is None:
                 asked = known[request.code, request.method] = self._asked(request.code, request.method, host)

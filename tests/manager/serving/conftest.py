@@ -11,9 +11,9 @@ from typing import Any
 import aiohttp
 import pytest
 
-from steersman.client.connection import Connection, Pem, Tls, User
-from steersman.client.http import HttpApi, RequestDone
-from steersman.client.tls import present
+from steersman.client.config import AuthInfo, ClientConfig, Pem, TlsConfig
+from steersman.client.http import HttpApi, RequestAttempt
+from steersman.client.tls import load_certificate
 from steersman.manager.serving import serving_certs
 from steersman.manager.serving.authentication import Authenticator
 from steersman.manager.serving.authorization import AllowedPaths, Authorizer
@@ -59,7 +59,7 @@ class Client:
         context = ssl._create_unverified_context()
         context.maximum_version = self.version
         if pair is not None:
-            present(context, pair.cert, pair.key)
+            load_certificate(context, pair.cert, pair.key)
         async with self.session.request(
             method,
             f"https://127.0.0.1:{self.port}{path}",
@@ -159,13 +159,13 @@ class Plane:
 
     boot: Boot
     edge: ApiServer
-    asked: list[RequestDone] = field(default_factory=list)
+    asked: list[RequestAttempt] = field(default_factory=list)
     """What clients have asked of it."""
 
     def api(self, token: str) -> HttpApi:
         """A client of a token's holder."""
-        tls = Tls(ca=Pem(data=self.boot.authority.pair.cert))
-        connection = Connection(server=self.edge.url, tls=tls, user=User(token=token))
+        tls = TlsConfig(ca=Pem(data=self.boot.authority.pair.cert))
+        connection = ClientConfig(server=self.edge.url, tls=tls, user=AuthInfo(token=token))
         return HttpApi(connection, qps=0, on_request=self.asked.append)
 
 

@@ -10,7 +10,7 @@ from steersman.api.discovery import Discovered, joined
 from steersman.api.generated import load
 from steersman.api.partial_object import partial
 from steersman.api.scheme import Kind
-from steersman.client.discovery import aggregated
+from steersman.client.discovery import parse_aggregated
 from steersman.server.http.discovery_cache import DiscoveryCache
 from steersman.sim.world import World
 
@@ -39,7 +39,7 @@ def documents(world: World) -> Discovered:
     found = catalogue.discovery
     catalogue.close()
     return joined(
-        aggregated(msgspec.json.decode(tagged.body))
+        parse_aggregated(msgspec.json.decode(tagged.body))
         for tagged in (found.aggregated_api, found.aggregated_apis)
     )
 

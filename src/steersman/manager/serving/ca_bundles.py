@@ -17,7 +17,7 @@ import msgspec
 from steersman.api.errors import ApiError, NotFound
 from steersman.api.kinds.config import CONFIGMAPS, ConfigMap
 from steersman.client.api import Api, EventType
-from steersman.client.tls import stamp
+from steersman.client.tls import file_versions
 from steersman.manager.flags import UsageError
 from steersman.manager.serving.cert_verify import authorities
 from steersman.runtime.backoff import Backoff
@@ -59,12 +59,12 @@ class CaBundle:
         """Raises `UsageError` where the file holds no certificates."""
         self._path = path
         self._flag = flag
-        self._stamp = stamp((path,))
+        self._stamp = file_versions((path,))
         self._roots = self._read()
 
     def roots(self) -> tuple[Certificate, ...]:
         """The current CAs."""
-        now = stamp((self._path,))
+        now = file_versions((self._path,))
         if now != self._stamp:
             self._stamp = now
             try:

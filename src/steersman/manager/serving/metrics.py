@@ -9,7 +9,7 @@ from steersman.intent.metrics import exponential
 from steersman.runtime.metric_types import Registry
 
 if TYPE_CHECKING:
-    from steersman.client.round_trip import RequestDone
+    from steersman.client.round_trip import RequestAttempt
 
 ATTEMPT_BUCKETS = exponential(0.001, 2, 15)
 DELEGATED_BUCKETS = (0.25, 0.5, 0.7, 1.0, 1.5, 3.0, 5.0, 10.0)
@@ -109,11 +109,11 @@ class ServingMetrics:
         self._lookups.of(status).inc()
         self._lookup.of(status).observe(seconds)
 
-    def delegated(self, purpose: str) -> Callable[[RequestDone], None]:
+    def delegated(self, purpose: str) -> Callable[[RequestAttempt], None]:
         """A callback that counts requests of a client for ``authn`` or ``authz``."""
         total, latency = self._reviews[purpose]
 
-        def done(request: RequestDone) -> None:
+        def done(request: RequestAttempt) -> None:
             if request.method == "POST":
                 code = str(request.code) if request.code else "<error>"
                 total.of(code).inc()

@@ -10,7 +10,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Protocol
 
-from steersman.client.tls import present, stamp
+from steersman.client.tls import file_versions, load_certificate
 from steersman.manager.flags import UsageError
 from steersman.server.auth.ca import YEAR, Authority, Pair, self_signed, write_private
 
@@ -47,11 +47,11 @@ class CertFiles:
     def __init__(self, cert: str, key: str) -> None:
         """Raises `UsageError` where the files are invalid."""
         self._paths = (cert, key)
-        self._stamp = stamp(self._paths)
+        self._stamp = file_versions(self._paths)
         self._pair = load(cert, key)
 
     def current(self) -> Pair:
-        now = stamp(self._paths)
+        now = file_versions(self._paths)
         if now != self._stamp:
             self._stamp = now
             try:
@@ -69,7 +69,7 @@ def load(cert: str, key: str) -> Pair:
         raise UsageError(f"a certificate and its key must be set together: {missing} is missing")
     pair = Pair(_read(cert), _read(key))
     try:
-        present(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), pair.cert, pair.key)
+        load_certificate(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), pair.cert, pair.key)
     except (ssl.SSLError, ValueError, OSError):
         raise UsageError(f"{cert} and {key}: not a PEM certificate with its unencrypted key") from None
     return pair

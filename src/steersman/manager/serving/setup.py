@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from steersman.api.errors import ApiError
 from steersman.client import kubeconfig
-from steersman.client.connection import ConfigError, Connection
+from steersman.client.config import ClientConfig, ConfigError
 from steersman.client.http import HttpApi
 from steersman.manager import logs
 from steersman.manager.configz import configz, flagz
@@ -149,14 +149,14 @@ class SecureServing:
                 raise UsageError(message) from None
             log.warning("%s; continuing without it: clients may be treated as anonymous", message)
 
-    def _api(self, connection: Connection, purpose: str) -> HttpApi:
+    def _api(self, connection: ClientConfig, purpose: str) -> HttpApi:
         counted = self._metrics.delegated("authn" if purpose == "authentication" else "authz")
         api = HttpApi(connection, qps=QPS, burst=BURST, user_agent=user_agent(purpose), on_request=counted)
         self._apis.append(api)
         return api
 
 
-def _connection(path: str, purpose: str) -> Connection | None:
+def _connection(path: str, purpose: str) -> ClientConfig | None:
     """The connection of a kubeconfig, or the in-cluster connection without one; None where there is neither."""
     try:
         return kubeconfig.load(path) if path else kubeconfig.in_cluster()

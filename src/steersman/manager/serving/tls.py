@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from steersman.client.tls import present
+from steersman.client.tls import load_certificate
 from steersman.manager.serving.client_certs import PeerCertificates
 from steersman.manager.serving.serving_certs import CertSource
 from steersman.server.auth.ca import Pair
@@ -108,7 +108,7 @@ class TlsContexts:
         context.num_tickets = 0
         if self._request_certificates:
             self.peers.request(context)
-        present(context, pair.cert, pair.key)
+        load_certificate(context, pair.cert, pair.key)
         return context
 
 

@@ -10,15 +10,17 @@ from aiohttp import web
 
 from steersman.api.errors import Unreachable
 from steersman.api.kinds import PODS
-from steersman.client.connection import Connection
-from steersman.client.http import Common, HttpApi
+from steersman.client.config import ClientConfig
+from steersman.client.http import HttpApi, SharedClientState
 
 POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "n"}}
 
 
 async def test_what_is_not_permitted_is_not_sent_and_reads_are(server: Any) -> None:
-    async with HttpApi(Connection(server=server.url), permit=lambda: False) as api:
-        with pytest.raises(Unreachable, match="create pods was not sent: not leading any more") as caught:
+    async with HttpApi(ClientConfig(server=server.url), fence=lambda: False) as api:
+        with pytest.raises(
+            Unreachable, match="create pods was not sent: this process is no longer the leader"
+        ) as caught:
             await api.create(PODS, "n", POD)
         assert not caught.value.uncertain
         server.answer(POD)
@@ -38,8 +40,8 @@ async def test_a_write_that_waited_for_its_turn_is_not_sent_if_it_may_no_longer(
         return web.json_response(POD)
 
     server.answers.append(answer)
-    root = HttpApi(Connection(server=server.url), common=Common(connections=1))
-    async with root, root.with_agent("mine", permit=lambda: permitted) as api, asyncio.timeout(10):
+    root = HttpApi(ClientConfig(server=server.url), shared=SharedClientState(connections=1))
+    async with root, root.with_user_agent("mine", fence=lambda: permitted) as api, asyncio.timeout(10):
         first = asyncio.create_task(root.get(PODS, "n", "a"))
         await arrived.wait()
         late = asyncio.create_task(api.create(PODS, "n", POD))

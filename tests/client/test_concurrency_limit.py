@@ -1,22 +1,24 @@
+"""The limit of concurrent requests: order, growth, cancellation."""
+
 from __future__ import annotations
 
 import asyncio
 
 import pytest
 
-from steersman.client.concurrency import Turns
+from steersman.client.transport import ConcurrencyLimit
 
 
 class Crowd:
-    """Tasks that hold their turn until told to leave."""
+    """Tasks that hold their slot until told to leave."""
 
-    def __init__(self, turns: Turns, size: int) -> None:
+    def __init__(self, limit: ConcurrencyLimit, size: int) -> None:
         self.leave = [asyncio.Event() for _ in range(size)]
         self.inside: list[int] = []
-        self.tasks = [asyncio.create_task(self._one(turns, i)) for i in range(size)]
+        self.tasks = [asyncio.create_task(self._one(limit, i)) for i in range(size)]
 
-    async def _one(self, turns: Turns, number: int) -> None:
-        async with turns:
+    async def _one(self, limit: ConcurrencyLimit, number: int) -> None:
+        async with limit:
             self.inside.append(number)
             await self.leave[number].wait()
             self.inside.remove(number)
@@ -32,14 +34,14 @@ class Crowd:
 
 
 async def test_the_first_few_go_and_the_others_wait_in_order() -> None:
-    crowd = Crowd(Turns(first=3, most=100), 10)
+    crowd = Crowd(ConcurrencyLimit(initial=3, limit=100), 10)
     await crowd.settle()
     assert crowd.inside == [0, 1, 2]
     await crowd.end()
 
 
 async def test_each_that_comes_back_while_others_wait_lets_two_go() -> None:
-    crowd = Crowd(Turns(first=2, most=100), 10)
+    crowd = Crowd(ConcurrencyLimit(initial=2, limit=100), 10)
     await crowd.settle()
     crowd.leave[0].set()
     await crowd.settle()
@@ -51,7 +53,7 @@ async def test_each_that_comes_back_while_others_wait_lets_two_go() -> None:
 
 
 async def test_there_are_never_more_than_the_most() -> None:
-    crowd = Crowd(Turns(first=2, most=4), 20)
+    crowd = Crowd(ConcurrencyLimit(initial=2, limit=4), 20)
     await crowd.settle()
     for number in range(16):
         crowd.leave[number].set()
@@ -62,16 +64,16 @@ async def test_there_are_never_more_than_the_most() -> None:
 
 
 async def test_after_a_quiet_moment_it_starts_from_the_first_few_again() -> None:
-    turns = Turns(first=2, most=100)
-    await Crowd(turns, 50).end()
-    crowd = Crowd(turns, 10)
+    limit = ConcurrencyLimit(initial=2, limit=100)
+    await Crowd(limit, 50).end()
+    crowd = Crowd(limit, 10)
     await crowd.settle()
     assert crowd.inside == [0, 1]
     await crowd.end()
 
 
 async def test_a_cancelled_waiter_leaves_its_place_to_the_next() -> None:
-    crowd = Crowd(Turns(first=1, most=1), 3)
+    crowd = Crowd(ConcurrencyLimit(initial=1, limit=1), 3)
     await crowd.settle()
     crowd.tasks[1].cancel()
     crowd.leave[0].set()
@@ -81,8 +83,8 @@ async def test_a_cancelled_waiter_leaves_its_place_to_the_next() -> None:
 
 
 async def test_a_turn_given_to_a_task_that_is_cancelled_at_that_moment_is_not_lost() -> None:
-    turns = Turns(first=1, most=1)
-    crowd = Crowd(turns, 3)
+    limit = ConcurrencyLimit(initial=1, limit=1)
+    crowd = Crowd(limit, 3)
     await crowd.settle()
     crowd.leave[0].set()
     await asyncio.sleep(0)
