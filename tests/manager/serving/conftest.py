@@ -24,7 +24,7 @@ from steersman.manager.serving.tls import TlsContexts
 from steersman.runtime.clock import LiveClock
 from steersman.runtime.metric_types import Registry
 from steersman.server.auth.ca import Authority, Pair, self_signed
-from steersman.server.auth.users import User as Somebody
+from steersman.server.auth.users import User
 from steersman.server.bootstrap import Boot, equip
 from steersman.server.http.app import ApiServer
 from steersman.server.server import Server
@@ -170,10 +170,10 @@ class Plane:
 
 
 TOKENS = {
-    "admin": Somebody("admin", groups=("system:masters",)),
-    "manager": Somebody("system:kube-controller-manager"),
-    "monitor": Somebody("monitor", groups=("system:monitoring",)),
-    "nobody": Somebody("nobody"),
+    "admin": User("admin", groups=("system:masters",)),
+    "manager": User("system:kube-controller-manager"),
+    "monitor": User("monitor", groups=("system:monitoring",)),
+    "nobody": User("nobody"),
 }
 """Who has which token."""
 
