@@ -54,7 +54,7 @@ def test_what_is_written_reads_back(indexes: frozenset[int]) -> None:
 def test_they_behave_as_sets(one: frozenset[int], other: frozenset[int]) -> None:
     a, b = Indexes.of(one), Indexes.of(other)
     assert list(a | b) == sorted(one | other)
-    assert a.shared(b) == len(one & other)
+    assert a.intersection_size(b) == len(one & other)
     assert [n for n in range(70) if n in a] == sorted(one)
 
 
@@ -63,7 +63,7 @@ def test_what_is_lacking_are_the_first_that_are_not_there(
     indexes: frozenset[int], completions: int, count: int
 ) -> None:
     missing = [n for n in range(completions) if n not in indexes]
-    assert Indexes.of(indexes).lacking(completions, count) == missing[:count]
+    assert Indexes.of(indexes).missing(completions, count) == missing[:count]
 
 
 @given(st.text(alphabet="0123456789,-+ x", max_size=30), st.integers(0, 50))

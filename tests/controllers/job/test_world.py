@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
-from steersman.controllers.job.pods import FINALIZER
+from steersman.controllers.job.pods import TRACKING_FINALIZER
 from steersman.testing.cluster import Cluster
 
 JOBS_ONLY = ("job-controller",)
@@ -69,7 +69,7 @@ def test_a_job_that_is_deleted_leaves_no_pod_that_cannot_go() -> None:
     with Cluster(seed=3) as cluster:
         cluster.apply(job("long", "sleep 3600", parallelism=3, completions=3))
         cluster.wait_until(lambda: cluster.get("Job", "long").status.ready == 3)
-        assert all(FINALIZER in pod.metadata.finalizers for pod in cluster.list("Pod"))
+        assert all(TRACKING_FINALIZER in pod.metadata.finalizers for pod in cluster.list("Pod"))
         cluster.delete("Job", "long", propagation="Background")
         cluster.wait_until(lambda: not cluster.list("Pod"))
 

@@ -1,7 +1,7 @@
-"""job (a decision): run pods until enough of them have succeeded.
+"""job-controller: runs pods until enough of them have succeeded.
 
-A round counts, decides whether this is the end, makes pods more or fewer, and writes it all down in an order
-that nothing is lost of if it breaks off anywhere: see `counting`.
+A round counts pods (`tally`), checks whether the Job ends (`conditions`), creates or deletes pods (`scaling`), and
+writes the counts in an order that survives a crash at any point (`tracking`).
 """
 
 from __future__ import annotations
@@ -16,15 +16,26 @@ from msgspec.structs import replace
 from steersman.api.kinds import JOBS, PODS, Job, JobStatus, Pod
 from steersman.api.meta import truncate
 from steersman.api.scheme import Key
-from steersman.controllers.job import orphan_pods
-from steersman.controllers.job.backoff import NOT_AT_ALL, Streak, Streaks
-from steersman.controllers.job.counting import NONE, tally, without
-from steersman.controllers.job.ending import Ending, completed, condition, ending, ensure, time_left
-from steersman.controllers.job.metrics import METRICS, of_job, of_pod, sync
-from steersman.controllers.job.pods import FINALIZER, is_tracked
-from steersman.controllers.job.scaling import Scaled, carry_out, end, plan
-from steersman.controllers.job.spec import is_finished, is_managed_elsewhere, is_suspended
-from steersman.controllers.job.tracking import foretold, track
+from steersman.controllers.job import tracking
+from steersman.controllers.job.backoff import ZERO, FailureMemory, FailureStreak
+from steersman.controllers.job.conditions import (
+    FinishedCondition,
+    completions_reached,
+    ensure_condition,
+    finished_condition,
+    new_condition,
+    until_deadline,
+)
+from steersman.controllers.job.metrics import METRICS, measure_job, measure_pod, sync
+from steersman.controllers.job.pods import (
+    TRACKING_FINALIZER,
+    is_finished,
+    is_managed_externally,
+    is_suspended,
+    is_tracked,
+)
+from steersman.controllers.job.scaling import ScaleResult, apply_scaling, delete_active, plan_scaling
+from steersman.controllers.job.tally import NO_UNCOUNTED, tally, without_pods
 from steersman.controllers.shared.controller_ref import claim
 from steersman.controllers.shared.enqueue_owner import enqueue_owner
 from steersman.controllers.shared.indexes import CONTROLLED, controlled_by, orphans_in
@@ -34,37 +45,47 @@ from steersman.intent.controller import Caches, Change, Controller, Flag, Settin
 from steersman.intent.settings import DEFAULTS
 from steersman.intent.verdict import Rest, Verdict, Wake
 
-PERIOD = 1.0
-"""Seconds from a change of a pod, or of a status, to the look at it: what changes meanwhile is one write."""
-PATIENCE = 60.0
-"""The longest a Job whose rounds fail waits for the next, in seconds; upstream's MaxJobApiBackOff."""
-MODES = (None, "", "NonIndexed", "Indexed")
+BATCH_PERIOD = 1.0
+"""Seconds from a change of a pod or a status to the round for it: changes in between share one status write. Upstream's
+SyncJobBatchPeriod."""
+MAX_BACKOFF = 60.0
+"""The longest back-off of a Job whose rounds fail, in seconds; upstream's MaxJobApiBackOff."""
+COMPLETION_MODES = (None, "", "NonIndexed", "Indexed")
+
+
+# -- observe --------------------------------------------------------------------------------------
 
 
 class Seen(msgspec.Struct, frozen=True):
+    """A Job and its pods at one instant."""
+
     job: Job
     owned: tuple[Pod, ...]
     """The pods it controls."""
     orphans: tuple[Pod, ...]
     """The pods of the namespace that have no controller."""
-    streak: Streak = Streak()
-    """What is known of its failures, also of pods that are gone."""
+    streak: FailureStreak = FailureStreak()
+    """Its failures since the last success, also of pods that are deleted."""
 
 
 def observe(caches: Caches, key: Key) -> Seen | Pod | None:
-    if key.name.startswith(orphan_pods.POD):
-        pod = caches[PODS].get(Key(key.namespace, key.name.removeprefix(orphan_pods.POD)))
-        return pod if pod is not None and orphan_pods.is_stray(caches, pod) else None
-    streaks = memory_of(caches, Streaks)
+    """A Job with its pods, or an orphan pod."""
+    if key.name.startswith(tracking.ORPHAN_PREFIX):
+        pod = caches[PODS].get(Key(key.namespace, key.name.removeprefix(tracking.ORPHAN_PREFIX)))
+        return pod if pod is not None and tracking.is_orphan(caches, pod) else None
+    memory = memory_of(caches, FailureMemory)
     job = caches[JOBS].get(key)
     if job is None or is_finished(job):
-        streaks.forget(key)
+        memory.forget(key)
     if job is None:
         return None
     owned = tuple(controlled_by(caches[PODS], job))
-    if is_finished(job) or is_managed_elsewhere(job):
+    if is_finished(job) or is_managed_externally(job):
         return Seen(job, owned, ())
-    return Seen(job, owned, tuple(orphans_in(caches[PODS], key.namespace)), streaks.note(job, owned))
+    return Seen(job, owned, tuple(orphans_in(caches[PODS], key.namespace)), memory.record(job, owned))
+
+
+# -- decide ---------------------------------------------------------------------------------------
 
 
 class Config(msgspec.Struct, frozen=True):
@@ -76,131 +97,133 @@ class Config(msgspec.Struct, frozen=True):
 
 async def decide(seen: Seen | Pod, now: datetime, config: Config = Config()) -> Verdict:
     if not isinstance(seen, Seen):
-        return await orphan_pods.release(seen)
+        return await tracking.release_orphan(seen)
     job = seen.job
-    if is_managed_elsewhere(job):
-        return Rest(f"is managed by {job.spec.managedBy}")
+    if is_managed_externally(job):
+        return Rest(f"managed by {job.spec.managedBy}")
     if is_finished(job):
         for pod in filter(is_tracked, seen.owned):
-            await orphan_pods.release(pod)
-        return Rest("is finished")
-    if job.spec.completionMode not in MODES:
+            await tracking.release_orphan(pod)
+        return Rest("finished")
+    if job.spec.completionMode not in COMPLETION_MODES:
         message = "Skipped Job sync because completion mode is unknown"
         await Emit(job, "Warning", "UnknownCompletionMode", message)
-        return Rest("nobody knows its completion mode")
+        return Rest("unknown completionMode")
     try:
         selector = selector_of(job)
     except ValueError as error:
-        return Rest(f"cannot act: the selector is not usable: {error}")
+        return Rest(f"invalid selector: {error}")
     async with sync(job) as timed:
         owned = await claim(
-            job, seen.owned, seen.orphans, lambda pod: selector.matches(pod.metadata.labels), (FINALIZER,)
+            job,
+            seen.owned,
+            seen.orphans,
+            lambda pod: selector.matches(pod.metadata.labels),
+            (TRACKING_FINALIZER,),
         )
-        return await _run(job, owned, seen.streak, now, timed.labels, config)
+        return await _sync(job, owned, seen.streak, now, timed.labels, config)
 
 
-async def _run(
-    job: Job, owned: list[Pod], streak: Streak, now: datetime, labels: dict[str, str], config: Config
+async def _sync(
+    job: Job, owned: list[Pod], streak: FailureStreak, now: datetime, labels: dict[str, str], config: Config
 ) -> Verdict:
-    """One step on the way of a Job that is not finished."""
+    """Runs a round of a Job that is not finished. ``labels`` are those of the sync metrics."""
     counts = tally(job, owned)
     status = _started(job, now)
-    finish = ending(counts, status.startTime, now)
-    wait = NOT_AT_ALL
-    if finish is not None and not finish.told and counts.active:
-        # differs: upstream deletes pods first. Deleted pods count as failed, so if it died then it could find
-        # another end than the one it was about to write down.
-        job = await UpdateStatus(job, foretold(status, finish, now))
+    finished = finished_condition(counts, status.startTime, now)
+    wait = ZERO
+    if finished is not None and not finished.recorded and counts.active:
+        # differs: upstream deletes pods first. Deleted pods count as failed, so after a crash it could find
+        # another end than the one it was about to record.
+        job = await UpdateStatus(job, tracking.with_interim_condition(status, finished, now))
         counts, status = msgspec.structs.replace(counts, job=job), job.status
-        finish = msgspec.structs.replace(finish, told=True)
-    if finish is not None:
-        scaled = await end(counts)
+        finished = msgspec.structs.replace(finished, recorded=True)
+    if finished is not None:
+        scaled = await delete_active(counts)
         if scaled.failure is not None:
-            raise scaled.failure  # nothing is counted before all are on their way out
+            raise scaled.failure  # no pod is counted before all are terminating
     else:
-        scaled = Scaled(len(counts.active), counts.ready, counts.terminating)
+        scaled = ScaleResult(len(counts.active), counts.ready, counts.terminating)
         if job.metadata.deletionTimestamp is None:
-            todo = plan(counts, streak, now)
-            wait = todo.wait
-            labels["action"] = "pods_deleted" if is_suspended(job) else todo.deed
-            scaled = await carry_out(counts, todo)
-            counts = without(counts, todo.remove)
-        finish = completed(counts, scaled.active)
-        if finish is None and job.metadata.deletionTimestamp is None:
+            plan = plan_scaling(counts, streak, now)
+            wait = plan.wait
+            labels["action"] = "pods_deleted" if is_suspended(job) else plan.action
+            scaled = await apply_scaling(counts, plan)
+            counts = without_pods(counts, plan.delete)
+        finished = completions_reached(counts, scaled.active)
+        if finished is None and job.metadata.deletionTimestamp is None:
             status = await _suspended_or_resumed(job, status, now, config)
     status = replace(status, active=scaled.active, ready=scaled.ready, terminating=scaled.terminating)
-    if await track(counts, status, finish, scaled.terminating, now):
-        return Rest("has ended")
+    if await tracking.track(counts, status, finished, scaled.terminating, now):
+        return Rest("finished")
     if scaled.failure is not None:
         raise scaled.failure
-    return _verdict(job, status, finish, wait, now)
+    return _verdict(job, status, finished, wait, now)
 
 
 def _started(job: Job, now: datetime) -> JobStatus:
-    """The status to begin with: a Job that is not suspended has started."""
+    """The status with a startTime, unless the Job is suspended."""
     status = job.status
     if status.uncountedTerminatedPods is None:
-        status = replace(status, uncountedTerminatedPods=NONE)
+        status = replace(status, uncountedTerminatedPods=NO_UNCOUNTED)
     if status.startTime is None and not is_suspended(job):
         status = replace(status, startTime=truncate(now))
     return status
 
 
 async def _suspended_or_resumed(job: Job, status: JobStatus, now: datetime, config: Config) -> JobStatus:
-    """Say whether it is suspended, where that is new. The clock of its deadline starts anew with it."""
+    """The status with the Suspended condition, where it changed. The active deadline starts anew with it."""
     if is_suspended(job):
-        word, new = "Suspended", condition("Suspended", "JobSuspended", "Job suspended", now)
-        at = None if config.clear_start_time else status.startTime
+        reason, new = "Suspended", new_condition("Suspended", "JobSuspended", "Job suspended", now)
+        started = None if config.clear_start_time else status.startTime
     else:
-        new = condition("Suspended", "JobResumed", "Job resumed", now, status="False")
-        word, at = "Resumed", truncate(now)
-    conditions = ensure(status.conditions, new)
+        new = new_condition("Suspended", "JobResumed", "Job resumed", now, status="False")
+        reason, started = "Resumed", truncate(now)
+    conditions = ensure_condition(status.conditions, new)
     if conditions == status.conditions:
         return status
-    await Emit(job, "Normal", word, new.message)
-    return replace(status, conditions=conditions, startTime=at)
+    await Emit(job, "Normal", reason, new.message)
+    return replace(status, conditions=conditions, startTime=started)
 
 
-def _verdict(job: Job, status: JobStatus, finish: Ending | None, wait: timedelta, now: datetime) -> Verdict:
-    counted = f"{status.active} active, {status.succeeded} succeeded, {status.failed} failed"
-    if finish is not None:
-        return Rest(f"is about to end ({finish.reason}); {status.terminating} pods are still to go")
-    left = time_left(job, status.startTime, now)
-    if wait > NOT_AT_ALL and (left is None or wait < left):
-        return Wake(max(wait, timedelta(seconds=PERIOD)), f"backs off after failures; {counted}")
+def _verdict(
+    job: Job, status: JobStatus, finished: FinishedCondition | None, wait: timedelta, now: datetime
+) -> Verdict:
+    counts = f"{status.active} active, {status.succeeded} succeeded, {status.failed} failed"
+    if finished is not None:
+        return Rest(f"finishing ({finished.reason}): {status.terminating} pods terminating")
+    left = until_deadline(job, status.startTime, now)
+    if wait > ZERO and (left is None or wait < left):
+        return Wake(max(wait, timedelta(seconds=BATCH_PERIOD)), f"{counts}; waiting for pod failure backoff")
     if left is not None:
-        return Wake(left, f"has a deadline; {counted}")
-    return Rest("is suspended" if is_suspended(job) else counted)
+        return Wake(left, f"{counts}; waiting for activeDeadlineSeconds")
+    return Rest("suspended" if is_suspended(job) else counts)
 
 
-# -- when to look ---------------------------------------------------------------------------------
+# -- declaration ----------------------------------------------------------------------------------
 
 
-def _job_wants_other(caches: Caches, change: Change[Job]) -> Iterator[Key]:
-    """A Job that is new, gone, or wants something else is looked at at once."""
+def _enqueue_new_spec(caches: Caches, change: Change[Job]) -> Iterator[Key]:
+    """Enqueues a Job at once when it is created or deleted or its spec changed, and the pods of a deleted Job."""
     old, new = change.old, change.new
     if old is None or new is None or old.metadata.generation != new.metadata.generation:
         yield change.obj.key
     if new is None:
-        for pod in (*controlled_by(caches[PODS], change.obj), *_selected(caches, change.obj)):
+        for pod in (*controlled_by(caches[PODS], change.obj), *_selected_orphans(caches, change.obj)):
             if is_tracked(pod):
-                yield orphan_pods.key_of(pod)
+                yield tracking.orphan_key(pod)
 
 
-def _selected(caches: Caches, job: Job) -> Iterable[Pod]:
-    """The pods a Job has left behind that no longer say so."""
+def _selected_orphans(caches: Caches, job: Job) -> Iterable[Pod]:
+    """The pods without a controller that a Job selects: pods it left behind."""
     return [pod for pod in orphans_in(caches[PODS], job.metadata.namespace) if selects(job, pod)]
 
 
-def _job_changed(caches: Caches, change: Change[Job]) -> Iterator[Key]:
-    """Whatever else changes can wait a moment."""
+def _enqueue_same_spec(caches: Caches, change: Change[Job]) -> Iterator[Key]:
+    """Enqueues a Job whose status or metadata changed."""
     old, new = change.old, change.new
     if old is not None and new is not None and old.metadata.generation == new.metadata.generation:
         yield new.key
-
-
-def _stray(caches: Caches, change: Change[Pod]) -> Iterable[Key]:
-    return orphan_pods.suspects(caches, change.new) if change.new is not None else ()
 
 
 def configure(settings: Settings) -> Controller[Seen | Pod]:
@@ -210,17 +233,17 @@ def configure(settings: Settings) -> Controller[Seen | Pod]:
         aliases=("job",),
         service_account="job-controller",
         watches=(
-            Watch(JOBS, to=_job_wants_other, measures=of_job),
-            Watch(JOBS, to=_job_changed, delay=PERIOD),
-            Watch(PODS, to=enqueue_owner(JOBS, selects), delay=PERIOD, indexes=CONTROLLED),
-            Watch(PODS, to=_stray, measures=of_pod),
+            Watch(JOBS, to=_enqueue_new_spec, measures=measure_job),
+            Watch(JOBS, to=_enqueue_same_spec, delay=BATCH_PERIOD),
+            Watch(PODS, to=enqueue_owner(JOBS, selects), delay=BATCH_PERIOD, indexes=CONTROLLED),
+            Watch(PODS, to=tracking.enqueue_orphan, measures=measure_pod),
         ),
         workers=Flag("concurrent-job-syncs", 5),
         observe=observe,
         decide=partial(decide, config=config),
         configure=configure,
-        memory=Streaks,
-        max_backoff=PATIENCE,
+        memory=FailureMemory,
+        max_backoff=MAX_BACKOFF,
         metrics=METRICS,
     )
 

@@ -1,7 +1,7 @@
-"""When a pod ended, and how long to wait after so many that failed.
+"""Pod failure backoff: when a pod finished, and the delay before a failed pod is replaced.
 
-The wait doubles with every failure since the last success. Pods tell of failures while they are there; of those
-that have gone, the `Streaks` of this process know.
+The delay doubles with every failure since the last success. Failed pods that are deleted already are remembered by this
+process (`FailureMemory`).
 """
 
 from __future__ import annotations
@@ -14,49 +14,51 @@ import msgspec
 from steersman.api.kinds import ContainerStatus, Job, Pod
 from steersman.api.scheme import Key
 from steersman.controllers.job.pods import (
-    failures_before,
     has_failed,
     has_succeeded,
-    ignored_before,
+    has_valid_index,
+    ignored_index_failures,
+    index_failures,
     is_tracked,
-    is_valid,
 )
 
-SHORTEST = timedelta(seconds=10)
-LONGEST = timedelta(minutes=10)
-NOT_AT_ALL = timedelta()
+INITIAL = timedelta(seconds=10)
+MAX = timedelta(minutes=10)
+ZERO = timedelta()
 
-KEPT = 8
-"""As many failures make the longest wait; older ones make no difference."""
+REMEMBERED = 8
+"""This many failures reach the longest delay; older ones make no difference."""
 
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
 
-# -- when a pod ended -----------------------------------------------------------------------------
+# -- when a pod finished --------------------------------------------------------------------------
 
 
 def finished_at(pod: Pod) -> datetime:
-    """When the pod ended, by what there is to tell it."""
+    """When the pod finished: by its containers, its Ready condition, its deletion, or else its creation."""
     at = _by_containers(pod) or _by_readiness(pod)
     if at is None and pod.metadata.deletionTimestamp is not None:
-        # It is asked to be gone by then, and has been asked the grace period before.
+        # The deletionTimestamp includes the grace period.
         grace = timedelta(seconds=pod.metadata.deletionGracePeriodSeconds or 0)
         at = pod.metadata.deletionTimestamp - grace
     return at or pod.metadata.creationTimestamp or _NEVER
 
 
 def _by_containers(pod: Pod) -> datetime | None:
-    # Sidecars end last.
-    sidecars = [one.name for one in pod.spec.initContainers if one.restartPolicy == "Always"]
+    # Sidecars finish last.
+    sidecars = [
+        container.name for container in pod.spec.initContainers if container.restartPolicy == "Always"
+    ]
     statuses: list[ContainerStatus] = list(pod.status.containerStatuses)
-    statuses += [one for one in pod.status.initContainerStatuses if one.name in sidecars]
+    statuses += [status for status in pod.status.initContainerStatuses if status.name in sidecars]
     latest: datetime | None = None
     for status in statuses:
-        ended = status.state.terminated
-        if ended is None or ended.finishedAt is None:
+        terminated = status.state.terminated
+        if terminated is None or terminated.finishedAt is None:
             return None
-        if latest is None or latest < ended.finishedAt:
-            latest = ended.finishedAt
+        if latest is None or latest < terminated.finishedAt:
+            latest = terminated.finishedAt
     return latest
 
 
@@ -67,88 +69,91 @@ def _by_readiness(pod: Pod) -> datetime | None:
     return None
 
 
-# -- how long to wait -----------------------------------------------------------------------------
+# -- delay ----------------------------------------------------------------------------------------
 
 
 def delay(failures: int) -> timedelta:
-    """The wait after so many failures in a row."""
+    """The delay after this many failures in a row."""
     if failures <= 0:
-        return NOT_AT_ALL
-    doublings = min(failures - 1, KEPT)
-    return min(SHORTEST * (1 << doublings), LONGEST)
+        return ZERO
+    doublings = min(failures - 1, REMEMBERED)
+    return min(INITIAL * (1 << doublings), MAX)
 
 
 def remaining(failures: int, last: datetime | None, now: datetime) -> timedelta:
-    """How much of that wait is left."""
+    """The rest of the delay, counted from the last failure."""
     if failures <= 0 or last is None:
-        return NOT_AT_ALL
-    return max(NOT_AT_ALL, last + delay(failures) - now)
+        return ZERO
+    return max(ZERO, last + delay(failures) - now)
 
 
 def remaining_after(pod: Pod | None, now: datetime) -> timedelta:
-    """How much is left until an index may have another pod after this one."""
+    """The rest of the delay before the index of this failed pod gets another pod."""
     if pod is None:
-        return NOT_AT_ALL
-    return remaining(failures_before(pod) + ignored_before(pod) + 1, finished_at(pod), now)
+        return ZERO
+    return remaining(index_failures(pod) + ignored_index_failures(pod) + 1, finished_at(pod), now)
 
 
-# -- what is remembered ---------------------------------------------------------------------------
+# -- memory ---------------------------------------------------------------------------------------
 
 
-class Streak(msgspec.Struct, frozen=True):
+class FailureStreak(msgspec.Struct, frozen=True):
     """The failures of a Job since its last success."""
 
     job: str = ""
-    """Its uid."""
+    """The Job's uid."""
     success: datetime | None = None
+    """When the last pod succeeded."""
     failures: tuple[tuple[datetime, str], ...] = ()
-    """When, and the uid of which pod; the latest last, and no more than make a difference."""
+    """When each pod failed and its uid; the latest last, at most `REMEMBERED`."""
 
     @property
     def last(self) -> datetime | None:
+        """When the last pod failed."""
         return self.failures[-1][0] if self.failures else None
 
-    def with_(self, job: Job, owned: Iterable[Pod]) -> Streak:
-        """This, and what the pods tell. What is known already changes nothing."""
+    def updated(self, job: Job, owned: Iterable[Pod]) -> FailureStreak:
+        """The streak with the pods that have ended since. Known pods change nothing."""
         success = self.success
         failures = dict(map(reversed, self.failures))  # type: ignore[arg-type]
         for pod in owned:
-            if not is_valid(pod, job):
+            if not has_valid_index(pod, job):
                 continue
             if has_succeeded(pod):
                 at = finished_at(pod)
                 success = at if success is None or success < at else success
-            elif has_failed(pod, job) and _failed_by_itself(pod):
+            elif has_failed(pod, job) and _was_not_released(pod):
                 failures[pod.metadata.uid] = finished_at(pod)
         after = sorted((at, uid) for uid, at in failures.items() if success is None or at > success)
-        return Streak(job.metadata.uid, success, tuple(after[-KEPT:]))
+        return FailureStreak(job.metadata.uid, success, tuple(after[-REMEMBERED:]))
 
 
-def _failed_by_itself(pod: Pod) -> bool:
-    """Not if it was let go uncounted, and then deleted: because the Job was suspended, or wants fewer."""
+def _was_not_released(pod: Pod) -> bool:
+    """False for a pod that was deleted uncounted, since the Job was suspended or its parallelism lowered."""
     return is_tracked(pod) or pod.metadata.deletionTimestamp is None
 
 
-class Streaks:
-    """What one process has seen of failures. All of it stays true, whatever becomes of the rounds that saw it."""
+class FailureMemory:
+    """The failures this process has seen, by Job. An entry stays true whether or not its round is carried out."""
 
     def __init__(self) -> None:
-        self._known: dict[Key, Streak] = {}
+        self._streaks: dict[Key, FailureStreak] = {}
 
-    def note(self, job: Job, owned: Iterable[Pod]) -> Streak:
-        """Take in what the pods tell; answers with all that is known of the Job."""
-        known = self._known.get(job.key)
+    def record(self, job: Job, owned: Iterable[Pod]) -> FailureStreak:
+        """Adds the pods that have ended among ``owned``, and returns the Job's streak."""
+        known = self._streaks.get(job.key)
         if known is None or known.job != job.metadata.uid:
-            known = Streak()
-        streak = known.with_(job, owned)
+            known = FailureStreak()
+        streak = known.updated(job, owned)
         if streak.failures:
-            self._known[job.key] = streak
+            self._streaks[job.key] = streak
         else:
-            self._known.pop(job.key, None)
+            self._streaks.pop(job.key, None)
         return streak
 
     def forget(self, key: Key) -> None:
-        self._known.pop(key, None)
+        """Drops a Job that is gone or finished."""
+        self._streaks.pop(key, None)
 
     def __len__(self) -> int:
-        return len(self._known)
+        return len(self._streaks)

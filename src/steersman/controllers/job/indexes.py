@@ -1,4 +1,4 @@
-"""Sets of completion indexes, as statuses and success policies write them: ``0-3,5,8``."""
+"""Sets of completion indexes, in the notation of ``completedIndexes`` and success policies: ``0-3,5,8``."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ _RANGE = re.compile(r"\+?([0-9]{1,18})(?:-\+?([0-9]{1,18})(?:-.*)?)?")
 
 
 class Indexes(msgspec.Struct, frozen=True):
-    """A set of indexes as ranges, both ends included: in order, and never next to each other."""
+    """A set of indexes as ranges, both ends included; sorted, and never adjacent."""
 
     ranges: tuple[tuple[int, int], ...] = ()
 
     @classmethod
     def of(cls, indexes: Iterable[int]) -> Indexes:
-        """Just these."""
-        return cls(_joined((index, index) for index in sorted(indexes)))
+        """The set of these indexes."""
+        return cls(_merged((index, index) for index in sorted(indexes)))
 
     @classmethod
     def parse(cls, text: str, completions: int) -> Indexes:
-        """What a text says, as far as that is below ``completions``. What cannot be read is passed over."""
+        """Parses the notation. Indexes from ``completions`` on and invalid parts are left out."""
         found = []
         for part in text.split(",") if text else ():
             match = _RANGE.fullmatch(part)
@@ -33,15 +33,15 @@ class Indexes(msgspec.Struct, frozen=True):
             last = min(first if match[2] is None else int(match[2]), completions - 1)
             if first <= last:
                 found.append((first, last))
-        return cls(_joined(sorted(found)))
+        return cls(_merged(sorted(found)))
 
     def __or__(self, other: Indexes) -> Indexes:
-        return Indexes(_joined(sorted((*self.ranges, *other.ranges))))
+        return Indexes(_merged(sorted((*self.ranges, *other.ranges))))
 
     def __contains__(self, index: object) -> bool:
         if not isinstance(index, int):
             return False
-        at = bisect_left(self.ranges, index, key=lambda one: one[1])
+        at = bisect_left(self.ranges, index, key=lambda range_: range_[1])
         return at < len(self.ranges) and self.ranges[at][0] <= index
 
     def __len__(self) -> int:
@@ -57,20 +57,20 @@ class Indexes(msgspec.Struct, frozen=True):
             for first, last in self.ranges
         )
 
-    def shared(self, other: Indexes) -> int:
-        """How many indexes both have."""
-        count, mine, theirs = 0, 0, 0
-        while mine < len(self.ranges) and theirs < len(other.ranges):
-            (first, last), (start, end) = self.ranges[mine], other.ranges[theirs]
+    def intersection_size(self, other: Indexes) -> int:
+        """The number of indexes in both sets."""
+        count, left, right = 0, 0, 0
+        while left < len(self.ranges) and right < len(other.ranges):
+            (first, last), (start, end) = self.ranges[left], other.ranges[right]
             count += max(0, min(last, end) - max(first, start) + 1)
             if last <= end:
-                mine += 1
+                left += 1
             if end <= last:
-                theirs += 1
+                right += 1
         return count
 
-    def lacking(self, completions: int, count: int) -> list[int]:
-        """The first so many indexes below ``completions`` that are not here."""
+    def missing(self, completions: int, count: int) -> list[int]:
+        """The first ``count`` indexes below ``completions`` that are not in the set."""
         found: list[int] = []
         candidate = 0
         for first, last in (*self.ranges, (completions, completions)):
@@ -80,12 +80,12 @@ class Indexes(msgspec.Struct, frozen=True):
         return found
 
 
-def _joined(ranges: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    """Ranges in order, with those that touch made one."""
-    joined: list[tuple[int, int]] = []
+def _merged(ranges: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """Sorted ranges with adjacent ones merged."""
+    merged: list[tuple[int, int]] = []
     for first, last in ranges:
-        if joined and first <= joined[-1][1] + 1:
-            joined[-1] = (joined[-1][0], max(joined[-1][1], last))
+        if merged and first <= merged[-1][1] + 1:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], last))
         else:
-            joined.append((first, last))
-    return tuple(joined)
+            merged.append((first, last))
+    return tuple(merged)

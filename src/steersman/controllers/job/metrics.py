@@ -1,6 +1,6 @@
-"""What is counted about Jobs, under upstream's names.
+"""Metrics of job-controller, under upstream's names.
 
-How long looks take is said by the look itself; what became of Jobs and pods is read off their changes.
+Syncs are timed by the round itself; finished Jobs and pods are counted from changes of their objects.
 """
 
 from __future__ import annotations
@@ -8,62 +8,63 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from steersman.api.kinds import JOBS, Job, Pod
+from steersman.api.meta import controller_of
 from steersman.controllers.job.indexes import Indexes
-from steersman.controllers.job.orphan_pods import owner_of
-from steersman.controllers.job.pods import is_tracked
-from steersman.controllers.job.policy import ruling
-from steersman.controllers.job.spec import (
+from steersman.controllers.job.pods import (
     completions_of,
+    has_backoff_limit_per_index,
     is_finished,
     is_indexed,
-    is_managed_elsewhere,
-    limits_each_index,
+    is_managed_externally,
+    is_tracked,
 )
+from steersman.controllers.job.policies import match_failure_policy
+from steersman.controllers.shared.controller_ref import resolve_controller_ref
 from steersman.intent.controller import Caches, Change
 from steersman.intent.metrics import Measure, Metric, Timed, exponential
 
 _SYNC = ("completion_mode", "result", "action")
 SYNC_SECONDS = Metric(
     "job_controller_job_sync_duration_seconds",
-    "How long a look at a Job took",
+    "Seconds to sync a Job",
     _SYNC,
     buckets=exponential(0.004, 2, 15),
     stability="STABLE",
 )
-SYNCS = Metric("job_controller_job_syncs_total", "Looks at Jobs", _SYNC, stability="STABLE")
+SYNCS = Metric("job_controller_job_syncs_total", "Syncs of Jobs", _SYNC, stability="STABLE")
 FINISHED = Metric(
     "job_controller_jobs_finished_total",
-    "Jobs that ended",
+    "Finished Jobs",
     ("completion_mode", "result", "reason"),
     stability="STABLE",
 )
 EXTERNAL = Metric(
     "job_controller_jobs_by_external_controller_total",
-    "Jobs that somebody else manages",
+    "Jobs managed by an external controller",
     ("controller_name",),
 )
 PODS_FINISHED = Metric(
     "job_controller_job_pods_finished_total",
-    "Pods that ended and are counted",
+    "Finished pods that are tracked",
     ("completion_mode", "result"),
     stability="STABLE",
 )
 HANDLED = Metric(
     "job_controller_pod_failures_handled_by_failure_policy_total",
-    "Pods that failed as a rule of their Job's policy says, by what it has done about them",
+    "Failed pods that matched a rule of the pod failure policy, by its action",
     ("action",),
     stability="BETA",
 )
 TRACKED = Metric(
     "job_controller_terminated_pods_tracking_finalizer_total",
-    "Pods that have ended, as they begin and cease to wait for being counted",
+    "Terminated pods that got or lost the job-tracking finalizer",
     ("event",),
     stability="BETA",
 )
-INDEXES = Metric(
-    "job_controller_job_finished_indexes_total", "Indexes that ended", ("status", "backoffLimit")
+INDEXES = Metric("job_controller_job_finished_indexes_total", "Finished indexes", ("status", "backoffLimit"))
+CREATIONS = Metric(
+    "job_controller_job_pods_creation_total", "Pods created by the controller", ("reason", "status")
 )
-CREATIONS = Metric("job_controller_job_pods_creation_total", "Pods created", ("reason", "status"))
 METRICS = (
     SYNC_SECONDS,
     SYNCS,
@@ -82,33 +83,33 @@ def _mode(job: Job) -> str:
 
 
 def sync(job: Job) -> Timed:
-    """A look at a Job that has not ended."""
+    """Times the sync of a Job that is not finished."""
     labels = {"completion_mode": _mode(job), "result": "success", "action": "reconciling"}
     return Timed(SYNC_SECONDS, SYNCS, labels, lambda error: {"result": "error"})
 
 
-async def created(job: Job, failed: int, terminating: int, made: int, refused: int) -> None:
-    """Count pods that were created, and those that were not to be."""
+async def count_creations(job: Job, failed: int, terminating: int, created: int, errors: int) -> None:
+    """Counts pods that were created and creations that failed. ``failed`` and ``terminating`` are the Job's pods."""
     reason = "new"
     if failed and job.spec.podReplacementPolicy == "Failed":
         reason = "recreate_failed"
     elif failed or terminating:
         reason = "recreate_terminating_or_failed"
-    # differs: upstream counts those that were refused among those that succeeded, too.
-    for status, count in (("succeeded", made), ("failed", refused)):
+    # differs: upstream counts failed creations among the succeeded ones, too.
+    for status, count in (("succeeded", created), ("failed", errors)):
         if count:
             await Measure(CREATIONS, count, (reason, status))
 
 
-# -- read off changes -----------------------------------------------------------------------------
+# -- from changes ---------------------------------------------------------------------------------
 
 
-def of_job(caches: Caches, change: Change[Job]) -> Iterator[Measure]:
-    """What a change of a Job counts."""
+def measure_job(caches: Caches, change: Change[Job]) -> Iterator[Measure]:
+    """The metrics that a change of a Job updates."""
     old, new = change.old, change.new
     if new is None:
         return
-    if is_managed_elsewhere(new):
+    if is_managed_externally(new):
         if old is None:
             yield Measure(EXTERNAL, labels=(new.spec.managedBy or "",))
         return
@@ -117,11 +118,11 @@ def of_job(caches: Caches, change: Change[Job]) -> Iterator[Measure]:
     mode, before, after = _mode(new), old.status, new.status
     succeeded = after.succeeded - before.succeeded
     if is_indexed(new):
-        limit = "perIndex" if limits_each_index(new) else "global"
-        # An index beyond the completions there are now has not been taken back.
-        succeeded = _more(new, before.completedIndexes, after.completedIndexes)
-        lost = _more(new, before.failedIndexes or "", after.failedIndexes or "")
-        for status, count in (("succeeded", succeeded), ("failed", lost)):
+        limit = "perIndex" if has_backoff_limit_per_index(new) else "global"
+        # Indexes beyond a lowered spec.completions leave the count as it is.
+        succeeded = _added_indexes(new, before.completedIndexes, after.completedIndexes)
+        failed_indexes = _added_indexes(new, before.failedIndexes or "", after.failedIndexes or "")
+        for status, count in (("succeeded", succeeded), ("failed", failed_indexes)):
             if count > 0:
                 yield Measure(INDEXES, count, (status, limit))
     for result, count in (("succeeded", succeeded), ("failed", after.failed - before.failed)):
@@ -136,25 +137,26 @@ def of_job(caches: Caches, change: Change[Job]) -> Iterator[Measure]:
 _RESULTS = {"Complete": "succeeded", "Failed": "failed"}
 
 
-def _more(job: Job, before: str, after: str) -> int:
+def _added_indexes(job: Job, before: str, after: str) -> int:
     if before == after:
         return 0
     completions = completions_of(job)
     return len(Indexes.parse(after, completions)) - len(Indexes.parse(before, completions))
 
 
-def of_pod(caches: Caches, change: Change[Pod]) -> Iterator[Measure]:
-    """What a change of a pod counts."""
-    was, is_ = _waits(change.old), _waits(change.new)
-    if was == is_:
+def measure_pod(caches: Caches, change: Change[Pod]) -> Iterator[Measure]:
+    """The metrics that a change of a pod updates."""
+    before, after = _is_tracked_and_ended(change.old), _is_tracked_and_ended(change.new)
+    if before == after:
         return
-    yield Measure(TRACKED, labels=("add" if is_ else "delete",))
-    if was and change.obj.status.phase == "Failed":
-        job = owner_of(caches[JOBS], change.obj)
-        action = ruling(job, change.obj).action if job is not None else ""
+    yield Measure(TRACKED, labels=("add" if after else "delete",))
+    pod = change.obj
+    if before and pod.status.phase == "Failed":
+        job = resolve_controller_ref(caches[JOBS], JOBS, pod.metadata.namespace, controller_of(pod))
+        action = match_failure_policy(job, pod).action if job is not None else ""
         if action:
             yield Measure(HANDLED, labels=(action,))
 
 
-def _waits(pod: Pod | None) -> bool:
+def _is_tracked_and_ended(pod: Pod | None) -> bool:
     return pod is not None and pod.status.phase in ("Succeeded", "Failed") and is_tracked(pod)

@@ -1,55 +1,130 @@
-"""How many pods a Job is to have now, and making it so."""
+"""Scaling: how many pods a Job should have now, and creating or deleting them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
+from functools import lru_cache
+from typing import Any
 
 import msgspec
 
 from steersman.api.errors import ApiError, NotFound
-from steersman.api.kinds import NewPod, Pod
+from steersman.api.generated_names import SUFFIX_LENGTH
+from steersman.api.kinds import JOBS, Job, NewPod, ObjectMeta, Opaque, Pod
+from steersman.api.label_syntax import MAX_NAME
+from steersman.api.meta import owner_reference
 from steersman.api.pods import is_ready, is_terminating
-from steersman.controllers.job.backoff import NOT_AT_ALL, Streak, remaining, remaining_after
-from steersman.controllers.job.counting import Tally, indexes_of
-from steersman.controllers.job.metrics import created
-from steersman.controllers.job.pods import is_tracked, let_go, surplus
-from steersman.controllers.job.spec import (
+from steersman.api.scheme import unusual
+from steersman.controllers.job.backoff import ZERO, FailureStreak, remaining, remaining_after
+from steersman.controllers.job.metrics import count_creations
+from steersman.controllers.job.pods import (
+    COMPLETION_INDEX,
+    INDEX_FAILURES,
+    INDEX_IGNORED_FAILURES,
+    TRACKING_FINALIZER,
     completions_of,
+    has_backoff_limit_per_index,
+    ignored_index_failures,
+    index_failures,
     is_indexed,
     is_suspended,
-    limits_each_index,
+    is_tracked,
+    only_replaces_failed,
     parallelism_of,
-    replaces_only_failed,
+    remove_finalizer,
+    surplus_pods,
 )
-from steersman.controllers.job.template import new_pod
-from steersman.controllers.shared.pod_control import PodWrites, create_pods, delete_pods
+from steersman.controllers.job.policies import match_failure_policy
+from steersman.controllers.job.tally import Tally, indexes_of
+from steersman.controllers.shared.pod_control import PodWrites, create_pods, delete_pods, pods_prefix
 from steersman.intent.actions import Batch, Failed
 from steersman.intent.verdict import InvalidSpec
 
 BURST = 500
 """The most pods created or deleted in one round; upstream's MaxPodCreateDeletePerSync."""
 
+INDEX_VARIABLE = "JOB_COMPLETION_INDEX"
+"""The environment variable with the completion index."""
 
-class Plan(msgspec.Struct, frozen=True):
-    """What is to be done about a Job's pods: at most one of these."""
 
-    remove: tuple[Pod, ...] = ()
+# -- plan -----------------------------------------------------------------------------------------
+
+
+class ScalePlan(msgspec.Struct, frozen=True):
+    """The pods to delete or to create, or the backoff to wait for: at most one of these."""
+
+    delete: tuple[Pod, ...] = ()
     create: tuple[int | None, ...] = ()
-    """For which indexes; None is for none."""
-    wait: timedelta = NOT_AT_ALL
-    """Pods are missing, and may not be made before that long."""
+    """The completion index of each pod; None for a NonIndexed Job."""
+    wait: timedelta = ZERO
+    """The rest of the backoff, where pods are missing and may not be created yet."""
 
     @property
-    def deed(self) -> str:
-        """What metrics call a look with this plan."""
-        if self.remove:
+    def action(self) -> str:
+        """The ``action`` label of the sync metrics."""
+        if self.delete:
             return "pods_deleted"
         return "pods_created" if self.create or self.wait else "tracking"
 
 
-class Scaled(msgspec.Struct, frozen=True):
-    """What came of it."""
+def desired_active(counts: Tally) -> int:
+    """The number of pods that should be active."""
+    job, active = counts.job, len(counts.active)
+    if is_suspended(job):
+        return 0
+    if job.spec.completions is None:
+        # Once one has succeeded no more are created, and the others may finish.
+        return active if counts.succeeded > 0 else parallelism_of(job)
+    return max(0, min(job.spec.completions - counts.succeeded, parallelism_of(job)))
+
+
+def plan_scaling(counts: Tally, streak: FailureStreak, now: datetime) -> ScalePlan:
+    """The pods to create or delete now. A round that deletes pods creates none."""
+    job, active, desired = counts.job, len(counts.active), desired_active(counts)
+    delete = surplus_pods(job, counts.active, max(0, active - desired))
+    if is_suspended(job):
+        return ScalePlan(delete=tuple(delete))
+    if delete:
+        return ScalePlan(delete=tuple(delete[:BURST]))
+    missing = desired - active - (counts.terminating if only_replaces_failed(job) else 0)
+    if missing <= 0:
+        return ScalePlan()
+    if not has_backoff_limit_per_index(job):
+        wait = remaining(consecutive_failures(counts, streak), streak.last, now)
+        if wait > ZERO:
+            return ScalePlan(wait=wait)
+    missing = min(missing, BURST)
+    if not is_indexed(job):
+        return ScalePlan(create=(None,) * missing)
+    pending = _pending_indexes(counts, missing)
+    if not has_backoff_limit_per_index(job):
+        return ScalePlan(create=tuple(pending))
+    waits = {index: remaining_after(counts.to_replace.get(index), now) for index in pending}
+    due = tuple(index for index in pending if waits[index] == ZERO)
+    return ScalePlan(create=due) if due else ScalePlan(wait=min(waits.values(), default=ZERO))
+
+
+def consecutive_failures(counts: Tally, streak: FailureStreak) -> int:
+    """The failures in a row. Until a pod succeeds, the status also counts failed pods that are long deleted."""
+    return max(len(streak.failures), counts.failed if counts.succeeded == 0 else 0)
+
+
+def _pending_indexes(counts: Tally, count: int) -> list[int]:
+    """The first indexes that have no pod and have not finished."""
+    taken = counts.succeeded_indexes | indexes_of(counts.active)
+    if only_replaces_failed(counts.job):
+        taken |= indexes_of(filter(is_terminating, counts.pods))
+    if counts.failed_indexes is not None:
+        taken |= counts.failed_indexes
+    return taken.missing(completions_of(counts.job), count)
+
+
+# -- writes ---------------------------------------------------------------------------------------
+
+
+class ScaleResult(msgspec.Struct, frozen=True):
+    """The counts after scaling, and the first error."""
 
     active: int
     ready: int
@@ -57,125 +132,140 @@ class Scaled(msgspec.Struct, frozen=True):
     failure: ApiError | InvalidSpec | None = None
 
 
-# -- what to do -----------------------------------------------------------------------------------
-
-
-def wanted(seen: Tally) -> int:
-    """How many pods should be active."""
-    job, active = seen.job, len(seen.active)
-    if is_suspended(job):
-        return 0
-    if job.spec.completions is None:
-        # One that succeeded has done it for all; the others may end what they do.
-        return active if seen.succeeded > 0 else parallelism_of(job)
-    return max(0, min(job.spec.completions - seen.succeeded, parallelism_of(job)))
-
-
-def plan(seen: Tally, streak: Streak, now: datetime) -> Plan:
-    """What to do now. Where pods must go, none is created in the same round."""
-    job, active, want = seen.job, len(seen.active), wanted(seen)
-    remove = surplus(job, seen.active, max(0, active - want))
-    if is_suspended(job):
-        return Plan(remove=tuple(remove))
-    if remove:
-        return Plan(remove=tuple(remove[:BURST]))
-    missing = want - active - (seen.terminating if replaces_only_failed(job) else 0)
-    if missing <= 0:
-        return Plan()
-    if not limits_each_index(job):
-        wait = remaining(failures(seen, streak), streak.last, now)
-        if wait > NOT_AT_ALL:
-            return Plan(wait=wait)
-    missing = min(missing, BURST)
-    if not is_indexed(job):
-        return Plan(create=(None,) * missing)
-    pending = _pending(seen, missing)
-    if not limits_each_index(job):
-        return Plan(create=tuple(pending))
-    waits = {index: remaining_after(seen.awaiting.get(index), now) for index in pending}
-    due = tuple(index for index in pending if waits[index] == NOT_AT_ALL)
-    return Plan(create=due) if due else Plan(wait=min(waits.values(), default=NOT_AT_ALL))
-
-
-def failures(seen: Tally, streak: Streak) -> int:
-    """How often it has failed in a row. The status knows of pods that are long gone, until one succeeds."""
-    return max(len(streak.failures), seen.failed if seen.succeeded == 0 else 0)
-
-
-def _pending(seen: Tally, count: int) -> list[int]:
-    """The first indexes that have neither a pod nor an end."""
-    taken = seen.done | indexes_of(seen.active)
-    if replaces_only_failed(seen.job):
-        taken |= indexes_of(filter(is_terminating, seen.pods))
-    if seen.lost is not None:
-        taken |= seen.lost
-    return taken.lacking(completions_of(seen.job), count)
-
-
-# -- doing it -------------------------------------------------------------------------------------
-
-
-async def carry_out(seen: Tally, plan: Plan) -> Scaled:
-    """Create or delete, and say how many there are then."""
-    if plan.remove:
-        return await _remove(seen, plan.remove)
+async def apply_scaling(counts: Tally, plan: ScalePlan) -> ScaleResult:
+    """Creates or deletes the pods of a plan."""
+    if plan.delete:
+        return await _delete_surplus(counts, plan.delete)
     if plan.create:
-        return await _create(seen, plan.create)
-    return Scaled(len(seen.active), seen.ready, seen.terminating)
+        return await _create(counts, plan.create)
+    return ScaleResult(len(counts.active), counts.ready, counts.terminating)
 
 
-async def end(seen: Tally) -> Scaled:
-    """Delete all that is active. Finalizers stay: these pods are still to be counted."""
-    return await _delete(seen, seen.active)
+async def delete_active(counts: Tally) -> ScaleResult:
+    """Deletes all active pods of a Job that ends. Their finalizers stay until they are counted."""
+    return await _delete(counts, counts.active)
 
 
-async def _remove(seen: Tally, going: tuple[Pod, ...]) -> Scaled:
-    """Delete pods nobody wants any more. They are not counted, so the finalizer goes first."""
-    tracked = [pod for pod in going if is_tracked(pod)]
-    kept: dict[str, ApiError] = {}
+async def _delete_surplus(counts: Tally, surplus: tuple[Pod, ...]) -> ScaleResult:
+    """Deletes surplus pods. They are not counted, so their finalizer is removed first."""
+    tracked = [pod for pod in surplus if is_tracked(pod)]
+    errors: dict[str, ApiError] = {}
     gone: dict[str, None] = {}
     if tracked:
-        outcomes = await Batch(tuple(map(let_go, tracked)), slow_start=False)
+        outcomes = await Batch(tuple(map(remove_finalizer, tracked)), slow_start=False)
         for pod, outcome in zip(tracked, outcomes, strict=True):
             match outcome:
                 case Failed(NotFound()):
                     gone[pod.metadata.uid] = None
                 case Failed(error):
-                    kept[pod.metadata.uid] = error
+                    errors[pod.metadata.uid] = error
                 case _:
                     pass
-    free = [pod for pod in going if pod.metadata.uid not in kept and pod.metadata.uid not in gone]
-    scaled = await _delete(seen, free, gone=len(gone))
-    return (
-        scaled
-        if not kept
-        else Scaled(
-            scaled.active, scaled.ready, scaled.terminating, scaled.failure or next(iter(kept.values()))
-        )
+    released = [pod for pod in surplus if pod.metadata.uid not in errors and pod.metadata.uid not in gone]
+    result = await _delete(counts, released, gone=len(gone))
+    if not errors:
+        return result
+    failure = result.failure or next(iter(errors.values()))
+    return ScaleResult(result.active, result.ready, result.terminating, failure)
+
+
+async def _delete(counts: Tally, victims: Iterable[Pod], gone: int = 0) -> ScaleResult:
+    pods = tuple(victims)
+    deleted = await delete_pods(counts.job, pods) if pods else PodWrites()
+    done = gone + len(deleted.done)
+    ready = sum(map(is_ready, deleted.done))
+    return ScaleResult(
+        len(counts.active) - done, counts.ready - ready, counts.terminating + done, deleted.failure
     )
 
 
-async def _delete(seen: Tally, going: Iterable[Pod], gone: int = 0) -> Scaled:
-    pods = tuple(going)
-    written = await delete_pods(seen.job, pods) if pods else PodWrites()
-    done = gone + len(written.done)
-    ready = sum(map(is_ready, written.done))
-    return Scaled(len(seen.active) - done, seen.ready - ready, seen.terminating + done, written.failure)
-
-
-async def _create(seen: Tally, indexes: tuple[int | None, ...]) -> Scaled:
-    job = seen.job
-    active = len(seen.active)
+async def _create(counts: Tally, indexes: tuple[int | None, ...]) -> ScaleResult:
+    job = counts.job
+    active = len(counts.active)
     if not job.spec.template.metadata.labels:
-        problem = InvalidSpec("unable to create pods, no labels")
-        return Scaled(active, seen.ready, seen.terminating, problem)
-    made = await create_pods(job, _new_pods(seen, indexes))
-    await created(job, seen.failed, seen.terminating, len(made.done), made.failed)
-    return Scaled(active + len(made.done), seen.ready, seen.terminating, made.failure)
+        invalid = InvalidSpec("unable to create pods, no labels")
+        return ScaleResult(active, counts.ready, counts.terminating, invalid)
+    created = await create_pods(job, _new_pods(counts, indexes))
+    await count_creations(job, counts.failed, counts.terminating, len(created.done), created.failed)
+    return ScaleResult(active + len(created.done), counts.ready, counts.terminating, created.failure)
 
 
-def _new_pods(seen: Tally, indexes: tuple[int | None, ...]) -> Iterable[NewPod]:
-    job = seen.job
+def _new_pods(counts: Tally, indexes: tuple[int | None, ...]) -> Iterable[NewPod]:
+    job = counts.job
     if not is_indexed(job):
         return (new_pod(job),) * len(indexes)
-    return (new_pod(job, index, seen.awaiting.get(index)) for index in indexes if index is not None)
+    return (new_pod(job, index, counts.to_replace.get(index)) for index in indexes if index is not None)
+
+
+# -- new pods -------------------------------------------------------------------------------------
+
+
+def new_pod(job: Job, index: int | None = None, previous: Pod | None = None) -> NewPod:
+    """A pod from the Job's template, for a completion index if any; ``previous`` is the last pod that failed at it."""
+    template, name = job.spec.template, job.metadata.name
+    labels, annotations, spec = template.metadata.labels, template.metadata.annotations, template.spec
+    prefix = pods_prefix(name)
+    if index is not None:
+        labels = {**labels, COMPLETION_INDEX: str(index)}
+        annotations = {**annotations, COMPLETION_INDEX: str(index)}
+        if has_backoff_limit_per_index(job):
+            annotations |= _failure_annotations(job, previous)
+        spec = _with_hostname(spec, f"{name}-{index}")
+        prefix = index_prefix(name, index)
+    finalizers = template.metadata.finalizers
+    return NewPod(
+        metadata=ObjectMeta(
+            generateName=prefix,
+            labels=labels,
+            annotations=annotations,
+            finalizers=finalizers if TRACKING_FINALIZER in finalizers else (*finalizers, TRACKING_FINALIZER),
+            ownerReferences=(owner_reference(job, JOBS),),
+        ),
+        spec=spec,
+    )
+
+
+def index_prefix(name: str, index: int) -> str:
+    """The ``generateName`` of an index's pods: shortened so that the index stays in the name."""
+    suffix, room = f"-{index}-", MAX_NAME - SUFFIX_LENGTH
+    prefix = name + suffix
+    return prefix if len(prefix) <= room else prefix[: room - len(suffix)] + suffix
+
+
+def _failure_annotations(job: Job, previous: Pod | None) -> dict[str, str]:
+    """The annotations with the failures of an index so far."""
+    if previous is None:
+        return {INDEX_FAILURES: "0"}
+    counts = match_failure_policy(job, previous).counts
+    ignored = ignored_index_failures(previous) + (not counts)
+    failures = {INDEX_FAILURES: str(index_failures(previous) + counts)}
+    return {**failures, INDEX_IGNORED_FAILURES: str(ignored)} if ignored else failures
+
+
+_encoder = msgspec.json.Encoder(enc_hook=unusual)
+
+
+def _with_hostname(spec: Opaque, hostname: str) -> Opaque:
+    raw = bytes(spec) if isinstance(spec, msgspec.Raw) else _encoder.encode(spec)
+    rest = _with_index_variable(raw)
+    head = b'{"hostname":' + _encoder.encode(hostname)
+    return msgspec.Raw(head + (b"}" if rest == b"{}" else b"," + rest[1:]))
+
+
+@lru_cache(maxsize=64)
+def _with_index_variable(raw: bytes) -> bytes:
+    """The pod spec with the index in the environment of every container, and without a hostname."""
+    document: dict[str, Any] = msgspec.json.decode(raw)
+    document.pop("hostname", None)
+    for field in ("initContainers", "containers"):
+        for container in document.get(field) or ():
+            env = container.get("env") or []
+            if not any(variable.get("name") == INDEX_VARIABLE for variable in env):
+                container["env"] = [*env, _VARIABLE]
+    return _encoder.encode(document)
+
+
+_VARIABLE = {
+    "name": INDEX_VARIABLE,
+    "valueFrom": {"fieldRef": {"fieldPath": f"metadata.labels['{COMPLETION_INDEX}']"}},
+}

@@ -1,69 +1,84 @@
-"""Counting pods that ended, for good: the status first, then the finalizers, then the status again."""
+"""Tracking with finalizers: counts ended pods in the status, and removes the finalizer of pods that are counted.
+
+The order is status, finalizers, status: see `tally`. Pods whose Job is gone are orphans, and only lose their finalizer.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 
 import msgspec
 from msgspec.structs import replace
 
 from steersman.api.errors import ApiError, NotFound
-from steersman.api.kinds import Job, JobStatus, Pod
-from steersman.controllers.job.counting import NONE, Tally, count
-from steersman.controllers.job.ending import Ending, condition, ensure
+from steersman.api.kinds import JOBS, Job, JobStatus, Pod
+from steersman.api.meta import controller_of
+from steersman.api.scheme import Key
+from steersman.controllers.job.conditions import FinishedCondition, ensure_condition, new_condition
 from steersman.controllers.job.indexes import Indexes
 from steersman.controllers.job.pods import (
+    completions_of,
     has_failed,
     has_succeeded,
+    has_valid_index,
     index_of,
+    is_finished,
+    is_indexed,
+    is_managed_externally,
     is_tracked,
-    is_valid,
-    let_go,
+    remove_finalizer,
 )
-from steersman.controllers.job.policy import ruling
-from steersman.controllers.job.spec import completions_of, is_indexed
+from steersman.controllers.job.policies import match_failure_policy
+from steersman.controllers.job.tally import NO_UNCOUNTED, Tally, count_released
+from steersman.controllers.shared.controller_ref import resolve_controller_ref
 from steersman.intent.actions import Batch, Emit, Failed, UpdateStatus
+from steersman.intent.controller import Caches, Change
+from steersman.intent.verdict import Rest, Verdict
 
-MOST_UNCOUNTED = 500
-"""How many pods a status lists at most, so that it stays small and other Jobs get their turn."""
+MAX_UNCOUNTED = 500
+"""The most pods that a status lists as uncounted, so that it stays small and other Jobs get their turn."""
 
 
-class Account(msgspec.Struct, frozen=True):
-    """What the status is to say before finalizers go, and whose."""
+class TrackingStep(msgspec.Struct, frozen=True):
+    """The status to write before finalizers are removed, and the pods to remove them from."""
 
     status: JobStatus
     release: tuple[Pod, ...]
+    """The pods whose finalizer is removed."""
     tracked: dict[str, Pod]
-    """By uid, the pods that have the finalizer."""
+    """Uid -> pod that has the finalizer."""
     is_full: bool
-    """There are more; they have to wait for their turn."""
+    """More pods have ended, and have to wait for the next round."""
 
 
-def account(seen: Tally, status: JobStatus, end: Ending | None, now: datetime) -> Account:
-    """List what ended since, and say how the Job will end, if it will."""
-    tracked = {pod.metadata.uid: pod for pod in seen.pods if is_tracked(pod)}
-    status = count(status, tracked)
-    uncounted = status.uncountedTerminatedPods or NONE
-    indexed = is_indexed(seen.job)
+def next_step(
+    counts: Tally, status: JobStatus, finished: FinishedCondition | None, now: datetime
+) -> TrackingStep:
+    """Lists the pods that ended as uncounted, and records how the Job will end, if it does."""
+    tracked = {pod.metadata.uid: pod for pod in counts.pods if is_tracked(pod)}
+    status = count_released(status, tracked)
+    uncounted = status.uncountedTerminatedPods or NO_UNCOUNTED
+    indexed = is_indexed(counts.job)
     succeeded, failed = list(uncounted.succeeded), list(uncounted.failed)
     known_succeeded, known_failed = frozenset(succeeded), frozenset(failed)
-    before = Indexes.parse(status.completedIndexes, completions_of(seen.job)) if indexed else Indexes()
+    before = Indexes.parse(status.completedIndexes, completions_of(counts.job)) if indexed else Indexes()
     new_indexes = 0
     release: list[Pod] = []
     is_full = False
     for uid, pod in tracked.items():
-        if not _may_go(seen, pod, end):
+        if not _may_release(counts, pod, finished):
             continue
         release.append(pod)
         if has_succeeded(pod) and uid not in known_failed:
             if indexed:
-                # The index is enough to know that it has been counted.
-                new_indexes += is_valid(pod, seen.job) and index_of(pod) not in before
+                # The index in completedIndexes shows that the pod is counted.
+                new_indexes += has_valid_index(pod, counts.job) and index_of(pod) not in before
             elif uid not in known_succeeded:
                 succeeded.append(uid)
-        elif uid not in known_failed and _is_failure(seen, pod, end):
+        elif uid not in known_failed and _counts_as_failed(counts, pod, finished):
             failed.append(uid)
-        if new_indexes + len(succeeded) + len(failed) >= MOST_UNCOUNTED:
+        if new_indexes + len(succeeded) + len(failed) >= MAX_UNCOUNTED:
             is_full = True
             break
     if (tuple(succeeded), tuple(failed)) != (uncounted.succeeded, uncounted.failed):
@@ -72,69 +87,72 @@ def account(seen: Tally, status: JobStatus, end: Ending | None, now: datetime) -
     if indexed:
         status = replace(
             status,
-            succeeded=len(seen.done),
-            completedIndexes=str(seen.done),
-            failedIndexes=None if seen.lost is None else str(seen.lost),
+            succeeded=len(counts.succeeded_indexes),
+            completedIndexes=str(counts.succeeded_indexes),
+            failedIndexes=None if counts.failed_indexes is None else str(counts.failed_indexes),
         )
-    if end is not None and not end.told:
-        status = foretold(status, end, now)
-    return Account(status, tuple(release), tracked, is_full)
+    if finished is not None and not finished.recorded:
+        status = with_interim_condition(status, finished, now)
+    return TrackingStep(status, tuple(release), tracked, is_full)
 
 
-def foretold(status: JobStatus, end: Ending, now: datetime) -> JobStatus:
+def with_interim_condition(status: JobStatus, finished: FinishedCondition, now: datetime) -> JobStatus:
     """The status with the condition that says how the Job will end."""
-    told = condition(end.first, end.reason, end.message, now)
-    return replace(status, conditions=(*status.conditions, told))
+    interim = new_condition(finished.interim_type, finished.reason, finished.message, now)
+    return replace(status, conditions=(*status.conditions, interim))
 
 
-def _may_go(seen: Tally, pod: Pod, end: Ending | None) -> bool:
-    """Whether the pod is done with. The last that failed at an index stays until the next one knows of it."""
-    if seen.job.metadata.deletionTimestamp is not None or end is not None or has_succeeded(pod):
+def _may_release(counts: Tally, pod: Pod, finished: FinishedCondition | None) -> bool:
+    """Whether the pod may lose its finalizer. The last failed pod of an index keeps it until it is replaced."""
+    if counts.job.metadata.deletionTimestamp is not None or finished is not None or has_succeeded(pod):
         return True
-    if not has_failed(pod, seen.job):
+    if not has_failed(pod, counts.job):
         return False
     index = index_of(pod)
-    waits = seen.awaiting.get(index) if index is not None else None
-    return waits is None or waits.metadata.uid != pod.metadata.uid
+    last = counts.to_replace.get(index) if index is not None else None
+    return last is None or last.metadata.uid != pod.metadata.uid
 
 
-def _is_failure(seen: Tally, pod: Pod, end: Ending | None) -> bool:
-    """Whether the pod counts as failed. Of a Job that fails, all do that have not succeeded."""
-    failed = has_failed(pod, seen.job)
-    if end is not None:
-        # differs: of a Job that succeeds, upstream also counts pods that are asked to go, if it looks again after
-        # it has asked them; how often it looks must make no difference.
-        failed = not end.succeeds or pod.status.phase == "Failed"
-    return failed and is_valid(pod, seen.job) and ruling(seen.job, pod).counts
+def _counts_as_failed(counts: Tally, pod: Pod, finished: FinishedCondition | None) -> bool:
+    """Whether the pod counts as failed. When the Job fails, every pod that has not succeeded does."""
+    failed = has_failed(pod, counts.job)
+    if finished is not None:
+        # differs: when a Job succeeds, upstream also counts terminating pods if another round follows the one that
+        # deleted them; the number of rounds must make no difference.
+        failed = not finished.succeeds or pod.status.phase == "Failed"
+    return failed and has_valid_index(pod, counts.job) and match_failure_policy(counts.job, pod).counts
 
 
-async def track(seen: Tally, status: JobStatus, end: Ending | None, terminating: int, now: datetime) -> bool:
-    """Count, let go, and end the Job where nothing is left to wait for; answers whether it has ended."""
-    job = seen.job
-    counted = account(seen, status, end, now)
-    final = counted.status
-    # differs: where no pod is to be let go and no end is news, upstream writes twice what can be written once.
-    if counted.release or (end is not None and not end.told):
-        if counted.status != job.status:
-            job = await UpdateStatus(job, counted.status)
+async def track(
+    counts: Tally, status: JobStatus, finished: FinishedCondition | None, terminating: int, now: datetime
+) -> bool:
+    """Counts pods, removes finalizers, and finishes the Job when nothing is left to wait for; returns whether it
+    has finished."""
+    job = counts.job
+    step = next_step(counts, status, finished, now)
+    final = step.status
+    # differs: where no finalizer is to be removed and no end to be recorded, upstream writes the status twice.
+    if step.release or (finished is not None and not finished.recorded):
+        if step.status != job.status:
+            job = await UpdateStatus(job, step.status)
         final = job.status
-    tracked = dict(counted.tracked)
-    refusal = await _let_go(counted.release, tracked)
-    final = count(final, tracked)
-    if refusal is not None:
+    tracked = dict(step.tracked)
+    failure = await _remove_finalizers(step.release, tracked)
+    final = count_released(final, tracked)
+    if failure is not None:
         await _write(job, final)
-        raise refusal
-    uncounted = final.uncountedTerminatedPods or NONE
-    is_over = not (counted.is_full or uncounted.succeeded or uncounted.failed or terminating)
-    if end is None or not is_over:
+        raise failure
+    uncounted = final.uncountedTerminatedPods or NO_UNCOUNTED
+    is_over = not (step.is_full or uncounted.succeeded or uncounted.failed or terminating)
+    if finished is None or not is_over:
         await _write(job, final)
         return False
-    ended = condition(end.last, end.reason, end.message, now)
-    final = replace(final, conditions=ensure(final.conditions, ended))
-    if end.succeeds:
-        final = replace(final, completionTime=ended.lastTransitionTime)
+    condition = new_condition(finished.final_type, finished.reason, finished.message, now)
+    final = replace(final, conditions=ensure_condition(final.conditions, condition))
+    if finished.succeeds:
+        final = replace(final, completionTime=condition.lastTransitionTime)
     await _write(job, final)
-    await _tell(job, final, end)
+    await _emit_finished(job, final, finished)
     return True
 
 
@@ -143,29 +161,75 @@ async def _write(job: Job, status: JobStatus) -> None:
         await UpdateStatus(job, status)
 
 
-async def _let_go(pods: tuple[Pod, ...], tracked: dict[str, Pod]) -> ApiError | None:
-    """Take finalizers off. Those that are off are no longer ``tracked``; answers why not all."""
-    refusal: ApiError | None = None
-    outcomes = await Batch(tuple(map(let_go, pods)), slow_start=False) if pods else []
+async def _remove_finalizers(pods: tuple[Pod, ...], tracked: dict[str, Pod]) -> ApiError | None:
+    """Removes finalizers, and the released pods from ``tracked``; returns the first error."""
+    failure: ApiError | None = None
+    outcomes = await Batch(tuple(map(remove_finalizer, pods)), slow_start=False) if pods else []
     for pod, outcome in zip(pods, outcomes, strict=True):
         match outcome:
             case Failed(NotFound()):
-                pass  # it has gone by itself
+                pass  # already deleted
             case Failed(error):
-                refusal = refusal or error
+                failure = failure or error
                 continue
             case _:
                 pass
         del tracked[pod.metadata.uid]
-    return refusal
+    return failure
 
 
-async def _tell(job: Job, status: JobStatus, end: Ending) -> None:
-    if not end.succeeds:
-        await Emit(job, "Warning", end.reason, end.message)
+async def _emit_finished(job: Job, status: JobStatus, finished: FinishedCondition) -> None:
+    if not finished.succeeds:
+        await Emit(job, "Warning", finished.reason, finished.message)
         return
-    wanted = job.spec.completions
-    if wanted is not None and status.succeeded > wanted:
+    completions = job.spec.completions
+    if completions is not None and status.succeeded > completions:
         message = "Too many succeeded pods running after completion count reached"
         await Emit(job, "Warning", "TooManySucceededPods", message)
     await Emit(job, "Normal", "Completed", "Job completed")
+
+
+# -- orphan pods ----------------------------------------------------------------------------------
+
+ORPHAN_PREFIX = "pod/"
+"""Begins the names in the keys of orphan pods; no Job's name has a slash."""
+
+
+def orphan_key(pod: Pod) -> Key:
+    """The key under which an orphan pod is enqueued."""
+    return Key(pod.metadata.namespace, ORPHAN_PREFIX + pod.metadata.name)
+
+
+def is_orphan(caches: Caches, pod: Pod) -> bool:
+    """Whether the pod has the tracking finalizer and its Job is gone or finished."""
+    if not is_tracked(pod):
+        return False
+    reference = controller_of(pod)
+    if reference is None:
+        return True
+    if (reference.kind, reference.apiVersion) != (JOBS.name, JOBS.api_version):
+        return False
+    job = resolve_controller_ref(caches[JOBS], JOBS, pod.metadata.namespace, reference)
+    return job is None or (is_finished(job) and not is_managed_externally(job))
+
+
+def enqueue_orphan(caches: Caches, change: Change[Pod]) -> Iterable[Key]:
+    """Enqueues a pod that may have become an orphan.
+
+    A pod whose Job is unknown and that is not being deleted is left to the garbage collector.
+    """
+    pod = change.new
+    if pod is None or not is_orphan(caches, pod):
+        return ()
+    if controller_of(pod) is not None and pod.metadata.deletionTimestamp is None:
+        return ()
+    return (orphan_key(pod),)
+
+
+async def release_orphan(pod: Pod) -> Verdict:
+    """Removes the tracking finalizer of an orphan pod."""
+    try:
+        await remove_finalizer(pod)
+    except NotFound:
+        return Rest("pod already deleted")
+    return Rest("removed the job-tracking finalizer of an orphan pod")

@@ -37,10 +37,15 @@ from steersman.api.kinds import (
 )
 from steersman.api.scheme import Key
 from steersman.controllers.job import controller
-from steersman.controllers.job.backoff import Streaks, delay
+from steersman.controllers.job.backoff import FailureMemory, delay
 from steersman.controllers.job.indexes import Indexes
-from steersman.controllers.job.pods import FAILURES, FINALIZER, IGNORED, INDEX
-from steersman.controllers.job.template import ENVIRONMENT, index_prefix
+from steersman.controllers.job.pods import (
+    COMPLETION_INDEX,
+    INDEX_FAILURES,
+    INDEX_IGNORED_FAILURES,
+    TRACKING_FINALIZER,
+)
+from steersman.controllers.job.scaling import INDEX_VARIABLE, index_prefix
 from steersman.intent.actions import Action, Create, Delete, Emit, Patch, Read, UpdateStatus
 from steersman.intent.controller import Change
 from steersman.intent.metrics import Elapsed, Measure
@@ -100,7 +105,7 @@ def pod(
     if phase in ("Succeeded", "Failed"):
         code = 0 if phase == "Succeeded" else code
         ended = ContainerStateTerminated(exitCode=code, finishedAt=NOW - timedelta(seconds=ago))
-    marks = {**(annotations or {}), **({} if index is None else {INDEX: str(index)})}
+    marks = {**(annotations or {}), **({} if index is None else {COMPLETION_INDEX: str(index)})}
     owner = OwnerReference(apiVersion="batch/v1", kind="Job", name="j", uid="j", controller=True)
     state = ContainerState(terminated=ended)
     return Pod(
@@ -110,7 +115,7 @@ def pod(
             uid=name,
             labels=LABELS,
             annotations=marks,
-            finalizers=(FINALIZER,) if tracked else (),
+            finalizers=(TRACKING_FINALIZER,) if tracked else (),
             ownerReferences=(owner,) if owned else (),
             creationTimestamp=NOW - timedelta(minutes=4),
             deletionTimestamp=GOING if going else None,
@@ -185,7 +190,7 @@ def test_a_new_job_starts_its_pods_and_then_says_so() -> None:
 def test_a_pod_is_the_template_with_an_owner_and_what_keeps_it_until_it_is_counted() -> None:
     (body,) = bodies(look(job())[0])
     assert body.metadata.generateName == "j-"
-    assert body.metadata.finalizers == (FINALIZER,)
+    assert body.metadata.finalizers == (TRACKING_FINALIZER,)
     assert body.metadata.ownerReferences[0].controller
     assert body.metadata.annotations == {"note": "y"}
     assert body.spec is TEMPLATE.spec
@@ -195,16 +200,16 @@ def test_a_pod_of_an_index_knows_it_and_keeps_what_nobody_here_knows() -> None:
     actions, _ = look(job(completionMode="Indexed", completions=3, parallelism=2))
     first, second = bodies(actions)
     assert [one.metadata.generateName for one in (first, second)] == ["j-0-", "j-1-"]
-    assert second.metadata.labels == {**LABELS, "app": "x", INDEX: "1"}
-    assert second.metadata.annotations == {"note": "y", INDEX: "1"}
+    assert second.metadata.labels == {**LABELS, "app": "x", COMPLETION_INDEX: "1"}
+    assert second.metadata.annotations == {"note": "y", COMPLETION_INDEX: "1"}
     spec = msgspec.json.decode(second.spec)
     assert spec["hostname"] == "j-1"
     assert spec["novelty"] == {"a": [1]}
     main, other = spec["containers"]
     assert main["novel"] is True
-    path = f"metadata.labels['{INDEX}']"
-    assert main["env"] == [{"name": ENVIRONMENT, "valueFrom": {"fieldRef": {"fieldPath": path}}}]
-    assert other["env"] == [{"name": ENVIRONMENT, "value": "9"}], "what is there already stays"
+    path = f"metadata.labels['{COMPLETION_INDEX}']"
+    assert main["env"] == [{"name": INDEX_VARIABLE, "valueFrom": {"fieldRef": {"fieldPath": path}}}]
+    assert other["env"] == [{"name": INDEX_VARIABLE, "value": "9"}], "what is there already stays"
 
 
 def test_a_long_name_leaves_room_for_the_index() -> None:
@@ -283,7 +288,7 @@ def test_nothing_new_writes_nothing() -> None:
 def test_a_deleted_pod_counts_as_failed_unless_it_is_replaced_only_when_it_has() -> None:
     actions, verdict = look(job(active=1), pod("a", going=True))
     assert statuses(actions)[-1].failed == 1
-    assert verdict.because.startswith("backs off")
+    assert verdict.because.endswith("waiting for pod failure backoff")
     actions, verdict = look(job(active=1, podReplacementPolicy="Failed"), pod("a", going=True))
     assert statuses(actions)[-1].failed == 0
     assert statuses(actions)[-1].terminating == 1
@@ -334,7 +339,7 @@ def _live_through(of: Job, pods: list[Pod], crash: int) -> tuple[Job, list[Pod]]
             match write:
                 case Create():
                     name = f"new{len(known)}"
-                    index = write.body.metadata.annotations.get(INDEX)  # type: ignore[attr-defined]
+                    index = write.body.metadata.annotations.get(COMPLETION_INDEX)  # type: ignore[attr-defined]
                     known[name] = pod(name, "Pending", index=None if index is None else int(index))
                 case Delete(obj):
                     known.pop(obj.metadata.name, None)
@@ -359,7 +364,7 @@ def test_a_job_that_has_all_it_wants_says_how_it_will_end_and_then_that_it_has()
     assert types(first) == [("SuccessCriteriaMet", "True", "CompletionsReached")]
     assert types(last)[1:] == [("Complete", "True", "CompletionsReached")]
     assert last.completionTime == NOW
-    assert verdict == Rest("has ended")
+    assert verdict == Rest("finished")
 
 
 def test_without_a_number_one_success_is_enough_once_the_others_have_ended() -> None:
@@ -408,7 +413,9 @@ def test_restarts_count_where_pods_restart_themselves(policy: str, ends: bool) -
 def test_a_deadline_ends_it_and_until_then_it_wakes_for_it() -> None:
     actions, verdict = look(job(activeDeadlineSeconds=301, active=1), pod("a"))
     assert actions == []
-    assert verdict == Wake(timedelta(seconds=1), "has a deadline; 1 active, 0 succeeded, 0 failed")
+    assert verdict == Wake(
+        timedelta(seconds=1), "1 active, 0 succeeded, 0 failed; waiting for activeDeadlineSeconds"
+    )
     actions, _ = look(job(activeDeadlineSeconds=300, active=1), pod("a"))
     assert types(statuses(actions)[0]) == [("FailureTarget", "True", "DeadlineExceeded")]
 
@@ -460,19 +467,19 @@ def per_index(**fields: Any) -> Job:
 
 
 def test_the_last_pod_of_an_index_stays_until_the_next_knows_of_it() -> None:
-    first = pod("a", "Failed", index=0, annotations={FAILURES: "0"})
+    first = pod("a", "Failed", index=0, annotations={INDEX_FAILURES: "0"})
     actions, _ = look(per_index(active=2, failedIndexes=""), first, pod("b", index=1))
     (body,) = bodies(actions)
-    assert body.metadata.annotations == {"note": "y", INDEX: "0", FAILURES: "1"}
+    assert body.metadata.annotations == {"note": "y", COMPLETION_INDEX: "0", INDEX_FAILURES: "1"}
     assert "patch a" not in told(actions)
-    again = pod("c", index=0, annotations={FAILURES: "1"})
+    again = pod("c", index=0, annotations={INDEX_FAILURES: "1"})
     actions, _ = look(per_index(active=2, failedIndexes=""), first, pod("b", index=1), again)
     assert told(actions) == ["status", "patch a", "status"]
 
 
 def test_an_index_that_failed_too_often_is_lost_and_the_others_go_on() -> None:
     of = per_index(active=2, failedIndexes="")
-    actions, _ = look(of, pod("a", "Failed", index=0, annotations={FAILURES: "1"}), pod("b", index=1))
+    actions, _ = look(of, pod("a", "Failed", index=0, annotations={INDEX_FAILURES: "1"}), pod("b", index=1))
     assert bodies(actions) == []
     assert statuses(actions)[-1].failedIndexes == "0"
     assert statuses(actions)[-1].conditions == ()
@@ -483,7 +490,7 @@ def test_an_index_that_failed_too_often_is_lost_and_the_others_go_on() -> None:
 
 def test_too_many_lost_indexes_end_it() -> None:
     of = per_index(active=2, failedIndexes="", maxFailedIndexes=0)
-    actions, _ = look(of, pod("a", "Failed", index=0, annotations={FAILURES: "1"}), pod("b", index=1))
+    actions, _ = look(of, pod("a", "Failed", index=0, annotations={INDEX_FAILURES: "1"}), pod("b", index=1))
     assert types(statuses(actions)[0]) == [("FailureTarget", "True", "MaxFailedIndexesExceeded")]
 
 
@@ -492,20 +499,29 @@ def test_a_rule_may_lose_an_index_at_once_and_ignored_failures_are_told_to_the_n
         codes = OnExitCodes(operator="In", values=(3,))
         return PodFailurePolicy(rules=(PodFailurePolicyRule(action=action, onExitCodes=codes),))
 
-    failed = pod("a", "Failed", index=0, code=3, annotations={FAILURES: "0"})
+    failed = pod("a", "Failed", index=0, code=3, annotations={INDEX_FAILURES: "0"})
     actions, _ = look(per_index(podFailurePolicy=policy("FailIndex")), failed, pod("b", index=1))
     assert statuses(actions)[-1].failedIndexes == "0"
     actions, _ = look(per_index(podFailurePolicy=policy("Ignore")), failed, pod("b", index=1))
-    assert bodies(actions)[0].metadata.annotations == {"note": "y", INDEX: "0", FAILURES: "0", IGNORED: "1"}
+    assert bodies(actions)[0].metadata.annotations == {
+        "note": "y",
+        COMPLETION_INDEX: "0",
+        INDEX_FAILURES: "0",
+        INDEX_IGNORED_FAILURES: "1",
+    }
 
 
 def test_each_index_backs_off_alone() -> None:
-    fresh = pod("a", "Failed", index=0, ago=4, annotations={FAILURES: "0"})
+    fresh = pod("a", "Failed", index=0, ago=4, annotations={INDEX_FAILURES: "0"})
     actions, verdict = look(per_index(active=1, ready=0, failedIndexes=""), fresh, pod("b", index=1))
     assert bodies(actions) == []
-    assert verdict == Wake(timedelta(seconds=6), "backs off after failures; 1 active, 0 succeeded, 0 failed")
+    assert verdict == Wake(
+        timedelta(seconds=6), "1 active, 0 succeeded, 0 failed; waiting for pod failure backoff"
+    )
     of = per_index(completions=3, parallelism=3, failedIndexes="")
-    assert [one.metadata.annotations[INDEX] for one in bodies(look(of, fresh, pod("b", index=1))[0])] == ["2"]
+    assert [
+        one.metadata.annotations[COMPLETION_INDEX] for one in bodies(look(of, fresh, pod("b", index=1))[0])
+    ] == ["2"]
 
 
 # -- elastic ----------------------------------------------------------------------------------
@@ -541,7 +557,7 @@ def test_a_suspended_job_has_no_pods_and_no_clock() -> None:
     (status,) = statuses(actions)
     assert types(status) == [("Suspended", "True", "JobSuspended")]
     assert (status.active, status.ready, status.terminating, status.startTime) == (0, 0, 1, None)
-    assert verdict == Rest("is suspended")
+    assert verdict == Rest("suspended")
 
 
 def test_a_resumed_job_starts_anew() -> None:
@@ -577,7 +593,9 @@ def test_failures_of_pods_that_are_gone_are_remembered() -> None:
     shelves.remove(pod("a"))
     actions, verdict = look(of, shelves=shelves)
     assert bodies(actions) == []
-    assert verdict == Wake(timedelta(seconds=8), "backs off after failures; 0 active, 0 succeeded, 0 failed")
+    assert verdict == Wake(
+        timedelta(seconds=8), "0 active, 0 succeeded, 0 failed; waiting for pod failure backoff"
+    )
 
 
 def test_pods_deleted_because_nobody_wants_them_are_no_failures() -> None:
@@ -585,13 +603,13 @@ def test_pods_deleted_because_nobody_wants_them_are_no_failures() -> None:
 
 
 def test_what_is_remembered_stays_small_and_goes_with_the_job() -> None:
-    streaks = Streaks()
+    streaks = FailureMemory()
     of = job(completions=9)
     for number in range(40):
-        streaks.note(of, [pod(f"p{number}", "Failed", ago=100 - number)])
-    assert len(streaks.note(of, []).failures) == 8
+        streaks.record(of, [pod(f"p{number}", "Failed", ago=100 - number)])
+    assert len(streaks.record(of, []).failures) == 8
     other = replace(of, metadata=replace(of.metadata, uid="another"))
-    assert streaks.note(other, []).failures == ()
+    assert streaks.record(other, []).failures == ()
     assert len(streaks) == 0
 
 
@@ -604,13 +622,13 @@ def test_an_orphan_is_adopted_with_what_keeps_it() -> None:
     assert [type(one) for one in actions[:2]] == [Read, Patch]
     patch = actions[1]
     assert isinstance(patch, Patch)
-    assert patch.body["metadata"]["finalizers"] == [FINALIZER]
+    assert patch.body["metadata"]["finalizers"] == [TRACKING_FINALIZER]
 
 
 def test_a_job_somebody_else_manages_is_left_alone() -> None:
     actions, verdict = look(job(managedBy="example.com/mine"), pod("a", "Failed"))
     assert actions == []
-    assert verdict == Rest("is managed by example.com/mine")
+    assert verdict == Rest("managed by example.com/mine")
     assert look(job(managedBy="kubernetes.io/job-controller"))[0]
 
 
@@ -623,7 +641,7 @@ def test_a_finished_job_lets_go_of_what_it_still_holds() -> None:
     complete = Condition(type="Complete", status="True")
     actions, verdict = look(job(conditions=(complete,)), pod("a", "Failed"), pod("b", tracked=False))
     assert told(actions) == ["patch a"]
-    assert verdict == Rest("is finished")
+    assert verdict == Rest("finished")
 
 
 def test_an_unknown_mode_is_told_and_nothing_done() -> None:

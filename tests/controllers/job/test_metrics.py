@@ -35,10 +35,10 @@ from steersman.controllers.job.metrics import (
     INDEXES,
     PODS_FINISHED,
     TRACKED,
-    of_job,
-    of_pod,
+    measure_job,
+    measure_pod,
 )
-from steersman.controllers.job.pods import FINALIZER
+from steersman.controllers.job.pods import TRACKING_FINALIZER
 from steersman.intent.actions import Action, Create
 from steersman.intent.controller import Change
 from steersman.intent.metrics import Elapsed, Measure
@@ -70,7 +70,7 @@ def pod(phase: str = "Running", tracked: bool = True, **conditions: str) -> Pod:
             namespace="d",
             uid="p",
             labels=LABELS,
-            finalizers=(FINALIZER,) if tracked else (),
+            finalizers=(TRACKING_FINALIZER,) if tracked else (),
             ownerReferences=(owner,),
         ),
         status=PodStatus(phase=phase, conditions=told),
@@ -190,15 +190,17 @@ def test_what_became_of_a_job_is_read_off_its_status(
     spec: dict[str, Any], before: dict[str, Any], after: dict[str, Any], counted: list[Measure]
 ) -> None:
     change = Change(job(status=JobStatus(**before), **spec), job(status=JobStatus(**after), **spec))
-    assert list(of_job(Shelves(controller), change)) == counted
+    assert list(measure_job(Shelves(controller), change)) == counted
 
 
 def test_a_job_of_another_controller_is_counted_once() -> None:
     foreign = job(managedBy="example.com/it")
     shelves = Shelves(controller)
-    assert list(of_job(shelves, Change(None, foreign))) == [Measure(EXTERNAL, labels=("example.com/it",))]
-    assert list(of_job(shelves, Change(foreign, None))) == []
-    assert list(of_job(shelves, Change(None, job()))) == []
+    assert list(measure_job(shelves, Change(None, foreign))) == [
+        Measure(EXTERNAL, labels=("example.com/it",))
+    ]
+    assert list(measure_job(shelves, Change(foreign, None))) == []
+    assert list(measure_job(shelves, Change(None, job()))) == []
 
 
 IGNORE = PodFailurePolicy(
@@ -228,7 +230,7 @@ def test_a_pod_that_ended_is_counted_as_it_begins_and_ceases_to_wait(
     before: Pod | None, after: Pod | None, counted: list[Measure]
 ) -> None:
     caches = Shelves(controller, job(podFailurePolicy=IGNORE))
-    assert list(of_pod(caches, Change(before, after))) == counted
+    assert list(measure_pod(caches, Change(before, after))) == counted
 
 
 def test_a_manager_counts_what_its_jobs_do() -> None:

@@ -24,7 +24,7 @@ from steersman.api.kinds import (
     SuccessPolicyRule,
 )
 from steersman.controllers.job.indexes import Indexes
-from steersman.controllers.job.policy import Ruling, ruling, success
+from steersman.controllers.job.policies import FailureMatch, match_failure_policy, match_success_policy
 
 
 def failed(*codes: int | None, init: int | None = None, conditions: tuple[Condition, ...] = ()) -> Pod:
@@ -87,12 +87,12 @@ FAIL_42 = "Container c0 for pod d/p failed with exit code 42 matching FailJob ru
 def test_the_first_rule_about_a_failure_decides(
     rules: tuple[PodFailurePolicyRule, ...], pod: Pod, action: str, message: str
 ) -> None:
-    assert ruling(job(*rules), pod) == Ruling(action, message)
+    assert match_failure_policy(job(*rules), pod) == FailureMatch(action, message)
 
 
 def test_without_a_policy_every_failure_counts() -> None:
-    assert ruling(Job(), failed(1)).counts
-    assert not ruling(job(exits("Ignore", "In", 1)), failed(1)).counts
+    assert match_failure_policy(Job(), failed(1)).counts
+    assert not match_failure_policy(job(exits("Ignore", "In", 1)), failed(1)).counts
 
 
 @pytest.mark.parametrize(
@@ -111,4 +111,4 @@ def test_without_a_policy_every_failure_counts() -> None:
 )
 def test_when_enough_has_succeeded(rules: list[dict[str, Any]], done: tuple[int, ...], said: str) -> None:
     policy = SuccessPolicy(rules=tuple(SuccessPolicyRule(**rule) for rule in rules))
-    assert success(Job(spec=JobSpec(successPolicy=policy)), 10, Indexes.of(done)) == said
+    assert match_success_policy(Job(spec=JobSpec(successPolicy=policy)), 10, Indexes.of(done)) == said
