@@ -35,6 +35,8 @@ class Form(NamedTuple):
     """From an ``apiVersion``, a ``kind`` and the object."""
     view: Callable[[type[Any], str, str, Any], Any]
     """The same as another type, the first argument."""
+    encode: Callable[[str, str, Any], bytes]
+    """The JSON of an object, from an ``apiVersion``, a ``kind`` and the object."""
 
 
 FORMS: dict[type, Form] = {}

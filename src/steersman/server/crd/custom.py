@@ -107,7 +107,7 @@ def document(api_version: str, kind: str, obj: Custom) -> dict[str, Any]:
 
 def encode(api_version: str, kind: str, obj: Custom) -> bytes:
     """A custom resource's JSON."""
-    head = f'{{"apiVersion":"{api_version}","kind":"{kind}","metadata":'.encode()
+    head = f'{{"kind":"{kind}","apiVersion":"{api_version}","metadata":'.encode()
     content = _encoder.encode(obj.content)
     return head + _encoder.encode(obj.metadata) + (b"," + content[1:] if content != b"{}" else b"}")
 
@@ -120,4 +120,4 @@ def view(type_: type[T], api_version: str, kind: str, obj: Custom) -> T:
     return cast("T", made) if type_ is dict else msgspec.convert(made, type_)
 
 
-FORMS[Custom] = Form(read, document, view)
+FORMS[Custom] = Form(read, document, view, encode)

@@ -13,10 +13,10 @@ from steersman.http.request import HttpRequest
 from steersman.server.apply.options import manager_name
 from steersman.server.auth.openid import Document
 from steersman.server.auth.users import User
+from steersman.server.codec.encoding import EncodingCache
 from steersman.server.codec.field_validation import directive
 from steersman.server.codec.negotiation import JSON, Choice, as_is, as_meta, negotiate
 from steersman.server.http.discovery_cache import DiscoveryCache
-from steersman.server.http.encoding import EncodingCache
 from steersman.server.http.metrics import Metrics
 from steersman.server.http.request_body import FieldChecks
 from steersman.server.http.request_info import Query, RequestInfo, wants_pretty

@@ -9,12 +9,12 @@ from typing import Any
 import msgspec
 
 from steersman.api.errors import ApiError, NotAcceptable, NotFound
+from steersman.server.codec.encoding import dump
 from steersman.server.codec.negotiation import JSON, YAML
 from steersman.server.discovery import documents
 from steersman.server.discovery.documents import AGGREGATED, Tagged
 from steersman.server.discovery.openapi import binary
 from steersman.server.http.context import Context
-from steersman.server.http.encoding import dump
 from steersman.server.http.metrics import CONTENT_TYPE as METRICS_TYPE
 from steersman.server.http.request_info import first
 from steersman.server.http.responses import END, Response, document_response, encoded, routing_error

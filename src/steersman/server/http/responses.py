@@ -14,9 +14,9 @@ from steersman.api.generated.autoscaling_v1 import Scale
 from steersman.api.generated.meta_v1 import ListMeta
 from steersman.server import tables
 from steersman.server.codec.convert import FORMS, document
+from steersman.server.codec.encoding import dump, encode_array, encode_items, encode_list, encode_object
 from steersman.server.codec.negotiation import JSON, SERVED, YAML, Choice
 from steersman.server.http.context import Context
-from steersman.server.http.encoding import dump, encode_array, encode_items, encode_list, encode_object
 from steersman.server.http.request_info import first
 from steersman.server.registry.resources import Resource
 

@@ -11,10 +11,10 @@ from steersman.api.generated.meta_v1 import ListMeta
 from steersman.client.api import EventType, WatchEvent
 from steersman.http.response import StreamingResponse
 from steersman.server import tables
+from steersman.server.codec.encoding import dump
 from steersman.server.codec.negotiation import Choice
 from steersman.server.http import query_options
 from steersman.server.http.context import Context
-from steersman.server.http.encoding import dump
 from steersman.server.http.handlers import list_request
 from steersman.server.http.request_info import first
 from steersman.server.http.responses import error_status, table

@@ -13,8 +13,8 @@ from steersman.api.errors import BadRequest
 from steersman.api.generated.apps_v1 import DaemonSet
 from steersman.api.generated.meta_v1 import ListMeta
 from steersman.api.kinds import EMPTY, Struct
+from steersman.server.codec.encoding import encode_object
 from steersman.server.defaulting.workloads import TEMPLATE_GENERATION
-from steersman.server.http.encoding import encode_object
 from steersman.server.tables.printer import NAME, Cell, Column, Condition, Printer
 
 IncludeObject: TypeAlias = Literal["None", "Metadata", "Object"]

@@ -16,8 +16,7 @@ from msgspec.structs import replace
 from steersman.api.bounded_cache import BoundedCache
 from steersman.api.kinds import Struct
 from steersman.api.scheme import unusual
-from steersman.server.codec.convert import moments
-from steersman.server.crd.custom import Custom
+from steersman.server.codec.convert import FORMS, moments
 
 dump: Callable[[Any], bytes] = msgspec.json.Encoder(enc_hook=unusual).encode
 """Encodes any value as JSON."""
@@ -42,18 +41,17 @@ class EncodingCache:
 
 def encode_object(api_version: str, kind: str, obj: Any) -> bytes:
     """An object's JSON, with its ``apiVersion`` and ``kind``."""
+    form = FORMS.get(type(obj))
+    if form is not None:
+        return form.encode(api_version, kind, obj)
     head = f'{{"kind":"{kind}","apiVersion":"{api_version}"'.encode()
-    if type(obj) is Custom:
-        head += b',"metadata":' + dump(obj.metadata)
-        body = dump(obj.content)
-    else:
-        body = dump(with_micro_times(obj))
+    body = dump(with_micro_times(obj))
     return head + (b"}" if body == b"{}" else b"," + body[1:])
 
 
 def encode_items(api_version: str, kind: str, objects: Sequence[Any]) -> bytes:
     """The items of a list: structs go without ``apiVersion`` and ``kind``, which their list has."""
-    if objects and type(objects[0]) is Custom:
+    if objects and type(objects[0]) in FORMS:
         return b"[" + b",".join(encode_object(api_version, kind, obj) for obj in objects) + b"]"
     return dump([with_micro_times(obj) for obj in objects])
 

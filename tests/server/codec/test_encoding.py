@@ -13,7 +13,7 @@ from steersman.api.generated.coordination_v1 import Lease, LeaseSpec
 from steersman.api.generated.core_v1 import Event, EventSeries, Pod
 from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.server.codec.convert import moments
-from steersman.server.http.encoding import encode_items, encode_object, with_micro_times
+from steersman.server.codec.encoding import encode_items, encode_object, with_micro_times
 
 WHOLE = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
