@@ -12,6 +12,7 @@ from steersman.api.errors import ServiceUnavailable
 from steersman.api.generated import load
 from steersman.api.kinds import PODS
 from steersman.api.scheme import Key, Kind
+from steersman.client.capabilities import REMOTE
 from steersman.intent.all_resources import AllResources, Item
 from steersman.intent.controller import Caches, Change
 from steersman.runtime.dynamic_informers import PERIOD, DynamicInformers
@@ -50,9 +51,12 @@ def widget(name: str) -> dict[str, Any]:
 class Moody(LocalApi):
     """A server whose discovery can be made to fail, as a whole or in parts."""
 
-    steady = False
     mood: Exception | str | None = None
     asked = 0
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.capabilities = REMOTE
 
     async def discover(self) -> Discovered:
         self.asked += 1

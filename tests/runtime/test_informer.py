@@ -29,6 +29,7 @@ from steersman.api.errors import (
 from steersman.api.kinds import NAMESPACES, PODS, REPLICASETS, Object, ObjectMeta, Pod, PodSpec
 from steersman.api.scheme import Key, Kind
 from steersman.client.api import EventType, Page, UndecodableObject, WatchEvent
+from steersman.client.capabilities import REMOTE, Capabilities
 from steersman.intent.controller import Caches, Change
 from steersman.runtime.informer import Informer, Informers, NotSynced
 from steersman.runtime.metrics import Metrics
@@ -83,7 +84,7 @@ class Server:
     history: list[Event] = field(default_factory=list)
     compacted: int = 0
     streams: bool = True
-    steady: bool = False
+    capabilities: Capabilities = REMOTE
     page: int = 500
     pages: dict[str, tuple[int, list[Any]]] = field(default_factory=dict)
     faults: list[Exception] = field(default_factory=list)
@@ -189,6 +190,7 @@ class Server:
         resource_version: str = "",
         send_initial_events: bool = False,
         timeout_seconds: int | None = None,
+        level_triggered: bool = False,
     ) -> AsyncIterator[WatchEvent[Any]]:
         await asyncio.sleep(0.01)
         self._begin()

@@ -23,6 +23,7 @@ from steersman.api.errors import (
 from steersman.api.kinds import PODS, ObjectMeta, Pod, PodSpec
 from steersman.api.scheme import Key, Kind
 from steersman.client.api import EventType, Page, UndecodableObject, WatchEvent
+from steersman.client.capabilities import REMOTE, Capabilities
 from steersman.client.pager import PAGE_SIZE, PageRequest
 from steersman.runtime.reflector import BREATH, LATE, PATIENCE, Reflector
 from steersman.runtime.reflector_state import Broken, Empty, Paging, Streaming, Watching
@@ -112,7 +113,7 @@ class Script:
     pages: list[Page[Item] | Exception] = field(default_factory=list)
     requests: list[Request] = field(default_factory=list)
     open: int = 0
-    steady: ClassVar[bool] = False
+    capabilities: ClassVar[Capabilities] = REMOTE
 
     async def list(
         self,
@@ -143,6 +144,7 @@ class Script:
         resource_version: str = "",
         send_initial_events: bool = False,
         timeout_seconds: int | None = None,
+        level_triggered: bool = False,
     ) -> AsyncIterator[WatchEvent[Any]]:
         assert (namespace, label_selector, field_selector) == ("", "", "")
         self.requests.append(

@@ -12,9 +12,10 @@ from hypothesis import strategies as some
 
 from steersman.api.generated import load
 from steersman.api.kinds import LEASES, PODS
-from steersman.client.capabilities import LEVEL
+from steersman.client.capabilities import REMOTE
 from steersman.runtime.heartbeat import Heartbeat, call_unless_renewed
 from steersman.server.local import LocalApi
+from steersman.server.server import Server
 from steersman.sim.kubelet import Kubelets
 from steersman.sim.loop import Jam, VirtualLoop
 from steersman.sim.world import World
@@ -265,9 +266,11 @@ def test_settling_waits_for_a_watchdog_that_will_bark() -> None:
 
 
 class Unsteady(LocalApi):
-    """Through which every beat is tried."""
+    """An API through which every heartbeat is tried."""
 
-    steady = False
+    def __init__(self, server: Server) -> None:
+        super().__init__(server)
+        self.capabilities = REMOTE
 
 
 Step = tuple[float, str]
@@ -335,8 +338,7 @@ def test_a_watch_that_is_read_change_by_change_shows_every_renewal() -> None:
 
 def test_who_only_wants_to_know_how_things_are_does_not_make_hearts_beat() -> None:
     async def follow(api: LocalApi, seen: list[str]) -> None:
-        LEVEL.set(True)
-        stream: AsyncIterator[Any] = api.watch(LEASES)
+        stream: AsyncIterator[Any] = api.watch(LEASES, level_triggered=True)
         async for event in stream:
             seen.append(event.obj.metadata.name)
 

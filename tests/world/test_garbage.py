@@ -12,6 +12,7 @@ from steersman.api.errors import ServiceUnavailable
 from steersman.api.generated import load
 from steersman.api.kinds import DEPLOYMENTS, NAMESPACES, PODS, REPLICASETS
 from steersman.api.scheme import Kind
+from steersman.client.capabilities import REMOTE
 from steersman.controllers import CONTROLLERS
 from steersman.runtime.controller_group import ControllerGroup
 from steersman.runtime.trace import Failure
@@ -63,9 +64,12 @@ def owner(kind: Kind[Any], obj: Any, **more: Any) -> dict[str, Any]:
 class Moody(LocalApi):
     """A manager's client whose discovery, or whose reads, can be made to fail."""
 
-    steady = False
     blind = False
     deaf = False
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.capabilities = REMOTE
 
     async def discover(self) -> Discovered:
         if self.blind:

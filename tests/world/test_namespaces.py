@@ -12,6 +12,7 @@ from steersman.api.errors import ServiceUnavailable
 from steersman.api.generated import load
 from steersman.api.kinds import DEPLOYMENTS, NAMESPACES, PODS, SERVICEACCOUNTS
 from steersman.api.scheme import Kind
+from steersman.client.capabilities import REMOTE
 from steersman.controllers import CONTROLLERS
 from steersman.runtime.controller_group import ControllerGroup
 from steersman.server.local import LocalApi
@@ -55,8 +56,11 @@ def definition() -> dict[str, Any]:
 class Moody(LocalApi):
     """A manager's client whose discovery can be made to fail, as a whole or in parts."""
 
-    steady = False
     mood: Exception | str | None = None
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.capabilities = REMOTE
 
     async def discover(self) -> Discovered:
         found = await super().discover()

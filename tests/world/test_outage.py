@@ -12,7 +12,7 @@ import pytest
 from steersman.api.errors import Unreachable
 from steersman.api.kinds import DEPLOYMENTS, PODS
 from steersman.client.api import Api, WatchEvent
-from steersman.client.middleware import Around, Asked
+from steersman.client.middleware import ApiCall, Middleware
 from steersman.controllers import CONTROLLERS
 from steersman.manager.logs import RateLimit
 from steersman.runtime.controller_group import ControllerGroup
@@ -26,7 +26,7 @@ OUTAGE = 600.0
 REPLICAS = 2
 
 
-class Away(Around):
+class Away(Middleware):
     """A server that can go away: watches break, and nothing else is answered."""
 
     def __init__(self, api: Api) -> None:
@@ -49,12 +49,12 @@ class Away(Around):
         if not self._there.is_set():
             raise Unreachable("https://10.0.0.1:6443: connection refused")
 
-    async def _pass(self, asked: Asked, send: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    async def _handle(self, request: ApiCall, send: Callable[[], Coroutine[Any, Any, T]]) -> T:
         self._ask()
         return await send()
 
-    async def _stream(
-        self, asked: Asked, initial: bool, begin: Callable[[], AsyncIterator[WatchEvent[T]]]
+    async def _handle_watch(
+        self, request: ApiCall, initial: bool, begin: Callable[[], AsyncIterator[WatchEvent[T]]]
     ) -> AsyncIterator[WatchEvent[T]]:
         self._ask()
         events: Any = begin()

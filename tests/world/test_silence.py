@@ -13,6 +13,7 @@ from hypothesis import strategies as some
 from steersman.api.generated import load
 from steersman.api.kinds import LEASES, Lease, Object
 from steersman.api.scheme import Key, Kind
+from steersman.client.capabilities import REMOTE
 from steersman.controllers import CONTROLLERS
 from steersman.intent.actions import Patch
 from steersman.intent.controller import Caches, Controller, Watch
@@ -45,9 +46,11 @@ listener: Controller[Lease] = Controller(
 
 
 class Unsteady(LocalApi):
-    """Through which every beat is tried."""
+    """An API through which every heartbeat is tried."""
 
-    steady = False
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.capabilities = REMOTE
 
 
 class Plane:

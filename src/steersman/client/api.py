@@ -16,6 +16,7 @@ import msgspec
 from steersman.api.discovery import Discovered
 from steersman.api.kinds import ObjectMeta
 from steersman.api.scheme import Kind
+from steersman.client.capabilities import Capabilities
 
 T = TypeVar("T")
 
@@ -64,6 +65,11 @@ class Api(Protocol):
     ``namespace=""`` stands for all namespaces, or for a cluster-scoped kind.
     """
 
+    @property
+    def capabilities(self) -> Capabilities:
+        """The promises of this server beyond its verbs."""
+        ...
+
     async def get(self, kind: Kind[T], namespace: str, name: str) -> T: ...
 
     async def list(
@@ -91,11 +97,13 @@ class Api(Protocol):
         resource_version: str = "",
         send_initial_events: bool = False,
         timeout_seconds: int | None = None,
+        level_triggered: bool = False,
     ) -> AsyncIterator[WatchEvent[T | UndecodableObject]]:
         """Stream changes since a resourceVersion, with bookmarks, until the server ends the watch.
 
         With ``send_initial_events`` (WatchList) the existing objects come first, then a bookmark with
-        ``initial_end``. Raises `Invalid` or `BadRequest` if the server does not support it.
+        ``initial_end``. Raises `Invalid` or `BadRequest` if the server does not support it. ``level_triggered``: the
+        reader needs the latest state of each object, but not every state in between; a server may ignore that.
         """
         ...
 

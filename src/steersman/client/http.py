@@ -29,6 +29,7 @@ from steersman.api.scheme import Kind, encode
 from steersman.client import discovery
 from steersman.client.api import Page, UndecodableObject, WatchEvent
 from steersman.client.auth import Authenticator, ExecPluginAuth, authenticator
+from steersman.client.capabilities import REMOTE, Capabilities
 from steersman.client.config import ClientConfig
 from steersman.client.decode import Decoder
 from steersman.client.paths import (
@@ -90,6 +91,7 @@ class HttpApi:
     ) -> None:
         """``fence`` is called when a write is about to be sent; if it returns False, `Unreachable` is raised."""
         self.config = config
+        self.capabilities: Capabilities = REMOTE
         self.user_agent = user_agent or _user_agent()
         self.qps = qps
         self.burst = burst
@@ -222,6 +224,7 @@ class HttpApi:
         resource_version: str = "",
         send_initial_events: bool = False,
         timeout_seconds: int | None = None,
+        level_triggered: bool = False,
     ) -> AsyncIterator[WatchEvent[T | UndecodableObject]]:
         at = resource_path(kind, namespace) + query_string(
             watch="true",

@@ -1,7 +1,7 @@
-"""`Around`: an `Api` around another, in which every request passes one place.
+"""Middleware: an `Api` around another, through which every request passes in one place.
 
-What stands between a client and its server (rights, faults) says in `_pass` and `_stream` what becomes of a
-request; the verbs are written once, here.
+A subclass (authorization, injected faults) says in `_handle` and `_handle_watch` what becomes of a request; the verbs
+are written once, here.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from steersman.api.scheme import Kind
 from steersman.client.api import Api, Page, UndecodableObject, WatchEvent
+from steersman.client.capabilities import REMOTE, Capabilities
 
 if TYPE_CHECKING:
     from steersman.api.discovery import Discovered
@@ -19,43 +20,46 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Asked(NamedTuple):
-    """A request about a resource."""
+class ApiCall(NamedTuple):
+    """A request for a resource."""
 
     method: str
-    """What is called: ``update_status``."""
+    """The method of `Api`: ``update_status``."""
     verb: str
-    """What that is to RBAC: ``update``."""
+    """The RBAC verb: ``update``."""
     kind: Kind[Any]
     namespace: str
     name: str = ""
-    part: str = ""
-    """The subresource."""
-    fields: str = ""
-    """The field selector."""
+    subresource: str = ""
+    field_selector: str = ""
 
 
-class Around(ABC):
-    """The ten verbs, passed on."""
+class Middleware(ABC):
+    """An `Api` that passes requests on to another."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
+        self.capabilities: Capabilities = REMOTE
+        """By default nothing is promised: a middleware may fail requests."""
 
     @abstractmethod
-    def _pass(self, asked: Asked, send: Callable[[], Coroutine[Any, Any, T]]) -> Coroutine[Any, Any, T]:
-        """What becomes of a request: ``send`` sends it."""
+    def _handle(self, request: ApiCall, send: Callable[[], Coroutine[Any, Any, T]]) -> Coroutine[Any, Any, T]:
+        """Handle a request; ``send`` passes it on."""
 
     @abstractmethod
-    def _stream(
-        self, asked: Asked, initial: bool, begin: Callable[[], AsyncIterator[WatchEvent[T]]]
+    def _handle_watch(
+        self,
+        request: ApiCall,
+        send_initial_events: bool,
+        watch: Callable[[], AsyncIterator[WatchEvent[T]]],
     ) -> AsyncIterator[WatchEvent[T]]:
-        """What becomes of a watch: ``begin`` begins it."""
+        """Handle a watch; ``watch`` passes it on."""
 
     # -- reading ------------------------------------------------------------------------------
 
     def get(self, kind: Kind[T], namespace: str, name: str) -> Coroutine[Any, Any, T]:
-        asked = Asked("get", "get", kind, namespace, name)
-        return self._pass(asked, lambda: self._api.get(kind, namespace, name))
+        request = ApiCall("get", "get", kind, namespace, name)
+        return self._handle(request, lambda: self._api.get(kind, namespace, name))
 
     def list(
         self,
@@ -69,8 +73,8 @@ class Around(ABC):
         resource_version: str = "",
         resource_version_match: Literal["", "Exact", "NotOlderThan"] = "",
     ) -> Coroutine[Any, Any, Page[T | UndecodableObject]]:
-        return self._pass(
-            Asked("list", "list", kind, namespace, fields=field_selector),
+        return self._handle(
+            ApiCall("list", "list", kind, namespace, field_selector=field_selector),
             lambda: self._api.list(
                 kind,
                 namespace,
@@ -93,9 +97,10 @@ class Around(ABC):
         resource_version: str = "",
         send_initial_events: bool = False,
         timeout_seconds: int | None = None,
+        level_triggered: bool = False,
     ) -> AsyncIterator[WatchEvent[T | UndecodableObject]]:
-        return self._stream(
-            Asked("watch", "watch", kind, namespace, fields=field_selector),
+        return self._handle_watch(
+            ApiCall("watch", "watch", kind, namespace, field_selector=field_selector),
             send_initial_events,
             lambda: self._api.watch(
                 kind,
@@ -105,22 +110,23 @@ class Around(ABC):
                 resource_version=resource_version,
                 send_initial_events=send_initial_events,
                 timeout_seconds=timeout_seconds,
+                level_triggered=level_triggered,
             ),
         )
 
     # -- writing ------------------------------------------------------------------------------
 
     def create(self, kind: Kind[T], namespace: str, body: object) -> Coroutine[Any, Any, T]:
-        asked = Asked("create", "create", kind, namespace)
-        return self._pass(asked, lambda: self._api.create(kind, namespace, body))
+        request = ApiCall("create", "create", kind, namespace)
+        return self._handle(request, lambda: self._api.create(kind, namespace, body))
 
     def update(self, kind: Kind[T], namespace: str, name: str, body: object) -> Coroutine[Any, Any, T]:
-        asked = Asked("update", "update", kind, namespace, name)
-        return self._pass(asked, lambda: self._api.update(kind, namespace, name, body))
+        request = ApiCall("update", "update", kind, namespace, name)
+        return self._handle(request, lambda: self._api.update(kind, namespace, name, body))
 
     def update_status(self, kind: Kind[T], namespace: str, name: str, body: object) -> Coroutine[Any, Any, T]:
-        asked = Asked("update_status", "update", kind, namespace, name, "status")
-        return self._pass(asked, lambda: self._api.update_status(kind, namespace, name, body))
+        request = ApiCall("update_status", "update", kind, namespace, name, "status")
+        return self._handle(request, lambda: self._api.update_status(kind, namespace, name, body))
 
     def patch(
         self,
@@ -134,8 +140,8 @@ class Around(ABC):
         field_manager: str = "",
         force: bool = False,
     ) -> Coroutine[Any, Any, T]:
-        return self._pass(
-            Asked("patch", "patch", kind, namespace, name, subresource),
+        return self._handle(
+            ApiCall("patch", "patch", kind, namespace, name, subresource),
             lambda: self._api.patch(
                 kind,
                 namespace,
@@ -159,8 +165,8 @@ class Around(ABC):
         propagation: str | None = None,
         grace: int | None = None,
     ) -> Coroutine[Any, Any, None]:
-        return self._pass(
-            Asked("delete", "delete", kind, namespace, name),
+        return self._handle(
+            ApiCall("delete", "delete", kind, namespace, name),
             lambda: self._api.delete(
                 kind,
                 namespace,
@@ -181,8 +187,8 @@ class Around(ABC):
         field_selector: str = "",
         propagation: str | None = None,
     ) -> Coroutine[Any, Any, None]:
-        return self._pass(
-            Asked("delete_collection", "deletecollection", kind, namespace, fields=field_selector),
+        return self._handle(
+            ApiCall("delete_collection", "deletecollection", kind, namespace, field_selector=field_selector),
             lambda: self._api.delete_collection(
                 kind,
                 namespace,
@@ -203,12 +209,12 @@ class Around(ABC):
         verb: Literal["get", "create", "update"] = "create",
     ) -> Coroutine[Any, Any, dict[str, Any]]:
         method = "get" if verb == "get" else "subresource"
-        return self._pass(
-            Asked(method, verb, kind, namespace, name, subresource),
+        return self._handle(
+            ApiCall(method, verb, kind, namespace, name, subresource),
             lambda: self._api.subresource(kind, namespace, name, subresource, body, verb=verb),
         )
 
-    # -- what is no resource ------------------------------------------------------------------
+    # -- beyond resources ------------------------------------------------------------------
 
     async def discover(self) -> Discovered:
         return await self._api.discover()

@@ -19,7 +19,6 @@ from steersman.api.errors import ApiError
 from steersman.api.kinds import Object
 from steersman.api.scheme import Key, Kind
 from steersman.client.api import Api
-from steersman.client.capabilities import is_steady
 from steersman.intent.all_resources import AllResources
 from steersman.intent.controller import Change
 from steersman.runtime.clock import Clock
@@ -91,7 +90,7 @@ class DynamicInformers:
         self._seen: Discovered | None = None
         """The last answer that was followed to the letter."""
         # Where the server is in this process all that adds to it is seen.
-        self._period = None if is_steady(api) else PERIOD
+        self._period = None if api.capabilities.steady else PERIOD
         self._hint = asyncio.Event()
         self._looked = asyncio.Event()
 

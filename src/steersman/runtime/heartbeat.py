@@ -8,7 +8,7 @@ of its instants. Readers see the same state at every instant, to the second, and
 Two things limit that:
 
 * a watch that wants every single change of the written resource gets every single heartbeat
-  (`steersman.client.api.Api.watch` without ``latest_only``);
+  (`steersman.client.api.Api.watch` without ``level_triggered``);
 * where requests may fail by chance (`Capabilities.steady` is false) no two heartbeats are alike, and each is tried.
 
 `call_unless_renewed` is the counterpart: a timer that heartbeats renew. While they go on it cannot fire, so the virtual

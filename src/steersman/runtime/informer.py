@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeAlias, TypeVar, cast
 from steersman.api.kinds import Object, ObjectMeta
 from steersman.api.scheme import Key, Kind
 from steersman.client.api import Api
-from steersman.client.capabilities import Resting, is_steady, rests
+from steersman.client.capabilities import EmptyKind
 from steersman.intent.all_resources import AllObjects
 from steersman.intent.controller import Change
 from steersman.runtime.backoff import jittered
@@ -253,8 +253,8 @@ class Informers:
         self._metrics = metrics
         self._informers: dict[Place, Informer[Any]] = {}
         self._tasks: dict[Place, asyncio.Task[None]] = {}
-        self._resting: dict[Place, Resting] = {}
-        """Those that have nothing to follow yet, and so no task."""
+        self._empty: dict[Place, EmptyKind] = {}
+        """The kinds without objects, which have no task until they have some."""
         self._group: asyncio.TaskGroup | None = None
         self._runner: asyncio.Task[None] | None = None
 
@@ -275,7 +275,7 @@ class Informers:
     @property
     def steady(self) -> bool:
         """Whether every change is sure to be seen at once."""
-        return is_steady(self._api)
+        return self._api.capabilities.steady
 
     def __iter__(self) -> Iterator[Informer[Any]]:
         return iter(tuple(self._informers.values()))
@@ -320,21 +320,21 @@ class Informers:
         task = self._tasks.pop(place, None)
         if task is not None:
             task.cancel()
-        resting = self._resting.pop(place, None)
-        if resting is not None:
-            resting.end()
+        empty = self._empty.pop(place, None)
+        if empty is not None:
+            empty.end()
 
     def _launch(self, place: Place, informer: Informer[Any]) -> None:
-        resting = rests(self._api, informer.kind, lambda: self._follow(place, informer))
-        if resting is None:
+        empty = self._api.capabilities.when_not_empty(informer.kind, lambda: self._follow(place, informer))
+        if empty is None:
             self._follow(place, informer)
         else:
-            self._resting[place] = resting
-            informer.replaced({}, {}, resting.version)
+            self._empty[place] = empty
+            informer.replaced({}, {}, empty.version)
 
     def _follow(self, place: Place, informer: Informer[Any]) -> None:
         assert self._group is not None
-        self._resting.pop(place, None)
+        self._empty.pop(place, None)
         self._tasks[place] = self._group.create_task(
             informer.run(), name=f"informer {informer.kind.resource}"
         )
@@ -348,13 +348,13 @@ class Informers:
                         self._launch(place, informer)
                     await asyncio.get_running_loop().create_future()  # until cancelled
                 finally:
-                    # A group that ends takes no new tasks, so nobody may wake up any more.
-                    for resting in self._resting.values():
-                        resting.end()
+                    # A group that ends takes no new tasks, so no informer may be woken any more.
+                    for empty in self._empty.values():
+                        empty.end()
         finally:
             self._group = None
             self._tasks.clear()
-            self._resting.clear()
+            self._empty.clear()
 
     async def start(self) -> None:
         """Run in the background, until `stop`."""

@@ -17,7 +17,6 @@ from steersman.api.errors import ApiError, Unreachable
 from steersman.api.kinds import Object
 from steersman.api.scheme import Key, Kind
 from steersman.client.api import Api, EventType, UndecodableObject, WatchEvent
-from steersman.client.capabilities import LEVEL, is_steady
 from steersman.client.pager import list_page
 from steersman.runtime.backoff import Backoff, jittered
 from steersman.runtime.clock import Clock
@@ -119,7 +118,6 @@ class Reflector(Generic[O]):
 
     async def run(self) -> None:
         """Feed the sink. Never ends, and never fails, by itself."""
-        LEVEL.set(True)
         while True:
             happening = await self._do(self.state)
             # Not the state it began with: a stream moves on by itself when its initial events end.
@@ -235,7 +233,7 @@ class Reflector(Generic[O]):
         loop = asyncio.get_running_loop()
         started = loop.time()
         # In the server's own process no connection can die, so that a watch need not be made anew.
-        lasts = math.inf if is_steady(self._api) else jittered(self._clock.random, WATCH, 1.0)
+        lasts = math.inf if self._api.capabilities.steady else jittered(self._clock.random, WATCH, 1.0)
         end = started + lasts + LATE if lasts < math.inf else None
         stream = self._api.watch(
             self.kind,
@@ -243,6 +241,7 @@ class Reflector(Generic[O]):
             resource_version=since,
             send_initial_events=initial,
             timeout_seconds=int(lasts) if lasts < math.inf else None,
+            level_triggered=True,
         )
         events = 0
         try:

@@ -17,8 +17,8 @@ from steersman.api.bounded_cache import BoundedCache
 from steersman.api.errors import Forbidden
 from steersman.api.scheme import Kind
 from steersman.client.api import WatchEvent
-from steersman.client.capabilities import Resting, is_steady, rests
-from steersman.client.middleware import Around, Asked
+from steersman.client.capabilities import Capabilities, EmptyKind
+from steersman.client.middleware import ApiCall, Middleware
 from steersman.server.auth.attributes import Attributes, authorize
 from steersman.server.auth.rbac import Authorizer
 from steersman.server.local import LocalApi
@@ -27,7 +27,19 @@ from steersman.server.rest.selection import selected_name
 T = TypeVar("T")
 
 
-class AuthorizedApi(Around):
+class AuthorizedCapabilities(Capabilities):
+    """The capabilities of the server, for the kinds the user may watch. A refusal is the same every time."""
+
+    def __init__(self, inner: Capabilities, may_watch: Callable[[Kind[Any]], bool]) -> None:
+        super().__init__(steady=inner.steady)
+        self._inner = inner
+        self._may_watch = may_watch
+
+    def when_not_empty(self, kind: Kind[Any], wake: Callable[[], None]) -> EmptyKind | None:
+        return self._inner.when_not_empty(kind, wake) if self._may_watch(kind) else None
+
+
+class AuthorizedApi(Middleware):
     """A `LocalApi` that refuses what its user may not do, as over HTTP."""
 
     def __init__(self, api: LocalApi, authorizer: Authorizer) -> None:
@@ -37,28 +49,26 @@ class AuthorizedApi(Around):
         self._epoch = authorizer.epoch
         self._granted: BoundedCache[tuple[str, str, str, str, str], bool] = BoundedCache(4096)
         """Group, resource, verb, namespace and subresource of requests that are allowed for every name."""
+        self.capabilities = AuthorizedCapabilities(api.capabilities, self._may_watch)
 
-    @property
-    def steady(self) -> bool:
-        """Whether a refused request is refused every time."""
-        return is_steady(self._api)
+    def _may_watch(self, kind: Kind[Any]) -> bool:
+        return self._refusal(ApiCall("watch", "watch", kind, "", field_selector=kind.fields)) is None
 
-    def rests(self, kind: Kind[Any], wake: Callable[[], None]) -> Resting | None:
-        """See `steersman.client.capabilities.rests`. None where the watch itself would be refused."""
-        if self._refusal(Asked("watch", "watch", kind, "", fields=kind.fields)) is not None:
-            return None
-        return rests(self._api, kind, wake)
-
-    def _refusal(self, request: Asked) -> Forbidden | None:
+    def _refusal(self, request: ApiCall) -> Forbidden | None:
         """The refusal of a request; None if it is allowed."""
-        kind, verb, namespace, subresource = request.kind, request.verb, request.namespace, request.part
+        kind, verb, namespace, subresource = (
+            request.kind,
+            request.verb,
+            request.namespace,
+            request.subresource,
+        )
         key = (kind.group, kind.plural, verb, namespace, subresource)
         if self._granted.get(key) and self._epoch == self._authorizer.epoch:
             return None
         if self._epoch != self._authorizer.epoch:
             self._epoch = self._authorizer.epoch
             self._granted.clear()
-        name = request.name or selected_name(request.fields)
+        name = request.name or selected_name(request.field_selector)
         # A namespace is within itself, so roles there may be about it.
         is_namespace = not kind.namespaced and kind.resource == "namespaces"
         scope = name if is_namespace else namespace if kind.namespaced else ""
@@ -73,14 +83,14 @@ class AuthorizedApi(Around):
             return refusal
         return None
 
-    def _pass(self, asked: Asked, send: Callable[[], Coroutine[Any, Any, T]]) -> Coroutine[Any, Any, T]:
-        refusal = self._refusal(asked)
+    def _handle(self, request: ApiCall, send: Callable[[], Coroutine[Any, Any, T]]) -> Coroutine[Any, Any, T]:
+        refusal = self._refusal(request)
         return send() if refusal is None else _raise(refusal)
 
-    def _stream(
-        self, asked: Asked, initial: bool, begin: Callable[[], AsyncIterator[WatchEvent[T]]]
+    def _handle_watch(
+        self, request: ApiCall, initial: bool, begin: Callable[[], AsyncIterator[WatchEvent[T]]]
     ) -> AsyncIterator[WatchEvent[T]]:
-        refusal = self._refusal(asked)
+        refusal = self._refusal(request)
         return begin() if refusal is None else _refused_watch(refusal)
 
 

@@ -17,6 +17,7 @@ from steersman.api.errors import NotFound
 from steersman.api.partial_object import metadata_only
 from steersman.api.scheme import Kind
 from steersman.client.api import Page, UndecodableObject, WatchEvent
+from steersman.client.capabilities import Capabilities
 from steersman.server import status_errors
 from steersman.server.apply.options import validate_patch_options
 from steersman.server.auth.users import ADMIN, User
@@ -38,16 +39,30 @@ from steersman.server.storage.watch import IdleWatch, Subscription
 T = TypeVar("T")
 
 
+class InProcess(Capabilities):
+    """The capabilities of a server in the same process."""
+
+    def __init__(self, server: Server) -> None:
+        super().__init__(steady=True)
+        self._server = server
+
+    def when_not_empty(self, kind: Kind[Any], wake: Callable[[], None]) -> IdleWatch | None:
+        try:
+            resource = self._server.registry.of(kind)
+        except NotFound:
+            return None
+        return self._server.table(resource).idle_watch(select(resource, "", "", kind.fields), wake)
+
+
 class LocalApi:
     """A client of a server in the same process."""
-
-    steady = True
 
     def __init__(self, server: Server, user: User = ADMIN, manager: str = "steersman") -> None:
         """``manager`` is the field manager of requests that do not name one."""
         self.server = server
         self.user = user
         self.manager = manager
+        self.capabilities: Capabilities = InProcess(server)
         self._discovered = (-1, Discovered())
 
     # -- reading ------------------------------------------------------------------------------
@@ -94,6 +109,7 @@ class LocalApi:
         resource_version: str = "",
         send_initial_events: bool = False,
         timeout_seconds: int | None = None,
+        level_triggered: bool = False,
     ) -> AsyncIterator[WatchEvent[T | UndecodableObject]]:
         server = self.server
         options = ListOptions(
@@ -102,6 +118,7 @@ class LocalApi:
             resource_version=resource_version,
             timeout_seconds=timeout_seconds,
             send_initial_events=send_initial_events or None,
+            level_triggered=level_triggered,
         )
 
         def begin() -> Subscription:
@@ -114,14 +131,6 @@ class LocalApi:
             transform=lambda: _shape(kind, server.registry.of(kind)),
             timeout=timeout_seconds,
         )
-
-    def rests(self, kind: Kind[Any], wake: Callable[[], None]) -> IdleWatch | None:
-        """See `steersman.client.capabilities.rests`."""
-        try:
-            resource = self.server.registry.of(kind)
-        except NotFound:
-            return None
-        return self.server.table(resource).idle_watch(select(resource, "", "", kind.fields), wake)
 
     async def discover(self) -> Discovered:
         await turn()

@@ -12,6 +12,7 @@ import pytest
 from steersman.api.generated import load
 from steersman.api.kinds import LEASES, PODS
 from steersman.api.scheme import Kind
+from steersman.client.capabilities import REMOTE
 from steersman.server.local import LocalApi
 from steersman.sim.kubelet import Kubelets, KubeletSettings, Shape
 from steersman.sim.kubelet.node import STATE
@@ -431,7 +432,7 @@ def test_an_idle_day_costs_a_lease_and_a_status_for_each_node(world: World) -> N
 
 def test_where_requests_may_fail_every_beat_is_tried(world: World) -> None:
     api = Counted(world)
-    api.steady = False
+    api.capabilities = REMOTE
     world.spawn(Kubelets(api, world, ("n1", "n2"), settings=KubeletSettings(lease_interval=60.0)).run())
     pass_(world, 86400)
     assert api.asked == {"leases": 2 * 1440, "nodes/status": 2 * 288}

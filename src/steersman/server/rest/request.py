@@ -24,6 +24,8 @@ class ListOptions(NamedTuple):
     timeout_seconds: int | None = None
     allow_watch_bookmarks: bool = False
     send_initial_events: bool | None = None
+    level_triggered: bool = False
+    """The watcher needs the latest state of each object, but not every state in between."""
 
 
 _EVERYTHING = ListOptions()

@@ -29,4 +29,6 @@ def watch(server: Server, request: Request) -> Subscription:
         raise status_errors.too_new(version, revision)
     from_now = initial is False and not version
     since = revision if from_now else None if initial else version or None
-    return table.watch(selection, since=since, initial_end=bool(initial))
+    return table.watch(
+        selection, since=since, initial_end=bool(initial), level_triggered=options.level_triggered
+    )

@@ -83,7 +83,12 @@ class _ComputedTable(Table):
         self._refuse("delete")
 
     def watch(
-        self, selection: Selection, *, since: int | None = None, initial_end: bool = False
+        self,
+        selection: Selection,
+        *,
+        since: int | None = None,
+        initial_end: bool = False,
+        level_triggered: bool = False,
     ) -> Subscription:
         self._refuse("watch")
 

@@ -208,12 +208,17 @@ class Table:
     # -- watching -----------------------------------------------------------------------------
 
     def watch(
-        self, selection: Selection, *, since: int | None = None, initial_end: bool = False
+        self,
+        selection: Selection,
+        *,
+        since: int | None = None,
+        initial_end: bool = False,
+        level_triggered: bool = False,
     ) -> Subscription:
         """Watches a selection after a revision, or from its current objects (``since`` is None).
 
         ``initial_end`` marks the end of the current objects with a bookmark. Raises `Expired` if the
-        changes since that revision are compacted.
+        changes since that revision are compacted. A ``level_triggered`` watcher need not get every single event.
         """
         current = self._store.revision
         if since is None:
@@ -223,7 +228,9 @@ class Table:
             ]
             if initial_end:
                 backlog.append(WatchEvent(EventType.BOOKMARK, None, str(current), initial_end=True))
-            return self.watchers.add(selection, resume_revision=current, backlog=backlog)
+            return self.watchers.add(
+                selection, resume_revision=current, backlog=backlog, level_triggered=level_triggered
+            )
         start = self._after(since)
         if start is None:
             raise status_errors.expired(f"too old resource version: {since} ({self._compacted})")
@@ -234,6 +241,7 @@ class Table:
             resume_revision=max(since, current),
             backlog=backlog,
             after=since if since > current else 0,
+            level_triggered=level_triggered,
         )
 
     def idle_watch(self, selection: Selection, wake: Callable[[], None]) -> IdleWatch | None:

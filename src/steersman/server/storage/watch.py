@@ -15,7 +15,6 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 
 from steersman.client.api import EventType, WatchEvent
-from steersman.client.capabilities import LEVEL
 
 MAX_UNREAD_EVENTS = 4096
 """How many unread events a watcher may have before it is closed."""
@@ -99,11 +98,12 @@ class Subscription:
         backlog: Sequence[WatchEvent[Any]],
         after: int,
         limit: int,
+        level_triggered: bool,
     ) -> None:
         self.selection = selection
         self.resume_revision = resume_revision
         """The revision from which this watcher can resume once it has read its backlog."""
-        self.level_triggered = LEVEL.get()
+        self.level_triggered = level_triggered
         """Whether the watcher is level-triggered: it need not get every single event."""
         self._watchers = watchers
         self._backlog = deque(backlog)
@@ -229,10 +229,17 @@ class Watchers:
         backlog: Sequence[WatchEvent[Any]],
         after: int = 0,
         limit: int = MAX_UNREAD_EVENTS,
+        level_triggered: bool = False,
     ) -> Subscription:
         """Adds a watcher with a backlog to read first; commits up to revision ``after`` are not offered to it."""
         subscription = Subscription(
-            self, selection, resume_revision=resume_revision, backlog=backlog, after=after, limit=limit
+            self,
+            selection,
+            resume_revision=resume_revision,
+            backlog=backlog,
+            after=after,
+            limit=limit,
+            level_triggered=level_triggered,
         )
         self.join(subscription)
         return subscription

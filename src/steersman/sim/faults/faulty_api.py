@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from steersman.api.errors import Unreachable
 from steersman.client.api import Api, WatchEvent
-from steersman.client.middleware import Around, Asked
+from steersman.client.middleware import ApiCall, Middleware
 from steersman.sim.faults.fault import Call, Events
 from steersman.sim.faults.injector import Stage, forever
 from steersman.sim.faults.watches import close
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class Faulted(Around):
+class Faulted(Middleware):
     """The ten verbs of one manager in one of its lives, through all faults, in the order they are listed."""
 
     def __init__(self, api: Api, stage: Stage) -> None:
@@ -31,16 +31,16 @@ class Faulted(Around):
         """Whether the manager this belongs to is gone."""
         return self._stage.life != self._life
 
-    def _pass(self, asked: Asked, send: Callable[[], Coroutine[Any, Any, T]]) -> Coroutine[Any, Any, T]:
-        return self._asked(asked, send)
+    def _handle(self, request: ApiCall, send: Callable[[], Coroutine[Any, Any, T]]) -> Coroutine[Any, Any, T]:
+        return self._asked(request, send)
 
-    async def _asked(self, asked: Asked, send: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        return await self._through(self._call(asked), send)
+    async def _asked(self, request: ApiCall, send: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        return await self._through(self._call(request), send)
 
-    async def _stream(
-        self, asked: Asked, initial: bool, begin: Callable[[], AsyncIterator[WatchEvent[T]]]
+    async def _handle_watch(
+        self, request: ApiCall, initial: bool, begin: Callable[[], AsyncIterator[WatchEvent[T]]]
     ) -> AsyncIterator[WatchEvent[T]]:
-        call = self._call(asked, initial)
+        call = self._call(request, initial)
         for armed in self._stage.armed:
             await armed.before(call)
         events: Events = begin()
@@ -62,12 +62,12 @@ class Faulted(Around):
         call = self._stage.call("document", "", "", "", path)
         return await self._through(call, lambda: self._api.document(path))
 
-    def _call(self, asked: Asked, initial: bool = False) -> Call:
+    def _call(self, request: ApiCall, initial: bool = False) -> Call:
         if self.dead:
             raise Unreachable("this manager is gone")
-        kind = asked.kind
+        kind = request.kind
         return self._stage.call(
-            asked.method, kind.resource, kind.plural, asked.namespace, asked.name, initial
+            request.method, kind.resource, kind.plural, request.namespace, request.name, initial
         )
 
     async def _through(self, call: Call, send: Callable[[], Awaitable[T]]) -> T:

@@ -13,7 +13,6 @@ from steersman.api.generated import coordination_v1, load
 from steersman.api.generated import core_v1 as v1
 from steersman.api.scheme import Kind
 from steersman.client.api import Api
-from steersman.client.capabilities import is_steady
 from steersman.runtime.clock import Clock
 from steersman.runtime.heartbeat import Heartbeat
 from steersman.sim.kubelet import node as nodes
@@ -134,7 +133,9 @@ class Heartbeats:
         self, period: float, writes: str, renews: Callable[[str], bool] = lambda heartbeat: False
     ) -> Heartbeat:
         begin = self._clock.monotonic() + period
-        return Heartbeat(period, begin, writes=writes, repeatable=lambda: is_steady(self._api), renews=renews)
+        return Heartbeat(
+            period, begin, writes=writes, repeatable=lambda: self._api.capabilities.steady, renews=renews
+        )
 
     async def _each(
         self, machines: Mapping[str, Machine], see_to: Callable[[Machine], Awaitable[None]]

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from steersman.api.generated import load
-from steersman.client.capabilities import rests
+from steersman.client.capabilities import REMOTE
 from steersman.runtime.informer import Informers
 from steersman.sim.world import World
 
@@ -87,6 +87,7 @@ def test_who_ends_is_not_woken_and_leaves_nothing_behind(world: World) -> None:
 
 
 def test_a_kind_that_nobody_serves_does_not_rest(world: World) -> None:
-    assert rests(world.api(), CONFIGMAPS, lambda: None) is not None
-    assert rests(world.api(), WIDGETS, lambda: None) is None
-    assert rests(object(), CONFIGMAPS, lambda: None) is None
+    local = world.api().capabilities
+    assert local.when_not_empty(CONFIGMAPS, lambda: None) is not None
+    assert local.when_not_empty(WIDGETS, lambda: None) is None
+    assert REMOTE.when_not_empty(CONFIGMAPS, lambda: None) is None
