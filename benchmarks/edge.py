@@ -32,7 +32,7 @@ from steersman.client.kubeconfig import load
 from steersman.manager import event_loop
 from steersman.runtime.clock import LiveClock
 from steersman.server.auth.ca import write_private
-from steersman.server.bootstrap import Boot, equip
+from steersman.server.bootstrap import Bootstrap, bootstrap_server
 from steersman.server.server import Server
 from steersman.server.storage.durable.data_dir import open_data_dir
 from tests.harness.raw_http import Line, context
@@ -157,8 +157,8 @@ async def measure(options: argparse.Namespace) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as where, ExitStack() as stack:
         data_dir = stack.enter_context(open_data_dir(Path(where, "data"))) if options.data_dir else None
         server = Server(clock) if data_dir is None else Server(clock, store=data_dir.store)
-        boot = Boot.fresh(clock.now)
-        authorizer = equip(server)
+        boot = Bootstrap.generate(clock.now)
+        authorizer = bootstrap_server(server)
         server_account(server)
         edge = await boot.serve(
             server, authorizer, durable=None if data_dir is None else data_dir.log.durable

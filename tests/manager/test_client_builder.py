@@ -29,7 +29,7 @@ from steersman.controllers import (
 from steersman.manager.client_builder import LIFETIME, ClientBuilder
 from steersman.manager.version import user_agent
 from steersman.runtime.clock import LiveClock
-from steersman.server.bootstrap import Boot, equip
+from steersman.server.bootstrap import Bootstrap, bootstrap_server
 from steersman.server.local import LocalApi
 from steersman.server.server import Server
 
@@ -79,8 +79,8 @@ class Wall:
 async def manager(done: list[RequestAttempt], where: Path) -> AsyncIterator[tuple[HttpApi, LocalApi]]:
     """The manager's own client of a cluster where no controller has an account yet, and one that may do anything."""
     clock = LiveClock()
-    boot, server = Boot.fresh(clock.now), Server(clock)
-    edge = await boot.serve(server, equip(server))
+    boot, server = Bootstrap.generate(clock.now), Server(clock)
+    edge = await boot.serve(server, bootstrap_server(server))
     try:
         (where / "config").write_bytes(boot.kubeconfig(edge.url, "system:kube-controller-manager", ()))
         connection = kubeconfig.load(str(where / "config"))

@@ -16,7 +16,7 @@ from steersman.api.kinds import DEPLOYMENTS, PODS
 from steersman.controllers import CONTROLLERS
 from steersman.manager import cli, node
 from steersman.runtime.controller_group import ControllerGroup
-from steersman.server.bootstrap import Boot
+from steersman.server.bootstrap import Bootstrap
 from steersman.sim import nodes
 from steersman.sim.kubelet import Kubelets, KubeletSettings
 from steersman.sim.scheduler import Scheduler
@@ -212,7 +212,7 @@ def test_only_a_simulated_node_does_what_it_is_told(cluster: Cluster) -> None:
 def test_the_plane_of_this_directory_comes_before_the_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    boot = Boot.fresh(lambda: START)
+    boot = Bootstrap.generate(lambda: START)
     for name in ("here", "there", "named"):
         (tmp_path / name).write_bytes(boot.kubeconfig(f"https://{name}.dev:1"))
     monkeypatch.chdir(tmp_path)
@@ -229,7 +229,7 @@ def test_a_server_that_does_not_answer_is_one_line(tmp_path: Path, capfd: pytest
         taken.bind(("127.0.0.1", 0))
         url = f"https://127.0.0.1:{taken.getsockname()[1]}"
         config = tmp_path / "config"
-        config.write_bytes(Boot.fresh(lambda: START).kubeconfig(url))
+        config.write_bytes(Bootstrap.generate(lambda: START).kubeconfig(url))
         assert cli.main(["node", "list", f"--kubeconfig={config}"]) == 1
     (line,) = capfd.readouterr().err.splitlines()
     assert line.startswith(f"Error: no answer from {url} (from {config})")

@@ -22,7 +22,7 @@ from steersman.api.kinds.certificates import CERTIFICATESIGNINGREQUESTS
 from steersman.api.kinds.config import CONFIGMAPS, SECRETS, plain
 from steersman.runtime.clock import LiveClock
 from steersman.server.auth.users import User
-from steersman.server.bootstrap import Boot, equip
+from steersman.server.bootstrap import Bootstrap, bootstrap_server
 from steersman.server.local import LocalApi
 from steersman.server.server import Server
 from tests.harness.child_process import Child, tail
@@ -107,9 +107,9 @@ def told(text: str) -> list[str]:
 
 async def test_no_secret_token_or_key_is_ever_logged(tmp_path: Path) -> None:
     clock = LiveClock()
-    boot = Boot.fresh(clock.now)
+    boot = Bootstrap.generate(clock.now)
     server = Server(clock)
-    authorizer = equip(server, authority=boot.authority.pair.cert)
+    authorizer = bootstrap_server(server, client_ca=boot.authority.pair.cert)
     edge = await boot.serve(server, authorizer, tokens={TOKEN: User("system:kube-controller-manager")})
     config = json.loads(boot.kubeconfig(edge.url, "system:kube-controller-manager"))
     config["users"][0]["user"] = {"token": TOKEN}

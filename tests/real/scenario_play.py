@@ -27,7 +27,7 @@ from steersman.api.jwt import Claims, encode
 from steersman.api.signing_keys import Keys
 from steersman.runtime.clock import LiveClock
 from steersman.server.auth.ca import Pair
-from steersman.server.bootstrap import Boot, equip
+from steersman.server.bootstrap import Bootstrap, bootstrap_server
 from steersman.server.server import Server
 from tests.harness.envtest import RealPlane
 
@@ -71,9 +71,9 @@ async def embedded() -> AsyncIterator[Target]:
     """The embedded server, at a socket."""
     clock = LiveClock()
     server = Server(clock)
-    fresh = Boot.fresh(clock.now)
-    boot = Boot(fresh.authority, fresh.keys, clock.now, ISSUER)
-    authorizer = equip(server, authority=boot.authority.pair.cert)
+    fresh = Bootstrap.generate(clock.now)
+    boot = Bootstrap(fresh.authority, fresh.keys, clock.now, ISSUER)
+    authorizer = bootstrap_server(server, client_ca=boot.authority.pair.cert)
     edge = await boot.serve(server, authorizer)
 
     def forget() -> None:

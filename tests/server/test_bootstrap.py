@@ -14,7 +14,7 @@ from steersman.api.generated.rbac_v1 import PolicyRule, Role
 from steersman.client.kubeconfig import load
 from steersman.server.auth.attributes import Attributes
 from steersman.server.auth.users import APISERVER, User
-from steersman.server.bootstrap import NAMESPACES, Boot, equip
+from steersman.server.bootstrap import NAMESPACES, Bootstrap, bootstrap_server
 from steersman.server.bootstrap_objects import install_roles
 from steersman.server.server import Server
 from steersman.sim.world import START
@@ -39,18 +39,18 @@ def server() -> Server:
 
 
 def test_what_every_cluster_has_is_created_once(server: Server) -> None:
-    equip(server, authority=b"certificate")
+    bootstrap_server(server, client_ca=b"certificate")
     assert server.store.table("namespaces").keys() == list(NAMESPACES)
     assert server.store.table("services").get("default/kubernetes") is not None
     told = server.store.table("configmaps").get("kube-system/extension-apiserver-authentication")
     assert told.data == {"client-ca-file": "certificate"}
     revision = server.store.revision
-    equip(server, authority=b"certificate")
+    bootstrap_server(server, client_ca=b"certificate")
     assert server.store.revision == revision
 
 
 def test_roles_are_followed(server: Server) -> None:
-    authorizer = equip(server)
+    authorizer = bootstrap_server(server)
     node = User("system:kube-scheduler")
     assert authorizer.authorize(Attributes(node, "create", "", "pods", "binding", "default")).allowed
     bindings = server.registry.find("rbac.authorization.k8s.io", "v1", "clusterrolebindings")
@@ -59,7 +59,7 @@ def test_roles_are_followed(server: Server) -> None:
 
 
 def test_what_was_taken_from_a_bootstrap_role_is_given_back(server: Server) -> None:
-    equip(server)
+    bootstrap_server(server)
     resource = server.registry.find("rbac.authorization.k8s.io", "v1", "clusterroles")
     role = server.get(resource, "", "system:kube-scheduler")
     server.rewrite(resource, "", "system:kube-scheduler", lambda old: msgspec.structs.replace(old, rules=()))
@@ -68,7 +68,7 @@ def test_what_was_taken_from_a_bootstrap_role_is_given_back(server: Server) -> N
 
 
 def test_the_control_plane_itself_may_grant_and_others_only_what_they_hold(server: Server) -> None:
-    equip(server)
+    bootstrap_server(server)
     resource = server.registry.find("rbac.authorization.k8s.io", "v1", "roles")
     rule = PolicyRule(apiGroups=("",), resources=("secrets",), verbs=("get",))
 
@@ -82,7 +82,7 @@ def test_the_control_plane_itself_may_grant_and_others_only_what_they_hold(serve
 
 
 def test_a_dry_run_writes_nothing(server: Server) -> None:
-    equip(server)
+    bootstrap_server(server)
     revision = server.store.revision
     namespaces = server.registry.find("", "v1", "namespaces")
     from steersman.api.generated.core_v1 import Namespace
@@ -98,8 +98,8 @@ def test_a_dry_run_writes_nothing(server: Server) -> None:
 
 def test_keys_are_kept_and_nobody_else_may_read_them(tmp_path: Path) -> None:
     clock = Still()
-    one = Boot.kept(tmp_path / "keys", clock.now)  # type: ignore[arg-type]
-    two = Boot.kept(tmp_path / "keys", clock.now)  # type: ignore[arg-type]
+    one = Bootstrap.load_or_generate(tmp_path / "keys", clock.now)  # type: ignore[arg-type]
+    two = Bootstrap.load_or_generate(tmp_path / "keys", clock.now)  # type: ignore[arg-type]
     assert one.authority.pair == two.authority.pair
     assert one.keys.pem == two.keys.pem
     for file in (tmp_path / "keys").iterdir():
@@ -107,7 +107,7 @@ def test_keys_are_kept_and_nobody_else_may_read_them(tmp_path: Path) -> None:
 
 
 def test_a_kubeconfig_can_be_read_by_clients(tmp_path: Path) -> None:
-    boot = Boot.fresh(Still().now)  # type: ignore[arg-type]
+    boot = Bootstrap.generate(Still().now)  # type: ignore[arg-type]
     path = tmp_path / "kubeconfig"
     path.write_bytes(boot.kubeconfig("https://127.0.0.1:6443", "jane", ("devs",)))
     connection = load(str(path))

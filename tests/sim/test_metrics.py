@@ -16,7 +16,7 @@ from steersman.api.generated.core_v1 import Node, Pod
 from steersman.api.scheme import Kind
 from steersman.runtime.clock import LiveClock
 from steersman.server.auth.users import User
-from steersman.server.bootstrap import Boot, equip
+from steersman.server.bootstrap import Bootstrap, bootstrap_server
 from steersman.server.local import LocalApi
 from steersman.server.server import Server
 from steersman.sim import metrics
@@ -159,8 +159,8 @@ def test_a_fork_of_the_server_measures_its_own_pods(world: World) -> None:
 async def session() -> AsyncIterator[aiohttp.ClientSession]:
     clock = LiveClock()
     server = Server(clock)
-    boot = Boot.fresh(clock.now)
-    authorizer = equip(server, without=("TaintNodesByCondition", "ServiceAccount"))
+    boot = Bootstrap.generate(clock.now)
+    authorizer = bootstrap_server(server, disabled_plugins=("TaintNodesByCondition", "ServiceAccount"))
     server.extend(metrics.install)
     await populate(server)
     tokens = {"root": User("root", groups=("system:masters",)), "nobody": User("nobody")}

@@ -26,7 +26,7 @@ from steersman.server.auth.ca import Authority, Pair, self_signed, write_private
 from steersman.server.auth.rbac import GROUP, Authorizer
 from steersman.server.auth.users import User, account, authenticated
 from steersman.server.authorized_api import AuthorizedApi
-from steersman.server.bootstrap import Boot, equip
+from steersman.server.bootstrap import Bootstrap, bootstrap_server
 from steersman.server.local import LocalApi
 from steersman.server.rest.create import create_as_server
 from steersman.server.server import Server
@@ -105,7 +105,7 @@ async def _start(options: ControlPlaneOptions, clock: Clock, stack: AsyncExitSta
     server, boot, durable = _server(options, clock, stack, supervisor)
     loops = controllers(server) if options.controllers else ()
     without = () if any(each.name == TAINT_REMOVER for each in loops) else ("TaintNodesByCondition",)
-    authorizer = equip(server, authority=boot.authority.pair.cert, without=without)
+    authorizer = bootstrap_server(server, client_ca=boot.authority.pair.cert, disabled_plugins=without)
     if options.nodes:
         server.extend(metrics.install)
         _bind_kubelets(server)
@@ -155,7 +155,7 @@ def controllers(server: Server) -> tuple[Controller[Any], ...]:
 
 
 def _fleet(
-    loops: tuple[Controller[Any], ...], server: Server, boot: Boot, authorizer: Authorizer, clock: Clock
+    loops: tuple[Controller[Any], ...], server: Server, boot: Bootstrap, authorizer: Authorizer, clock: Clock
 ) -> ControllerGroup:
     files: Mapping[str, bytes] = {
         "ca.crt": boot.authority.pair.cert,
@@ -193,10 +193,10 @@ def _bind_kubelets(server: Server) -> None:
 
 def _server(
     options: ControlPlaneOptions, clock: Clock, stack: AsyncExitStack, supervisor: Supervisor
-) -> tuple[Server, Boot, Durable | None]:
+) -> tuple[Server, Bootstrap, Durable | None]:
     """The API server, its keys, and a wait until its writes are on disk."""
     if options.data_dir is None:
-        return Server(clock), Boot.fresh(clock.now), None
+        return Server(clock), Bootstrap.generate(clock.now), None
     from steersman.server.storage.durable.data_dir import open_data_dir
     from steersman.server.storage.durable.errors import DataDirError
 
@@ -220,7 +220,7 @@ def _server(
         cert, key, signing = pair.cert, pair.key, keys.pem
         for name, value in (("ca.crt", cert), ("ca.key", key), ("sa.key", signing)):
             data_dir.put_blob(name, value)
-    boot = Boot(Authority(Pair(cert, key), clock.now), Keys.load(signing), clock.now)
+    boot = Bootstrap(Authority(Pair(cert, key), clock.now), Keys.load(signing), clock.now)
     server = Server(clock, store=data_dir.store)
     data_dir.restart_ttls(server)
     return server, boot, data_dir.log.durable

@@ -1,11 +1,11 @@
-"""A control plane's beginnings: keys and certificates, namespaces, roles, and who is its administrator.
+"""Bootstrap of a control plane: its keys and certificates, bootstrap objects, and the administrator's kubeconfig.
 
 ::
 
-    boot = Boot.fresh(server.clock.now)
-    authorizer = equip(server)                  # what every cluster has
-    edge = await boot.serve(server, authorizer)
-    Path("kubeconfig").write_bytes(boot.kubeconfig(edge.url))
+    bootstrap = Bootstrap.generate(server.clock.now)
+    authorizer = bootstrap_server(server)
+    api_server = await bootstrap.serve(server, authorizer)
+    Path("kubeconfig").write_bytes(bootstrap.kubeconfig(api_server.url))
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from steersman.server.storage.store import object_key
 ISSUER = "https://kubernetes.default.svc.cluster.local"
 NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 SERVICE_ADDRESS = str(next(ip_network(admission.CIDR).hosts()))
-"""Of the service ``kubernetes``."""
+"""The cluster IP of the Service ``kubernetes``."""
 
 _HOSTS = (
     "localhost",
@@ -57,26 +57,28 @@ _HOSTS = (
 )
 
 
-# -- what every cluster has -------------------------------------------------------------------
+# -- server -----------------------------------------------------------------------------------
 
 
-def equip(server: Server, *, authority: bytes = b"", without: Sequence[str] = ()) -> Authorizer:
-    """Give a server all that a real one has: custom resources, admission, and what it creates for itself.
+def bootstrap_server(
+    server: Server, *, client_ca: bytes = b"", disabled_plugins: Sequence[str] = ()
+) -> Authorizer:
+    """Installs what kube-apiserver has: custom resources, admission, RBAC, and its bootstrap objects.
 
-    ``without`` names admission plugins to leave out. ``authority`` is the certificate clients are recognised by, told to those who serve APIs of their own.
-    Answers with who decides what clients may do.
+    ``client_ca`` is the CA certificate of client certificates (PEM), published for extension API servers.
+    ``disabled_plugins`` names admission plugins to leave out. Returns the authorizer.
     """
     server.extend(establishing.install)
     authorizer = server.authorizer = follow(server.store)
-    plugins = admission.default(allows=allowed_by(authorizer)).without(*without).plugins
+    plugins = admission.default(allows=allowed_by(authorizer)).without(*disabled_plugins).plugins
     server.extend(admission.Plugins((*plugins, RoleEscalation(authorizer))))
     for name in NAMESPACES:
         _create(server, "namespaces", "", Namespace(metadata=ObjectMeta(name=name)))
     install_roles(server)
     create_bootstrap_objects(server)
-    if authority:
+    if client_ca:
         meta = ObjectMeta(name="extension-apiserver-authentication", namespace="kube-system")
-        data = {"client-ca-file": authority.decode()}
+        data = {"client-ca-file": client_ca.decode()}
         _create(server, "configmaps", "kube-system", ConfigMap(metadata=meta, data=data))
     return authorizer
 
@@ -90,23 +92,23 @@ def _create(server: Server, plural: str, namespace: str, obj: Any) -> None:
 # -- keys and certificates --------------------------------------------------------------------
 
 
-class Boot(msgspec.Struct, frozen=True, eq=False):
-    """What a control plane trusts, and is trusted by."""
+class Bootstrap(msgspec.Struct, frozen=True, eq=False):
+    """The certificate authority and the signing keys of a control plane, and what is made with them."""
 
     authority: Authority
     keys: Keys
-    """What the tokens of ServiceAccounts are signed with."""
+    """The keys that sign ServiceAccount tokens."""
     now: Callable[[], datetime]
     issuer: str = ISSUER
 
     @classmethod
-    def fresh(cls, now: Callable[[], datetime]) -> Boot:
-        """With new keys."""
+    def generate(cls, now: Callable[[], datetime]) -> Bootstrap:
+        """Generates a new authority and new keys."""
         return cls(Authority(self_signed("steersman", now()), now), Keys.generate(), now)
 
     @classmethod
-    def kept(cls, directory: Path, now: Callable[[], datetime]) -> Boot:
-        """With the keys of a directory, which are made there if there are none yet."""
+    def load_or_generate(cls, directory: Path, now: Callable[[], datetime]) -> Bootstrap:
+        """Loads the authority and keys of a directory; generates and writes them if they are missing."""
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         names = ("ca.crt", "ca.key", "sa.key")
         files = [directory / name for name in names]
@@ -118,35 +120,35 @@ class Boot(msgspec.Struct, frozen=True, eq=False):
         return cls(Authority(Pair(cert, key), now), Keys.load(signing), now)
 
     def tls(self, addresses: Iterable[str] = ("127.0.0.1", "::1", SERVICE_ADDRESS)) -> ssl.SSLContext:
-        """What the server shows to clients, and asks of them: a certificate of ours, or none."""
+        """The TLS context of the server: client certificates are optional, but must be signed by our authority."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.set_alpn_protocols(["http/1.1"])
         context.load_verify_locations(cadata=self.authority.pair.cert.decode())
-        # differs: upstream hears a client with a certificate of nobody's, and refuses it with a 401; here
-        # no connection comes about.
+        # differs: upstream answers a client certificate of an unknown authority with 401; here the TLS
+        # handshake fails.
         context.verify_mode = ssl.CERT_OPTIONAL
         pair = self.authority.serving(_HOSTS, addresses)
         with tempfile.TemporaryDirectory() as where:
-            # Python reads these from files only.
+            # ssl reads certificates from files only.
             cert = write_private(Path(where, "cert"), pair.cert)
             context.load_cert_chain(cert, write_private(Path(where, "key"), pair.key))
         return context
 
     def authenticator(self, server: Server, tokens: dict[str, User] | None = None) -> Authenticator:
-        """What recognises this control plane's clients; ``tokens`` are static ones."""
+        """The authenticator of this control plane; ``tokens`` are static bearer tokens."""
 
-        def used(use: LegacyUse) -> None:
+        def note_use(use: LegacyUse) -> None:
             meta = use.secret.metadata
             server.rewrite(
                 server.registry.find("", "v1", "secrets"),
                 meta.namespace,
                 meta.name,
-                lambda old: _labelled(old, LAST_USED, use.day),
+                lambda old: _with_label(old, LAST_USED, use.day),
             )
 
         return Authenticator(
-            objects_of(server), keys=self.keys, issuers=(self.issuer,), tokens=tokens, used=used
+            objects_of(server), keys=self.keys, issuers=(self.issuer,), tokens=tokens, used=note_use
         )
 
     async def serve(
@@ -159,22 +161,22 @@ class Boot(msgspec.Struct, frozen=True, eq=False):
         tokens: dict[str, User] | None = None,
         durable: Callable[[], Awaitable[None]] | None = None,
     ) -> ApiServer:
-        """Serve a server that was equipped, with RBAC and over TLS.
+        """Serves a server over TLS, with authentication and RBAC.
 
-        ``durable`` is waited for before a write is acknowledged.
+        ``durable`` is awaited before a write is acknowledged.
         """
         server.authenticator = self.authenticator(server, tokens)
         server.authorizer = authorizer
         server.token_issuer = Mint(self.keys, self.issuer, (self.issuer,))
-        edge = await serve(
+        api_server = await serve(
             server,
             tls=self.tls(dict.fromkeys((host, "127.0.0.1", "::1", SERVICE_ADDRESS))),
             host=host,
             port=port,
             durable=durable,
         )
-        edge.state.openid = openid.documents(self.keys, self.issuer, f"{edge.url}{openid.KEYSET}")
-        return edge
+        api_server.state.openid = openid.documents(self.keys, self.issuer, f"{api_server.url}{openid.KEYSET}")
+        return api_server
 
     def kubeconfig(
         self,
@@ -183,16 +185,16 @@ class Boot(msgspec.Struct, frozen=True, eq=False):
         groups: Sequence[str] = (MASTERS,),
         name: str = "steersman",
     ) -> bytes:
-        """A kubeconfig of somebody, the administrator if not said otherwise, with a new certificate."""
+        """A kubeconfig with a new client certificate, by default of the administrator."""
         pair = self.authority.client(user, groups)
         cluster = {"server": url, "certificate-authority-data": _base64(self.authority.pair.cert)}
-        proof = {"client-certificate-data": _base64(pair.cert), "client-key-data": _base64(pair.key)}
+        credentials = {"client-certificate-data": _base64(pair.cert), "client-key-data": _base64(pair.key)}
         config = {
             "apiVersion": "v1",
             "kind": "Config",
             "current-context": name,
             "clusters": [{"name": name, "cluster": cluster}],
-            "users": [{"name": user, "user": proof}],
+            "users": [{"name": user, "user": credentials}],
             "contexts": [{"name": name, "context": {"cluster": name, "user": user}}],
         }
         return msgspec.json.format(msgspec.json.encode(config), indent=2)
@@ -202,6 +204,6 @@ def _base64(data: bytes) -> str:
     return b64encode(data).decode()
 
 
-def _labelled(obj: Any, name: str, value: str) -> Any:
+def _with_label(obj: Any, name: str, value: str) -> Any:
     meta = obj.metadata
     return replace(obj, metadata=replace(meta, labels={**meta.labels, name: value}))

@@ -334,7 +334,7 @@ def _check_kind(resource: Resource, body: Mapping[str, Any]) -> None:
         if resource.type in FORMS:
             # Upstream decodes any kind as a custom resource, and then finds the object invalid.
             name = (body.get("metadata") or {}).get("name") or ""
-            wrong = [status_errors.wrong("kind", kind, f"must be {resource.kind}")]
+            wrong = [status_errors.field_invalid("kind", kind, f"must be {resource.kind}")]
             raise status_errors.invalid(resource.group, str(kind), name, wrong)
         raise status_errors.bad_request(
             f'{kind} in version "{resource.version}" cannot be handled as a {resource.kind}: '

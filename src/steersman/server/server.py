@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from steersman.server import status_errors
 from steersman.server.apply.field_manager import field_manager_for
 from steersman.server.auth.users import User
-from steersman.server.registry.object_meta import uid
+from steersman.server.registry.object_meta import new_uid
 from steersman.server.registry.resources import Registry, Resource
 from steersman.server.storage.store import Store, Table, object_key
 
@@ -118,7 +118,7 @@ class Server:
 
     def uid(self) -> str:
         """A new unique id."""
-        return uid(self.names)
+        return new_uid(self.names)
 
     def table(self, resource: Resource) -> Table:
         """The table of a resource, without objects that outlived their TTL."""
@@ -200,7 +200,7 @@ class Server:
         """
         old = self.get(resource, namespace, name)
         if uid and uid != old.metadata.uid:
-            raise status_errors.other_uid(
+            raise status_errors.uid_mismatch(
                 resource.group, resource.plural, namespace, name, uid, old.metadata.uid
             )
         new = make(old)

@@ -1,6 +1,6 @@
-"""Refusals, in upstream's words: one function per kind of Status an API server answers with.
+"""API errors as kube-apiserver's Status objects: one function per reason, with upstream's texts.
 
-Clients match on reason and details, people on the message, so all three are the real server's.
+Clients match on reason and details, and people on the message, so all three are upstream's.
 """
 
 from __future__ import annotations
@@ -25,19 +25,21 @@ from steersman.api.errors import (
     TooManyRequests,
 )
 
-LOCK = "the object has been modified; please apply your changes to the latest version and try again"
-"""What an update with an outdated resourceVersion is told."""
+OPTIMISTIC_LOCK_ERROR = (
+    "the object has been modified; please apply your changes to the latest version and try again"
+)
+"""The message for an update with an outdated resourceVersion."""
 
 IMMUTABLE = "field is immutable"
 
 
 def quote(text: str) -> str:
-    """A string as upstream prints it in messages."""
+    """A string as upstream quotes it in messages."""
     return msgspec.json.encode(text).decode()
 
 
-def named(group: str, word: str) -> str:
-    """A resource or kind with its group: ``deployments.apps``, ``Deployment.apps``."""
+def qualified(group: str, word: str) -> str:
+    """A resource or kind qualified by its group: ``deployments.apps``, ``Deployment.apps``."""
     return f"{word}.{group}" if group else word
 
 
@@ -54,7 +56,7 @@ def _details(group: str, kind: str, name: str) -> dict[str, Any]:
 
 def not_found(group: str, plural: str, name: str) -> NotFound:
     return NotFound(
-        f"{named(group, plural)} {quote(name)} not found",
+        f"{qualified(group, plural)} {quote(name)} not found",
         reason="NotFound",
         details=_details(group, plural, name),
     )
@@ -62,16 +64,16 @@ def not_found(group: str, plural: str, name: str) -> NotFound:
 
 def already_exists(group: str, plural: str, name: str) -> AlreadyExists:
     return AlreadyExists(
-        f"{named(group, plural)} {quote(name)} already exists",
+        f"{qualified(group, plural)} {quote(name)} already exists",
         reason="AlreadyExists",
         details=_details(group, plural, name),
     )
 
 
-def name_taken(group: str, plural: str, name: str) -> AlreadyExists:
-    """Every name generated for the object was taken."""
+def generated_name_taken(group: str, plural: str, name: str) -> AlreadyExists:
+    """The error if every name generated for an object was taken."""
     return AlreadyExists(
-        f"{named(group, plural)} {quote(name)} already exists,"
+        f"{qualified(group, plural)} {quote(name)} already exists,"
         " the server was not able to generate a unique name for the object",
         reason="AlreadyExists",
         details=_details(group, plural, name),
@@ -79,28 +81,28 @@ def name_taken(group: str, plural: str, name: str) -> AlreadyExists:
     )
 
 
-def conflict(group: str, plural: str, name: str, why: str) -> Conflict:
+def conflict(group: str, plural: str, name: str, detail: str) -> Conflict:
     return Conflict(
-        f"Operation cannot be fulfilled on {named(group, plural)} {quote(name)}: {why}",
+        f"Operation cannot be fulfilled on {qualified(group, plural)} {quote(name)}: {detail}",
         reason="Conflict",
         details=_details(group, plural, name),
     )
 
 
-def other_uid(group: str, plural: str, namespace: str, name: str, asked: str, found: str) -> Conflict:
-    """Another object of the same name than the one that was meant, in the words of upstream's storage."""
+def uid_mismatch(group: str, plural: str, namespace: str, name: str, requested: str, found: str) -> Conflict:
+    """The conflict of a uid precondition, with the text of upstream's storage."""
     key = f"/registry/{plural}/{namespace}/{name}" if namespace else f"/registry/{plural}/{name}"
-    why = (
+    detail = (
         f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: "
-        f"Precondition failed: UID in precondition: {asked}, UID in object meta: {found}"
+        f"Precondition failed: UID in precondition: {requested}, UID in object meta: {found}"
     )
-    return conflict(group, plural, name, why)
+    return conflict(group, plural, name, detail)
 
 
-def forbidden(group: str, plural: str, name: str, why: str, causes: tuple[Cause, ...] = ()) -> Forbidden:
-    subject = named(group, plural) + (f" {quote(name)}" if name else "")
+def forbidden(group: str, plural: str, name: str, detail: str, causes: tuple[Cause, ...] = ()) -> Forbidden:
+    subject = qualified(group, plural) + (f" {quote(name)}" if name else "")
     return Forbidden(
-        f"{subject} is forbidden: {why}",
+        f"{subject} is forbidden: {detail}",
         reason="Forbidden",
         causes=causes,
         details=_details(group, plural, name),
@@ -123,10 +125,10 @@ def expired(message: str) -> Expired:
     return Expired(message, reason="Expired")
 
 
-def too_new(asked: int, current: int, *, wait: bool = True) -> ServerTimeout:
-    """A resourceVersion nobody has been given yet; whoever waits may ask again."""
+def resource_version_too_large(requested: int, current: int, *, wait: bool = True) -> ServerTimeout:
+    """The error for a resourceVersion that does not exist yet; ``wait`` asks the client to retry after a second."""
     return ServerTimeout(
-        f"Timeout: Too large resource version: {asked}, current: {current}",
+        f"Timeout: Too large resource version: {requested}, current: {current}",
         reason="Timeout",
         causes=(Cause("ResourceVersionTooLarge", "Too large resource version", ""),),
         retry_after=1.0 if wait else None,
@@ -135,18 +137,20 @@ def too_new(asked: int, current: int, *, wait: bool = True) -> ServerTimeout:
 
 def unsupported(group: str, plural: str, action: str) -> MethodNotAllowed:
     return MethodNotAllowed(
-        f"{action} is not supported on resources of kind {quote(named(group, plural))}",
+        f"{action} is not supported on resources of kind {quote(qualified(group, plural))}",
         reason="MethodNotAllowed",
         details=_details(group, plural, ""),
     )
 
 
-def too_many(message: str, retry_after: float = 0.0, causes: tuple[Cause, ...] = ()) -> TooManyRequests:
+def too_many_requests(
+    message: str, retry_after: float = 0.0, causes: tuple[Cause, ...] = ()
+) -> TooManyRequests:
     return TooManyRequests(message, reason="TooManyRequests", causes=causes, retry_after=retry_after or None)
 
 
-def success() -> dict[str, Any]:
-    """What a request is answered with that made no object."""
+def success_status() -> dict[str, Any]:
+    """The Status that answers a request which created no object, such as an eviction."""
     return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}
 
 
@@ -170,41 +174,41 @@ def _shown(value: object) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def wrong(field: str, value: object, detail: str) -> FieldError:
+def field_invalid(field: str, value: object, detail: str) -> FieldError:
     return FieldError("FieldValueInvalid", field, f"Invalid value: {_shown(value)}: {detail}")
 
 
-def required(field: str, detail: str = "") -> FieldError:
+def field_required(field: str, detail: str = "") -> FieldError:
     return FieldError(
         "FieldValueRequired", field, f"Required value: {detail}" if detail else "Required value"
     )
 
 
-def banned(field: str, detail: str) -> FieldError:
+def field_forbidden(field: str, detail: str) -> FieldError:
     return FieldError("FieldValueForbidden", field, f"Forbidden: {detail}")
 
 
-def unknown(field: str, value: object, supported: Sequence[str]) -> FieldError:
+def field_not_supported(field: str, value: object, supported: Sequence[str]) -> FieldError:
     choices = ", ".join(quote(choice) for choice in supported)
     return FieldError(
         "FieldValueNotSupported", field, f"Unsupported value: {_shown(value)}: supported values: {choices}"
     )
 
 
-def together(problems: Sequence[FieldError]) -> str:
-    """All that is wrong in one text; each only once."""
-    lines = list(dict.fromkeys(str(problem) for problem in problems))
+def aggregate(errors: Sequence[FieldError]) -> str:
+    """All errors in one text, without duplicates."""
+    lines = list(dict.fromkeys(str(error) for error in errors))
     return lines[0] if len(lines) == 1 else f"[{', '.join(lines)}]"
 
 
-def invalid(group: str, kind: str, name: str, problems: Sequence[FieldError]) -> Invalid:
-    """The object as a whole is refused, for each of these reasons."""
+def invalid(group: str, kind: str, name: str, errors: Sequence[FieldError]) -> Invalid:
+    """The error for an invalid object, with a cause for every field error."""
     if group == "events.k8s.io":
-        # To the real server these are the core group's, by another name.
+        # Upstream validates these as core/v1 Events.
         group = ""
     return Invalid(
-        f"{named(group, kind)} {quote(name)} is invalid: {together(problems)}",
+        f"{qualified(group, kind)} {quote(name)} is invalid: {aggregate(errors)}",
         reason="Invalid",
-        causes=tuple(Cause(problem.reason, problem.message, problem.field) for problem in problems),
+        causes=tuple(Cause(error.reason, error.message, error.field) for error in errors),
         details=_details(group, kind, name),
     )

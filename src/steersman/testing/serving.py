@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from steersman.intent.actions import FileUnreadable
 from steersman.server.auth.ca import write_private
-from steersman.server.bootstrap import Boot, equip
+from steersman.server.bootstrap import Bootstrap, bootstrap_server
 from steersman.sim.world import World
 from steersman.testing.template import Plan
 from steersman.testing.threaded import LiveWorld
@@ -29,7 +29,7 @@ class Serving:
         # Certificates are checked by the wall's clock, and time never goes back.
         self.place = LiveWorld(world.seed, world.server.store.fork(), max(wall, world.now()), speed)
         self._folder = tempfile.TemporaryDirectory(prefix="steersman-")
-        self._boot = Boot.fresh(lambda: datetime.now(UTC))
+        self._boot = Bootstrap.generate(lambda: datetime.now(UTC))
         self.url = self.place.run(self._open(plan))
         """Where clients reach it."""
         self.kubeconfig = Path(self._folder.name, "kubeconfig")
@@ -40,7 +40,7 @@ class Serving:
         server = self.place.server
         server.renew(server.registry.find(*TIMED))
         authority = self._boot.authority.pair.cert
-        self.authorizer = equip(server, authority=authority, without=plan.missing)
+        self.authorizer = bootstrap_server(server, client_ca=authority, disabled_plugins=plan.missing)
         self._edge = await self._boot.serve(server, self.authorizer)
         return self._edge.url
 

@@ -25,7 +25,7 @@ from steersman.runtime.clock import LiveClock
 from steersman.runtime.metric_types import Registry
 from steersman.server.auth.ca import Authority, Pair, self_signed
 from steersman.server.auth.users import User
-from steersman.server.bootstrap import Boot, equip
+from steersman.server.bootstrap import Bootstrap, bootstrap_server
 from steersman.server.http.app import ApiServer
 from steersman.server.server import Server
 
@@ -157,7 +157,7 @@ async def opened(routes: Routes, session: aiohttp.ClientSession) -> AsyncIterato
 class Plane:
     """An embedded API server with RBAC at a socket."""
 
-    boot: Boot
+    boot: Bootstrap
     edge: ApiServer
     asked: list[RequestAttempt] = field(default_factory=list)
     """What clients have asked of it."""
@@ -180,9 +180,9 @@ TOKENS = {
 
 @pytest.fixture
 async def plane() -> AsyncIterator[Plane]:
-    boot = Boot.fresh(now)
+    boot = Bootstrap.generate(now)
     server = Server(LiveClock())
-    authorizer = equip(server, authority=boot.authority.pair.cert)
+    authorizer = bootstrap_server(server, client_ca=boot.authority.pair.cert)
     async with await boot.serve(server, authorizer, tokens=TOKENS) as edge:
         yield Plane(boot, edge)
 

@@ -379,7 +379,7 @@ def test_the_fields_nobody_would_keep_are_told(world: World, api: LocalApi) -> N
         "x-kubernetes-preserve-unknown-fields": True,
     }
     world.run(api.create(CRDS, "", given))
-    unknown = world.server.registry.of(WIDGETS).strategy.unknown
+    unknown = world.server.registry.of(WIDGETS).strategy.unknown_fields
     assert unknown is not None
     pod = {"metadata": {"name": "p", "odd": 1}, "anything": 1}
     document = {

@@ -16,7 +16,7 @@ from steersman.client.kubeconfig import load
 from steersman.runtime.clock import LiveClock
 from steersman.server.auth.rbac import Authorizer
 from steersman.server.auth.users import User
-from steersman.server.bootstrap import Boot, equip
+from steersman.server.bootstrap import Bootstrap, bootstrap_server
 from steersman.server.http.app import ApiServer
 from steersman.server.server import Server
 
@@ -32,7 +32,7 @@ class Plane:
     """A server, its edge, and how to reach it."""
 
     server: Server
-    boot: Boot
+    boot: Bootstrap
     authorizer: Authorizer
     edge: ApiServer
     directory: Path
@@ -58,8 +58,8 @@ class Plane:
 async def plane(tmp_path: Path) -> AsyncIterator[Plane]:
     clock = LiveClock()
     server = Server(clock)
-    boot = Boot.fresh(clock.now)
-    authorizer = equip(server, authority=boot.authority.pair.cert)
+    boot = Bootstrap.generate(clock.now)
+    authorizer = bootstrap_server(server, client_ca=boot.authority.pair.cert)
     edge = await boot.serve(server, authorizer, tokens=TOKENS)
     try:
         yield Plane(server, boot, authorizer, edge, tmp_path)

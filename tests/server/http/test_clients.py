@@ -18,7 +18,7 @@ from steersman.api.errors import Conflict, NotFound
 from steersman.api.generated import load
 from steersman.api.scheme import Kind
 from steersman.runtime.clock import LiveClock
-from steersman.server.bootstrap import equip
+from steersman.server.bootstrap import bootstrap_server
 from steersman.server.local import LocalApi
 from steersman.server.server import Server
 from tests.harness.envtest import ASSETS
@@ -42,7 +42,7 @@ story = _story()
 
 async def test_the_story_is_told_over_http_as_in_process(plane: Any) -> None:
     server = Server(LiveClock())
-    equip(server)
+    bootstrap_server(server)
     async with plane.connect() as api:
         assert await story.told(api) == await story.told(LocalApi(server))
 

@@ -15,7 +15,7 @@ from steersman.api.errors import AlreadyExists, Forbidden, MethodNotAllowed
 from steersman.api.generated.core_v1 import ConfigMap, Namespace, Pod, PodSpec, PodStatus
 from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.server.auth.users import User
-from steersman.server.registry.graceful_deletion import DeletionOptions, plan
+from steersman.server.registry.graceful_deletion import DeletionOptions, plan_deletion
 from steersman.server.registry.object_meta import FOREGROUND, ORPHAN
 from steersman.server.registry.resources import Registry
 from steersman.server.server import Attributes, Server, Settle
@@ -164,7 +164,7 @@ def test_the_policy_of_a_deletion_decides_over_the_collectors_finalizers(
     before: tuple[str, ...], propagation: str | None, after: tuple[str, ...]
 ) -> None:
     obj = ConfigMap(metadata=ObjectMeta(name="x", finalizers=before))
-    decided = plan(obj, CONFIGMAPS, DeletionOptions(propagation=propagation), NOW)
+    decided = plan_deletion(obj, CONFIGMAPS, DeletionOptions(propagation=propagation), NOW)
     assert decided.remove is (not after)
     if after:
         assert decided.write is not None
@@ -194,7 +194,7 @@ def test_how_long_a_pod_is_given(
         spec=PodSpec(nodeName=node, terminationGracePeriodSeconds=wanted),
         status=PodStatus(phase=phase),
     )
-    decided = plan(pod, PODS, DeletionOptions(grace=asked), NOW)
+    decided = plan_deletion(pod, PODS, DeletionOptions(grace_period=asked), NOW)
     assert decided.write is not None
     assert decided.write.deletionGracePeriodSeconds == grace
     assert decided.write.deletionTimestamp == NOW + timedelta(seconds=grace)
@@ -210,13 +210,16 @@ def test_asking_again_never_gives_a_pod_more_time(requests: list[tuple[int, int 
         status=PodStatus(phase="Running"),
     )
     now = NOW
-    first = plan(pod, PODS, DeletionOptions(), now).write
+    first = plan_deletion(pod, PODS, DeletionOptions(), now).write
     assert first is not None
     meta = first
     for later, asked in requests:
         now += timedelta(seconds=later)
-        decided = plan(
-            Pod(metadata=meta, spec=pod.spec, status=pod.status), PODS, DeletionOptions(grace=asked), now
+        decided = plan_deletion(
+            Pod(metadata=meta, spec=pod.spec, status=pod.status),
+            PODS,
+            DeletionOptions(grace_period=asked),
+            now,
         )
         if decided.write is None:
             continue

@@ -77,7 +77,7 @@ def answer(server: Server, row: Any) -> dict[str, Any]:
 
     def write(old: Any, change: Any) -> Any:
         name, new = old.metadata.name, merged(old, change)
-        if row.subresource in resource.strategy.parts:
+        if row.subresource in resource.strategy.subresource_updates:
             return verbs.patch(
                 server, resource, namespace, name, lambda old: new, subresource=row.subresource
             )

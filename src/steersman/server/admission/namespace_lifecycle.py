@@ -6,7 +6,7 @@ from typing import Any
 
 from steersman.api.errors import Cause
 from steersman.server import status_errors
-from steersman.server.registry.namespace import IMMORTAL
+from steersman.server.registry.core import IMMORTAL_NAMESPACES
 from steersman.server.registry.resources import Resource
 from steersman.server.server import Server
 
@@ -41,5 +41,5 @@ def updating(server: Server, namespace: str) -> None:
 
 def deleting(resource: Resource, name: str) -> None:
     """Refuse to delete the namespaces a cluster cannot do without."""
-    if resource.id == "namespaces" and name in IMMORTAL:
+    if resource.id == "namespaces" and name in IMMORTAL_NAMESPACES:
         raise status_errors.forbidden("", "namespaces", name, "this namespace may not be deleted")

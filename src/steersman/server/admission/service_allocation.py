@@ -110,14 +110,16 @@ class _Desk:
         wrong = []
         if spec.ipFamilyPolicy == REQUIRE:
             wrong.append(
-                status_errors.wrong(
+                status_errors.field_invalid(
                     "spec.ipFamilyPolicy", REQUIRE, "this cluster is not configured for dual-stack services"
                 )
             )
         for i, family in enumerate(spec.ipFamilies):
             if family != "IPv4":
                 wrong.append(
-                    status_errors.wrong(f"spec.ipFamilies[{i}]", family, "not configured on this cluster")
+                    status_errors.field_invalid(
+                        f"spec.ipFamilies[{i}]", family, "not configured on this cluster"
+                    )
                 )
         if wrong:
             raise self._invalid(wrong)
@@ -144,7 +146,7 @@ class _Desk:
         why = self._why_not(asked, network)
         if why:
             says = f"failed to allocate IP {asked}: {why}"
-            raise self._invalid([status_errors.wrong("spec.clusterIPs", list(spec.clusterIPs), says)])
+            raise self._invalid([status_errors.field_invalid("spec.clusterIPs", list(spec.clusterIPs), says)])
         return spec
 
     def _why_not(self, asked: str, network: IPv4Network) -> str:
@@ -178,7 +180,9 @@ class _Desk:
                 elif wanted not in new:
                     why = self._port_fault(wanted)
                     if why:
-                        raise self._invalid([status_errors.wrong(f"spec.ports[{i}].nodePort", wanted, why)])
+                        raise self._invalid(
+                            [status_errors.field_invalid(f"spec.ports[{i}].nodePort", wanted, why)]
+                        )
                 new[wanted] = None
                 by_port[port.port] = wanted
                 ports.append(put(port, nodePort=wanted))

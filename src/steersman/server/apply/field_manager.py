@@ -32,8 +32,8 @@ from steersman.server.apply.schema import TypedSchema
 from steersman.server.apply.shape_key import shape_key
 from steersman.server.apply.structs import typed_schema_of
 from steersman.server.codec.convert import adopt, document
+from steersman.server.registry.conversion import OtherVersion, other_version
 from steersman.server.registry.resources import Resource
-from steersman.server.registry.versions import Kin, kin
 
 _fields_by_shape: BoundedCache[tuple[FieldManager, tuple[Any, ...]], tuple[FieldSet, tuple[Any, ...]]] = (
     BoundedCache(2048)
@@ -193,7 +193,7 @@ def field_manager_for(resource: Resource, subresource: str = "") -> FieldManager
         subresource,
         _SCALE if subresource == "scale" else kept,
     )
-    other = kin(resource.group, resource.version, resource.plural, resource.kind)
+    other = other_version(resource.group, resource.version, resource.plural, resource.kind)
     if other is not None:
         schema = _with_other_version(resource, schema, other)
     read = document_reader(resource.api_version, resource.kind)
@@ -201,7 +201,7 @@ def field_manager_for(resource: Resource, subresource: str = "") -> FieldManager
     return FieldManager(schema, read, read(blank), blank)
 
 
-def _with_other_version(resource: Resource, schema: ResourceSchema, other: Kin) -> ResourceSchema:
+def _with_other_version(resource: Resource, schema: ResourceSchema, other: OtherVersion) -> ResourceSchema:
     """The schema of a resource that is also served at another version."""
     there = replace(
         schema, api_version=other.api_version, kind=other.kind, schema=typed_schema_of(other.type)
@@ -209,7 +209,7 @@ def _with_other_version(resource: Resource, schema: ResourceSchema, other: Kin) 
     read = document_reader(other.api_version, other.kind)
 
     def convert(document: Document, version: str) -> Document | None:
-        return read(other.turn(adopt(resource.type, document))) if version == other.api_version else None
+        return read(other.convert(adopt(resource.type, document))) if version == other.api_version else None
 
     return replace(
         schema, convert=convert, at_version=lambda version: there if version == other.api_version else None

@@ -16,9 +16,9 @@ def validate_patch_options(content_type: str, field_manager: str, force: bool | 
     problems: list[FieldError] = []
     if content_type == APPLY_YAML:
         if not field_manager:
-            problems.append(status_errors.required("fieldManager", "is required for apply patch"))
+            problems.append(status_errors.field_required("fieldManager", "is required for apply patch"))
     elif force is not None:
-        problems.append(status_errors.banned("force", "may not be specified for non-apply patch"))
+        problems.append(status_errors.field_forbidden("force", "may not be specified for non-apply patch"))
     problems += validate_field_manager(field_manager)
     if problems:
         raise status_errors.invalid("meta.k8s.io", "PatchOptions", "", problems)
@@ -34,7 +34,7 @@ def validate_field_manager(name: str) -> list[FieldError]:
     for character in name:
         if not character.isprintable():
             detail = f"invalid character U+{ord(character):04X} (at position {offset})"
-            problems.append(status_errors.wrong("fieldManager", name, detail))
+            problems.append(status_errors.field_invalid("fieldManager", name, detail))
         offset += len(character.encode())
     return problems
 

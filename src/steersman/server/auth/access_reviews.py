@@ -29,7 +29,7 @@ from steersman.server.auth.attributes import Attributes, Authorizes
 from steersman.server.auth.rbac import Authorizer
 from steersman.server.auth.selector_restrictions import evaluation_errors, restriction_problems
 from steersman.server.auth.users import User
-from steersman.server.status_errors import FieldError, bad_request, wrong
+from steersman.server.status_errors import FieldError, bad_request, field_invalid
 
 GROUP = "authorization.k8s.io"
 
@@ -55,13 +55,13 @@ def local_subject_access_review(
     resource, other = body.spec.resourceAttributes, body.spec.nonResourceAttributes
     found = _subject_problems(body.spec)
     if msgspec.structs.replace(metadata, namespace="", managedFields=()) != ObjectMeta():
-        found.append(wrong("metadata", metadata, "must be empty except for namespace"))
+        found.append(field_invalid("metadata", metadata, "must be empty except for namespace"))
     if resource is not None and resource.namespace != namespace:
         where = "spec.resourceAttributes.namespace"
-        found.append(wrong(where, resource.namespace, "must match metadata.namespace"))
+        found.append(field_invalid(where, resource.namespace, "must match metadata.namespace"))
     if other is not None:
         where, why = "spec.nonResourceAttributes", "disallowed on this kind of request"
-        found.append(wrong(where, _printed(other), why))
+        found.append(field_invalid(where, _printed(other), why))
     _refuse(found)
     return _reviewed(body, _subject(body.spec), body.spec, authorizer)
 
@@ -141,7 +141,7 @@ def _attributes(user: User, spec: SubjectAccessReviewSpec | SelfSubjectAccessRev
 def _subject_problems(spec: SubjectAccessReviewSpec) -> list[FieldError]:
     found = _both_or_neither(spec.resourceAttributes, spec.nonResourceAttributes)
     if not spec.user and not spec.groups:
-        found.append(wrong("spec.user", spec.user, "at least one of user or group must be specified"))
+        found.append(field_invalid("spec.user", spec.user, "at least one of user or group must be specified"))
     return found + restriction_problems(spec.resourceAttributes)
 
 
@@ -155,17 +155,17 @@ def _both_or_neither(
 ) -> list[FieldError]:
     if resource is not None and other is not None:
         why = "cannot be specified in combination with resourceAttributes"
-        return [wrong("spec.nonResourceAttributes", _printed(other), why)]
+        return [field_invalid("spec.nonResourceAttributes", _printed(other), why)]
     if resource is None and other is None:
         why = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
-        return [wrong("spec.resourceAttributes", None, why)]
+        return [field_invalid("spec.resourceAttributes", None, why)]
     return []
 
 
 def _metadata_problems(metadata: ObjectMeta, why: str) -> list[FieldError]:
     if msgspec.structs.replace(metadata, managedFields=()) == ObjectMeta():
         return []
-    return [wrong("metadata", metadata, why)]
+    return [field_invalid("metadata", metadata, why)]
 
 
 def _printed(other: NonResourceAttributes) -> dict[str, str]:

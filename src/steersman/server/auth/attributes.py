@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 
 from steersman.api.errors import Forbidden
 from steersman.server.auth.users import User
-from steersman.server.status_errors import named, quote
+from steersman.server.status_errors import qualified, quote
 
 
 class Attributes(NamedTuple):
@@ -62,7 +62,7 @@ def forbidden(asked: Attributes, reason: str = "") -> Forbidden:
         why = f"{why}: {reason}"
     if asked.path is not None:
         return Forbidden(f"forbidden: {why}", reason="Forbidden")
-    subject = named(asked.group, asked.resource) + (f" {quote(asked.name)}" if asked.name else "")
+    subject = qualified(asked.group, asked.resource) + (f" {quote(asked.name)}" if asked.name else "")
     details = {"name": asked.name, "group": asked.group, "kind": asked.resource}
     return Forbidden(
         f"{subject} is forbidden: {why}" if asked.group or asked.resource else f"forbidden: {why}",

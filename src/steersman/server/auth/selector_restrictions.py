@@ -18,7 +18,7 @@ from steersman.api.generated.authorization_v1 import (
 from steersman.api.generated.meta_v1 import FieldSelectorRequirement, LabelSelector, LabelSelectorRequirement
 from steersman.api.label_selectors import compile_selector, parse_selector
 from steersman.api.label_syntax import key_errors, value_errors
-from steersman.server.status_errors import FieldError, banned, required, wrong
+from steersman.server.status_errors import FieldError, field_forbidden, field_invalid, field_required
 
 Restriction: TypeAlias = FieldSelectorAttributes | LabelSelectorAttributes
 Requirement: TypeAlias = FieldSelectorRequirement | LabelSelectorRequirement
@@ -40,10 +40,10 @@ def _problems(selector: Restriction | None, path: str) -> list[FieldError]:
     found: list[FieldError] = []
     if selector.rawSelector and selector.requirements:
         why = "may not specified at the same time as requirements"
-        found.append(wrong(f"{path}.rawSelector", selector.rawSelector, why))
+        found.append(field_invalid(f"{path}.rawSelector", selector.rawSelector, why))
     if not selector.rawSelector and not selector.requirements:
         why = f"when {path} is specified, requirements or rawSelector is required"
-        found.append(required(f"{path}.requirements", why))
+        found.append(field_required(f"{path}.requirements", why))
     requirements: tuple[Requirement, ...] = selector.requirements
     for i, requirement in enumerate(requirements):
         found += _requirement_problems(requirement, f"{path}.requirements[{i}]")
@@ -53,18 +53,20 @@ def _problems(selector: Restriction | None, path: str) -> list[FieldError]:
 def _requirement_problems(requirement: Requirement, path: str) -> Iterable[FieldError]:
     labelled = isinstance(requirement, LabelSelectorRequirement)
     if not labelled and not requirement.key:
-        yield required(f"{path}.key", "must be specified")
+        yield field_required(f"{path}.key", "must be specified")
     # An operator nobody knows may be one of tomorrow's: it is let pass.
     if requirement.operator in ("In", "NotIn") and not requirement.values:
-        yield required(f"{path}.values", "must be specified when `operator` is 'In' or 'NotIn'")
+        yield field_required(f"{path}.values", "must be specified when `operator` is 'In' or 'NotIn'")
     if requirement.operator in ("Exists", "DoesNotExist") and requirement.values:
-        yield banned(f"{path}.values", "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")
+        yield field_forbidden(
+            f"{path}.values", "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+        )
     if labelled:
         for why in key_errors(requirement.key):
-            yield wrong(f"{path}.key", requirement.key, why)
+            yield field_invalid(f"{path}.key", requirement.key, why)
         for i, value in enumerate(requirement.values):
             for why in value_errors(value):
-                yield wrong(f"{path}.values[{i}]", value, why)
+                yield field_invalid(f"{path}.values[{i}]", value, why)
 
 
 def evaluation_errors(asked: ResourceAttributes | None) -> Iterable[str]:

@@ -111,7 +111,7 @@ def _identified(
     """The request with the metadata of the ServiceAccount it is for."""
     meta = body.metadata
     if meta.name and meta.name != name:
-        why = status_errors.wrong(
+        why = status_errors.field_invalid(
             "metadata.name", meta.name, "must match the service account name if specified"
         )
         raise status_errors.invalid(GROUP, "TokenRequest", name, [why])
@@ -146,7 +146,7 @@ def _lifetime(spec: TokenRequestSpec) -> int:
     elif seconds > _LONGEST:
         why = "may not specify a duration larger than 2^32 seconds"
     if why:
-        wrong = status_errors.wrong("spec.expirationSeconds", seconds, why)
+        wrong = status_errors.field_invalid("spec.expirationSeconds", seconds, why)
         raise status_errors.invalid(GROUP, "TokenRequest", "", [wrong])
     return seconds
 

@@ -158,7 +158,7 @@ def _summary(raw: bytes, most: int = 30) -> str:
 
 def refused_patch(shown: str, why: str) -> ApiError:
     """The refusal of a patch that makes something which is no such object; ``shown`` is what it makes."""
-    return status_errors.invalid("", "", "", [status_errors.wrong("patch", shown, why)])
+    return status_errors.invalid("", "", "", [status_errors.field_invalid("patch", shown, why)])
 
 
 def refused_apply(doubled: Sequence[str]) -> ApiError:

@@ -38,10 +38,10 @@ def install(server: Server) -> None:
         _load(server)
         return server.registry.find(GROUP, VERSION, PLURAL).strategy.default(definition)
 
-    def created(definition: Any, context: WriteContext) -> Any:
-        return server.registry.find(GROUP, VERSION, PLURAL).strategy.created(definition, context)
+    def prepare_for_create(definition: Any, context: WriteContext) -> Any:
+        return server.registry.find(GROUP, VERSION, PLURAL).strategy.prepare_for_create(definition, context)
 
-    first = replace(resource.strategy, default=default, created=created)
+    first = replace(resource.strategy, default=default, prepare_for_create=prepare_for_create)
     server.registry.add(replace(resource, strategy=first))
 
 

@@ -46,7 +46,9 @@ def install(server: Server) -> Definitions:
 # -- definitions as objects -------------------------------------------------------------------
 
 
-def created(definition: CustomResourceDefinition, context: WriteContext) -> CustomResourceDefinition:
+def prepare_for_create(
+    definition: CustomResourceDefinition, context: WriteContext
+) -> CustomResourceDefinition:
     """A new definition, which nobody knows yet. Raises `Invalid`."""
     empty = CustomResourceDefinition().status
     definition = with_stored_version(replace(definition, status=empty))
@@ -58,7 +60,7 @@ def created(definition: CustomResourceDefinition, context: WriteContext) -> Cust
     return definition
 
 
-def updated(
+def prepare_for_update(
     new: CustomResourceDefinition, old: CustomResourceDefinition, context: WriteContext
 ) -> CustomResourceDefinition:
     """A definition in place of another, whose status it keeps. Raises `Invalid`."""
@@ -71,7 +73,7 @@ def updated(
     return new
 
 
-def status_updated(
+def prepare_for_status_update(
     new: CustomResourceDefinition, old: CustomResourceDefinition, context: WriteContext
 ) -> CustomResourceDefinition:
     """A definition with another status. Raises `Invalid`."""
@@ -82,7 +84,7 @@ def status_updated(
     return new
 
 
-def terminated(definition: CustomResourceDefinition, context: WriteContext) -> CustomResourceDefinition:
+def mark_terminating(definition: CustomResourceDefinition, context: WriteContext) -> CustomResourceDefinition:
     """A definition somebody wants deleted: its objects go first."""
     meta = definition.metadata
     finalizers = meta.finalizers if CLEANUP in meta.finalizers else (*meta.finalizers, CLEANUP)
@@ -119,10 +121,10 @@ class Definitions:
         strategy = replace(
             row.strategy,
             default=defaulted,
-            created=created,
-            updated=updated,
-            status_updated=status_updated,
-            terminated=terminated,
+            prepare_for_create=prepare_for_create,
+            prepare_for_update=prepare_for_update,
+            prepare_for_status_update=prepare_for_status_update,
+            mark_terminating=mark_terminating,
         )
         self._resource = replace(row, strategy=strategy)
         self._served: dict[str, Served] = {}
@@ -301,7 +303,9 @@ class Definitions:
             obj: Any = table.get(key)
             if obj is None or obj.metadata.deletionTimestamp is not None:
                 continue
-            plan = graceful_deletion.plan(obj, resource.strategy, graceful_deletion.DeletionOptions(), now)
+            plan = graceful_deletion.plan_deletion(
+                obj, resource.strategy, graceful_deletion.DeletionOptions(), now
+            )
             if plan.write is not None and plan.write != obj.metadata:
                 server.write(resource, key, replace(obj, metadata=plan.write))
             if plan.remove:

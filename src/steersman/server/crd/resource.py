@@ -31,12 +31,12 @@ def resource_of(
     behaviour = _Behaviour(version, storage, terminating)
     strategy = Strategy(
         default=behaviour.default,
-        created=behaviour.created,
-        updated=behaviour.updated,
-        status_updated=behaviour.status_updated if version.has_status else None,
-        counts=lambda new, old: not same(new.content, old.content),
-        unconditional=False,
-        fields=_fields(version),
+        prepare_for_create=behaviour.prepare_for_create,
+        prepare_for_update=behaviour.prepare_for_update,
+        prepare_for_status_update=behaviour.prepare_for_status_update if version.has_status else None,
+        changes_generation=lambda new, old: not same(new.content, old.content),
+        allow_unconditional_update=False,
+        selectable_fields=_fields(version),
         scale=scale_access(version.scale) if version.scale is not None else None,
         field_managers=custom_field_managers(
             version.api_version,
@@ -47,7 +47,7 @@ def resource_of(
             replicas=version.scale.specReplicasPath if version.scale is not None else "",
             only_version=alone,
         ),
-        unknown=version.unknown,
+        unknown_fields=version.unknown,
     )
     below = (("status",) if version.has_status else ()) + (("scale",) if version.scale is not None else ())
     return Resource(
@@ -86,7 +86,7 @@ class _Behaviour:
     def default(self, obj: Custom) -> Custom:
         return replace(obj, content=self._version.fit(obj.content))
 
-    def created(self, obj: Custom, context: WriteContext) -> Custom:
+    def prepare_for_create(self, obj: Custom, context: WriteContext) -> Custom:
         version = self._version
         if self._terminating:
             raise status_errors.forbidden(
@@ -105,7 +105,7 @@ class _Behaviour:
             self._refuse(obj, [*named, *wrong])
         return self._stored(obj)
 
-    def updated(self, new: Custom, old: Custom, context: WriteContext) -> Custom:
+    def prepare_for_update(self, new: Custom, old: Custom, context: WriteContext) -> Custom:
         version = self._version
         if version.has_status:
             content = {name: value for name, value in new.content.items() if name != "status"}
@@ -119,7 +119,7 @@ class _Behaviour:
             self._refuse(new, [*named, *wrong])
         return self._stored(new)
 
-    def status_updated(self, new: Custom, old: Custom, context: WriteContext) -> Custom:
+    def prepare_for_status_update(self, new: Custom, old: Custom, context: WriteContext) -> Custom:
         """Only the status is new; of the metadata, who manages which field."""
         version = self._version
         fit = version.fit(new.content)

@@ -132,7 +132,7 @@ def is_served(resource: Resource, subresource: str) -> bool:
     """Whether a subresource has a handler."""
     return (
         subresource in ("binding", "eviction", "scale", "status", "token", *KUBELET_SUBRESOURCES)
-        or subresource in resource.strategy.parts
+        or subresource in resource.strategy.subresource_updates
     )
 
 

@@ -68,7 +68,7 @@ def list_options(query: Query, *, watch: bool = False) -> ListOptions:
 
 def _list_problems(options: ListOptions) -> list[FieldError]:
     if options.send_initial_events is not None:
-        return [status_errors.banned("sendInitialEvents", "sendInitialEvents is forbidden for list")]
+        return [status_errors.field_forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list")]
     return []
 
 
@@ -76,15 +76,19 @@ def _watch_problems(options: ListOptions) -> list[FieldError]:
     wrong = []
     field, least = "resourceVersionMatch", "NotOlderThan"
     if options.send_initial_events is not None and options.resource_version_match != least:
-        wrong.append(status_errors.banned(field, f"sendInitialEvents requires setting {field} to {least}"))
+        wrong.append(
+            status_errors.field_forbidden(field, f"sendInitialEvents requires setting {field} to {least}")
+        )
     if options.resource_version_match:
         if options.send_initial_events is None:
             why = f"{field} is forbidden for watch unless sendInitialEvents is provided"
-            wrong.append(status_errors.banned(field, why))
+            wrong.append(status_errors.field_forbidden(field, why))
         if options.resource_version_match != least:
-            wrong.append(status_errors.unknown(field, options.resource_version_match, (least,)))
+            wrong.append(status_errors.field_not_supported(field, options.resource_version_match, (least,)))
         if options.continue_:
-            wrong.append(status_errors.banned(field, f"{field} is forbidden when continue is provided"))
+            wrong.append(
+                status_errors.field_forbidden(field, f"{field} is forbidden when continue is provided")
+            )
     return wrong
 
 
@@ -116,7 +120,9 @@ def write_options(query: Query, kind: str) -> WriteOptions:
         # The manager of a patch is checked together with the patch type.
         wrong += validate_field_manager(options.field_manager)
     if options.field_validation not in _VALIDATIONS:
-        wrong.append(status_errors.unknown("fieldValidation", options.field_validation, _VALIDATIONS))
+        wrong.append(
+            status_errors.field_not_supported("fieldValidation", options.field_validation, _VALIDATIONS)
+        )
     if wrong:
         raise status_errors.invalid(_META, kind, "", wrong)
     return options
@@ -124,7 +130,9 @@ def write_options(query: Query, kind: str) -> WriteOptions:
 
 def _dry_run_problems(values: Sequence[str]) -> list[FieldError]:
     return (
-        [status_errors.unknown("dryRun", list(values), ("All",))] if any(v != "All" for v in values) else []
+        [status_errors.field_not_supported("dryRun", list(values), ("All",))]
+        if any(v != "All" for v in values)
+        else []
     )
 
 
@@ -135,9 +143,9 @@ def delete_options(query: Query, body: bytes) -> DeleteOptions:
     policy = given.propagationPolicy
     if policy is not None and given.orphanDependents is not None:
         why = "orphanDependents and deletionPropagation cannot be both set"
-        wrong.append(status_errors.wrong("propagationPolicy", policy, why))
+        wrong.append(status_errors.field_invalid("propagationPolicy", policy, why))
     if policy is not None and policy not in _POLICIES:
-        wrong.append(status_errors.unknown("propagationPolicy", policy, (*_POLICIES, "nil")))
+        wrong.append(status_errors.field_not_supported("propagationPolicy", policy, (*_POLICIES, "nil")))
     wrong += _dry_run_problems(given.dryRun)
     if wrong:
         raise status_errors.invalid(_META, "DeleteOptions", "", wrong)
@@ -146,9 +154,9 @@ def delete_options(query: Query, body: bytes) -> DeleteOptions:
     preconditions = given.preconditions
     options = DeletionOptions(
         uid=(preconditions.uid if preconditions is not None else None) or "",
-        version=(preconditions.resourceVersion if preconditions is not None else None) or "",
+        resource_version=(preconditions.resourceVersion if preconditions is not None else None) or "",
         propagation=policy,
-        grace=given.gracePeriodSeconds,
+        grace_period=given.gracePeriodSeconds,
     )
     return DeleteOptions(options, bool(given.dryRun), given.orphanDependents is False)
 

@@ -188,7 +188,7 @@ def _check_kind(
         if said != expected:
             raise _other_version(said, expected)
         name = (document.get("metadata") or {}).get("name") or ""
-        wrong = [status_errors.wrong("kind", named, f"must be {kind}")]
+        wrong = [status_errors.field_invalid("kind", named, f"must be {kind}")]
         raise status_errors.invalid(group, str(named), name, wrong)
     told = str(said).rpartition("/")[2]
     why = field_validation.other_kind(group, kind, str(said), str(named))

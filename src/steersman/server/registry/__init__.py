@@ -1,1 +1,1 @@
-"""What the server serves: resources and the strategy of each kind."""
+"""Registry: the served resources and the strategy of each kind, as upstream's ``pkg/registry``."""

@@ -12,24 +12,24 @@ from steersman.api.generated.certificates_v1 import (
 from steersman.server.registry.strategy import WriteContext
 
 
-def created(obj: CertificateSigningRequest, context: WriteContext) -> CertificateSigningRequest:
+def prepare_for_create(obj: CertificateSigningRequest, context: WriteContext) -> CertificateSigningRequest:
     """Fills in the requesting user, which only the server can vouch for, and clears the status."""
     user = context.user
     spec = replace(obj.spec, username=user.name, uid=user.uid, groups=user.groups, extra=user.extra)
     return replace(obj, spec=spec, status=CertificateSigningRequestStatus())
 
 
-def updated(
+def prepare_for_update(
     new: CertificateSigningRequest, old: CertificateSigningRequest, context: WriteContext
 ) -> CertificateSigningRequest:
-    """Only the metadata changes."""
+    """Updates the metadata only."""
     return replace(new, spec=old.spec, status=old.status)
 
 
-def status_updated(
+def prepare_for_status_update(
     new: CertificateSigningRequest, old: CertificateSigningRequest, context: WriteContext
 ) -> CertificateSigningRequest:
-    """The status; approvals and denials stay as they are, or as many as are said."""
+    """Updates the status; existing Approved and Denied conditions stay as they are."""
     conditions = new.status.conditions
     for type_ in ("Approved", "Denied"):
         was = [each for each in old.status.conditions if each.type == type_]
@@ -37,20 +37,20 @@ def status_updated(
             kept = iter(was)
             conditions = tuple(next(kept) if each.type == type_ else each for each in conditions)
     new = replace(new, spec=old.spec, status=replace(new.status, conditions=conditions))
-    return replace(new, status=replace(new.status, conditions=_dated(new, old, context)))
+    return replace(new, status=replace(new.status, conditions=_with_times(new, old, context)))
 
 
-def approved(
+def prepare_for_approval(
     new: CertificateSigningRequest, old: CertificateSigningRequest, context: WriteContext
 ) -> CertificateSigningRequest:
-    """Only the conditions."""
-    return replace(new, spec=old.spec, status=replace(old.status, conditions=_dated(new, old, context)))
+    """Updates the conditions only (the ``approval`` subresource)."""
+    return replace(new, spec=old.spec, status=replace(old.status, conditions=_with_times(new, old, context)))
 
 
-def _dated(
+def _with_times(
     new: CertificateSigningRequest, old: CertificateSigningRequest, context: WriteContext
 ) -> tuple[CertificateSigningRequestCondition, ...]:
-    """Who does not say since when conditions hold means now."""
+    """The conditions with their times set where a writer omits them."""
     since = {(each.type, each.status): each.lastTransitionTime for each in old.status.conditions}
     return tuple(
         replace(

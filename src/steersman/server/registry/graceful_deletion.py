@@ -1,4 +1,4 @@
-"""Deletions: whether an object goes now, later, or once its finalizers are done. Pure functions."""
+"""Graceful deletion: whether an object is removed now, after its grace period, or after its finalizers."""
 
 from __future__ import annotations
 
@@ -13,48 +13,54 @@ from steersman.server.registry.strategy import Strategy
 
 
 class DeletionOptions(NamedTuple):
-    """The options of a deletion: preconditions, propagation policy, grace period in seconds."""
+    """The DeleteOptions of a request."""
 
     uid: str = ""
-    version: str = ""
+    resource_version: str = ""
     propagation: str | None = None
-    grace: int | None = None
+    grace_period: int | None = None
+    """In seconds."""
 
 
-class Plan(NamedTuple):
-    """What a deletion comes to."""
+class DeletionPlan(NamedTuple):
+    """The effect of a deletion."""
 
     write: ObjectMeta | None
-    """The metadata to store first, so that everybody sees that it is going."""
+    """The metadata to store first, which shows that the object is terminating; None to store nothing."""
     remove: bool
-    """Whether it goes right away."""
+    """Whether the object is removed at once."""
 
 
-def plan(obj: Any, strategy: Strategy, options: DeletionOptions, now: datetime) -> Plan:
-    """What to do with an object somebody wants deleted."""
+def plan_deletion(obj: Any, strategy: Strategy, options: DeletionOptions, now: datetime) -> DeletionPlan:
+    """The effect of a deletion request on an object."""
     meta: ObjectMeta = obj.metadata
-    asked = options.grace
-    if asked is not None and asked < 0:
-        asked = 1
+    requested = options.grace_period
+    if requested is not None and requested < 0:
+        requested = 1
     graceful, marked = False, meta
-    if strategy.grace is not None:
+    if strategy.check_graceful_delete is not None:
         if meta.deletionTimestamp is None:
-            graceful, marked = True, _marked(meta, strategy.grace(obj, asked), now)
+            graceful, marked = (
+                True,
+                _begin_grace_period(meta, strategy.check_graceful_delete(obj, requested), now),
+            )
         elif meta.deletionGracePeriodSeconds:
-            if asked is None or asked >= meta.deletionGracePeriodSeconds:
-                return Plan(None, False)  # it is going already, and as soon as it was asked to
-            graceful, marked = True, _hurried(meta, asked, now)
+            if requested is None or requested >= meta.deletionGracePeriodSeconds:
+                return DeletionPlan(
+                    None, False
+                )  # terminating already, with a grace period no longer than this
+            graceful, marked = True, _shorten_grace_period(meta, requested, now)
     finalizers = _finalizers(meta.finalizers, strategy, options.propagation)
     if graceful:
         marked = replace(marked, finalizers=finalizers)
-        return Plan(marked, not finalizers and not marked.deletionGracePeriodSeconds)
+        return DeletionPlan(marked, not finalizers and not marked.deletionGracePeriodSeconds)
     if finalizers:
-        return Plan(_deleting(replace(meta, finalizers=finalizers), now), False)
-    return Plan(None, True)
+        return DeletionPlan(_mark_deleted(replace(meta, finalizers=finalizers), now), False)
+    return DeletionPlan(None, True)
 
 
-def _marked(meta: ObjectMeta, period: int, now: datetime) -> ObjectMeta:
-    """Asked to stop within some seconds."""
+def _begin_grace_period(meta: ObjectMeta, period: int, now: datetime) -> ObjectMeta:
+    """Metadata of an object that terminates within a grace period, in seconds."""
     return replace(
         meta,
         deletionTimestamp=now + timedelta(seconds=period),
@@ -63,19 +69,19 @@ def _marked(meta: ObjectMeta, period: int, now: datetime) -> ObjectMeta:
     )
 
 
-def _hurried(meta: ObjectMeta, period: int, now: datetime) -> ObjectMeta:
-    """Asked to stop sooner than it was asked before."""
+def _shorten_grace_period(meta: ObjectMeta, period: int, now: datetime) -> ObjectMeta:
+    """Metadata of a terminating object with a shorter grace period, in seconds."""
     assert meta.deletionTimestamp is not None
     assert meta.deletionGracePeriodSeconds is not None
     due = meta.deletionTimestamp + timedelta(seconds=period - meta.deletionGracePeriodSeconds)
     if due < now:
-        # The time it had is over. One second is the least that still leaves the last word to the kubelet.
+        # The grace period is over. One second is the shortest that lets the kubelet remove the pod.
         due, period = now, 1 if period else 0
     return replace(meta, deletionTimestamp=due, deletionGracePeriodSeconds=period)
 
 
-def _deleting(meta: ObjectMeta, now: datetime) -> ObjectMeta:
-    """Waiting for finalizers only."""
+def _mark_deleted(meta: ObjectMeta, now: datetime) -> ObjectMeta:
+    """Metadata of an object that waits for its finalizers only."""
     first = meta.deletionTimestamp is None
     due = meta.deletionTimestamp
     return replace(
@@ -87,7 +93,7 @@ def _deleting(meta: ObjectMeta, now: datetime) -> ObjectMeta:
 
 
 def _finalizers(finalizers: tuple[str, ...], strategy: Strategy, propagation: str | None) -> tuple[str, ...]:
-    """The finalizers a deletion leaves, with the garbage collector's as the policy demands."""
+    """The finalizers after a deletion request, with the garbage collector's set by the propagation policy."""
     orphan, foreground = _policy(finalizers, strategy, propagation)
     wanted = tuple(name for name in finalizers if name not in (ORPHAN, FOREGROUND))
     if orphan:
@@ -98,8 +104,8 @@ def _finalizers(finalizers: tuple[str, ...], strategy: Strategy, propagation: st
 
 
 def _policy(finalizers: tuple[str, ...], strategy: Strategy, propagation: str | None) -> tuple[bool, bool]:
-    """Whether to orphan the dependents, and whether to wait for them. The request says, or the object, or its kind."""
-    if strategy.dependents == "unsupported":
+    """Whether to orphan the dependents and whether to delete them first, by the request, the object or its kind."""
+    if strategy.default_propagation == "unsupported":
         return False, False
     if propagation is not None:
         return propagation == "Orphan", propagation == "Foreground"
@@ -108,15 +114,15 @@ def _policy(finalizers: tuple[str, ...], strategy: Strategy, propagation: str | 
             return True, False
         if name == FOREGROUND:
             return False, True
-    return strategy.dependents == "orphan", False
+    return strategy.default_propagation == "orphan", False
 
 
-def ended(new: Any, old: Any, strategy: Strategy) -> bool:
-    """Whether an update took away the last thing a deletion was waiting for."""
+def deletion_finished(new: Any, old: Any, strategy: Strategy) -> bool:
+    """Whether an update of a terminating object removed the last thing its deletion waited for."""
     was: ObjectMeta = old.metadata
     return (
         was.deletionTimestamp is not None
         and not new.metadata.finalizers
         and not was.deletionGracePeriodSeconds
-        and strategy.ends(new)
+        and strategy.can_finish_deletion(new)
     )

@@ -1,4 +1,4 @@
-"""Metadata: what the server sets itself."""
+"""ObjectMeta: the metadata that the server sets on create and update."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from steersman.api.generated.meta_v1 import ObjectMeta, OwnerReference
 
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
-"""The finalizers by which the garbage collector is asked to see to the dependents first."""
+"""The finalizers that make the garbage collector orphan or delete the dependents first."""
 
 
-def uid(random: Random) -> str:
-    """A random (version 4) uuid."""
+def new_uid(random: Random) -> str:
+    """A random (version 4) UUID."""
     digits = f"{random.getrandbits(128):032x}"
     variant = "89ab"[int(digits[16], 16) & 3]
     return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
 
 
-def begun(
+def meta_for_create(
     meta: ObjectMeta, *, name: str, namespace: str, uid: str, now: datetime, generation: int
 ) -> ObjectMeta:
-    """The metadata of a new object: what only the server may say is said by the server."""
+    """The metadata of a new object, with the fields only the server may set."""
     return msgspec.structs.replace(
         meta,
         name=name,
@@ -35,12 +35,12 @@ def begun(
         deletionGracePeriodSeconds=None,
         generation=generation,
         selfLink="",
-        ownerReferences=deduplicated(meta.ownerReferences),
+        ownerReferences=deduplicate(meta.ownerReferences),
     )
 
 
-def continued(meta: ObjectMeta, old: ObjectMeta, *, namespace: str) -> ObjectMeta:
-    """The metadata of an update: what only the server may say stays as it was."""
+def meta_for_update(meta: ObjectMeta, old: ObjectMeta, *, namespace: str) -> ObjectMeta:
+    """The metadata of an update; fields only the server may set stay as they were."""
     grace = meta.deletionGracePeriodSeconds
     return msgspec.structs.replace(
         meta,
@@ -51,14 +51,14 @@ def continued(meta: ObjectMeta, old: ObjectMeta, *, namespace: str) -> ObjectMet
         deletionGracePeriodSeconds=old.deletionGracePeriodSeconds if grace is None else grace,
         generation=old.generation,
         selfLink="",
-        # Who owns what from now on is decided when it is written.
+        # The field manager sets the new ones when the object is written.
         managedFields=old.managedFields,
-        ownerReferences=deduplicated(meta.ownerReferences),
+        ownerReferences=deduplicate(meta.ownerReferences),
     )
 
 
-def deduplicated(references: tuple[OwnerReference, ...]) -> tuple[OwnerReference, ...]:
-    """Each owner once."""
+def deduplicate(references: tuple[OwnerReference, ...]) -> tuple[OwnerReference, ...]:
+    """Owner references without duplicates."""
     if len(references) < 2:
         return references
     unique: list[OwnerReference] = []

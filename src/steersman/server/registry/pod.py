@@ -1,4 +1,4 @@
-"""Pods: how they begin, what a status update may change, how long they are given to stop."""
+"""The strategy of Pods: the initial status, status updates, grace periods, resize and ephemeral containers."""
 
 from __future__ import annotations
 
@@ -13,27 +13,29 @@ from steersman.server import status_errors
 from steersman.server.registry.strategy import WriteContext
 
 _initial_status: BoundedCache[int, tuple[PodSpec, PodStatus]] = BoundedCache(256)
-"""By the id of a spec: that spec, and the status of its new pods."""
+"""The initial status by the id of a spec, and that spec, so that its id stays taken."""
 
 
-def created(pod: Pod, context: WriteContext) -> Pod:
-    """A new pod is pending. Its class of service is decided once."""
+def prepare_for_create(pod: Pod, context: WriteContext) -> Pod:
+    """Sets the phase of a new pod to Pending, and its QoS class."""
     spec = pod.spec
     known = _initial_status.get(id(spec))
     if known is None:
         try:
             quality = quality_of(spec)
         except ValueError as error:
-            why = f'Pod in version "v1" cannot be handled as a Pod: {error}'
-            raise status_errors.bad_request(why) from None
+            message = f'Pod in version "v1" cannot be handled as a Pod: {error}'
+            raise status_errors.bad_request(message) from None
         status = PodStatus(phase="Pending", qosClass=quality)
         known = (spec, status)
         _initial_status.put(id(spec), known)
     status = known[1]
-    return replace(pod, status=_gated(status, context.now) if spec.schedulingGates else status)
+    return replace(
+        pod, status=_with_scheduling_gated(status, context.now) if spec.schedulingGates else status
+    )
 
 
-def _gated(status: PodStatus, now: datetime) -> PodStatus:
+def _with_scheduling_gated(status: PodStatus, now: datetime) -> PodStatus:
     condition = PodCondition(
         type="PodScheduled",
         status="False",
@@ -44,14 +46,14 @@ def _gated(status: PodStatus, now: datetime) -> PodStatus:
     return replace(status, conditions=(condition,))
 
 
-def status_updated(new: Pod, old: Pod, context: WriteContext) -> Pod:
-    """The status, and of the metadata all but the owners, which old kubelets used to break."""
+def prepare_for_status_update(new: Pod, old: Pod, context: WriteContext) -> Pod:
+    """Updates the status and the metadata except owner references, which old kubelets used to break."""
     status, before = new.status, old.status
     status = replace(
         status,
         qosClass=status.qosClass or before.qosClass,
         observedGeneration=status.observedGeneration or before.observedGeneration,
-        conditions=_observed(status.conditions, before.conditions),
+        conditions=_keep_observed_generation(status.conditions, before.conditions),
     )
     metadata = replace(
         new.metadata,
@@ -61,8 +63,10 @@ def status_updated(new: Pod, old: Pod, context: WriteContext) -> Pod:
     return replace(old, metadata=metadata, status=status)
 
 
-def _observed(new: tuple[PodCondition, ...], old: tuple[PodCondition, ...]) -> tuple[PodCondition, ...]:
-    """Conditions keep the generation they were observed at, where a writer does not say."""
+def _keep_observed_generation(
+    new: tuple[PodCondition, ...], old: tuple[PodCondition, ...]
+) -> tuple[PodCondition, ...]:
+    """The conditions with their old observedGeneration where a writer omits it."""
     known = {
         condition.type: condition.observedGeneration for condition in old if condition.observedGeneration
     }
@@ -76,18 +80,18 @@ def _observed(new: tuple[PodCondition, ...], old: tuple[PodCondition, ...]) -> t
     )
 
 
-def grace(pod: Pod, asked: int | None) -> int:
-    """How long the pod is given: nothing where no kubelet has it, or nothing runs any more."""
+def grace_period(pod: Pod, requested: int | None) -> int:
+    """The grace period in seconds: 0 if the pod is not scheduled or has finished."""
     if not pod.spec.nodeName or pod.status.phase in ("Failed", "Succeeded"):
         return 0
-    period = asked if asked is not None else pod.spec.terminationGracePeriodSeconds or 0
+    period = requested if requested is not None else pod.spec.terminationGracePeriodSeconds or 0
     return 1 if period < 0 else period
 
 
-def conditioned(
+def set_condition(
     known: tuple[PodCondition, ...], new: PodCondition, now: datetime
 ) -> tuple[PodCondition, ...]:
-    """A pod's conditions with one set, in its place; its time moves only when its status does."""
+    """The conditions of a pod with one set; lastTransitionTime changes only with the status."""
     for i, old in enumerate(known):
         if old.type == new.type:
             since = old.lastTransitionTime if old.status == new.status else now
@@ -95,30 +99,27 @@ def conditioned(
     return (*known, replace(new, lastTransitionTime=now))
 
 
-# -- quality of service -----------------------------------------------------------------------
+# -- subresources -----------------------------------------------------------------------------
 
 
-# -- parts of them ----------------------------------------------------------------------------
-
-
-def joined(new: Pod, old: Pod, context: WriteContext) -> Pod:
-    """Ephemeral containers, and nothing else."""
+def prepare_for_ephemeral_containers(new: Pod, old: Pod, context: WriteContext) -> Pod:
+    """Updates the ephemeral containers only."""
     return replace(old, spec=replace(old.spec, ephemeralContainers=new.spec.ephemeralContainers))
 
 
-def resized(new: Pod, old: Pod, context: WriteContext) -> Pod:
-    """What containers ask for, and nothing else."""
+def prepare_for_resize(new: Pod, old: Pod, context: WriteContext) -> Pod:
+    """Updates the resources of containers only (the ``resize`` subresource)."""
     spec = replace(
         old.spec,
-        containers=_sized(new.spec.containers, old.spec.containers),
-        initContainers=_sized(new.spec.initContainers, old.spec.initContainers),
+        containers=_resize_containers(new.spec.containers, old.spec.containers),
+        initContainers=_resize_containers(new.spec.initContainers, old.spec.initContainers),
         resources=new.spec.resources,
     )
     return replace(old, spec=spec)
 
 
-def _sized(new: tuple[Container, ...], old: tuple[Container, ...]) -> tuple[Container, ...]:
-    """Containers with other sizes; other containers are left for the rules to refuse."""
+def _resize_containers(new: tuple[Container, ...], old: tuple[Container, ...]) -> tuple[Container, ...]:
+    """Containers with new resources; if the containers differ, the new ones, for validation to refuse."""
     if [each.name for each in new] != [each.name for each in old]:
         return new
     return tuple(

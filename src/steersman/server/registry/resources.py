@@ -1,4 +1,4 @@
-"""What is served: every built-in resource with its struct and its strategy."""
+"""Registry: every served resource with its struct and its strategy, and the tables of built-in strategies."""
 
 from __future__ import annotations
 
@@ -11,35 +11,28 @@ from msgspec.structs import force_setattr, replace
 from steersman.api.errors import NotFound
 from steersman.api.generated import Resource as Row
 from steersman.api.generated import load, resources
+from steersman.api.generated.apiregistration_v1 import APIService, APIServiceCondition, APIServiceStatus
 from steersman.api.scheme import Kind
 from steersman.server.defaulting import default_for, no_defaults
 from steersman.server.defaulting.core import default_pod_status, default_service_status
-from steersman.server.registry import (
-    apiservice,
-    certificatesigningrequest,
-    daemonset,
-    job,
-    namespace,
-    persistentvolume,
-    pod,
-    service,
-)
+from steersman.server.registry import certificatesigningrequest, core, pod, workloads
+from steersman.server.registry.conversion import CONVERTED_VERSIONS, ConvertedVersion
 from steersman.server.registry.strategy import (
-    Counts,
-    Dependents,
+    DefaultPropagation,
+    GenerationTest,
     Strategy,
-    as_given,
-    as_new,
-    old_status,
-    only_status,
-    without_status,
+    WriteContext,
+    clear_status,
+    keep_status,
+    prepare_nothing,
+    replace_all,
+    update_status_only,
 )
-from steersman.server.registry.versions import FACES, Face
 from steersman.server.validation import rules_for
 
 
 class Resource(msgspec.Struct, frozen=True, eq=False):
-    """One served resource: how it is called, what it is made of, how it behaves."""
+    """One served resource at one version: its names, its type and its strategy."""
 
     group: str
     version: str
@@ -50,17 +43,17 @@ class Resource(msgspec.Struct, frozen=True, eq=False):
     strategy: Strategy
     subresources: tuple[str, ...] = ()
     serve: Callable[[Any], Any] | None = None
-    """What clients see of a stored object; None where that is the object itself."""
+    """Converts a stored object to this version; None if they are the same."""
     store: Callable[[Any], Any] | None = None
-    """What is stored of an object that clients see; None likewise."""
+    """Converts an object of this version to the stored one; None if they are the same."""
     verbs: tuple[str, ...] | None = None
-    """All that can be asked of it; None where the table of resources says, or its definition."""
+    """The supported verbs; None if the generated table or the CustomResourceDefinition decides."""
     table: str = ""
-    """Where its objects are: in a table of its own name, unless it shares another's."""
+    """The table of its objects in the store; its own id, unless it shares a table."""
     hub: Resource | None = None
-    """The resource whose objects are written in its stead, by the rules of that one."""
+    """The stored version by whose strategy objects are written; None if it is this one."""
     id: str = ""
-    """How RBAC and messages call it: ``deployments.apps``. Worked out, never given."""
+    """The name in RBAC and messages: ``deployments.apps``. Computed, never passed."""
 
     def __post_init__(self) -> None:
         force_setattr(self, "id", f"{self.plural}.{self.group}" if self.group else self.plural)
@@ -73,72 +66,72 @@ class Resource(msgspec.Struct, frozen=True, eq=False):
 
 
 class Registry:
-    """The resources of a server, made when first asked for."""
+    """The resources of a server, each made on first use."""
 
     def __init__(self) -> None:
         self._rows = {(row.group, row.version, row.plural): row for row in resources()}
         self._resources: dict[tuple[str, str, str], Resource] = {}
         self._kinds: dict[Kind[Any], Resource] = {}
         self.generation = 0
-        """Counts what was added and removed, so that nobody need compare what is served."""
+        """Incremented when a resource is added or removed; caches compare it."""
 
     def of(self, kind: Kind[Any]) -> Resource:
-        """The resource a client means by a kind. Raises `NotFound` where none is served."""
+        """The resource of a kind. Raises `NotFound` if it is not served."""
         resource = self._kinds.get(kind)
         if resource is None:
             resource = self._kinds[kind] = self.find(kind.group, kind.version, kind.plural)
         return resource
 
     def find(self, group: str, version: str, plural: str) -> Resource:
-        """The resource at a path. Raises `NotFound` where none is served."""
+        """The resource by group, version and plural. Raises `NotFound` if it is not served."""
         key = group, version, plural
         resource = self._resources.get(key)
         if resource is None:
             row = self._rows.get(key)
             if row is None:
                 raise NotFound("the server could not find the requested resource", reason="NotFound")
-            face = FACES.get(key)
+            converted = CONVERTED_VERSIONS.get(key)
             hub = None
-            if face is not None and face.through:
-                # What is written this way has the defaults of its own version.
-                like = self.find(*face.like)
+            if converted is not None and converted.written_as_stored:
+                # Defaulting happens in the version of the request, before conversion.
+                like = self.find(*converted.stored_as)
                 bare = replace(like.strategy, default=no_defaults, status_default=no_defaults)
                 hub = replace(like, strategy=bare)
-            resource = self._resources[key] = _resource(row, face, hub)
+            resource = self._resources[key] = _resource(row, converted, hub)
         return resource
 
     def serves(self, group: str, version: str, plural: str) -> bool:
-        """Whether there is a resource at a path."""
+        """Whether a resource is served."""
         return (group, version, plural) in self._resources or (group, version, plural) in self._rows
 
     def add(self, resource: Resource) -> None:
-        """Serve one more resource, or one in place of another."""
+        """Serves a resource, in place of any other of the same group, version and plural."""
         self._resources[resource.group, resource.version, resource.plural] = resource
         self._kinds.clear()
         self.generation += 1
 
     def remove(self, resource: Resource) -> None:
-        """Serve a resource no more that was added."""
+        """Stops serving a resource that was added."""
         self._resources.pop((resource.group, resource.version, resource.plural), None)
         self._kinds.clear()
         self.generation += 1
 
     def added(self) -> tuple[Resource, ...]:
-        """What is served beyond what was there from the beginning."""
+        """The resources that are not built in."""
         return tuple(resource for key, resource in self._resources.items() if key not in self._rows)
 
     def built_in(self, group: str, plural: str = "") -> bool:
-        """Whether a resource is there from the beginning, in whichever version, or anything in a group."""
+        """Whether a resource is built in at any version, or, without ``plural``, any resource of the group."""
         return any(row[0] == group and plural in ("", row[2]) for row in self._rows)
 
     def fork(self) -> Registry:
-        """The same resources, to add others to."""
+        """An independent copy."""
         fork = Registry()
         fork._resources = dict(self._resources)
         return fork
 
 
-def _resource(row: Row, face: Face | None, hub: Resource | None) -> Resource:
+def _resource(row: Row, converted: ConvertedVersion | None, hub: Resource | None) -> Resource:
     type_ = load(row.group, row.version, row.kind).type
     id_ = f"{row.plural}.{row.group}" if row.group else row.plural
     return Resource(
@@ -150,9 +143,9 @@ def _resource(row: Row, face: Face | None, hub: Resource | None) -> Resource:
         type_,
         _strategy(row, id_, type_),
         tuple(subresource.name for subresource in row.subresources),
-        serve=face.serve if face is not None else None,
-        store=face.store if face is not None else None,
-        table=face.table if face is not None else "",
+        serve=converted.serve if converted is not None else None,
+        store=converted.store if converted is not None else None,
+        table=converted.table if converted is not None else "",
         hub=hub,
     )
 
@@ -162,23 +155,27 @@ def _strategy(row: Row, id_: str, type_: type[Any]) -> Strategy:
     strategy = Strategy(
         default=default_for(row.group, row.kind, row.version),
         rules=rules_for(row.group, row.kind, row.version),
-        created=without_status(type_) if has_status else as_given,
-        updated=old_status if has_status else as_new,
-        status_updated=only_status(_STATUS_KEEPS.get(id_, ())) if has_status else None,
-        counts=_COUNTED.get(id_),
-        create_on_update=id_ in _CREATED_BY_UPDATE,
-        unconditional=id_ not in _CONDITIONAL,
-        dependents=_DEPENDENTS.get(id_, "delete"),
-        fields=_FIELDS.get(id_, {}),
-        parts={"scale": as_new} if any(each.name == "scale" for each in row.subresources) else {},
+        prepare_for_create=clear_status(type_) if has_status else prepare_nothing,
+        prepare_for_update=keep_status if has_status else replace_all,
+        prepare_for_status_update=update_status_only(_KEPT_BY_STATUS_UPDATE.get(id_, ()))
+        if has_status
+        else None,
+        changes_generation=_GENERATION_TESTS.get(id_),
+        allow_create_on_update=id_ in _ALLOW_CREATE_ON_UPDATE,
+        allow_unconditional_update=id_ not in _REQUIRE_RESOURCE_VERSION,
+        default_propagation=_DEFAULT_PROPAGATION.get(id_, "delete"),
+        selectable_fields=_SELECTABLE_FIELDS.get(id_, {}),
+        subresource_updates={"scale": replace_all}
+        if any(each.name == "scale" for each in row.subresources)
+        else {},
     )
-    return replace(strategy, **_PECULIAR.get(id_, {}))
+    return replace(strategy, **_KIND_STRATEGIES.get(id_, {}))
 
 
 # -- status -----------------------------------------------------------------------------------
 
 _ALL_METADATA = ("labels", "annotations", "finalizers", "ownerReferences")
-_STATUS_KEEPS: Mapping[str, tuple[str, ...]] = {
+_KEPT_BY_STATUS_UPDATE: Mapping[str, tuple[str, ...]] = {
     "apiservices.apiregistration.k8s.io": _ALL_METADATA,
     "deployments.apps": ("labels",),
     "flowschemas.flowcontrol.apiserver.k8s.io": _ALL_METADATA,
@@ -189,12 +186,12 @@ _STATUS_KEEPS: Mapping[str, tuple[str, ...]] = {
     "validatingadmissionpolicies.admissionregistration.k8s.io": _ALL_METADATA,
     "volumeattachments.storage.k8s.io": _ALL_METADATA,
 }
-"""The metadata a status update leaves alone; by default it writes all of it."""
+"""The metadata fields a status update keeps; by default it writes all of them."""
 
 # -- generations ------------------------------------------------------------------------------
 
 
-def _field_changed(name: str) -> Counts:
+def _field_changed(name: str) -> GenerationTest:
     return lambda new, old: getattr(new, name) != getattr(old, name)
 
 
@@ -202,7 +199,7 @@ _spec_changed = _field_changed("spec")
 
 
 def _deployment_changed(new: Any, old: Any) -> bool:
-    # Annotations are copied to the ReplicaSets, so they count.
+    # Annotations are copied to the ReplicaSets, so they increment the generation.
     return bool(new.spec != old.spec or new.metadata.annotations != old.metadata.annotations)
 
 
@@ -215,7 +212,7 @@ def _never(new: Any, old: Any) -> bool:
     return False
 
 
-_COUNTED: Mapping[str, Counts] = {
+_GENERATION_TESTS: Mapping[str, GenerationTest] = {
     "customresourcedefinitions.apiextensions.k8s.io": _spec_changed,
     "cronjobs.batch": _spec_changed,
     "daemonsets.apps": _spec_changed,
@@ -246,7 +243,7 @@ _COUNTED: Mapping[str, Counts] = {
 
 # -- updates ----------------------------------------------------------------------------------
 
-_CREATED_BY_UPDATE = frozenset(
+_ALLOW_CREATE_ON_UPDATE = frozenset(
     {
         "clusterrolebindings.rbac.authorization.k8s.io",
         "clusterroles.rbac.authorization.k8s.io",
@@ -262,7 +259,7 @@ _CREATED_BY_UPDATE = frozenset(
     }
 )
 
-_CONDITIONAL = frozenset(
+_REQUIRE_RESOURCE_VERSION = frozenset(
     {
         "apiservices.apiregistration.k8s.io",
         "csidrivers.storage.k8s.io",
@@ -281,11 +278,11 @@ _CONDITIONAL = frozenset(
         "volumeattachments.storage.k8s.io",
     }
 )
-"""Updates of these must say which version they change."""
+"""Resources whose updates must have a resourceVersion."""
 
 # -- deletions --------------------------------------------------------------------------------
 
-_DEPENDENTS: Mapping[str, Dependents] = {
+_DEFAULT_PROPAGATION: Mapping[str, DefaultPropagation] = {
     "events": "unsupported",
     "events.events.k8s.io": "unsupported",
     "jobs.batch": "orphan",
@@ -301,7 +298,7 @@ def _text(value: object) -> str:
     return "" if value is None else str(value)
 
 
-def _at(path: str) -> Callable[[Any], str]:
+def _field_reader(path: str) -> Callable[[Any], str]:
     parts = path.split(".")
 
     def read(obj: Any) -> str:
@@ -312,34 +309,34 @@ def _at(path: str) -> Callable[[Any], str]:
     return read
 
 
-_FIELDS: Mapping[str, Mapping[str, Callable[[Any], str]]] = {
-    "certificatesigningrequests.certificates.k8s.io": {"spec.signerName": _at("spec.signerName")},
+_SELECTABLE_FIELDS: Mapping[str, Mapping[str, Callable[[Any], str]]] = {
+    "certificatesigningrequests.certificates.k8s.io": {"spec.signerName": _field_reader("spec.signerName")},
     "events": {
         **{
-            f"involvedObject.{name}": _at(f"involvedObject.{name}")
+            f"involvedObject.{name}": _field_reader(f"involvedObject.{name}")
             for name in ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
         },
-        "reason": _at("reason"),
-        "reportingComponent": _at("reportingComponent"),
+        "reason": _field_reader("reason"),
+        "reportingComponent": _field_reader("reportingComponent"),
         "source": lambda event: event.source.component or event.reportingComponent,
-        "type": _at("type"),
+        "type": _field_reader("type"),
     },
-    # Of the events of the core, as which they are stored.
+    # Read from core/v1 Events, as which they are stored.
     "events.events.k8s.io": {
         **{
-            f"regarding.{name}": _at(f"involvedObject.{name}")
+            f"regarding.{name}": _field_reader(f"involvedObject.{name}")
             for name in ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
         },
-        "reason": _at("reason"),
-        "reportingController": _at("reportingComponent"),
-        "type": _at("type"),
+        "reason": _field_reader("reason"),
+        "reportingController": _field_reader("reportingComponent"),
+        "type": _field_reader("type"),
     },
-    "jobs.batch": {"status.successful": _at("status.succeeded")},
-    "namespaces": {"status.phase": _at("status.phase")},
-    "nodes": {"spec.unschedulable": _at("spec.unschedulable")},
+    "jobs.batch": {"status.successful": _field_reader("status.succeeded")},
+    "namespaces": {"status.phase": _field_reader("status.phase")},
+    "nodes": {"spec.unschedulable": _field_reader("spec.unschedulable")},
     "pods": {
         **{
-            path: _at(path)
+            path: _field_reader(path)
             for path in (
                 "spec.nodeName",
                 "spec.restartPolicy",
@@ -352,51 +349,73 @@ _FIELDS: Mapping[str, Mapping[str, Callable[[Any], str]]] = {
             )
         },
     },
-    "replicasets.apps": {"status.replicas": _at("status.replicas")},
-    "replicationcontrollers": {"status.replicas": _at("status.replicas")},
-    "secrets": {"type": _at("type")},
-    "services": {"spec.clusterIP": _at("spec.clusterIP"), "spec.type": _at("spec.type")},
+    "replicasets.apps": {"status.replicas": _field_reader("status.replicas")},
+    "replicationcontrollers": {"status.replicas": _field_reader("status.replicas")},
+    "secrets": {"type": _field_reader("type")},
+    "services": {"spec.clusterIP": _field_reader("spec.clusterIP"), "spec.type": _field_reader("spec.type")},
 }
 
-# -- what has a module of its own -------------------------------------------------------------
+# -- kinds with a strategy of their own -------------------------------------------------------
 
 EVENT_TTL = 3600.0
+"""In seconds; kube-apiserver's ``--event-ttl``."""
 
-_PECULIAR: Mapping[str, Mapping[str, Any]] = {
-    "apiservices.apiregistration.k8s.io": {"created": apiservice.created},
+
+def _prepare_apiservice_for_create(obj: APIService, context: WriteContext) -> APIService:
+    """Marks the APIServices of this server as available."""
+    if obj.spec.service is not None:
+        return replace(obj, status=APIServiceStatus())
+    available = APIServiceCondition(
+        type="Available",
+        status="True",
+        reason="Local",
+        message="Local APIServices are always available",
+        lastTransitionTime=context.now,
+    )
+    return replace(obj, status=APIServiceStatus(conditions=(available,)))
+
+
+_KIND_STRATEGIES: Mapping[str, Mapping[str, Any]] = {
+    "apiservices.apiregistration.k8s.io": {"prepare_for_create": _prepare_apiservice_for_create},
     "certificatesigningrequests.certificates.k8s.io": {
-        "created": certificatesigningrequest.created,
-        "updated": certificatesigningrequest.updated,
-        "status_updated": certificatesigningrequest.status_updated,
-        "parts": {"approval": certificatesigningrequest.approved},
+        "prepare_for_create": certificatesigningrequest.prepare_for_create,
+        "prepare_for_update": certificatesigningrequest.prepare_for_update,
+        "prepare_for_status_update": certificatesigningrequest.prepare_for_status_update,
+        "subresource_updates": {"approval": certificatesigningrequest.prepare_for_approval},
     },
-    "daemonsets.apps": {"created": daemonset.created, "updated": daemonset.updated},
+    "daemonsets.apps": {
+        "prepare_for_create": workloads.prepare_daemonset_for_create,
+        "prepare_for_update": workloads.prepare_daemonset_for_update,
+    },
     "events": {"ttl": EVENT_TTL},
     "events.events.k8s.io": {"ttl": EVENT_TTL},
-    "jobs.batch": {"created": job.created},
+    "jobs.batch": {"prepare_for_create": workloads.prepare_job_for_create},
     "namespaces": {
-        "created": namespace.created,
-        "updated": namespace.updated,
-        "parts": {"finalize": namespace.finalized},
-        "ends": namespace.ends,
+        "prepare_for_create": core.prepare_namespace_for_create,
+        "prepare_for_update": core.prepare_namespace_for_update,
+        "subresource_updates": {"finalize": core.prepare_namespace_for_finalize},
+        "can_finish_deletion": core.namespace_can_finish_deletion,
     },
     # Kubelets register nodes together with their status.
-    "nodes": {"created": as_given},
+    "nodes": {"prepare_for_create": prepare_nothing},
     "persistentvolumes": {
-        "created": persistentvolume.created,
-        "status_updated": persistentvolume.status_updated,
+        "prepare_for_create": core.prepare_volume_for_create,
+        "prepare_for_status_update": core.prepare_volume_for_status_update,
     },
-    "persistentvolumeclaims": {"created": persistentvolume.claim_created},
+    "persistentvolumeclaims": {"prepare_for_create": core.prepare_claim_for_create},
     "pods": {
-        "created": pod.created,
-        "status_updated": pod.status_updated,
+        "prepare_for_create": pod.prepare_for_create,
+        "prepare_for_status_update": pod.prepare_for_status_update,
         "status_default": default_pod_status,
-        "parts": {"ephemeralcontainers": pod.joined, "resize": pod.resized},
-        "grace": pod.grace,
+        "subresource_updates": {
+            "ephemeralcontainers": pod.prepare_for_ephemeral_containers,
+            "resize": pod.prepare_for_resize,
+        },
+        "check_graceful_delete": pod.grace_period,
     },
     "services": {
-        "created": service.created,
-        "updated": service.updated,
+        "prepare_for_create": core.prepare_service_for_create,
+        "prepare_for_update": core.prepare_service_for_update,
         "status_default": default_service_status,
     },
 }

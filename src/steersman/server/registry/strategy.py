@@ -1,7 +1,7 @@
-"""What differs between resources: data and small pure functions, one `Strategy` each.
+"""Strategy: how one resource is created, updated and deleted, as data and small pure functions.
 
 Most resources are alike: their status belongs to the status subresource, their generation counts
-changes of the spec. What is peculiar to a resource is a row of the tables in `steersman.server.registry.resources`,
+changes of the spec. A difference is a row of the tables in `steersman.server.registry.resources`,
 or a function in the module of that kind; never a branch in the verbs.
 """
 
@@ -19,8 +19,8 @@ from steersman.server.auth.users import User
 from steersman.server.defaulting import Default, no_defaults
 from steersman.server.validation import METADATA_ONLY, AnyRules
 
-Dependents: TypeAlias = Literal["delete", "orphan", "unsupported"]
-"""What happens to dependents when a deletion does not say."""
+DefaultPropagation: TypeAlias = Literal["delete", "orphan", "unsupported"]
+"""What happens to dependents if a deletion has no propagationPolicy."""
 
 
 class WriteContext(NamedTuple):
@@ -31,10 +31,12 @@ class WriteContext(NamedTuple):
     """The requesting user."""
 
 
-Prepare: TypeAlias = Callable[[Any, WriteContext], Any]
-Merge: TypeAlias = Callable[[Any, Any, WriteContext], Any]
-"""The new object and the old one, to what shall be stored."""
-Counts: TypeAlias = Callable[[Any, Any], bool]
+PrepareForCreate: TypeAlias = Callable[[Any, WriteContext], Any]
+"""From a requested object, the object to store."""
+PrepareForUpdate: TypeAlias = Callable[[Any, Any, WriteContext], Any]
+"""From the new object and the old one, the object to store."""
+GenerationTest: TypeAlias = Callable[[Any, Any], bool]
+"""From the new object and the old one, whether the generation is incremented."""
 
 
 class ScaleAccess(NamedTuple):
@@ -50,13 +52,13 @@ class ScaleAccess(NamedTuple):
     """The path of the replicas, for messages."""
 
 
-def as_given(obj: Any, context: WriteContext) -> Any:
-    """Nothing to prepare."""
+def prepare_nothing(obj: Any, context: WriteContext) -> Any:
+    """Stores a new object as requested."""
     return obj
 
 
-def as_new(new: Any, old: Any, context: WriteContext) -> Any:
-    """Nothing of the old object stays."""
+def replace_all(new: Any, old: Any, context: WriteContext) -> Any:
+    """Stores an update as requested; nothing of the old object stays."""
     return new
 
 
@@ -69,64 +71,64 @@ class Strategy(msgspec.Struct, frozen=True):
 
     default: Default = no_defaults
     status_default: Default = no_defaults
-    """What is filled in where only the status is written."""
+    """Defaulting of a status update."""
     rules: AnyRules = METADATA_ONLY
-    """What is refused."""
-    created: Prepare = as_given
-    updated: Merge = as_new
-    status_updated: Merge | None = None
-    """None where there is no status subresource."""
-    parts: Mapping[str, Merge] = field(default_factory=dict)
-    """Other subresources by which a part of the object is changed."""
-    counts: Counts | None = None
-    """Which changes make a new generation; None where generations are not counted."""
-    create_on_update: bool = False
-    unconditional: bool = True
-    """Whether an update may leave out the resourceVersion."""
-    dependents: Dependents = "delete"
-    grace: Callable[[Any, int | None], int] | None = None
-    """How long a deletion waits, in seconds; None where deletions are never graceful."""
-    terminated: Prepare | None = None
-    """What a first deletion makes of the object, where that is all it does."""
-    ends: Callable[[Any], bool] = _always
-    """Whether an object that is being deleted and has no finalizers may go."""
+    """Validation."""
+    prepare_for_create: PrepareForCreate = prepare_nothing
+    prepare_for_update: PrepareForUpdate = replace_all
+    prepare_for_status_update: PrepareForUpdate | None = None
+    """None if there is no status subresource."""
+    subresource_updates: Mapping[str, PrepareForUpdate] = field(default_factory=dict)
+    """Other subresources that update a part of the object, such as ``scale``."""
+    changes_generation: GenerationTest | None = None
+    """None if the resource has no generation."""
+    allow_create_on_update: bool = False
+    allow_unconditional_update: bool = True
+    """Whether an update may omit the resourceVersion."""
+    default_propagation: DefaultPropagation = "delete"
+    check_graceful_delete: Callable[[Any, int | None], int] | None = None
+    """The grace period in seconds, from the object and the requested period; None if deletion is never graceful."""
+    mark_terminating: PrepareForCreate | None = None
+    """Marks the object as terminating on its first deletion, instead of deleting it; None for most resources."""
+    can_finish_deletion: Callable[[Any], bool] = _always
+    """Whether a terminating object without finalizers may be removed."""
     field_managers: Callable[[str], Any] | None = None
     """The field managers of a custom resource, by subresource (see `apply.field_manager`); None for built-in kinds."""
     ttl: float | None = None
-    """After how many seconds objects go by themselves."""
-    fields: Mapping[str, Callable[[Any], str]] = field(default_factory=dict)
-    """What field selectors may ask for, besides name and namespace."""
+    """After how many seconds objects expire."""
+    selectable_fields: Mapping[str, Callable[[Any], str]] = field(default_factory=dict)
+    """The fields that field selectors support, besides name and namespace."""
     scale: ScaleAccess | None = None
     """Where the scale is; None for ``spec.replicas`` and ``status.replicas``."""
-    unknown: Callable[[Mapping[str, Any]], tuple[str, ...]] | None = None
-    """The paths of the fields of a document that nobody would keep; None where the struct says."""
+    unknown_fields: Callable[[Mapping[str, Any]], tuple[str, ...]] | None = None
+    """The paths of unknown fields in a document of a custom resource; None for built-in kinds, whose struct decides."""
 
 
 # -- status -----------------------------------------------------------------------------------
 
 
-def without_status(type_: type[Any]) -> Prepare:
-    """New objects have no status, whatever their maker says."""
+def clear_status(type_: type[Any]) -> PrepareForCreate:
+    """A strategy function that clears the status of new objects."""
 
-    def created(obj: Any, context: WriteContext) -> Any:
+    def prepare(obj: Any, context: WriteContext) -> Any:
         return msgspec.structs.replace(obj, status=empty)
 
     empty = type_().status
-    return created
+    return prepare
 
 
-def old_status(new: Any, old: Any, context: WriteContext) -> Any:
-    """An update of the object leaves the status alone."""
+def keep_status(new: Any, old: Any, context: WriteContext) -> Any:
+    """Stores an update with the old status."""
     return msgspec.structs.replace(new, status=old.status)
 
 
-def only_status(keeps: tuple[str, ...]) -> Merge:
-    """Everything as it was but the status and the metadata; of that, too, some fields may be kept."""
+def update_status_only(keeps: tuple[str, ...]) -> PrepareForUpdate:
+    """A strategy function that updates status and metadata only, without the metadata fields in ``keeps``."""
 
-    def merged(new: Any, old: Any, context: WriteContext) -> Any:
+    def prepare(new: Any, old: Any, context: WriteContext) -> Any:
         meta = new.metadata
         if keeps:
             meta = msgspec.structs.replace(meta, **{name: getattr(old.metadata, name) for name in keeps})
         return msgspec.structs.replace(old, metadata=meta, status=new.status)
 
-    return merged
+    return prepare

@@ -48,16 +48,16 @@ def create(server: Server, request: Request, obj: Any, owners: StoredManagedFiel
         obj = server.admit("CREATE", resource, "", namespace, given.name, obj, None, request.user)
     given = obj.metadata
     name, key = _name(server, resource, namespace, given.name, given.generateName)
-    meta = object_meta.begun(
+    meta = object_meta.meta_for_create(
         given,
         name=name,
         namespace=namespace,
         uid=server.uid(),
         now=now,
         # Resources that do not count generations keep what they are given.
-        generation=1 if strategy.counts is not None else given.generation,
+        generation=1 if strategy.changes_generation is not None else given.generation,
     )
-    obj = strategy.created(replace(obj, metadata=meta), WriteContext(now, request.user))
+    obj = strategy.prepare_for_create(replace(obj, metadata=meta), WriteContext(now, request.user))
     wrong = strategy.rules.create(obj, namespaced=resource.namespaced)
     if wrong:
         raise status_errors.invalid(resource.group, resource.kind, name, wrong)
@@ -104,7 +104,7 @@ def _name(server: Server, resource: Resource, namespace: str, name: str, prefix:
 
 
 def _exists(resource: Resource, name: str, generated: bool, existing: Any) -> ApiError:
-    refuse = status_errors.name_taken if generated else status_errors.already_exists
+    refuse = status_errors.generated_name_taken if generated else status_errors.already_exists
     error = refuse(resource.group, resource.plural, name)
     if existing.metadata.deletionTimestamp is not None:
         error.message = f"object is being deleted: {error.message}"

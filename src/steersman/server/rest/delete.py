@@ -34,10 +34,10 @@ def delete(server: Server, request: Request) -> Result:
             return Result(_terminate(server, resource, key, obj, options))
         if obj.spec.finalizers:
             return Result(obj)
-    terminated = resource.strategy.terminated
+    terminated = resource.strategy.mark_terminating
     if terminated is not None and obj.metadata.deletionTimestamp is None:
         return Result(server.write(resource, key, terminated(obj, WriteContext(now, request.user))))
-    plan = graceful_deletion.plan(obj, resource.strategy, options, now)
+    plan = graceful_deletion.plan_deletion(obj, resource.strategy, options, now)
     if plan.write is not None and plan.write != obj.metadata:
         obj = server.write(resource, key, replace(obj, metadata=plan.write))
     if not plan.remove:
@@ -53,9 +53,9 @@ def check_preconditions(resource: Resource, obj: Any, options: DeletionOptions) 
             f"the UID in the precondition ({options.uid}) does not match the UID in record ({meta.uid}). "
             "The object might have been deleted and then recreated"
         )
-    elif options.version and options.version != meta.resourceVersion:
+    elif options.resource_version and options.resource_version != meta.resourceVersion:
         why = (
-            f"the ResourceVersion in the precondition ({options.version}) does not match the "
+            f"the ResourceVersion in the precondition ({options.resource_version}) does not match the "
             f"ResourceVersion in record ({meta.resourceVersion}). The object might have been modified"
         )
     else:

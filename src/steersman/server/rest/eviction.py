@@ -15,7 +15,7 @@ from steersman.api.generated.policy_v1 import Eviction, PodDisruptionBudget, Pod
 from steersman.api.label_selectors import compile_selector
 from steersman.server import status_errors
 from steersman.server.registry.graceful_deletion import DeletionOptions
-from steersman.server.registry.pod import conditioned
+from steersman.server.registry.pod import set_condition
 from steersman.server.rest.delete import check_preconditions, delete
 from steersman.server.rest.request import Request
 from steersman.server.server import Server
@@ -46,12 +46,12 @@ def evict(server: Server, request: Request, eviction: Eviction) -> Mapping[str, 
         namespace,
         name,
         lambda pod: replace(
-            pod, status=replace(pod.status, conditions=conditioned(pod.status.conditions, target, now))
+            pod, status=replace(pod.status, conditions=set_condition(pod.status.conditions, target, now))
         ),
     )
     # The condition has changed the version that a precondition may name.
-    delete(server, replace(request, subresource="", deletion=options._replace(version="")))
-    return status_errors.success()
+    delete(server, replace(request, subresource="", deletion=options._replace(resource_version="")))
+    return status_errors.success_status()
 
 
 def is_dry_run(eviction: Eviction) -> bool:
@@ -66,9 +66,9 @@ def _deletion(eviction: Eviction) -> DeletionOptions:
     preconditions = given.preconditions
     return DeletionOptions(
         uid=(preconditions.uid if preconditions is not None else None) or "",
-        version=(preconditions.resourceVersion if preconditions is not None else None) or "",
+        resource_version=(preconditions.resourceVersion if preconditions is not None else None) or "",
         propagation=given.propagationPolicy,
-        grace=given.gracePeriodSeconds,
+        grace_period=given.gracePeriodSeconds,
     )
 
 
@@ -167,7 +167,7 @@ def _why_exhausted(budget: PodDisruptionBudget) -> str:
 
 
 def _exhausted(why: str, retry: float) -> ApiError:
-    return status_errors.too_many(
+    return status_errors.too_many_requests(
         "Cannot evict pod as it would violate the pod's disruption budget.",
         retry,
         (Cause("DisruptionBudget", why, ""),),

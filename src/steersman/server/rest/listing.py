@@ -101,7 +101,7 @@ def parse_version(text: str) -> int:
 
 
 def _unlike(version: str) -> status_errors.FieldError:
-    return status_errors.wrong("resourceVersion", version, not_a_number(version))
+    return status_errors.field_invalid("resourceVersion", version, not_a_number(version))
 
 
 def not_a_number(text: str) -> str:
@@ -138,7 +138,7 @@ def _check_reached(store: Store, version: str) -> None:
     if not (version.isascii() and version.isdigit()):
         raise ServerError(str(_unlike(version)), reason="")
     if int(version) > store.revision:
-        raise status_errors.too_new(int(version), store.revision)
+        raise status_errors.resource_version_too_large(int(version), store.revision)
 
 
 def page(
@@ -185,7 +185,7 @@ def _instant(store: Store, limit: int, continue_: str, version: str, match: str)
     # With a limit and no resourceVersionMatch, a version has always meant exactly that version.
     exact = match == "Exact" or (not match and asked > 0 and limit > 0)
     if asked > store.revision:
-        raise status_errors.too_new(asked, store.revision, wait=not exact)
+        raise status_errors.resource_version_too_large(asked, store.revision, wait=not exact)
     return (asked if exact else store.revision), ""
 
 
@@ -195,14 +195,20 @@ def _check(version: str, match: str, continue_: str) -> None:
         field = "resourceVersionMatch"
         if not version:
             wrong.append(
-                status_errors.banned(field, f"{field} is forbidden unless resourceVersion is provided")
+                status_errors.field_forbidden(
+                    field, f"{field} is forbidden unless resourceVersion is provided"
+                )
             )
         if continue_:
-            wrong.append(status_errors.banned(field, f"{field} is forbidden when continue is provided"))
+            wrong.append(
+                status_errors.field_forbidden(field, f"{field} is forbidden when continue is provided")
+            )
         if match not in ("Exact", "NotOlderThan"):
-            wrong.append(status_errors.unknown(field, match, ("Exact", "NotOlderThan", "")))
+            wrong.append(status_errors.field_not_supported(field, match, ("Exact", "NotOlderThan", "")))
         if match == "Exact" and version == "0":
-            wrong.append(status_errors.banned(field, f'{field} "exact" is forbidden for resourceVersion "0"'))
+            wrong.append(
+                status_errors.field_forbidden(field, f'{field} "exact" is forbidden for resourceVersion "0"')
+            )
     if wrong:
         raise status_errors.invalid("meta.k8s.io", "ListOptions", "", wrong)
 

@@ -45,10 +45,10 @@ def selected_name(selector: str) -> str:
 
 
 def _readers(resource: Resource, fields: FieldSelector) -> dict[str, Callable[[Any], str]]:
-    known = {**_METADATA, **resource.strategy.fields}
+    known = {**_METADATA, **resource.strategy.selectable_fields}
     for term in fields.terms:
         if term.field not in known:
-            if resource.strategy.fields:
+            if resource.strategy.selectable_fields:
                 raise status_errors.bad_request(f"field label not supported: {term.field}")
             raise status_errors.bad_request(
                 f'"{term.field}" is not a known field selector: only "metadata.name", "metadata.namespace"'

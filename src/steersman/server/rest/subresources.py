@@ -15,8 +15,8 @@ from steersman.api.label_selectors import compile_selector
 from steersman.server import status_errors
 from steersman.server.apply.options import APPLY_YAML
 from steersman.server.codec.convert import FORMS
-from steersman.server.registry.pod import conditioned
-from steersman.server.registry.strategy import as_new
+from steersman.server.registry.pod import set_condition
+from steersman.server.registry.strategy import replace_all
 from steersman.server.rest.apply import apply
 from steersman.server.rest.patch import JSON, MERGE, STRATEGIC, patched_struct, unknown_patch_type
 from steersman.server.rest.request import Request, check_identity
@@ -82,13 +82,15 @@ def scale_of(obj: Any) -> Scale:
 def _change_scale(server: Server, request: Request, make: Callable[[Scale], Scale]) -> Scale:
     access = request.resource.strategy.scale
     if access is None:
-        obj = change(server, request, lambda old: _scaled(request, old, make(scale_of(old))), merge=as_new)
+        obj = change(
+            server, request, lambda old: _scaled(request, old, make(scale_of(old))), merge=replace_all
+        )
         return scale_of(obj)
     obj = change(
         server,
         request,
         lambda old: access.write(old, make(access.read(old) or access.unset(old))),
-        merge=request.resource.strategy.updated,
+        merge=request.resource.strategy.prepare_for_update,
         # Upstream loses the field manager here.
         owners=lambda old, new: old.metadata.managedFields,
     )
@@ -103,7 +105,7 @@ def _scaled(request: Request, old: Any, scale: Scale) -> Any:
     check_identity(request, meta.namespace, meta.name)
     if scale.spec.replicas < 0:
         negative = "must be greater than or equal to 0"
-        wrong = [status_errors.wrong("spec.replicas", scale.spec.replicas, negative)]
+        wrong = [status_errors.field_invalid("spec.replicas", scale.spec.replicas, negative)]
         raise status_errors.invalid("autoscaling", "Scale", name, wrong)
     if meta.uid and meta.uid != old.metadata.uid:
         stored_as = _STORED_AS.get(resource.plural, resource.plural)
@@ -173,7 +175,9 @@ def bind(server: Server, request: Request, binding: Binding) -> Mapping[str, Any
                 annotations={**meta.annotations, **given.annotations},
                 labels={**meta.labels, **given.labels},
             )
-        scheduled = conditioned(pod.status.conditions, PodCondition(type="PodScheduled", status="True"), now)
+        scheduled = set_condition(
+            pod.status.conditions, PodCondition(type="PodScheduled", status="True"), now
+        )
         return replace(
             pod,
             metadata=meta,
@@ -183,18 +187,20 @@ def bind(server: Server, request: Request, binding: Binding) -> Mapping[str, Any
 
     server.validate("CREATE", pods, "binding", namespace, name, binding, None, request.user)
     server.rewrite(pods, namespace, name, assigned, uid=given.uid)
-    return status_errors.success()
+    return status_errors.success_status()
 
 
 def _check_target(binding: Binding) -> None:
     wrong = []
     if binding.target.kind not in ("", "Node"):
-        wrong.append(status_errors.unknown("target.kind", binding.target.kind, ("Node", "<empty>")))
+        wrong.append(
+            status_errors.field_not_supported("target.kind", binding.target.kind, ("Node", "<empty>"))
+        )
     if not binding.target.name:
-        wrong.append(status_errors.required("target.name"))
+        wrong.append(status_errors.field_required("target.name"))
     if wrong:
         # Upstream does not say that it is the client's mistake.
-        raise ServerError(status_errors.together(wrong))
+        raise ServerError(status_errors.aggregate(wrong))
 
 
 def _obstacle(pod: Pod) -> str:

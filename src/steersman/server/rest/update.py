@@ -14,7 +14,7 @@ from steersman.server.apply.deferred_owners import StoredManagedFields, same_own
 from steersman.server.apply.field_manager import field_manager_for
 from steersman.server.registry import graceful_deletion, object_meta
 from steersman.server.registry.resources import Resource
-from steersman.server.registry.strategy import Merge, WriteContext
+from steersman.server.registry.strategy import PrepareForUpdate, WriteContext
 from steersman.server.rest.create import create
 from steersman.server.rest.request import Request, Result, check_identity
 from steersman.server.server import Server
@@ -31,11 +31,11 @@ def update(server: Server, request: Request, obj: Any) -> Result:
     """
     resource, given = request.resource, obj.metadata
     check_identity(request, given.namespace, given.name)
-    if resource.strategy.create_on_update and not request.subresource:
+    if resource.strategy.allow_create_on_update and not request.subresource:
         existing = server.table(resource).get(object_key(request.namespace, request.name))
         if existing is None:
             if given.uid:
-                raise status_errors.other_uid(
+                raise status_errors.uid_mismatch(
                     resource.group, resource.plural, request.namespace, request.name, given.uid, ""
                 )
             fresh = replace(obj, metadata=replace(given, resourceVersion=""))
@@ -43,12 +43,12 @@ def update(server: Server, request: Request, obj: Any) -> Result:
     return Result(change(server, request, lambda old: obj, uid=given.uid))
 
 
-def merge_for(resource: Resource, subresource: str) -> Merge:
+def merge_for(resource: Resource, subresource: str) -> PrepareForUpdate:
     """How a request for an object or a subresource changes the object. Raises `NotFound` if it has no such part."""
     strategy = resource.strategy
-    merge = {"": strategy.updated, "status": strategy.status_updated}.get(subresource) or strategy.parts.get(
+    merge = {"": strategy.prepare_for_update, "status": strategy.prepare_for_status_update}.get(
         subresource
-    )
+    ) or strategy.subresource_updates.get(subresource)
     if merge is None:
         raise NotFound("the server could not find the requested resource", reason="NotFound")
     return merge
@@ -59,7 +59,7 @@ def change(
     request: Request,
     make: Change,
     *,
-    merge: Merge | None = None,
+    merge: PrepareForUpdate | None = None,
     uid: str = "",
     owners: Callable[[Any, Any], StoredManagedFields] | None = None,
 ) -> Any:
@@ -79,7 +79,7 @@ def change(
     old = server.get(resource, namespace, name)
     was = old.metadata
     if uid and uid != was.uid:
-        raise status_errors.other_uid(resource.group, resource.plural, namespace, name, uid, was.uid)
+        raise status_errors.uid_mismatch(resource.group, resource.plural, namespace, name, uid, was.uid)
     new = make(old)
     new = strategy.status_default(new) if subresource == "status" else strategy.default(new)
     now = server.now()
@@ -93,24 +93,32 @@ def change(
         new = server.admit("UPDATE", resource, subresource, namespace, name, new, old, request.user)
     version = new.metadata.resourceVersion
     if not version or version == "0":
-        if not strategy.unconditional:
+        if not strategy.allow_unconditional_update:
             # Upstream says the resource where it means the kind.
-            missing = [status_errors.wrong("metadata.resourceVersion", 0, "must be specified for an update")]
+            missing = [
+                status_errors.field_invalid("metadata.resourceVersion", 0, "must be specified for an update")
+            ]
             raise status_errors.invalid(resource.group, resource.plural, name, missing)
     elif version != was.resourceVersion:
         if not (version.isascii() and version.isdigit()):
             raise ServerError(f"strconv.ParseUint: parsing {status_errors.quote(version)}: invalid syntax")
-        raise status_errors.conflict(resource.group, resource.plural, name, status_errors.LOCK)
-    meta = object_meta.continued(new.metadata, was, namespace=namespace)
+        raise status_errors.conflict(
+            resource.group, resource.plural, name, status_errors.OPTIMISTIC_LOCK_ERROR
+        )
+    meta = object_meta.meta_for_update(new.metadata, was, namespace=namespace)
     new = merge(replace(new, metadata=meta), old, WriteContext(now, request.user))
-    if strategy.counts is not None and subresource != "status" and strategy.counts(new, old):
+    if (
+        strategy.changes_generation is not None
+        and subresource != "status"
+        and strategy.changes_generation(new, old)
+    ):
         new = replace(new, metadata=replace(new.metadata, generation=was.generation + 1))
     wrong = strategy.rules.update(new, old, subresource, namespaced=resource.namespaced)
     if wrong:
         raise status_errors.invalid(resource.group, resource.kind, name, wrong)
     settle = server.validate("UPDATE", resource, subresource, namespace, name, new, old, request.user)
     key = object_key(namespace, name)
-    if graceful_deletion.ended(new, old, strategy):
+    if graceful_deletion.deletion_finished(new, old, strategy):
         server.remove(resource, key)
         meta = replace(new.metadata, managedFields=owned, resourceVersion=was.resourceVersion)
         return replace(new, metadata=meta)

@@ -26,7 +26,7 @@ def watch(server: Server, request: Request) -> Subscription:
         raise ServerError(error.message.removeprefix("invalid resource version: ")) from None
     initial, revision = options.send_initial_events, server.store.revision
     if initial and version > revision:
-        raise status_errors.too_new(version, revision)
+        raise status_errors.resource_version_too_large(version, revision)
     from_now = initial is False and not version
     since = revision if from_now else None if initial else version or None
     return table.watch(

@@ -38,7 +38,7 @@ def test_the_refusal_of_an_unknown_form_names_protobuf() -> None:
 
 def test_options_of_a_deletion_may_be_protobuf() -> None:
     made = query_options.delete_options({}, ORPHAN)
-    assert (made.deletion.grace, made.deletion.propagation) == (0, "Orphan")
+    assert (made.deletion.grace_period, made.deletion.propagation) == (0, "Orphan")
 
 
 def test_options_of_a_deletion_that_are_cut_short_are_refused() -> None:

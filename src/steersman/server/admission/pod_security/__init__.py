@@ -66,7 +66,7 @@ def policy_of(labels: Mapping[str, str]) -> tuple[Policy, list[status_errors.Fie
 
 
 def _wrong(name: str, value: str, why: str) -> status_errors.FieldError:
-    return status_errors.wrong(f"metadata.labels[{PREFIX}{name}]", value, why)
+    return status_errors.field_invalid(f"metadata.labels[{PREFIX}{name}]", value, why)
 
 
 class PodSecurity(PodPlugin):

@@ -1,6 +1,6 @@
-"""HorizontalPodAutoscalers of autoscaling/v1, which know of one metric, and of v2, which know of all.
+"""Conversion of HorizontalPodAutoscalers between autoscaling/v1, which has one metric, and v2.
 
-What v1 has no fields for is in annotations there, in the words v1 would have had for it.
+Fields that v1 lacks are kept in annotations there, in the format upstream uses.
 """
 
 from __future__ import annotations
@@ -19,42 +19,45 @@ from steersman.server.codec.convert import plain
 _PREFIX = "autoscaling.alpha.kubernetes.io/"
 _METRICS, _CURRENT = f"{_PREFIX}metrics", f"{_PREFIX}current-metrics"
 _BEHAVIOR, _CONDITIONS = f"{_PREFIX}behavior", f"{_PREFIX}conditions"
-_ALL = (_METRICS, _CURRENT, _BEHAVIOR, _CONDITIONS)
-_USUAL = 80
-"""Percent of the CPU requested, where nothing is asked for."""
+_ANNOTATIONS = (_METRICS, _CURRENT, _BEHAVIOR, _CONDITIONS)
+_DEFAULT_CPU_PERCENT = 80
+"""The target in percent of the requested CPU if no metric is set."""
 
 Document: TypeAlias = dict[str, Any]
 T = TypeVar("T")
 
 
-# -- the whole --------------------------------------------------------------------------------
+# -- objects ----------------------------------------------------------------------------------
 
 
-def older(scaler: v2.HorizontalPodAutoscaler) -> v1.HorizontalPodAutoscaler:
-    """An autoscaler as v1 shows it."""
+def to_v1(scaler: v2.HorizontalPodAutoscaler) -> v1.HorizontalPodAutoscaler:
+    """Converts an autoscaler from v2 to v1."""
     spec, status, meta = scaler.spec, scaler.status, scaler.metadata
-    notes = {name: text for name, text in meta.annotations.items() if name not in _ALL}
-    others = [_older_source(plain(metric)) for metric in spec.metrics if _percent(metric) is None]
-    current = [_older_status(plain(metric)) for metric in status.currentMetrics or ()]
+    kept = {name: text for name, text in meta.annotations.items() if name not in _ANNOTATIONS}
+    others = [_source_to_v1(plain(metric)) for metric in spec.metrics if _target_cpu_percent(metric) is None]
+    current = [_status_to_v1(plain(metric)) for metric in status.currentMetrics or ()]
     for name, found in (
         (_METRICS, others),
         (_CURRENT, current),
-        (_BEHAVIOR, None if spec.behavior is None else _capital(_whole(plain(spec.behavior)))),
+        (
+            _BEHAVIOR,
+            None if spec.behavior is None else _capitalize_names(_with_all_fields(plain(spec.behavior))),
+        ),
         (_CONDITIONS, [_ordered(each, _CONDITION) for each in plain(status.conditions)]),
     ):
         if found:
-            notes[name] = msgspec.json.encode(found).decode()
-    percents = (_percent(metric) for metric in spec.metrics)
+            kept[name] = msgspec.json.encode(found).decode()
+    percents = (_target_cpu_percent(metric) for metric in spec.metrics)
     return v1.HorizontalPodAutoscaler(
-        metadata=replace(meta, annotations=notes or EMPTY) if notes != dict(meta.annotations) else meta,
+        metadata=replace(meta, annotations=kept or EMPTY) if kept != dict(meta.annotations) else meta,
         spec=v1.HorizontalPodAutoscalerSpec(
             maxReplicas=spec.maxReplicas,
             minReplicas=spec.minReplicas,
-            scaleTargetRef=_same(v1.CrossVersionObjectReference, spec.scaleTargetRef),
+            scaleTargetRef=_reference(v1.CrossVersionObjectReference, spec.scaleTargetRef),
             targetCPUUtilizationPercentage=next((each for each in percents if each is not None), None),
         ),
         status=v1.HorizontalPodAutoscalerStatus(
-            currentCPUUtilizationPercentage=_used(status),
+            currentCPUUtilizationPercentage=_current_cpu_percent(status),
             currentReplicas=status.currentReplicas,
             desiredReplicas=status.desiredReplicas,
             lastScaleTime=status.lastScaleTime,
@@ -63,36 +66,40 @@ def older(scaler: v2.HorizontalPodAutoscaler) -> v1.HorizontalPodAutoscaler:
     )
 
 
-def newer(scaler: v1.HorizontalPodAutoscaler) -> v2.HorizontalPodAutoscaler:
-    """An autoscaler of v1 as v2 shows it."""
+def to_v2(scaler: v1.HorizontalPodAutoscaler) -> v2.HorizontalPodAutoscaler:
+    """Converts an autoscaler from v1 to v2."""
     spec, status, meta = scaler.spec, scaler.status, scaler.metadata
-    said = meta.annotations
+    annotations = meta.annotations
     percent, used = spec.targetCPUUtilizationPercentage, status.currentCPUUtilizationPercentage
-    metrics = _read(said.get(_METRICS), tuple[v2.MetricSpec, ...], lambda all: list(map(_newer_source, all)))
+    metrics = _from_annotation(
+        annotations.get(_METRICS), tuple[v2.MetricSpec, ...], lambda all: list(map(_source_to_v2, all))
+    )
     metrics = metrics or ()
     if percent is not None or not metrics:
-        metrics = (*metrics, _cpu(_USUAL if percent is None else percent))
-    current = _read(
-        said.get(_CURRENT), tuple[v2.MetricStatus, ...], lambda all: list(map(_newer_status, all))
+        metrics = (*metrics, _cpu_metric(_DEFAULT_CPU_PERCENT if percent is None else percent))
+    current = _from_annotation(
+        annotations.get(_CURRENT), tuple[v2.MetricStatus, ...], lambda all: list(map(_status_to_v2, all))
     )
     if current is None and used is not None:
         now = v2.MetricValueStatus(averageUtilization=used)
         current = (
             v2.MetricStatus(type="Resource", resource=v2.ResourceMetricStatus(name="cpu", current=now)),
         )
-    behavior = _read(said.get(_BEHAVIOR), v2.HorizontalPodAutoscalerBehavior, _small)
-    conditions = _read(
-        said.get(_CONDITIONS), tuple[v2.HorizontalPodAutoscalerCondition, ...], lambda all: all
+    behavior = _from_annotation(
+        annotations.get(_BEHAVIOR), v2.HorizontalPodAutoscalerBehavior, _lowercase_names
     )
-    notes = {name: text for name, text in said.items() if name not in _ALL}
+    conditions = _from_annotation(
+        annotations.get(_CONDITIONS), tuple[v2.HorizontalPodAutoscalerCondition, ...], lambda all: all
+    )
+    kept = {name: text for name, text in annotations.items() if name not in _ANNOTATIONS}
     return v2.HorizontalPodAutoscaler(
-        metadata=replace(meta, annotations=notes or EMPTY) if len(notes) != len(said) else meta,
+        metadata=replace(meta, annotations=kept or EMPTY) if len(kept) != len(annotations) else meta,
         spec=v2.HorizontalPodAutoscalerSpec(
             behavior=behavior,
             maxReplicas=spec.maxReplicas,
             metrics=metrics,
             minReplicas=spec.minReplicas,
-            scaleTargetRef=_same(v2.CrossVersionObjectReference, spec.scaleTargetRef),
+            scaleTargetRef=_reference(v2.CrossVersionObjectReference, spec.scaleTargetRef),
         ),
         status=v2.HorizontalPodAutoscalerStatus(
             conditions=conditions or (),
@@ -105,31 +112,31 @@ def newer(scaler: v1.HorizontalPodAutoscaler) -> v2.HorizontalPodAutoscaler:
     )
 
 
-def _same(type_: type[T], ref: Any) -> T:
+def _reference(type_: type[T], ref: Any) -> T:
     return type_(apiVersion=ref.apiVersion, kind=ref.kind, name=ref.name)  # type: ignore[call-arg]
 
 
-def _read(text: str | None, type_: type[T], turn: Callable[[Any], Any]) -> T | None:
-    """What an annotation says; None where it says nothing that makes sense, as upstream."""
+def _from_annotation(text: str | None, type_: type[T], convert: Callable[[Any], Any]) -> T | None:
+    """The value of an annotation; None if it is missing or malformed, as upstream."""
     if text is None:
         return None
     try:
-        return msgspec.convert(turn(msgspec.json.decode(text)), type_)
+        return msgspec.convert(convert(msgspec.json.decode(text)), type_)
     except (msgspec.MsgspecError, AttributeError, TypeError, KeyError):
         return None
 
 
-# -- the metric of v1 -------------------------------------------------------------------------
+# -- the CPU metric of v1 ---------------------------------------------------------------------
 
 
-def _percent(metric: v2.MetricSpec) -> int | None:
-    """The load of CPUs a metric aims at, where it is of that sort."""
+def _target_cpu_percent(metric: v2.MetricSpec) -> int | None:
+    """The target CPU utilization of a metric in percent; None for other metrics."""
     if metric.type != "Resource" or metric.resource is None or metric.resource.name != "cpu":
         return None
     return metric.resource.target.averageUtilization
 
 
-def _used(status: v2.HorizontalPodAutoscalerStatus) -> int | None:
+def _current_cpu_percent(status: v2.HorizontalPodAutoscalerStatus) -> int | None:
     found = None
     for metric in status.currentMetrics or ():
         if metric.type == "Resource" and metric.resource is not None and metric.resource.name == "cpu":
@@ -138,15 +145,15 @@ def _used(status: v2.HorizontalPodAutoscalerStatus) -> int | None:
     return found
 
 
-def _cpu(percent: int) -> v2.MetricSpec:
+def _cpu_metric(percent: int) -> v2.MetricSpec:
     target = v2.MetricTarget(type="Utilization", averageUtilization=percent)
     return v2.MetricSpec(type="Resource", resource=v2.ResourceMetricSource(name="cpu", target=target))
 
 
-# -- metrics in the words of v1 ---------------------------------------------------------------
+# -- metrics in v1's annotations --------------------------------------------------------------
 
 
-def _older_source(metric: Document) -> Document:
+def _source_to_v1(metric: Document) -> Document:
     made: Document = {"type": metric["type"]}
     for sort, source in metric.items():
         if sort == "type":
@@ -156,20 +163,20 @@ def _older_source(metric: Document) -> Document:
         match sort:
             case "resource" | "containerResource":
                 percent = target.get("averageUtilization")
-                made[sort] = _kept(
+                made[sort] = _without_none(
                     name=source["name"],
                     targetAverageUtilization=percent,
                     targetAverageValue=average,
                     container=source.get("container"),
                 )
             case "pods":
-                made[sort] = _kept(
+                made[sort] = _without_none(
                     metricName=named["name"],
                     targetAverageValue=average or "0",
                     selector=named.get("selector"),
                 )
             case "object":
-                made[sort] = _kept(
+                made[sort] = _without_none(
                     target=source["describedObject"],
                     metricName=named["name"],
                     targetValue=value or "0",
@@ -177,7 +184,7 @@ def _older_source(metric: Document) -> Document:
                     averageValue=average,
                 )
             case "external":
-                made[sort] = _kept(
+                made[sort] = _without_none(
                     metricName=named["name"],
                     metricSelector=named.get("selector"),
                     targetValue=value,
@@ -186,23 +193,25 @@ def _older_source(metric: Document) -> Document:
     return made
 
 
-def _newer_source(metric: Mapping[str, Any]) -> Document:
+def _source_to_v2(metric: Mapping[str, Any]) -> Document:
     made: Document = {"type": metric["type"]}
     for sort, source in metric.items():
         match sort:
             case "resource" | "containerResource":
                 percent, average = source.get("targetAverageUtilization"), source.get("targetAverageValue")
                 type_ = "AverageValue" if percent is None else "Utilization"
-                target = _kept(type=type_, averageUtilization=percent, averageValue=average)
-                made[sort] = _kept(name=source["name"], container=source.get("container"), target=target)
+                target = _without_none(type=type_, averageUtilization=percent, averageValue=average)
+                made[sort] = _without_none(
+                    name=source["name"], container=source.get("container"), target=target
+                )
             case "pods":
                 target = {"type": "AverageValue", "averageValue": source["targetAverageValue"]}
-                made[sort] = {"metric": _metric(source, "selector"), "target": target}
+                made[sort] = {"metric": _metric_identifier(source, "selector"), "target": target}
             case "object":
                 value, average = source["targetValue"], source.get("averageValue")
                 by_average = average is not None
-                # v1 cannot leave the value out, so of a metric that aims at an average 0 is none.
-                target = _kept(
+                # v1 cannot omit the value, so 0 means none if there is an average.
+                target = _without_none(
                     type="AverageValue" if by_average else "Value",
                     value=None if by_average and value == "0" else value,
                     averageValue=average,
@@ -210,18 +219,18 @@ def _newer_source(metric: Mapping[str, Any]) -> Document:
                 described = source["target"]
                 made[sort] = {
                     "describedObject": described,
-                    "metric": _metric(source, "selector"),
+                    "metric": _metric_identifier(source, "selector"),
                     "target": target,
                 }
             case "external":
                 value, average = source.get("targetValue"), source.get("targetAverageValue")
                 type_ = "AverageValue" if value is None else "Value"
-                target = _kept(type=type_, value=value, averageValue=average)
-                made[sort] = {"metric": _metric(source, "metricSelector"), "target": target}
+                target = _without_none(type=type_, value=value, averageValue=average)
+                made[sort] = {"metric": _metric_identifier(source, "metricSelector"), "target": target}
     return made
 
 
-def _older_status(metric: Document) -> Document:
+def _status_to_v1(metric: Document) -> Document:
     made: Document = {"type": metric["type"]}
     for sort, source in metric.items():
         if sort == "type":
@@ -230,20 +239,20 @@ def _older_status(metric: Document) -> Document:
         value, average = current.get("value"), current.get("averageValue")
         match sort:
             case "resource" | "containerResource":
-                made[sort] = _kept(
+                made[sort] = _without_none(
                     name=source["name"],
                     currentAverageUtilization=current.get("averageUtilization"),
                     currentAverageValue=average or "0",
                     container=source.get("container"),
                 )
             case "pods":
-                made[sort] = _kept(
+                made[sort] = _without_none(
                     metricName=named["name"],
                     currentAverageValue=average or "0",
                     selector=named.get("selector"),
                 )
             case "object":
-                made[sort] = _kept(
+                made[sort] = _without_none(
                     target=source["describedObject"],
                     metricName=named["name"],
                     currentValue=value or "0",
@@ -251,7 +260,7 @@ def _older_status(metric: Document) -> Document:
                     averageValue=average,
                 )
             case "external":
-                made[sort] = _kept(
+                made[sort] = _without_none(
                     metricName=named["name"],
                     metricSelector=named.get("selector"),
                     currentValue=value or "0",
@@ -260,46 +269,52 @@ def _older_status(metric: Document) -> Document:
     return made
 
 
-def _newer_status(metric: Mapping[str, Any]) -> Document:
+def _status_to_v2(metric: Mapping[str, Any]) -> Document:
     made: Document = {"type": metric["type"]}
     for sort, source in metric.items():
         match sort:
             case "resource" | "containerResource":
                 percent = source.get("currentAverageUtilization")
-                current = _kept(averageUtilization=percent, averageValue=source.get("currentAverageValue"))
-                made[sort] = _kept(name=source["name"], container=source.get("container"), current=current)
+                current = _without_none(
+                    averageUtilization=percent, averageValue=source.get("currentAverageValue")
+                )
+                made[sort] = _without_none(
+                    name=source["name"], container=source.get("container"), current=current
+                )
             case "pods":
                 current = {"averageValue": source["currentAverageValue"]}
-                made[sort] = {"metric": _metric(source, "selector"), "current": current}
+                made[sort] = {"metric": _metric_identifier(source, "selector"), "current": current}
             case "object":
-                current = _kept(value=source["currentValue"], averageValue=source.get("averageValue"))
+                current = _without_none(value=source["currentValue"], averageValue=source.get("averageValue"))
                 described = source["target"]
                 made[sort] = {
                     "describedObject": described,
-                    "metric": _metric(source, "selector"),
+                    "metric": _metric_identifier(source, "selector"),
                     "current": current,
                 }
             case "external":
-                current = _kept(value=source["currentValue"], averageValue=source.get("currentAverageValue"))
-                made[sort] = {"metric": _metric(source, "metricSelector"), "current": current}
+                current = _without_none(
+                    value=source["currentValue"], averageValue=source.get("currentAverageValue")
+                )
+                made[sort] = {"metric": _metric_identifier(source, "metricSelector"), "current": current}
     return made
 
 
-def _metric(source: Mapping[str, Any], selector: str) -> Document:
-    return _kept(name=source["metricName"], selector=source.get(selector))
+def _metric_identifier(source: Mapping[str, Any], selector: str) -> Document:
+    return _without_none(name=source["metricName"], selector=source.get(selector))
 
 
-def _kept(**fields: Any) -> Document:
+def _without_none(**fields: Any) -> Document:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-# -- behaviour, which upstream writes by the names of its own fields --------------------------
+# -- behavior, which upstream encodes with capitalized Go field names --------------------------
 
 _RULES = ("stabilizationWindowSeconds", "selectPolicy", "policies", "tolerance")
 
 
-def _whole(behavior: Document) -> Document:
-    """The behaviour with all its fields, those that say nothing as null."""
+def _with_all_fields(behavior: Document) -> Document:
+    """The behavior with all its fields; omitted ones are null."""
     return {
         name: None if rules is None else {field: _rule(field, rules.get(field)) for field in _RULES}
         for name, rules in ((name, behavior.get(name)) for name in ("scaleUp", "scaleDown"))
@@ -319,13 +334,17 @@ def _ordered(document: Document, names: tuple[str, ...]) -> Document:
     return {name: document[name] for name in names if name in document}
 
 
-def _capital(value: Any) -> Any:
+def _capitalize_names(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name[0].upper() + name[1:]: _capital(item) for name, item in value.items()}
-    return [_capital(item) for item in value] if isinstance(value, list) else value
+        return {name[0].upper() + name[1:]: _capitalize_names(item) for name, item in value.items()}
+    return [_capitalize_names(item) for item in value] if isinstance(value, list) else value
 
 
-def _small(value: Any) -> Any:
+def _lowercase_names(value: Any) -> Any:
     if isinstance(value, dict):
-        return {name[0].lower() + name[1:]: _small(item) for name, item in value.items() if item is not None}
-    return [_small(item) for item in value] if isinstance(value, list) else value
+        return {
+            name[0].lower() + name[1:]: _lowercase_names(item)
+            for name, item in value.items()
+            if item is not None
+        }
+    return [_lowercase_names(item) for item in value] if isinstance(value, list) else value

@@ -14,7 +14,7 @@ from steersman.api.errors import BadRequest, NotFound
 from steersman.api.generated import autoscaling_v2, load
 from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.client.api import EventType
-from steersman.server.registry.versions.horizontalpodautoscaler import newer, older
+from steersman.server.registry.autoscaling_conversion import to_v1, to_v2
 from steersman.sim.world import World
 
 CORE, NEW = load("", "v1", "Event"), load("events.k8s.io", "v1", "Event")
@@ -187,15 +187,15 @@ def test_to_the_older_version_and_back_is_the_same(
     body = scaler(metrics=found, **({"behavior": behavior} if behavior else {}))
     before = msgspec.convert(body, autoscaling_v2.HorizontalPodAutoscaler)
     before = msgspec.structs.replace(before, metadata=ObjectMeta(name="web", annotations={"mine": "stays"}))
-    seen = older(before)
+    seen = to_v1(before)
     assert seen.spec.targetCPUUtilizationPercentage == cpu
-    assert newer(seen) == before
+    assert to_v2(seen) == before
 
 
 @pytest.mark.parametrize("text", ["no JSON", "{}", "[1]", '[{"type":"Pods","pods":{}}]', "null"])
 def test_an_annotation_that_makes_no_sense_is_let_go(text: str) -> None:
     meta = ObjectMeta(name="web", annotations={"autoscaling.alpha.kubernetes.io/metrics": text})
-    seen = msgspec.structs.replace(older(autoscaling_v2.HorizontalPodAutoscaler()), metadata=meta)
-    made = newer(seen)
+    seen = msgspec.structs.replace(to_v1(autoscaling_v2.HorizontalPodAutoscaler()), metadata=meta)
+    made = to_v2(seen)
     assert [each.type for each in made.spec.metrics] == ["Resource"]
     assert made.metadata.annotations == {}
