@@ -1,5 +1,7 @@
 """A day's load: an autoscaler follows it up in the morning and down at night, and not at every gust."""
 
+from steersman.testing import Cluster
+
 SHOP = """
 apiVersion: apps/v1
 kind: Deployment
@@ -24,7 +26,7 @@ spec:
 CURVE = {6: 0.6, 8: 1.5, 12: 4.0, 18: 2.0, 22: 0.5}
 
 
-def test_replicas_follow_the_load_of_a_day(cluster):
+def test_replicas_follow_the_load_of_a_day(cluster: Cluster) -> None:
     cluster.apply(SHOP)
     cluster.settle()
     seen = {}

@@ -8,13 +8,9 @@ import os
 
 from hypothesis import HealthCheck, settings
 
-CALM = {
-    "deadline": None,
-    "suppress_health_check": [HealthCheck.too_slow],
-    "print_blob": True,
-}
-settings.register_profile("steady", derandomize=True, **CALM)
-settings.register_profile("explore", max_examples=1000, **CALM)
+CALM = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
+settings.register_profile("steady", CALM, derandomize=True)
+settings.register_profile("explore", CALM, max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 
 

@@ -78,7 +78,7 @@ def pod(number: int, chance: random.Random) -> dict[str, Any]:
         }
         for name in ("app", "proxy")
     ]
-    fields = {f"f:{name}": {} for name in (*labels, *annotations)}
+    fields: dict[str, dict[str, object]] = {f"f:{name}": {} for name in (*labels, *annotations)}
     managed = [
         {
             "manager": manager,

@@ -430,7 +430,7 @@ def test_whatever_is_wrong_is_one_error_that_names_the_file_and_the_entry(
 def test_a_missing_file_that_was_asked_for_is_an_error(home: Path) -> None:
     for read in (load, from_flags):
         with pytest.raises(ConfigError, match="the kubeconfig file does not exist"):
-            read(str(home / "gone"), environ={})  # type: ignore[operator]
+            read(str(home / "gone"), environ={})
 
 
 def test_a_directory_is_no_kubeconfig(home: Path) -> None:

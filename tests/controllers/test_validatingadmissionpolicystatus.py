@@ -23,7 +23,7 @@ from steersman.api.kinds.admission import (
 from steersman.controllers.validatingadmissionpolicystatus import MOST, controller, decide, matched
 from steersman.intent.actions import Discover, Patch, PatchType, ReadDocument
 from steersman.intent.verdict import Rest
-from steersman.sim.faults import Answers
+from steersman.sim.faults.refusals import Answers
 from steersman.testing import Cluster
 from steersman.testing.decision_driver import USUAL, walk
 

@@ -54,6 +54,8 @@ _ADDRESS = re.compile(r"\b10\.0\.\d+\.\d+\b")
 _CREDENTIAL = re.compile(r"\b(X509SHA256=)[0-9a-f]{64}\b")
 _ECHO = re.compile(r'(?<=Invalid value: )"\{(?:[^"\\]|\\.)*\}"')
 _PORT = re.compile(rf"(?<=:)(?!{FIXED_PORT})3[0-2]\d{{3}}(?=/)|(?<=value: )(?!{FIXED_PORT})3[0-2]\d{{3}}\b")
+_SCHEME = re.compile(r'(?<=in scheme ")[^"]*\.go:\d+(?=")')
+"""The source file of a Go scheme in a message: its path depends on how the server was built."""
 _AGE = re.compile(r"^(\d+[smh])+$|^<unknown>$")
 
 
@@ -118,7 +120,7 @@ class Plain:
         text = _TIME.sub(lambda found: f"<time{'.' * (len(found[1] or ''))}>", text)
         text = _UID.sub(self._uid, _TOKEN.sub("<token>", text))
         text = _VERSIONS.sub(r"\1<version>", _TOO_OLD.sub(r"\1<version>", _DRAWN.sub(r"\1<name>", text)))
-        text = _PORT.sub("<port>", text)
+        text = _PORT.sub("<port>", _SCHEME.sub("<source file>", text))
         text = _ADDRESS.sub("<address>", _CREDENTIAL.sub(r"\1<digest>", text))
         return text.replace(self.url.removeprefix("https://"), "<server>")
 

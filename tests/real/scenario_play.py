@@ -21,7 +21,6 @@ import aiohttp
 import yaml
 import yarl
 from multidict import CIMultiDict
-from scenario_plain import Answer, Plain, in_order
 
 from steersman.api.jwt import Claims, encode
 from steersman.api.signing_keys import Keys
@@ -30,6 +29,7 @@ from steersman.server.auth.ca import Pair
 from steersman.server.bootstrap import Bootstrap, bootstrap_server
 from steersman.server.server import Server
 from tests.harness.envtest import RealPlane
+from tests.real.scenario_plain import Answer, Plain, in_order
 
 ISSUER = "https://kubernetes.default.svc"
 GROUPS = {"admin": ("system:masters",)}

@@ -526,10 +526,10 @@ async def tell(stage: Any) -> Document:
             if reason != "FailedGetScale":
                 tasks.create_task(stage.told("FailedComputeMetricsReplicas", name))
     page = await stage.api.list(FORMER, stage.namespace)
-    return {"annotations": {one["metadata"]["name"]: annotations(one) for one in page.items}}
+    return {"annotations": {one["metadata"]["name"]: annotations_of(one) for one in page.items}}
 
 
-def annotations(former: Document) -> Document:
+def annotations_of(former: Document) -> Document:
     """What the older version of an autoscaler says in annotations, but when."""
     found = former["metadata"].get("annotations", {})
     return {key: timeless(json.loads(value)) for key, value in found.items()}

@@ -163,7 +163,8 @@ async def tell(stage: Any) -> None:
 
 def timeless(end: dict[str, Any]) -> dict[str, Any]:
     """The same, whichever minute it was."""
-    return json.loads(re.sub(r"minutely-\d+", "minutely-@", json.dumps(end)))
+    plain: dict[str, Any] = json.loads(re.sub(r"minutely-\d+", "minutely-@", json.dumps(end)))
+    return plain
 
 
 @pytest.fixture(scope="module")

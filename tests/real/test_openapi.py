@@ -16,7 +16,8 @@ from steersman.api.generated import resources
 from steersman.server.discovery.documents import AGGREGATED, CustomResource, Discovery, choose
 from steersman.server.discovery.openapi import OpenAPI
 from steersman.server.discovery.openapi.schemas import V2, definitions
-from tests.harness.envtest import RealPlane, assets
+from tests.harness.assets import assets
+from tests.harness.envtest import RealPlane
 
 THING = CustomResource(
     group="example.com",

@@ -47,7 +47,7 @@ def test_over_a_socket_a_beat_is_a_beat_and_of_those_that_were_missed_one_is_mad
 
         def call_at(self, when: float, callback: object, *args: object, context: object = None) -> object:  # type: ignore[override]
             self.now = max(self.now, when)
-            return super().call_at(self.now, callback, *args)  # type: ignore[call-overload, arg-type]
+            return super().call_at(self.now, callback, *args)  # type: ignore[arg-type]
 
     async def main(loop: Loop) -> list[float]:
         rhythm, beats = Heartbeat(10.0, 10.0), []

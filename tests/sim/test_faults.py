@@ -272,7 +272,7 @@ def test_a_first_life_is_never_stale(manager: Make) -> None:
     made.change("one", "two")
 
     async def read() -> list[str]:
-        names = []
+        names: list[str] = []
         async for event in made.api.watch(PODS, send_initial_events=True):
             if event.obj is None:
                 return names

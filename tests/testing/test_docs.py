@@ -25,7 +25,8 @@ def loaded() -> None:
 
 
 def name(listing: str) -> str:
-    return re.findall(r"def (test_\w+)", listing)[0]
+    name: str = re.findall(r"def (test_\w+)", listing)[0]
+    return name
 
 
 @pytest.mark.parametrize("listing", LISTINGS, ids=name)

@@ -514,7 +514,7 @@ def _ruled(**rule: Any) -> Document:
     return {**S, "x-kubernetes-validations": [rule]}
 
 
-_STATUS = {"subresources": {"status": {}}}
+_STATUS: dict[str, object] = {"subresources": {"status": {}}}
 _BAD_PATTERNS = [
     "(?=x)",
     "[a",

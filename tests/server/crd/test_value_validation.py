@@ -129,7 +129,7 @@ def _schema(inner: st.SearchStrategy[dict[str, Any]]) -> st.SearchStrategy[dict[
     )
 
 
-SCHEMAS = st.recursive(st.just({}), _schema, max_leaves=5)
+SCHEMAS: st.SearchStrategy[dict[str, object]] = st.recursive(st.just({}), _schema, max_leaves=5)
 
 
 @given(SCHEMAS, JSON)

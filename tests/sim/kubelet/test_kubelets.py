@@ -147,7 +147,7 @@ def test_an_init_container_that_fails_fails_a_pod_that_is_never_restarted(world:
 def test_a_crash_loop_backs_off_from_ten_seconds_to_five_minutes(world: World) -> None:
     start(world)
     make(world, pod("a", "sh", "-c", "sleep 1; exit 3"))
-    starts = []
+    starts: list[object] = []
     for _ in range(1200):
         count = get(world).status.containerStatuses[0].restartCount
         while len(starts) <= count:

@@ -1,7 +1,7 @@
-"""PKCS #10 certificate requests, and the rules of the Kubernetes signers for them.
+"""What a certificate request asks for, and the rules of Kubernetes' own signers about it.
 
-`read` turns a request into a plain value, so that the rules are functions of values. cryptography is imported
-with the first request, to keep it out of managers that never see one.
+`read` takes a PKCS #10 request apart into a plain value, so that the rules are functions of values.
+cryptography is loaded when the first request comes: a manager that never sees one does without.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ KUBELET_CLIENT = "kubernetes.io/kube-apiserver-client-kubelet"
 KUBELET_SERVING = "kubernetes.io/kubelet-serving"
 LEGACY = "kubernetes.io/legacy-unknown"
 
-NODE_PREFIX = "system:node:"
-NODES_GROUP = ("system:nodes",)
+NODE = "system:node:"
+NODES = ("system:nodes",)
 
 _PEM = re.compile(
     rb"-----BEGIN ([A-Z0-9 ]+)-----\s*\n(?:[^\n]*:[^\n]*\n)*([A-Za-z0-9+/=\s]+)-----END \1-----"
 )
 
 
-class MalformedRequest(ValueError):
-    """``spec.request`` is not a PKCS #10 request in PEM. The message never quotes it."""
+class Malformed(ValueError):
+    """This is not a certificate request. The message never quotes it."""
 
 
-class RequestedCertificate(msgspec.Struct, frozen=True):
-    """The subject and the alternative names of the requested certificate."""
+class Asked(msgspec.Struct, frozen=True):
+    """What a request asks for."""
 
     common_name: str
     organizations: tuple[str, ...]
@@ -48,37 +48,37 @@ class RequestedCertificate(msgspec.Struct, frozen=True):
 
 
 def parse(request: CertificateSigningRequest) -> Pkcs10:
-    """Parses the PKCS #10 request. Raises `MalformedRequest`."""
+    """The request as it was sent. Raises `Malformed`."""
     from cryptography import x509
 
     try:
         text = base64.b64decode(request.spec.request, validate=True)
     except binascii.Error:
-        raise MalformedRequest("the request is not base64") from None
+        raise Malformed("the request is not base64") from None
     found = _PEM.search(text)
     if found is None or found[1] != b"CERTIFICATE REQUEST":
-        raise MalformedRequest("PEM block type must be CERTIFICATE REQUEST")
+        raise Malformed("PEM block type must be CERTIFICATE REQUEST")
     try:
         return x509.load_der_x509_csr(base64.b64decode(found[2]))
     except (ValueError, binascii.Error):
-        raise MalformedRequest("the request cannot be parsed") from None
+        raise Malformed("the request cannot be parsed") from None
 
 
-def read(request: CertificateSigningRequest) -> RequestedCertificate:
-    """Reads the requested subject and alternative names. Raises `MalformedRequest`."""
+def read(request: CertificateSigningRequest) -> Asked:
+    """What the request asks for. Raises `Malformed`."""
     from cryptography import x509
     from cryptography.x509.oid import NameOID
 
-    csr = parse(request)
+    asked = parse(request)
     try:
-        names = csr.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
-        organizations = csr.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
+        names = asked.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+        organizations = asked.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
         try:
-            sans = csr.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+            sans = asked.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         except x509.ExtensionNotFound:
             sans = x509.SubjectAlternativeName([])
-        return RequestedCertificate(
-            # The last of several common names counts, as in Go.
+        return Asked(
+            # Of several common names the last one counts, as Go has it.
             common_name=str(names[-1].value) if names else "",
             organizations=tuple(str(one.value) for one in organizations),
             dns=tuple(sans.get_values_for_type(x509.DNSName)),
@@ -87,59 +87,57 @@ def read(request: CertificateSigningRequest) -> RequestedCertificate:
             uris=tuple(sans.get_values_for_type(x509.UniformResourceIdentifier)),
         )
     except (ValueError, x509.DuplicateExtension, x509.UnsupportedGeneralNameType):
-        raise MalformedRequest("the request cannot be parsed") from None
+        raise Malformed("the request cannot be parsed") from None
 
 
 def _usages(usages: Collection[str], purpose: str) -> str:
-    """Why the usages of a kubelet's request are wrong; empty if they are not. Only RSA keys need key encipherment."""
+    """What is wrong with a kubelet's usages. Only RSA keys need key encipherment, so it may be left out."""
     wanted = {"digital signature", "key encipherment", purpose}
     if set(usages) in (wanted, wanted - {"key encipherment"}):
         return ""
     return f"usages did not match [{' '.join(sorted(wanted))}]"
 
 
-def _kubelet_client(requested: RequestedCertificate, usages: Collection[str]) -> str:
-    if requested.organizations != NODES_GROUP:
+def _kubelet_client(asked: Asked, usages: Collection[str]) -> str:
+    if asked.organizations != NODES:
         return "subject organization is not system:nodes"
-    if requested.dns:
+    if asked.dns:
         return "DNS subjectAltNames are not allowed"
-    if requested.emails:
+    if asked.emails:
         return "Email subjectAltNames are not allowed"
-    if requested.ips:
+    if asked.ips:
         return "IP subjectAltNames are not allowed"
-    if requested.uris:
+    if asked.uris:
         return "URI subjectAltNames are not allowed"
-    if not requested.common_name.startswith(NODE_PREFIX):
+    if not asked.common_name.startswith(NODE):
         return "subject common name does not begin with system:node:"
     return _usages(usages, "client auth")
 
 
-def _kubelet_serving(requested: RequestedCertificate, usages: Collection[str]) -> str:
-    if requested.organizations != NODES_GROUP:
+def _kubelet_serving(asked: Asked, usages: Collection[str]) -> str:
+    if asked.organizations != NODES:
         return "subject organization is not system:nodes"
-    if not requested.dns and not requested.ips:
+    if not asked.dns and not asked.ips:
         return "DNS or IP subjectAltName is required"
-    if requested.emails:
+    if asked.emails:
         return "Email subjectAltNames are not allowed"
-    if requested.uris:
+    if asked.uris:
         return "URI subjectAltNames are not allowed"
     if wrong := _usages(usages, "server auth"):
         return wrong
     return (
-        ""
-        if requested.common_name.startswith(NODE_PREFIX)
-        else "subject common name does not begin with system:node:"
+        "" if asked.common_name.startswith(NODE) else "subject common name does not begin with system:node:"
     )
 
 
-def _client(requested: RequestedCertificate, usages: Collection[str]) -> str:
+def _client(asked: Asked, usages: Collection[str]) -> str:
     for usage in usages:
         if usage not in ("digital signature", "key encipherment", "client auth"):
             return f"invalid usage for client certificate: {usage}"
     return "" if "client auth" in usages else "missing required usage for client certificate: client auth"
 
 
-def _any_request(requested: RequestedCertificate, usages: Collection[str]) -> str:
+def _anything(asked: Asked, usages: Collection[str]) -> str:
     return ""
 
 
@@ -147,6 +145,6 @@ RULES = {
     CLIENT: _client,
     KUBELET_CLIENT: _kubelet_client,
     KUBELET_SERVING: _kubelet_serving,
-    LEGACY: _any_request,
+    LEGACY: _anything,
 }
-"""By signer: why it rejects a request; empty if it does not."""
+"""What is wrong with a request for each signer; empty where nothing is."""

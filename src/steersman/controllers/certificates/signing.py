@@ -1,7 +1,7 @@
-"""certificatesigningrequest-signing-controller (a dialogue): issues the certificates of approved requests.
+"""certificatesigningrequest-signing (a service): approved requests get their certificate.
 
-There are four Kubernetes signers, each with its rules (`requests.RULES`) and its key pair. A request that
-breaks the rules of its signer gets the condition Failed.
+Four signers of Kubernetes' own, each with its rules (`requests.RULES`) and its key pair. A request that
+breaks the rules of its signer fails for good, and says why.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from steersman.api.kinds.certificates import (
     CertificateSigningRequestStatus,
 )
 from steersman.api.meta import truncate
-from steersman.controllers.certificates.authority import SigningError, lifetime, load, sign
+from steersman.controllers.certificates.authority import Refusal, lifetime, load, sign
 from steersman.controllers.certificates.requests import (
     CLIENT,
     KUBELET_CLIENT,
     KUBELET_SERVING,
     LEGACY,
     RULES,
-    MalformedRequest,
+    Malformed,
     parse,
     read,
 )
@@ -37,12 +37,11 @@ from steersman.intent.controller import Controller, Flag, Settings, Watch
 from steersman.intent.settings import DEFAULTS, Misconfigured
 from steersman.intent.verdict import InvalidSpec, Rest, Verdict
 
-ONE_YEAR = 8760 * 3600.0
-"""In seconds."""
+YEAR = 8760 * 3600.0
 
 
 class KeyPair(msgspec.Struct, frozen=True):
-    """The paths of a signer's certificate and key."""
+    """Where a signer's certificate and key are."""
 
     cert: str
     key: str
@@ -59,38 +58,34 @@ def _flags(name: str, about: str) -> tuple[Flag[str], Flag[str]]:
     )
 
 
-DURATION = Flag("cluster-signing-duration", ONE_YEAR, "The longest lifetime of signed certificates.")
-ALL_SIGNERS = _flags("", "that all signers use")
-PER_SIGNER = {
+DURATION = Flag("cluster-signing-duration", YEAR, "The longest that signed certificates live.")
+GENERAL = _flags("", "that all signers use")
+OWN = {
     KUBELET_SERVING: _flags("kubelet-serving", f"of {KUBELET_SERVING}"),
     KUBELET_CLIENT: _flags("kubelet-client", f"of {KUBELET_CLIENT}"),
     CLIENT: _flags("kube-apiserver-client", f"of {CLIENT}"),
     LEGACY: _flags("legacy-unknown", f"of {LEGACY}"),
 }
-FLAGS: tuple[Flag[Any], ...] = (
-    *ALL_SIGNERS,
-    DURATION,
-    *(flag for pair in PER_SIGNER.values() for flag in pair),
-)
+FLAGS: tuple[Flag[Any], ...] = (*GENERAL, DURATION, *(flag for pair in OWN.values() for flag in pair))
 
 
 def key_pairs(settings: Settings) -> Mapping[str, KeyPair]:
-    """The key pair of each signer that has one. Raises `Misconfigured`."""
-    shared = KeyPair(*(settings[flag] for flag in ALL_SIGNERS))
-    own = {signer: KeyPair(settings[cert], settings[key]) for signer, (cert, key) in PER_SIGNER.items()}
+    """Which signer signs with what. Those that have nothing do not sign. Raises `Misconfigured`."""
+    general = KeyPair(*(settings[flag] for flag in GENERAL))
+    own = {signer: KeyPair(settings[cert], settings[key]) for signer, (cert, key) in OWN.items()}
     for signer, pair in own.items():
-        cert, key = PER_SIGNER[signer]
+        cert, key = OWN[signer]
         if bool(pair.cert) != bool(pair.key):
             given, missing = (cert, key) if pair.cert else (key, cert)
             raise Misconfigured(f"--{given.name} is given without --{missing.name}")
     if any(own.values()):
-        if shared.cert or shared.key:
+        if general.cert or general.key:
             raise Misconfigured(
                 "cannot specify --cluster-signing-{cert,key}-file and other --cluster-signing-*-file flags "
                 "at the same time"
             )
         return {signer: pair for signer, pair in own.items() if pair}
-    return dict.fromkeys(own, shared) if shared else {}
+    return dict.fromkeys(own, general) if general else {}
 
 
 class Config(msgspec.Struct, frozen=True):
@@ -102,31 +97,31 @@ class Config(msgspec.Struct, frozen=True):
     """The longest a signed certificate is valid."""
 
 
-def _is_approved(request: CertificateSigningRequest) -> bool:
+def _approved(request: CertificateSigningRequest) -> bool:
     types = [condition.type for condition in request.status.conditions]
     return "Approved" in types and "Denied" not in types
 
 
-def _has_failed(request: CertificateSigningRequest) -> bool:
+def _failed(request: CertificateSigningRequest) -> bool:
     return any(one.type == "Failed" and one.status in ("", "True") for one in request.status.conditions)
 
 
 async def decide(request: CertificateSigningRequest, now: datetime, config: Config) -> Verdict:
     if request.status.certificate:
-        return Rest("certificate already issued")
-    if not _is_approved(request) or _has_failed(request):
-        return Rest("not approved, or failed")
+        return Rest("is issued")
+    if not _approved(request) or _failed(request):
+        return Rest("is not approved, or has failed")
     pair = config.key_pairs.get(request.spec.signerName)
     if pair is None:
-        return Rest("signerName of another signer")
+        return Rest("is for another signer")
     try:
-        requested = read(request)
-    except MalformedRequest as malformed:
-        raise InvalidSpec(str(malformed)) from None
-    error = RULES[request.spec.signerName](requested, request.spec.usages)
-    if error:
-        await UpdateStatus(request, _failed_status(request.status, error, now))
-        return Rest(f"failed: {error}")
+        asked = read(request)
+    except Malformed as error:
+        raise InvalidSpec(str(error)) from None
+    wrong = RULES[request.spec.signerName](asked, request.spec.usages)
+    if wrong:
+        await UpdateStatus(request, _refused(request.status, wrong, now))
+        return Rest(f"failed: {wrong}")
     cert, key = await ReadFile(pair.cert), await ReadFile(pair.key)
     serial = await RandomBits(128)
     try:
@@ -138,23 +133,23 @@ async def decide(request: CertificateSigningRequest, now: datetime, config: Conf
             now=now,
             ttl=lifetime(config.duration, request.spec.expirationSeconds),
         )
-    except SigningError as failure:
-        raise InvalidSpec(f"{pair.cert}: {failure}") from None
+    except Refusal as error:
+        raise InvalidSpec(f"{pair.cert}: {error}") from None
     issued = CertificateSigningRequestStatus(
         conditions=request.status.conditions, certificate=base64.b64encode(certificate).decode()
     )
     await UpdateStatus(request, issued)
-    return Rest("certificate issued")
+    return Rest("issued")
 
 
-def _failed_status(
-    status: CertificateSigningRequestStatus, error: str, now: datetime
+def _refused(
+    status: CertificateSigningRequestStatus, wrong: str, now: datetime
 ) -> CertificateSigningRequestStatus:
     failed = Condition(
         type="Failed",
         status="True",
         reason="SignerValidationFailure",
-        message=error,
+        message=wrong,
         lastUpdateTime=truncate(now),
     )
     return CertificateSigningRequestStatus(conditions=(*status.conditions, failed))
