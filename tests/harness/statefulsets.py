@@ -1,11 +1,11 @@
-"""StatefulSets and their pods for rows, each pod in one letter.
+"""StatefulSets and their pods for tests, each pod in one letter.
 
 ====== ==============================================  ====== ================================================
-``A``  serves                                          ``T``  serves, and is asked to go
-``R``  ready, and not for long enough                  ``F``  has failed
-``N``  runs, and is not ready                          ``S``  has succeeded
-``P``  is pending                                      ``X``  has failed, and is asked to go
-``Q``  is pending, and is asked to go                  ``.``  is not there
+``A``  available                                       ``T``  available and terminating
+``R``  ready, not yet for minReadySeconds              ``F``  failed
+``N``  running, not ready                              ``S``  succeeded
+``P``  pending                                         ``X``  failed and terminating
+``Q``  pending and terminating                         ``.``  missing
 ====== ==============================================  ====== ================================================
 """
 
@@ -39,7 +39,7 @@ from steersman.api.kinds.statefulsets import (
 )
 from steersman.api.meta import owner_reference
 from steersman.controllers.statefulset.identity import POD_INDEX, POD_NAME, claim_names
-from steersman.controllers.statefulset.roster import Roster, roster
+from steersman.controllers.statefulset.order import PodsByOrdinal, group_by_ordinal
 from tests.harness.workloads import BIRTH, LABELS, NAMESPACE, pod_template
 
 NOW = BIRTH + timedelta(minutes=10)
@@ -64,8 +64,8 @@ def stateful(
     deleted: bool = False,
     status: StatefulSetStatus = StatefulSetStatus(),
 ) -> StatefulSet:
-    """A set. ``keep`` says what becomes of claims when pods are scaled away and when the set is deleted: ``RD``
-    is Retain, then Delete."""
+    """A StatefulSet. ``keep`` is the retention policy of claims, whenScaled and whenDeleted: ``RD`` is Retain and
+    Delete."""
     words = {"R": "Retain", "D": "Delete"}
     rolling = RollingUpdateStatefulSetStrategy(partition=partition, maxUnavailable=unavailable)
     strategy = StatefulSetUpdateStrategy(type="RollingUpdate", rollingUpdate=rolling)
@@ -147,5 +147,6 @@ def members(set_: StatefulSet, letters: str, revisions: str = "") -> list[Pod]:
     ]
 
 
-def team(set_: StatefulSet, letters: str, revisions: str = "") -> Roster:
-    return roster(set_, members(set_, letters, revisions), NOW)
+def by_ordinal(set_: StatefulSet, letters: str, revisions: str = "") -> PodsByOrdinal:
+    """The pods from the set's first ordinal on, grouped."""
+    return group_by_ordinal(set_, members(set_, letters, revisions), NOW)

@@ -10,7 +10,14 @@ import pytest
 from steersman.api.kinds import ObjectMeta, OwnerReference
 from steersman.api.kinds.quota import PersistentVolumeClaim
 from steersman.api.kinds.statefulsets import StatefulSet
-from steersman.controllers.statefulset.claims import Handover, contested, going, is_stale, new_claims, owners
+from steersman.controllers.statefulset.claims import (
+    OwnersEdit,
+    conflicting_claims,
+    has_stale_claim,
+    missing_claims,
+    new_owners,
+    terminating_claim,
+)
 from tests.harness.statefulsets import NOW, member, stateful
 
 
@@ -78,10 +85,10 @@ def test_a_claim_is_owned_as_the_policy_says(
     wants: tuple[OwnerReference, ...] | None,
 ) -> None:
     set_ = sized(replicas, keep)
-    found = owners(set_, member(set_, 1), has)
+    found = new_owners(set_, member(set_, 1), has)
     assert found == wants
     if found is not None:
-        assert owners(set_, member(set_, 1), found) is None, "once it is so, it stays so"
+        assert new_owners(set_, member(set_, 1), found) is None, "once it is so, it stays so"
 
 
 def test_owners_are_handed_over_by_those_a_claim_has_at_the_moment() -> None:
@@ -90,7 +97,7 @@ def test_owners_are_handed_over_by_those_a_claim_has_at_the_moment() -> None:
         "metadata": {"ownerReferences": [msgspec.to_builtins(GUEST)]},
         "spec": {"x": 1},
     }
-    Handover(set_, member(set_, 1))(document)
+    OwnersEdit(set_, member(set_, 1))(document)
     assert [owner["kind"] for owner in document["metadata"]["ownerReferences"]] == ["Keeper", "Pod"]
     assert document["spec"] == {"x": 1}
 
@@ -115,7 +122,7 @@ def claim(name: str, *references: OwnerReference, leaving: bool = False) -> Pers
 def test_a_claim_that_goes_with_the_last_pod_of_a_name_is_not_for_the_next(
     keep: str, references: tuple[OwnerReference, ...], stale: bool
 ) -> None:
-    assert is_stale(sized(2, keep), 1, {"data-web-1": claim("data-web-1", *references)}) is stale
+    assert has_stale_claim(sized(2, keep), 1, {"data-web-1": claim("data-web-1", *references)}) is stale
 
 
 @pytest.mark.parametrize(
@@ -126,12 +133,12 @@ def test_a_claim_of_somebody_else_is_told_of_where_it_matters(
     keep: str, references: tuple[OwnerReference, ...], told: bool
 ) -> None:
     set_, there = sized(2, keep), {"data-web-1": claim("data-web-1", *references)}
-    assert list(contested(set_, member(set_, 1), there)) == (["data-web-1"] if told else [])
+    assert list(conflicting_claims(set_, member(set_, 1), there)) == (["data-web-1"] if told else [])
 
 
 def test_only_claims_that_lack_are_made_with_labels_and_owner() -> None:
     set_ = stateful(2, claims=("data", "logs"), keep="RD")
-    (made,) = new_claims(set_, 1, {"data-web-1": claim("data-web-1")})
+    (made,) = missing_claims(set_, 1, {"data-web-1": claim("data-web-1")})
     assert made.metadata.name == "logs-web-1"
     assert made.metadata.labels == {"claim": "logs", "app": "web"}
     assert made.metadata.ownerReferences == (SET,)
@@ -140,5 +147,5 @@ def test_only_claims_that_lack_are_made_with_labels_and_owner() -> None:
 
 def test_a_claim_that_is_being_deleted_is_noticed() -> None:
     set_ = sized(2, "RR")
-    assert going(set_, 1, {"data-web-1": claim("data-web-1", leaving=True)}) == "data-web-1"
-    assert going(set_, 1, {"data-web-1": claim("data-web-1")}) is None
+    assert terminating_claim(set_, 1, {"data-web-1": claim("data-web-1", leaving=True)}) == "data-web-1"
+    assert terminating_claim(set_, 1, {"data-web-1": claim("data-web-1")}) is None

@@ -12,9 +12,9 @@ from steersman.api.kinds import ObjectMeta, Pod, PodTemplateSpec
 from steersman.controllers.statefulset.identity import (
     POD_INDEX,
     POD_NAME,
-    correction,
+    has_identity,
     has_storage,
-    is_itself,
+    identity_patch,
     is_member,
     new_pod,
     ordinal_of,
@@ -98,8 +98,8 @@ def test_claims_come_before_volumes_and_in_the_place_of_their_namesakes() -> Non
 def test_a_pod_that_lost_its_name_is_told_its_name() -> None:
     set_ = stateful()
     pod = member(set_, 1, labels=LABELS)
-    assert not is_itself(set_, pod)
-    assert correction(set_, pod) == {
+    assert not has_identity(set_, pod)
+    assert identity_patch(set_, pod) == {
         "metadata": {"uid": "web-1-uid", "labels": {POD_NAME: "web-1", POD_INDEX: "1"}}
     }
 
@@ -109,11 +109,11 @@ def test_a_pod_whose_volume_is_not_its_claim_has_no_storage() -> None:
     assert has_storage(set_, member(set_, 1))
     stranger = member(stateful(), 1)
     assert not has_storage(set_, stranger)
-    assert correction(set_, stranger)["spec"] == {
+    assert identity_patch(set_, stranger)["spec"] == {
         "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data-web-1"}}]
     }
 
 
 def test_a_pod_that_is_numbered_another_way_is_not_itself() -> None:
     set_ = stateful()
-    assert not is_itself(set_, member(set_, 1, name="web-01", labels={POD_NAME: "web-01"}))
+    assert not has_identity(set_, member(set_, 1, name="web-01", labels={POD_NAME: "web-01"}))

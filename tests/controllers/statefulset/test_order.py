@@ -9,14 +9,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steersman.api.kinds import Pod
-from steersman.controllers.statefulset.order import Turn, departure, may_miss, outdated, turn
-from steersman.controllers.statefulset.roster import Roster
+from steersman.controllers.statefulset.order import (
+    PodsByOrdinal,
+    ReplicaStep,
+    max_unavailable,
+    replica_step,
+    rolling_update,
+    scale_down,
+)
 from steersman.intent.verdict import InvalidSpec
-from tests.harness.statefulsets import LETTERS, stateful, team
+from tests.harness.statefulsets import LETTERS, by_ordinal, stateful
 
 
-def take(roster: Roster) -> Turn:
-    return turn(roster, lambda pod: False, lambda ordinal: False)
+def take(state: PodsByOrdinal) -> ReplicaStep:
+    return replica_step(state, lambda pod: False, lambda ordinal: False)
 
 
 def ordinals(pods: tuple[Pod, ...]) -> list[int]:
@@ -26,19 +32,19 @@ def ordinals(pods: tuple[Pod, ...]) -> list[int]:
 @pytest.mark.parametrize(
     ("letters", "does", "waits"),
     [
-        pytest.param("...", {"fill": [0]}, True, id="the first comes first"),
-        pytest.param("A..", {"fill": [1]}, True, id="then the next"),
+        pytest.param("...", {"create": [0]}, True, id="the first comes first"),
+        pytest.param("A..", {"create": [1]}, True, id="then the next"),
         pytest.param("N..", {}, True, id="not before the one below is ready"),
         pytest.param("R..", {}, True, id="nor before it is available"),
-        pytest.param("P..", {"furnish": [0]}, True, id="a pending one may lack a claim"),
+        pytest.param("P..", {"ensure_claims": [0]}, True, id="a pending one may lack a claim"),
         pytest.param("T..", {}, True, id="nor while it is going"),
-        pytest.param("Q..", {"furnish": [0]}, True, id="pending and going at once"),
-        pytest.param("AA.", {"fill": [2]}, True, id="and so on"),
-        pytest.param("A.A", {"fill": [1]}, True, id="a gap is filled"),
-        pytest.param(".AA", {"fill": [0]}, True, id="from below"),
+        pytest.param("Q..", {"ensure_claims": [0]}, True, id="pending and going at once"),
+        pytest.param("AA.", {"create": [2]}, True, id="and so on"),
+        pytest.param("A.A", {"create": [1]}, True, id="a gap is filled"),
+        pytest.param(".AA", {"create": [0]}, True, id="from below"),
         pytest.param("NA.", {}, True, id="whatever is above"),
-        pytest.param("AFA", {"repair": [1]}, True, id="one that failed is replaced"),
-        pytest.param("ASA", {"repair": [1]}, True, id="and one that ended well"),
+        pytest.param("AFA", {"replace": [1]}, True, id="one that failed is replaced"),
+        pytest.param("ASA", {"replace": [1]}, True, id="and one that ended well"),
         pytest.param("AXA", {}, True, id="once it is gone"),
         pytest.param("NFA", {}, True, id="and those below serve"),
         pytest.param("AAA", {}, False, id="all are there"),
@@ -46,49 +52,49 @@ def ordinals(pods: tuple[Pod, ...]) -> list[int]:
     ],
 )
 def test_an_ordered_set_does_one_thing_at_a_time(letters: str, does: dict[str, Any], waits: bool) -> None:
-    taken = take(team(stateful(3), letters))
-    done = {name: ordinals(getattr(taken, name)) for name in ("repair", "furnish", "mend")}
-    assert {name: value for name, value in {**done, "fill": [*taken.fill]}.items() if value} == does
-    assert (taken.waits is not None) is waits
+    taken = take(by_ordinal(stateful(3), letters))
+    done = {name: ordinals(getattr(taken, name)) for name in ("replace", "ensure_claims", "update")}
+    assert {name: value for name, value in {**done, "create": [*taken.create]}.items() if value} == does
+    assert (taken.waiting_for is not None) is waits
 
 
 @pytest.mark.parametrize(
     ("letters", "does"),
     [
-        ("...", {"fill": [0, 1, 2]}),
-        ("N.P", {"fill": [1], "furnish": [2]}),
-        ("F.X", {"fill": [1], "repair": [0]}),
-        ("TQ.", {"fill": [2], "furnish": [1]}),
+        ("...", {"create": [0, 1, 2]}),
+        ("N.P", {"create": [1], "ensure_claims": [2]}),
+        ("F.X", {"create": [1], "replace": [0]}),
+        ("TQ.", {"create": [2], "ensure_claims": [1]}),
         ("AAA", {}),
     ],
 )
 def test_a_parallel_set_does_all_at_once_and_waits_for_nobody(letters: str, does: dict[str, Any]) -> None:
-    taken = take(team(stateful(3, parallel=True), letters))
-    done = {name: ordinals(getattr(taken, name)) for name in ("repair", "furnish")}
-    assert {name: value for name, value in {**done, "fill": [*taken.fill]}.items() if value} == does
-    assert taken.waits is None
+    taken = take(by_ordinal(stateful(3, parallel=True), letters))
+    done = {name: ordinals(getattr(taken, name)) for name in ("replace", "ensure_claims")}
+    assert {name: value for name, value in {**done, "create": [*taken.create]}.items() if value} == does
+    assert taken.waiting_for is None
 
 
 def test_an_ordered_set_mends_what_it_passes() -> None:
-    taken = turn(team(stateful(3), "AAN"), lambda pod: True, lambda ordinal: False)
-    assert ordinals(taken.mend) == [0, 1]
+    taken = replica_step(by_ordinal(stateful(3), "AAN"), lambda pod: True, lambda ordinal: False)
+    assert ordinals(taken.update) == [0, 1]
 
 
 @pytest.mark.parametrize(("parallel", "fill"), [(False, ()), (True, (2,))])
 def test_an_ordinal_whose_claim_is_to_go_is_not_filled(parallel: bool, fill: tuple[int, ...]) -> None:
-    roster = team(stateful(3, parallel=parallel), "A..")
-    assert turn(roster, lambda pod: False, lambda ordinal: ordinal == 1).fill == fill
+    state = by_ordinal(stateful(3, parallel=parallel), "A..")
+    assert replica_step(state, lambda pod: False, lambda ordinal: ordinal == 1).create == fill
 
 
 def test_a_set_may_begin_to_count_anywhere() -> None:
-    roster = team(stateful(2, start=5, parallel=True), "..A")
-    assert take(roster).fill == (5, 6)
-    assert ordinals(departure(roster).leave) == [7]
+    state = by_ordinal(stateful(2, start=5, parallel=True), "..A")
+    assert take(state).create == (5, 6)
+    assert ordinals(scale_down(state).delete) == [7]
 
 
 def test_a_set_that_wants_very_many_makes_some_of_them_a_round() -> None:
-    assert take(team(stateful(2**31 - 1, parallel=True), "A")).fill == tuple(range(1, 501))
-    assert take(team(stateful(2**31 - 1), "A")).fill == (1,)
+    assert take(by_ordinal(stateful(2**31 - 1, parallel=True), "A")).create == tuple(range(1, 501))
+    assert take(by_ordinal(stateful(2**31 - 1), "A")).create == (1,)
 
 
 @pytest.mark.parametrize(
@@ -105,12 +111,12 @@ def test_a_set_that_wants_very_many_makes_some_of_them_a_round() -> None:
 )
 def test_an_ordered_set_shrinks_from_above(letters: str, leave: list[int], waits: bool) -> None:
     # The set wants two; all above are condemned.
-    departing = departure(team(stateful(2), letters))
-    assert (ordinals(departing.leave), departing.waits is not None) == (leave, waits)
+    departing = scale_down(by_ordinal(stateful(2), letters))
+    assert (ordinals(departing.delete), departing.waiting_for is not None) == (leave, waits)
 
 
 def test_a_parallel_set_shrinks_at_once() -> None:
-    assert ordinals(departure(team(stateful(1, parallel=True), "NATNF")).leave) == [4, 3, 1]
+    assert ordinals(scale_down(by_ordinal(stateful(1, parallel=True), "NATNF")).delete) == [4, 3, 1]
 
 
 @pytest.mark.parametrize(
@@ -130,8 +136,8 @@ def test_a_parallel_set_shrinks_at_once() -> None:
     ],
 )
 def test_pods_are_updated_one_by_one(letters: str, revisions: str, partition: int, leave: list[int]) -> None:
-    roster = team(stateful(3, partition=partition), letters, revisions)
-    assert ordinals(outdated(roster, "new", several=False).leave) == leave
+    state = by_ordinal(stateful(3, partition=partition), letters, revisions)
+    assert ordinals(rolling_update(state, "new", use_max_unavailable=False).delete) == leave
 
 
 @pytest.mark.parametrize(
@@ -152,23 +158,28 @@ def test_pods_are_updated_one_by_one(letters: str, revisions: str, partition: in
 def test_pods_are_updated_several_at_once_where_so_many_may_miss(
     letters: str, revisions: str, unavailable: int | str | None, leave: list[int]
 ) -> None:
-    roster = team(stateful(4, unavailable=unavailable), letters, revisions)
-    assert ordinals(outdated(roster, "new", several=True).leave) == leave
+    state = by_ordinal(stateful(4, unavailable=unavailable), letters, revisions)
+    assert ordinals(rolling_update(state, "new", use_max_unavailable=True).delete) == leave
 
 
 def test_a_set_that_is_updated_by_hand_is_left_alone() -> None:
-    assert outdated(team(stateful(3, on_delete=True), "AAA", "ooo"), "new", several=True).leave == ()
+    assert (
+        rolling_update(
+            by_ordinal(stateful(3, on_delete=True), "AAA", "ooo"), "new", use_max_unavailable=True
+        ).delete
+        == ()
+    )
 
 
 def test_a_number_that_is_none_is_nonsense() -> None:
     with pytest.raises(InvalidSpec, match="maxUnavailable"):
-        may_miss(stateful(unavailable="many"))
+        max_unavailable(stateful(unavailable="many"))
 
 
 # -- whatever there is ------------------------------------------------------------------------
 
 TEAMS = st.builds(
-    lambda replicas, letters, revisions, **how: team(stateful(replicas, **how), letters, revisions),
+    lambda replicas, letters, revisions, **how: by_ordinal(stateful(replicas, **how), letters, revisions),
     st.integers(0, 6),
     st.text(LETTERS, max_size=8),
     st.text("no", min_size=8, max_size=8),
@@ -179,44 +190,44 @@ TEAMS = st.builds(
 
 
 @given(TEAMS)
-def test_nobody_is_made_who_is_there_or_is_not_wanted(roster: Roster) -> None:
-    fill = take(roster).fill
+def test_nobody_is_made_who_is_there_or_is_not_wanted(state: PodsByOrdinal) -> None:
+    fill = take(state).create
     assert len({*fill}) == len(fill)
-    assert all(ordinal in roster.ordinals and ordinal not in roster.members for ordinal in fill)
+    assert all(ordinal in state.ordinals and ordinal not in state.replicas for ordinal in fill)
 
 
 @given(TEAMS)
-def test_an_ordered_set_makes_one_pod_and_only_when_all_below_serve(roster: Roster) -> None:
-    if roster.set.spec.podManagementPolicy == "Parallel":
+def test_an_ordered_set_makes_one_pod_and_only_when_all_below_serve(state: PodsByOrdinal) -> None:
+    if state.set.spec.podManagementPolicy == "Parallel":
         return
-    taken = take(roster)
-    assert len(taken.fill) + len(taken.repair) <= 1
-    for ordinal in taken.fill:
+    taken = take(state)
+    assert len(taken.create) + len(taken.replace) <= 1
+    for ordinal in taken.create:
         assert all(
-            below in roster.members and roster.serves(roster.members[below])
-            for below in roster.ordinals
+            below in state.replicas and state.is_healthy(state.replicas[below])
+            for below in state.ordinals
             if below < ordinal
         )
 
 
 @given(TEAMS)
-def test_nobody_is_asked_to_go_twice_and_those_that_stay_are_not_sent_away(roster: Roster) -> None:
-    leave = departure(roster).leave
-    assert all(pod in roster.condemned and pod.metadata.deletionTimestamp is None for pod in leave)
+def test_nobody_is_asked_to_go_twice_and_those_that_stay_are_not_sent_away(state: PodsByOrdinal) -> None:
+    leave = scale_down(state).delete
+    assert all(pod in state.condemned and pod.metadata.deletionTimestamp is None for pod in leave)
 
 
 @given(TEAMS, st.booleans())
-def test_an_update_takes_only_old_pods_past_the_partition(roster: Roster, several: bool) -> None:
-    rolling = roster.set.spec.updateStrategy.rollingUpdate
+def test_an_update_takes_only_old_pods_past_the_partition(state: PodsByOrdinal, several: bool) -> None:
+    rolling = state.set.spec.updateStrategy.rollingUpdate
     assert rolling is not None
-    for pod in outdated(roster, "new", several=several).leave:
+    for pod in rolling_update(state, "new", use_max_unavailable=several).delete:
         assert pod.metadata.labels["controller-revision-hash"] == "old"
         assert int(pod.metadata.name.removeprefix("web-")) >= (rolling.partition or 0)
 
 
 @given(TEAMS)
-def test_an_update_leaves_as_many_as_must_serve(roster: Roster) -> None:
-    leave = outdated(roster, "new", several=True).leave
-    serving = [pod for pod in roster.members.values() if roster.serves(pod)]
+def test_an_update_leaves_as_many_as_must_serve(state: PodsByOrdinal) -> None:
+    leave = rolling_update(state, "new", use_max_unavailable=True).delete
+    serving = [pod for pod in state.replicas.values() if state.is_healthy(pod)]
     left = sum(pod not in leave for pod in serving)
-    assert left >= min(len(serving), len(roster.ordinals) - may_miss(roster.set))
+    assert left >= min(len(serving), len(state.ordinals) - max_unavailable(state.set))

@@ -1,6 +1,7 @@
-"""statefulset (a dialogue): pods with names of their own, each with storage that waits for it.
+"""statefulset-controller: keeps pods with stable names, each with its own PersistentVolumeClaims.
 
-`roster` says who is there, `order` what may be done next, `revisions` of which template, `writes` does it.
+A round finds the revisions of the pod template (`history`), decides by ordinal what may be done next (`order`), writes
+pods and claims (`pod_control`), and then the status.
 """
 
 from __future__ import annotations
@@ -12,48 +13,58 @@ from itertools import islice
 
 import msgspec
 
-from steersman.api import pods
-from steersman.api.errors import ApiError, NotFound
+from steersman.api.errors import ApiError
 from steersman.api.kinds import PODS, Object, Pod
 from steersman.api.kinds.quota import PERSISTENTVOLUMECLAIMS, PersistentVolumeClaim
 from steersman.api.kinds.revisions import CONTROLLERREVISIONS, ControllerRevision
 from steersman.api.kinds.statefulsets import STATEFULSETS, StatefulSet
+from steersman.api.pods import next_available
 from steersman.api.scheme import Key
-from steersman.controllers.shared import history
 from steersman.controllers.shared.controller_ref import claim
 from steersman.controllers.shared.enqueue_owner import enqueue_owner, enqueue_revision_owner
+from steersman.controllers.shared.history import sort_revisions
 from steersman.controllers.shared.indexes import CONTROLLED, controlled_by, orphans_in
 from steersman.controllers.shared.selectors import selector_of, selects
-from steersman.controllers.statefulset import apply, claims, order
+from steersman.controllers.statefulset import order, pod_control
+from steersman.controllers.statefulset.claims import Claims, has_stale_claim, outdated_claims
+from steersman.controllers.statefulset.history import (
+    Revisions,
+    get_revisions,
+    new_versioned_pod,
+    truncate_history,
+)
 from steersman.controllers.statefulset.identity import (
     claim_names,
+    has_identity,
     has_storage,
-    is_itself,
     is_member,
     ordinal_of,
     ordinals,
-    revision_of,
 )
-from steersman.controllers.statefulset.metrics import METRICS, measure
-from steersman.controllers.statefulset.revisions import Revisions, birth, settle
-from steersman.controllers.statefulset.roster import Roster, roster
-from steersman.controllers.statefulset.status import is_news, new_status
-from steersman.intent.actions import Delete, UpdateStatus
+from steersman.controllers.statefulset.order import PodsByOrdinal, group_by_ordinal
+from steersman.controllers.statefulset.status import METRICS, is_inconsistent, measure, new_status
+from steersman.intent.actions import UpdateStatus
 from steersman.intent.controller import Caches, Change, Controller, Flag, Settings, Watch
 from steersman.intent.settings import DEFAULTS
 from steersman.intent.verdict import InvalidSpec, Rest, Verdict, Wake
 
+# -- observe ----------------------------------------------------------------------------------
+
 
 class Seen(msgspec.Struct, frozen=True):
+    """A StatefulSet, its pods, claims and history at one instant."""
+
     set: StatefulSet
     owned: tuple[Pod, ...]
+    """The pods it controls."""
     orphans: tuple[Pod, ...]
-    """The pods of the namespace that nothing controls and that are named like the set's."""
+    """The pods of the namespace without a controller that have a name of the set's pods."""
     revisions: tuple[ControllerRevision, ...]
-    lost: tuple[ControllerRevision, ...]
-    """The revisions of the namespace that nothing controls."""
-    claims: claims.Claims
-    """Those of the claims that the set's pods have or are to have that are there."""
+    """The revisions it controls."""
+    orphan_revisions: tuple[ControllerRevision, ...]
+    """The revisions of the namespace that have no controller."""
+    claims: Claims
+    """The existing claims of its pods, and of the pods to create."""
 
 
 def observe(caches: Caches, key: Key) -> Seen | None:
@@ -73,16 +84,16 @@ def observe(caches: Caches, key: Key) -> Seen | None:
     )
 
 
-def _claims(caches: Caches, set_: StatefulSet, members: tuple[Pod, ...]) -> claims.Claims:
-    has = dict.fromkeys(ordinal_of(pod.metadata.name) for pod in members)
-    missing = islice((ordinal for ordinal in ordinals(set_) if ordinal not in has), order.BURST)
-    found = {}
-    for ordinal in (*has, *missing):
+def _claims(caches: Caches, set_: StatefulSet, pods: tuple[Pod, ...]) -> Claims:
+    present = dict.fromkeys(ordinal_of(pod.metadata.name) for pod in pods)
+    missing = islice((ordinal for ordinal in ordinals(set_) if ordinal not in present), order.BURST)
+    claims = {}
+    for ordinal in (*present, *missing):
         for name in claim_names(set_, ordinal).values():
-            there = caches[PERSISTENTVOLUMECLAIMS].get(Key(set_.metadata.namespace, name))
-            if there is not None:
-                found[name] = there
-    return found
+            existing = caches[PERSISTENTVOLUMECLAIMS].get(Key(set_.metadata.namespace, name))
+            if existing is not None:
+                claims[name] = existing
+    return claims
 
 
 # -- decide -----------------------------------------------------------------------------------
@@ -91,14 +102,15 @@ def _claims(caches: Caches, set_: StatefulSet, members: tuple[Pod, ...]) -> clai
 class Progress(msgspec.Struct, frozen=True):
     """How far a round came."""
 
-    waits: str | None = None
-    dismissed: int = 0
-    """Pods asked to go so that they are updated."""
+    waiting_for: str | None = None
+    updating: int = 0
+    """The pods deleted so that they are updated."""
     failure: ApiError | None = None
 
     @property
-    def over(self) -> bool:
-        return self.waits is not None or self.failure is not None
+    def is_over(self) -> bool:
+        """Whether the round does nothing further to pods."""
+        return self.waiting_for is not None or self.failure is not None
 
 
 class Config(msgspec.Struct, frozen=True):
@@ -115,117 +127,107 @@ async def decide(seen: Seen, now: datetime, config: Config = Config()) -> Verdic
     try:
         selector = selector_of(set_)
     except ValueError as error:
-        return Rest(f"cannot act: the selector is not usable: {error}")
+        return Rest(f"invalid selector: {error}")
     if set_.spec.replicas is None or set_.spec.replicas < 0:
         raise InvalidSpec(f"spec.replicas is {set_.spec.replicas}")
 
     def selected(obj: Object) -> bool:
         return selector.matches(obj.metadata.labels)
 
-    # What it no longer selects of its history it forgets, and does not give up.
-    known = await claim(set_, filter(selected, seen.revisions), seen.lost, selected)
+    # Revisions that are no longer selected are ignored, but not released.
+    claimed = await claim(set_, filter(selected, seen.revisions), seen.orphan_revisions, selected)
     owned = await claim(set_, seen.owned, seen.orphans, lambda pod: selected(pod) and is_member(set_, pod))
-    past = history.sort_revisions(known)
-    revisions = await settle(set_, past, semantic=config.semantic_revisions)
-    team = roster(set_, owned, now)
+    known = sort_revisions(claimed)
+    revisions = await get_revisions(set_, known, semantic=config.semantic_revisions)
+    by_ordinal = group_by_ordinal(set_, owned, now)
     progress = Progress()
     if set_.metadata.deletionTimestamp is None:
-        progress = await _advance(team, revisions, seen.claims, config)
+        progress = await _sync(by_ordinal, revisions, seen.claims, config)
     if config.max_unavailable:
-        await measure(team)
-    status = new_status(team, revisions, progress.dismissed)
+        await measure(by_ordinal)
+    status = new_status(by_ordinal, revisions, progress.updating)
     failure = progress.failure
     try:
-        if is_news(set_, status):
+        if is_inconsistent(set_, status):
             await UpdateStatus(set_, status)
     except ApiError as error:
         failure = failure or error
-    failure = failure or await _forget(set_, past, revisions, owned)
+    failure = failure or await truncate_history(set_, known, revisions, owned)
     if failure is not None:
         raise failure
-    because = progress.waits or f"{status.readyReplicas} of {set_.spec.replicas} ready"
-    if set_.spec.minReadySeconds > 0 and status.readyReplicas != status.availableReplicas:
-        return Wake(_next_available(team), f"{because}; a ready pod becomes available then")
+    because = progress.waiting_for or f"{status.readyReplicas} of {set_.spec.replicas} replicas ready"
+    min_ready_seconds = set_.spec.minReadySeconds
+    if min_ready_seconds > 0 and status.readyReplicas != status.availableReplicas:
+        wait = next_available(by_ordinal.all, min_ready_seconds, now)
+        if wait is None:
+            wait = timedelta(seconds=min_ready_seconds)
+        return Wake(wait, f"{because}; waiting for minReadySeconds")
     return Rest(because)
 
 
-async def _advance(team: Roster, revisions: Revisions, there: claims.Claims, config: Config) -> Progress:
-    """Do what may be done now: fill first, then shrink, then update."""
-    progress = await _staff(team, revisions, there)
-    if not progress.over:
-        progress = await _shrink(team, there)
-    if progress.over:
+async def _sync(
+    by_ordinal: PodsByOrdinal, revisions: Revisions, existing: Claims, config: Config
+) -> Progress:
+    """Creates and repairs replicas first, then scales down, then updates; each step when the one before is done."""
+    progress = await _sync_replicas(by_ordinal, revisions, existing)
+    if not progress.is_over:
+        progress = await _scale_down(by_ordinal, existing)
+    if progress.is_over:
         return progress
-    leave = order.outdated(team, revisions.update.metadata.name, several=config.max_unavailable)
-    failure = await apply.dismiss(team.set, leave.leave)
-    # Where one is refused it is not known how many went; the next round counts them.
-    return Progress(leave.waits, 0 if failure else len(leave.leave), failure)
+    step = order.rolling_update(
+        by_ordinal, revisions.update.metadata.name, use_max_unavailable=config.max_unavailable
+    )
+    failure = await pod_control.delete_pods(by_ordinal.set, step.delete)
+    # After an error the number of deleted pods is unknown; the next round counts them.
+    return Progress(step.waiting_for, 0 if failure else len(step.delete), failure)
 
 
-async def _staff(team: Roster, revisions: Revisions, there: claims.Claims) -> Progress:
-    """See to the pods that are to be there."""
-    set_ = team.set
+async def _sync_replicas(by_ordinal: PodsByOrdinal, revisions: Revisions, existing: Claims) -> Progress:
+    """Creates missing pods, replaces finished ones, and updates those whose identity or claims do not match."""
+    set_ = by_ordinal.set
 
-    def off(pod: Pod) -> bool:
-        if not is_itself(set_, pod) or not has_storage(set_, pod):
+    def mismatched(pod: Pod) -> bool:
+        if not has_identity(set_, pod) or not has_storage(set_, pod):
             return True
-        # The claims of one that is pending are looked after in any case.
-        return pod.status.phase != "Pending" and any(claims.disowned(set_, pod, there))
+        # The claims of a pending pod are updated in any case.
+        return pod.status.phase != "Pending" and any(outdated_claims(set_, pod, existing))
 
-    turn = order.turn(team, off, lambda ordinal: claims.is_stale(set_, ordinal, there))
+    step = order.replica_step(
+        by_ordinal, mismatched, lambda ordinal: has_stale_claim(set_, ordinal, existing)
+    )
     failure: ApiError | None = None
-    for pod in turn.mend:
-        failure = failure or await apply.mend(set_, pod, there)
-    failure = failure or await apply.dismiss(set_, turn.repair)
-    if failure is None and turn.furnish:
-        places = [ordinal_of(pod.metadata.name) for pod in turn.furnish]
-        refused = await apply.furnish(set_, places, there)
-        failure = next(filter(None, refused.values()), None)
-        for pod in turn.furnish:
-            failure = failure or await apply.hand_over(set_, pod, there)
-    if failure is None and turn.fill:
-        failure = await apply.fill(set_, turn.fill, there, lambda ordinal: birth(set_, ordinal, revisions))
-    return Progress(turn.waits, failure=failure)
+    for pod in step.update:
+        failure = failure or await pod_control.update_pod(set_, pod, existing)
+    failure = failure or await pod_control.delete_pods(set_, step.replace)
+    if failure is None and step.ensure_claims:
+        pending = [ordinal_of(pod.metadata.name) for pod in step.ensure_claims]
+        errors = await pod_control.create_claims(set_, pending, existing)
+        failure = pod_control.first_error(errors.values())
+        for pod in step.ensure_claims:
+            failure = failure or await pod_control.update_claim_owners(set_, pod, existing)
+    if failure is None and step.create:
+        failure = await pod_control.create_pods(
+            set_, step.create, existing, lambda ordinal: new_versioned_pod(set_, ordinal, revisions)
+        )
+    return Progress(step.waiting_for, failure=failure)
 
 
-async def _shrink(team: Roster, there: claims.Claims) -> Progress:
-    """Let those go that are past the ordinals of the set, with their claims where these are to go too."""
-    for pod in team.condemned:
-        if any(claims.disowned(team.set, pod, there)):
-            failure = await apply.hand_over(team.set, pod, there)
+async def _scale_down(by_ordinal: PodsByOrdinal, existing: Claims) -> Progress:
+    """Deletes pods beyond the set's ordinals, after their claims have the owners of the retention policy."""
+    for pod in by_ordinal.condemned:
+        if any(outdated_claims(by_ordinal.set, pod, existing)):
+            failure = await pod_control.update_claim_owners(by_ordinal.set, pod, existing)
             if failure is not None:
                 return Progress(failure=failure)
-    departure = order.departure(team)
-    return Progress(departure.waits, failure=await apply.dismiss(team.set, departure.leave))
+    step = order.scale_down(by_ordinal)
+    return Progress(step.waiting_for, failure=await pod_control.delete_pods(by_ordinal.set, step.delete))
 
 
-async def _forget(
-    set_: StatefulSet, past: list[ControllerRevision], revisions: Revisions, owned: list[Pod]
-) -> ApiError | None:
-    """Delete the revisions past the history to keep."""
-    live = {*revisions.names, *map(revision_of, owned)}
-    for revision in history.beyond_limit(past, live, set_.spec.revisionHistoryLimit):
-        try:
-            await Delete(revision)
-        except NotFound:
-            pass
-        except ApiError as error:
-            return error
-    return None
+# -- declaration ------------------------------------------------------------------------------
 
 
-def _next_available(team: Roster) -> timedelta:
-    """How long until the next ready pod has been ready for long enough."""
-    seconds = team.set.spec.minReadySeconds
-    waits = (pods.available_in(pod, seconds, team.now) for pod in team.everybody)
-    return min((wait for wait in waits if wait is not None), default=timedelta(seconds=seconds))
-
-
-# -- when to look -----------------------------------------------------------------------------
-
-
-def _claim_gone(caches: Caches, change: Change[PersistentVolumeClaim]) -> Iterator[Key]:
-    """The sets of which a claim that has gone was one: a pod may wait for that.
+def _enqueue_for_deleted_claim(caches: Caches, change: Change[PersistentVolumeClaim]) -> Iterator[Key]:
+    """Enqueues the sets that had a deleted claim: a pod may wait for its deletion.
 
     differs: upstream looks again when something else happens.
     """
@@ -250,7 +252,7 @@ def configure(settings: Settings) -> Controller[Seen]:
             Watch(STATEFULSETS),
             Watch(PODS, to=enqueue_owner(STATEFULSETS, selects), indexes=CONTROLLED),
             Watch(CONTROLLERREVISIONS, to=enqueue_revision_owner(STATEFULSETS, selects), indexes=CONTROLLED),
-            Watch(PERSISTENTVOLUMECLAIMS, to=_claim_gone),
+            Watch(PERSISTENTVOLUMECLAIMS, to=_enqueue_for_deleted_claim),
         ),
         workers=Flag("concurrent-statefulset-syncs", 5),
         observe=observe,

@@ -1,7 +1,7 @@
-"""Claims: the storage that a pod of a StatefulSet finds again, and who it goes with.
+"""PersistentVolumeClaims of a StatefulSet's pods: which are missing, and who owns them by the retention policy.
 
-A claim outlives its pod. With the set's retention policy it may be owned, and so be collected as garbage:
-by the set, to go with it; by a pod that is to go for good, to go with that.
+A claim outlives its pod. With ``persistentVolumeClaimRetentionPolicy`` Delete it has an owner and is garbage collected
+with it: with the set when that is deleted, or with a pod that is scaled away.
 """
 
 from __future__ import annotations
@@ -22,153 +22,160 @@ from steersman.api.kinds.statefulsets import (
 )
 from steersman.api.meta import owner_reference
 from steersman.api.scheme import Kind
-from steersman.controllers.statefulset.identity import claim_name, claim_names, ordinal_of, ordinals
+from steersman.controllers.statefulset.identity import (
+    claim_name,
+    claim_names,
+    ordinal_of,
+    ordinals,
+    pod_name,
+)
 from steersman.intent.actions import ReadModifyWrite
 
 DELETE = "Delete"
-NOBODY = PersistentVolumeClaimRetentionPolicy()
+RETAIN_ALL = PersistentVolumeClaimRetentionPolicy()
 
 Claims: TypeAlias = Mapping[str, PersistentVolumeClaim]
-"""Those there are, by name."""
+"""Existing claims, by name."""
 
 
 def policy_of(set_: StatefulSet) -> PersistentVolumeClaimRetentionPolicy:
-    """Anything but Delete means to retain."""
-    return set_.spec.persistentVolumeClaimRetentionPolicy or NOBODY
+    """The retention policy. Any value but Delete means Retain."""
+    return set_.spec.persistentVolumeClaimRetentionPolicy or RETAIN_ALL
 
 
-def new_claims(set_: StatefulSet, ordinal: int, there: Claims) -> Iterator[NewClaim]:
-    """The claims that the pod of an ordinal lacks."""
+def missing_claims(set_: StatefulSet, ordinal: int, existing: Claims) -> Iterator[NewClaim]:
+    """The claims to create for the pod of an ordinal."""
     selector = set_.spec.selector
     for template in set_.spec.volumeClaimTemplates:
         name = claim_name(set_, template.metadata.name, ordinal)
-        if name not in there:
+        if name not in existing:
             yield NewClaim(
                 metadata=replace(
                     template.metadata,
                     name=name,
                     namespace=set_.metadata.namespace,
                     labels={**template.metadata.labels, **(selector.matchLabels if selector else EMPTY)},
-                    # differs: upstream adds the owner later, and if it died before it never would.
+                    # differs: upstream adds the owner later, and never would after a crash in between.
                     ownerReferences=(
                         *template.metadata.ownerReferences,
-                        *_wanted(set_, None, scaled_down=False),
+                        *_policy_owners(set_, None, scaled_down=False),
                     ),
                 ),
                 spec=template.spec,
             )
 
 
-def going(set_: StatefulSet, ordinal: int, there: Claims) -> str | None:
-    """A claim of the ordinal's that is being deleted, if there is one."""
+def terminating_claim(set_: StatefulSet, ordinal: int, existing: Claims) -> str | None:
+    """The name of a claim of the ordinal that is being deleted; None where there is none."""
     for name in claim_names(set_, ordinal).values():
-        if name in there and there[name].metadata.deletionTimestamp is not None:
+        if name in existing and existing[name].metadata.deletionTimestamp is not None:
             return name
     return None
 
 
-def is_stale(set_: StatefulSet, ordinal: int, there: Claims) -> bool:
-    """Whether the pod to come would find a claim that is to go with the last pod of its name."""
+def has_stale_claim(set_: StatefulSet, ordinal: int, existing: Claims) -> bool:
+    """Whether a claim of the ordinal is still owned by its scaled-away pod, and will be deleted with that."""
     if policy_of(set_).whenScaled != DELETE:
         return False
-    name = f"{set_.metadata.name}-{ordinal}"
+    name = pod_name(set_, ordinal)
     return any(
-        _means(reference, PODS, name)
+        _refers_to(reference, PODS, name)
         for claim in claim_names(set_, ordinal).values()
-        if claim in there
-        for reference in there[claim].metadata.ownerReferences
+        if claim in existing
+        for reference in existing[claim].metadata.ownerReferences
     )
 
 
-# -- who owns a claim -------------------------------------------------------------------------
+# -- owners -----------------------------------------------------------------------------------
 
 
-def disowned(set_: StatefulSet, pod: Pod, there: Claims) -> Iterator[PersistentVolumeClaim]:
-    """The pod's claims whose owners are not those they should have."""
+def outdated_claims(set_: StatefulSet, pod: Pod, existing: Claims) -> Iterator[PersistentVolumeClaim]:
+    """The pod's claims whose owners do not match the retention policy."""
     for name in claim_names(set_, ordinal_of(pod.metadata.name)).values():
-        claim = there.get(name)
-        if claim is not None and owners(set_, pod, claim.metadata.ownerReferences) is not None:
+        claim = existing.get(name)
+        if claim is not None and new_owners(set_, pod, claim.metadata.ownerReferences) is not None:
             yield claim
 
 
-def contested(set_: StatefulSet, pod: Pod, there: Claims) -> Iterator[str]:
-    """The pod's claims that the retention policy cannot be applied to, since others control them."""
+def conflicting_claims(set_: StatefulSet, pod: Pod, existing: Claims) -> Iterator[str]:
+    """The names of the pod's claims that have another controller, so that the retention policy is ignored."""
     policy = policy_of(set_)
     if DELETE in (policy.whenDeleted, policy.whenScaled):
         for name in claim_names(set_, ordinal_of(pod.metadata.name)).values():
-            if name in there and _others(set_, pod, there[name].metadata.ownerReferences):
+            if name in existing and _has_other_owner(set_, pod, existing[name].metadata.ownerReferences):
                 yield name
 
 
-def owners(
+def new_owners(
     set_: StatefulSet, pod: Pod, references: tuple[OwnerReference, ...]
 ) -> tuple[OwnerReference, ...] | None:
-    """The owners a claim should have; None where it has them, or is not to be touched."""
+    """The owners a claim should have; None where it has them, or must not be changed."""
     ours = (set_.metadata.uid, pod.metadata.uid)
-    if _stale(references, STATEFULSETS, set_) or _stale(references, PODS, pod):
-        return None  # left behind by an earlier set or pod of the name: it is for the garbage collector
-    scrubbed = tuple(
+    if _is_stale(references, STATEFULSETS, set_) or _is_stale(references, PODS, pod):
+        return None  # of an earlier set or pod of that name: left to the garbage collector
+    others = tuple(
         reference
         for reference in references
-        if not _means(reference, STATEFULSETS, set_.metadata.name)
-        and not _means(reference, PODS, pod.metadata.name)
+        if not _refers_to(reference, STATEFULSETS, set_.metadata.name)
+        and not _refers_to(reference, PODS, pod.metadata.name)
     )
     policy = policy_of(set_)
-    if DELETE in (policy.whenDeleted, policy.whenScaled) and _others(set_, pod, references):
-        return scrubbed if any(reference.uid in ours for reference in references) else None
+    if DELETE in (policy.whenDeleted, policy.whenScaled) and _has_other_owner(set_, pod, references):
+        return others if any(reference.uid in ours for reference in references) else None
     scaled_down = ordinal_of(pod.metadata.name) not in ordinals(set_)
-    wanted = _wanted(set_, pod, scaled_down=scaled_down)
-    has = [reference.uid for reference in references if reference.uid in ours]
+    wanted = _policy_owners(set_, pod, scaled_down=scaled_down)
+    present = [reference.uid for reference in references if reference.uid in ours]
     controlled = all(reference.controller for reference in references if reference.uid in ours)
-    if controlled and sorted(has) == sorted(reference.uid for reference in wanted):
+    if controlled and sorted(present) == sorted(reference.uid for reference in wanted):
         return None
-    return scrubbed + wanted
+    return others + wanted
 
 
-class Handover(msgspec.Struct, frozen=True):
-    """The edit that gives a claim the owners it should have, by those it has at the moment."""
+class OwnersEdit(msgspec.Struct, frozen=True):
+    """Edits a live claim: sets the owners it should have, given those it has."""
 
     set: StatefulSet
     pod: Pod
 
     def __call__(self, document: dict[str, Any]) -> None:
         metadata = document["metadata"]
-        has = msgspec.convert(metadata.get("ownerReferences") or (), tuple[OwnerReference, ...])
-        due = owners(self.set, self.pod, has)
-        if due is not None:
-            metadata["ownerReferences"] = msgspec.to_builtins(due)
+        present = msgspec.convert(metadata.get("ownerReferences") or (), tuple[OwnerReference, ...])
+        owners = new_owners(self.set, self.pod, present)
+        if owners is not None:
+            metadata["ownerReferences"] = msgspec.to_builtins(owners)
 
 
-def handover(
+def update_owners(
     set_: StatefulSet, pod: Pod, claim: PersistentVolumeClaim
 ) -> ReadModifyWrite[PersistentVolumeClaim]:
-    return ReadModifyWrite(claim, Handover(set_, pod))
+    """The write that gives a claim the owners it should have."""
+    return ReadModifyWrite(claim, OwnersEdit(set_, pod))
 
 
-def _wanted(set_: StatefulSet, pod: Pod | None, *, scaled_down: bool) -> tuple[OwnerReference, ...]:
+def _policy_owners(set_: StatefulSet, pod: Pod | None, *, scaled_down: bool) -> tuple[OwnerReference, ...]:
     policy = policy_of(set_)
     if pod is not None and scaled_down and policy.whenScaled == DELETE:
         return (owner_reference(pod, PODS),)
     return (owner_reference(set_, STATEFULSETS),) if policy.whenDeleted == DELETE else ()
 
 
-def _means(reference: OwnerReference, kind: Kind[Any], name: str) -> bool:
+def _refers_to(reference: OwnerReference, kind: Kind[Any], name: str) -> bool:
     return (reference.apiVersion, reference.kind, reference.name) == (kind.api_version, kind.name, name)
 
 
-def _stale(references: tuple[OwnerReference, ...], kind: Kind[Any], owner: Object) -> bool:
-    """Whether a claim names an owner that has been replaced by another of its name."""
+def _is_stale(references: tuple[OwnerReference, ...], kind: Kind[Any], owner: Object) -> bool:
+    """Whether a claim refers to an earlier object of the owner's name."""
     for reference in references:
-        if _means(reference, kind, owner.metadata.name):
+        if _refers_to(reference, kind, owner.metadata.name):
             return reference.uid != owner.metadata.uid
     return False
 
 
-def _others(set_: StatefulSet, pod: Pod, references: tuple[OwnerReference, ...]) -> bool:
-    """Whether a claim is controlled by somebody else, or by who once had the name of set or pod."""
+def _has_other_owner(set_: StatefulSet, pod: Pod, references: tuple[OwnerReference, ...]) -> bool:
+    """Whether a claim has another controller, or an owner that is an earlier set or pod of the same name."""
     for reference in references:
         for kind, owner in ((STATEFULSETS, set_), (PODS, pod)):
-            if _means(reference, kind, owner.metadata.name):
+            if _refers_to(reference, kind, owner.metadata.name):
                 if reference.uid != owner.metadata.uid:
                     return True
                 break

@@ -90,7 +90,7 @@ def test_claims_are_made_before_their_pod_and_all_is_told() -> None:
         "SuccessfulCreate: Create Claim logs-web-0 Pod web-0 in StatefulSet web success",
         "SuccessfulCreate: Create Pod web-0 in StatefulSet web successful",
     ]
-    assert verdict == Rest("web-0 is to come")
+    assert verdict == Rest("creating pod web-0")
 
 
 def test_a_claim_that_is_refused_keeps_its_pod_back_and_both_are_told_of() -> None:
@@ -141,7 +141,7 @@ def test_a_pod_that_has_ended_goes_so_that_another_takes_its_place() -> None:
     actions, verdict = look(set_, kept(set_), *members(set_, "AF"))
     assert written(actions) == ["delete web-1", "status"]
     assert told(actions) == ["SuccessfulDelete: Delete Pod web-1 in StatefulSet web successful"]
-    assert verdict == Rest("web-1 has ended and is to be replaced")
+    assert verdict == Rest("replacing finished pod web-1")
 
 
 @pytest.mark.parametrize(
@@ -313,7 +313,7 @@ def test_a_status_that_says_nothing_new_is_not_written() -> None:
     set_ = stateful(1)
     actions, _ = look(set_, kept(set_), *members(set_, "A"))
     again = replace(set_, status=status_of(actions))
-    assert look(again, kept(set_), *members(set_, "A")) == ([], Rest("1 of 1 ready"))
+    assert look(again, kept(set_), *members(set_, "A")) == ([], Rest("1 of 1 replicas ready"))
 
 
 def test_a_pod_that_is_ready_and_not_available_is_waited_for() -> None:
