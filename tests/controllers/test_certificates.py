@@ -26,8 +26,8 @@ from steersman.api.kinds.certificates import (
     CertificateSigningRequestStatus,
     PodCertificateRequest,
 )
-from steersman.controllers.certificates import approving, cleaning, signing
-from steersman.controllers.certificates.approving import Answer, SubjectAccessReview
+from steersman.controllers.certificates import approver, cleaner, signer
+from steersman.controllers.certificates.approver import SubjectAccessReview, SubjectAccessReviewStatus
 from steersman.controllers.certificates.authority import EXTENDED_USAGES, KEY_USAGES
 from steersman.controllers.certificates.requests import (
     CLIENT,
@@ -35,7 +35,7 @@ from steersman.controllers.certificates.requests import (
     KUBELET_SERVING,
     LEGACY,
     RULES,
-    Asked,
+    RequestedCertificate,
 )
 from steersman.intent.actions import Action, CreateReview, Delete, ReadFile, Update, UpdateStatus
 from steersman.intent.settings import Misconfigured, Settings
@@ -128,9 +128,9 @@ def approve(asked: CertificateSigningRequest, *allowed: str) -> tuple[list[Actio
         if not isinstance(action, CreateReview):
             return USUAL
         right = action.body["spec"]["resourceAttributes"]["subresource"]  # type: ignore[index]
-        return SubjectAccessReview(status=Answer(allowed=right in allowed))
+        return SubjectAccessReview(status=SubjectAccessReviewStatus(allowed=right in allowed))
 
-    return walk(approving.decide(asked, NOW), answer)
+    return walk(approver.decide(asked, NOW), answer)
 
 
 def test_a_node_that_asks_for_its_own_certificate_is_approved_after_a_review() -> None:
@@ -199,8 +199,8 @@ def test_what_is_not_a_kubelets_or_decided_already_is_left_to_others(
 
 # -- the rules of the signers -----------------------------------------------------------------
 
-NODE_ASKED = Asked("system:node:n1", ("system:nodes",))
-SERVING = Asked("system:node:n1", ("system:nodes",), dns=("n1",), ips=("10.0.0.1",))
+NODE_ASKED = RequestedCertificate("system:node:n1", ("system:nodes",))
+SERVING = RequestedCertificate("system:node:n1", ("system:nodes",), dns=("n1",), ips=("10.0.0.1",))
 SERVING_USAGES = ("digital signature", "key encipherment", "server auth")
 
 
@@ -245,23 +245,25 @@ SERVING_USAGES = ("digital signature", "key encipherment", "server auth")
             SERVING_USAGES,
             "subject organization is not",
         ),
-        (CLIENT, Asked("anybody", ("any",)), ("client auth",), ""),
+        (CLIENT, RequestedCertificate("anybody", ("any",)), ("client auth",), ""),
         (
             CLIENT,
-            Asked("anybody", ()),
+            RequestedCertificate("anybody", ()),
             ("digital signature",),
             "missing required usage for client certificate",
         ),
         (
             CLIENT,
-            Asked("anybody", ()),
+            RequestedCertificate("anybody", ()),
             ("client auth", "cert sign"),
             "invalid usage for client certificate: c",
         ),
-        (LEGACY, Asked("", ()), (), ""),
+        (LEGACY, RequestedCertificate("", ()), (), ""),
     ],
 )
-def test_each_signer_has_its_rules(signer: str, asked: Asked, usages: Sequence[str], wrong: str) -> None:
+def test_each_signer_has_its_rules(
+    signer: str, asked: RequestedCertificate, usages: Sequence[str], wrong: str
+) -> None:
     said = RULES[signer](asked, usages)
     assert said.startswith(wrong)
     assert bool(said) == bool(wrong)
@@ -281,9 +283,9 @@ NAMES = st.sampled_from(["system:node:n1", "n1", "system:nodes", "system:masters
 def test_no_kubelet_signer_signs_for_anything_but_a_node(
     name: str, organizations: tuple[str, ...], dns: bool, uri: bool, usages: list[str]
 ) -> None:
-    asked = Asked(name, organizations, dns=("d",) if dns else (), uris=("u:v",) if uri else ())
-    for signer, purpose in ((KUBELET_CLIENT, "client auth"), (KUBELET_SERVING, "server auth")):
-        if not RULES[signer](asked, usages):
+    asked = RequestedCertificate(name, organizations, dns=("d",) if dns else (), uris=("u:v",) if uri else ())
+    for name_of_signer, purpose in ((KUBELET_CLIENT, "client auth"), (KUBELET_SERVING, "server auth")):
+        if not RULES[name_of_signer](asked, usages):
             assert asked.organizations == ("system:nodes",)
             assert asked.common_name.startswith("system:node:")
             assert not asked.uris
@@ -292,7 +294,7 @@ def test_no_kubelet_signer_signs_for_anything_but_a_node(
 
 @given(usages=USAGES)
 def test_the_client_signer_never_signs_for_servers_or_authorities(usages: list[str]) -> None:
-    if not RULES[CLIENT](Asked("x", ()), usages):
+    if not RULES[CLIENT](RequestedCertificate("x", ()), usages):
         assert "client auth" in usages
         assert not {"server auth", "any", "cert sign", "code signing"} & set(usages)
 
@@ -306,7 +308,7 @@ def issue(
     asked: CertificateSigningRequest, *, ca: tuple[bytes, bytes] | None = None, settings: Settings = ONE_PAIR
 ) -> tuple[list[Action[Any]], Verdict]:
     cert, private = ca or authority()
-    configured = signing.controller.configured(settings)
+    configured = signer.controller.configured(settings)
     assert configured is not None
 
     def answer(action: Action[Any]) -> Any:
@@ -319,7 +321,7 @@ def issue(
 def issued(asked: CertificateSigningRequest, **how: Any) -> x509.Certificate:
     (update,), verdict = issue(asked, **how)
     assert isinstance(update, UpdateStatus)
-    assert verdict == Rest("issued")
+    assert verdict == Rest("certificate issued")
     assert update.status.conditions == asked.status.conditions  # type: ignore[attr-defined]
     return x509.load_pem_x509_certificate(base64.b64decode(update.status.certificate))  # type: ignore[attr-defined]
 
@@ -437,13 +439,13 @@ def test_a_usage_that_nobody_knows_is_refused() -> None:
 
 
 def test_without_keys_nothing_signs() -> None:
-    assert signing.controller.configured(Settings()) is None
-    assert signing.controller.configured(Settings({"cluster-signing-cert-file": "only"})) is None
+    assert signer.controller.configured(Settings()) is None
+    assert signer.controller.configured(Settings({"cluster-signing-cert-file": "only"})) is None
 
 
 def test_keys_of_their_own_are_for_those_signers_alone() -> None:
     own = Settings({f"cluster-signing-kubelet-client-{what}-file": f"ca.{what}" for what in ("cert", "key")})
-    assert list(signing.key_pairs(own)) == [KUBELET_CLIENT]
+    assert list(signer.key_pairs(own)) == [KUBELET_CLIENT]
 
 
 @pytest.mark.parametrize(
@@ -465,7 +467,7 @@ def test_keys_of_their_own_are_for_those_signers_alone() -> None:
 )
 def test_keys_that_contradict_each_other_are_refused(flags: dict[str, str], message: str) -> None:
     with pytest.raises(Misconfigured) as caught:
-        signing.key_pairs(Settings(flags))
+        signer.key_pairs(Settings(flags))
     assert str(caught.value).startswith(message)
 
 
@@ -507,16 +509,16 @@ def since(type_: str, **ago: float) -> Condition:
 def test_a_request_is_remembered_for_its_time(
     asked: CertificateSigningRequest, left: timedelta | Literal["never"] | None
 ) -> None:
-    actions, verdict = walk(cleaning.decide(asked, NOW))
+    actions, verdict = walk(cleaner.decide(asked, NOW))
     if left is None:
-        assert (actions, verdict) == ([Delete(asked)], Rest("its time has passed"))
+        assert (actions, verdict) == ([Delete(asked)], Rest("expired: deleted"))
     elif left == "never":
-        assert (actions, verdict) == ([], Rest("nobody knows since when"))
+        assert (actions, verdict) == ([], Rest("no expiry: the request has no time to count from"))
     else:
-        assert (actions, verdict) == ([], Wake(left, "is remembered until then"))
+        assert (actions, verdict) == ([], Wake(left, "not expired"))
 
 
 def test_a_pods_request_is_remembered_for_a_quarter_of_an_hour() -> None:
     made = PodCertificateRequest(metadata=ObjectMeta(name="p", creationTimestamp=NOW - timedelta(minutes=14)))
-    assert walk(cleaning.decide_pod(made, NOW))[1] == Wake(timedelta(minutes=1), "is remembered until then")
-    assert walk(cleaning.decide_pod(made, NOW + timedelta(minutes=1)))[0] == [Delete(made)]
+    assert walk(cleaner.decide_pod_request(made, NOW))[1] == Wake(timedelta(minutes=1), "not expired")
+    assert walk(cleaner.decide_pod_request(made, NOW + timedelta(minutes=1)))[0] == [Delete(made)]

@@ -110,7 +110,7 @@ async def test_each_controller_is_its_own_account_which_is_made_and_whose_token_
         accounts = ClientBuilder(root, use_service_accounts=True, now=wall_clock)
         api = accounts.client(ttlafterfinished.controller)
         shared = [
-            accounts.client(module.controller) for module in (certificates.approving, certificates.signing)
+            accounts.client(module.controller) for module in (certificates.approver, certificates.signer)
         ]
         assert accounts.client(serviceaccounttoken.controller).config == root.config, (
             "what accounts depend on"

@@ -30,7 +30,7 @@ from steersman.api.kinds.storageversions import (
 )
 from steersman.api.scheme import Kind
 from steersman.client.http import HttpApi
-from steersman.controllers.certificates import cleaning
+from steersman.controllers.certificates import cleaner
 from steersman.controllers.clustertrustbundlepublisher import named
 from steersman.controllers.legacyserviceaccounttoken import INVALID_SINCE, TRACKING
 from steersman.intent.settings import Settings
@@ -325,7 +325,7 @@ async def _pods_requests_forgotten(api: HttpApi) -> None:
     for seconds in (14 * 60, 16 * 60):
         looked = Looked()
         fleet = ControllerGroup(
-            (cleaning.pods,), api, Ahead(seconds), api_of=accounts.client, settings=gates, trace=looked
+            (cleaner.pod_requests,), api, Ahead(seconds), api_of=accounts.client, settings=gates, trace=looked
         )
         running = asyncio.create_task(fleet.run())
         if seconds < 15 * 60:

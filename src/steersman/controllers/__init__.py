@@ -29,7 +29,7 @@ from steersman.controllers import (
     ttlafterfinished,
     validatingadmissionpolicystatus,
 )
-from steersman.controllers.certificates import approving, cleaning, signing
+from steersman.controllers.certificates import approver, cleaner, signer
 from steersman.intent.controller import Controller
 
 CONTROLLERS: tuple[Controller[Any], ...] = (
@@ -43,10 +43,10 @@ CONTROLLERS: tuple[Controller[Any], ...] = (
     clusterroleaggregation.controller,
     bootstrap.signer,
     bootstrap.cleaner,
-    approving.controller,
-    signing.controller,
-    cleaning.controller,
-    cleaning.pods,
+    approver.controller,
+    signer.controller,
+    cleaner.controller,
+    cleaner.pod_requests,
     namespace.controller,
     garbagecollector.controller,
     resourcequota.controller,

@@ -10,7 +10,7 @@ from typing import Any
 
 from steersman.client.config import ConfigError, Pem
 from steersman.controllers import rootcacertpublisher, serviceaccounttoken
-from steersman.controllers.certificates import signing
+from steersman.controllers.certificates import signer
 from steersman.controllers.shared.flags import ROOT_CA_FILE
 from steersman.intent.actions import FileUnreadable
 from steersman.intent.controller import Controller
@@ -63,8 +63,8 @@ def _checks(settings: Settings, names: list[str]) -> Iterator[tuple[Any, ...]]:
         yield _key, key
     if ca and (serviceaccounttoken.controller.name in names or rootcacertpublisher.controller.name in names):
         yield _bundle, ca
-    if signing.controller.name in names:
-        for pair in dict.fromkeys(signing.key_pairs(settings).values()):
+    if signer.controller.name in names:
+        for pair in dict.fromkeys(signer.key_pairs(settings).values()):
             yield _authority, pair.cert, pair.key
 
 

@@ -1,1 +1,1 @@
-"""Certificate signing requests: who may have what, and for how long it is remembered."""
+"""CertificateSigningRequests: the controllers that approve, sign and clean them up."""

@@ -1,7 +1,7 @@
-"""A certificate authority: turns a request into a certificate, and gives nothing away that was not asked about.
+"""Certificate authority: signs a PKCS #10 request.
 
-Extensions of a request are not taken over, only its names and its key: a request cannot ask to become an
-authority. The usages come from the API object, where they were checked and approved.
+The certificate takes the subject, the alternative names and the key of the request, and none of its other
+extensions: a request cannot ask to become a CA. The usages are those of the approved API object.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.types import CertificateIssuerPrivateKeyTypes
 
 BACKDATE = timedelta(minutes=5)
-"""So that a certificate is valid on a machine whose clock is a little behind."""
-SHORT = timedelta(hours=8)
-"""A certificate that lives less than this gets all of its life despite the backdating."""
-SHORTEST = timedelta(minutes=10)
+"""Certificates are valid from five minutes ago, for machines whose clock is behind."""
+SHORT_LIVED = timedelta(hours=8)
+"""A shorter lifetime is counted from now, a longer one from the backdated start."""
+MIN_LIFETIME = timedelta(minutes=10)
 
 KEY_USAGES = {
     "signing": "digital_signature",
@@ -52,19 +52,19 @@ EXTENDED_USAGES = {
 }
 
 
-class Refusal(Exception):
-    """This authority does not sign this. The message never quotes a key."""
+class SigningError(Exception):
+    """The CA cannot sign the request. The message never quotes a key."""
 
 
 class Authority(msgspec.Struct, frozen=True):
-    """A certificate and its key."""
+    """The certificate and the private key of a CA."""
 
     certificate: x509.Certificate
     key: CertificateIssuerPrivateKeyTypes
 
 
 def load(cert: bytes, key: bytes) -> Authority:
-    """An authority from PEM. Raises `Refusal` where that is not one certificate and its key."""
+    """Loads a CA from PEM. Raises `SigningError` unless it is one certificate and its key."""
     from cryptography import x509
     from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
@@ -72,36 +72,36 @@ def load(cert: bytes, key: bytes) -> Authority:
     try:
         found = x509.load_pem_x509_certificates(cert)
     except ValueError:
-        raise Refusal("the CA certificate cannot be read") from None
+        raise SigningError("the CA certificate cannot be read") from None
     if len(found) != 1:
-        raise Refusal(f"expected 1 CA certificate, found {len(found)}")
+        raise SigningError(f"expected 1 CA certificate, found {len(found)}")
     try:
         private = load_pem_private_key(key, None)
     except (ValueError, TypeError):
-        raise Refusal("the CA key cannot be read") from None
+        raise SigningError("the CA key cannot be read") from None
     if not isinstance(private, rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey):
-        raise Refusal("the CA key is of a kind that cannot sign certificates")
+        raise SigningError("the CA key is of a kind that cannot sign certificates")
     if private.public_key() != found[0].public_key():
-        raise Refusal("the CA key does not belong to the CA certificate")
+        raise SigningError("the CA key does not belong to the CA certificate")
     return Authority(found[0], private)
 
 
-def lifetime(most: timedelta, wanted: int | None) -> timedelta:
-    """How long a certificate lives: what was asked for, within bounds."""
-    if wanted is None:
-        return most
-    asked = timedelta(seconds=wanted)
-    return most if asked > most else max(asked, SHORTEST)
+def lifetime(maximum: timedelta, expiration_seconds: int | None) -> timedelta:
+    """The lifetime of a certificate: the requested one, within bounds."""
+    if expiration_seconds is None:
+        return maximum
+    requested = timedelta(seconds=expiration_seconds)
+    return maximum if requested > maximum else max(requested, MIN_LIFETIME)
 
 
-def span(now: datetime, ttl: timedelta, end: datetime) -> tuple[datetime, datetime]:
-    """From when until when. Never longer than the authority itself, which ends at ``end``."""
+def validity(now: datetime, ttl: timedelta, end: datetime) -> tuple[datetime, datetime]:
+    """The start and end of a certificate's validity, which never exceeds that of the CA, ``end``."""
     begin = now - BACKDATE
-    until = min(now + ttl if ttl < SHORT else now + ttl - BACKDATE, end)
+    until = min(now + ttl if ttl < SHORT_LIVED else now + ttl - BACKDATE, end)
     if begin >= end:
-        raise Refusal(f"the signer has expired: NotAfter={end}")
+        raise SigningError(f"the signer has expired: NotAfter={end}")
     if now >= end:
-        raise Refusal(f"refusing to sign a certificate that expired in the past: NotAfter={end}")
+        raise SigningError(f"refusing to sign a certificate that expired in the past: NotAfter={end}")
     return begin, until
 
 
@@ -114,16 +114,16 @@ def sign(
     now: datetime,
     ttl: timedelta,
 ) -> bytes:
-    """The certificate in PEM. Raises `Refusal`."""
+    """Signs a request; returns the certificate in PEM. Raises `SigningError`."""
     from cryptography import x509
     from cryptography.hazmat.primitives.serialization import Encoding
 
     unknown = [usage for usage in usages if usage not in KEY_USAGES and usage not in EXTENDED_USAGES]
     if unknown:
-        raise Refusal(f"unrecognized usage values: {unknown}")
+        raise SigningError(f"unrecognized usage values: {unknown}")
     if not request.is_signature_valid:
-        raise Refusal("unable to verify certificate request signature")
-    begin, until = span(now, ttl, authority.certificate.not_valid_after_utc)
+        raise SigningError("unable to verify certificate request signature")
+    begin, until = validity(now, ttl, authority.certificate.not_valid_after_utc)
     builder = (
         x509.CertificateBuilder()
         .serial_number(serial)
@@ -140,7 +140,7 @@ def sign(
 
 
 def _subject(request: x509.CertificateSigningRequest) -> x509.Name:
-    """The parts of a name that Go knows, in its order: whatever else a request put in is left out."""
+    """The attributes of the subject that Go knows, in Go's order; all others are dropped."""
     from cryptography import x509
     from cryptography.x509.oid import NameOID
 
@@ -171,7 +171,7 @@ def _extensions(
     flags = dict.fromkeys(dict.fromkeys(KEY_USAGES.values()), False)
     flags |= {KEY_USAGES[usage]: True for usage in usages if usage in KEY_USAGES}
     if not flags["key_agreement"]:
-        # Only with key agreement do these two mean anything, and only then can they be said.
+        # These two are only defined, and can only be encoded, together with key agreement.
         flags["encipher_only"] = flags["decipher_only"] = False
     if any(flags.values()):
         yield x509.KeyUsage(**flags), True
@@ -193,15 +193,15 @@ def _names(request: x509.CertificateSigningRequest) -> list[Any]:
     from cryptography import x509
 
     try:
-        asked = request.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        names = request.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
         return []
-    forwarded = (x509.DNSName, x509.RFC822Name, x509.IPAddress, x509.UniformResourceIdentifier)
-    return [name for kind in forwarded for name in asked if isinstance(name, kind)]
+    supported = (x509.DNSName, x509.RFC822Name, x509.IPAddress, x509.UniformResourceIdentifier)
+    return [name for kind in supported for name in names if isinstance(name, kind)]
 
 
 def _hash(key: object) -> hashes.SHA256 | hashes.SHA384 | hashes.SHA512 | None:
-    """What to sign with, by the strength of the key."""
+    """The hash to sign with, by the size of the key."""
     from cryptography.hazmat.primitives import hashes
     from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 

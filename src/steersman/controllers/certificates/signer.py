@@ -1,7 +1,7 @@
-"""certificatesigningrequest-signing (a service): approved requests get their certificate.
+"""certificatesigningrequest-signing-controller (a dialogue): issues the certificates of approved requests.
 
-Four signers of Kubernetes' own, each with its rules (`requests.RULES`) and its key pair. A request that
-breaks the rules of its signer fails for good, and says why.
+There are four Kubernetes signers, each with its rules (`requests.RULES`) and its key pair. A request that
+breaks the rules of its signer gets the condition Failed.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from steersman.api.kinds.certificates import (
     CertificateSigningRequestStatus,
 )
 from steersman.api.meta import truncate
-from steersman.controllers.certificates.authority import Refusal, lifetime, load, sign
+from steersman.controllers.certificates.authority import SigningError, lifetime, load, sign
 from steersman.controllers.certificates.requests import (
     CLIENT,
     KUBELET_CLIENT,
     KUBELET_SERVING,
     LEGACY,
     RULES,
-    Malformed,
+    MalformedRequest,
     parse,
     read,
 )
@@ -37,11 +37,12 @@ from steersman.intent.controller import Controller, Flag, Settings, Watch
 from steersman.intent.settings import DEFAULTS, Misconfigured
 from steersman.intent.verdict import InvalidSpec, Rest, Verdict
 
-YEAR = 8760 * 3600.0
+ONE_YEAR = 8760 * 3600.0
+"""In seconds."""
 
 
 class KeyPair(msgspec.Struct, frozen=True):
-    """Where a signer's certificate and key are."""
+    """The paths of a signer's certificate and key."""
 
     cert: str
     key: str
@@ -58,34 +59,38 @@ def _flags(name: str, about: str) -> tuple[Flag[str], Flag[str]]:
     )
 
 
-DURATION = Flag("cluster-signing-duration", YEAR, "The longest that signed certificates live.")
-GENERAL = _flags("", "that all signers use")
-OWN = {
+DURATION = Flag("cluster-signing-duration", ONE_YEAR, "The longest lifetime of signed certificates.")
+ALL_SIGNERS = _flags("", "that all signers use")
+PER_SIGNER = {
     KUBELET_SERVING: _flags("kubelet-serving", f"of {KUBELET_SERVING}"),
     KUBELET_CLIENT: _flags("kubelet-client", f"of {KUBELET_CLIENT}"),
     CLIENT: _flags("kube-apiserver-client", f"of {CLIENT}"),
     LEGACY: _flags("legacy-unknown", f"of {LEGACY}"),
 }
-FLAGS: tuple[Flag[Any], ...] = (*GENERAL, DURATION, *(flag for pair in OWN.values() for flag in pair))
+FLAGS: tuple[Flag[Any], ...] = (
+    *ALL_SIGNERS,
+    DURATION,
+    *(flag for pair in PER_SIGNER.values() for flag in pair),
+)
 
 
 def key_pairs(settings: Settings) -> Mapping[str, KeyPair]:
-    """Which signer signs with what. Those that have nothing do not sign. Raises `Misconfigured`."""
-    general = KeyPair(*(settings[flag] for flag in GENERAL))
-    own = {signer: KeyPair(settings[cert], settings[key]) for signer, (cert, key) in OWN.items()}
+    """The key pair of each signer that has one. Raises `Misconfigured`."""
+    shared = KeyPair(*(settings[flag] for flag in ALL_SIGNERS))
+    own = {signer: KeyPair(settings[cert], settings[key]) for signer, (cert, key) in PER_SIGNER.items()}
     for signer, pair in own.items():
-        cert, key = OWN[signer]
+        cert, key = PER_SIGNER[signer]
         if bool(pair.cert) != bool(pair.key):
             given, missing = (cert, key) if pair.cert else (key, cert)
             raise Misconfigured(f"--{given.name} is given without --{missing.name}")
     if any(own.values()):
-        if general.cert or general.key:
+        if shared.cert or shared.key:
             raise Misconfigured(
                 "cannot specify --cluster-signing-{cert,key}-file and other --cluster-signing-*-file flags "
                 "at the same time"
             )
         return {signer: pair for signer, pair in own.items() if pair}
-    return dict.fromkeys(own, general) if general else {}
+    return dict.fromkeys(own, shared) if shared else {}
 
 
 class Config(msgspec.Struct, frozen=True):
@@ -97,31 +102,31 @@ class Config(msgspec.Struct, frozen=True):
     """The longest a signed certificate is valid."""
 
 
-def _approved(request: CertificateSigningRequest) -> bool:
+def _is_approved(request: CertificateSigningRequest) -> bool:
     types = [condition.type for condition in request.status.conditions]
     return "Approved" in types and "Denied" not in types
 
 
-def _failed(request: CertificateSigningRequest) -> bool:
+def _has_failed(request: CertificateSigningRequest) -> bool:
     return any(one.type == "Failed" and one.status in ("", "True") for one in request.status.conditions)
 
 
 async def decide(request: CertificateSigningRequest, now: datetime, config: Config) -> Verdict:
     if request.status.certificate:
-        return Rest("is issued")
-    if not _approved(request) or _failed(request):
-        return Rest("is not approved, or has failed")
+        return Rest("certificate already issued")
+    if not _is_approved(request) or _has_failed(request):
+        return Rest("not approved, or failed")
     pair = config.key_pairs.get(request.spec.signerName)
     if pair is None:
-        return Rest("is for another signer")
+        return Rest("signerName of another signer")
     try:
-        asked = read(request)
-    except Malformed as error:
-        raise InvalidSpec(str(error)) from None
-    wrong = RULES[request.spec.signerName](asked, request.spec.usages)
-    if wrong:
-        await UpdateStatus(request, _refused(request.status, wrong, now))
-        return Rest(f"failed: {wrong}")
+        requested = read(request)
+    except MalformedRequest as malformed:
+        raise InvalidSpec(str(malformed)) from None
+    error = RULES[request.spec.signerName](requested, request.spec.usages)
+    if error:
+        await UpdateStatus(request, _failed_status(request.status, error, now))
+        return Rest(f"failed: {error}")
     cert, key = await ReadFile(pair.cert), await ReadFile(pair.key)
     serial = await RandomBits(128)
     try:
@@ -133,23 +138,23 @@ async def decide(request: CertificateSigningRequest, now: datetime, config: Conf
             now=now,
             ttl=lifetime(config.duration, request.spec.expirationSeconds),
         )
-    except Refusal as error:
-        raise InvalidSpec(f"{pair.cert}: {error}") from None
+    except SigningError as failure:
+        raise InvalidSpec(f"{pair.cert}: {failure}") from None
     issued = CertificateSigningRequestStatus(
         conditions=request.status.conditions, certificate=base64.b64encode(certificate).decode()
     )
     await UpdateStatus(request, issued)
-    return Rest("issued")
+    return Rest("certificate issued")
 
 
-def _refused(
-    status: CertificateSigningRequestStatus, wrong: str, now: datetime
+def _failed_status(
+    status: CertificateSigningRequestStatus, error: str, now: datetime
 ) -> CertificateSigningRequestStatus:
     failed = Condition(
         type="Failed",
         status="True",
         reason="SignerValidationFailure",
-        message=wrong,
+        message=error,
         lastUpdateTime=truncate(now),
     )
     return CertificateSigningRequestStatus(conditions=(*status.conditions, failed))

@@ -1,7 +1,7 @@
-"""certificatesigningrequest-approving (a dialogue): a kubelet that may have a client certificate gets it.
+"""certificatesigningrequest-approving-controller (a dialogue): approves client certificates of kubelets.
 
-A node that asks for its own certificate, or a bootstrapper that asks for a node's, is approved when a
-SubjectAccessReview says that it may. Everything else is left to people.
+A request of a node for its own certificate, or of a bootstrap token for a node's, is approved when a
+SubjectAccessReview allows it. All other requests are left to other approvers.
 """
 
 from __future__ import annotations
@@ -14,18 +14,24 @@ import msgspec
 from steersman.api.kinds import Condition, Object, Struct
 from steersman.api.kinds.certificates import CERTIFICATESIGNINGREQUESTS, CertificateSigningRequest
 from steersman.api.scheme import Kind, register
-from steersman.controllers.certificates.requests import KUBELET_CLIENT, RULES, Asked, Malformed, read
+from steersman.controllers.certificates.requests import (
+    KUBELET_CLIENT,
+    RULES,
+    MalformedRequest,
+    RequestedCertificate,
+    read,
+)
 from steersman.intent.actions import Address, CreateReview, Update
 from steersman.intent.controller import Controller, Watch
 from steersman.intent.verdict import InvalidSpec, Rest, Verdict
 
 
-class Answer(Struct, frozen=True):
+class SubjectAccessReviewStatus(Struct, frozen=True):
     allowed: bool = False
 
 
 class SubjectAccessReview(Object, frozen=True):
-    status: Answer = Answer()
+    status: SubjectAccessReviewStatus = SubjectAccessReviewStatus()
 
 
 SUBJECTACCESSREVIEWS = register(
@@ -40,24 +46,29 @@ SUBJECTACCESSREVIEWS = register(
 )
 
 
-def recognised(request: CertificateSigningRequest, asked: Asked) -> tuple[tuple[str, str], ...]:
-    """The rights that would let the request through, and what is said then; the first that is there counts."""
+def recognizers(
+    request: CertificateSigningRequest, requested: RequestedCertificate
+) -> tuple[tuple[str, str], ...]:
+    """The subresources whose ``create`` permission approves the request, each with its approval message.
+
+    They are tried in order; a request of another kind has none.
+    """
     spec = request.spec
-    if spec.signerName != KUBELET_CLIENT or RULES[KUBELET_CLIENT](asked, spec.usages):
+    if spec.signerName != KUBELET_CLIENT or RULES[KUBELET_CLIENT](requested, spec.usages):
         return ()
     node = ("nodeclient", "Auto approving kubelet client certificate after SubjectAccessReview.")
     own = ("selfnodeclient", "Auto approving self kubelet client certificate after SubjectAccessReview.")
-    return (own, node) if spec.username == asked.common_name else (node,)
+    return (own, node) if spec.username == requested.common_name else (node,)
 
 
-def review(request: CertificateSigningRequest, right: str) -> dict[str, Any]:
-    """Whether who asked may create certificate requests of a sort."""
+def access_review(request: CertificateSigningRequest, subresource: str) -> dict[str, Any]:
+    """A SubjectAccessReview: may the requester create this subresource of certificatesigningrequests?"""
     spec = request.spec
     attributes = {
         "group": CERTIFICATESIGNINGREQUESTS.group,
         "resource": CERTIFICATESIGNINGREQUESTS.plural,
         "verb": "create",
-        "subresource": right,
+        "subresource": subresource,
         "version": "*",
     }
     return {
@@ -75,8 +86,9 @@ def review(request: CertificateSigningRequest, right: str) -> dict[str, Any]:
 
 
 def approval(request: CertificateSigningRequest, conditions: tuple[Condition, ...]) -> dict[str, Any]:
-    """What is put to say so: the metadata as it is, so that it is not wiped, and the conditions."""
-    # Who owns which field is the server's to know; in process it comes along, as something that is not plain data.
+    """The body of an update of the approval subresource: the metadata, which would be wiped otherwise, and the
+    conditions."""
+    # The embedded server shares its objects, with managedFields in a form of its own.
     metadata = msgspec.to_builtins(request.metadata, enc_hook=list)
     metadata.pop("managedFields", None)
     return {
@@ -90,18 +102,18 @@ def approval(request: CertificateSigningRequest, conditions: tuple[Condition, ..
 async def decide(request: CertificateSigningRequest, now: datetime) -> Verdict:
     status = request.status
     if status.certificate:
-        return Rest("is issued")
+        return Rest("certificate already issued")
     if any(one.type in ("Approved", "Denied") for one in status.conditions):
-        return Rest("is decided already")
+        return Rest("already approved or denied")
     try:
-        rights = recognised(request, read(request))
-    except Malformed as error:
+        recognized = recognizers(request, read(request))
+    except MalformedRequest as error:
         raise InvalidSpec(str(error)) from None
-    if not rights:
-        return Rest("is not a kubelet's: somebody else decides")
-    for right, message in rights:
-        answer = await CreateReview(SUBJECTACCESSREVIEWS, "", review(request, right))
-        if answer.status.allowed:
+    if not recognized:
+        return Rest("not a kubelet client certificate: left to other approvers")
+    for subresource, message in recognized:
+        review = await CreateReview(SUBJECTACCESSREVIEWS, "", access_review(request, subresource))
+        if review.status.allowed:
             approved = Condition(type="Approved", status="True", reason="AutoApproved", message=message)
             conditions = (*status.conditions, approved)
             await Update(
@@ -110,8 +122,8 @@ async def decide(request: CertificateSigningRequest, now: datetime) -> Verdict:
                 subresource="approval",
             )
             return Rest("approved")
-    tried = " ".join(right for right, _ in rights)
-    # It may be granted later, so it is asked again, less and less often.
+    tried = " ".join(subresource for subresource, _ in recognized)
+    # An error, so that it is tried again with back-off: the permission may be granted later.
     raise InvalidSpec(f"recognized as [{tried}] but subject access review was not approved")
 
 

@@ -1,7 +1,7 @@
-"""certificatesigningrequest-cleaner and podcertificaterequest-cleaner (decisions): requests are forgotten in time.
+"""certificatesigningrequest-cleaner-controller and podcertificaterequest-cleaner-controller (decisions): delete old requests.
 
-differs: upstream looks around once an hour (every five minutes for pods'); here each request goes when
-its own time has come.
+differs: upstream polls once an hour (every five minutes for PodCertificateRequests); here each request is
+deleted when it expires.
 """
 
 from __future__ import annotations
@@ -23,32 +23,32 @@ from steersman.intent.actions import Delete
 from steersman.intent.controller import Controller, Watch
 from steersman.intent.verdict import Rest, Verdict, Wake
 
-SETTLED = timedelta(hours=1)
-"""How long an issued, denied or failed request is remembered."""
-PENDING = timedelta(hours=24)
-"""How long one that waits for somebody is."""
-POD = timedelta(minutes=15)
+DECIDED_TTL = timedelta(hours=1)
+"""How long an issued, denied or failed request is kept."""
+PENDING_TTL = timedelta(hours=24)
+"""How long a pending request is kept, or one that is approved and not issued."""
+POD_REQUEST_TTL = timedelta(minutes=15)
 
 
-def deadlines(request: CertificateSigningRequest) -> Iterator[datetime]:
-    """Every reason to forget a request, by when it holds."""
+def expiries(request: CertificateSigningRequest) -> Iterator[datetime]:
+    """The times at which a request expires, one for each reason; the earliest counts."""
     status = request.status
     created = request.metadata.creationTimestamp
     if not status.conditions and created is not None:
-        yield created + PENDING
+        yield created + PENDING_TTL
     for condition in status.conditions:
         since = condition.lastUpdateTime
         if condition.type in ("Denied", "Failed") and since is not None:
-            yield since + SETTLED
+            yield since + DECIDED_TTL
         if condition.type == "Approved":
             if since is not None:
-                yield since + (SETTLED if status.certificate else PENDING)
-            if (end := _expiry(status.certificate)) is not None:
+                yield since + (DECIDED_TTL if status.certificate else PENDING_TTL)
+            if (end := _certificate_expiry(status.certificate)) is not None:
                 yield end
 
 
-def _expiry(certificate: str) -> datetime | None:
-    """When an issued certificate ends; None where that cannot be told."""
+def _certificate_expiry(certificate: str) -> datetime | None:
+    """When an issued certificate expires; None where it cannot be parsed."""
     if not certificate:
         return None
     from cryptography import x509
@@ -61,25 +61,25 @@ def _expiry(certificate: str) -> datetime | None:
         return None
 
 
-async def _forget(request: Object, due: datetime | None, now: datetime) -> Verdict:
+async def _delete_expired(request: Object, due: datetime | None, now: datetime) -> Verdict:
     if due is None:
-        return Rest("nobody knows since when")
+        return Rest("no expiry: the request has no time to count from")
     if now < due:
-        return Wake(due - now, "is remembered until then")
+        return Wake(due - now, "not expired")
     try:
         await Delete(request)
     except (NotFound, Conflict):
         return Rest("already gone")
-    return Rest("its time has passed")
+    return Rest("expired: deleted")
 
 
 async def decide(request: CertificateSigningRequest, now: datetime) -> Verdict:
-    return await _forget(request, min(deadlines(request), default=None), now)
+    return await _delete_expired(request, min(expiries(request), default=None), now)
 
 
-async def decide_pod(request: PodCertificateRequest, now: datetime) -> Verdict:
+async def decide_pod_request(request: PodCertificateRequest, now: datetime) -> Verdict:
     created = request.metadata.creationTimestamp
-    return await _forget(request, None if created is None else created + POD, now)
+    return await _delete_expired(request, None if created is None else created + POD_REQUEST_TTL, now)
 
 
 controller = Controller(
@@ -90,12 +90,12 @@ controller = Controller(
     workers=1,
     decide=decide,
 )
-pods = Controller(
+pod_requests = Controller(
     name="podcertificaterequest-cleaner-controller",
     service_account="podcertificaterequestcleaner",
     watches=(Watch(PODCERTIFICATEREQUESTS),),
     workers=1,
-    decide=decide_pod,
+    decide=decide_pod_request,
     feature_gates=("PodCertificateRequest",),
     required_kinds=(PODCERTIFICATEREQUESTS,),
 )
