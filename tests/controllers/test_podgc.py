@@ -11,7 +11,7 @@ from steersman.api.errors import Conflict, NotFound, ServerError
 from steersman.api.kinds import Condition, ObjectMeta, Pod, PodSpec, PodStatus
 from steersman.api.kinds.nodes import Node, NodeSpec, NodeStatus, Taint
 from steersman.api.scheme import Key
-from steersman.controllers.podgc import ENDED, ERRORS, MISSING, REMOVED, controller
+from steersman.controllers.podgc import DELETED, ERRORS, NODE_PREFIX, TERMINATED, controller
 from steersman.intent.actions import Action, Delete, Patch, Read
 from steersman.intent.controller import Change
 from steersman.intent.metrics import Measure
@@ -77,7 +77,7 @@ def test_a_pod_that_was_never_scheduled_is_marked_failed_and_removed_at_once() -
     assert patch.body == {"metadata": {"uid": "p"}, "status": {"phase": "Failed", "observedGeneration": 2}}
     assert patch.subresource == "status"
     assert delete == Delete(lost, grace=0)
-    assert measure == Measure(REMOVED, labels=("d", "unscheduled"))
+    assert measure == Measure(DELETED, labels=("d", "unscheduled"))
 
 
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
@@ -105,7 +105,7 @@ def test_a_pod_that_is_going_is_removed_where_its_node_is_out_of_service(
 
 def test_the_pods_of_a_node_that_is_gone_go_and_say_why() -> None:
     actions, verdict = look(
-        Key("", MISSING + "n"), pod("a"), pod("b", phase="Succeeded"), pod("c", node="other")
+        Key("", NODE_PREFIX + "n"), pod("a"), pod("b", phase="Succeeded"), pod("c", node="other")
     )
     assert names(actions) == ["a", "b"]
     patch = actions[0]
@@ -120,13 +120,13 @@ def test_the_pods_of_a_node_that_is_gone_go_and_say_why() -> None:
             "observedGeneration": 2,
         }
     ]
-    assert verdict == Rest("the node is gone, and so are 2 pods of it")
+    assert verdict == Rest("node is gone: deleted 2 orphaned pods")
 
 
 def test_a_node_that_the_cache_does_not_show_yet_loses_no_pods() -> None:
-    assert look(Key("", MISSING + "n"), pod(), live=node())[0] == []
+    assert look(Key("", NODE_PREFIX + "n"), pod(), live=node())[0] == []
     with pytest.raises(ServerError):
-        look(Key("", MISSING + "n"), pod(), live=ServerError("who knows"))
+        look(Key("", NODE_PREFIX + "n"), pod(), live=ServerError("who knows"))
 
 
 def test_of_ended_pods_the_evicted_and_the_oldest_go_first() -> None:
@@ -137,9 +137,9 @@ def test_of_ended_pods_the_evicted_and_the_oldest_go_first() -> None:
         pod("evicted", phase="Failed", reason="Evicted", age=1),
         pod("older", phase="Succeeded", age=10),
     )
-    assert names(look(ENDED, *pods, keep=2)[0]) == ["evicted", "older"]
-    assert look(ENDED, *pods, keep=4)[0] == []
-    assert look(ENDED, *pods, keep=0)[0] == []
+    assert names(look(TERMINATED, *pods, keep=2)[0]) == ["evicted", "older"]
+    assert look(TERMINATED, *pods, keep=4)[0] == []
+    assert look(TERMINATED, *pods, keep=0)[0] == []
 
 
 def test_a_pod_that_somebody_else_removed_is_no_error() -> None:
@@ -160,7 +160,7 @@ def test_a_refusal_fails_the_round(error: Exception) -> None:
         (0, Change(None, pod(node="", going=True)), [Key("d", "p")]),
         (1, Change(None, pod(node="gone")), [Key("", "node/gone")]),
         (1, Change(None, pod()), []),
-        (2, Change(pod(), pod(phase="Failed")), [ENDED]),
+        (2, Change(pod(), pod(phase="Failed")), [TERMINATED]),
         (2, Change(pod(phase="Failed"), pod(phase="Failed")), []),
         (3, Change(node(), None), [Key("", "node/n")]),
         (4, Change(node(lost=False), node()), []),

@@ -27,7 +27,7 @@ from steersman.api.kinds.quota import (
     ServiceSpec,
     VolumeResources,
 )
-from steersman.controllers.resourcequota import Seen, controller, resource_of, status, usage
+from steersman.controllers.resourcequota import Observation, controller, new_status, resource_of, usage
 from steersman.intent.actions import List, UpdateStatus
 from steersman.intent.verdict import InvalidSpec, Rest, Wake
 from steersman.testing.cluster import Cluster
@@ -67,7 +67,7 @@ def counted(
         if name in about
     }
     claims = [one for one in objects if isinstance(one, ResourceClaim)]
-    seen = Seen(of, shelves, counts or {}, ())
+    seen = Observation(of, shelves, counts or {}, ())
     return {name: str(amount) for name, amount in usage(seen, claims, NOW).items()}
 
 
@@ -198,36 +198,40 @@ def test_the_status_keeps_what_nobody_can_count_and_drops_what_is_not_limited_an
     of = quota(
         "pods", "count/unknown.example.com", used={"pods": "9", "count/unknown.example.com": "4", "cpu": "1"}
     )
-    made = status(of, usage(Seen(of, {"pods": (pod(),)}, {"unknown.example.com": None}, ()), (), NOW))
+    made = new_status(
+        of, usage(Observation(of, {"pods": (pod(),)}, {"unknown.example.com": None}, ()), (), NOW)
+    )
     assert made.used == {"pods": "1", "count/unknown.example.com": "4"}
 
 
 def test_what_is_right_is_not_written_again_whatever_way_it_is_spelt() -> None:
     of = quota("requests.cpu", used={"requests.cpu": "1000m"})
-    seen = Seen(of, {"pods": (pod("1"),)}, {}, ())
-    assert walk(controller.decide(seen, NOW)) == ([], Rest("is up to date"))  # type: ignore[arg-type]
+    seen = Observation(of, {"pods": (pod("1"),)}, {}, ())
+    assert walk(controller.decide(seen, NOW)) == ([], Rest("usage up to date"))  # type: ignore[arg-type]
     assert isinstance(
-        walk(controller.decide(Seen(of, {"pods": ()}, {}, ()), NOW))[0][0],  # type: ignore[arg-type]
+        walk(controller.decide(Observation(of, {"pods": ()}, {}, ()), NOW))[0][0],  # type: ignore[arg-type]
         UpdateStatus,
     )
 
 
 def test_nothing_is_counted_before_everything_has_been_read() -> None:
-    actions, verdict = walk(controller.decide(Seen(quota("secrets"), {}, {"secrets": 0}, ("secrets",)), NOW))  # type: ignore[arg-type]
+    actions, verdict = walk(
+        controller.decide(Observation(quota("secrets"), {}, {"secrets": 0}, ("secrets",)), NOW)
+    )  # type: ignore[arg-type]
     assert actions == []
     assert isinstance(verdict, Wake)
 
 
 def test_devices_are_read_only_where_a_quota_is_about_them() -> None:
     of = quota("gpu.deviceclass.resource.k8s.io/devices")
-    actions, _ = walk(controller.decide(Seen(of, {}, {}, ()), NOW), {List: []})  # type: ignore[arg-type]
+    actions, _ = walk(controller.decide(Observation(of, {}, {}, ()), NOW), {List: []})  # type: ignore[arg-type]
     assert isinstance(actions[0], List)
 
 
 def test_an_amount_that_is_none_fails_alone() -> None:
     of = quota("requests.cpu", used={"requests.cpu": "much"})
     with pytest.raises(InvalidSpec):
-        walk(controller.decide(Seen(of, {"pods": ()}, {}, ()), NOW))  # type: ignore[arg-type]
+        walk(controller.decide(Observation(of, {"pods": ()}, {}, ()), NOW))  # type: ignore[arg-type]
 
 
 LIMITS = """

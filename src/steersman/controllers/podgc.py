@@ -1,9 +1,9 @@
-"""pod-garbage-collector (a dialogue): pods that nobody will ever finish are finished and removed.
+"""pod-garbage-collector-controller (a dialogue): force-deletes pods that no kubelet will delete.
 
-Three sorts: pods on nodes that are gone, pods that are being deleted and no kubelet will see to that (never
-scheduled, or on a node declared out of service), and, when there are too many, those that ended long ago.
+There are three cases: orphaned pods, whose node is gone; terminating pods that were never scheduled or are on an
+out-of-service node; and, beyond a threshold, the oldest terminated pods.
 
-differs: upstream looks around every 20 seconds; here each change is looked at when its time has come.
+differs: upstream polls every 20 seconds; here each change is handled when it is due.
 """
 
 from __future__ import annotations
@@ -30,21 +30,26 @@ from steersman.intent.verdict import Rest, Verdict
 THRESHOLD = Flag(
     "terminated-pod-gc-threshold",
     12500,
-    "How many ended pods may be there before the oldest are deleted; 0 or less: any number.",
+    "The number of terminated pods that may exist before the oldest are deleted; 0 or less: any number.",
 )
 QUARANTINE = 40.0
-"""Seconds that a node must have been gone before its pods are."""
+"""Seconds that a node must be gone before its pods are deleted."""
 PERIOD = 20.0
-"""Seconds in which ended pods are counted at most once."""
+"""Seconds between two counts of terminated pods, at most one."""
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
-_COUNTED = ("namespace", "reason")
-REMOVED = Metric("pod_gc_collector_force_delete_pods_total", "Pods that were removed, by cause", _COUNTED)
-ERRORS = Metric(
-    "pod_gc_collector_force_delete_pod_errors_total", "Pods that could not be removed, by cause", _COUNTED
+_LABELS = ("namespace", "reason")
+DELETED = Metric(
+    "pod_gc_collector_force_delete_pods_total", "Number of pods that were force-deleted", _LABELS
 )
-ENDED = Key("", "ended pods")
-MISSING = "node/"
-"""Begins the keys of nodes that may be missing; no pod's name has a slash."""
+ERRORS = Metric(
+    "pod_gc_collector_force_delete_pod_errors_total",
+    "Number of errors while force-deleting pods",
+    _LABELS,
+)
+TERMINATED = Key("", "terminated pods")
+"""The key of the round that counts terminated pods."""
+NODE_PREFIX = "node/"
+"""The prefix of keys that name a missing node; no pod's name has a slash."""
 
 
 class Config(msgspec.Struct, frozen=True):
@@ -53,65 +58,67 @@ class Config(msgspec.Struct, frozen=True):
     threshold: int = THRESHOLD.default
 
 
-class Stuck(msgspec.Struct, frozen=True):
-    """A pod that is being deleted, and its node, if it has one."""
+class TerminatingPod(msgspec.Struct, frozen=True):
+    """A pod that is being deleted, and its node, if the cache has it."""
 
     pod: Pod
     node: Node | None
 
 
-class Orphans(msgspec.Struct, frozen=True):
-    """The pods of a node that the cache does not show."""
+class OrphanedPods(msgspec.Struct, frozen=True):
+    """The pods of a node that the cache lacks."""
 
     node: str
     pods: tuple[Pod, ...]
 
 
-class Surplus(msgspec.Struct, frozen=True):
-    """Ended pods beyond what is kept, those first that go first."""
+class TerminatedPods(msgspec.Struct, frozen=True):
+    """The terminated pods beyond the threshold, in the order of deletion."""
 
     pods: tuple[Pod, ...]
 
 
-def has_ended(pod: Pod) -> bool:
+def is_terminated(pod: Pod) -> bool:
     return pod.status.phase not in ("", "Pending", "Running", "Unknown")
 
 
-def observe(caches: Caches, key: Key, config: Config = Config()) -> Stuck | Orphans | Surplus | None:
-    if key == ENDED:
-        ended = tuple(caches[PODS].by("ended", True))
-        surplus = len(ended) - config.threshold
-        if not 0 < config.threshold < len(ended):
+def observe(
+    caches: Caches, key: Key, config: Config = Config()
+) -> TerminatingPod | OrphanedPods | TerminatedPods | None:
+    if key == TERMINATED:
+        terminated = tuple(caches[PODS].by("terminated", True))
+        excess = len(terminated) - config.threshold
+        if not 0 < config.threshold < len(terminated):
             return None
-        return Surplus(tuple(sorted(ended, key=_order)[:surplus]))
-    if key.name.startswith(MISSING):
-        name = key.name.removeprefix(MISSING)
+        return TerminatedPods(tuple(sorted(terminated, key=_deletion_order)[:excess]))
+    if key.name.startswith(NODE_PREFIX):
+        name = key.name.removeprefix(NODE_PREFIX)
         if caches[NODES].get(Key("", name)) is not None:
             return None
-        return Orphans(name, tuple(caches[PODS].by("node", name)))
+        return OrphanedPods(name, tuple(caches[PODS].by("node", name)))
     pod = caches[PODS].get(key)
     if pod is None:
         return None
-    return Stuck(pod, caches[NODES].get(Key("", pod.spec.nodeName)))
+    return TerminatingPod(pod, caches[NODES].get(Key("", pod.spec.nodeName)))
 
 
-def _order(pod: Pod) -> tuple[bool, datetime, str]:
-    """Evicted ones first, then the oldest."""
+def _deletion_order(pod: Pod) -> tuple[bool, datetime, str]:
+    """Evicted pods first, then the oldest."""
     evicted = pod.status.phase == "Failed" and pod.status.reason == "Evicted"
     created = pod.metadata.creationTimestamp
     assert created is not None
     return (not evicted, created, pod.metadata.name)
 
 
-def out_of_service(node: Node | None) -> bool:
-    """Whether somebody has declared that a node will not come back on its own."""
+def is_out_of_service(node: Node | None) -> bool:
+    """Whether a node that is not ready has the out-of-service taint."""
     if node is None or is_true(node.status.conditions, "Ready"):
         return False
     return any(taint.key == OUT_OF_SERVICE for taint in node.spec.taints)
 
 
-def failing(pod: Pod, now: datetime, reason: str = "", message: str = "") -> Patch[Pod] | None:
-    """What marks a pod as failed, so that whoever waits for it learns how it ended."""
+def fail_pod(pod: Pod, now: datetime, reason: str = "", message: str = "") -> Patch[Pod] | None:
+    """The patch that sets the phase Failed; None for a pod that has ended."""
     if pod.status.phase in ("Succeeded", "Failed"):
         return None
     generation = pod.metadata.generation
@@ -119,12 +126,12 @@ def failing(pod: Pod, now: datetime, reason: str = "", message: str = "") -> Pat
     if generation:
         status["observedGeneration"] = generation
     if reason:
-        status["conditions"] = [_target(pod, now, reason, message)]
+        status["conditions"] = [_disruption_target(pod, now, reason, message)]
     body = {"metadata": {"uid": pod.metadata.uid}, "status": status}
     return Patch(pod, body, PatchType.STRATEGIC, subresource="status")
 
 
-def _target(pod: Pod, now: datetime, reason: str, message: str) -> dict[str, Any]:
+def _disruption_target(pod: Pod, now: datetime, reason: str, message: str) -> dict[str, Any]:
     known = find(pod.status.conditions, "DisruptionTarget")
     since = known.lastTransitionTime if known is not None and known.status == "True" else None
     condition: dict[str, Any] = {
@@ -139,36 +146,36 @@ def _target(pod: Pod, now: datetime, reason: str, message: str) -> dict[str, Any
     return condition
 
 
-async def _remove(
-    pods: Iterable[Pod], now: datetime, because: str, reason: str = "", message: str = ""
+async def _force_delete(
+    pods: Iterable[Pod], now: datetime, cause: str, reason: str = "", message: str = ""
 ) -> int:
-    """Mark pods as failed, then delete them at once; answers how many went. Raises the first refusal.
+    """Sets the phase of pods to Failed, then force-deletes them; returns how many. Raises the first error.
 
-    They are counted as removed for one of upstream's four causes.
+    ``cause`` is the label ``reason`` of the metrics: one of upstream's four.
     """
     pods = tuple(pods)
-    marks = {
-        pod.metadata.uid: mark for pod in pods if (mark := failing(pod, now, reason, message)) is not None
+    patches = {
+        pod.metadata.uid: patch for pod in pods if (patch := fail_pod(pod, now, reason, message)) is not None
     }
-    unmarked: dict[str, Failed] = {}
-    for uid, outcome in zip(marks, await _all(marks.values()), strict=True):
+    not_patched: dict[str, Failed] = {}
+    for uid, outcome in zip(patches, await _all(patches.values()), strict=True):
         if isinstance(outcome, Failed):
-            unmarked[uid] = outcome
-    marked = [pod for pod in pods if pod.metadata.uid not in unmarked]
-    deleted = await _all(Delete(pod, grace=0) for pod in marked)
-    refused = list(unmarked.values())
+            not_patched[uid] = outcome
+    patched = [pod for pod in pods if pod.metadata.uid not in not_patched]
+    deleted = await _all(Delete(pod, grace=0) for pod in patched)
+    errors = list(not_patched.values())
     for pod in pods:
-        if pod.metadata.uid in unmarked:
-            await Measure(ERRORS, labels=(pod.metadata.namespace, because))
-    for pod, outcome in zip(marked, deleted, strict=True):
+        if pod.metadata.uid in not_patched:
+            await Measure(ERRORS, labels=(pod.metadata.namespace, cause))
+    for pod, outcome in zip(patched, deleted, strict=True):
         if isinstance(outcome, Failed):
-            refused.append(outcome)
+            errors.append(outcome)
         await Measure(
-            ERRORS if isinstance(outcome, Failed) else REMOVED, labels=(pod.metadata.namespace, because)
+            ERRORS if isinstance(outcome, Failed) else DELETED, labels=(pod.metadata.namespace, cause)
         )
-    for outcome in refused:
-        # A pod that somebody else removed is not ours to see to any more. One that was changed, or came anew,
-        # is looked at again: there is no next time by itself.
+    for outcome in errors:
+        # A pod that is gone needs nothing more. Any other error fails the round, which is then tried again:
+        # there is no poll that would find the pod later.
         if not isinstance(outcome.error, NotFound):
             raise outcome.error
     return sum(isinstance(outcome, Done) for outcome in deleted)
@@ -179,96 +186,97 @@ async def _all(actions: Iterable[Action[Any]]) -> list[Any]:
     return await Batch(wanted, slow_start=False) if wanted else []
 
 
-async def decide(seen: Stuck | Orphans | Surplus, now: datetime) -> Verdict:
+async def decide(seen: TerminatingPod | OrphanedPods | TerminatedPods, now: datetime) -> Verdict:
     match seen:
-        case Surplus(pods):
-            return Rest(f"removed {await _remove(pods, now, 'terminated')} pods that had ended")
-        case Orphans(node, pods):
-            return await _orphaned(node, pods, now)
-        case Stuck(pod, node):
+        case TerminatedPods(pods):
+            return Rest(f"deleted {await _force_delete(pods, now, 'terminated')} terminated pods")
+        case OrphanedPods(node, pods):
+            return await _delete_orphaned(node, pods, now)
+        case TerminatingPod(pod, node):
             if pod.metadata.deletionTimestamp is None:
-                return Rest("is not being deleted")
-            if pod.spec.nodeName and not out_of_service(node):
-                return Rest("its node sees to it")
-            await _remove((pod,), now, "out-of-service" if pod.spec.nodeName else "unscheduled")
-            return Rest("no kubelet would have seen to it")
+                return Rest("pod is not being deleted")
+            if pod.spec.nodeName and not is_out_of_service(node):
+                return Rest("pod is deleted by its kubelet")
+            cause = "out-of-service" if pod.spec.nodeName else "unscheduled"
+            await _force_delete((pod,), now, cause)
+            return Rest(f"pod force-deleted: {cause}")
 
 
-async def _orphaned(node: str, pods: tuple[Pod, ...], now: datetime) -> Verdict:
+async def _delete_orphaned(node: str, pods: tuple[Pod, ...], now: datetime) -> Verdict:
     if not pods:
-        return Rest("no pods were left behind")
+        return Rest("node has no pods")
     try:
         await Read(Address(NODES, "", node))
     except NotFound:
-        gone = await _remove(pods, now, "orphaned", "DeletionByPodGC", "PodGC: node no longer exists")
-        return Rest(f"the node is gone, and so are {gone} pods of it")
-    return Rest("the node is there, the cache will show it")
+        count = await _force_delete(pods, now, "orphaned", "DeletionByPodGC", "PodGC: node no longer exists")
+        return Rest(f"node is gone: deleted {count} orphaned pods")
+    return Rest("node exists")
 
 
-# -- when to look ---------------------------------------------------------------------------------
+# -- enqueue --------------------------------------------------------------------------------------
 
 
-def _deleting(caches: Caches, change: Change[Pod]) -> Iterable[Key]:
-    """A pod that is being deleted, where no kubelet may see to it."""
+def _terminating(caches: Caches, change: Change[Pod]) -> Iterable[Key]:
+    """A pod that is being deleted, unscheduled or on an out-of-service node."""
     pod = change.new
     if pod is None or pod.metadata.deletionTimestamp is None:
         return ()
     node = pod.spec.nodeName
-    return (pod.key,) if not node or out_of_service(caches[NODES].get(Key("", node))) else ()
+    return (pod.key,) if not node or is_out_of_service(caches[NODES].get(Key("", node))) else ()
 
 
-def _stranded(caches: Caches, change: Change[Pod]) -> Iterable[Key]:
-    """A pod on a node that nobody knows."""
+def _orphaned(caches: Caches, change: Change[Pod]) -> Iterable[Key]:
+    """The node of a pod, where the cache lacks it."""
     pod = change.new
     if pod is None or not pod.spec.nodeName:
         return ()
     if change.old is not None and change.old.spec.nodeName == pod.spec.nodeName:
         return ()
     node = pod.spec.nodeName
-    return () if caches[NODES].get(Key("", node)) is not None else (Key("", MISSING + node),)
+    return () if caches[NODES].get(Key("", node)) is not None else (Key("", NODE_PREFIX + node),)
 
 
-def _ended(caches: Caches, change: Change[Pod]) -> Iterable[Key]:
+def _newly_terminated(caches: Caches, change: Change[Pod]) -> Iterable[Key]:
     pod = change.new
-    if pod is None or not has_ended(pod) or (change.old is not None and has_ended(change.old)):
+    if pod is None or not is_terminated(pod) or (change.old is not None and is_terminated(change.old)):
         return ()
-    return (ENDED,)
+    return (TERMINATED,)
 
 
-def _node_gone(caches: Caches, change: Change[Node]) -> Iterable[Key]:
-    return (Key("", MISSING + change.obj.metadata.name),) if change.new is None else ()
+def _node_deleted(caches: Caches, change: Change[Node]) -> Iterable[Key]:
+    return (Key("", NODE_PREFIX + change.obj.metadata.name),) if change.new is None else ()
 
 
-def _node_lost(caches: Caches, change: Change[Node]) -> Iterator[Key]:
+def _node_out_of_service(caches: Caches, change: Change[Node]) -> Iterator[Key]:
     node = change.new
-    if node is not None and out_of_service(node) and not out_of_service(change.old):
+    if node is not None and is_out_of_service(node) and not is_out_of_service(change.old):
         for pod in caches[PODS].by("node", node.metadata.name):
             if pod.metadata.deletionTimestamp is not None:
                 yield pod.key
 
 
-def _by_end(pod: Pod) -> Iterable[bool]:
-    return (True,) if has_ended(pod) else ()
+def _by_terminated(pod: Pod) -> Iterable[bool]:
+    return (True,) if is_terminated(pod) else ()
 
 
-def configure(settings: Settings) -> Controller[Stuck | Orphans | Surplus]:
+def configure(settings: Settings) -> Controller[TerminatingPod | OrphanedPods | TerminatedPods]:
     return Controller(
         name="pod-garbage-collector-controller",
         aliases=("podgc",),
         service_account="pod-garbage-collector",
         watches=(
-            Watch(PODS, to=_deleting, indexes={"node": by_node, "ended": _by_end}),
-            Watch(PODS, to=_stranded, delay=QUARANTINE),
-            Watch(PODS, to=_ended, delay=PERIOD),
-            Watch(NODES, to=_node_gone, delay=QUARANTINE),
-            Watch(NODES, to=_node_lost),
+            Watch(PODS, to=_terminating, indexes={"node": by_node, "terminated": _by_terminated}),
+            Watch(PODS, to=_orphaned, delay=QUARANTINE),
+            Watch(PODS, to=_newly_terminated, delay=PERIOD),
+            Watch(NODES, to=_node_deleted, delay=QUARANTINE),
+            Watch(NODES, to=_node_out_of_service),
         ),
         workers=1,
         flags=(THRESHOLD,),
         configure=configure,
         observe=partial(observe, config=Config(settings[THRESHOLD])),
         decide=decide,
-        metrics=(REMOVED, ERRORS),
+        metrics=(DELETED, ERRORS),
     )
 
 

@@ -1,7 +1,7 @@
-"""resourcequota (a decision): a quota's status says how much of what it limits is used.
+"""resourcequota-controller (a decision): recalculates the usage in the status of ResourceQuotas.
 
-Admission charges what is created; this counts everything anew when something is deleted or no longer
-counts, and every few minutes, so that what was charged and never came to be is given back.
+Admission charges objects when they are created. The controller recalculates the usage when objects are deleted
+or count differently, and every sync period, to give back what was charged for objects that were never stored.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from steersman.intent.settings import DEFAULTS
 from steersman.intent.verdict import InvalidSpec, Rest, Verdict, Wake
 
 WORKERS = Flag("concurrent-resource-quota-syncs", 5)
-PERIOD = Flag("resource-quota-sync-period", 300.0, "How often all quotas are counted anew.")
-MOMENT = timedelta(seconds=1)
+SYNC_PERIOD = Flag("resource-quota-sync-period", 300.0, "The period for a full recalculation of quota usage.")
+SYNC_POLL = timedelta(seconds=1)
 
 TYPED: Mapping[str, Kind[Any]] = {kind.resource: kind for kind in (PODS, SERVICES, PERSISTENTVOLUMECLAIMS)}
-"""What a quota counts by more than its number."""
+"""The resources whose usage depends on the objects, and not only on their number."""
 CLAIMS = RESOURCECLAIMS.resource
 
 
 def resource_of(name: str) -> str:
-    """The resource a name in a quota is about; empty where nobody knows."""
+    """The resource that a name in ``spec.hard`` limits; empty where the name is unknown."""
     for resource in (*TYPED, CLAIMS):
         if evaluator(resource).matching(name):
             return resource
@@ -51,47 +51,48 @@ def resource_of(name: str) -> str:
     return name if name in BARE else ""
 
 
-class Seen(msgspec.Struct, frozen=True):
+class Observation(msgspec.Struct, frozen=True):
+    """A quota and the objects of its namespace that it limits."""
+
     quota: ResourceQuota
     objects: Mapping[str, tuple[Any, ...]]
-    """What of `TYPED` the quota is about."""
+    """The objects of `TYPED` resources that the quota limits."""
     counts: Mapping[str, int | None]
-    """How many there are of the rest; None of what is not served."""
+    """The number of objects of other resources; None for a resource that is not served."""
     unfilled: tuple[str, ...]
-    """The resources of which not everything has been read yet."""
+    """Resources whose cache is not synced."""
 
 
-def observe(caches: Caches, key: Key) -> Seen | None:
+def observe(caches: Caches, key: Key) -> Observation | None:
     quota = caches[RESOURCEQUOTAS].get(key)
     if quota is None:
         return None
-    everything = caches.all_objects
     resources = dict.fromkeys(filter(None, map(resource_of, quota.spec.hard)))
     namespace = key.namespace
     objects = {one: tuple(caches[TYPED[one]].list(namespace)) for one in resources if one in TYPED}
-    counts = {one: everything.count(one, namespace) for one in resources if one not in TYPED}
-    unfilled = tuple(one for one in everything.unfilled if one in resources)
-    return Seen(quota, objects, counts, unfilled)
+    counts = {one: caches.all_objects.count(one, namespace) for one in resources if one not in TYPED}
+    unfilled = tuple(one for one in caches.all_objects.unfilled if one in resources)
+    return Observation(quota, objects, counts, unfilled)
 
 
-# -- counting -------------------------------------------------------------------------------------
+# -- usage ----------------------------------------------------------------------------------------
 
 
-def overdue(pod: Pod) -> datetime | None:
-    """When a pod that is being deleted should have been gone: from then on it is nobody's to pay for."""
+def termination_deadline(pod: Pod) -> datetime | None:
+    """The end of a terminating pod's grace period, from which on it no longer counts; None for other pods."""
     meta = pod.metadata
     if meta.deletionTimestamp is None or meta.deletionGracePeriodSeconds is None:
         return None
     return meta.deletionTimestamp + timedelta(seconds=meta.deletionGracePeriodSeconds)
 
 
-def _ended(pod: Pod, now: datetime) -> bool:
-    due = overdue(pod)
-    return pod.status.phase in ("Succeeded", "Failed") or (due is not None and now > due)
+def _is_terminated(pod: Pod, now: datetime) -> bool:
+    deadline = termination_deadline(pod)
+    return pod.status.phase in ("Succeeded", "Failed") or (deadline is not None and now > deadline)
 
 
-def usage(seen: Seen, claims: Iterable[Any], now: datetime) -> dict[str, Quantity]:
-    """How much of each name is used. Names that nobody can count are missing."""
+def usage(seen: Observation, claims: Iterable[Any], now: datetime) -> dict[str, Quantity]:
+    """The usage of each name in ``spec.hard``; names that cannot be counted are left out."""
     quota = seen.quota
     scopes = scopes_of(quota)
     used: Amounts = {}
@@ -101,84 +102,85 @@ def usage(seen: Seen, claims: Iterable[Any], now: datetime) -> dict[str, Quantit
         if resource in TYPED or resource == CLAIMS:
             counted[name] = None
         elif resource and (number := seen.counts[resource]) is not None:
-            # Of what is counted by number alone nothing is within any scope.
+            # Objects that are only counted match no scope.
             used[name] = Quantity.of(0 if scopes else number)
     for resource, objects in (*seen.objects.items(), (CLAIMS, claims)):
         rules = evaluator(resource)
         for obj in objects:
             if all(rules.scoped(obj, scope) for scope in scopes):
-                ended = resource == PODS.resource and _ended(obj, now)
-                add(used, {"count/pods": ONE} if ended else rules.usage(obj))
+                terminated = resource == PODS.resource and _is_terminated(obj, now)
+                add(used, {"count/pods": ONE} if terminated else rules.usage(obj))
     names = (name for name in quota.spec.hard if name in used or name in counted)
     return {name: used.get(name, ZERO) for name in names}
 
 
-def _amounts(written: Mapping[str, Any]) -> Amounts:
+def _quantities(written: Mapping[str, Any]) -> Amounts:
     return {name: Quantity.parse(amount) for name, amount in written.items()}
 
 
-def status(quota: ResourceQuota, counted: Mapping[str, Quantity]) -> ResourceQuotaStatus:
-    """What the quota should say: what was counted, and of the rest what it said before."""
+def new_status(quota: ResourceQuota, counted: Mapping[str, Quantity]) -> ResourceQuotaStatus:
+    """The status with the counted usage; names that were not counted keep their usage."""
     hard = quota.spec.hard
     used = {name: str(amount) for name, amount in quota.status.used.items() if name in hard}
     used |= {name: str(amount) for name, amount in counted.items()}
     return ResourceQuotaStatus(hard=dict(hard), used=used)
 
 
-async def decide(seen: Seen, now: datetime) -> Verdict:
+async def decide(seen: Observation, now: datetime) -> Verdict:
     quota = seen.quota
     if seen.unfilled:
-        return Wake(MOMENT, f"not everything has been read yet: {', '.join(seen.unfilled)}")
+        return Wake(SYNC_POLL, f"caches not synced: {', '.join(seen.unfilled)}")
     claims: Iterable[Any] = ()
     if any(resource_of(name) == CLAIMS for name in quota.spec.hard):
         claims = await List(RESOURCECLAIMS, quota.metadata.namespace, as_manager=True)
     try:
-        wanted = status(quota, usage(seen, claims, now))
-        same = _amounts(wanted.hard) == _amounts(quota.status.hard) and _amounts(wanted.used) == _amounts(
-            quota.status.used
-        )
+        status = new_status(quota, usage(seen, claims, now))
+        same = _quantities(status.hard) == _quantities(quota.status.hard) and _quantities(
+            status.used
+        ) == _quantities(quota.status.used)
     except ValueError as error:
         raise InvalidSpec(str(error)) from None
     if not same:
-        await UpdateStatus(quota, wanted)
-    because = "is up to date" if same else "was counted anew"
-    due = [one for pod in seen.objects.get(PODS.resource, ()) if (one := overdue(pod)) and one >= now]
-    if due:
-        return Wake(min(due) - now + MOMENT, f"{because}; a pod that is going should be gone then")
+        await UpdateStatus(quota, status)
+    because = "usage up to date" if same else "usage recalculated"
+    pods = seen.objects.get(PODS.resource, ())
+    deadlines = [one for pod in pods if (one := termination_deadline(pod)) and one >= now]
+    if deadlines:
+        return Wake(min(deadlines) - now + SYNC_POLL, f"{because}; pods are terminating")
     return Rest(because)
 
 
-# -- when to count --------------------------------------------------------------------------------
+# -- enqueue --------------------------------------------------------------------------------------
 
-EXCEPT = ("bindings", "events", "events.events.k8s.io")
+IGNORED = ("bindings", "events", "events.events.k8s.io")
 
 
-def _limits_changed(caches: Caches, change: Change[ResourceQuota]) -> Iterable[Key]:
-    """Admission writes the status all the time: that is no reason to count."""
+def _quota_changed(caches: Caches, change: Change[ResourceQuota]) -> Iterable[Key]:
+    """A quota whose spec changes. Admission updates the status all the time, which is ignored."""
     old, new = change.old, change.new
     if old is not None and new is not None and old is not new and old.spec == new.spec:
         return ()
     return (change.obj.key,)
 
 
-def _about(caches: Caches, namespace: str, resource: str) -> Iterator[Key]:
+def _quotas_of(caches: Caches, namespace: str, resource: str) -> Iterator[Key]:
     for quota in caches[RESOURCEQUOTAS].list(namespace):
         if any(resource_of(name) == resource for name in quota.spec.hard):
             yield quota.key
 
 
-def _concerned(caches: Caches, change: Change[Any]) -> Iterable[Key]:
-    """What went, or counts otherwise than before. What came was charged by admission."""
+def _usage_changed(caches: Caches, change: Change[Any]) -> Iterable[Key]:
+    """The quotas of an object that is deleted or whose usage changes. New objects are charged by admission."""
     old, new = change.old, change.new
     if old is None or old is new:
         return ()
     resource = kind_of(change.obj).resource
-    if new is not None and not _differs(resource, old, new):
+    if new is not None and not _usage_differs(resource, old, new):
         return ()
-    return _about(caches, change.obj.metadata.namespace, resource)
+    return _quotas_of(caches, change.obj.metadata.namespace, resource)
 
 
-def _differs(resource: str, old: Any, new: Any) -> bool:
+def _usage_differs(resource: str, old: Any, new: Any) -> bool:
     rules = evaluator(resource)
     if resource == PODS.resource:
         if (old.metadata.deletionTimestamp is None) != (new.metadata.deletionTimestamp is None):
@@ -191,24 +193,24 @@ def _differs(resource: str, old: Any, new: Any) -> bool:
 def _deleted(caches: Caches, kind: Kind[Any], change: Change[Any]) -> Iterable[Key]:
     if change.new is not None or kind.resource in TYPED or not kind.namespaced:
         return ()
-    return _about(caches, change.obj.metadata.namespace, kind.resource)
+    return _quotas_of(caches, change.obj.metadata.namespace, kind.resource)
 
 
-def configure(settings: Settings) -> Controller[Seen]:
+def configure(settings: Settings) -> Controller[Observation]:
     return Controller(
         name="resourcequota-controller",
         aliases=("resourcequota",),
         service_account="resourcequota-controller",
         watches=(
-            Watch(RESOURCEQUOTAS, to=_limits_changed),
-            Watch(PODS, to=_concerned),
-            Watch(SERVICES, to=_concerned),
-            Watch(PERSISTENTVOLUMECLAIMS, to=_concerned),
+            Watch(RESOURCEQUOTAS, to=_quota_changed),
+            Watch(PODS, to=_usage_changed),
+            Watch(SERVICES, to=_usage_changed),
+            Watch(PERSISTENTVOLUMECLAIMS, to=_usage_changed),
         ),
-        follows_all=AllResources(to=_deleted, verbs=("create", "delete", "list", "watch"), excluded=EXCEPT),
+        follows_all=AllResources(to=_deleted, verbs=("create", "delete", "list", "watch"), excluded=IGNORED),
         workers=WORKERS,
-        resync=settings[PERIOD],
-        flags=(PERIOD,),
+        resync=settings[SYNC_PERIOD],
+        flags=(SYNC_PERIOD,),
         configure=configure,
         observe=observe,
         decide=decide,
