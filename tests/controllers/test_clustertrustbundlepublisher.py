@@ -10,7 +10,7 @@ import pytest
 from steersman.api.errors import AlreadyExists, NotFound
 from steersman.api.kinds import ObjectMeta
 from steersman.api.kinds.certificates import CLUSTERTRUSTBUNDLES, ClusterTrustBundle, ClusterTrustBundleSpec
-from steersman.controllers.clustertrustbundlepublisher import ROUND, SIGNER, controller, named
+from steersman.controllers.clustertrustbundlepublisher import ROUND, SIGNER, bundle_name, controller
 from steersman.intent.actions import Action, Create, Delete, ReadFile, Update
 from steersman.intent.settings import Settings
 from steersman.intent.verdict import Rest, Verdict
@@ -21,7 +21,7 @@ GATE = {"ClusterTrustBundle": True}
 
 
 def bundle(content: str, name: str = "", version: str = "") -> ClusterTrustBundle:
-    meta = ObjectMeta(name=name or named(content.encode()), resourceVersion=version)
+    meta = ObjectMeta(name=name or bundle_name(content.encode()), resourceVersion=version)
     return ClusterTrustBundle(
         metadata=meta, spec=ClusterTrustBundleSpec(signerName=SIGNER, trustBundle=content)
     )
@@ -43,17 +43,17 @@ def look(
 
 
 def test_the_name_is_that_of_the_content() -> None:
-    assert named(b"CA").startswith("kubernetes.io:kube-apiserver-serving:")
-    assert len(named(b"CA").rsplit(":", 1)[1]) == 24
-    assert named(b"CA") != named(b"another")
+    assert bundle_name(b"CA").startswith("kubernetes.io:kube-apiserver-serving:")
+    assert len(bundle_name(b"CA").rsplit(":", 1)[1]) == 24
+    assert bundle_name(b"CA") != bundle_name(b"another")
 
 
 def test_a_missing_bundle_is_created() -> None:
-    assert look() == ([Create(CLUSTERTRUSTBUNDLES, "", bundle("CA"))], Rest("is published"))
+    assert look() == ([Create(CLUSTERTRUSTBUNDLES, "", bundle("CA"))], Rest("ClusterTrustBundle published"))
 
 
 def test_a_bundle_somebody_changed_is_put_right() -> None:
-    changed = bundle("other", named(b"CA"), "7")
+    changed = bundle("other", bundle_name(b"CA"), "7")
     assert look(changed)[0] == [Update(bundle("CA", version="7"))]
 
 
@@ -64,11 +64,13 @@ def test_bundles_of_earlier_contents_go_when_the_new_one_is_there() -> None:
 
 
 def test_a_bundle_that_somebody_else_removed_is_no_error() -> None:
-    assert look(bundle("CA"), bundle("old"), delete=NotFound("gone"))[1] == Rest("is published")
+    assert look(bundle("CA"), bundle("old"), delete=NotFound("gone"))[1] == Rest(
+        "ClusterTrustBundle published"
+    )
 
 
 def test_without_a_ca_nothing_is_published() -> None:
-    assert look(content=b"") == ([], Rest("there is no CA to publish"))
+    assert look(content=b"") == ([], Rest("CA file is empty"))
     assert controller.configured(Settings(gates=GATE)) is None
 
 

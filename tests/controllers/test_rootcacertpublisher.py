@@ -10,7 +10,7 @@ from steersman.api.errors import AlreadyExists, ApiError, Cause, Forbidden, NotF
 from steersman.api.kinds import Namespace, NamespaceStatus, ObjectMeta
 from steersman.api.kinds.config import CONFIGMAPS, ConfigMap
 from steersman.api.scheme import Key
-from steersman.controllers.rootcacertpublisher import DESCRIPTION, NAME, WORDS, controller
+from steersman.controllers.rootcacertpublisher import DESCRIPTION, DESCRIPTION_TEXT, NAME, controller
 from steersman.intent.actions import Action, Create, FileUnreadable, ReadFile, Update
 from steersman.intent.settings import Settings
 from steersman.intent.verdict import Rest, Verdict
@@ -18,7 +18,8 @@ from steersman.testing.decision_driver import Shelves, walk
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 WANTED = ConfigMap(
-    metadata=ObjectMeta(name=NAME, namespace="web", annotations={DESCRIPTION: WORDS}), data={"ca.crt": "CA"}
+    metadata=ObjectMeta(name=NAME, namespace="web", annotations={DESCRIPTION: DESCRIPTION_TEXT}),
+    data={"ca.crt": "CA"},
 )
 
 
@@ -39,7 +40,7 @@ def look(*objects: Namespace | ConfigMap, create: object = None) -> tuple[list[A
 
 
 def test_an_active_namespace_gets_the_bundle() -> None:
-    assert look(namespace()) == ([Create(CONFIGMAPS, "web", WANTED)], Rest("published"))
+    assert look(namespace()) == ([Create(CONFIGMAPS, "web", WANTED)], Rest("ConfigMap created"))
 
 
 def test_a_namespace_that_goes_gets_nothing() -> None:
@@ -54,8 +55,8 @@ def test_what_somebody_changed_is_put_right_and_what_they_added_stays() -> None:
     assert update.target.data == {"ca.crt": "CA"}
     assert update.target.binaryData == {"b": "AA=="}
     assert update.target.metadata.labels == {"a": "b"}
-    assert update.target.metadata.annotations == {"mine": "too", DESCRIPTION: WORDS}
-    assert verdict == Rest("published anew")
+    assert update.target.metadata.annotations == {"mine": "too", DESCRIPTION: DESCRIPTION_TEXT}
+    assert verdict == Rest("ConfigMap updated")
 
 
 def test_a_description_of_ones_own_is_respected() -> None:
@@ -66,9 +67,9 @@ def test_a_description_of_ones_own_is_respected() -> None:
 @pytest.mark.parametrize(
     ("error", "because"),
     [
-        (AlreadyExists("there"), "it is there, the cache will show it"),
-        (NotFound("no namespace"), "the namespace is gone"),
-        (Forbidden("going", causes=(Cause("NamespaceTerminating", "", ""),)), "the namespace is going away"),
+        (AlreadyExists("there"), "ConfigMap already exists"),
+        (NotFound("no namespace"), "namespace gone"),
+        (Forbidden("going", causes=(Cause("NamespaceTerminating", "", ""),)), "namespace terminating"),
     ],
 )
 def test_a_namespace_that_is_in_motion_is_no_error(error: ApiError, because: str) -> None:

@@ -13,7 +13,7 @@ from steersman.api.kinds import (
     ServiceAccount,
 )
 from steersman.api.scheme import Key
-from steersman.controllers.serviceaccount import Seen, controller, decide
+from steersman.controllers.serviceaccount import Observation, controller, decide
 from steersman.intent.actions import Create
 from steersman.intent.controller import Change
 from steersman.intent.verdict import Rest
@@ -23,18 +23,20 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ACCOUNT = ServiceAccount(metadata=ObjectMeta(namespace="shop", name="default"))
 
 
-def seen(phase: str = "Active", *, present: bool = False) -> Seen:
-    return Seen(Namespace(metadata=ObjectMeta(name="shop"), status=NamespaceStatus(phase=phase)), present)
+def seen(phase: str = "Active", *, has_account: bool = False) -> Observation:
+    return Observation(
+        Namespace(metadata=ObjectMeta(name="shop"), status=NamespaceStatus(phase=phase)), has_account
+    )
 
 
 def test_a_namespace_without_the_account_gets_it() -> None:
     actions, verdict = walk(decide(seen(), NOW))
     assert actions == [Create(SERVICEACCOUNTS, "shop", ACCOUNT)]
-    assert verdict == Rest("created the account")
+    assert verdict == Rest("ServiceAccount created")
 
 
-@pytest.mark.parametrize("state", [seen(present=True), seen("Terminating")])
-def test_nothing_is_done_where_it_is_there_or_the_namespace_is_not_active(state: Seen) -> None:
+@pytest.mark.parametrize("state", [seen(has_account=True), seen("Terminating")])
+def test_nothing_is_done_where_it_is_there_or_the_namespace_is_not_active(state: Observation) -> None:
     actions, _ = walk(decide(state, NOW))
     assert actions == []
 

@@ -71,7 +71,7 @@ def filled(action: Action[Any], **document: Any) -> dict[str, Any]:
 def test_an_empty_secret_gets_a_token_that_names_its_account_its_secret_and_no_end() -> None:
     (amend,), verdict = look(secret(), account())
     made = filled(amend)
-    assert verdict == Rest("given: ca.crt, namespace, token")
+    assert verdict == Rest("Secret filled in: ca.crt, namespace, token")
     assert base64.b64decode(made["data"]["ca.crt"]) == b"CA"
     assert base64.b64decode(made["data"]["namespace"]) == b"d"
     assert made["metadata"]["annotations"] == {"mine": "stays", ACCOUNT_NAME: "builder", ACCOUNT_UID: "u1"}
@@ -91,7 +91,7 @@ def test_a_token_is_signed_by_rsa_keys_too() -> None:
 
 def test_only_what_is_missing_is_given_and_a_token_that_is_out_stays() -> None:
     (amend,), verdict = look(secret("u1", token="old", namespace="d", ca_crt="another"), account())
-    assert verdict == Rest("given: ca.crt")
+    assert verdict == Rest("Secret filled in: ca.crt")
     made = filled(amend, data={"token": "b2xk"})
     assert made["data"] == {"token": "b2xk", "ca.crt": base64.b64encode(b"CA").decode()}
 
@@ -103,13 +103,13 @@ def test_somebody_who_was_quicker_keeps_their_token() -> None:
 
 def test_a_secret_that_has_everything_is_left_alone() -> None:
     whole = secret("u1", token="t", namespace="d", ca_crt="CA")
-    assert look(whole, account()) == ([], Rest("has all it needs"))
+    assert look(whole, account()) == ([], Rest("Secret is complete"))
 
 
 @pytest.mark.parametrize("live", [NotFound("none"), account("u2")], ids=["none", "a namesake"])
 def test_a_secret_whose_account_is_gone_goes(live: object) -> None:
     orphan = secret("u1")
-    assert look(orphan, live=live) == ([Delete(orphan)], Rest("its account is gone"))
+    assert look(orphan, live=live) == ([Delete(orphan)], Rest("ServiceAccount is gone: Secret deleted"))
 
 
 def test_a_cache_that_lags_behind_deletes_nothing() -> None:
@@ -124,7 +124,7 @@ def test_a_namesake_of_its_account_is_not_its_account() -> None:
 
 def test_a_secret_that_names_nobody_is_left_alone() -> None:
     nobodys = Secret(metadata=ObjectMeta(name="t", namespace="d"))
-    assert look(nobodys) == ([], Rest("names no account"))
+    assert look(nobodys) == ([], Rest("no service-account.name annotation"))
 
 
 def test_an_account_forgets_a_secret_that_is_gone() -> None:
@@ -138,7 +138,7 @@ def test_an_account_forgets_a_secret_that_is_gone() -> None:
     document: dict[str, Any] = {"secrets": [{"name": "t"}, {"name": "other"}]}
     amend.mutate(document)
     assert document["secrets"] == [{"name": "other"}]
-    assert verdict == Rest("gone, and taken out of its account")
+    assert verdict == Rest("Secret deleted; removed from its ServiceAccount")
 
 
 def test_a_secret_of_the_same_name_that_came_back_is_not_forgotten() -> None:
@@ -158,7 +158,7 @@ def test_an_account_that_went_first_is_no_error(error: Exception) -> None:
     seen = configured.see(shelves, key)
     assert seen is not None
     _, verdict = walk(configured.decide(seen, NOW), {ReadModifyWrite: error})  # type: ignore[arg-type]
-    assert verdict == Rest("its account is gone, too")
+    assert verdict == Rest("Secret deleted; ServiceAccount is gone, too")
 
 
 def test_a_key_that_is_none_fails_the_round_and_is_not_quoted() -> None:
@@ -180,4 +180,4 @@ def test_an_account_that_changes_is_a_reason_to_look_at_its_secrets() -> None:
 def test_what_fills_a_secret_does_not_show_it() -> None:
     (amend,), _ = look(secret(), account())
     assert isinstance(amend, ReadModifyWrite)
-    assert repr(amend.mutate) == "<filling ca.crt, namespace, token>"
+    assert repr(amend.mutate) == "<fill Secret: ca.crt, namespace, token>"

@@ -31,7 +31,7 @@ from steersman.api.kinds.storageversions import (
 from steersman.api.scheme import Kind
 from steersman.client.http import HttpApi
 from steersman.controllers.certificates import cleaner
-from steersman.controllers.clustertrustbundlepublisher import named
+from steersman.controllers.clustertrustbundlepublisher import bundle_name
 from steersman.controllers.legacyserviceaccounttoken import INVALID_SINCE, TRACKING
 from steersman.intent.settings import Settings
 from steersman.manager.client_builder import ClientBuilder
@@ -355,7 +355,7 @@ async def test_controllers_behind_gates_run_where_their_apis_are_served() -> Non
             "--feature-gates=ClusterTrustBundle=true,StorageVersionAPI=true,"
             "StorageVersionMigrator=true,PodCertificateRequest=true",
         )
-        name = named(plane.ca.read_bytes())
+        name = bundle_name(plane.ca.read_bytes())
         async with plane.connect() as api, asyncio.timeout(90):
             made = await until(api, CLUSTERTRUSTBUNDLES, "", name, lambda one: True)
             assert made.spec.trustBundle == plane.ca.read_text()

@@ -1,9 +1,9 @@
-"""kube-apiserver-serving-clustertrustbundle-publisher (a decision): one ClusterTrustBundle has the API server's CA.
+"""kube-apiserver-serving-clustertrustbundle-publisher-controller (a decision): publishes the CA as a ClusterTrustBundle.
 
-The bundle is named for its content, so that whoever mounts one by name never sees it change; those of
-earlier contents go when the new one is there.
+The name of the bundle contains a hash of its content, so a bundle never changes under its name. Bundles of
+earlier contents are deleted once the new one exists.
 
-differs: upstream falls back to certificates.k8s.io/v1alpha1 on servers that are too old for v1beta1.
+differs: upstream falls back to certificates.k8s.io/v1alpha1 on servers without v1beta1.
 """
 
 from __future__ import annotations
@@ -36,24 +36,26 @@ class Config(msgspec.Struct, frozen=True):
     root_ca_file: str
 
 
-class Seen(msgspec.Struct, frozen=True):
+class Observation(msgspec.Struct, frozen=True):
+    """The ClusterTrustBundles of this signer."""
+
     bundles: tuple[ClusterTrustBundle, ...]
 
 
-def observe(caches: Caches, key: Key) -> Seen:
-    return Seen(tuple(caches[BUNDLES].list()))
+def observe(caches: Caches, key: Key) -> Observation:
+    return Observation(tuple(caches[BUNDLES].list()))
 
 
-def named(content: bytes) -> str:
+def bundle_name(content: bytes) -> str:
     """The name of the bundle with this content."""
     return f"{SIGNER.replace('/', ':')}:{hashlib.sha256(content).hexdigest()[:24]}"
 
 
-async def decide(seen: Seen, now: datetime, config: Config) -> Verdict:
+async def decide(seen: Observation, now: datetime, config: Config) -> Verdict:
     content = await ReadFile(config.root_ca_file)
     if not content:
-        return Rest("there is no CA to publish")
-    name, text = named(content), content.decode()
+        return Rest("CA file is empty")
+    name, text = bundle_name(content), content.decode()
     current = next((one for one in seen.bundles if one.metadata.name == name), None)
     spec = ClusterTrustBundleSpec(signerName=SIGNER, trustBundle=text)
     if current is None:
@@ -62,7 +64,7 @@ async def decide(seen: Seen, now: datetime, config: Config) -> Verdict:
                 CLUSTERTRUSTBUNDLES, "", ClusterTrustBundle(metadata=ObjectMeta(name=name), spec=spec)
             )
         except AlreadyExists:
-            return Rest("it is there, the cache will show it")
+            return Rest("ClusterTrustBundle already exists")
     elif current.spec.trustBundle != text:
         await Update(ClusterTrustBundle(metadata=current.metadata, spec=spec))
     for bundle in seen.bundles:
@@ -71,19 +73,19 @@ async def decide(seen: Seen, now: datetime, config: Config) -> Verdict:
                 await Delete(bundle)
             except (NotFound, Conflict):
                 continue
-    return Rest("is published")
+    return Rest("ClusterTrustBundle published")
 
 
-def _always(caches: Caches, change: Change[ClusterTrustBundle]) -> Iterable[Key]:
+def _enqueue(caches: Caches, change: Change[ClusterTrustBundle]) -> Iterable[Key]:
     return (ROUND,)
 
 
-def configure(settings: Settings) -> Controller[Seen]:
+def configure(settings: Settings) -> Controller[Observation]:
     config = Config(root_ca_file=settings[ROOT_CA_FILE])
     return Controller(
         name="kube-apiserver-serving-clustertrustbundle-publisher-controller",
         service_account="kube-apiserver-serving-clustertrustbundle-publisher",
-        watches=(Watch(BUNDLES, to=_always),),
+        watches=(Watch(BUNDLES, to=_enqueue),),
         workers=1,
         initial_keys=(ROUND,),
         observe=observe,

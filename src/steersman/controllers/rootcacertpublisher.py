@@ -1,4 +1,4 @@
-"""root-ca-certificate-publisher (a decision): every active namespace has the API server's CA in ``kube-root-ca.crt``."""
+"""root-ca-certificate-publisher-controller (a decision): publishes the CA bundle in every namespace, as ``kube-root-ca.crt``."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from steersman.intent.verdict import Rest, Verdict
 
 NAME = "kube-root-ca.crt"
 DESCRIPTION = "kubernetes.io/description"
-WORDS = (
+DESCRIPTION_TEXT = (
     "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as "
     "the internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of "
     "Kubernetes clusters."
 )
-MAPS = CONFIGMAPS.where(f"metadata.name={NAME}")
+ROOT_CA_CONFIGMAPS = CONFIGMAPS.where(f"metadata.name={NAME}")
 
 
 class Config(msgspec.Struct, frozen=True):
@@ -35,59 +35,61 @@ class Config(msgspec.Struct, frozen=True):
     root_ca_file: str
 
 
-class Seen(msgspec.Struct, frozen=True):
+class Observation(msgspec.Struct, frozen=True):
+    """A namespace and its ConfigMap ``kube-root-ca.crt``."""
+
     namespace: Namespace
-    published: ConfigMap | None
+    configmap: ConfigMap | None
 
 
-def observe(caches: Caches, key: Key) -> Seen | None:
+def observe(caches: Caches, key: Key) -> Observation | None:
     namespace = caches[NAMESPACES].get(key)
     if namespace is None:
         return None
-    return Seen(namespace, caches[MAPS].get(Key(key.name, NAME)))
+    return Observation(namespace, caches[ROOT_CA_CONFIGMAPS].get(Key(key.name, NAME)))
 
 
-def _changed(caches: Caches, change: Change[ConfigMap]) -> Iterable[Key]:
-    """What was there at the start is looked at with its namespace."""
+def _enqueue_namespace(caches: Caches, change: Change[ConfigMap]) -> Iterable[Key]:
+    """The namespace of a changed ConfigMap. The first list is skipped: it comes with all namespaces."""
     return (Key("", change.obj.metadata.namespace),) if change.old is not None else ()
 
 
-async def decide(seen: Seen, now: datetime, config: Config) -> Verdict:
+async def decide(seen: Observation, now: datetime, config: Config) -> Verdict:
     name = seen.namespace.metadata.name
     if seen.namespace.status.phase != "Active":
-        return Rest("the namespace is not active")
+        return Rest("namespace not active")
     data = {"ca.crt": (await ReadFile(config.root_ca_file)).decode()}
-    published = seen.published
-    if published is None:
-        meta = ObjectMeta(name=NAME, namespace=name, annotations={DESCRIPTION: WORDS})
+    configmap = seen.configmap
+    if configmap is None:
+        meta = ObjectMeta(name=NAME, namespace=name, annotations={DESCRIPTION: DESCRIPTION_TEXT})
         try:
             await Create(CONFIGMAPS, name, ConfigMap(metadata=meta, data=data))
         except AlreadyExists:
-            return Rest("it is there, the cache will show it")
+            return Rest("ConfigMap already exists")
         except NotFound:
-            return Rest("the namespace is gone")
+            return Rest("namespace gone")
         except ApiError as error:
             if error.caused_by("NamespaceTerminating"):
-                return Rest("the namespace is going away")
+                return Rest("namespace terminating")
             raise
-        return Rest("published")
-    annotations = published.metadata.annotations
-    if dict(published.data) == data and annotations.get(DESCRIPTION):
-        return Rest("is published")
-    meta = replace(published.metadata, annotations={**annotations, DESCRIPTION: WORDS})
+        return Rest("ConfigMap created")
+    annotations = configmap.metadata.annotations
+    if dict(configmap.data) == data and annotations.get(DESCRIPTION):
+        return Rest("ConfigMap up to date")
+    meta = replace(configmap.metadata, annotations={**annotations, DESCRIPTION: DESCRIPTION_TEXT})
     await Update(
-        ConfigMap(metadata=meta, data=data, binaryData=published.binaryData, immutable=published.immutable)
+        ConfigMap(metadata=meta, data=data, binaryData=configmap.binaryData, immutable=configmap.immutable)
     )
-    return Rest("published anew")
+    return Rest("ConfigMap updated")
 
 
-def configure(settings: Settings) -> Controller[Seen]:
+def configure(settings: Settings) -> Controller[Observation]:
     config = Config(root_ca_file=settings[ROOT_CA_FILE])
     return Controller(
         name="root-ca-certificate-publisher-controller",
         aliases=("root-ca-cert-publisher",),
         service_account="root-ca-cert-publisher",
-        watches=(Watch(NAMESPACES), Watch(MAPS, to=_changed)),
+        watches=(Watch(NAMESPACES), Watch(ROOT_CA_CONFIGMAPS, to=_enqueue_namespace)),
         workers=1,
         observe=observe,
         decide=partial(decide, config=config),

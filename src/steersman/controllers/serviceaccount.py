@@ -1,6 +1,6 @@
-"""serviceaccount (a decision): every active namespace has a ServiceAccount named default.
+"""serviceaccount-controller (a decision): creates the ServiceAccount ``default`` in every active namespace.
 
-The API server admits no pod into a namespace before this account is there.
+The API server admits no pods into a namespace without it.
 """
 
 from __future__ import annotations
@@ -17,42 +17,44 @@ from steersman.intent.actions import Create
 from steersman.intent.controller import Caches, Change, Controller, Watch
 from steersman.intent.verdict import Rest, Verdict
 
-WANTED = "default"
+DEFAULT_ACCOUNT = "default"
 
 
-class Seen(msgspec.Struct, frozen=True):
+class Observation(msgspec.Struct, frozen=True):
+    """A namespace, and whether its default ServiceAccount exists."""
+
     namespace: Namespace
-    present: bool
+    has_account: bool
 
 
-def observe(caches: Caches, key: Key) -> Seen | None:
+def observe(caches: Caches, key: Key) -> Observation | None:
     namespace = caches[NAMESPACES].get(key)
     if namespace is None:
         return None
-    account = caches[SERVICEACCOUNTS].get(Key(key.name, WANTED))
-    return Seen(namespace, account is not None)
+    account = caches[SERVICEACCOUNTS].get(Key(key.name, DEFAULT_ACCOUNT))
+    return Observation(namespace, account is not None)
 
 
-async def decide(seen: Seen, now: datetime) -> Verdict:
+async def decide(seen: Observation, now: datetime) -> Verdict:
     if seen.namespace.status.phase != "Active":
-        return Rest("the namespace is not active")
-    if seen.present:
-        return Rest("the account is there")
+        return Rest("namespace not active")
+    if seen.has_account:
+        return Rest("ServiceAccount exists")
     name = seen.namespace.metadata.name
-    account = ServiceAccount(metadata=ObjectMeta(name=WANTED, namespace=name))
+    account = ServiceAccount(metadata=ObjectMeta(name=DEFAULT_ACCOUNT, namespace=name))
     try:
         await Create(SERVICEACCOUNTS, name, account)
     except AlreadyExists:
-        return Rest("the account is there, the cache will show it")
+        return Rest("ServiceAccount already exists")
     except ApiError as error:
         if error.caused_by("NamespaceTerminating"):
-            return Rest("the namespace is going away")
+            return Rest("namespace terminating")
         raise
-    return Rest("created the account")
+    return Rest("ServiceAccount created")
 
 
 def _when_deleted(caches: Caches, change: Change[ServiceAccount]) -> Iterable[Key]:
-    """Only a deletion matters: somebody removed an account that must be there."""
+    """The namespace of a deleted ServiceAccount."""
     return (Key("", change.obj.metadata.namespace),) if change.new is None else ()
 
 

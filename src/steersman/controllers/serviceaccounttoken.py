@@ -1,8 +1,8 @@
-"""serviceaccount-token (a dialogue): secrets that ask for a ServiceAccount's token get it, and go with the account.
+"""serviceaccount-token-controller (a dialogue): keeps the token Secrets of ServiceAccounts.
 
-A secret of type ``kubernetes.io/service-account-token`` names its account in an annotation. It is given
-the token, the namespace and the CA; it is deleted when the account is gone; and when it is deleted, the
-account no longer mentions it.
+A Secret of type ``kubernetes.io/service-account-token`` names its ServiceAccount in an annotation. The controller
+fills in the token, the namespace and the CA. It deletes the Secret when the account is gone, and removes a
+deleted Secret from ``secrets`` of its account.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ from steersman.intent.verdict import InvalidSpec, Rest, Verdict
 
 ISSUER = "kubernetes/serviceaccount"
 
-KEY = Flag("service-account-private-key-file", "", "PEM file of the key that signs service account tokens.")
+PRIVATE_KEY_FILE = Flag(
+    "service-account-private-key-file", "", "PEM file of the key that signs service account tokens."
+)
 WORKERS = Flag("concurrent-serviceaccount-token-syncs", 5)
 
 
@@ -40,35 +42,37 @@ class Config(msgspec.Struct, frozen=True):
     root_ca_file: str
 
 
-class Present(msgspec.Struct, frozen=True):
-    """A secret, and the account it is for, as far as the cache knows one."""
+class TokenSecret(msgspec.Struct, frozen=True):
+    """A Secret, and its ServiceAccount, if the cache has it."""
 
     secret: Secret
     account: ServiceAccount | None
 
 
-class Gone(msgspec.Struct, frozen=True):
-    """The name of a secret that is no more, and the account it was for."""
+class DeletedSecret(msgspec.Struct, frozen=True):
+    """The name of a deleted Secret, and its ServiceAccount."""
 
     secret: str
     account: ServiceAccount
 
 
-def observe(caches: Caches, key: Key) -> Present | Gone | None:
+def observe(caches: Caches, key: Key) -> TokenSecret | DeletedSecret | None:
     secret = caches[ACCOUNT_TOKENS].get(key)
     if secret is not None:
-        return Present(secret, _named(caches, secret.metadata.namespace, secret.metadata.annotations))
-    # See `_looked_at`: a secret that is gone is looked at by what it was for.
+        return TokenSecret(
+            secret, _find_account(caches, secret.metadata.namespace, secret.metadata.annotations)
+        )
+    # The key of a deleted Secret names its account: see `_enqueue_secret`.
     name, _, rest = key.name.partition("/")
     account, _, uid = rest.partition("/")
     if not account or caches[ACCOUNT_TOKENS].get(Key(key.namespace, name)) is not None:
         return None
-    found = _named(caches, key.namespace, {ACCOUNT_NAME: account, ACCOUNT_UID: uid})
-    return None if found is None else Gone(name, found)
+    found = _find_account(caches, key.namespace, {ACCOUNT_NAME: account, ACCOUNT_UID: uid})
+    return None if found is None else DeletedSecret(name, found)
 
 
-def _named(caches: Caches, namespace: str, names: Mapping[str, str]) -> ServiceAccount | None:
-    """The account some annotations name. A namesake that came later is not it."""
+def _find_account(caches: Caches, namespace: str, names: Mapping[str, str]) -> ServiceAccount | None:
+    """The account that annotations name; one of the same name with another uid is not it."""
     account = caches[SERVICEACCOUNTS].get(Key(namespace, names.get(ACCOUNT_NAME, "")))
     return (
         account
@@ -77,8 +81,8 @@ def _named(caches: Caches, namespace: str, names: Mapping[str, str]) -> ServiceA
     )
 
 
-def missing(secret: Secret, ca: bytes) -> tuple[str, ...]:
-    """The entries a secret still needs."""
+def missing_data(secret: Secret, ca: bytes) -> tuple[str, ...]:
+    """The keys of ``data`` that a Secret lacks, or whose value is outdated."""
 
     def keys() -> Iterator[str]:
         if ca and plain(secret, "ca.crt") != ca:
@@ -92,7 +96,7 @@ def missing(secret: Secret, ca: bytes) -> tuple[str, ...]:
 
 
 def claims(account: ServiceAccount, secret: str) -> Claims:
-    """What a token that lives in a secret says. It does not expire: the secret is deleted."""
+    """The claims of a token in a Secret. It has no expiry: deleting the Secret revokes it."""
     meta = account.metadata
     return Claims(
         iss=ISSUER,
@@ -104,10 +108,10 @@ def claims(account: ServiceAccount, secret: str) -> Claims:
     )
 
 
-async def _forget(seen: Gone) -> Verdict:
-    """Take a secret that is gone out of its account."""
+async def _remove_reference(seen: DeletedSecret) -> Verdict:
+    """Removes a deleted Secret from ``secrets`` of its account."""
     if all(reference.name != seen.secret for reference in seen.account.secrets):
-        return Rest("gone, and its account does not mention it")
+        return Rest("Secret deleted; ServiceAccount does not reference it")
 
     def change(document: dict[str, Any]) -> None:
         secrets = document.get("secrets", [])
@@ -116,12 +120,12 @@ async def _forget(seen: Gone) -> Verdict:
     try:
         await ReadModifyWrite(seen.account, change)
     except (NotFound, Conflict):
-        return Rest("its account is gone, too")
-    return Rest("gone, and taken out of its account")
+        return Rest("Secret deleted; ServiceAccount is gone, too")
+    return Rest("Secret deleted; removed from its ServiceAccount")
 
 
-async def _verified(seen: Present) -> ServiceAccount | None:
-    """The account of a secret; the server has the last word that there is none."""
+async def _live_account(seen: TokenSecret) -> ServiceAccount | None:
+    """The account of a Secret, read live where the cache lacks it."""
     if seen.account is not None:
         return seen.account
     meta = seen.secret.metadata
@@ -132,38 +136,38 @@ async def _verified(seen: Present) -> ServiceAccount | None:
     return live if meta.annotations.get(ACCOUNT_UID) in (None, "", live.metadata.uid) else None
 
 
-async def decide(seen: Present | Gone, now: datetime, config: Config) -> Verdict:
-    if isinstance(seen, Gone):
-        return await _forget(seen)
+async def decide(seen: TokenSecret | DeletedSecret, now: datetime, config: Config) -> Verdict:
+    if isinstance(seen, DeletedSecret):
+        return await _remove_reference(seen)
     secret = seen.secret
     if not secret.metadata.annotations.get(ACCOUNT_NAME):
-        return Rest("names no account")
+        return Rest("no service-account.name annotation")
     if secret.metadata.deletionTimestamp is not None:
-        return Rest("is going away")
-    account = await _verified(seen)
+        return Rest("Secret terminating")
+    account = await _live_account(seen)
     if account is None:
         try:
             await Delete(secret)
         except (NotFound, Conflict):
-            return Rest("already gone")
-        return Rest("its account is gone")
+            return Rest("Secret already gone")
+        return Rest("ServiceAccount is gone: Secret deleted")
     bundle = await ReadFile(config.root_ca_file) if config.root_ca_file else b""
-    wanted = missing(secret, bundle)
-    if not wanted:
-        return Rest("has all it needs")
-    given = {"ca.crt": bundle, "namespace": secret.metadata.namespace.encode()}
-    if "token" in wanted:
+    missing = missing_data(secret, bundle)
+    if not missing:
+        return Rest("Secret is complete")
+    data = {"ca.crt": bundle, "namespace": secret.metadata.namespace.encode()}
+    if "token" in missing:
         try:
             signer = Keys.load(await ReadFile(config.private_key_file)).signer
         except ValueError as error:
             raise InvalidSpec(f"{config.private_key_file}: {error}") from None
-        given["token"] = encode(claims(account, secret.metadata.name), signer).encode()
-    await ReadModifyWrite(secret, Filling({name: given[name] for name in wanted}, account))
-    return Rest(f"given: {', '.join(wanted)}")
+        data["token"] = encode(claims(account, secret.metadata.name), signer).encode()
+    await ReadModifyWrite(secret, FillSecret({name: data[name] for name in missing}, account))
+    return Rest(f"Secret filled in: {', '.join(missing)}")
 
 
-class Filling(msgspec.Struct, frozen=True):
-    """Puts entries into a live secret, and says whose they are."""
+class FillSecret(msgspec.Struct, frozen=True):
+    """Sets data and annotations of a live Secret."""
 
     entries: Mapping[str, bytes]
     account: ServiceAccount
@@ -171,7 +175,7 @@ class Filling(msgspec.Struct, frozen=True):
     def __call__(self, document: dict[str, Any]) -> None:
         data = document["data"] = {**(document.get("data") or {})}
         for name, value in self.entries.items():
-            # Somebody may have been quicker: a token that is out is not replaced.
+            # Another writer may have been faster: an existing token is never replaced.
             if name == "ca.crt" or not data.get(name):
                 data[name] = base64.b64encode(value).decode()
         meta = document["metadata"]
@@ -183,14 +187,14 @@ class Filling(msgspec.Struct, frozen=True):
         }
 
     def __repr__(self) -> str:
-        return f"<filling {', '.join(self.entries)}>"
+        return f"<fill Secret: {', '.join(self.entries)}>"
 
 
-def _looked_at(caches: Caches, change: Change[Secret]) -> Iterable[Key]:
+def _enqueue_secret(caches: Caches, change: Change[Secret]) -> Iterable[Key]:
     secret = change.obj
     if change.new is not None:
         return (secret.key,)
-    # The object is gone, and what it was for with it: the key has to say.
+    # The deleted object is no longer cached: the key carries what a round needs.
     annotations = secret.metadata.annotations
     name = f"{secret.metadata.name}/{annotations.get(ACCOUNT_NAME, '')}/{annotations.get(ACCOUNT_UID, '')}"
     return (Key(secret.metadata.namespace, name),)
@@ -201,28 +205,28 @@ def _account_of(secret: Secret) -> Iterable[tuple[str, str]]:
     return ((secret.metadata.namespace, name),) if name else ()
 
 
-def _tokens_of(caches: Caches, change: Change[ServiceAccount]) -> Iterable[Key]:
+def _enqueue_secrets_of(caches: Caches, change: Change[ServiceAccount]) -> Iterable[Key]:
     meta = change.obj.metadata
     return (secret.key for secret in caches[ACCOUNT_TOKENS].by("account", (meta.namespace, meta.name)))
 
 
-def configure(settings: Settings) -> Controller[Present | Gone]:
-    config = Config(private_key_file=settings[KEY], root_ca_file=settings[ROOT_CA_FILE])
+def configure(settings: Settings) -> Controller[TokenSecret | DeletedSecret]:
+    config = Config(private_key_file=settings[PRIVATE_KEY_FILE], root_ca_file=settings[ROOT_CA_FILE])
     return Controller(
         name="serviceaccount-token-controller",
         aliases=("serviceaccount-token",),
         service_account="tokens-controller",
         as_manager=True,
         watches=(
-            Watch(ACCOUNT_TOKENS, to=_looked_at, indexes={"account": _account_of}),
-            Watch(SERVICEACCOUNTS, to=_tokens_of),
+            Watch(ACCOUNT_TOKENS, to=_enqueue_secret, indexes={"account": _account_of}),
+            Watch(SERVICEACCOUNTS, to=_enqueue_secrets_of),
         ),
         workers=WORKERS,
         observe=observe,
         decide=partial(decide, config=config),
-        flags=(KEY, ROOT_CA_FILE),
+        flags=(PRIVATE_KEY_FILE, ROOT_CA_FILE),
         configure=configure,
-        enabled=lambda settings: bool(settings[KEY]),
+        enabled=lambda settings: bool(settings[PRIVATE_KEY_FILE]),
     )
 
 

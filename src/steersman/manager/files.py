@@ -58,7 +58,7 @@ def validate_files(settings: Settings, controllers: Iterable[Controller[Any]]) -
 
 def _checks(settings: Settings, names: list[str]) -> Iterator[tuple[Any, ...]]:
     """Check functions, which raise ValueError, each with the paths it checks."""
-    key, ca = settings[serviceaccounttoken.KEY], settings[ROOT_CA_FILE]
+    key, ca = settings[serviceaccounttoken.PRIVATE_KEY_FILE], settings[ROOT_CA_FILE]
     if key and serviceaccounttoken.controller.name in names:
         yield _key, key
     if ca and (serviceaccounttoken.controller.name in names or rootcacertpublisher.controller.name in names):

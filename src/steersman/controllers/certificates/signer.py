@@ -1,4 +1,4 @@
-"""certificatesigningrequest-signing-controller (a dialogue): issues the certificates of approved requests.
+"""certificatesigningrequest-signing-controller (a service): issues the certificates of approved requests.
 
 There are four Kubernetes signers, each with its rules (`requests.RULES`) and its key pair. A request that
 breaks the rules of its signer gets the condition Failed.

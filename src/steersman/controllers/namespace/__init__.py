@@ -1,4 +1,4 @@
-"""namespace-controller (a dialogue): deletes the content of a terminating namespace, then its finalizer.
+"""namespace-controller (a service): deletes the content of a terminating namespace, then its finalizer.
 
 Pods first, then the objects of every other resource that discovery knows. The namespace's conditions say what
 remains. The finalizer is removed only after a complete pass: a resource that cannot be discovered, listed or
