@@ -12,8 +12,8 @@ from steersman.api.errors import AlreadyExists, ApiError, Cause, Forbidden, NotF
 from steersman.api.kinds import Condition, Job, JobStatus, ObjectMeta, OwnerReference
 from steersman.api.kinds.cronjobs import CronJob, CronJobSpec, CronJobStatus, NewJob, ObjectReference
 from steersman.api.scheme import Key
-from steersman.controllers.cronjob import SCHEDULED, controller
-from steersman.controllers.cronjob.times import Impossible, due, until_next
+from steersman.controllers.cronjob import SCHEDULED_TIMESTAMP, controller
+from steersman.controllers.cronjob.schedule import InvalidSchedule, most_recent_due, until_next
 from steersman.intent.actions import Action, Create, Delete, Emit, Read, UpdateStatus
 from steersman.intent.controller import Change
 from steersman.intent.verdict import Rest, Verdict, Wake
@@ -86,13 +86,13 @@ def written(actions: list[Action[Any]]) -> CronJobStatus:
     ],
 )
 def test_what_is_due(of: CronJob, now: datetime, latest: datetime | None, missed: int) -> None:
-    found = due(of, parse(of.spec.schedule), now)
+    found = most_recent_due(of, parse(of.spec.schedule), now)
     assert (found.latest, found.missed) == (latest, missed)
 
 
 def test_a_schedule_that_never_comes_is_impossible() -> None:
-    with pytest.raises(Impossible):
-        due(cron("0 0 31 2 *"), parse("0 0 31 2 *"), NOW)
+    with pytest.raises(InvalidSchedule):
+        most_recent_due(cron("0 0 31 2 *"), parse("0 0 31 2 *"), NOW)
 
 
 def test_the_next_look_is_a_little_after_the_next_time() -> None:
@@ -110,19 +110,22 @@ def test_a_job_is_started_named_for_its_time_and_noted() -> None:
     assert isinstance(create.body, NewJob)
     meta = create.body.metadata
     assert meta.name == f"c-{int(TEN.timestamp()) // 60}"
-    assert meta.annotations == {SCHEDULED: "2026-01-01T11:00:00+01:00"}
+    assert meta.annotations == {SCHEDULED_TIMESTAMP: "2026-01-01T11:00:00+01:00"}
     assert meta.ownerReferences[0].uid == "c"
     assert events(actions) == [("SuccessfulCreate", f"Created job {meta.name}")]
     status = written(actions)
     assert status.lastScheduleTime == TEN
     assert [one.name for one in status.active] == [meta.name]
-    assert verdict == Wake(timedelta(minutes=59, seconds=30, milliseconds=100), "the next one is due then")
+    assert verdict == Wake(
+        timedelta(minutes=59, seconds=30, milliseconds=100),
+        "Job started; waiting for the next scheduled time",
+    )
 
 
 def test_before_its_time_it_rests() -> None:
     actions, verdict = look(cron(), now=BORN)
     assert actions == []
-    assert verdict == Wake(timedelta(minutes=30, milliseconds=100), "nothing is due before")
+    assert verdict == Wake(timedelta(minutes=30, milliseconds=100), "waiting for the next scheduled time")
 
 
 def test_only_the_latest_of_what_was_missed_is_made_up_for() -> None:
@@ -179,7 +182,7 @@ def test_a_zone_within_the_schedule_works_and_is_told_of() -> None:
 
 
 def test_a_suspended_one_starts_nothing() -> None:
-    assert look(cron(suspend=True)) == ([], Rest("is suspended"))
+    assert look(cron(suspend=True)) == ([], Rest("suspended"))
 
 
 def test_forbid_waits_for_the_one_before() -> None:
@@ -215,7 +218,7 @@ def test_a_job_of_that_name_that_is_ours_is_noted_and_another_is_left_alone() ->
     assert [one.name for one in written(actions).active] == [name]
     actions, verdict = look(cron(), answers={Create: AlreadyExists("there"), Read: job(name, owner="x")})
     assert not [one for one in actions if isinstance(one, UpdateStatus)]
-    assert verdict == Rest("its name is taken by somebody else's job")
+    assert verdict == Rest(f"Job c-{int(TEN.timestamp()) // 60} exists with another owner")
 
 
 def test_a_refusal_is_told_of_unless_the_namespace_goes() -> None:
@@ -282,7 +285,9 @@ def test_a_new_schedule_begins_with_its_next_time() -> None:
     later = TEN + timedelta(minutes=3)
     actions, verdict = look(of, now=later, key=changed)
     assert actions == []
-    assert verdict == Wake(timedelta(minutes=2, milliseconds=100), "its schedule has changed")
+    assert verdict == Wake(
+        timedelta(minutes=2, milliseconds=100), "schedule changed; waiting for the next scheduled time"
+    )
     at = TEN + timedelta(minutes=5, milliseconds=100)
     assert [one for one in look(of, now=at, key=changed)[0] if isinstance(one, Create)]
 
@@ -310,7 +315,7 @@ def test_in_a_cluster_every_night_has_its_job_at_its_hour() -> None:
     with Cluster(seed=4, nodes=1) as cluster:
         cluster.apply(NIGHTLY)
         cluster.advance(days=3)
-        stamps = sorted(one.metadata.annotations[SCHEDULED] for one in cluster.list("Job"))
+        stamps = sorted(one.metadata.annotations[SCHEDULED_TIMESTAMP] for one in cluster.list("Job"))
         assert stamps == [f"2026-01-0{day}T03:00:00+01:00" for day in (1, 2, 3)]
         born = sorted(one.metadata.creationTimestamp for one in cluster.list("Job"))
         assert [(one.hour, one.minute, one.second) for one in born] == [(2, 0, 0)] * 3

@@ -40,9 +40,9 @@ from steersman.api.kinds.statefulsets import (
 from steersman.api.meta import owner_reference
 from steersman.controllers.statefulset.identity import POD_INDEX, POD_NAME, claim_names
 from steersman.controllers.statefulset.order import PodsByOrdinal, group_by_ordinal
-from tests.harness.workloads import BIRTH, LABELS, NAMESPACE, pod_template
+from tests.harness.workloads import CREATED, LABELS, NAMESPACE, pod_template
 
-NOW = BIRTH + timedelta(minutes=10)
+NOW = CREATED + timedelta(minutes=10)
 LETTERS = "ARNPQTFSX."
 
 _PHASES = {"P": "Pending", "Q": "Pending", "F": "Failed", "X": "Failed", "S": "Succeeded"}
@@ -76,7 +76,7 @@ def stateful(
             uid="web-uid",
             resourceVersion="1",
             generation=2,
-            creationTimestamp=BIRTH,
+            creationTimestamp=CREATED,
             deletionTimestamp=NOW if deleted else None,
         ),
         spec=StatefulSetSpec(
@@ -114,7 +114,7 @@ def member(set_: StatefulSet, ordinal: int, letter: str = "A", revision: str = "
         namespace=NAMESPACE,
         uid=f"{name}-uid",
         resourceVersion="1",
-        creationTimestamp=BIRTH,
+        creationTimestamp=CREATED,
         deletionTimestamp=NOW if letter in "TQX" else None,
         labels={**LABELS, POD_NAME: name, POD_INDEX: str(ordinal), "controller-revision-hash": revision},
         ownerReferences=(owner_reference(set_, STATEFULSETS),),

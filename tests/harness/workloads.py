@@ -1,7 +1,4 @@
-"""Deployments, ReplicaSets and pods for tests, each in one line.
-
-Everything a test does not name has a value a real object could have.
-"""
+"""Deployments, ReplicaSets and pods for tests, each in one line, with plausible values for what a test leaves out."""
 
 from __future__ import annotations
 
@@ -31,13 +28,13 @@ from steersman.api.kinds import (
 )
 
 NAMESPACE = "default"
-BIRTH = datetime(2024, 1, 1, tzinfo=UTC)
-"""When objects of age 0 were made."""
+CREATED = datetime(2024, 1, 1, tzinfo=UTC)
+"""The creationTimestamp of objects of age 0."""
 LABELS = {"app": "web"}
 
 
 def pod_template(image: str = "v1", labels: Mapping[str, str] = LABELS) -> PodTemplateSpec:
-    """A template told from others by its image."""
+    """A pod template with one container of this image."""
     spec = msgspec.Raw(msgspec.json.encode({"containers": [{"name": "main", "image": image}]}))
     return PodTemplateSpec(metadata=ObjectMeta(labels=labels), spec=spec)
 
@@ -67,7 +64,7 @@ def deployment(
             uid=f"{name}-uid",
             resourceVersion="1",
             generation=generation,
-            creationTimestamp=BIRTH,
+            creationTimestamp=CREATED,
             deletionTimestamp=deleted,
             annotations=annotations,
         ),
@@ -93,7 +90,7 @@ def replicaset(
     replicas: int = 3,
     *,
     name: str = "",
-    there: int | None = None,
+    current: int | None = None,
     available: int | None = None,
     terminating: int | None = 0,
     age: int = 0,
@@ -103,15 +100,15 @@ def replicaset(
     deleted: datetime | None = None,
     conditions: tuple[Condition, ...] = (),
 ) -> ReplicaSet:
-    """A ReplicaSet that has, unless told otherwise, all its pods, and all available.
+    """A ReplicaSet with all its pods available by default.
 
-    ``age`` is in seconds: the larger, the earlier it was made.
+    ``current`` is ``status.replicas``. ``age`` is in seconds: the larger, the earlier it was created.
     """
-    there = replicas if there is None else there
-    available = there if available is None else available
+    current = replicas if current is None else current
+    available = current if available is None else available
     name = name or f"web-{image}"
     owners = () if owner is None else (owned_by(owner),)
-    marked = {**labels, "pod-template-hash": image}
+    hashed = {**labels, "pod-template-hash": image}
     return ReplicaSet(
         metadata=ObjectMeta(
             name=name,
@@ -119,21 +116,21 @@ def replicaset(
             uid=f"{name}-uid",
             resourceVersion="1",
             generation=1,
-            creationTimestamp=BIRTH - timedelta(seconds=age),
+            creationTimestamp=CREATED - timedelta(seconds=age),
             deletionTimestamp=deleted,
-            labels=marked,
+            labels=hashed,
             annotations=annotations,
             ownerReferences=owners,
         ),
         spec=ReplicaSetSpec(
             replicas=replicas,
             minReadySeconds=min_ready,
-            selector=LabelSelector(matchLabels=marked),
-            template=pod_template(image, marked),
+            selector=LabelSelector(matchLabels=hashed),
+            template=pod_template(image, hashed),
         ),
         status=ReplicaSetStatus(
-            replicas=there,
-            fullyLabeledReplicas=there,
+            replicas=current,
+            fullyLabeledReplicas=current,
             readyReplicas=available,
             availableReplicas=available,
             terminatingReplicas=terminating,
@@ -150,7 +147,7 @@ def pod(owner: ReplicaSet | None, name: str, phase: str = "Running") -> Pod:
             namespace=NAMESPACE,
             uid=f"{name}-uid",
             resourceVersion="1",
-            creationTimestamp=BIRTH,
+            creationTimestamp=CREATED,
             labels=LABELS,
             ownerReferences=() if owner is None else (owned_by(owner),),
         ),
@@ -159,7 +156,7 @@ def pod(owner: ReplicaSet | None, name: str, phase: str = "Running") -> Pod:
 
 
 def owned_by(owner: Deployment | ReplicaSet) -> OwnerReference:
-    """The reference that makes ``owner`` the controller."""
+    """The controllerRef to ``owner``."""
     return OwnerReference(
         apiVersion="apps/v1",
         kind="Deployment" if isinstance(owner, Deployment) else "ReplicaSet",

@@ -1,4 +1,9 @@
-"""Every controller there is, in the order they start. One file each; the list is explicit."""
+"""The controllers of kube-controller-manager, in the order they start: a file or a folder each, listed explicitly.
+
+The first line of each names it as kube-controller-manager does, and its form: a *decision* looks at caches only (but for
+a name that is taken, or an adoption), a *dialogue* also reads objects live half-way, and a *service* does real work
+besides, such as signing a certificate. All of them write through actions only.
+"""
 
 from __future__ import annotations
 

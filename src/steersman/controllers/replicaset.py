@@ -1,4 +1,4 @@
-"""replicaset-controller and replicationcontroller-controller: keep ``spec.replicas`` pods running.
+"""replicaset-controller and replicationcontroller-controller (decisions): keep ``spec.replicas`` pods running.
 
 One control loop serves both kinds. A ReplicationController has a plain map as selector and does not count
 terminating pods.
@@ -46,8 +46,8 @@ from steersman.intent.verdict import InvalidSpec, Rest, Verdict, Wake
 BURST = 500
 """The most pods created or deleted in one round; upstream's BurstReplicas."""
 
-PACE = 0.5
-"""The shortest time between two rounds of one object, in seconds: many pods becoming ready are one status write."""
+COALESCE_WITHIN = 0.5
+"""The longest a ReplicaSet waits between two rounds, in seconds: many pods becoming ready are one status write."""
 
 DELETION_COST_GATE = "PodDeletionCost"
 REPLICA_FAILURE = "ReplicaFailure"
@@ -285,7 +285,7 @@ def _controller(
         observe=partial(observe, config=config),
         decide=partial(decide, config=config),
         configure=configure,
-        coalesce_within=PACE,
+        coalesce_within=COALESCE_WITHIN,
         metrics=(DELETION_AGE_RATIO,),
     )
 

@@ -1,4 +1,4 @@
-"""ttl-after-finished-controller: deletes a finished Job once its ``ttlSecondsAfterFinished`` has passed."""
+"""ttl-after-finished-controller (a dialogue): deletes a finished Job once its ``ttlSecondsAfterFinished`` has passed."""
 
 from __future__ import annotations
 

@@ -31,10 +31,10 @@ from steersman.controllers.deployment.scale import DESIRED_REPLICAS, MAX_REPLICA
 from steersman.intent.actions import Action, Create, Delete, Emit, Patch, Read, UpdateStatus
 from steersman.intent.verdict import InvalidSpec, Rest, Wake
 from steersman.testing.decision_driver import Answers, walk
-from tests.harness.workloads import BIRTH, deployment, pod_template, replicaset
+from tests.harness.workloads import CREATED, deployment, pod_template, replicaset
 
-NOW = BIRTH + timedelta(hours=1, microseconds=7)
-SECOND = BIRTH + timedelta(hours=1)
+NOW = CREATED + timedelta(hours=1, microseconds=7)
+SECOND = CREATED + timedelta(hours=1)
 
 
 def run(
@@ -75,8 +75,8 @@ def available(status: str = "True") -> Condition:
         status=status,
         reason="MinimumReplicasAvailable" if enough else "MinimumReplicasUnavailable",
         message=f"Deployment {'has' if enough else 'does not have'} minimum availability.",
-        lastUpdateTime=BIRTH,
-        lastTransitionTime=BIRTH,
+        lastUpdateTime=CREATED,
+        lastTransitionTime=CREATED,
     )
 
 
@@ -100,7 +100,7 @@ def settled(replicas: int = 3, revision: int = 1, **more: Any) -> tuple[Deployme
             readyReplicas=replicas,
             availableReplicas=replicas,
             terminatingReplicas=0,
-            conditions=(available(), moving("NewReplicaSetAvailable", at=BIRTH)),
+            conditions=(available(), moving("NewReplicaSetAvailable", at=CREATED)),
         ),
         **more,
     )
@@ -215,10 +215,14 @@ def test_the_wake_is_at_the_instant_the_deadline_passes() -> None:
 
 def test_a_failure_of_a_set_is_shown_and_told() -> None:
     failure = Condition(
-        type="ReplicaFailure", status="True", reason="FailedCreate", message="quota", lastTransitionTime=BIRTH
+        type="ReplicaFailure",
+        status="True",
+        reason="FailedCreate",
+        message="quota",
+        lastTransitionTime=CREATED,
     )
     owner = deployment(2, annotations={REVISION: "1"}, status=DeploymentStatus(conditions=(moving(),)))
-    rs = replicaset(owner, replicas=2, there=0, conditions=(failure,), annotations=marks(2, 3))
+    rs = replicaset(owner, replicas=2, current=0, conditions=(failure,), annotations=marks(2, 3))
     actions, verdict = run(owner, rs)
     shown = find(status_of(actions).conditions, "ReplicaFailure")
     assert shown is not None
@@ -230,7 +234,7 @@ def test_a_failure_of_a_set_is_shown_and_told() -> None:
 
 def test_a_set_found_before_anything_was_said_about_progress_is_mentioned() -> None:
     owner = deployment(3, annotations={REVISION: "1"}, paused=False)
-    actions, _ = run(owner, replicaset(owner, replicas=3, there=0, annotations=marks(3, 4)))
+    actions, _ = run(owner, replicaset(owner, replicas=3, current=0, annotations=marks(3, 4)))
     condition = progressing(actions)
     assert (condition.reason, condition.message) == ("FoundNewReplicaSet", 'Found new replica set "web-v1"')
 
@@ -248,7 +252,7 @@ def test_without_a_deadline_there_is_no_progressing_condition() -> None:
 def test_an_update_creates_the_new_set_and_frees_what_may_be_missing_in_the_same_round() -> None:
     owner, old = settled(4)
     owner = replace(owner, spec=replace(owner.spec, template=pod_template("v2")))
-    old = replace(old, metadata=replace(old.metadata, creationTimestamp=BIRTH - timedelta(days=1)))
+    old = replace(old, metadata=replace(old.metadata, creationTimestamp=CREATED - timedelta(days=1)))
     actions, verdict = run(owner, old)
     create, born, patch, shrunk, again, grown, update = actions
     assert isinstance(create, Create)
@@ -425,8 +429,8 @@ def test_in_a_namespace_that_goes_away_nothing_is_reported() -> None:
 
 def test_a_name_taken_by_the_very_set_that_is_wanted_is_no_collision() -> None:
     owner = deployment(3)
-    there = replicaset(owner, "v1", 3, there=0, annotations=marks(3, 4))
-    answers = {Create: AlreadyExists("taken"), Read: there}
+    existing = replicaset(owner, "v1", 3, current=0, annotations=marks(3, 4))
+    answers = {Create: AlreadyExists("taken"), Read: existing}
     actions, _ = run(owner, answers=answers)
     assert [type(action) for action in actions] == [Create, Read, UpdateStatus]
     assert progressing(actions).reason == "FoundNewReplicaSet"
@@ -434,16 +438,16 @@ def test_a_name_taken_by_the_very_set_that_is_wanted_is_no_collision() -> None:
 
 
 @pytest.mark.parametrize(
-    "there",
+    "existing",
     [
         pytest.param(replicaset(deployment(), "v2"), id="another template"),
         pytest.param(replicaset(deployment(name="other"), "v1"), id="another owner"),
         pytest.param(replicaset(None, "v1"), id="no owner"),
     ],
 )
-def test_a_name_taken_by_another_set_is_a_collision(there: ReplicaSet) -> None:
+def test_a_name_taken_by_another_set_is_a_collision(existing: ReplicaSet) -> None:
     owner = deployment(3)
-    answers = {Create: AlreadyExists("taken"), Read: there}
+    answers = {Create: AlreadyExists("taken"), Read: existing}
     actions, verdict = run(owner, answers=answers)
     assert actions[2:] == [UpdateStatus(owner, DeploymentStatus(collisionCount=1))]
     assert isinstance(verdict, Wake)
@@ -537,7 +541,7 @@ def test_recreate_first_sends_the_old_pods_away() -> None:
 @pytest.mark.parametrize(("counted", "running", "left"), [(2, 2, 2), (0, 1, 1), (2, 0, 2)])
 def test_recreate_waits_for_the_last_old_pod(counted: int, running: int, left: int) -> None:
     owner = deployment(3, "v2", strategy="Recreate", deadline=None)
-    old = replicaset(owner, "v1", 0, there=counted)
+    old = replicaset(owner, "v1", 0, current=counted)
     actions, verdict = run(owner, old, running={old.metadata.uid: running})
     assert [type(action) for action in actions] == [UpdateStatus]
     pods = "1 old pod" if left == 1 else f"{left} old pods"

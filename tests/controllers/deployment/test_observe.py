@@ -12,7 +12,7 @@ from steersman.api.scheme import Key
 from steersman.controllers.deployment import Seen, controller, enqueue_for_pod, observe
 from steersman.intent.controller import Change
 from steersman.testing.decision_driver import Shelves
-from tests.harness.workloads import BIRTH, deployment, owned_by, pod, replicaset
+from tests.harness.workloads import CREATED, deployment, owned_by, pod, replicaset
 
 KEY = Key("default", "web")
 ENQUEUE = controller.watches[1].to
@@ -115,7 +115,7 @@ def test_an_orphan_counts_again_when_its_labels_change_and_not_otherwise() -> No
 def test_an_orphan_that_goes_concerns_nobody() -> None:
     shelves = Shelves(controller, deployment())
     assert keys(shelves, replicaset(None), None) == []
-    assert keys(shelves, None, replicaset(None, deleted=BIRTH + timedelta(seconds=1))) == []
+    assert keys(shelves, None, replicaset(None, deleted=CREATED + timedelta(seconds=1))) == []
 
 
 def test_a_set_that_changes_hands_concerns_both() -> None:

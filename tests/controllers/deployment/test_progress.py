@@ -34,7 +34,7 @@ def rolling_out(
     image: str = "v2",
 ) -> Deployment:
     """``known`` are the replicas, updated and available ones the status had."""
-    there, updated, available = known
+    current, updated, available = known
     return deployment(
         replicas,
         image,
@@ -42,7 +42,7 @@ def rolling_out(
         deadline=deadline,
         status=DeploymentStatus(
             observedGeneration=1,
-            replicas=there,
+            replicas=current,
             updatedReplicas=updated,
             readyReplicas=available,
             availableReplicas=available,
@@ -55,9 +55,9 @@ def said(
     owner: Deployment, new: tuple[int, int] | None, old: tuple[int, int], now: datetime
 ) -> Condition | None:
     """The Progressing condition, given how many pods a set has and how many are available."""
-    sets = [replicaset(owner, "v1", 0, there=old[0], available=old[1], age=9)]
+    sets = [replicaset(owner, "v1", 0, current=old[0], available=old[1], age=9)]
     if new is not None:
-        sets.append(replicaset(owner, "v2", 3, there=new[0], available=new[1]))
+        sets.append(replicaset(owner, "v2", 3, current=new[0], available=new[1]))
     sets = ReplicaSets.of(owner, sets)
     status = deployment_status.new_status(sets, Limits.of(owner), owner.status.conditions, now)
     return find(deployment_status.with_progress(sets, status, now).conditions, "Progressing")

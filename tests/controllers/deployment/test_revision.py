@@ -12,7 +12,7 @@ from steersman.controllers.deployment import revision
 from steersman.controllers.deployment.replicasets import ReplicaSets
 from steersman.controllers.deployment.revision import LAST_APPLIED, REVISION, REVISION_HISTORY, ROLLBACK_TO
 from steersman.controllers.deployment.scale import DESIRED_REPLICAS, MAX_REPLICAS
-from tests.harness.workloads import BIRTH, deployment, replicaset
+from tests.harness.workloads import CREATED, deployment, replicaset
 
 
 def with_revision(text: str | None, **more: str) -> ReplicaSet:
@@ -119,10 +119,12 @@ def test_the_deployment_shows_the_revision_of_its_new_set() -> None:
     assert revision.revised_annotations(owner, None) is owner.metadata.annotations
 
 
-def empty(name: str, text: str | None = None, age: int = 0, *, there: int = 0, wanted: int = 0) -> ReplicaSet:
+def empty(
+    name: str, text: str | None = None, age: int = 0, *, current: int = 0, wanted: int = 0
+) -> ReplicaSet:
     annotations = {} if text is None else {REVISION: text}
     return replicaset(
-        deployment(), f"image-{name}", wanted, name=name, there=there, age=age, annotations=annotations
+        deployment(), f"image-{name}", wanted, name=name, current=current, age=age, annotations=annotations
     )
 
 
@@ -135,13 +137,13 @@ def empty(name: str, text: str | None = None, age: int = 0, *, there: int = 0, w
         pytest.param(1, [empty("a", None, 3), empty("b", "2", 2)], ["a"], id="older and without any"),
         pytest.param(
             1,
-            [empty("a", "1", 3, wanted=1, there=1), empty("b", "2", 2), empty("c", "3", 1)],
+            [empty("a", "1", 3, wanted=1, current=1), empty("b", "2", 2), empty("c", "3", 1)],
             ["b"],
             id="not one with pods",
         ),
         pytest.param(
             1,
-            [empty("a", "1", 3, wanted=1), empty("b", "2", 2, there=1), empty("c", "3", 1)],
+            [empty("a", "1", 3, wanted=1), empty("b", "2", 2, current=1), empty("c", "3", 1)],
             [],
             id="nor in its place one that is to be kept",
         ),
@@ -164,7 +166,7 @@ def test_old_sets_past_the_history_go(limit: int | None, sets: list[ReplicaSet],
 
 
 def test_a_set_that_is_going_already_is_neither_deleted_nor_counted() -> None:
-    going = replicaset(deployment(), "v0", 0, name="a", deleted=BIRTH + timedelta(seconds=1))
+    going = replicaset(deployment(), "v0", 0, name="a", deleted=CREATED + timedelta(seconds=1))
     assert (
         revision.beyond_history_limit(ReplicaSets.of(deployment(history=1), [going, empty("b", "1")])) == []
     )

@@ -16,9 +16,9 @@ from steersman.controllers.deployment.revision import LAST_APPLIED, REVISION, RO
 from steersman.intent.actions import Action, Create, Emit, Patch, ReadModifyWrite, UpdateStatus
 from steersman.intent.verdict import Rest
 from steersman.testing.decision_driver import walk
-from tests.harness.workloads import BIRTH, deployment, replicaset
+from tests.harness.workloads import CREATED, deployment, replicaset
 
-NOW = BIRTH + timedelta(hours=1)
+NOW = CREATED + timedelta(hours=1)
 
 
 def asking(wish: str, image: str = "v3") -> Deployment:

@@ -80,7 +80,7 @@ def test_broken_pods_of_every_old_set_go_before_good_ones_of_the_oldest() -> Non
 def test_a_set_that_is_still_shrinking_does_not_count_the_pods_it_is_about_to_lose() -> None:
     """Two of the ten available pods are on their way out: only two more may go, not four."""
     owner = deployment(10, "v2", surge=0, unavailable=2)
-    old = replicaset(owner, "v1", 8, there=10, available=10, age=9)
+    old = replicaset(owner, "v1", 8, current=10, available=10, age=9)
     sets = ReplicaSets.of(owner, [old, replicaset(owner, "v2", 2)])
     assert sizes(rolling.reconcile_old(sets, Limits.of(owner))) == (6, 2)
 
@@ -91,7 +91,7 @@ def test_a_set_that_is_still_shrinking_never_grows_again_in_the_place_of_another
         owner,
         [
             replicaset(owner, "v1", 6, age=20),
-            replicaset(owner, "v2", 2, there=6, available=6, age=10),
+            replicaset(owner, "v2", 2, current=6, available=6, age=10),
             replicaset(owner, "v3", 2),
         ],
     )

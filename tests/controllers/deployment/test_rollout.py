@@ -19,7 +19,7 @@ from steersman.controllers.deployment.scale import is_scaling_event
 from steersman.intent.actions import Action, Create, Delete, Patch, UpdateStatus
 from steersman.intent.verdict import Rest, Verdict, Wake
 from steersman.testing.decision_driver import walk
-from tests.harness.workloads import BIRTH, deployment, pod_template
+from tests.harness.workloads import CREATED, deployment, pod_template
 
 
 @dataclass
@@ -27,7 +27,7 @@ class Model:
     """A cluster with one Deployment. Pods are counted only: per set, how many and how many available."""
 
     owner: Deployment
-    now: datetime = BIRTH
+    now: datetime = CREATED
     sets: dict[str, ReplicaSet] = field(default_factory=dict)
     writes: int = 0
 
@@ -71,10 +71,10 @@ class Model:
 
     # -- the ReplicaSet controller and the nodes
 
-    def pods(self, rs: ReplicaSet, there: int, available: int) -> None:
+    def pods(self, rs: ReplicaSet, current: int, available: int) -> None:
         status = replace(
             rs.status,
-            replicas=there,
+            replicas=current,
             readyReplicas=available,
             availableReplicas=available,
             terminatingReplicas=0,

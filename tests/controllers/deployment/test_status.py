@@ -21,8 +21,8 @@ def test_counts_are_summed_over_all_sets_and_updated_ones_are_of_the_new_set() -
     sets = ReplicaSets.of(
         owner,
         [
-            replicaset(owner, "v1", 4, there=5, available=3, terminating=1, age=9),
-            replicaset(owner, "v2", 2, there=2, available=1, terminating=2),
+            replicaset(owner, "v1", 4, current=5, available=3, terminating=1, age=9),
+            replicaset(owner, "v2", 2, current=2, available=1, terminating=2),
         ],
     )
     status = new_status(sets, Limits.of(owner), (), NOW)
@@ -37,7 +37,7 @@ def test_counts_are_summed_over_all_sets_and_updated_ones_are_of_the_new_set() -
 
 def test_while_a_set_shrinks_no_pod_counts_as_unavailable() -> None:
     owner = deployment(2)
-    sets = ReplicaSets.of(owner, [replicaset(owner, replicas=2, there=5)])
+    sets = ReplicaSets.of(owner, [replicaset(owner, replicas=2, current=5)])
     assert new_status(sets, Limits.of(owner), (), NOW).unavailableReplicas == 0
 
 

@@ -15,10 +15,10 @@ from steersman.controllers.shared.controller_ref import adoption, claim, divide,
 from steersman.intent.actions import Action, Patch, PatchType, Read
 from steersman.intent.verdict import Rest, Verdict
 from steersman.testing.decision_driver import Answers, walk
-from tests.harness.workloads import BIRTH, deployment, owned_by, replicaset
+from tests.harness.workloads import CREATED, deployment, owned_by, replicaset
 
 OWNER = deployment()
-LATER = BIRTH + timedelta(seconds=1)
+LATER = CREATED + timedelta(seconds=1)
 LEAVING = deployment(deleted=LATER)
 
 MINE = replicaset(OWNER, "v1")

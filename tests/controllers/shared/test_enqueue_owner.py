@@ -15,12 +15,12 @@ from steersman.controllers.shared.enqueue_owner import enqueue_owner, enqueue_re
 from steersman.controllers.shared.selectors import selector_of, selects
 from steersman.intent.controller import Change
 from steersman.testing.decision_driver import Shelves
-from tests.harness.workloads import BIRTH, deployment, owned_by, replicaset
+from tests.harness.workloads import CREATED, deployment, owned_by, replicaset
 
 ONE, TWO = deployment(name="one"), deployment(name="two")
 OF_ONE, OF_TWO, ORPHAN = replicaset(ONE, "a"), replicaset(TWO, "a"), replicaset(None, "a")
 UNLIKE = replicaset(None, "a", labels={"app": "db"})
-GOING = replicaset(None, "a", deleted=BIRTH + timedelta(seconds=1))
+GOING = replicaset(None, "a", deleted=CREATED + timedelta(seconds=1))
 NAMESAKE = replace(
     OF_ONE,
     metadata=replace(OF_ONE.metadata, ownerReferences=(replace(owned_by(ONE), uid="of another time"),)),

@@ -17,7 +17,7 @@ from steersman.controllers.shared import history
 from steersman.intent.actions import Create, Read
 from steersman.intent.verdict import InvalidSpec, Rest, Verdict
 from steersman.testing.decision_driver import walk
-from tests.harness.workloads import BIRTH, deployment, pod_template
+from tests.harness.workloads import CREATED, deployment, pod_template
 
 OWNER = deployment()
 
@@ -48,7 +48,9 @@ def revision(
     number: int = 1, data: object = None, name: str = "web-1", age: timedelta = timedelta()
 ) -> ControllerRevision:
     return ControllerRevision(
-        metadata=ObjectMeta(name=name, namespace="default", uid=f"{name}-uid", creationTimestamp=BIRTH - age),
+        metadata=ObjectMeta(
+            name=name, namespace="default", uid=f"{name}-uid", creationTimestamp=CREATED - age
+        ),
         data=msgspec.Raw(msgspec.json.encode(data)),
         revision=number,
     )

@@ -1,7 +1,7 @@
-"""cronjob (a dialogue): a Job for every time of a schedule.
+"""cronjob-controller (a dialogue): creates a Job for every scheduled time.
 
-Jobs are named for the time they stand for, so no time gets two. What was missed while nobody looked is made
-up for once, and only the latest of it.
+A Job is named for its scheduled time, so no time gets two. Of the times missed while the controller was down only the
+latest is made up for.
 """
 
 from __future__ import annotations
@@ -12,71 +12,74 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from steersman.api.conditions import is_true
-from steersman.api.cron import Every, Schedule, Unparseable, parse, zone_of
-from steersman.api.errors import AlreadyExists, ApiError, NotFound
+from steersman.api.cron import Every, Schedule, Unparseable, zone_of
+from steersman.api.errors import AlreadyExists, ApiError
 from steersman.api.kinds import JOBS, Job, ObjectMeta
 from steersman.api.kinds.cronjobs import CRONJOBS, NEW_JOBS, CronJob, NewJob, ObjectReference
 from steersman.api.meta import controller_of, is_controlled_by, owner_reference
 from steersman.api.scheme import Key
-from steersman.controllers.cronjob.status import Draft
-from steersman.controllers.cronjob.times import MANY, Due, Impossible, due, until_next
+from steersman.controllers.cronjob.schedule import (
+    TOO_MANY_MISSED,
+    Due,
+    InvalidSchedule,
+    most_recent_due,
+    schedule_of,
+    until_next,
+)
+from steersman.controllers.cronjob.status import StatusDraft, cleanup_finished_jobs, delete_job, sync_jobs
+from steersman.controllers.shared.controller_ref import resolve_controller_ref
 from steersman.controllers.shared.indexes import CONTROLLED, controlled_by
-from steersman.intent.actions import Address, Create, Delete, Emit, Read, UpdateStatus
+from steersman.intent.actions import Address, Create, Emit, Read, UpdateStatus
 from steersman.intent.controller import Caches, Change, Controller, Flag, Watch
 from steersman.intent.metrics import Measure, Metric, exponential
 from steersman.intent.verdict import Rest, Verdict, Wake
 
-SCHEDULED = "batch.kubernetes.io/cronjob-scheduled-timestamp"
-CHANGED = "/schedule"
-"""Ends the keys of schedules that changed; no CronJob's name has a slash."""
-SKEW = Metric(
+SCHEDULED_TIMESTAMP = "batch.kubernetes.io/cronjob-scheduled-timestamp"
+SCHEDULE_CHANGED = "/schedule"
+"""Ends the key of a CronJob whose schedule has changed; no CronJob's name has a slash."""
+CREATION_SKEW = Metric(
     "cronjob_controller_job_creation_skew_duration_seconds",
-    "How long after its time the Job of a CronJob was created",
+    "Seconds from the scheduled time of a Job to its creation",
     buckets=exponential(1, 2, 10),
     stability="STABLE",
 )
-FRESH = timedelta(seconds=1)
+JUST_DUE = timedelta(seconds=1)
+"""A time that was due this recently is not skipped when the schedule changes."""
+
+# -- observe --------------------------------------------------------------------------------------
 
 
 class Seen(msgspec.Struct, frozen=True):
+    """A CronJob and its Jobs at one instant."""
+
     cron: CronJob
     jobs: tuple[Job, ...]
-    """Those it controls."""
-    changed: bool = False
-    """Its schedule is new: only times to come count."""
+    """The Jobs it controls."""
+    schedule_changed: bool = False
+    """The round is for a new schedule: times in the past are skipped."""
 
 
 def observe(caches: Caches, key: Key) -> Seen | None:
-    name = key.name.removesuffix(CHANGED)
+    name = key.name.removesuffix(SCHEDULE_CHANGED)
     cron = caches[CRONJOBS].get(Key(key.namespace, name))
     if cron is None:
         return None
     return Seen(cron, tuple(controlled_by(caches[JOBS], cron)), name != key.name)
 
 
-def finished(job: Job) -> str:
-    """How a job ended: ``Complete``, ``Failed``, or empty where it has not."""
-    for type_ in ("Complete", "Failed"):
-        if is_true(job.status.conditions, type_):
-            return type_
-    return ""
-
-
-def job_name(cron: CronJob, at: datetime) -> str:
-    return f"{cron.metadata.name}-{int(at.timestamp()) // 60}"
+# -- decide ---------------------------------------------------------------------------------------
 
 
 async def decide(seen: Seen, now: datetime) -> Verdict:
     cron = seen.cron
-    if seen.changed and (rest := _not_yet(cron, now)) is not None:
-        return rest
-    draft = Draft(cron.status)
+    if seen.schedule_changed and (wake := _skip_past_times(cron, now)) is not None:
+        return wake
+    draft = StatusDraft(cron.status)
     failure: ApiError | None = None
     verdict: Verdict = Rest("")
-    await _forget_finished(seen, draft)
+    await cleanup_finished_jobs(cron, seen.jobs, draft)
     try:
-        verdict = await _keep(seen, draft, now)
+        verdict = await _sync(seen, draft, now)
     except ApiError as error:
         failure = error
     if draft.changed:
@@ -86,112 +89,35 @@ async def decide(seen: Seen, now: datetime) -> Verdict:
     return verdict
 
 
-def _not_yet(cron: CronJob, now: datetime) -> Verdict | None:
-    """A schedule that is new begins with its next time, not with those of the past it would have had."""
+def _skip_past_times(cron: CronJob, now: datetime) -> Verdict | None:
+    """The verdict for a new schedule, which begins with its next time and not with times in the past."""
     try:
-        schedule = _parsed(cron)
-        found = due(cron, schedule, now, deadline=False)
-        if found.latest is not None and now - found.latest <= FRESH:
+        schedule = schedule_of(cron)
+        due = most_recent_due(cron, schedule, now, deadline=False)
+        if due.latest is not None and now - due.latest <= JUST_DUE:
             return None
         following = schedule.next(now)
-    except (Unparseable, LookupError, Impossible):
+    except (Unparseable, LookupError, InvalidSchedule):
         return None
     if following is None:
         return None
-    return Wake(until_next(cron, schedule, now), "its schedule has changed")
+    return Wake(until_next(cron, schedule, now), "schedule changed; waiting for the next scheduled time")
 
 
-# -- what has become of its jobs ------------------------------------------------------------------
-
-
-async def _keep(seen: Seen, draft: Draft, now: datetime) -> Verdict:
-    cron = seen.cron
-    for job in seen.jobs:
-        await _account(cron, job, draft)
-    known = {job.metadata.uid for job in seen.jobs}
-    for reference in draft.active:
-        if reference.uid not in known:
-            try:
-                await Read(Address(JOBS, reference.namespace, reference.name))
-            except NotFound:
-                await Emit(cron, "Normal", "MissingJob", f"Active job went missing: {reference.name}")
-                draft.drop(reference.uid)
+async def _sync(seen: Seen, draft: StatusDraft, now: datetime) -> Verdict:
+    cron, spec = seen.cron, seen.cron.spec
+    await sync_jobs(cron, seen.jobs, draft)
     if cron.metadata.deletionTimestamp is not None:
-        return Rest("is going away")
-    return await _start(cron, draft, now)
-
-
-async def _account(cron: CronJob, job: Job, draft: Draft) -> None:
-    """Note what one job means for the status."""
-    ended = finished(job)
-    uid, name = job.metadata.uid, job.metadata.name
-    if not ended:
-        if draft.has(uid):
-            return
-        live = await Read(cron)
-        if any(reference.uid == uid for reference in live.status.active):
-            draft.renew(live.status)
-            return
-        message = f"Saw a job that the controller did not create or forgot: {name}"
-        await Emit(cron, "Warning", "UnexpectedJob", message)
-        return
-    if draft.has(uid):
-        draft.drop(uid)
-        message = f"Saw completed job: {name}, condition: {ended}"
-        await Emit(cron, "Normal", "SawCompletedJob", message)
-    if ended == "Complete":
-        draft.succeeded(job.status.completionTime)
-
-
-async def _forget_finished(seen: Seen, draft: Draft) -> None:
-    """Keep only so many of those that ended, the youngest."""
-    spec = seen.cron.spec
-    for ending, limit in (
-        ("Complete", spec.successfulJobsHistoryLimit),
-        ("Failed", spec.failedJobsHistoryLimit),
-    ):
-        if limit is None:
-            continue
-        jobs = sorted((job for job in seen.jobs if finished(job) == ending), key=_age)
-        for job in jobs[: max(0, len(jobs) - limit)]:
-            await _delete(seen.cron, job, draft)
-
-
-def _age(job: Job) -> tuple[bool, float, str]:
-    started = job.status.startTime
-    return (started is None, started.timestamp() if started is not None else 0.0, job.metadata.name)
-
-
-async def _delete(cron: CronJob, job: Job, draft: Draft) -> bool:
-    try:
-        await Delete(job, propagation="Background")
-    except ApiError as error:
-        await Emit(cron, "Warning", "FailedDelete", f"Deleted job: {error.message}")
-        return False
-    draft.drop(job.metadata.uid)
-    await Emit(cron, "Normal", "SuccessfulDelete", f"Deleted job {job.metadata.name}")
-    return True
-
-
-# -- what is due ----------------------------------------------------------------------------------
-
-
-def _parsed(cron: CronJob) -> Schedule | Every:
-    own = "TZ" in cron.spec.schedule
-    return parse(cron.spec.schedule, "" if own else cron.spec.timeZone or "")
-
-
-async def _start(cron: CronJob, draft: Draft, now: datetime) -> Verdict:
-    spec = cron.spec
+        return Rest("being deleted")
     if spec.timeZone is not None:
         try:
             zone_of(spec.timeZone)
         except LookupError as error:
             message = f"invalid timeZone: {_quoted(spec.timeZone)}: {error.args[0]}"
             await Emit(cron, "Warning", "UnknownTimeZone", message)
-            return Rest("nobody knows its time zone")
+            return Rest("unknown timeZone")
     if spec.suspend:
-        return Rest("is suspended")
+        return Rest("suspended")
     if "TZ" in spec.schedule:
         message = (
             f"CRON_TZ or TZ used in schedule {_quoted(spec.schedule)} is not officially supported, see "
@@ -199,72 +125,87 @@ async def _start(cron: CronJob, draft: Draft, now: datetime) -> Verdict:
         )
         await Emit(cron, "Warning", "UnsupportedSchedule", message)
     try:
-        schedule = _parsed(cron)
+        schedule = schedule_of(cron)
     except (Unparseable, LookupError) as error:
         message = f"unparseable schedule: {_quoted(spec.schedule)} : {error.args[0]}"
         await Emit(cron, "Warning", "UnparseableSchedule", message)
-        return Rest("its schedule cannot be read")
+        return Rest("unparseable schedule")
     try:
-        found = due(cron, schedule, now)
-    except Impossible as error:
+        due = most_recent_due(cron, schedule, now)
+    except InvalidSchedule as error:
         await Emit(cron, "Warning", "InvalidSchedule", f"invalid schedule: {spec.schedule} : {error}")
-        return Rest("its schedule makes no sense")
-    if found.latest is None:
-        return Wake(until_next(cron, schedule, now), "nothing is due before")
-    return await _due(cron, draft, schedule, found, now)
+        return Rest("invalid schedule")
+    if due.latest is None:
+        return Wake(until_next(cron, schedule, now), "waiting for the next scheduled time")
+    return await _start(cron, draft, schedule, due, due.latest, now)
 
 
-async def _due(cron: CronJob, draft: Draft, schedule: Schedule | Every, found: Due, now: datetime) -> Verdict:
-    spec, at = cron.spec, found.latest
-    assert at is not None
+async def _start(
+    cron: CronJob,
+    draft: StatusDraft,
+    schedule: Schedule | Every,
+    due: Due,
+    at: datetime,
+    now: datetime,
+) -> Verdict:
+    """Starts the Job of the scheduled time ``at``, unless it is too late or the concurrencyPolicy forbids it."""
+    spec = cron.spec
     pause = until_next(cron, schedule, now)
-    if found.missed > MANY:
+    if due.missed > TOO_MANY_MISSED:
         message = (
             "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check clock skew"
         )
         await Emit(cron, "Warning", "TooManyMissedTimes", message)
-    patience = spec.startingDeadlineSeconds
-    if patience is not None and at + timedelta(seconds=patience) < now:
+    seconds = spec.startingDeadlineSeconds
+    if seconds is not None and at + timedelta(seconds=seconds) < now:
         when = at.strftime("%a, %d %b %Y %H:%M:%S +0000")
         await Emit(cron, "Warning", "MissSchedule", f"Missed scheduled time to start a job: {when}")
-        return Wake(pause, "it is too late for the last one")
+        return Wake(pause, "startingDeadlineSeconds exceeded; waiting for the next scheduled time")
     name = job_name(cron, at)
-    if cron.status.lastScheduleTime == at or any(one.name == name for one in draft.active):
-        return Wake(pause, "the last one was started already")
+    if cron.status.lastScheduleTime == at or any(job.name == name for job in draft.active):
+        return Wake(pause, "Job already started; waiting for the next scheduled time")
     if spec.concurrencyPolicy == "Forbid" and draft.active:
         message = "Not starting job because prior execution is running and concurrency policy is Forbid"
         await Emit(cron, "Normal", "JobAlreadyActive", message)
-        return Wake(pause, "the one before still runs")
+        return Wake(pause, "concurrencyPolicy Forbid: the previous Job is still active")
     if spec.concurrencyPolicy == "Replace":
-        await _replace(cron, draft)
+        await _delete_active(cron, draft)
     job = await _create(cron, at)
     if job is None:
-        return Rest("its name is taken by somebody else's job")
-    if draft.has(job.metadata.uid):
-        return Rest("was started already")
-    draft.started(_reference(job), at)
-    started = draft.status()
-    return Wake(until_next(_with(cron, started.lastScheduleTime), schedule, now), "the next one is due then")
+        return Rest(f"Job {name} exists with another owner")
+    if draft.is_active(job.metadata.uid):
+        return Rest("Job already started")
+    draft.add_started(_reference(job), at)
+    started = _with_last_schedule(cron, draft.status().lastScheduleTime)
+    return Wake(until_next(started, schedule, now), "Job started; waiting for the next scheduled time")
 
 
-def _with(cron: CronJob, last: datetime | None) -> CronJob:
+def _with_last_schedule(cron: CronJob, last: datetime | None) -> CronJob:
     return msgspec.structs.replace(cron, status=msgspec.structs.replace(cron.status, lastScheduleTime=last))
 
 
-async def _replace(cron: CronJob, draft: Draft) -> None:
-    """End what still runs: its time is over."""
+async def _delete_active(cron: CronJob, draft: StatusDraft) -> None:
+    """Deletes the active Jobs, for concurrencyPolicy Replace."""
     for reference in draft.active:
         try:
             job = await Read(Address(JOBS, reference.namespace, reference.name))
         except ApiError as error:
             await Emit(cron, "Warning", "FailedGet", f"Get job: {error.message}")
             raise
-        if not await _delete(cron, job, draft):
+        if not await delete_job(cron, job, draft):
             raise ApiError(f"could not replace job {reference.namespace}/{reference.name}")
 
 
+# -- jobs -----------------------------------------------------------------------------------------
+
+
+def job_name(cron: CronJob, at: datetime) -> str:
+    """The name of the Job for a scheduled time."""
+    return f"{cron.metadata.name}-{int(at.timestamp()) // 60}"
+
+
 async def _create(cron: CronJob, at: datetime) -> Job | None:
-    """The job of a time; None where its name is somebody else's."""
+    """Creates the Job of a scheduled time, or finds it; None where its name belongs to a Job of another owner."""
     template = cron.spec.jobTemplate
     local = at.astimezone(zone_of(cron.spec.timeZone or ""))
     stamp = local.isoformat().replace("+00:00", "Z")
@@ -274,13 +215,13 @@ async def _create(cron: CronJob, at: datetime) -> Job | None:
             name=job_name(cron, at),
             namespace=namespace,
             labels=template.metadata.labels,
-            annotations={**template.metadata.annotations, SCHEDULED: stamp},
+            annotations={**template.metadata.annotations, SCHEDULED_TIMESTAMP: stamp},
             ownerReferences=(owner_reference(cron, CRONJOBS),),
         ),
         spec=template.spec,
     )
     try:
-        made = await Create(NEW_JOBS, namespace, body)
+        created = await Create(NEW_JOBS, namespace, body)
     except AlreadyExists:
         # differs: upstream looks for it in no namespace, finds nothing, and tries again for ever.
         job = await Read(Address(JOBS, namespace, body.metadata.name))
@@ -289,10 +230,10 @@ async def _create(cron: CronJob, at: datetime) -> Job | None:
         if not error.caused_by("NamespaceTerminating"):
             await Emit(cron, "Warning", "FailedCreate", f"Error creating job: {error.message}")
         raise
-    if made.metadata.creationTimestamp is not None:
-        await Measure(SKEW, (made.metadata.creationTimestamp - at).total_seconds())
-    await Emit(cron, "Normal", "SuccessfulCreate", f"Created job {made.metadata.name}")
-    return Job(metadata=made.metadata)
+    if created.metadata.creationTimestamp is not None:
+        await Measure(CREATION_SKEW, (created.metadata.creationTimestamp - at).total_seconds())
+    await Emit(cron, "Normal", "SuccessfulCreate", f"Created job {created.metadata.name}")
+    return Job(metadata=created.metadata)
 
 
 def _reference(job: Job) -> ObjectReference:
@@ -311,36 +252,38 @@ def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
-# -- when to look ---------------------------------------------------------------------------------
+# -- declaration ----------------------------------------------------------------------------------
 
 
-def _rescheduled(caches: Caches, change: Change[CronJob]) -> Iterable[Key]:
+def _enqueue_cronjob(caches: Caches, change: Change[CronJob]) -> Iterable[Key]:
+    """Enqueues a changed CronJob, under another key where its schedule has changed."""
     key = change.obj.key
     old, new = change.old, change.new
     if old is not None and new is not None:
         before, after = old.spec, new.spec
         if (before.schedule, before.timeZone) != (after.schedule, after.timeZone):
-            return (Key(key.namespace, key.name + CHANGED),)
+            return (Key(key.namespace, key.name + SCHEDULE_CHANGED),)
     return (key,)
 
 
-def _owner(caches: Caches, change: Change[Job]) -> Iterable[Key]:
+def _enqueue_owner(caches: Caches, change: Change[Job]) -> Iterable[Key]:
+    """Enqueues the CronJob that controls a Job, or did."""
+    namespace = change.obj.metadata.namespace
     for job in (change.old, change.new):
         reference = controller_of(job) if job is not None else None
-        if reference is not None and reference.kind == CRONJOBS.name:
-            cron = caches[CRONJOBS].get(Key(change.obj.metadata.namespace, reference.name))
-            if cron is not None and cron.metadata.uid == reference.uid:
-                yield cron.key
-                return
+        cron = resolve_controller_ref(caches[CRONJOBS], CRONJOBS, namespace, reference)
+        if cron is not None:
+            return (cron.key,)
+    return ()
 
 
 controller = Controller(
     name="cronjob-controller",
     aliases=("cronjob",),
     service_account="cronjob-controller",
-    watches=(Watch(CRONJOBS, to=_rescheduled), Watch(JOBS, to=_owner, indexes=CONTROLLED)),
+    watches=(Watch(CRONJOBS, to=_enqueue_cronjob), Watch(JOBS, to=_enqueue_owner, indexes=CONTROLLED)),
     workers=Flag("concurrent-cron-job-syncs", 5),
     observe=observe,
     decide=decide,
-    metrics=(SKEW,),
+    metrics=(CREATION_SKEW,),
 )

@@ -1,4 +1,4 @@
-"""daemonset-controller: keeps a daemon pod on every node that should run one.
+"""daemonset-controller (a decision): keeps a daemon pod on every node that should run one.
 
 A round finds the revision of the pod template (`history`), creates missing pods and deletes surplus ones on each
 node (`sync`), or, where there is nothing to do, takes the next step of a rolling update (`rolling`). Then it
@@ -45,8 +45,8 @@ from steersman.intent.controller import Caches, Change, Controller, Flag, Settin
 from steersman.intent.settings import DEFAULTS
 from steersman.intent.verdict import InvalidSpec, Rest, Verdict, Wake
 
-PACE = 0.5
-"""The shortest time between two rounds of one DaemonSet, in seconds: many pods becoming ready are one status write."""
+COALESCE_WITHIN = 0.5
+"""The longest a DaemonSet waits between two rounds, in seconds: many pods becoming ready are one status write."""
 
 
 class Config(msgspec.Struct, frozen=True):
@@ -242,7 +242,7 @@ def configure(settings: Settings) -> Controller[Seen]:
         decide=decide,
         configure=configure,
         memory=FailureMemory,
-        coalesce_within=PACE,
+        coalesce_within=COALESCE_WITHIN,
     )
 
 

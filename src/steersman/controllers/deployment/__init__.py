@@ -1,4 +1,4 @@
-"""deployment-controller: rolls a Deployment's pod template out, from old ReplicaSets to a new one.
+"""deployment-controller (a decision): rolls a Deployment's pod template out, from old ReplicaSets to a new one.
 
 A round goes one of five ways: a Deployment that is being deleted only has its status updated; a paused or rescaled
 one is scaled; one with a rollback request is rolled back; all others are rolled out, by RollingUpdate or Recreate.
@@ -44,9 +44,8 @@ from steersman.intent.controller import Caches, Change, Controller, Flag, Settin
 from steersman.intent.settings import DEFAULTS
 from steersman.intent.verdict import Rest, Verdict, Wake
 
-PACE = 0.3
-"""The shortest time between two rounds of one Deployment, in seconds: ReplicaSets that change together are one
-status write."""
+COALESCE_WITHIN = 0.3
+"""The longest a Deployment waits between two rounds, in seconds: ReplicaSets that change together are one status write."""
 
 # -- observe ----------------------------------------------------------------------------------
 
@@ -235,7 +234,7 @@ def configure(settings: Settings) -> Controller[Seen]:
         observe=observe,
         decide=partial(decide, config=config),
         configure=configure,
-        coalesce_within=PACE,
+        coalesce_within=COALESCE_WITHIN,
     )
 
 

@@ -1,4 +1,4 @@
-"""job-controller: runs pods until enough of them have succeeded.
+"""job-controller (a decision): runs pods until enough of them have succeeded.
 
 A round counts pods (`tally`), checks whether the Job ends (`conditions`), creates or deletes pods (`scaling`), and
 writes the counts in an order that survives a crash at any point (`tracking`).

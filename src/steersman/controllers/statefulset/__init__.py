@@ -1,4 +1,4 @@
-"""statefulset-controller: keeps pods with stable names, each with its own PersistentVolumeClaims.
+"""statefulset-controller (a dialogue): keeps pods with stable names, each with its own PersistentVolumeClaims.
 
 A round finds the revisions of the pod template (`history`), decides by ordinal what may be done next (`order`), writes
 pods and claims (`pod_control`), and then the status.
