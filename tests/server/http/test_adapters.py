@@ -13,14 +13,15 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from steersman.api.errors import Forbidden, NotFound
+from steersman.api.errors import Forbidden, Invalid, NotFound
 from steersman.api.generated import load
 from steersman.client.api import Api, EventType
 from steersman.client.http import HttpApi
 from steersman.client.kubeconfig import load as load_kubeconfig
 from steersman.runtime.clock import LiveClock
 from steersman.server.auth.users import ADMIN, AUTHENTICATED, MASTERS, User
-from steersman.server.bootstrap import Boot, equip
+from steersman.server.authorized_api import AuthorizedApi
+from steersman.server.bootstrap import Bootstrap, bootstrap_server
 from steersman.server.local import LocalApi
 from steersman.server.rest.perform import perform
 from steersman.server.rest.request import Request
@@ -30,6 +31,7 @@ REQUESTS = load("certificates.k8s.io", "v1", "CertificateSigningRequest").untype
 EVENTS = load("", "v1", "Event").untyped
 NEW_EVENTS = load("events.k8s.io", "v1", "Event").untyped
 REVIEWS = load("authorization.k8s.io", "v1", "SelfSubjectAccessReview").untyped
+SERVICES = load("", "v1", "Service").untyped
 PODS = load("", "v1", "Pod").untyped
 APPLY = "application/apply-patch+yaml"
 
@@ -96,6 +98,48 @@ async def test_grants_are_measured_by_the_rights_of_the_user(plane: Any) -> None
     with pytest.raises(Forbidden, match="not currently held"):
         await LocalApi(plane.server, User("stranger")).create(roles, "", body)
     await LocalApi(plane.server, JANE).create(roles, "", body)
+
+
+@pytest.mark.parametrize("way", ["apply", "update"])
+async def test_a_write_that_would_create_an_object_needs_the_right_to_create_it(plane: Any, way: str) -> None:
+    """Recorded from kube-apiserver 1.36: refused after validation, in the words of a refused create."""
+
+    async def write(api: Api, body: dict[str, Any]) -> None:
+        if way == "apply":
+            await api.patch(SERVICES, "default", "x", body, content_type=APPLY, field_manager="m")
+        else:
+            await api.update(SERVICES, "default", "x", body)
+
+    group = "rbac.authorization.k8s.io"
+    admin = LocalApi(plane.server)
+    rule = {"apiGroups": [""], "resources": ["services"], "verbs": ["get", "patch", "update"]}
+    await admin.create(
+        load(group, "v1", "ClusterRole").untyped, "", {"metadata": {"name": "r"}, "rules": [rule]}
+    )
+    binding = {
+        "metadata": {"name": "r"},
+        "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "r"},
+        "subjects": [{"apiGroup": group, "kind": "User", "name": "joe"}],
+    }
+    await admin.create(load(group, "v1", "ClusterRoleBinding").untyped, "", binding)
+    joe = AuthorizedApi(LocalApi(plane.server, User("joe", groups=(AUTHENTICATED,))), plane.authorizer)
+    async with HttpApi(load_kubeconfig(str(plane.kubeconfig("joe", "staff"))), qps=0) as over_http:
+        apis: tuple[Api, ...] = (joe, over_http)
+        for api in apis:
+            for ports, error in (([{"port": 80}], Forbidden), ([], Invalid)):
+                body = {
+                    "apiVersion": "v1",
+                    "kind": "Service",
+                    "metadata": {"name": "x"},
+                    "spec": {"ports": ports},
+                }
+                with pytest.raises(error) as refused:
+                    await write(api, body)
+                if error is Forbidden:
+                    assert refused.value.message == (
+                        'services "x" is forbidden: User "joe" cannot create resource "services" '
+                        'in API group "" in the namespace "default"'
+                    )
 
 
 # -- dry run ----------------------------------------------------------------------------------
@@ -196,9 +240,9 @@ def event(name: str) -> dict[str, Any]:
 @pytest.mark.parametrize("adapter", ["in process", "over HTTP"])
 async def test_an_event_is_gone_once_its_hour_is_over(adapter: str, tmp_path: Path) -> None:
     clock = AdjustableClock()
-    server, boot = Server(clock), Boot.fresh(LiveClock().now)
+    server, boot = Server(clock), Bootstrap.generate(LiveClock().now)
     kubeconfig = tmp_path / "kubeconfig"
-    async with await boot.serve(server, equip(server)) as edge:
+    async with await boot.serve(server, bootstrap_server(server)) as edge:
         kubeconfig.write_bytes(boot.kubeconfig(edge.url))
         async with HttpApi(load_kubeconfig(str(kubeconfig)), qps=0) as http:
             api: Api = http if adapter == "over HTTP" else LocalApi(server)
@@ -233,7 +277,7 @@ async def names(api: Api, kind: Any = EVENTS) -> list[str]:
 
 async def test_an_object_that_expires_during_a_dry_run_is_gone_for_good() -> None:
     server = Server(clock := AdjustableClock())
-    equip(server)
+    bootstrap_server(server)
     await LocalApi(server).create(EVENTS, "default", event("old"))
     clock.lead = timedelta(minutes=61)
     events = server.registry.find("", "v1", "events")

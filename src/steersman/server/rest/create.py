@@ -12,6 +12,7 @@ from steersman.server import status_errors
 from steersman.server.admission import namespace_lifecycle
 from steersman.server.apply.deferred_owners import StoredManagedFields
 from steersman.server.apply.field_manager import field_manager_for
+from steersman.server.auth.attributes import Attributes, authorize
 from steersman.server.registry import object_meta
 from steersman.server.registry.resources import Resource
 from steersman.server.registry.strategy import WriteContext
@@ -63,6 +64,8 @@ def create(server: Server, request: Request, obj: Any, owners: StoredManagedFiel
         raise status_errors.invalid(resource.group, resource.kind, name, wrong)
     if given.resourceVersion:
         raise ServerError("resourceVersion should not be set on objects to be created")
+    if request.verb != "create":
+        _authorize_create(server, request, namespace, name)
     settle = server.validate("CREATE", resource, "", namespace, name, obj, None, request.user)
     existing = server.table(resource).get(key)
     if existing is not None:
@@ -75,6 +78,17 @@ def create(server: Server, request: Request, obj: Any, owners: StoredManagedFiel
 def create_as_server(server: Server, resource: Resource, namespace: str, obj: Any) -> Any:
     """Stores an object that the server makes of its own accord. Its fields have no owner."""
     return create(server, server_request("create", resource, namespace), obj)
+
+
+def _authorize_create(server: Server, request: Request, namespace: str, name: str) -> None:
+    """Refuses an update or apply that would create an object, unless its user may create it."""
+    resource = request.resource
+    # A namespace is within itself, so roles there may be about it.
+    scope = name if resource.id == "namespaces" else namespace
+    authorize(
+        server.authorizer,
+        Attributes(request.user, "create", resource.group, resource.plural, "", scope, name),
+    )
 
 
 def _namespace(resource: Resource, requested: str, given: str) -> str:
