@@ -23,7 +23,7 @@ from steersman.api.kinds.admission import (
 from steersman.controllers.validatingadmissionpolicystatus import MOST, controller, decide, matched
 from steersman.intent.actions import Discover, Patch, PatchType, ReadDocument
 from steersman.intent.verdict import Rest
-from steersman.sim.faults.refusals import Answers
+from steersman.sim.faults.requests import ErrorResponse
 from steersman.testing import Cluster
 from steersman.testing.decision_driver import USUAL, walk
 
@@ -298,7 +298,7 @@ def test_a_policy_in_a_cluster_says_what_is_wrong_with_it_until_it_is_mended(clu
 
 
 def test_a_server_that_describes_nothing_for_a_while_is_waited_for() -> None:
-    with Cluster(seed=1, faults=(Answers(503, "document", seconds=60),)) as cluster:
+    with Cluster(seed=1, faults=(ErrorResponse(503, "document", seconds=60),)) as cluster:
         cluster.apply(CRD)
         cluster.apply(POLICY.replace("EXPRESSION", "object.spec.replicas > 1"))
         cluster.advance(seconds=30)

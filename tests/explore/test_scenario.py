@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from steersman.explore.scenario import BadScenario, Missed, Scenario, catalogue, find, load, seconds
+from steersman.explore.scenario import InvalidScenario, Scenario, StepFailed, catalogue, find, load, seconds
 from steersman.testing.cluster import Cluster
 
 WEB = """
@@ -25,7 +25,7 @@ WEB = """
 
 
 def written(steps: str) -> Scenario:
-    return load(f"name: test\nstory: A test.\nsteps:{WEB}{steps}")
+    return load(f"name: test\ndescription: A test.\nsteps:{WEB}{steps}")
 
 
 @pytest.fixture
@@ -34,22 +34,22 @@ def cluster() -> Iterator[Cluster]:
         yield made
 
 
-def test_every_scenario_of_ours_has_a_name_a_story_and_what_it_expects() -> None:
+def test_every_scenario_of_ours_has_a_name_a_description_and_expectations() -> None:
     for scenario in catalogue():
-        assert scenario.story.endswith("."), scenario.name
+        assert scenario.description.endswith("."), scenario.name
         assert any(step.verb in ("expect", "until") for step in scenario.steps), scenario.name
-        assert scenario.crew, scenario.name
+        assert scenario.selected_controllers, scenario.name
 
 
 def test_a_scenario_is_found_by_name_or_by_file(tmp_path: Path) -> None:
-    assert find("roll").name == "roll"
+    assert find("rolling-update").name == "rolling-update"
     file = tmp_path / "mine.yaml"
-    file.write_text("story: Mine.\nsteps: [settle]\n")
+    file.write_text("description: Mine.\nsteps: [settle]\n")
     found = find(str(file))
     assert (found.name, found.path) == ("mine", str(file))
-    with pytest.raises(BadScenario, match=r"there is no scenario 'rol'; there are: .*roll"):
+    with pytest.raises(InvalidScenario, match=r"unknown scenario 'rol'; available: .*rollback"):
         find("rol")
-    with pytest.raises(BadScenario, match="No such file"):
+    with pytest.raises(InvalidScenario, match="No such file"):
         find(str(tmp_path / "other.yaml"))
 
 
@@ -61,7 +61,7 @@ def test_what_happened_is_what_is_written(cluster: Cluster) -> None:
     to: 4
   - settle: 20s
   - expect: pods
-    where: app=web
+    selector: app=web
     count: 4
     has: {status: {phase: Running}}
   - image: deployment/web
@@ -70,15 +70,15 @@ def test_what_happened_is_what_is_written(cluster: Cluster) -> None:
   - expect: deployment/web
     has: {spec: {template: {spec: {containers: [{image: "app:2"}]}}}}
   - patch: pods
-    where: app=web
+    selector: app=web
     first: 1
     with: {metadata: {labels: {extra: "yes"}}}
   - expect: pods
-    where: extra=yes
+    selector: extra=yes
     count: 1
   - delete: deployment/web
   - expect: deployment/web
-    gone: true
+    absent: true
   - node: node-1
     do: cordon
   - expect: node/node-1
@@ -90,17 +90,17 @@ def test_what_happened_is_what_is_written(cluster: Cluster) -> None:
     ("step", "why"),
     [
         ("{expect: deployment/web, has: {spec: {replicas: 5}}}", "web: spec.replicas is 2, not 5"),
-        ("{expect: deployment/other}", "there is none"),
-        ("{expect: deployment/web, gone: true}", "1 are there"),
+        ("{expect: deployment/other}", "not found"),
+        ("{expect: deployment/web, absent: true}", "1 found"),
         ("{expect: deployments, count: 2}", "count is 1, not 2"),
         ("{until: deployment/web, has: {spec: {replicas: 5}}, within: 3s}", "not within 3 s"),
         ("{delete: deployment/other}", "not found"),
-        ("{delete: pods, where: app=none, first: 1}", "there are 0, not 1"),
+        ("{delete: pods, selector: app=none, first: 1}", "0 objects found, not 1"),
         ("{create: {apiVersion: v1, kind: Namespace, metadata: {name: default}}}", "already exists"),
     ],
 )
 def test_a_step_that_is_not_met_says_which_it_is_and_why(cluster: Cluster, step: str, why: str) -> None:
-    with pytest.raises(Missed, match=f"step 2, .*{why}"):
+    with pytest.raises(StepFailed, match=f"step 2, .*{why}"):
         written(f"\n  - {step}").play(cluster)
 
 
@@ -108,20 +108,20 @@ def test_a_step_that_is_not_met_says_which_it_is_and_why(cluster: Cluster, step:
     ("text", "why"),
     [
         ("[]", "a scenario is a map"),
-        ("{name: x}", "a scenario is a map with a name, a story and steps"),
-        ("{steps: [settle], more: 1}", "knows no more"),
-        ("{steps: [sleep]}", "a step has one of"),
+        ("{name: x}", "a scenario is a map with a name, a description and steps"),
+        ("{steps: [settle], more: 1}", "has no field more"),
+        ("{steps: [sleep]}", "a step has exactly one of"),
         ("{steps: [{scale: deployment/web}]}", "scale needs to"),
-        ("{steps: [{settle: 1, where: x}]}", "settle knows no where"),
-        ("{steps: [{settle: 1, advance: 2}]}", "there is none or more"),
-        ("{steps: [settle], cluster: {controllers: [nobody]}}", "there is no controller nobody"),
-        ("{steps: [settle], cluster: {kubelets: {start-delay: soon}}}", "no span of time"),
-        ("{steps: [settle], cluster: 3}", "is no map"),
+        ("{steps: [{settle: 1, selector: x}]}", "settle has no field selector"),
+        ("{steps: [{settle: 1, advance: 2}]}", "a step has exactly one of"),
+        ("{steps: [settle], cluster: {controllers: [unknown]}}", "unknown controller unknown"),
+        ("{steps: [settle], cluster: {kubelets: {start-delay: soon}}}", "is not a duration"),
+        ("{steps: [settle], cluster: 3}", "is not a map"),
         ("{steps: [", "the scenario: "),
     ],
 )
 def test_what_makes_no_sense_is_refused_with_a_reason(text: str, why: str) -> None:
-    with pytest.raises(BadScenario, match=why):
+    with pytest.raises(InvalidScenario, match=why):
         load(text)
 
 

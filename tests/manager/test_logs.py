@@ -97,7 +97,7 @@ def test_json_has_the_keys_and_the_milliseconds_of_upstream() -> None:
     line = json.loads(Json().format(record("hello", {"key": "default/a"}, level=V[4], at=1580306777.04728)))
     assert line == {
         "ts": 1580306777047.28,
-        "caller": "runtime/host.py:42",
+        "caller": "runtime/controller_runner.py:42",
         "msg": "hello",
         "v": 4,
         "key": "default/a",

@@ -94,7 +94,7 @@ def test_whatever_happens_in_a_scenario_nobody_is_refused() -> None:
     for scenario in catalogue():
         with (
             Cluster(
-                1, nodes=scenario.nodes, controllers=scenario.crew, settings=scenario.settings
+                1, nodes=scenario.nodes, controllers=scenario.selected_controllers, settings=scenario.settings
             ) as cluster,
             heard.at(cluster),
         ):

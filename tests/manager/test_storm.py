@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from steersman.manager.logs import LoggingOptions, handlers
-from steersman.sim.faults import Answers
+from steersman.sim.faults.requests import ErrorResponse
 from steersman.testing.cluster import Cluster
 
 AWAY = 600.0
@@ -41,7 +41,7 @@ def logged(cluster: Cluster) -> Iterator[tuple[io.StringIO, io.StringIO]]:
 
 def test_a_server_that_is_away_for_ten_minutes_is_complained_about_now_and_then() -> None:
     with (
-        Cluster(seed=3, nodes=1, faults=(Answers(503, "write", seconds=AWAY),)) as cluster,
+        Cluster(seed=3, nodes=1, faults=(ErrorResponse(503, "write", seconds=AWAY),)) as cluster,
         logged(cluster) as (said, everything),
     ):
         cluster.apply(DEPLOYMENT)

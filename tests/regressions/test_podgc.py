@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import pytest
 
-from steersman.explore.engine import Trial, attempt, reference
+from steersman.explore.engine import Trial, reference, run_trial
 from steersman.explore.scenario import find
 from steersman.sim import faults
 
 
 @pytest.mark.parametrize(
-    "words", ["answers(409, verb=delete, kind=pods, times=2)", "answers(409, verb=patch, kind=pods)"]
+    "words",
+    ["error_response(409, verb=delete, kind=pods, times=2)", "error_response(409, verb=patch, kind=pods)"],
 )
 def test_a_pod_whose_deletion_met_a_conflict_is_deleted_all_the_same(words: str) -> None:
     scenario = find("orphaned-pod")
-    verdict = attempt(Trial(scenario, faults.parse(words), seed=111), reference(scenario))
-    assert verdict.struck, "there is a conflict"
+    verdict = run_trial(Trial(scenario, faults.parse(words), seed=111), reference(scenario))
+    assert verdict.injected, "there is a conflict"
     assert not verdict.findings, str(verdict)

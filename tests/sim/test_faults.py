@@ -26,7 +26,7 @@ from steersman.api.errors import (
 from steersman.api.kinds import LEASES, PODS
 from steersman.client.api import Api, EventType, UndecodableObject, WatchEvent
 from steersman.sim import faults
-from steersman.sim.faults import ALL, BadFault, Fault, Stage
+from steersman.sim.faults import ALL, Fault, FaultInjector, InvalidFault
 from steersman.sim.faults.lossy_watches import coalesce
 from steersman.sim.world import World
 
@@ -51,18 +51,18 @@ class Hands:
     def crash(self, down: float) -> None:
         self.done.append(f"crash for {down:g} s")
 
-    def double(self, seconds: float) -> None:
+    def start_second(self, seconds: float) -> None:
         self.done.append(f"double for {seconds:g} s")
 
 
 class Manager:
     """One who speaks to the server through faults."""
 
-    def __init__(self, *armed: Fault) -> None:
+    def __init__(self, *active: Fault) -> None:
         self.world = World(7)
         self.hands = Hands()
-        self.stage = Stage(self.world, armed, self.hands)
-        self.api: Api = self.stage.api(self.world.api("manager"))
+        self.injector = FaultInjector(self.world, active, self.hands)
+        self.api: Api = self.injector.api(self.world.api("manager"))
         self.others: Api = self.world.api("you")
 
     def do(self, coroutine: Coroutine[Any, Any, T]) -> T:
@@ -82,20 +82,20 @@ class Manager:
 
     def follow(self) -> list[tuple[str, str]]:
         """Watch pods from now on; the list grows as changes are told."""
-        told: list[tuple[str, str]] = []
+        deliver: list[tuple[str, str]] = []
 
         async def read() -> None:
             since = (await self.others.list(PODS)).resource_version
             try:
                 async for event in self.api.watch(PODS, resource_version=since):
-                    told.append(said(event))
+                    deliver.append(said(event))
             except ApiError as error:
-                told.append(("raised", type(error).__name__))
+                deliver.append(("raised", type(error).__name__))
             else:
-                told.append(("ended", ""))
+                deliver.append(("ended", ""))
 
         self.start(read())
-        return told
+        return deliver
 
     def change(self, *names: str) -> None:
         for name in names:
@@ -115,8 +115,8 @@ def said(event: WatchEvent[Any]) -> tuple[str, str]:
 def manager() -> Iterator[Callable[..., Manager]]:
     made: list[Manager] = []
 
-    def make(*armed: Fault) -> Manager:
-        made.append(Manager(*armed))
+    def make(*active: Fault) -> Manager:
+        made.append(Manager(*active))
         return made[-1]
 
     yield make
@@ -131,30 +131,30 @@ Make = Callable[..., Manager]
 EXAMPLES: tuple[Fault, ...] = (
     faults.crash_after_write(7),
     faults.crash_before_write(7, down=3.5),
-    faults.answer_lost(2, times=4),
+    faults.response_lost(2, times=4),
     faults.stale_restart(20, 5),
-    faults.answers(409, "update_status", "deployments.apps", nth=3),
-    faults.reset("list", seconds=30),
-    faults.slow_answers(0.25, kind="pods"),
-    faults.discovery_fails("apps"),
+    faults.error_response(409, "update_status", "deployments.apps", nth=3),
+    faults.connection_reset("list", seconds=30),
+    faults.slow_response(0.25, kind="pods"),
+    faults.discovery_failure("apps"),
     faults.frozen_watch("pods", 30),
     faults.slow_watch("pods", 0.5, nth=2),
     faults.duplicated_events("pods"),
     faults.watch_cut("pods", 2, "expired"),
     faults.coalesced_events("pods", 5),
-    faults.hidden_events("pods", 2, 3),
-    faults.unreadable_events("pods"),
+    faults.dropped_events("pods", 2, 3),
+    faults.undecodable_events("pods"),
     faults.lease_stolen(3),
     faults.lease_deleted(3),
     faults.two_leaders(3, 10),
     faults.clock_jump(-3600, 2),
     faults.clock_rate(1.1),
-    faults.corrupted("pods", "labels", 4),
-    faults.garbage("replicasets", "bare"),
+    faults.corrupted_field("pods", "labels", 4),
+    faults.malformed_object("replicasets", "bare"),
 )
 
 
-@pytest.mark.parametrize("fault", EXAMPLES, ids=lambda fault: fault.word)
+@pytest.mark.parametrize("fault", EXAMPLES, ids=lambda fault: fault.name)
 def test_a_fault_reads_back_from_its_text(fault: Fault) -> None:
     assert faults.parse(str(fault)) == (fault,)
 
@@ -171,20 +171,20 @@ def test_a_list_of_faults_reads_back_from_its_text() -> None:
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        ("crash_after_write", "no list of faults"),
-        ("crash(7)", "there is no fault 'crash'"),
-        ("crash_after_write()", "missing"),
-        ("crash_after_write(7, 8, 9)", "takes"),
+        ("crash_after_write", "is not a list of faults"),
+        ("crash(7)", "unknown fault 'crash'"),
+        ("crash_after_write()", "Missing"),
+        ("crash_after_write(7, 8, 9)", "Extra positional"),
         ("crash_after_write(open('x'))", "neither a number nor a word"),
-        ("watch_cut(pods, 1, gently)", "cut by end"),
-        ("garbage(pods, smelly)", "garbage is"),
-        ("corrupted(pods, name)", "what can be corrupted"),
-        ("1 + 1", "no list of faults"),
-        ("crash_after_write(7", "no list of faults"),
+        ("watch_cut(pods, 1, gently)", "cause must be one of end"),
+        ("malformed_object(pods, smelly)", "form must be"),
+        ("corrupted_field(pods, name)", "field must be"),
+        ("1 + 1", "is not a list of faults"),
+        ("crash_after_write(7", "is not a list of faults"),
     ],
 )
 def test_what_is_no_fault_is_refused_with_a_reason(words: str, why: str) -> None:
-    with pytest.raises(BadFault, match=why):
+    with pytest.raises(InvalidFault, match=why):
         faults.parse(words)
 
 
@@ -217,14 +217,14 @@ def test_reads_events_and_leases_are_not_numbered(manager: Make) -> None:
     lease = {"metadata": {"name": "l"}, "spec": {"holderIdentity": "me", "leaseDurationSeconds": 15}}
     made.do(made.api.create(LEASES, "default", lease))
     made.do(made.api.list(PODS))
-    assert made.stage.writes == 0
+    assert made.injector.writes == 0
     assert made.hands.done == []
 
 
 def test_writes_are_numbered_through_all_lives_of_a_manager(manager: Make) -> None:
     made = manager(faults.crash_after_write(1), faults.crash_after_write(2))
     first = made.start(made.api.create(PODS, "default", pod("one")))
-    made.api = made.stage.api(made.world.api("manager"))
+    made.api = made.injector.api(made.world.api("manager"))
     second = made.start(made.api.create(PODS, "default", pod("two")))
     assert len(made.hands.done) == 2
     first.cancel()
@@ -232,7 +232,7 @@ def test_writes_are_numbered_through_all_lives_of_a_manager(manager: Make) -> No
 
 
 def test_an_answer_that_is_lost_is_an_uncertain_refusal_of_a_write_that_happened(manager: Make) -> None:
-    made = manager(faults.answer_lost(1, times=2))
+    made = manager(faults.response_lost(1, times=2))
     for name in ("one", "two"):
         with pytest.raises(Unreachable) as refused:
             made.create(name)
@@ -244,26 +244,26 @@ def test_an_answer_that_is_lost_is_an_uncertain_refusal_of_a_write_that_happened
 def test_a_stale_restart_first_reads_the_past_and_then_catches_up(manager: Make) -> None:
     made = manager(faults.stale_restart(2, seconds=5))
     made.change("one", "two", "three")
-    made.stage.died()
-    api = made.stage.api(made.world.api("manager"))
-    told: list[tuple[str, str]] = []
+    made.injector.manager_died()
+    api = made.injector.api(made.world.api("manager"))
+    deliver: list[tuple[str, str]] = []
 
     async def read() -> None:
         since, initial = "", True
         for _ in range(2):
             try:
                 async for event in api.watch(PODS, resource_version=since, send_initial_events=initial):
-                    told.append(said(event))
+                    deliver.append(said(event))
                     since, initial = event.resource_version, False
             except Unreachable:
-                told.append(("broke", ""))
+                deliver.append(("broke", ""))
 
     task = made.start(read())
-    seen = [name for type_, name in told if type_ == "ADDED"]
+    seen = [name for type_, name in deliver if type_ == "ADDED"]
     assert seen == ["one"], "the last two writes are not there yet"
     made.do(made.world.advance(5))
-    assert [name for type_, name in told if type_ == "ADDED"] == ["one", "two", "three"]
-    assert ("broke", "") in told
+    assert [name for type_, name in deliver if type_ == "ADDED"] == ["one", "two", "three"]
+    assert ("broke", "") in deliver
     task.cancel()
 
 
@@ -302,7 +302,7 @@ def test_a_first_life_is_never_stale(manager: Make) -> None:
 def test_a_request_is_answered_with_a_code_and_not_carried_out(
     manager: Make, code: int, error: type[ApiError]
 ) -> None:
-    made = manager(faults.answers(code, "create", "pods", nth=2))
+    made = manager(faults.error_response(code, "create", "pods", nth=2))
     made.create("one")
     with pytest.raises(error) as refused:
         made.create("two")
@@ -325,7 +325,7 @@ def test_a_request_is_answered_with_a_code_and_not_carried_out(
 def test_only_the_requests_it_is_about_are_refused(
     manager: Make, verb: str, kind: str, refused: bool
 ) -> None:
-    made = manager(faults.answers(500, verb, kind))
+    made = manager(faults.error_response(500, verb, kind))
     if refused:
         with pytest.raises(ServerError):
             made.create()
@@ -334,7 +334,7 @@ def test_only_the_requests_it_is_about_are_refused(
 
 
 def test_refusals_may_go_on_for_a_while(manager: Make) -> None:
-    made = manager(faults.answers(503, "create", seconds=10))
+    made = manager(faults.error_response(503, "create", seconds=10))
     for _ in range(3):
         with pytest.raises(ServiceUnavailable):
             made.create()
@@ -344,14 +344,14 @@ def test_refusals_may_go_on_for_a_while(manager: Make) -> None:
 
 @pytest.mark.parametrize(("code", "uncertain"), [(504, True), (500, False), (409, False)])
 def test_a_write_that_timed_out_at_the_server_is_uncertain(manager: Make, code: int, uncertain: bool) -> None:
-    made = manager(faults.answers(code))
+    made = manager(faults.error_response(code))
     with pytest.raises(ApiError) as refused:
         made.create()
     assert refused.value.uncertain is uncertain
 
 
 def test_a_connection_that_is_reset_leaves_a_write_uncertain_and_a_read_not(manager: Make) -> None:
-    made = manager(faults.reset(times=2))
+    made = manager(faults.connection_reset(times=2))
     with pytest.raises(Unreachable) as write:
         made.create()
     with pytest.raises(Unreachable) as read:
@@ -361,16 +361,16 @@ def test_a_connection_that_is_reset_leaves_a_write_uncertain_and_a_read_not(mana
     assert made.pods() == []
 
 
-def test_slow_answers_take_their_time(manager: Make) -> None:
-    made = manager(faults.slow_answers(3, "create", times=1))
+def test_slow_response_take_their_time(manager: Make) -> None:
+    made = manager(faults.slow_response(3, "create", times=1))
     made.create("one")
     assert made.world.monotonic() == 3.0
     made.create("two")
     assert made.world.monotonic() == 3.0
 
 
-def test_discovery_fails_and_then_does_not(manager: Make) -> None:
-    made = manager(faults.discovery_fails(times=2))
+def test_discovery_failure_and_then_does_not(manager: Make) -> None:
+    made = manager(faults.discovery_failure(times=2))
     for _ in range(2):
         with pytest.raises(ServiceUnavailable):
             made.do(made.api.discover())
@@ -378,7 +378,7 @@ def test_discovery_fails_and_then_does_not(manager: Make) -> None:
 
 
 def test_discovery_of_one_group_fails_and_is_told_so(manager: Make) -> None:
-    made = manager(faults.discovery_fails("apps", times=1))
+    made = manager(faults.discovery_failure("apps", times=1))
     partly: Discovered = made.do(made.api.discover())
     assert partly.lacks("apps")
     assert partly.find("v1", "Pod") is not None
@@ -391,30 +391,30 @@ def test_discovery_of_one_group_fails_and_is_told_so(manager: Make) -> None:
 
 def test_a_frozen_watch_tells_nothing_and_then_everything(manager: Make) -> None:
     made = manager(faults.frozen_watch("pods", 30, nth=2))
-    told = made.follow()
+    deliver = made.follow()
     made.change("one", "two", "three")
     made.do(made.world.advance(29))
-    assert told == [("ADDED", "one")]
+    assert deliver == [("ADDED", "one")]
     made.do(made.world.advance(1))
-    assert told == [("ADDED", "one"), ("ADDED", "two"), ("ADDED", "three")]
+    assert deliver == [("ADDED", "one"), ("ADDED", "two"), ("ADDED", "three")]
 
 
 def test_a_slow_watch_tells_each_change_late(manager: Make) -> None:
     made = manager(faults.slow_watch("pods", 2, times=2))
-    told = made.follow()
+    deliver = made.follow()
     made.change("one", "two", "three")
     made.do(made.world.advance(2))
-    assert told == [("ADDED", "one")]
+    assert deliver == [("ADDED", "one")]
     made.do(made.world.advance(2))
-    assert told == [("ADDED", "one"), ("ADDED", "two"), ("ADDED", "three")]
+    assert deliver == [("ADDED", "one"), ("ADDED", "two"), ("ADDED", "three")]
 
 
 def test_a_change_may_be_told_twice(manager: Make) -> None:
     made = manager(faults.duplicated_events("pods", nth=2, times=1))
-    told = made.follow()
+    deliver = made.follow()
     made.change("one", "two", "three")
     made.do(made.world.advance(0))
-    assert told == [("ADDED", "one"), ("ADDED", "two"), ("ADDED", "two"), ("ADDED", "three")]
+    assert deliver == [("ADDED", "one"), ("ADDED", "two"), ("ADDED", "two"), ("ADDED", "three")]
 
 
 @pytest.mark.parametrize(
@@ -428,31 +428,31 @@ def test_a_change_may_be_told_twice(manager: Make) -> None:
 )
 def test_a_watch_is_cut_before_a_change(manager: Make, how: str, end: tuple[str, str]) -> None:
     made = manager(faults.watch_cut("pods", 2, how))
-    told = made.follow()
+    deliver = made.follow()
     made.change("one", "two")
     made.do(made.world.advance(0))
-    assert told == [("ADDED", "one"), end]
+    assert deliver == [("ADDED", "one"), end]
 
 
 def test_a_watch_of_another_kind_is_left_alone(manager: Make) -> None:
     made = manager(faults.watch_cut("deployments"), faults.frozen_watch("deployments", 10))
-    told = made.follow()
+    deliver = made.follow()
     made.change("one")
     made.do(made.world.advance(0))
-    assert told == [("ADDED", "one")]
+    assert deliver == [("ADDED", "one")]
 
 
 def test_changes_are_told_as_one(manager: Make) -> None:
     made = manager(faults.coalesced_events("pods", 5))
-    told = made.follow()
+    deliver = made.follow()
     made.change("one", "two")
     made.do(made.others.patch(PODS, "default", "one", {"metadata": {"labels": {"a": "b"}}}))
     made.do(made.others.delete(PODS, "default", "two", grace=0))
     made.do(made.world.advance(5))
-    assert told == [("ADDED", "one")], "what came and went in between was never there"
+    assert deliver == [("ADDED", "one")], "what came and went in between was never there"
     made.change("three")
     made.do(made.world.advance(0))
-    assert told[1:] == [("ADDED", "three")]
+    assert deliver[1:] == [("ADDED", "three")]
 
 
 def test_an_object_that_was_replaced_in_between_has_changed() -> None:
@@ -468,23 +468,23 @@ def test_an_object_that_was_replaced_in_between_has_changed() -> None:
 
 
 def test_a_hidden_change_is_never_told_and_the_watch_expires(manager: Make) -> None:
-    made = manager(faults.hidden_events("pods", 1, times=1, seconds=5))
-    told = made.follow()
+    made = manager(faults.dropped_events("pods", 1, times=1, seconds=5))
+    deliver = made.follow()
     made.change("one", "two")
     made.do(made.world.advance(4))
-    assert told == [("ADDED", "two")]
+    assert deliver == [("ADDED", "two")]
     made.do(made.world.advance(1))
-    assert told == [("ADDED", "two"), ("raised", "Expired")]
+    assert deliver == [("ADDED", "two"), ("raised", "Expired")]
 
 
 def test_a_change_that_cannot_be_read_can_be_later(manager: Make) -> None:
-    made = manager(faults.unreadable_events("pods", 1, seconds=5))
-    told = made.follow()
+    made = manager(faults.undecodable_events("pods", 1, seconds=5))
+    deliver = made.follow()
     made.change("one", "two")
     made.do(made.world.advance(0))
-    assert told == [("UNREADABLE", "one"), ("ADDED", "two")]
+    assert deliver == [("UNREADABLE", "one"), ("ADDED", "two")]
     made.do(made.world.advance(5))
-    assert told[2:] == [("ADDED", "one")]
+    assert deliver[2:] == [("ADDED", "one")]
 
 
 # -- clocks -----------------------------------------------------------------------------------
@@ -492,7 +492,7 @@ def test_a_change_that_cannot_be_read_can_be_later(manager: Make) -> None:
 
 def test_a_clock_jumps_with_a_write_and_is_set_right_again(manager: Make) -> None:
     made = manager(faults.clock_jump(-3600, 1, heals=10))
-    clock = made.stage.clock(made.world)
+    clock = made.injector.clock(made.world)
     assert clock.now() == made.world.now()
     made.create()
     assert (made.world.now() - clock.now()).total_seconds() == 3600
@@ -503,7 +503,7 @@ def test_a_clock_jumps_with_a_write_and_is_set_right_again(manager: Make) -> Non
 
 def test_a_clock_may_run_fast(manager: Make) -> None:
     made = manager(faults.clock_rate(1.5))
-    clock = made.stage.clock(made.world)
+    clock = made.injector.clock(made.world)
     start = clock.now()
     made.do(made.world.advance(100))
     assert (clock.now() - start).total_seconds() == 150
@@ -552,7 +552,7 @@ def test_a_second_manager_begins_with_a_write(manager: Make) -> None:
 
 @pytest.mark.parametrize("field", ["uid", "ownerReferences", "labels"])
 def test_a_field_of_the_newest_object_is_spoilt_and_mended(manager: Make, field: str) -> None:
-    made = manager(faults.corrupted("pods", field, 1, seconds=5))
+    made = manager(faults.corrupted_field("pods", field, 1, seconds=5))
     body = pod("one")
     owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "abc"}
     body["metadata"]["ownerReferences"] = [owner]
@@ -566,15 +566,15 @@ def test_a_field_of_the_newest_object_is_spoilt_and_mended(manager: Make, field:
 
 
 def test_a_kind_without_the_field_is_left_alone(manager: Make) -> None:
-    made = manager(faults.corrupted("pods", "selector", 1))
+    made = manager(faults.corrupted_field("pods", "selector", 1))
     made.create()
     made.do(made.world.advance(0))
-    assert made.stage.struck == []
+    assert made.injector.injected == []
 
 
 @pytest.mark.parametrize("how", ["negative", "bare", "endless"])
 def test_an_odd_object_appears_beside_the_newest_and_goes(manager: Make, how: str) -> None:
-    made = manager(faults.garbage("pods", how, 1, seconds=5))
+    made = manager(faults.malformed_object("pods", how, 1, seconds=5))
     made.create("one")
     made.do(made.world.advance(0))
     assert made.pods() == ["one", "one-odd"]
@@ -587,7 +587,9 @@ def test_an_odd_object_appears_beside_the_newest_and_goes(manager: Make, how: st
 
 def test_faults_compose_in_the_order_they_are_listed(manager: Make) -> None:
     made = manager(
-        faults.answers(409, "create", nth=1), faults.answer_lost(2), faults.slow_answers(2, "create")
+        faults.error_response(409, "create", nth=1),
+        faults.response_lost(2),
+        faults.slow_response(2, "create"),
     )
     with pytest.raises(Conflict):
         made.create("one")
@@ -600,8 +602,10 @@ def test_faults_compose_in_the_order_they_are_listed(manager: Make) -> None:
 
 def test_the_same_faults_in_the_same_world_do_the_same() -> None:
     def live() -> list[str]:
-        made = Manager(*faults.parse("corrupted(pods, labels, 1) + frozen_watch(pods, 3) + answer_lost(2)"))
-        told = made.follow()
+        made = Manager(
+            *faults.parse("corrupted_field(pods, labels, 1) + frozen_watch(pods, 3) + response_lost(2)")
+        )
+        deliver = made.follow()
         for name in ("one", "two", "three"):
             try:
                 made.create(name)
@@ -609,7 +613,7 @@ def test_the_same_faults_in_the_same_world_do_the_same() -> None:
                 continue
         made.do(made.world.advance(30))
         made.close()
-        return [*made.stage.struck, *map(str, told)]
+        return [*made.injector.injected, *map(str, deliver)]
 
     first = live()
     assert len(first) > 4

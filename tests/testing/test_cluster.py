@@ -18,7 +18,7 @@ from steersman.api.kinds.config import CONFIGMAPS
 from steersman.intent.actions import Create
 from steersman.intent.controller import Controller, Watch
 from steersman.intent.verdict import Rest, Verdict
-from steersman.sim.faults import Answers
+from steersman.sim.faults.requests import ErrorResponse
 from steersman.sim.kubelet import KubeletSettings
 from steersman.testing import Cluster, Unmet
 
@@ -495,7 +495,7 @@ def test_there_is_one_manager_at_a_time(cluster: Cluster) -> None:
 
 
 def test_faults_stand_between_controllers_and_server() -> None:
-    with Cluster(faults=[Answers(500, "create", "pods", times=2)]) as cluster:
+    with Cluster(faults=[ErrorResponse(500, "create", "pods", times=2)]) as cluster:
         cluster.apply(WEB)
         cluster.settle()
         assert cluster.get("deploy", "web").status.readyReplicas == 3

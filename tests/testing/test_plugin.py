@@ -112,7 +112,7 @@ def test_a_marker_says_what_the_cluster_is_made_of(pytester: pytest.Pytester) ->
         def test_of_the_module(cluster):
             assert len(cluster.list("nodes")) == 1
 
-        @pytest.mark.cluster(nodes=5, seed=3, controllers=["deployment"], faults=[faults.answers(500)])
+        @pytest.mark.cluster(nodes=5, seed=3, controllers=["deployment"], faults=[faults.error_response(500)])
         def test_of_its_own(cluster):
             assert len(cluster.list("nodes")) == 5
             assert cluster.seed == 3

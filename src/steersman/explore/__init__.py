@@ -1,1 +1,1 @@
-"""The explorer: live through a scenario, then through it again with everything that may go wrong."""
+"""The explorer: runs scenarios under injected faults and compares their end states with a run without faults."""

@@ -1,4 +1,4 @@
-"""A cluster whose manager has to win a lease before it works, and ends when it loses it."""
+"""A cluster whose manager must hold a lease: it works while it leads, and restarts when it loses the lease."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from steersman.testing import credentials
 from steersman.testing.cluster import Cluster
 from steersman.testing.process import Manager
 
-AGAIN = 1.0
+RESTART_DELAY = 1.0
 """Seconds until a manager that lost its lease is started again."""
-RETRY = 10.0
-"""Seconds between two renewals: fewer than is usual, since scenarios may last for months."""
+RETRY_PERIOD = 10.0
+"""Seconds between two renewals: longer than usual, since scenarios may last for months."""
 
 
-def identity(life: int) -> str:
-    """What the manager calls itself in one of its lives."""
-    return f"manager-{life}"
+def identity(incarnation: int) -> str:
+    """The holder identity of a manager after ``incarnation`` restarts."""
+    return f"manager-{incarnation}"
 
 
-class Elected(Manager):
-    """A manager that stands for election before it works."""
+class ElectedManager(Manager):
+    """A manager with leader election."""
 
     def __init__(self, cluster: ElectedCluster, controllers: Sequence[Controller[Any]], name: str) -> None:
-        stage = cluster._stage
-        assert stage is not None
-        clock = stage.clock(cluster.world)
+        injector = cluster._injector
+        assert injector is not None
+        clock = injector.clock(cluster.world)
         self._cluster = cluster
         super().__init__(
             controllers,
             cluster.world,
             clock,
             cluster._chronicle,
-            through=stage.api,
+            through=injector.api,
             files=credentials.read,
             name=name,
         )
@@ -45,10 +45,10 @@ class Elected(Manager):
             clock,
             name=LEASE,
             namespace=NAMESPACE,
-            identity=identity(stage.life),
-            lease_duration=3 * RETRY + 30,
-            renew_deadline=3 * RETRY,
-            retry_period=RETRY,
+            identity=identity(injector.incarnation),
+            lease_duration=3 * RETRY_PERIOD + 30,
+            renew_deadline=3 * RETRY_PERIOD,
+            retry_period=RETRY_PERIOD,
         )
 
     def fence(self) -> bool:
@@ -58,22 +58,26 @@ class Elected(Manager):
         try:
             await self._elector.run(self.fleet.run)
         except LostLease:
-            self._cluster.lost(self)
+            self._cluster.lease_lost(self)
 
 
 class ElectedCluster(Cluster):
-    """The same cluster, with an election."""
+    """A `Cluster` with leader election."""
 
     def _start(self, controllers: Sequence[Controller[Any]], name: str) -> Manager:
-        # A second manager is one that does not ask.
-        return Elected(self, controllers, name) if name == "manager" else super()._start(controllers, name)
+        # A second manager does not take part in the election.
+        return (
+            ElectedManager(self, controllers, name)
+            if name == "manager"
+            else super()._start(controllers, name)
+        )
 
-    def lost(self, manager: Manager) -> None:
-        """A manager that does not lead any more ends, and is started again."""
+    def lease_lost(self, manager: Manager) -> None:
+        """Stop a manager that lost its lease, and start it again."""
         if manager is self.manager and manager.alive:
             self.crash_manager()
-            self.world.loop.call_later(AGAIN, self._again)
+            self.world.loop.call_later(RESTART_DELAY, self._restart)
 
-    def _again(self) -> None:
+    def _restart(self) -> None:
         if not self.manager.alive:
             self.start_manager()

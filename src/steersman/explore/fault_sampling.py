@@ -1,7 +1,6 @@
-"""Which faults to try: every crash point in turn, and others drawn from a seed.
+"""Selection of faults: every crash point, every lost response, and faults sampled from a seed.
 
-What is drawn fits the scenario: writes that are made, kinds that change, verbs that are used when nothing
-goes wrong.
+Sampled faults fit the scenario: they refer to writes, kinds and verbs of its run without faults.
 """
 
 from __future__ import annotations
@@ -11,50 +10,52 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
 
 from steersman.explore.run import Outcome
-from steersman.sim.faults import crashes, leaders, lossy_watches, objects, refusals, watches
+from steersman.sim.faults import crashes, leaders, lossy_watches, objects, requests, watches
 from steersman.sim.faults.clocks import ClockJump, ClockRate
 from steersman.sim.faults.fault import Fault
 
 Faults: TypeAlias = tuple[Fault, ...]
-Draw: TypeAlias = Callable[["Dice"], Faults]
+Sampler: TypeAlias = Callable[["FaultSampler"], Faults]
 
-MOST = 3
-"""How many faults are combined at most."""
+MAX_FAULTS = 3
+"""Maximum number of faults in a trial."""
 CODES = (403, 404, 409, 422, 429, 500, 503, 504)
 
 
 def crash_points(reference: Outcome) -> Iterator[Faults]:
-    """A crash right before and right after every write."""
+    """A crash before and after every write."""
     for n in range(1, reference.writes + 1):
         yield (crashes.CrashBeforeWrite(n),)
         yield (crashes.CrashAfterWrite(n),)
 
 
-def crash_states(reference: Outcome) -> Iterator[Faults]:
-    """The same, once for each state of the server: those before one write and after the one before it are mostly
-    one, and whoever starts then finds the same."""
-    for crash in reference.moments:
+def distinct_crash_points(reference: Outcome) -> Iterator[Faults]:
+    """Crashes around writes, once for each state of the server.
+
+    The states before a write and after the previous one are mostly equal, so a manager started then finds the same.
+    """
+    for crash in reference.crash_points:
         yield (crash,)
 
 
-def lost_answers(reference: Outcome) -> Iterator[Faults]:
-    """Every write is carried out once without an answer."""
+def lost_responses(reference: Outcome) -> Iterator[Faults]:
+    """Every response to a write lost, one at a time."""
     for n in range(1, reference.writes + 1):
-        yield (crashes.AnswerLost(n),)
+        yield (crashes.ResponseLost(n),)
 
 
 def sample(seed: int, reference: Outcome, only: tuple[str, ...] = ()) -> Faults:
-    """Some faults, from a seed; of those words alone, if there are any."""
-    dice = Dice(seed, reference)
-    words = [word for word in DRAWS if not only or word in only]
+    """Sample faults from a seed; only those named in ``only``, if any."""
+    sampler = FaultSampler(seed, reference)
+    names = [name for name in SAMPLERS if not only or name in only]
     faults: Faults = ()
-    for _ in range(dice.random.choice((1, 1, 2, MOST))):
-        faults += DRAWS[dice.random.choice(words)](dice)
+    for _ in range(sampler.random.choice((1, 1, 2, MAX_FAULTS))):
+        faults += SAMPLERS[sampler.random.choice(names)](sampler)
     return faults
 
 
-class Dice:
-    """Draws what a fault needs."""
+class FaultSampler:
+    """Samples the parameters of faults."""
 
     def __init__(self, seed: int, reference: Outcome) -> None:
         self.random = random.Random(f"{seed}/faults")
@@ -64,22 +65,22 @@ class Dice:
         )
 
     def write(self) -> int:
-        """One of the manager's writes."""
+        """The number of a write of the manager."""
         return self.random.randint(1, max(1, self._reference.writes))
 
     def kind(self) -> str:
-        """A kind that changes."""
+        """A kind whose objects change."""
         return self.random.choice(self._kinds)
 
     def change(self, kind: str) -> int:
-        """One of its changes."""
+        """The number of an event of that kind."""
         return self.random.randint(1, max(1, self._reference.changes.get(kind, 1)))
 
     def call(self) -> tuple[str, str, int]:
-        """A verb, a kind, and one of the requests there are of these."""
-        said = self.random.choice(sorted(self._reference.calls))
-        verb, _, kind = said.partition(" ")
-        return verb, kind, self.random.randint(1, self._reference.calls[said])
+        """A verb, a kind, and the number of a request of these."""
+        call = self.random.choice(sorted(self._reference.calls))
+        verb, _, kind = call.partition(" ")
+        return verb, kind, self.random.randint(1, self._reference.calls[call])
 
     def seconds(self, *spans: float) -> float:
         return self.random.choice(spans)
@@ -88,140 +89,146 @@ class Dice:
         return self.random.choice((1, 1, 2, 5))
 
 
-def _crash_after(dice: Dice) -> Faults:
-    return (crashes.CrashAfterWrite(dice.write(), dice.seconds(0.5, 5, 40)),)
+def _crash_after(sampler: FaultSampler) -> Faults:
+    return (crashes.CrashAfterWrite(sampler.write(), sampler.seconds(0.5, 5, 40)),)
 
 
-def _crash_before(dice: Dice) -> Faults:
-    return (crashes.CrashBeforeWrite(dice.write(), dice.seconds(0.5, 5, 40)),)
+def _crash_before(sampler: FaultSampler) -> Faults:
+    return (crashes.CrashBeforeWrite(sampler.write(), sampler.seconds(0.5, 5, 40)),)
 
 
-def _lost(dice: Dice) -> Faults:
-    return (crashes.AnswerLost(dice.write(), dice.times()),)
+def _lost(sampler: FaultSampler) -> Faults:
+    return (crashes.ResponseLost(sampler.write(), sampler.times()),)
 
 
-def _stale(dice: Dice) -> Faults:
-    revisions = dice.random.choice((1, 5, 20, 100))
+def _stale(sampler: FaultSampler) -> Faults:
+    revisions = sampler.random.choice((1, 5, 20, 100))
     return (
-        crashes.CrashAfterWrite(dice.write()),
-        crashes.StaleRestart(revisions, dice.seconds(1, 5, 30)),
+        crashes.CrashAfterWrite(sampler.write()),
+        crashes.StaleRestart(revisions, sampler.seconds(1, 5, 30)),
     )
 
 
-def _answers(dice: Dice) -> Faults:
-    verb, kind, nth = dice.call()
-    code = dice.random.choice(CODES)
-    if dice.random.random() < 0.3:
-        return (refusals.Answers(code, verb, kind, nth, seconds=dice.seconds(1, 20, 90)),)
-    return (refusals.Answers(code, verb, kind, nth, dice.times()),)
+def _error_response(sampler: FaultSampler) -> Faults:
+    verb, kind, nth = sampler.call()
+    code = sampler.random.choice(CODES)
+    if sampler.random.random() < 0.3:
+        return (requests.ErrorResponse(code, verb, kind, nth, seconds=sampler.seconds(1, 20, 90)),)
+    return (requests.ErrorResponse(code, verb, kind, nth, sampler.times()),)
 
 
-def _outage(dice: Dice) -> Faults:
-    _, _, nth = dice.call()
-    return (refusals.Reset(nth=nth, seconds=dice.seconds(1, 20, 90)),)
+def _outage(sampler: FaultSampler) -> Faults:
+    _, _, nth = sampler.call()
+    return (requests.ConnectionReset(nth=nth, seconds=sampler.seconds(1, 20, 90)),)
 
 
-def _reset(dice: Dice) -> Faults:
-    verb, kind, nth = dice.call()
-    return (refusals.Reset(verb, kind, nth, dice.times()),)
+def _connection_reset(sampler: FaultSampler) -> Faults:
+    verb, kind, nth = sampler.call()
+    return (requests.ConnectionReset(verb, kind, nth, sampler.times()),)
 
 
-def _slow_answers(dice: Dice) -> Faults:
-    verb, kind, nth = dice.call()
-    return (refusals.SlowAnswers(dice.seconds(0.5, 3, 20), verb, kind, nth, dice.times()),)
+def _slow_response(sampler: FaultSampler) -> Faults:
+    verb, kind, nth = sampler.call()
+    return (requests.SlowResponse(sampler.seconds(0.5, 3, 20), verb, kind, nth, sampler.times()),)
 
 
-def _discovery(dice: Dice) -> Faults:
-    return (refusals.DiscoveryFails(nth=dice.times(), times=dice.times()),)
+def _discovery(sampler: FaultSampler) -> Faults:
+    return (requests.DiscoveryFailure(nth=sampler.times(), times=sampler.times()),)
 
 
-def _frozen(dice: Dice) -> Faults:
-    kind = dice.kind()
-    return (watches.FrozenWatch(kind, dice.seconds(1, 10, 60, 200), dice.change(kind)),)
+def _frozen(sampler: FaultSampler) -> Faults:
+    kind = sampler.kind()
+    return (watches.FrozenWatch(kind, sampler.seconds(1, 10, 60, 200), sampler.change(kind)),)
 
 
-def _slow_watch(dice: Dice) -> Faults:
-    kind = dice.kind()
-    return (watches.SlowWatch(kind, dice.seconds(0.2, 2, 10), dice.change(kind)),)
+def _slow_watch(sampler: FaultSampler) -> Faults:
+    kind = sampler.kind()
+    return (watches.SlowWatch(kind, sampler.seconds(0.2, 2, 10), sampler.change(kind)),)
 
 
-def _duplicated(dice: Dice) -> Faults:
-    return (watches.DuplicatedEvents(dice.kind()),)
+def _duplicated(sampler: FaultSampler) -> Faults:
+    return (watches.DuplicatedEvents(sampler.kind()),)
 
 
-def _cut(dice: Dice) -> Faults:
-    kind = dice.kind()
-    how = dice.random.choice((watches.END, *watches.HOWS))
-    return (watches.WatchCut(kind, dice.change(kind), how, dice.times()),)
+def _cut(sampler: FaultSampler) -> Faults:
+    kind = sampler.kind()
+    form = sampler.random.choice((watches.END, *watches.CLOSE_ERRORS))
+    return (watches.WatchCut(kind, sampler.change(kind), form, sampler.times()),)
 
 
-def _coalesced(dice: Dice) -> Faults:
-    kind = dice.kind()
-    return (lossy_watches.CoalescedEvents(kind, dice.seconds(1, 5, 30), dice.change(kind)),)
+def _coalesced(sampler: FaultSampler) -> Faults:
+    kind = sampler.kind()
+    return (lossy_watches.CoalescedEvents(kind, sampler.seconds(1, 5, 30), sampler.change(kind)),)
 
 
-def _hidden(dice: Dice) -> Faults:
-    kind = dice.kind()
-    return (lossy_watches.HiddenEvents(kind, dice.change(kind), dice.times(), dice.seconds(1, 5, 30)),)
+def _hidden(sampler: FaultSampler) -> Faults:
+    kind = sampler.kind()
+    return (
+        lossy_watches.DroppedEvents(kind, sampler.change(kind), sampler.times(), sampler.seconds(1, 5, 30)),
+    )
 
 
-def _unreadable(dice: Dice) -> Faults:
-    kind = dice.kind()
-    return (lossy_watches.UnreadableEvents(kind, dice.change(kind), dice.times(), dice.seconds(1, 5, 30)),)
+def _unreadable(sampler: FaultSampler) -> Faults:
+    kind = sampler.kind()
+    return (
+        lossy_watches.UndecodableEvents(
+            kind, sampler.change(kind), sampler.times(), sampler.seconds(1, 5, 30)
+        ),
+    )
 
 
-def _stolen(dice: Dice) -> Faults:
-    return (leaders.LeaseStolen(dice.write()),)
+def _stolen(sampler: FaultSampler) -> Faults:
+    return (leaders.LeaseStolen(sampler.write()),)
 
 
-def _deleted(dice: Dice) -> Faults:
-    return (leaders.LeaseDeleted(dice.write()),)
+def _deleted(sampler: FaultSampler) -> Faults:
+    return (leaders.LeaseDeleted(sampler.write()),)
 
 
-def _two(dice: Dice) -> Faults:
-    return (leaders.TwoLeaders(dice.write(), dice.seconds(1, 30)),)
+def _two(sampler: FaultSampler) -> Faults:
+    return (leaders.TwoLeaders(sampler.write(), sampler.seconds(1, 30)),)
 
 
-def _jump(dice: Dice) -> Faults:
-    return (ClockJump(dice.seconds(-3600, -30, 30, 3600), dice.write(), dice.seconds(0, 60)),)
+def _jump(sampler: FaultSampler) -> Faults:
+    return (ClockJump(sampler.seconds(-3600, -30, 30, 3600), sampler.write(), sampler.seconds(0, 60)),)
 
 
-def _rate(dice: Dice) -> Faults:
-    return (ClockRate(dice.seconds(0.9, 0.97, 1.03, 1.1)),)
+def _rate(sampler: FaultSampler) -> Faults:
+    return (ClockRate(sampler.seconds(0.9, 0.97, 1.03, 1.1)),)
 
 
-def _corrupted(dice: Dice) -> Faults:
-    field = dice.random.choice(sorted(objects.FIELDS))
-    return (objects.Corrupted(dice.kind(), field, dice.write(), dice.seconds(0, 5, 60)),)
+def _corrupted_field(sampler: FaultSampler) -> Faults:
+    field = sampler.random.choice(sorted(objects.CORRUPTIONS))
+    return (objects.CorruptedField(sampler.kind(), field, sampler.write(), sampler.seconds(0, 5, 60)),)
 
 
-def _garbage(dice: Dice) -> Faults:
-    how = dice.random.choice(sorted(objects.ODD))
-    return (objects.Garbage(dice.kind(), how, dice.write(), dice.seconds(0, 5, 60)),)
+def _malformed_object(sampler: FaultSampler) -> Faults:
+    form = sampler.random.choice(sorted(objects.FORMS))
+    return (objects.MalformedObject(sampler.kind(), form, sampler.write(), sampler.seconds(0, 5, 60)),)
 
 
-DRAWS: Mapping[str, Draw] = {
+SAMPLERS: Mapping[str, Sampler] = {
     "crash_after_write": _crash_after,
     "crash_before_write": _crash_before,
-    "answer_lost": _lost,
+    "response_lost": _lost,
     "stale_restart": _stale,
-    "answers": _answers,
-    "reset": _reset,
+    "error_response": _error_response,
+    "connection_reset": _connection_reset,
     "outage": _outage,
-    "slow_answers": _slow_answers,
-    "discovery_fails": _discovery,
+    "slow_response": _slow_response,
+    "discovery_failure": _discovery,
     "frozen_watch": _frozen,
     "slow_watch": _slow_watch,
     "duplicated_events": _duplicated,
     "watch_cut": _cut,
     "coalesced_events": _coalesced,
-    "hidden_events": _hidden,
-    "unreadable_events": _unreadable,
+    "dropped_events": _hidden,
+    "undecodable_events": _unreadable,
     "lease_stolen": _stolen,
     "lease_deleted": _deleted,
     "two_leaders": _two,
     "clock_jump": _jump,
     "clock_rate": _rate,
-    "corrupted": _corrupted,
-    "garbage": _garbage,
+    "corrupted_field": _corrupted_field,
+    "malformed_object": _malformed_object,
 }

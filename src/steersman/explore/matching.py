@@ -1,7 +1,7 @@
-"""Whether an object is as a scenario says: ``{status: {readyReplicas: ">= 2"}}``.
+"""Matching of objects against expected fields: ``{status: {readyReplicas: ">= 2"}}``.
 
-Maps are compared by the fields that are named, lists by whether each thing named is in them. A null is
-"not there", ``"*"`` is "there", and a text such as ``">= 2"`` compares numbers.
+Maps are compared by the expected fields only; a list must contain every expected element. ``null`` matches an absent
+field, ``"*"`` any present one, and a string such as ``">= 2"`` compares numbers.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _COMPARED = re.compile(r"^(>=|<=|!=|>|<) *(-?\d+(?:\.\d+)?)$")
 
 
 def mismatches(wanted: Any, found: Any, path: str = "") -> Iterator[str]:
-    """Where what is found is not what is wanted, in words."""
+    """Descriptions of the differences between expected and actual fields."""
     at = path or "it"
     if wanted is None:
         if found not in (None, {}, [], ""):
-            yield f"{at} is {short(found)}, and should not be there"
+            yield f"{at} is {short(found)}, not absent"
     elif isinstance(wanted, Mapping):
         if not isinstance(found, Mapping):
             found = {}
@@ -39,9 +39,9 @@ def mismatches(wanted: Any, found: Any, path: str = "") -> Iterator[str]:
                 yield f"{at} has no {short(inner)}: {short(list(there))}"
     elif wanted == "*":
         if found is None:
-            yield f"{at} is not there"
+            yield f"{at} is absent"
     elif isinstance(wanted, str) and (compared := _COMPARED.match(wanted)):
-        # A count of nothing is left out on the wire.
+        # Zero is omitted on the wire.
         number = 0 if found is None else found
         if not isinstance(number, int | float) or not COMPARE[compared[1]](number, float(compared[2])):
             yield f"{at} is {short(found)}, not {wanted}"
@@ -50,11 +50,11 @@ def mismatches(wanted: Any, found: Any, path: str = "") -> Iterator[str]:
 
 
 def matches(wanted: Any, found: Any) -> bool:
-    """Whether what is found is what is wanted."""
+    """Whether the actual fields match the expected ones."""
     return next(mismatches(wanted, found), None) is None
 
 
 def short(value: object, longest: int = 160) -> str:
-    """A value in few words."""
+    """A value, truncated to ``longest`` characters."""
     text = repr(value)
     return text if len(text) <= longest else text[: longest - 1] + "…"

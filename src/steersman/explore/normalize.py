@@ -1,8 +1,8 @@
-"""What two managers made of the same manifests, brought into a form that can be compared.
+"""Normalization: the objects of two runs in a form that can be compared.
 
-Gone is what no two runs share: uids, versions, times, and the random and hashed parts of names. A
-ReplicaSet of a Deployment is called after its revision (``web@2``), and so is a revision of a DaemonSet; a generated
-pod is called after its owner (``web@2-*``, ``job-*``, ``job-3-*``), wherever the name stands, in references and in the messages of events too.
+Removed is whatever differs between any two runs: UIDs, resource versions, times, and the random and hashed parts of names.
+The ReplicaSet of a Deployment is named after its revision (``web@2``), and so is a ControllerRevision of a DaemonSet; a
+generated pod is named after its owner (``web@2-*``, ``job-*``, ``job-3-*``), also in references and event messages.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _ACCESS = re.compile(r"^kube-api-access-[a-z0-9]{5}$")
 
 
 class Names:
-    """Which name stands for which object, in every run the same."""
+    """Stable names of objects, the same in every run."""
 
     def __init__(self, found: Found) -> None:
         self._uids = {
@@ -45,20 +45,20 @@ class Names:
             self._learn(document["metadata"])
         for document in found.get("controllerrevisions", ()):
             self._learn_revision(document["metadata"], document["revision"])
-        # One that is gone is known from what was told about it.
-        told = [document.get("involvedObject", {}) for document in found.get("events", ())]
+        # Deleted objects are known from the events about them.
+        regarded = [document.get("involvedObject", {}) for document in found.get("events", ())]
         plain = [document["metadata"]["name"] for document in found.get("replicationcontrollers", ())]
         plain += [document["metadata"]["name"] for document in found.get("daemonsets", ())]
-        plain += [about.get("name", "") for about in told if about.get("kind") == "DaemonSet"]
+        plain += [about.get("name", "") for about in regarded if about.get("kind") == "DaemonSet"]
         self._aliases |= {name: name for name in plain}
-        # A Deployment's set that is gone is known from events alone, and only by its form.
-        self._lost = [
+        # A deleted ReplicaSet of a Deployment is known from events alone, and only by the form of its name.
+        self._deleted = [
             (re.compile(rf"^{re.escape(name)}-[a-z0-9]{{5,10}}(-[a-z0-9]{{5}})?$"), name)
             for name in sorted(self._deployments, key=len, reverse=True)
         ]
 
         jobs = [document["metadata"]["name"] for document in found.get("jobs", ())]
-        jobs += [about.get("name", "") for about in told if about.get("kind") == "Job"]
+        jobs += [about.get("name", "") for about in regarded if about.get("kind") == "Job"]
         self._jobs = [
             re.compile(rf"({re.escape(name)}(-[0-9]+)?)-[a-z0-9]{{5}}") for name in dict.fromkeys(jobs)
         ]
@@ -73,14 +73,14 @@ class Names:
         self._hashes[meta.get("labels", {}).get(HASH, "")] = f"<{alias}>"
 
     def _learn_revision(self, meta: Document, number: int) -> None:
-        # Those of a StatefulSet are called the same in every run.
+        # ControllerRevisions of a StatefulSet have the same names in every run.
         for owner in meta.get("ownerReferences", ()):
             if owner["kind"] == "DaemonSet":
                 alias = self._aliases[meta["name"]] = f"{owner['name']}@{number}"
                 self._hashes[meta["labels"][REVISION_HASH]] = f"<{alias}>"
 
     def name(self, name: str) -> str:
-        """An object's name, or a word that may be one."""
+        """The stable form of a name, or of a word that may be one."""
         if name in self._aliases:
             return self._aliases[name]
         owner, _, suffix = name.rpartition("-")
@@ -89,22 +89,22 @@ class Names:
         for job in self._jobs:
             if pod := job.fullmatch(name):
                 return f"{pod[1]}-*"
-        for form, deployment in self._lost:
-            if lost := form.match(name):
-                return f"{deployment}@gone{'-*' if lost[1] else ''}"
+        for form, deployment in self._deleted:
+            if deleted := form.match(name):
+                return f"{deployment}@gone{'-*' if deleted[1] else ''}"
         return name
 
     def text(self, text: str) -> str:
-        """A message, with the names in it."""
+        """A message with stable names."""
         return _WORD.sub(lambda word: self.name(word[0]), text)
 
     def value(self, value: str) -> str:
-        """A label or the like, which may be a hash or a uid."""
+        """A label value or the like, which may be a hash or a UID."""
         return self._hashes.get(value) or self._uids.get(value) or value
 
 
 def normalise(found: Found) -> dict[str, Any]:
-    """The comparable form: by plural, objects by name; pods by owner; events with their counts."""
+    """The comparable form: by plural, objects by name, pods by owner, events with their counts."""
     names = Names(found)
     result: dict[str, Any] = {}
     for plural, documents in sorted(found.items()):
@@ -121,20 +121,20 @@ def normalise(found: Found) -> dict[str, Any]:
 
 
 def pods(documents: Sequence[Document], names: Names) -> dict[str, list[Any]]:
-    """Pods by name; those of one generated name are alike, so only their order is made up."""
+    """Pods by name. Pods of one generated name are sorted by content."""
     result: dict[str, list[Any]] = {}
     for document in documents:
         pod = _object(document, names)
-        # The rest of a pod's status is its kubelet's.
+        # The rest of a pod's status is written by its kubelet.
         pod["status"] = pod.get("status", {}).get("phase")
         result.setdefault(names.name(document["metadata"]["name"]), []).append(pod)
     return {name: sorted(result[name], key=repr) for name in sorted(result)}
 
 
 def events(documents: Sequence[Document], names: Names) -> list[Document]:
-    """What was told about whom, and how often, however it was split into objects.
+    """Events with their counts, regardless of how they were split into objects.
 
-    How often a manager tries what is refused is a matter of time: warnings are not counted.
+    Warnings are not counted: how often a manager retries depends on timing.
     """
     counts: Counter[tuple[str, ...]] = Counter()
     for document in documents:
@@ -177,7 +177,7 @@ def _plain(value: Any, names: Names, at: str = "") -> Any:
     if isinstance(value, list):
         plain = [_plain(inner, names, at) for inner in value]
         if at == "volumes":
-            # In the reference, those of a StatefulSet's claims are in no order.
+            # In the reference, the volumes of a StatefulSet's claims are unordered.
             plain.sort(key=lambda volume: str(volume["name"]))
         return _conditions(plain) if at == "conditions" else plain
     if isinstance(value, str):
@@ -190,10 +190,10 @@ def _plain(value: Any, names: Names, at: str = "") -> Any:
 
 
 def _conditions(plain: list[Any]) -> list[Any]:
-    """Conditions are a map by type that is written as a list."""
+    """Conditions sorted by type: they are a map written as a list."""
     for condition in plain:
         if condition["type"] == "Progressing" and "message" in condition:
-            # Which of its sets a Deployment names here depends, in the reference too, on whether
-            # it saw the roll half done or only when it was over.
+            # Which ReplicaSet a Deployment names here depends, in the reference too, on whether it saw
+            # the rollout half done or complete.
             condition["message"] = _PROGRESS.sub("@*", condition["message"])
     return sorted(plain, key=lambda condition: str(condition["type"]))

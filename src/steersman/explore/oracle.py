@@ -1,32 +1,33 @@
-"""The oracle: whether a run under faults came to what it would have come to without.
+"""The oracle: checks the invariants of a run under faults against the run without faults.
 
-| rule | broken when |
+| invariant | violated when |
 |---|---|
-| ``failure`` | a task failed that nobody looked after, or the scenario could not be played |
-| ``mistake`` | a round, a handler or anything else failed with an error of the program's own |
-| ``quiet`` | there was no end to it |
-| ``expect`` | a step of the scenario was not met |
-| ``state`` | it ended in another state |
-| ``creates`` | something was created more often than when nothing goes wrong |
-| ``deletes`` | the same, deleted |
+| ``failure`` | a background task failed, or the scenario could not be run |
+| ``error`` | a round or a handler failed with an unexpected exception |
+| ``convergence`` | the cluster never settled |
+| ``expect`` | an expectation of the scenario was not met |
+| ``state`` | the end state differs |
+| ``creates`` | an object was created more often |
+| ``deletes`` | an object was deleted more often |
 | ``writes`` | there were many more writes |
-| ``leadership`` | a manager wrote that did not lead |
+| ``leadership`` | a manager wrote without holding the lease |
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from steersman.explore.run import Outcome
 from steersman.explore.scenario import Scenario
 from steersman.explore.state import differences
 from steersman.sim.faults.fault import Fault
 
-RULES = (
+INVARIANTS = (
     "failure",
-    "mistake",
-    "quiet",
+    "error",
+    "convergence",
     "expect",
     "state",
     "creates",
@@ -34,57 +35,58 @@ RULES = (
     "writes",
     "leadership",
 )
-STORM = 2, 40
-"""How many times as many writes, and how many more, may be carried out than when nothing goes wrong."""
-ATTEMPTS = 5, 200
-"""The same for writes that are tried."""
+APPLIED_LIMIT = 2, 40
+"""Factor and number by which applied writes may exceed those of the reference."""
+ATTEMPTED_LIMIT = 5, 200
+"""The same for attempted writes."""
 SHOWN = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """A rule that was broken."""
+class Finding(msgspec.Struct, frozen=True):
+    """A violated invariant."""
 
-    rule: str
-    words: str
+    invariant: str
+    message: str
 
     def __str__(self) -> str:
-        return f"{self.rule}: {self.words}"
+        return f"{self.invariant}: {self.message}"
 
 
-def judge(
+def check(
     scenario: Scenario, reference: Outcome, outcome: Outcome, faults: Sequence[Fault] = ()
 ) -> tuple[Finding, ...]:
-    """The rules that a run broke, but for those its faults excuse."""
-    excused = {rule for fault in faults for rule in fault.excused}
-    found = (Finding(rule, words) for rule, words in _broken(scenario, reference, outcome))
-    return tuple(finding for finding in found if finding.rule not in excused)
+    """The invariants that a run violated, except those its faults allow to be violated."""
+    allowed = {invariant for fault in faults for invariant in fault.allows()}
+    found = (Finding(invariant, message) for invariant, message in _violations(scenario, reference, outcome))
+    return tuple(finding for finding in found if finding.invariant not in allowed)
 
 
-def _broken(scenario: Scenario, reference: Outcome, outcome: Outcome) -> Iterator[tuple[str, str]]:
-    yield from outcome.broken.items()
-    if "failure" in outcome.broken or "quiet" in outcome.broken:
-        return  # it did not come to an end that could be compared
-    unlike = list(differences(reference.state, outcome.state))
-    if unlike:
-        yield "state", _some(unlike)
-    surplus = list(_surplus(reference.creates, outcome.creates, scenario.slack))
+def _violations(scenario: Scenario, reference: Outcome, outcome: Outcome) -> Iterator[tuple[str, str]]:
+    yield from outcome.violations.items()
+    if "failure" in outcome.violations or "convergence" in outcome.violations:
+        return  # there is no end state to compare
+    different = list(differences(reference.state, outcome.state))
+    if different:
+        yield "state", _some(different)
+    surplus = list(_surplus(reference.creates, outcome.creates, scenario.tolerance))
     if surplus:
         yield "creates", _some(surplus)
-    surplus = list(_surplus(reference.deletes, outcome.deletes, scenario.slack))
+    surplus = list(_surplus(reference.deletes, outcome.deletes, scenario.tolerance))
     if surplus:
         yield "deletes", _some(surplus)
-    for words, (factor, more), was, now in (
-        ("carried out", STORM, reference.done, outcome.done),
-        ("tried", ATTEMPTS, reference.writes, outcome.writes),
+    for what, (factor, more), was, now in (
+        ("applied", APPLIED_LIMIT, reference.applied, outcome.applied),
+        ("attempted", ATTEMPTED_LIMIT, reference.writes, outcome.writes),
     ):
         if now > factor * was + more:
-            yield "writes", f"{now} writes were {words}, {was} would do"
+            yield "writes", f"{now} writes {what}, {was} without faults"
             return
 
 
-def _surplus(wanted: Mapping[str, int], found: Mapping[str, int], slack: Mapping[str, int]) -> Iterator[str]:
-    left = dict(slack)
+def _surplus(
+    wanted: Mapping[str, int], found: Mapping[str, int], tolerance: Mapping[str, int]
+) -> Iterator[str]:
+    left = dict(tolerance)
     for title, count in found.items():
         plural = title.partition(" ")[0].partition(".")[0]
         extra = count - wanted.get(title, 0)

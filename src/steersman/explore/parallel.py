@@ -1,6 +1,6 @@
-"""Work on all cores: each piece in a process of its own, forked from this one, which has all loaded.
+"""Parallel execution: each worker is a process forked from this one, with everything loaded.
 
-A world has no threads and no sockets, so a fork of it is a whole copy.
+A world has no threads and no sockets, so a fork is a complete copy.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-class Lost(RuntimeError):
-    """A process ended without an answer."""
+class WorkerFailed(RuntimeError):
+    """A worker process ended without a result."""
 
 
-def spread(work: Callable[[T], R], pieces: Sequence[T], jobs: int) -> Iterator[tuple[T, R]]:
-    """Each piece with what ``work`` made of it, in the order they are done.
+def run_parallel(work: Callable[[T], R], pieces: Sequence[T], jobs: int) -> Iterator[tuple[T, R]]:
+    """Apply ``work`` to each piece in ``jobs`` processes; yields pieces with their results as they complete.
 
-    The pieces are dealt to the processes beforehand, in turn: they are many and small.
+    Pieces are assigned to processes in advance, round robin: they are many and small.
     """
     jobs = min(jobs, len(pieces))
     if jobs <= 1 or not hasattr(os, "fork"):
@@ -40,14 +40,14 @@ def spread(work: Callable[[T], R], pieces: Sequence[T], jobs: int) -> Iterator[t
                 pid, held = readers[reader]
                 chunk = os.read(reader, 1 << 16)
                 held += chunk
-                for number, answer in _answers(held):
+                for number, answer in _results(held):
                     yield pieces[number], answer
                 if not chunk:
                     os.close(reader)
                     del readers[reader]
                     _, status = os.waitpid(pid, 0)
                     if status:
-                        raise Lost(f"a process of the exploration ended with {status}")
+                        raise WorkerFailed(f"a worker process ended with status {status}")
     finally:
         for reader, (pid, _) in readers.items():
             os.close(reader)
@@ -68,15 +68,15 @@ def _child(
         for each in (reader, *others):
             os.close(each)
         for number in mine:
-            said = pickle.dumps((number, work(pieces[number])))
-            _write(writer, len(said).to_bytes(8, "big") + said)
+            result = pickle.dumps((number, work(pieces[number])))
+            _write(writer, len(result).to_bytes(8, "big") + result)
         code = 0
     except BaseException:
         import traceback
 
         os.write(2, traceback.format_exc().encode())
     finally:
-        # Nothing of the parent's is to be cleaned up here.
+        # The parent's cleanup handlers must not run here.
         os._exit(code)
 
 
@@ -86,8 +86,8 @@ def _write(writer: int, data: bytes) -> None:
         view = view[os.write(writer, view) :]
 
 
-def _answers(held: bytearray) -> Iterator[tuple[int, Any]]:
-    """Take the answers that have arrived whole."""
+def _results(held: bytearray) -> Iterator[tuple[int, Any]]:
+    """The results that have arrived completely."""
     while len(held) >= 8:
         size = int.from_bytes(held[:8], "big")
         if len(held) < 8 + size:

@@ -1,4 +1,4 @@
-"""What a manager does in a run, written down: its writes, what it creates and deletes, what goes wrong."""
+"""Recording of a run: the writes of its managers, the objects they create and delete, and unexpected errors."""
 
 from __future__ import annotations
 
@@ -12,62 +12,61 @@ from typing import Any
 from steersman.api.errors import ApiError
 from steersman.api.kinds import LEASES
 from steersman.client.api import EventType
-from steersman.explore.elected_cluster import RETRY, identity
+from steersman.explore.elected_cluster import RETRY_PERIOD, identity
 from steersman.intent.verdict import InvalidSpec
 from steersman.runtime.shell import Deposed
 from steersman.server.storage.store import object_key
 from steersman.server.storage.watch import Commit
 from steersman.sim.faults.crashes import CrashAfterWrite, CrashBeforeWrite, describe
-from steersman.sim.faults.fault import Armed, Call, Fault
-from steersman.sim.faults.injector import Stage
+from steersman.sim.faults.fault import ActiveFault, Call, Fault
+from steersman.sim.faults.injector import FaultInjector
 from steersman.sim.faults.leaders import LEASE, NAMESPACE
 
-RENEWED = RETRY + 1.0
-"""Seconds within which a holder notices that the lease is another's: when it next renews it."""
+LEASE_GRACE = RETRY_PERIOD + 1.0
+"""Seconds within which a holder notices that it lost the lease: at its next renewal."""
 EXPECTED = (ApiError, InvalidSpec, Deposed)
-"""What may well be raised: by servers, about objects, and at those who no longer lead."""
+"""Errors of the API server, of invalid objects and of lost leadership, which are no bugs."""
 
 
 @dataclass
-class Record:
-    """What one run saw of its managers."""
+class RunRecord:
+    """What the managers of one run did."""
 
-    stage: Stage | None = None
-    done: int = 0
+    injector: FaultInjector | None = None
+    applied: int = 0
     """Writes that were carried out."""
     creates: Counter[str] = field(default_factory=Counter)
-    """By resource and name, generated names without their random part."""
+    """By resource and name; generated names without their random part."""
     deletes: Counter[str] = field(default_factory=Counter)
     calls: Counter[str] = field(default_factory=Counter)
     """By verb and plural."""
     changes: Counter[str] = field(default_factory=Counter)
-    """By plural: how often anybody wrote to it, which is what its watchers see."""
-    moments: dict[tuple[int, float], Fault] = field(default_factory=dict)
-    """By the server's revision and the time: a crash at which this is what the next manager finds."""
-    unfounded: list[str] = field(default_factory=list)
-    """Writes by a manager that did not hold the lease."""
-    led: bool = False
-    """Whether there is a lease to be held."""
+    """Number of events that watchers see, by plural."""
+    crash_points: dict[tuple[int, float], Fault] = field(default_factory=dict)
+    """A crash for each revision and time at which the next manager would start."""
+    without_lease: list[str] = field(default_factory=list)
+    """Writes by managers that did not hold the lease."""
+    elected: bool = False
+    """Whether there is leader election."""
 
 
-@dataclass(frozen=True, slots=True)
-class Recording(Fault):
-    """No fault: it only looks on. Comes first, so that it sees what happened before anything goes wrong."""
+class Recording(Fault, frozen=True):
+    """No fault: records requests. It comes first, so that it sees them before any fault applies."""
 
-    record: Record
+    record: RunRecord
 
-    def arm(self, stage: Stage) -> Armed:
-        self.record.stage = stage
-        return _Recorder(self.record, stage)
+    def activate(self, injector: FaultInjector) -> ActiveFault:
+        self.record.injector = injector
+        return _Recorder(self.record, injector)
 
 
-class _Recorder(Armed):
-    def __init__(self, record: Record, stage: Stage) -> None:
+class _Recorder(ActiveFault):
+    def __init__(self, record: RunRecord, injector: FaultInjector) -> None:
         self._record = record
-        self._stage = stage
+        self._injector = injector
         self._targets: dict[int, str] = {}
         self._held = 0.0, ""
-        """Since when who holds the lease."""
+        """When the lease was last acquired, and by which holder."""
 
     def begin(self) -> None:
         changes = self._record.changes
@@ -75,43 +74,44 @@ class _Recorder(Armed):
         def note(commit: Commit) -> None:
             changes[commit.resource.partition(".")[0]] += 1
             if commit.resource == LEASES.resource and commit.key == object_key(NAMESPACE, LEASE):
-                gone = commit.event.type is EventType.DELETED
-                holder = "" if gone else commit.obj.spec.holderIdentity or ""
+                deleted = commit.event.type is EventType.DELETED
+                holder = "" if deleted else commit.obj.spec.holderIdentity or ""
                 if holder != self._held[1]:
-                    self._held = self._stage.world.monotonic(), holder
+                    self._held = self._injector.world.monotonic(), holder
 
-        self._stage.world.server.store.commit_hooks.append(note)
+        self._injector.world.server.store.commit_hooks.append(note)
 
     async def before(self, call: Call) -> None:
         self._record.calls[f"{call.verb} {call.plural}"] += 1
         if call.write:
-            self._moment(CrashBeforeWrite(call.write))
-            if self._record.led:
+            self._crash_point(CrashBeforeWrite(call.write))
+            if self._record.elected:
                 self._check(call)
         if call.verb == "delete" and call.write:
-            found = self._stage.world.server.store.table(call.resource).get(
+            found = self._injector.world.server.store.table(call.resource).get(
                 object_key(call.namespace, call.name)
             )
             self._targets[call.write] = _title(call.resource, found, call.name)
 
-    def _moment(self, crash: Fault) -> None:
-        world = self._stage.world
-        self._record.moments.setdefault((world.server.store.revision, world.monotonic()), crash)
+    def _crash_point(self, crash: Fault) -> None:
+        world = self._injector.world
+        self._record.crash_points.setdefault((world.server.store.revision, world.monotonic()), crash)
 
     def _check(self, call: Call) -> None:
-        """Whether who writes holds the lease, as the server knows it."""
+        """Record a write by a manager that does not hold the lease on the server."""
         since, holder = self._held
-        now = self._stage.world.monotonic()
-        # It cannot know at once when somebody takes the lease away against all rules, but when it next
-        # renews it must.
-        if holder != identity(call.life) and now - since > RENEWED:
-            self._record.unfounded.append(f"{describe(call)} at {now:.1f}, while {holder or 'nobody'} leads")
+        now = self._injector.world.monotonic()
+        # A manager whose lease is stolen notices it at its next renewal.
+        if holder != identity(call.incarnation) and now - since > LEASE_GRACE:
+            self._record.without_lease.append(
+                f"{describe(call)} at {now:.1f}, while {holder or 'no manager'} leads"
+            )
 
     async def after(self, call: Call, answer: Any) -> Any:
         if call.write:
             record = self._record
-            record.done += 1
-            self._moment(CrashAfterWrite(call.write))
+            record.applied += 1
+            self._crash_point(CrashAfterWrite(call.write))
             if call.verb == "create":
                 record.creates[_title(call.resource, answer, "")] += 1
             elif call.verb == "delete":
@@ -120,7 +120,7 @@ class _Recorder(Armed):
 
 
 def _title(resource: str, obj: Any, name: str) -> str:
-    """An object by the part of its name that no chance had a part in."""
+    """Resource and name of an object, without the random part of a generated name."""
     if obj is None:
         return f"{resource} {name}"
     meta = obj["metadata"] if isinstance(obj, dict) else obj.metadata
@@ -129,19 +129,19 @@ def _title(resource: str, obj: Any, name: str) -> str:
     return f"{resource} {generated or named}"
 
 
-class _Listener(logging.Handler):
-    """Collects mistakes of the program: whatever is logged with an exception nobody expects."""
+class _ErrorCollector(logging.Handler):
+    """Collects unexpected exceptions from the log."""
 
     def __init__(self) -> None:
         super().__init__(logging.ERROR)
-        self.heard: list[str] = []
+        self.errors: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
         error = record.exc_info[1] if record.exc_info else None
         if error is not None and not _expected(error):
-            said = f"{record.getMessage()}: {type(error).__name__}: {error}"
-            if said not in self.heard:
-                self.heard.append(said)
+            message = f"{record.getMessage()}: {type(error).__name__}: {error}"
+            if message not in self.errors:
+                self.errors.append(message)
 
 
 def _expected(error: BaseException) -> bool:
@@ -151,17 +151,17 @@ def _expected(error: BaseException) -> bool:
 
 
 @contextmanager
-def listening() -> Iterator[list[str]]:
-    """What the program says went wrong in it, and nothing on the terminal meanwhile."""
+def unexpected_errors() -> Iterator[list[str]]:
+    """Collects unexpected errors from the log, which is not printed meanwhile."""
     log = logging.getLogger("steersman")
-    listener = _Listener()
+    collector = _ErrorCollector()
     before = log.level, log.propagate
-    log.addHandler(listener)
+    log.addHandler(collector)
     log.setLevel(logging.ERROR)
     log.propagate = False
     try:
-        yield listener.heard
+        yield collector.errors
     finally:
-        log.removeHandler(listener)
+        log.removeHandler(collector)
         log.setLevel(before[0])
         log.propagate = before[1]

@@ -1,16 +1,17 @@
-"""One run: a scenario lived through under some faults, from one seed, and what came of it."""
+"""A run: one scenario under some faults, from one seed, and its outcome."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+
+import msgspec
 
 from steersman.explore.elected_cluster import ElectedCluster
-from steersman.explore.recording import Record, Recording, listening
-from steersman.explore.scenario import Missed, Pace, Scenario
+from steersman.explore.recording import Recording, RunRecord, unexpected_errors
+from steersman.explore.scenario import Scenario
 from steersman.explore.state import State, snapshot, state
-from steersman.explore.steps import LIMIT
+from steersman.explore.steps import LIMIT, StepFailed, Timing
 from steersman.sim.faults.crashes import CrashAfterWrite, CrashBeforeWrite
 from steersman.sim.faults.fault import Fault
 from steersman.sim.faults.leaders import LeaseDeleted, LeaseStolen
@@ -18,100 +19,99 @@ from steersman.sim.loop import Jam, Spin
 from steersman.sim.world import Restless
 from steersman.testing.cluster import Cluster
 
-PATIENT = Pace(330.0, 330.0)
-"""Where things go wrong: longer than any debt or back-off lasts."""
-BRISK = Pace(20.0)
-"""Where nothing goes wrong but that managers die, who are back in a moment: the next one owes nothing."""
+SLOW = Timing(330.0, 330.0)
+"""With faults: longer than any expectation or back-off lasts."""
+FAST = Timing(20.0)
+"""With short crashes only: a restarted manager has no expectations and no back-off."""
 FINAL = 1000.0
-"""How long nothing may happen at the end of a run, in seconds: longer than a roll may go without progress by default, so that what time alone
-brings about has come about in every run."""
+"""Seconds without a write that end a run: longer than the default progress deadline, so that every timer of a rollout has
+fired in every run."""
 CRASHES = CrashAfterWrite, CrashBeforeWrite
-LED = LeaseStolen, LeaseDeleted
-"""Faults that there is an election for. It costs a renewal every few seconds, so others go without."""
+ELECTION_FAULTS = LeaseStolen, LeaseDeleted
+"""Faults that need leader election. It costs a renewal every few seconds, so other runs go without."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What came of a run."""
+class Outcome(msgspec.Struct, frozen=True):
+    """The outcome of a run."""
 
-    state: State = field(default_factory=dict)
-    creates: Mapping[str, int] = field(default_factory=dict)
-    deletes: Mapping[str, int] = field(default_factory=dict)
+    state: State = msgspec.field(default_factory=dict)
+    creates: Mapping[str, int] = msgspec.field(default_factory=dict)
+    deletes: Mapping[str, int] = msgspec.field(default_factory=dict)
     writes: int = 0
-    """Writes that managers asked for."""
-    done: int = 0
-    """Those that were carried out."""
-    calls: Mapping[str, int] = field(default_factory=dict)
-    changes: Mapping[str, int] = field(default_factory=dict)
-    moments: tuple[Fault, ...] = ()
-    """A crash for each state of the server in which a manager could die around a write."""
-    struck: tuple[str, ...] = ()
-    """What went wrong on purpose."""
-    broken: Mapping[str, str] = field(default_factory=dict)
-    """By rule: what cannot be right, whatever the reference did."""
+    """Writes that managers attempted."""
+    applied: int = 0
+    """Writes that were carried out."""
+    calls: Mapping[str, int] = msgspec.field(default_factory=dict)
+    changes: Mapping[str, int] = msgspec.field(default_factory=dict)
+    crash_points: tuple[Fault, ...] = ()
+    """A crash for each state of the server in which a manager can die around a write."""
+    injected: tuple[str, ...] = ()
+    """The faults that took effect, with their times."""
+    violations: Mapping[str, str] = msgspec.field(default_factory=dict)
+    """Violations that need no reference, by invariant."""
     seconds: float = 0.0
-    """How long it took, in the cluster's time."""
+    """Duration in cluster time."""
 
 
 def run(
     scenario: Scenario,
     faults: Sequence[Fault] = (),
     seed: int = 0,
-    look: Callable[[Cluster], None] = lambda cluster: None,
+    inspect: Callable[[Cluster], None] = lambda cluster: None,
 ) -> Outcome:
-    """Live through a scenario. Seed 0 runs tasks in the order they are ready; others in an order of their own.
+    """Run a scenario. With seed 0 tasks run in the order they become ready, otherwise in a random order of that seed.
 
-    ``look`` is shown the cluster before it ends.
+    ``inspect`` gets the cluster before it is closed.
     """
-    record = Record()
-    brisk = all(isinstance(fault, CRASHES) and fault.down < BRISK.horizon / 2 for fault in faults)
-    broken: dict[str, str] = {}
-    with listening() as heard:
-        led = any(isinstance(fault, LED) for fault in faults)
-        record.led = led
-        cluster = (ElectedCluster if led else Cluster)(
+    record = RunRecord()
+    fast = all(isinstance(fault, CRASHES) and fault.down < FAST.horizon / 2 for fault in faults)
+    violations: dict[str, str] = {}
+    with unexpected_errors() as errors:
+        elected = any(isinstance(fault, ELECTION_FAULTS) for fault in faults)
+        record.elected = elected
+        cluster = (ElectedCluster if elected else Cluster)(
             seed,
             nodes=scenario.nodes,
-            controllers=scenario.crew,
+            controllers=scenario.selected_controllers,
             faults=(Recording(record), *faults),
             shuffle=seed != 0,
             settings=scenario.settings,
         )
-        began = snapshot(cluster.world.server)
+        before = snapshot(cluster.world.server)
         try:
             try:
-                scenario.play(cluster, BRISK if brisk else PATIENT)
+                scenario.play(cluster, FAST if fast else SLOW)
                 cluster.settle(FINAL, limit=LIMIT)
-            except Missed as error:
-                broken["expect"] = str(error)
+            except StepFailed as error:
+                violations["expect"] = str(error)
                 with suppress(Restless):
                     cluster.settle(FINAL, limit=LIMIT)
             except Restless as error:
-                broken["quiet"] = str(error)
+                violations["convergence"] = str(error)
             except (Jam, Spin) as error:
-                broken["quiet"] = f"{type(error).__name__}: {error}"
+                violations["convergence"] = f"{type(error).__name__}: {error}"
             except Exception as error:
-                broken["failure"] = f"{type(error).__name__}: {error}"
-            found = state(cluster.world.server, began)
+                violations["failure"] = f"{type(error).__name__}: {error}"
+            found = state(cluster.world.server, before)
             seconds = cluster.world.monotonic()
-            look(cluster)
+            inspect(cluster)
         finally:
             cluster.close()
-    if heard:
-        broken["mistake"] = "; ".join(heard)
-    if record.unfounded:
-        broken["leadership"] = "; ".join(record.unfounded[:3])
-    assert record.stage is not None
+    if errors:
+        violations["error"] = "; ".join(errors)
+    if record.without_lease:
+        violations["leadership"] = "; ".join(record.without_lease[:3])
+    assert record.injector is not None
     return Outcome(
         state=found,
         creates=record.creates,
         deletes=record.deletes,
-        writes=record.stage.writes,
-        done=record.done,
+        writes=record.injector.writes,
+        applied=record.applied,
         calls=record.calls,
         changes=record.changes,
-        moments=tuple(record.moments.values()),
-        struck=tuple(record.stage.struck),
-        broken=broken,
+        crash_points=tuple(record.crash_points.values()),
+        injected=tuple(record.injector.injected),
+        violations=violations,
         seconds=seconds,
     )

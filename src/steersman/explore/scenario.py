@@ -1,9 +1,9 @@
-"""Scenarios: stories of a cluster as plain files, to be lived through with and without faults.
+"""Scenarios: YAML files with the steps of a run, with and without faults.
 
 ::
 
     name: scale-down
-    story: A Deployment is scaled from five to two; three pods go.
+    description: A Deployment is scaled from five to two; three pods are deleted.
     cluster: {nodes: 3}
     steps:
     - apply: {apiVersion: apps/v1, kind: Deployment, …}
@@ -18,48 +18,57 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import yaml
 from msgspec.structs import replace
 
 from steersman.controllers import CONTROLLERS
 from steersman.explore.matching import short
-from steersman.explore.steps import BadScenario, Missed, Pace, Step, read, seconds
+from steersman.explore.steps import InvalidScenario, Step, StepFailed, Timing, read, seconds
 from steersman.intent.controller import Controller
 from steersman.sim.kubelet import KubeletSettings
 from steersman.testing.cluster import Cluster
 
-__all__ = ("BadScenario", "Missed", "Pace", "Scenario", "Step", "catalogue", "find", "load", "seconds")
+__all__ = (
+    "InvalidScenario",
+    "Scenario",
+    "Step",
+    "StepFailed",
+    "Timing",
+    "catalogue",
+    "find",
+    "load",
+    "seconds",
+)
 
 PACKAGE = "steersman.explore.scenarios"
-FIELDS = ("name", "story", "cluster", "slack", "steps")
+FIELDS = ("name", "description", "cluster", "tolerance", "steps")
 CLUSTER = ("nodes", "controllers", "kubelets")
 
 
-@dataclass(frozen=True, slots=True)
-class Scenario:
-    """A story."""
+class Scenario(msgspec.Struct, frozen=True):
+    """A scenario."""
 
     name: str
-    story: str
+    description: str
     steps: tuple[Step, ...]
     nodes: int = 3
     controllers: tuple[str, ...] = ()
-    """The names of those that run; all when there are none."""
-    kubelets: Mapping[str, Any] = field(default_factory=dict)
-    """How nodes take their time: fields of `steersman.sim.kubelet.KubeletSettings`."""
-    slack: Mapping[str, int] = field(default_factory=dict)
-    """By plural: how many more may be created or deleted than when nothing goes wrong, since how far one
-    step gets before the next one comes is a matter of time."""
+    """Names of the controllers that run; empty: all."""
+    kubelets: Mapping[str, Any] = msgspec.field(default_factory=dict)
+    """Timing of the kubelets: fields of `steersman.sim.kubelet.KubeletSettings`."""
+    tolerance: Mapping[str, int] = msgspec.field(default_factory=dict)
+    """By plural: how many more objects may be created or deleted than without faults. How far a step gets before the
+    next one begins depends on timing."""
     path: str = ""
-    """The file it is from, unless it is one of ours."""
+    """The file it was loaded from; empty for a packaged one."""
 
     @property
-    def crew(self) -> tuple[Controller[Any], ...]:
+    def selected_controllers(self) -> tuple[Controller[Any], ...]:
         """The controllers that run."""
         if not self.controllers:
             return tuple(CONTROLLERS)
@@ -67,29 +76,29 @@ class Scenario:
 
     @property
     def settings(self) -> KubeletSettings | None:
-        """How kubelets take their time; None is as a cluster has it."""
+        """Settings of the kubelets; None: the defaults of a cluster."""
         if not self.kubelets:
             return None
         return replace(KubeletSettings(start_delay=1.0, lease_interval=0.0), **self.kubelets)
 
-    def play(self, cluster: Cluster, pace: Pace = Pace()) -> None:
-        """Live through it. Raises `Missed`."""
+    def play(self, cluster: Cluster, timing: Timing = Timing()) -> None:
+        """Run all steps. Raises `StepFailed`."""
         for number, step in enumerate(self.steps, 1):
             try:
-                step.do(cluster, pace)
-            except Missed as error:
-                raise Missed(f"step {number}, {error}") from error.__cause__
+                step.run(cluster, timing)
+            except StepFailed as error:
+                raise StepFailed(f"step {number}, {error}") from error.__cause__
 
 
 def load(text: str, path: str = "") -> Scenario:
-    """A scenario from the text of its file. Raises `BadScenario`."""
+    """Parse a scenario. Raises `InvalidScenario`."""
     where = path or "the scenario"
     try:
         given = yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise BadScenario(f"{where}: {error}") from None
+        raise InvalidScenario(f"{where}: {error}") from None
     if not isinstance(given, Mapping) or not isinstance(given.get("steps"), Sequence):
-        raise BadScenario(f"{where}: a scenario is a map with a name, a story and steps")
+        raise InvalidScenario(f"{where}: a scenario is a map with a name, a description and steps")
     _only(where, given, FIELDS)
     cluster = given.get("cluster") or {}
     _only(f"{where}: cluster", cluster, CLUSTER)
@@ -98,35 +107,35 @@ def load(text: str, path: str = "") -> Scenario:
         kubelets = {
             name.replace("-", "_"): seconds(value) for name, value in cluster.get("kubelets", {}).items()
         }
-    except BadScenario as error:
-        raise BadScenario(f"{where}: {error}") from None
+    except InvalidScenario as error:
+        raise InvalidScenario(f"{where}: {error}") from None
     controllers = tuple(cluster.get("controllers", ()))
     known = [each.name for each in CONTROLLERS]
     unknown = [name for name in controllers if name not in known]
     if unknown:
-        raise BadScenario(f"{where}: there is no controller {unknown[0]}; there are: {', '.join(known)}")
+        raise InvalidScenario(f"{where}: unknown controller {unknown[0]}; available: {', '.join(known)}")
     return Scenario(
         name=str(given.get("name", "")) or Path(path).stem,
-        story=" ".join(str(given.get("story", "")).split()),
+        description=" ".join(str(given.get("description", "")).split()),
         steps=steps,
         nodes=int(cluster.get("nodes", 3)),
         controllers=controllers,
         kubelets=kubelets,
-        slack=given.get("slack") or {},
+        tolerance=given.get("tolerance") or {},
         path=path,
     )
 
 
 def _only(where: str, given: object, known: Sequence[str]) -> None:
     if not isinstance(given, Mapping):
-        raise BadScenario(f"{where}: {short(given)} is no map")
-    odd = [word for word in given if word not in known]
-    if odd:
-        raise BadScenario(f"{where} knows no {odd[0]}; it knows {', '.join(known)}")
+        raise InvalidScenario(f"{where}: {short(given)} is not a map")
+    unknown = [field for field in given if field not in known]
+    if unknown:
+        raise InvalidScenario(f"{where} has no field {unknown[0]}; fields: {', '.join(known)}")
 
 
 def catalogue() -> tuple[Scenario, ...]:
-    """All scenarios that come with the program, by name."""
+    """All packaged scenarios, by name."""
     files = [each for each in resources.files(PACKAGE).iterdir() if each.name.endswith(".yaml")]
     return tuple(
         _packaged(each.name.removesuffix(".yaml"), each.read_text())
@@ -137,20 +146,22 @@ def catalogue() -> tuple[Scenario, ...]:
 def _packaged(name: str, text: str) -> Scenario:
     found = load(text)
     if found.name != name:
-        raise BadScenario(f"{name}.yaml calls itself {found.name!r}")
+        raise InvalidScenario(f"{name}.yaml has the name {found.name!r}")
     return found
 
 
 def find(name: str) -> Scenario:
-    """A scenario by its name, or by the path of its file. Raises `BadScenario`."""
+    """A scenario by its name, or by the path of its file. Raises `InvalidScenario`."""
     path = Path(name)
     if path.suffix in (".yaml", ".yml"):
         try:
             return load(path.read_text(), name)
-        except (OSError, UnicodeDecodeError) as error:
-            raise BadScenario(f"{name}: {getattr(error, 'strerror', None) or error}") from None
+        except OSError as error:
+            raise InvalidScenario(f"{name}: {error.strerror}") from None
+        except UnicodeDecodeError as error:
+            raise InvalidScenario(f"{name}: {error}") from None
     for each in catalogue():
         if each.name == name:
             return each
     names = ", ".join(each.name for each in catalogue())
-    raise BadScenario(f"there is no scenario {name!r}; there are: {names}; or name a .yaml file")
+    raise InvalidScenario(f"unknown scenario {name!r}; available: {names}; or pass a .yaml file")

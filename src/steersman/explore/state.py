@@ -1,7 +1,7 @@
-"""Where a cluster has got to, in a form that two runs can be compared by.
+"""The state of a cluster, in a form that two runs can be compared by.
 
-Only what differs from how the cluster began counts. Gone is what chance and time decide: names, uids, times,
-which node a pod is on, what a kubelet reports, heartbeats and events.
+Only differences from the initial state count. Removed is whatever depends on chance or time: names, UIDs, times, the node of
+a pod, kubelet reports, heartbeats and events.
 """
 
 from __future__ import annotations
@@ -17,44 +17,44 @@ from steersman.server.server import Server
 State: TypeAlias = dict[str, Any]
 Snapshot: TypeAlias = dict[str, dict[str, Any]]
 
-ASIDE = frozenset({"events", "events.events.k8s.io", "leases.coordination.k8s.io"})
-"""Told, or renewed for ever: no part of a state."""
-WORKED_OUT = ".metrics.k8s.io"
-"""What is measured at the moment it is read."""
+UNCOMPARED = frozenset({"events", "events.events.k8s.io", "leases.coordination.k8s.io"})
+"""Reports and heartbeats, which are not part of a state."""
+COMPUTED = ".metrics.k8s.io"
+"""The group of objects that are computed when read."""
 SETS = frozenset({"ReplicaSet", "ReplicationController"})
 SIZES = ("deployment.kubernetes.io/desired-replicas", "deployment.kubernetes.io/max-replicas")
 
 
 def snapshot(server: Server) -> Snapshot:
-    """What is there now, by resource and key. Objects are shared, so it costs little."""
+    """The current objects by resource and key. They are shared, not copied."""
     return {
         table.resource: {key: table.get(key) for key in table.keys()}  # noqa: SIM118  (a table is no dict)
         for table in server.store.tables()
-        if table.resource not in ASIDE and not table.resource.endswith(WORKED_OUT)
+        if table.resource not in UNCOMPARED and not table.resource.endswith(COMPUTED)
     }
 
 
-def state(server: Server, began: Snapshot) -> State:
-    """What has become of the cluster since it began."""
+def state(server: Server, initial: Snapshot) -> State:
+    """The objects that differ from the initial ones, normalized."""
     found: dict[str, list[Any]] = {}
-    gone: list[str] = []
+    deleted: list[str] = []
     for resource, objects in snapshot(server).items():
-        before = began.get(resource, {})
-        gone += [f"{resource} {key}" for key in before if key not in objects]
+        before = initial.get(resource, {})
+        deleted += [f"{resource} {key}" for key in before if key not in objects]
         changed = [obj for key, obj in objects.items() if before.get(key) is not obj]
         if changed:
             plural = resource.partition(".")[0]
-            # Two groups may have resources of one name; the first is the one that is usually meant.
+            # Resources of two groups may share a plural; the first keeps it.
             found[resource if plural in found else plural] = [document("", "", obj) for obj in changed]
     _mask(found)
     compared: State = normalise(found)
-    if gone:
-        compared["gone"] = sorted(gone)
+    if deleted:
+        compared["deleted"] = sorted(deleted)
     return compared
 
 
 def _mask(found: Mapping[str, list[Any]]) -> None:
-    """Take away what is decided by chance and would not be missed by `normalise`."""
+    """Remove random values that `normalise` keeps."""
     uids = {each["metadata"].get("uid") for documents in found.values() for each in documents}
     for plural, documents in found.items():
         for each in documents:
@@ -62,19 +62,19 @@ def _mask(found: Mapping[str, list[Any]]) -> None:
                 if owner["uid"] not in uids:
                     owner["uid"] = "<gone>"
             if plural == "replicasets" and not each.get("spec", {}).get("replicas"):
-                # What an empty set was told last depends on when it became empty.
+                # The sizes recorded on an empty ReplicaSet depend on when it became empty.
                 for name in SIZES:
                     each["metadata"].get("annotations", {}).pop(name, None)
             if plural == "pods":
                 each.get("spec", {}).pop("nodeName", None)
                 _unname(each["metadata"])
             elif plural == "nodes":
-                # What a node says of itself is its kubelet's business.
+                # The status of a node is written by its kubelet.
                 each.pop("status", None)
 
 
 def _unname(meta: dict[str, Any]) -> None:
-    """Take the drawn part off a pod's name. Those of sets are called after their set by `normalise`."""
+    """Remove the random suffix of a pod's name. `normalise` handles pods of ReplicaSets and ReplicationControllers."""
     generated = meta.get("generateName", "")
     named_after = [owner["kind"] for owner in meta.get("ownerReferences", ()) if owner.get("controller")]
     if generated and meta["name"].startswith(generated) and not set(named_after) & SETS:
@@ -82,14 +82,14 @@ def _unname(meta: dict[str, Any]) -> None:
 
 
 def differences(wanted: Any, found: Any, at: str = "") -> Iterator[str]:
-    """What tells two states apart, in words."""
+    """Descriptions of the differences between two states."""
     if isinstance(wanted, Mapping) and isinstance(found, Mapping):
         for field in dict.fromkeys((*wanted, *found)):
             where = f"{at}.{field}" if at else str(field)
             if field not in found:
                 yield f"{where} is missing"
             elif field not in wanted:
-                yield f"{where} is there: {short(found[field], 80)}"
+                yield f"{where} is unexpected: {short(found[field], 80)}"
             else:
                 yield from differences(wanted[field], found[field], where)
     elif isinstance(wanted, list) and isinstance(found, list):

@@ -1,30 +1,31 @@
-"""The steps of a scenario: what a user, or fate, does to a cluster, and what is expected of it then.
+"""The steps of a scenario: what a user or a failing node does to a cluster, and what the cluster is expected to do.
 
-A step is a map with one verb and what belongs to it. What it is about is written as kubectl would:
-``deployment/web``, or a kind and which of its objects: ``pods`` with ``where: app=web`` and ``first: 1``.
+A step is a map with one verb and its fields. Its target is written as in kubectl: ``deployment/web``, or a kind with a
+selection of its objects: ``pods`` with ``selector: app=web`` and ``first: 1`` (the oldest).
 
-| verb | with | |
+| verb | fields | |
 |---|---|---|
-| ``apply`` | | manifests, applied by the server |
-| ``create`` | | manifests that must not be there yet |
+| ``apply`` | | server-side apply of manifests |
+| ``create`` | | creates manifests, which must not exist |
 | ``patch`` | ``with``, ``subresource`` | a strategic merge patch, or a JSON patch where it is a list |
-| ``status`` | ``with`` | the same, of the status; ``now`` in it stands for the time |
-| ``image`` | ``to`` | another image for the first container of a workload |
-| ``scale`` | ``to`` | so many replicas |
-| ``own`` | ``by``, ``blocking`` | an owner for what it is about; ``blocking``: which the owner waits for in the foreground |
+| ``status`` | ``with`` | a patch of the status; the value ``now`` is replaced by the time |
+| ``image`` | ``to`` | sets the image of the first container of a workload |
+| ``scale`` | ``to`` | sets the number of replicas |
+| ``own`` | ``owner``, ``blockOwnerDeletion`` | sets the ownerReference of the target |
 | ``delete`` | ``propagation``, ``grace`` | |
 | ``node`` | ``do`` | ``fail``, ``recover``, ``reboot``, ``cordon``, ``uncordon``, ``drain`` |
-| ``advance`` | | a span of time, such as ``90s`` or ``3h`` |
-| ``settle`` | | until nothing is written for a while: ten seconds, or as long as it says |
-| ``until`` | ``has``, ``count``, ``gone``, ``within`` | until that is so; an hour at most |
-| ``expect`` | ``has``, ``count``, ``gone`` | that is so now |
+| ``advance`` | | a duration, such as ``90s`` or ``3h`` |
+| ``settle`` | | waits until nothing is written for ten seconds, or for the given duration |
+| ``until`` | ``has``, ``count``, ``absent``, ``within`` | waits until that holds; an hour at most |
+| ``expect`` | ``has``, ``count``, ``absent`` | that holds now |
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeAlias
+
+import msgspec
 
 from steersman.api.errors import ApiError, NotFound
 from steersman.explore.matching import mismatches, short
@@ -36,56 +37,53 @@ Body: TypeAlias = Mapping[str, Any]
 
 HORIZON = 10.0
 LIMIT = 14_400.0
-"""The longest anything may take to come to rest, in seconds."""
+"""Maximum seconds for a cluster to settle."""
 WITHIN = 3600.0
-ABOUT = ("namespace", "where", "first")
+TARGET = ("namespace", "selector", "first")
 
 
-class BadScenario(ValueError):
-    """A scenario that makes no sense. The message says where and why."""
+class InvalidScenario(ValueError):
+    """An invalid scenario. The message says where and why."""
 
 
-class Missed(AssertionError):
-    """A step that could not be done, or what it expects is not so."""
+class StepFailed(AssertionError):
+    """A step that could not be done, or whose expectation is not met."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """How patiently a scenario is played: with faults everything takes longer."""
+class Timing(msgspec.Struct, frozen=True):
+    """How long steps wait: with faults everything takes longer."""
 
     horizon: float = 0.0
-    """How long at least nothing may happen where a step waits for rest, in seconds."""
+    """Minimum seconds without a write for a cluster to count as settled."""
     pause: float = 0.0
-    """How long such a step waits in any case: a manager that cannot reach its server is at rest, too."""
+    """Seconds a settle step waits in any case: a manager that cannot reach its server writes nothing, too."""
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One step."""
+class Step(msgspec.Struct, frozen=True):
+    """A step."""
 
     verb: str
-    about: Any
+    target: Any
     body: Body
 
     def __str__(self) -> str:
-        about = self.about if isinstance(self.about, str | int | float) else ""
-        return f"{self.verb} {about}".rstrip()
+        target = self.target if isinstance(self.target, str | int | float) else ""
+        return f"{self.verb} {target}".rstrip()
 
-    def do(self, cluster: Cluster, pace: Pace) -> None:
-        """Do it. Raises `Missed`."""
+    def run(self, cluster: Cluster, timing: Timing) -> None:
+        """Run it. Raises `StepFailed`."""
         try:
-            VERBS[self.verb].do(Doing(cluster, self, pace))
+            VERBS[self.verb].run(StepContext(cluster, self, timing))
         except (ApiError, Unmet) as error:
-            raise Missed(f"{self}: {error}") from error
+            raise StepFailed(f"{self}: {error}") from error
 
 
-@dataclass(frozen=True, slots=True)
-class Doing:
+class StepContext(msgspec.Struct, frozen=True):
     """A step in a cluster."""
 
     cluster: Cluster
     step: Step
-    pace: Pace
+    timing: Timing
 
     @property
     def namespace(self) -> str:
@@ -93,48 +91,48 @@ class Doing:
 
     @property
     def target(self) -> tuple[str, str]:
-        """The kind and name it is about; the name may be empty."""
-        kind, _, name = str(self.step.about).partition("/")
+        """The kind and name of the target; the name may be empty."""
+        kind, _, name = str(self.step.target).partition("/")
         return kind, name
 
     def objects(self) -> list[Any]:
-        """What it is about, as it is now."""
+        """The target objects."""
         kind, name = self.target
         if name:
             return [self.cluster.get(kind, name, self.namespace)]
-        where = str(self.step.body.get("where", ""))
-        found = self.cluster.list(kind, self.namespace, where)
+        selector = str(self.step.body.get("selector", ""))
+        found = self.cluster.list(kind, self.namespace, selector)
         first = self.step.body.get("first")
         if first is None:
             return found
-        # By age, not by name: names are drawn by lot.
+        # By age, not by name: names are random.
         found.sort(key=lambda obj: (obj.metadata.creationTimestamp, int(obj.metadata.resourceVersion)))
         if len(found) < first:
-            raise Missed(f"{self.step}: there are {len(found)}, not {first}")
+            raise StepFailed(f"{self.step}: {len(found)} objects found, not {first}")
         return found[:first]
 
     def each(self) -> Iterator[tuple[str, str, str]]:
-        """Kind, name and namespace of what it is about."""
+        """Kind, name and namespace of the target objects."""
         kind, _ = self.target
         for obj in self.objects():
             meta = plain(obj)["metadata"]
             yield kind, meta["name"], meta.get("namespace") or self.namespace
 
-    def unlike(self) -> str:
-        """What is not as the step says; empty where all is."""
+    def mismatch(self) -> str:
+        """How the target objects differ from the expectation; empty where they do not."""
         body = self.step.body
         try:
             found = self.objects()
         except NotFound:
             found = []
-        if body.get("gone"):
-            return f"{len(found)} are there" if found else ""
+        if body.get("absent"):
+            return f"{len(found)} found" if found else ""
         if "count" in body:
             wrong = next(mismatches(body["count"], len(found), "count"), "")
             if wrong:
                 return wrong
         elif not found:
-            return "there is none"
+            return "not found"
         for obj in found if "has" in body else ():
             wrong = "; ".join(mismatches(body["has"], plain(obj)))
             if wrong:
@@ -145,75 +143,75 @@ class Doing:
 # -- verbs ------------------------------------------------------------------------------------
 
 
-def _apply(doing: Doing) -> None:
-    doing.cluster.apply(doing.step.about, doing.namespace)
+def _apply(context: StepContext) -> None:
+    context.cluster.apply(context.step.target, context.namespace)
 
 
-def _create(doing: Doing) -> None:
-    doing.cluster.create(doing.step.about, doing.namespace)
+def _create(context: StepContext) -> None:
+    context.cluster.create(context.step.target, context.namespace)
 
 
-def _patch(doing: Doing) -> None:
-    body, subresource = doing.step.body["with"], str(doing.step.body.get("subresource", ""))
-    for kind, name, namespace in doing.each():
-        doing.cluster.patch(kind, name, body, namespace, subresource=subresource)
+def _patch(context: StepContext) -> None:
+    body, subresource = context.step.body["with"], str(context.step.body.get("subresource", ""))
+    for kind, name, namespace in context.each():
+        context.cluster.patch(kind, name, body, namespace, subresource=subresource)
 
 
-def _status(doing: Doing) -> None:
-    now = doing.cluster.now.strftime("%Y-%m-%dT%H:%M:%SZ")
-    body = {"status": _timed(doing.step.body["with"], now)}
-    for kind, name, namespace in doing.each():
-        doing.cluster.patch(kind, name, body, namespace, subresource="status")
+def _status(context: StepContext) -> None:
+    now = context.cluster.now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    body = {"status": _with_time(context.step.body["with"], now)}
+    for kind, name, namespace in context.each():
+        context.cluster.patch(kind, name, body, namespace, subresource="status")
 
 
-def _timed(value: Any, now: str) -> Any:
+def _with_time(value: Any, now: str) -> Any:
     if isinstance(value, Mapping):
-        return {field: _timed(inner, now) for field, inner in value.items()}
+        return {field: _with_time(inner, now) for field, inner in value.items()}
     if isinstance(value, list):
-        return [_timed(inner, now) for inner in value]
+        return [_with_time(inner, now) for inner in value]
     return now if value == "now" else value
 
 
-def _image(doing: Doing) -> None:
-    for obj in doing.objects():
-        kind, _ = doing.target
+def _image(context: StepContext) -> None:
+    for obj in context.objects():
+        kind, _ = context.target
         (first, *_) = plain(obj)["spec"]["template"]["spec"]["containers"]
-        container = {"name": first["name"], "image": doing.step.body["to"]}
+        container = {"name": first["name"], "image": context.step.body["to"]}
         body = {"spec": {"template": {"spec": {"containers": [container]}}}}
-        doing.cluster.patch(kind, obj.metadata.name, body, doing.namespace)
+        context.cluster.patch(kind, obj.metadata.name, body, context.namespace)
 
 
-def _scale(doing: Doing) -> None:
-    for kind, name, namespace in doing.each():
-        doing.cluster.scale(kind, name, doing.step.body["to"], namespace)
+def _scale(context: StepContext) -> None:
+    for kind, name, namespace in context.each():
+        context.cluster.scale(kind, name, context.step.body["to"], namespace)
 
 
-def _own(doing: Doing) -> None:
-    body = doing.step.body
-    word, _, owner = str(body["by"]).partition("/")
-    sort = doing.cluster.kind(word)
+def _own(context: StepContext) -> None:
+    body = context.step.body
+    word, _, owner = str(body["owner"]).partition("/")
+    owner_kind = context.cluster.kind(word)
     reference = {
-        "apiVersion": sort.api_version,
-        "kind": sort.name,
+        "apiVersion": owner_kind.api_version,
+        "kind": owner_kind.name,
         "name": owner,
-        "uid": plain(doing.cluster.get(word, owner, doing.namespace))["metadata"]["uid"],
-        "blockOwnerDeletion": bool(body.get("blocking", False)),
+        "uid": plain(context.cluster.get(word, owner, context.namespace))["metadata"]["uid"],
+        "blockOwnerDeletion": bool(body.get("blockOwnerDeletion", False)),
     }
-    for kind, name, namespace in doing.each():
-        doing.cluster.patch(kind, name, {"metadata": {"ownerReferences": [reference]}}, namespace)
+    for kind, name, namespace in context.each():
+        context.cluster.patch(kind, name, {"metadata": {"ownerReferences": [reference]}}, namespace)
 
 
-def _delete(doing: Doing) -> None:
-    body = doing.step.body
-    for kind, name, namespace in list(doing.each()):
-        doing.cluster.delete(
+def _delete(context: StepContext) -> None:
+    body = context.step.body
+    for kind, name, namespace in list(context.each()):
+        context.cluster.delete(
             kind, name, namespace, propagation=body.get("propagation"), grace=body.get("grace")
         )
 
 
-def _node(doing: Doing) -> None:
-    node = doing.cluster.node(str(doing.step.about))
-    fates: Mapping[str, Callable[[], None]] = {
+def _node(context: StepContext) -> None:
+    node = context.cluster.node(str(context.step.target))
+    operations: Mapping[str, Callable[[], None]] = {
         "fail": node.fail,
         "recover": node.recover,
         "reboot": node.reboot,
@@ -221,89 +219,88 @@ def _node(doing: Doing) -> None:
         "uncordon": node.uncordon,
         "drain": node.drain,
     }
-    fates[doing.step.body["do"]]()
+    operations[context.step.body["do"]]()
 
 
-def _advance(doing: Doing) -> None:
-    doing.cluster.advance(seconds=seconds(doing.step.about))
+def _advance(context: StepContext) -> None:
+    context.cluster.advance(seconds=seconds(context.step.target))
 
 
-def _settle(doing: Doing) -> None:
-    about = doing.step.about
-    horizon = max(HORIZON if about is None else seconds(about), doing.pace.horizon)
-    doing.cluster.settle(horizon, limit=LIMIT)
-    if doing.pace.pause:
-        doing.cluster.advance(seconds=doing.pace.pause)
-        doing.cluster.settle(horizon, limit=LIMIT)
+def _settle(context: StepContext) -> None:
+    target = context.step.target
+    horizon = max(HORIZON if target is None else seconds(target), context.timing.horizon)
+    context.cluster.settle(horizon, limit=LIMIT)
+    if context.timing.pause:
+        context.cluster.advance(seconds=context.timing.pause)
+        context.cluster.settle(horizon, limit=LIMIT)
 
 
-def _until(doing: Doing) -> None:
-    within = seconds(doing.step.body.get("within", WITHIN)) + doing.pace.horizon
+def _until(context: StepContext) -> None:
+    within = seconds(context.step.body.get("within", WITHIN)) + context.timing.horizon
     try:
-        doing.cluster.wait_until(lambda: not doing.unlike(), within)
+        context.cluster.wait_until(lambda: not context.mismatch(), within)
     except Unmet:
-        raise Missed(f"{doing.step}: not within {within:g} s: {doing.unlike()}") from None
+        raise StepFailed(f"{context.step}: not within {within:g} s: {context.mismatch()}") from None
 
 
-def _expect(doing: Doing) -> None:
-    wrong = doing.unlike()
+def _expect(context: StepContext) -> None:
+    wrong = context.mismatch()
     if wrong:
-        raise Missed(f"{doing.step}: {wrong}")
+        raise StepFailed(f"{context.step}: {wrong}")
 
 
-@dataclass(frozen=True, slots=True)
-class Verb:
-    """What can be done in a step: how, and what else it must or may say."""
+class Verb(msgspec.Struct, frozen=True):
+    """A verb: its function, and its required and optional fields."""
 
-    do: Callable[[Doing], None]
-    needs: tuple[str, ...] = ()
-    may: tuple[str, ...] = ()
+    run: Callable[[StepContext], None]
+    required: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()
 
 
 VERBS: Mapping[str, Verb] = {
-    "apply": Verb(_apply, may=("namespace",)),
-    "create": Verb(_create, may=("namespace",)),
-    "patch": Verb(_patch, ("with",), ("subresource", *ABOUT)),
-    "status": Verb(_status, ("with",), ABOUT),
-    "image": Verb(_image, ("to",), ABOUT),
-    "scale": Verb(_scale, ("to",), ABOUT),
-    "own": Verb(_own, ("by",), ("blocking", *ABOUT)),
-    "delete": Verb(_delete, may=("propagation", "grace", *ABOUT)),
+    "apply": Verb(_apply, optional=("namespace",)),
+    "create": Verb(_create, optional=("namespace",)),
+    "patch": Verb(_patch, ("with",), ("subresource", *TARGET)),
+    "status": Verb(_status, ("with",), TARGET),
+    "image": Verb(_image, ("to",), TARGET),
+    "scale": Verb(_scale, ("to",), TARGET),
+    "own": Verb(_own, ("owner",), ("blockOwnerDeletion", *TARGET)),
+    "delete": Verb(_delete, optional=("propagation", "grace", *TARGET)),
     "node": Verb(_node, ("do",)),
     "advance": Verb(_advance),
     "settle": Verb(_settle),
-    "until": Verb(_until, may=("has", "count", "gone", "within", *ABOUT)),
-    "expect": Verb(_expect, may=("has", "count", "gone", *ABOUT)),
+    "until": Verb(_until, optional=("has", "count", "absent", "within", *TARGET)),
+    "expect": Verb(_expect, optional=("has", "count", "absent", *TARGET)),
 }
 
 
 def read(given: object) -> Step:
-    """A step as a file has it. Raises `BadScenario`."""
+    """Parse a step. Raises `InvalidScenario`."""
     if isinstance(given, str):
         given = {given: None}
     if not isinstance(given, Mapping):
-        raise BadScenario(f"a step is a map such as `settle: 10s`, not {short(given)}")
-    said = [word for word in given if word in VERBS]
-    if len(said) != 1:
-        raise BadScenario(f"a step has one of {', '.join(VERBS)}; there is none or more in {short(given)}")
-    verb = VERBS[said[0]]
-    body = {word: value for word, value in given.items() if word != said[0]}
-    missing = [word for word in verb.needs if word not in body]
-    odd = [word for word in body if word not in (*verb.needs, *verb.may)]
-    if missing or odd:
-        words = [f"needs {word}" for word in missing] + [f"knows no {word}" for word in odd]
-        raise BadScenario(f"{said[0]} {' and '.join(words)}: {short(given)}")
-    return Step(said[0], given[said[0]], body)
+        raise InvalidScenario(f"a step is a map such as `settle: 10s`, not {short(given)}")
+    named = [word for word in given if word in VERBS]
+    if len(named) != 1:
+        raise InvalidScenario(f"a step has exactly one of {', '.join(VERBS)}: {short(given)}")
+    verb = VERBS[named[0]]
+    body = {field: value for field, value in given.items() if field != named[0]}
+    missing = [field for field in verb.required if field not in body]
+    unknown = [field for field in body if field not in (*verb.required, *verb.optional)]
+    if missing or unknown:
+        problems = [f"needs {field}" for field in missing] + [f"has no field {field}" for field in unknown]
+        raise InvalidScenario(f"{named[0]} {' and '.join(problems)}: {short(given)}")
+    return Step(named[0], given[named[0]], body)
 
 
-def seconds(said: object) -> float:
-    """A span of time: a number of seconds, or a text such as ``1m30s`` or ``2d``. Raises `BadScenario`."""
+def seconds(value: object) -> float:
+    """Parse a duration: a number of seconds, or text such as ``1m30s`` or ``2d``. Raises `InvalidScenario`."""
     found: float | None = None
-    if isinstance(said, int | float):
-        found = float(said)
-    elif isinstance(said, str):
-        days = said.removesuffix("d")
-        found = 86_400.0 * int(days) if days.isdecimal() and days != said else span(said)
+    if isinstance(value, int | float):
+        found = float(value)
+    elif isinstance(value, str):
+        days = value.removesuffix("d")
+        found = 86_400.0 * int(days) if days.isdecimal() and days != value else span(value)
     if found is None:
-        raise BadScenario(f"{said!r} is no span of time such as 90s or 3h")
+        raise InvalidScenario(f"{value!r} is not a duration such as 90s or 3h")
     return found

@@ -1,4 +1,4 @@
-"""``steersman explore``: scenarios lived through with everything that may go wrong, on all cores."""
+"""``steersman explore``: run scenarios under injected faults, on all cores."""
 
 from __future__ import annotations
 
@@ -7,131 +7,131 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from importlib import import_module
 from importlib.util import find_spec
 from itertools import takewhile
 from typing import Any
 
+import msgspec
+from msgspec.structs import replace
+
 from steersman.explore.engine import (
     BrokenReference,
     Trial,
-    Verdict,
-    attempt,
-    exhaustive,
+    TrialResult,
+    crash_trials,
     explore,
+    lost_response_trials,
     reference,
-    sampled,
-    smallest,
-    unanswered,
+    run_trial,
+    sampled_trials,
+    shrink_result,
 )
-from steersman.explore.fault_sampling import DRAWS
+from steersman.explore.fault_sampling import SAMPLERS
 from steersman.explore.run import Outcome, run
-from steersman.explore.scenario import BadScenario, Scenario, catalogue, find
+from steersman.explore.scenario import InvalidScenario, Scenario, catalogue, find
 from steersman.manager.flag_types import BOOL, INT, STRING
 from steersman.manager.flags import Option, UsageError, parse, usage
 from steersman.runtime.trace import span
-from steersman.sim.faults.text import BadFault, text
-from steersman.sim.faults.text import parse as read_faults
+from steersman.sim.faults.text import InvalidFault, text
+from steersman.sim.faults.text import parse as parse_faults
 from steersman.testing.cluster import Cluster
 
-ALL, CRASHES, ANSWERS = "all", "crashes", "answers"
+ALL, CRASHES, LOST_RESPONSES = "all", "crashes", "lost-responses"
 OPTIONS = (
     Option(
         "faults",
         STRING,
         ALL,
-        "What goes wrong. all; crashes: a crash before and after every write; answers: every answer lost in "
-        "turn; names to draw from, such as frozen_watch,watch_cut; or exactly these, such as "
-        "'crash_after_write(7) + answer_lost(9)'.",
+        "Faults to inject. all; crashes: a crash before and after every write; lost-responses: every response lost in "
+        "turn; names of faults to sample, such as frozen_watch,watch_cut; or a single run with given faults, such as "
+        "'crash_after_write(7) + response_lost(9)'.",
         "Explore",
     ),
-    Option("seeds", INT, 20, "How many times faults are drawn for each scenario.", "Explore"),
-    Option("first", INT, 1, "The first seed they are drawn from.", "Explore"),
-    Option("seed", INT, 0, "The seed of a world with exactly these faults.", "Explore"),
-    Option("jobs", INT, 0, "How many processes work at once; as many as there are cores.", "Explore"),
-    Option("everybody", BOOL, False, "Run all controllers in every scenario, not just its own.", "Explore"),
-    Option("history", BOOL, False, "Show all that happened in a run with exactly these faults.", "Explore"),
-    Option("help", BOOL, False, "Show this and end.", "Explore", "h"),
+    Option("seeds", INT, 20, "Number of trials with sampled faults for each scenario.", "Explore"),
+    Option("first-seed", INT, 1, "First seed of the sampled faults.", "Explore"),
+    Option("seed", INT, 0, "Seed of a single run with given faults.", "Explore"),
+    Option("jobs", INT, 0, "Number of processes. By default one for each core.", "Explore"),
+    Option("all-controllers", BOOL, False, "Run all controllers, not only those of the scenario.", "Explore"),
+    Option("history", BOOL, False, "Print the history of a single run with given faults.", "Explore"),
+    Option("help", BOOL, False, "Show this help and exit.", "Explore", "h"),
 )
 HEAD = """\
-Live through scenarios with everything that may go wrong: managers that die between any two writes, answers
-that are lost, watches that stand still, servers that refuse. What ends otherwise than when nothing goes wrong
-is a finding, shown with the fewest faults that bring it about and the command to see it again.
+Run scenarios under injected faults: managers that crash between any two writes, lost responses, frozen watches,
+errors of the API server. A run whose end state differs from the run without faults is a finding. Findings are
+shown with the fewest faults that reproduce them and the command to repeat them.
 
-Usage: steersman explore SCENARIO... [flags]     (all is all of them; a .yaml file is one of your own)
+Usage: steersman explore SCENARIO... [flags]     (all: every scenario; a .yaml file: your own scenario)
 """
-SHOWN = 20
-"""How many findings are shown, and made smaller, of those there are; and how many faults that struck."""
+MAX_SHOWN = 20
+"""Maximum number of findings that are shrunk and shown, and of injected faults shown for a single run."""
 
 
 def main(argv: Sequence[str]) -> int:
-    """Entry point; answers the exit code: 1 where something was found."""
+    """Entry point; returns the exit code: 1 where there are findings."""
     if any(word in ("-h", "--help") for word in argv):
         print(HEAD + "\nScenarios:\n")
         for each in catalogue():
-            print(f"  {each.name:<24} {each.story}")
+            print(f"  {each.name:<28} {each.description}")
         print("\n" + usage(OPTIONS))
         return 0
     try:
         names = list(takewhile(lambda word: not word.startswith("-"), argv))
         flags = parse(OPTIONS, argv[len(names) :])
-        scenarios = _chosen(names)
-        if flags["everybody"]:
+        scenarios = _select(names)
+        if flags["all-controllers"]:
             scenarios = [replace(each, controllers=()) for each in scenarios]
         if "(" in flags["faults"]:
-            return max(_once(each, flags) for each in scenarios)
+            return max(_run_once(each, flags) for each in scenarios)
         return _explore(scenarios, flags)
-    except (UsageError, BadScenario, BadFault, BrokenReference) as error:
+    except (UsageError, InvalidScenario, InvalidFault, BrokenReference) as error:
         print(f"Error: {error}", file=sys.stderr)
         return 1
 
 
-def _chosen(names: Sequence[str]) -> list[Scenario]:
+def _select(names: Sequence[str]) -> list[Scenario]:
     if not names:
-        raise UsageError("name a scenario, or all; --help shows those there are")
+        raise UsageError("name a scenario, or all; --help lists the scenarios")
     return [each for name in names for each in (catalogue() if name == ALL else (find(name),))]
 
 
-# -- exactly these ----------------------------------------------------------------------------
+# -- a single run -----------------------------------------------------------------------------
 
 
-def _once(scenario: Scenario, flags: dict[str, Any]) -> int:
-    trial = Trial(scenario, read_faults(flags["faults"]), flags["seed"])
-    wanted = reference(scenario)
+def _run_once(scenario: Scenario, flags: dict[str, Any]) -> int:
+    trial = Trial(scenario, parse_faults(flags["faults"]), flags["seed"])
+    expected = reference(scenario)
     if flags["history"]:
-        run(scenario, trial.faults, trial.seed, _history)
-    verdict = attempt(trial, wanted)
+        run(scenario, trial.faults, trial.seed, _print_history)
+    result = run_trial(trial, expected)
     print(f"{scenario.name}: {text(trial.faults)}")
-    struck = verdict.struck or ("nothing went wrong: it never came to that",)
-    for each in struck[:SHOWN]:
+    injected = result.injected or ("no fault took effect",)
+    for each in injected[:MAX_SHOWN]:
         print(f"  {each}")
-    if len(struck) > SHOWN:
-        print(f"  … and {len(struck) - SHOWN} more")
-    for finding in verdict.findings:
+    if len(injected) > MAX_SHOWN:
+        print(f"  … and {len(injected) - MAX_SHOWN} more")
+    for finding in result.findings:
         print(f"  FOUND {finding}")
-    if not verdict.findings:
-        print("  ended as it should")
-    return 1 if verdict.findings else 0
+    if not result.findings:
+        print("  no findings")
+    return 1 if result.findings else 0
 
 
-def _history(cluster: Cluster) -> None:
+def _print_history(cluster: Cluster) -> None:
     for entry in cluster.history():
         print(entry)
 
 
-# -- all that may go wrong --------------------------------------------------------------------
+# -- all trials -------------------------------------------------------------------------------
 
 
-@dataclass
-class Row:
-    """What is told of a scenario in the end."""
+class Row(msgspec.Struct):
+    """A scenario in the final table."""
 
     writes: int
     trials: int = 0
     findings: int = 0
     seconds: float = 0.0
-    found: list[Verdict] = field(default_factory=list)
 
 
 def _explore(scenarios: Sequence[Scenario], flags: dict[str, Any]) -> int:
@@ -140,37 +140,37 @@ def _explore(scenarios: Sequence[Scenario], flags: dict[str, Any]) -> int:
     rows: dict[str, Row] = {}
     for scenario in scenarios:
         start = time.perf_counter()
-        wanted = reference(scenario)
-        trials = list(_trials(scenario, wanted, flags))
-        row = rows[scenario.name] = Row(wanted.writes, len(trials))
+        expected = reference(scenario)
+        trials = list(_trials(scenario, expected, flags))
+        row = rows[scenario.name] = Row(expected.writes, len(trials))
         with _progress(scenario.name, len(trials)) as tick:
-            row.found = explore(trials, {scenario.name: wanted}, jobs, tick)
-        row.findings = len(row.found)
+            found: list[TrialResult] = explore(trials, {scenario.name: expected}, jobs, tick)
+        row.findings = len(found)
         row.seconds = time.perf_counter() - start
-        for verdict in row.found[: max(1, SHOWN // len(scenarios))]:
-            print(smallest(verdict, wanted), flush=True)
+        for result in found[: max(1, MAX_SHOWN // len(scenarios))]:
+            print(shrink_result(result, expected), flush=True)
     _table(rows)
     total = sum(row.trials for row in rows.values())
-    found = sum(row.findings for row in rows.values())
-    print(f"\n{total} runs in {span(time.perf_counter() - began)}: {found or 'no'} findings")
-    return 1 if found else 0
+    findings = sum(row.findings for row in rows.values())
+    print(f"\n{total} runs in {span(time.perf_counter() - began)}: {findings or 'no'} findings")
+    return 1 if findings else 0
 
 
-def _trials(scenario: Scenario, wanted: Outcome, flags: dict[str, Any]) -> Iterator[Trial]:
-    words = flags["faults"].split(",")
-    unknown = [word for word in words if word not in (ALL, CRASHES, ANSWERS, *DRAWS)]
+def _trials(scenario: Scenario, expected: Outcome, flags: dict[str, Any]) -> Iterator[Trial]:
+    names = flags["faults"].split(",")
+    unknown = [name for name in names if name not in (ALL, CRASHES, LOST_RESPONSES, *SAMPLERS)]
     if unknown:
-        known = ", ".join((ALL, CRASHES, ANSWERS, *DRAWS))
-        raise UsageError(f"--faults: there is no {unknown[0]!r}; there are: {known}")
-    everything = ALL in words
-    if everything or CRASHES in words:
-        yield from exhaustive(scenario, wanted)
-    if everything or ANSWERS in words:
-        yield from unanswered(scenario, wanted)
-    drawn = tuple(word for word in words if word in DRAWS)
-    if everything or drawn:
-        seeds = range(flags["first"], flags["first"] + flags["seeds"])
-        yield from sampled(scenario, wanted, seeds, drawn)
+        known = ", ".join((ALL, CRASHES, LOST_RESPONSES, *SAMPLERS))
+        raise UsageError(f"--faults: unknown fault {unknown[0]!r}; available: {known}")
+    everything = ALL in names
+    if everything or CRASHES in names:
+        yield from crash_trials(scenario, expected)
+    if everything or LOST_RESPONSES in names:
+        yield from lost_response_trials(scenario, expected)
+    sampled = tuple(name for name in names if name in SAMPLERS)
+    if everything or sampled:
+        seeds = range(flags["first-seed"], flags["first-seed"] + flags["seeds"])
+        yield from sampled_trials(scenario, expected, seeds, sampled)
 
 
 def _table(rows: dict[str, Row]) -> None:
@@ -191,7 +191,7 @@ def _table(rows: dict[str, Row]) -> None:
 
 @contextmanager
 def _progress(name: str, total: int) -> Iterator[Callable[[object], None]]:
-    """A bar on a terminal: rich's where it is installed, a plain one where not, none in a file."""
+    """A progress bar on a terminal: rich's where it is installed, otherwise a plain one."""
     if not sys.stderr.isatty():
         yield lambda _: None
         return
@@ -208,7 +208,7 @@ def _progress(name: str, total: int) -> Iterator[Callable[[object], None]]:
         nonlocal done
         done += 1
         full = 30 * done // max(1, total)
-        sys.stderr.write(f"\r{name:<24} [{'#' * full}{' ' * (30 - full)}] {done}/{total}")
+        sys.stderr.write(f"\r{name:<28} [{'#' * full}{' ' * (30 - full)}] {done}/{total}")
         sys.stderr.flush()
 
     yield tick

@@ -43,7 +43,7 @@ from steersman.testing.waiting import Unmet, Wait
 if TYPE_CHECKING:
     from steersman.server.auth.rbac import Authorizer
     from steersman.sim.faults.fault import Fault
-    from steersman.sim.faults.injector import Stage
+    from steersman.sim.faults.injector import FaultInjector
     from steersman.testing.serving import Serving
 
 __all__ = ["AioCluster", "Cluster", "Entry", "Manager", "Node", "Unmet"]
@@ -103,7 +103,7 @@ class Cluster(Objects):
         self.aio = AioCluster(self)
         self._place: World | LiveWorld = world
         self._serving: Serving | None = None
-        self._stage = self._arm(world, faults)
+        self._injector = self._arm(world, faults)
         self._authorizer = authorizer(world.server)
         self._chronicle = Chronicle(world.server, before)
         self._others: builtins.list[Manager] = []
@@ -116,12 +116,12 @@ class Cluster(Objects):
         world.run(world.loop.idle())
         self._chronicle.forget_idle_rounds()
 
-    def _arm(self, world: World, faults: tuple[Fault, ...]) -> Stage | None:
+    def _arm(self, world: World, faults: tuple[Fault, ...]) -> FaultInjector | None:
         if not faults:
             return None
-        from steersman.sim.faults.injector import Stage
+        from steersman.sim.faults.injector import FaultInjector
 
-        return Stage(world, faults, _Managers(self))
+        return FaultInjector(world, faults, _Managers(self))
 
     # -- who is there -------------------------------------------------------------------------
 
@@ -179,15 +179,15 @@ class Cluster(Objects):
         authorizer: Authorizer | None,
         account: str = "",
     ) -> Manager:
-        place, stage = self._place, self._stage
+        place, injector = self._place, self._injector
         return Manager(
             controllers,
             place,
-            place if stage is None else stage.clock(place),
+            place if injector is None else injector.clock(place),
             self._chronicle,
             authorizer=authorizer,
             account=account,
-            through=(lambda api: api) if stage is None else stage.api,
+            through=(lambda api: api) if injector is None else injector.api,
             files=credentials.read if self._serving is None else self._serving.read,
             name=name,
         )
@@ -195,8 +195,8 @@ class Cluster(Objects):
     def crash_manager(self) -> None:
         """The manager dies at once: what it has not written yet, it never will."""
         self._manager.crash()
-        if self._stage is not None:
-            self._stage.died()
+        if self._injector is not None:
+            self._injector.manager_died()
 
     def start_manager(self) -> None:
         """A new manager, which has to read all it knows. The old one is gone, if there was one."""
@@ -236,7 +236,7 @@ class Cluster(Objects):
         All processes start anew there, as after a restart. What was spawned is not there.
         """
         fork = Cluster.__new__(Cluster)
-        faults = () if self._stage is None else tuple(self._stage.faults)
+        faults = () if self._injector is None else tuple(self._injector.faults)
         fork._begin(self.plan, self.world.fork(seed), faults, self._chronicle)
         if not self._manager.alive:
             fork.crash_manager()
@@ -274,7 +274,7 @@ class Cluster(Objects):
             self._serving = serving = Serving(self.world, speed, self.plan)
             self.world.close()
             place = self._place = serving.place
-            self._stage = None
+            self._injector = None
             self._authorizer = serving.authorizer
             self._chronicle = serving.call(lambda: Chronicle(place.server, self._chronicle))
             self._api = LocalApi(place.server, YOU, manager="kubectl")
@@ -431,7 +431,7 @@ class _Managers:
         if not self._cluster._manager.alive:
             self._cluster.start_manager()
 
-    def double(self, seconds: float) -> None:
+    def start_second(self, seconds: float) -> None:
         """A second manager works beside the first for so many seconds."""
         cluster = self._cluster
         second = cluster._start(cluster.plan.configured(cluster.world.server), "second manager")

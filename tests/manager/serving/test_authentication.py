@@ -208,7 +208,7 @@ async def test_what_cannot_be_read_of_it_changes_nothing(
         await _write(plane, {"client-ca-file": "nonsense"})
         await published.load()
     assert published.clients() == before
-    assert f"configmap {NAMESPACE}/{NAME} cannot be read" in caplog.text
+    assert f"configmap {NAMESPACE}/{NAME} is invalid" in caplog.text
 
 
 async def _write(plane: Any, data: dict[str, str]) -> None:

@@ -1,71 +1,68 @@
-"""Clocks that are wrong: a manager's wall time jumps, or runs at another speed than the server's.
+"""Clock faults: a manager's wall clock jumps, or runs at another rate than the server's.
 
-Time that is measured stays right: it is that of the event loop, whose timers all live by.
+The monotonic clock stays right: it is the event loop's, which all timers use.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
 from steersman.runtime.clock import Clock
 from steersman.sim.faults.crashes import describe
-from steersman.sim.faults.fault import Armed, Call, Fault
-from steersman.sim.faults.injector import Stage
+from steersman.sim.faults.fault import ActiveFault, Call, Fault
+from steersman.sim.faults.injector import FaultInjector
 
-WRONG = frozenset({"state", "expect", "creates", "deletes"})
-"""What follows from a wrong time: deadlines and schedules are met at another."""
+WRONG_TIME = frozenset({"state", "expect", "creates", "deletes"})
+"""Invariants that a wrong time breaks: deadlines and schedules are met at another time."""
 
 
-@dataclass(frozen=True, slots=True)
-class ClockJump(Fault):
-    """With the manager's nth write its wall clock jumps by so many seconds, forwards or back.
+class ClockJump(Fault, frozen=True):
+    """The manager's wall clock jumps by ``seconds``, forwards or back, at its nth write.
 
-    With ``heals`` it is set right again after so many seconds.
+    With ``heals`` it is right again after that many seconds.
     """
 
     seconds: float
     n: int = 1
     heals: float = 0.0
-    word: ClassVar[str] = "clock_jump"
-    excuses: ClassVar[frozenset[str]] = WRONG
+    name: ClassVar[str] = "clock_jump"
+    allowed_violations: ClassVar[frozenset[str]] = WRONG_TIME
 
-    def arm(self, stage: Stage) -> Armed:
-        return _Jump(self, stage)
+    def activate(self, injector: FaultInjector) -> ActiveFault:
+        return _Jump(self, injector)
 
 
-@dataclass(frozen=True, slots=True)
-class ClockRate(Fault):
-    """The manager's wall clock runs at another speed: 1.1 is ten percent fast."""
+class ClockRate(Fault, frozen=True):
+    """The manager's wall clock runs at another rate: 1.1 is ten percent fast."""
 
     rate: float
-    word: ClassVar[str] = "clock_rate"
-    excuses: ClassVar[frozenset[str]] = WRONG
+    name: ClassVar[str] = "clock_rate"
+    allowed_violations: ClassVar[frozenset[str]] = WRONG_TIME
 
-    def arm(self, stage: Stage) -> Armed:
+    def activate(self, injector: FaultInjector) -> ActiveFault:
         return _Rate(self)
 
 
-class _Jump(Armed):
-    def __init__(self, fault: ClockJump, stage: Stage) -> None:
+class _Jump(ActiveFault):
+    def __init__(self, fault: ClockJump, injector: FaultInjector) -> None:
         self._fault = fault
-        self._stage = stage
+        self._injector = injector
         self._since: float | None = None
 
     def offset(self) -> float:
-        """By how much the wall clock is wrong."""
+        """Seconds by which the wall clock is wrong."""
         fault, since = self._fault, self._since
         if since is None:
             return 0.0
-        if fault.heals and self._stage.world.monotonic() >= since + fault.heals:
+        if fault.heals and self._injector.world.monotonic() >= since + fault.heals:
             return 0.0
         return fault.seconds
 
     async def after(self, call: Call, answer: Any) -> Any:
         if call.write == self._fault.n:
-            self._since = self._stage.world.monotonic()
-            self._stage.strike(f"the clock jumps by {self._fault.seconds:g} s after {describe(call)}")
+            self._since = self._injector.world.monotonic()
+            self._injector.record(f"clock jumps by {self._fault.seconds:g} s after {describe(call)}")
         return answer
 
     def clock(self, clock: Clock) -> Clock:
@@ -85,7 +82,7 @@ class _Shifted:
         return self._clock.monotonic()
 
 
-class _Rate(Armed):
+class _Rate(ActiveFault):
     def __init__(self, fault: ClockRate) -> None:
         self._fault = fault
 

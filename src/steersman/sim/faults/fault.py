@@ -1,102 +1,100 @@
-"""What a fault is: a frozen value with a textual form, and what it does once it is armed in a world.
+"""What a fault is: a frozen value with a textual form, and its behaviour once it is active in a world.
 
-A fault says nothing about when it meets which request; it is armed on a `Stage`, which counts the requests
-of a manager through all its lives, and asks each armed fault before and after every one of them.
+A `FaultInjector` activates faults. It numbers the requests of a manager across its restarts, and calls each active fault before
+and after every request.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator
-from dataclasses import MISSING, dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
+
+import msgspec
 
 from steersman.client.api import WatchEvent
 from steersman.runtime.clock import Clock
 
 if TYPE_CHECKING:
-    from steersman.sim.faults.injector import Stage
+    from steersman.sim.faults.injector import FaultInjector
 
 Events: TypeAlias = AsyncIterator[WatchEvent[Any]]
 
 WRITES = frozenset(
     {"create", "update", "update_status", "patch", "delete", "delete_collection", "subresource"}
 )
-ASIDE = frozenset({"events", "events.events.k8s.io", "leases.coordination.k8s.io"})
-"""What is written beside the work: told, not decided upon. Such writes are not numbered."""
+UNNUMBERED = frozenset({"events", "events.events.k8s.io", "leases.coordination.k8s.io"})
+"""Resources whose writes are not numbered: they report decisions, but are not decisions."""
 
 
 class Call(NamedTuple):
-    """One request of a manager."""
+    """A request of a manager."""
 
     verb: str
-    """As `Api` calls it: ``create``, ``update_status``, ``watch``, ``discover`` …"""
+    """The method of `Api`: ``create``, ``update_status``, ``watch``, ``discover`` …"""
     resource: str
-    """As in ``deployments.apps``."""
+    """Such as ``deployments.apps``."""
     plural: str
     namespace: str
     name: str
     write: int
-    """Which write of the manager it is, from 1; 0 for what is no write, or one `ASIDE`."""
-    life: int
-    """Which life of the manager it belongs to, from 0: each restart begins another."""
+    """The number of the write, from 1; 0 for reads and for resources in `UNNUMBERED`."""
+    incarnation: int
+    """How often the manager has been restarted, from 0."""
     initial: bool = False
-    """A watch that begins with everything there is."""
+    """Whether a watch begins with the current objects."""
 
     def about(self, kind: str) -> bool:
-        """Whether it is about a kind, named by its plural or in full; an empty name is any."""
+        """Whether it is about a kind, given as plural or in full; an empty kind matches any."""
         return not kind or kind in (self.plural, self.resource)
 
 
-class Armed:
-    """A fault at work in one world. Does nothing at any point it does not override."""
+class ActiveFault:
+    """A fault at work in one world. Every hook does nothing unless overridden."""
 
     def begin(self) -> None:
-        """The world begins."""
+        """Called when the world starts."""
 
     async def before(self, call: Call) -> None:
-        """A request is about to be sent. May wait, or raise what the manager is to get instead."""
+        """Called before a request is sent. May wait, or raise the error that the manager gets instead."""
 
     async def after(self, call: Call, answer: Any) -> Any:
-        """A request was carried out: answers what the manager is told, or raises."""
+        """Called after a request was carried out: returns the response that the manager gets, or raises."""
         return answer
 
     def stream(self, call: Call, events: Events) -> Events:
-        """A watch begins: answers what the manager reads of it."""
+        """Called when a watch starts: returns the events that the manager gets."""
         return events
 
     def clock(self, clock: Clock) -> Clock:
-        """The time as the manager reads it."""
+        """The clock that the manager reads."""
         return clock
 
 
-@dataclass(frozen=True, slots=True)
-class Fault(ABC):
-    """Something that goes wrong. Equal faults in equal worlds do the same."""
+class Fault(msgspec.Struct, frozen=True):
+    """A fault. Equal faults in equal worlds behave the same."""
 
-    word: ClassVar[str] = ""
-    """What it is called in text: ``crash_after_write``."""
-    excuses: ClassVar[frozenset[str]] = frozenset()
-    """What no manager could keep up under this fault, by the names of an explorer's rules."""
+    name: ClassVar[str] = ""
+    """Its name in text, such as ``crash_after_write``."""
+    allowed_violations: ClassVar[frozenset[str]] = frozenset()
+    """Invariants of the explorer that no manager can keep under this fault."""
 
-    @property
-    def excused(self) -> frozenset[str]:
-        """What this very one excuses."""
-        return self.excuses
+    def allows(self) -> frozenset[str]:
+        """The invariants that may be violated under this fault."""
+        return self.allowed_violations
 
-    @abstractmethod
-    def arm(self, stage: Stage) -> Armed:
-        """The fault in a world, ready to go wrong."""
+    def activate(self, injector: FaultInjector) -> ActiveFault:
+        """The fault at work in a world."""
+        raise NotImplementedError
 
     def __str__(self) -> str:
         words = []
-        for field in fields(self):
+        for field in msgspec.structs.fields(type(self)):
             value = getattr(self, field.name)
-            if field.default is MISSING:
+            if field.required:
                 words.append(_word(value))
             elif value != field.default:
                 words.append(f"{field.name}={_word(value)}")
-        return f"{self.word}({', '.join(words)})"
+        return f"{self.name}({', '.join(words)})"
 
 
 def _word(value: object) -> str:

@@ -1,6 +1,6 @@
-"""The stage: the faults of one world, armed, and what they need to know and do.
+"""The fault injector: the active faults of one world, and the operations they use.
 
-It outlives the managers that play on it: what is counted is counted through all their lives.
+It outlives the managers of the world: requests are numbered across restarts.
 """
 
 from __future__ import annotations
@@ -11,76 +11,76 @@ from typing import Any, Protocol
 
 from steersman.client.api import Api
 from steersman.runtime.clock import Clock
-from steersman.sim.faults.fault import ASIDE, WRITES, Armed, Call, Fault
+from steersman.sim.faults.fault import UNNUMBERED, WRITES, ActiveFault, Call, Fault
 from steersman.sim.world import World
 
 
 class Managers(Protocol):
-    """Who runs the managers of a world: what a fault can do to them."""
+    """Runs the managers of a world: the operations faults need."""
 
     def crash(self, down: float) -> None:
-        """End the manager, as a power cut would, and start another after so many seconds."""
+        """Kill the manager without cleanup, and start another after ``down`` seconds."""
         ...
 
-    def double(self, seconds: float) -> None:
-        """Let a second manager work beside the first, for so long, whoever leads."""
+    def start_second(self, seconds: float) -> None:
+        """Run a second manager beside the first for ``seconds``, regardless of leadership."""
         ...
 
 
-class Stage:
-    """Arms faults in a world. Managers speak to the server through `Stage.api`."""
+class FaultInjector:
+    """Activates faults in a world. Managers reach the server through `FaultInjector.api`."""
 
     def __init__(self, world: World, faults: Sequence[Fault] = (), managers: Managers | None = None) -> None:
         self.world = world
         self.faults = tuple(faults)
         self.managers = managers
         self.writes = 0
-        """How many writes were numbered so far, through all lives of the manager."""
-        self.life = 0
-        self.struck: list[str] = []
-        """What took effect, and when, in the order it did."""
-        self.heed: Callable[[Call], None] | None = None
-        """Told of each request before it is sent: for whoever looks on."""
-        self.armed: list[Armed] = [fault.arm(self) for fault in self.faults]
-        for armed in self.armed:
-            armed.begin()
+        """Number of numbered writes so far, across restarts."""
+        self.incarnation = 0
+        self.injected: list[str] = []
+        """The faults that took effect, with their times, oldest first."""
+        self.on_request: Callable[[Call], None] | None = None
+        """Called with each request before it is sent."""
+        self.active: list[ActiveFault] = [fault.activate(self) for fault in self.faults]
+        for active in self.active:
+            active.begin()
 
-    # -- for whoever runs managers ------------------------------------------------------------
+    # -- for the runner of managers -----------------------------------------------------------
 
     def api(self, api: Api) -> Api:
-        """An `Api` for the manager that lives now; dead once that has crashed."""
-        from steersman.sim.faults.faulty_api import Faulted
+        """An `Api` for the current manager; it is dead once that manager crashes."""
+        from steersman.sim.faults.faulty_api import FaultyApi
 
-        return Faulted(api, self)
+        return FaultyApi(api, self)
 
     def clock(self, clock: Clock) -> Clock:
-        """The time as managers read it."""
-        for armed in self.armed:
-            clock = armed.clock(clock)
+        """The clock that managers read."""
+        for active in self.active:
+            clock = active.clock(clock)
         return clock
 
-    def died(self) -> None:
-        """The manager is gone: nothing it still asks for reaches the server."""
-        self.life += 1
+    def manager_died(self) -> None:
+        """The manager has died: none of its later requests reach the server."""
+        self.incarnation += 1
 
     # -- for faults ---------------------------------------------------------------------------
 
-    def strike(self, what: str) -> None:
-        """Note that a fault took effect."""
-        self.struck.append(f"{self.world.monotonic():.3f} {what}")
+    def record(self, what: str) -> None:
+        """Record that a fault took effect."""
+        self.injected.append(f"{self.world.monotonic():.3f} {what}")
 
     async def crash(self, what: str, down: float) -> None:
-        """End the manager here and now: whoever awaits this never goes on."""
-        self.strike(what)
-        life = self.life
+        """Kill the manager now. The caller never resumes."""
+        self.record(what)
+        incarnation = self.incarnation
         if self.managers is not None:
             self.managers.crash(down)
-        if self.life == life:
-            self.died()
+        if self.incarnation == incarnation:
+            self.manager_died()
         await forever()
 
     def spawn(self, coroutine: Coroutine[Any, Any, None], name: str) -> None:
-        """Let something happen beside the manager."""
+        """Run a task beside the manager."""
         self.world.spawn(coroutine, name=name)
 
     # -- for the wrapper ----------------------------------------------------------------------
@@ -90,15 +90,15 @@ class Stage:
     ) -> Call:
         """Number a request."""
         write = 0
-        if verb in WRITES and resource not in ASIDE:
+        if verb in WRITES and resource not in UNNUMBERED:
             self.writes += 1
             write = self.writes
-        call = Call(verb, resource, plural, namespace, name, write, self.life, initial)
-        if self.heed is not None:
-            self.heed(call)
+        call = Call(verb, resource, plural, namespace, name, write, self.incarnation, initial)
+        if self.on_request is not None:
+            self.on_request(call)
         return call
 
 
 async def forever() -> None:
-    """Never goes on. Whoever waits here is ended from outside."""
+    """Wait forever. The waiting task is cancelled from outside."""
     await asyncio.get_running_loop().create_future()

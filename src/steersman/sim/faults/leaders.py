@@ -1,80 +1,76 @@
-"""More than one who leads: a lease that is taken away, a second manager that does not ask."""
+"""Leader election faults: a lease that is taken away, a second manager that ignores the lease."""
 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from steersman.api.errors import ApiError, Conflict, NotFound
 from steersman.api.kinds import LEASES
 from steersman.sim.faults.crashes import describe
-from steersman.sim.faults.fault import Armed, Call, Fault
-from steersman.sim.faults.injector import Stage
+from steersman.sim.faults.fault import ActiveFault, Call, Fault
+from steersman.sim.faults.injector import FaultInjector
 
 THIEF = "thief"
 NAMESPACE = "kube-system"
 LEASE = "kube-controller-manager"
-MOMENT = 0.01
-"""Seconds that a write takes while two managers work at once."""
+WRITE_DELAY = 0.01
+"""Seconds that a write takes while two managers are active."""
 
 
-@dataclass(frozen=True, slots=True)
-class LeaseStolen(Fault):
-    """With the manager's nth write somebody else takes its lease, without waiting, and never renews it."""
-
-    n: int
-    word: ClassVar[str] = "lease_stolen"
-
-    def arm(self, stage: Stage) -> Armed:
-        return _Stolen(self, stage)
-
-
-@dataclass(frozen=True, slots=True)
-class LeaseDeleted(Fault):
-    """With the manager's nth write somebody deletes its lease."""
+class LeaseStolen(Fault, frozen=True):
+    """At the manager's nth write another process takes its lease at once, and never renews it."""
 
     n: int
-    word: ClassVar[str] = "lease_deleted"
+    name: ClassVar[str] = "lease_stolen"
 
-    def arm(self, stage: Stage) -> Armed:
-        return _Stolen(self, stage)
+    def activate(self, injector: FaultInjector) -> ActiveFault:
+        return _Stolen(self, injector)
 
 
-@dataclass(frozen=True, slots=True)
-class TwoLeaders(Fault):
-    """With the manager's nth write a second one begins to work beside it, whoever leads, for some seconds.
+class LeaseDeleted(Fault, frozen=True):
+    """At the manager's nth write its lease is deleted."""
 
-    Neither can know of the other, so each makes what it sees missing.
+    n: int
+    name: ClassVar[str] = "lease_deleted"
+
+    def activate(self, injector: FaultInjector) -> ActiveFault:
+        return _Stolen(self, injector)
+
+
+class TwoLeaders(Fault, frozen=True):
+    """At the manager's nth write a second manager starts beside it, regardless of leadership, for ``seconds``.
+
+    Neither knows of the other, so each creates the objects it misses.
     """
 
     n: int
     seconds: float = 30.0
-    word: ClassVar[str] = "two_leaders"
-    excuses: ClassVar[frozenset[str]] = frozenset({"creates", "deletes", "writes", "leadership"})
+    name: ClassVar[str] = "two_leaders"
+    allowed_violations: ClassVar[frozenset[str]] = frozenset({"creates", "deletes", "writes", "leadership"})
 
-    def arm(self, stage: Stage) -> Armed:
-        return _Two(self, stage)
+    def activate(self, injector: FaultInjector) -> ActiveFault:
+        return _TwoLeaders(self, injector)
 
 
-class _Stolen(Armed):
-    def __init__(self, fault: LeaseStolen | LeaseDeleted, stage: Stage) -> None:
+class _Stolen(ActiveFault):
+    def __init__(self, fault: LeaseStolen | LeaseDeleted, injector: FaultInjector) -> None:
         self._fault = fault
-        self._stage = stage
+        self._injector = injector
 
     async def after(self, call: Call, answer: Any) -> Any:
         if call.write == self._fault.n:
-            self._stage.spawn(self._take(call), "thief")
+            self._injector.spawn(self._take(call), "thief")
         return answer
 
     async def _take(self, call: Call) -> None:
-        api = self._stage.world.api(THIEF)
+        api = self._injector.world.api(THIEF)
         if isinstance(self._fault, LeaseDeleted):
             try:
                 await api.delete(LEASES, NAMESPACE, LEASE)
             except NotFound:
                 return
-            self._stage.strike(f"the lease is deleted after {describe(call)}")
+            self._injector.record(f"lease deleted after {describe(call)}")
             return
         for _ in range(10):
             try:
@@ -85,25 +81,25 @@ class _Stolen(Armed):
                 await asyncio.sleep(0)
                 continue
             except ApiError:
-                return  # there is no lease to take
-            self._stage.strike(f"the lease is stolen after {describe(call)}")
+                return  # no lease to take
+            self._injector.record(f"lease stolen after {describe(call)}")
             return
 
 
-class _Two(Armed):
-    def __init__(self, fault: TwoLeaders, stage: Stage) -> None:
+class _TwoLeaders(ActiveFault):
+    def __init__(self, fault: TwoLeaders, injector: FaultInjector) -> None:
         self._fault = fault
-        self._stage = stage
+        self._injector = injector
         self._until = 0.0
 
     async def before(self, call: Call) -> None:
-        # Two who undo each other's work would do so for ever, if it took them no time.
-        if call.write and self._stage.world.monotonic() < self._until:
-            await asyncio.sleep(MOMENT)
+        # Two managers that undo each other's writes would never end if writes took no time.
+        if call.write and self._injector.world.monotonic() < self._until:
+            await asyncio.sleep(WRITE_DELAY)
 
     async def after(self, call: Call, answer: Any) -> Any:
-        if call.write == self._fault.n and self._stage.managers is not None:
-            self._stage.strike(f"a second manager begins after {describe(call)}")
-            self._until = self._stage.world.monotonic() + self._fault.seconds
-            self._stage.managers.double(self._fault.seconds)
+        if call.write == self._fault.n and self._injector.managers is not None:
+            self._injector.record(f"second manager starts after {describe(call)}")
+            self._until = self._injector.world.monotonic() + self._fault.seconds
+            self._injector.managers.start_second(self._fault.seconds)
         return answer

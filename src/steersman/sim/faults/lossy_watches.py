@@ -1,70 +1,66 @@
-"""Watches that keep things back: changes that are told as one, not at all, or as something unreadable."""
+"""Watch faults that lose information: events that are coalesced, dropped or cannot be decoded."""
 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from steersman.client.api import EventType, UndecodableObject, WatchEvent
-from steersman.sim.faults.fault import Armed, Events, Fault
-from steersman.sim.faults.injector import Stage
-from steersman.sim.faults.watches import HOWS, Live, close
+from steersman.sim.faults.fault import ActiveFault, Events, Fault
+from steersman.sim.faults.injector import FaultInjector
+from steersman.sim.faults.watches import CLOSE_ERRORS, WatchFault, close
 
 
-@dataclass(frozen=True, slots=True)
-class CoalescedEvents(Fault):
-    """From the nth on, the changes of so many seconds arrive as one for each object: the last."""
+class CoalescedEvents(Fault, frozen=True):
+    """From the nth event on, the events of ``seconds`` arrive as one per object: the last."""
 
     kind: str
     seconds: float
     nth: int = 1
-    word: ClassVar[str] = "coalesced_events"
+    name: ClassVar[str] = "coalesced_events"
 
-    def arm(self, stage: Stage) -> Armed:
-        return _Coalesced(self, stage)
+    def activate(self, injector: FaultInjector) -> ActiveFault:
+        return _Coalesced(self, injector)
 
 
-@dataclass(frozen=True, slots=True)
-class HiddenEvents(Fault):
-    """``times`` changes of a kind, from the nth on, are never told; after some seconds the watch expires.
+class DroppedEvents(Fault, frozen=True):
+    """``times`` events of a kind, from the nth on, are dropped; after ``seconds`` the watch expires.
 
-    No server may leave something out and tell what came after; who is told so cannot know what is there.
+    No correct API server drops an event and delivers later ones: the manager cannot know the current objects.
     """
 
     kind: str
     nth: int = 1
     times: int = 1
     seconds: float = 5.0
-    word: ClassVar[str] = "hidden_events"
-    excuses: ClassVar[frozenset[str]] = frozenset({"creates", "deletes", "writes"})
+    name: ClassVar[str] = "dropped_events"
+    allowed_violations: ClassVar[frozenset[str]] = frozenset({"creates", "deletes", "writes"})
 
-    def arm(self, stage: Stage) -> Armed:
-        return _Hidden(self, stage)
+    def activate(self, injector: FaultInjector) -> ActiveFault:
+        return _Hidden(self, injector)
 
 
-@dataclass(frozen=True, slots=True)
-class UnreadableEvents(Fault):
-    """``times`` changes of a kind, from the nth on, cannot be read as what they are; each can be later."""
+class UndecodableEvents(Fault, frozen=True):
+    """``times`` events of a kind, from the nth on, cannot be decoded; each can be after ``seconds``."""
 
     kind: str
     nth: int = 1
     times: int = 1
     seconds: float = 5.0
-    word: ClassVar[str] = "unreadable_events"
+    name: ClassVar[str] = "undecodable_events"
 
-    def arm(self, stage: Stage) -> Armed:
-        return _Unreadable(self, stage)
+    def activate(self, injector: FaultInjector) -> ActiveFault:
+        return _Unreadable(self, injector)
 
 
-class _Coalesced(Live):
-    def __init__(self, fault: CoalescedEvents, stage: Stage) -> None:
-        super().__init__(fault.kind, stage)
+class _Coalesced(WatchFault):
+    def __init__(self, fault: CoalescedEvents, injector: FaultInjector) -> None:
+        super().__init__(fault.kind, injector)
         self._fault = fault
         self._done = False
 
     async def changes(self, events: Events) -> Events:
-        async with _Pump(events, self.stage) as pump:
+        async with _ReadAhead(events, self.injector) as pump:
             while (event := await pump.next()) is not None:
                 self.count += event.obj is not None
                 if event.obj is None or self._done or self.count < self._fault.nth:
@@ -74,20 +70,20 @@ class _Coalesced(Live):
                 await asyncio.sleep(self._fault.seconds)
                 held = [event, *pump.held()]
                 left = coalesce(held)
-                self.stage.strike(f"{len(held)} changes of {self.kind} come as {len(left)}")
+                self.injector.record(f"{len(held)} events of {self.kind} coalesced to {len(left)}")
                 for last in left:
                     yield last
 
 
-class _Hidden(Live):
-    def __init__(self, fault: HiddenEvents, stage: Stage) -> None:
-        super().__init__(fault.kind, stage)
+class _Hidden(WatchFault):
+    def __init__(self, fault: DroppedEvents, injector: FaultInjector) -> None:
+        super().__init__(fault.kind, injector)
         self._fault = fault
 
     async def changes(self, events: Events) -> Events:
-        fault, world = self._fault, self.stage.world
+        fault, world = self._fault, self.injector.world
         until: float | None = None
-        async with _Pump(events, self.stage) as pump:
+        async with _ReadAhead(events, self.injector) as pump:
             while True:
                 try:
                     event = await pump.next(None if until is None else until - world.monotonic())
@@ -95,28 +91,28 @@ class _Hidden(Live):
                     event = None
                 if event is None:
                     if until is not None:
-                        raise HOWS["expired"]()
+                        raise CLOSE_ERRORS["expired"]()
                     return
                 self.count += event.obj is not None
                 if event.obj is not None and fault.nth <= self.count < fault.nth + fault.times:
-                    self.stage.strike(f"change {self.count} of {self.kind} is not told")
+                    self.injector.record(f"event {self.count} of {self.kind} dropped")
                     until = until or world.monotonic() + fault.seconds
                 elif until is None or event.obj is not None:
-                    # A bookmark behind what was hidden would be one lie too many.
+                    # A bookmark after a dropped event would move the reflector past it for good.
                     yield event
 
 
-class _Unreadable(Live):
-    """What could not be read is told again, readable, when its time has come."""
+class _Unreadable(WatchFault):
+    """Delivers each undecodable event again, decodable, when its time has come."""
 
-    def __init__(self, fault: UnreadableEvents, stage: Stage) -> None:
-        super().__init__(fault.kind, stage)
+    def __init__(self, fault: UndecodableEvents, injector: FaultInjector) -> None:
+        super().__init__(fault.kind, injector)
         self._fault = fault
 
     async def changes(self, events: Events) -> Events:
-        fault, world = self._fault, self.stage.world
+        fault, world = self._fault, self.injector.world
         owed: list[tuple[float, WatchEvent[Any]]] = []
-        async with _Pump(events, self.stage) as pump:
+        async with _ReadAhead(events, self.injector) as pump:
             while True:
                 try:
                     event = await pump.next(owed[0][0] - world.monotonic() if owed else None)
@@ -129,20 +125,20 @@ class _Unreadable(Live):
                     yield event
                     continue
                 self.count += 1
-                # Newer news of the same object makes the old one needless.
-                owed = [(at, told) for at, told in owed if _name(told) != _name(event)]
+                # A newer event of the same object supersedes the pending one.
+                owed = [(at, pending) for at, pending in owed if _name(pending) != _name(event)]
                 broken = fault.nth <= self.count < fault.nth + fault.times
                 if broken and event.type is not EventType.DELETED:
-                    self.stage.strike(f"change {self.count} of {self.kind} cannot be read")
+                    self.injector.record(f"event {self.count} of {self.kind} cannot be decoded")
                     owed.append((world.monotonic() + fault.seconds, event))
-                    nonsense = UndecodableObject(event.obj.metadata, "expected an object, got nonsense")
-                    yield WatchEvent(event.type, nonsense, event.resource_version)
+                    broken_object = UndecodableObject(event.obj.metadata, "expected an object, got nonsense")
+                    yield WatchEvent(event.type, broken_object, event.resource_version)
                 else:
                     yield event
 
 
 def coalesce(events: list[WatchEvent[Any]]) -> list[WatchEvent[Any]]:
-    """The last change of each object, as if nothing had happened in between."""
+    """The last event of each object, as if nothing had happened in between."""
     first: dict[tuple[str, str], EventType] = {}
     last: dict[tuple[str, str], WatchEvent[Any]] = {}
     end: list[WatchEvent[Any]] = []
@@ -154,16 +150,16 @@ def coalesce(events: list[WatchEvent[Any]]) -> list[WatchEvent[Any]]:
         first.setdefault(name, event.type)
         last.pop(name, None)
         last[name] = event
-    told = []
+    delivered = []
     for name, event in last.items():
         began = first[name]
         if event.type is not EventType.DELETED:
-            # What was there before and is there now has changed, even if it is another object.
+            # An object that existed before and exists now was modified, even if it was recreated.
             type_ = EventType.ADDED if began is EventType.ADDED else EventType.MODIFIED
-            told.append(WatchEvent(type_, event.obj, event.resource_version))
+            delivered.append(WatchEvent(type_, event.obj, event.resource_version))
         elif began is not EventType.ADDED:
-            told.append(event)
-    return told + end
+            delivered.append(event)
+    return delivered + end
 
 
 def _name(event: WatchEvent[Any]) -> tuple[str, str]:
@@ -174,13 +170,13 @@ def _name(event: WatchEvent[Any]) -> tuple[str, str]:
     return meta.namespace, meta.name
 
 
-class _Pump:
-    """Reads a stream ahead, so that one can wait for it no longer than one likes."""
+class _ReadAhead:
+    """Reads a stream ahead, so that a reader can wait for its next event with a timeout."""
 
-    def __init__(self, events: Events, stage: Stage) -> None:
+    def __init__(self, events: Events, injector: FaultInjector) -> None:
         self._events = events
         self._queue: asyncio.Queue[WatchEvent[Any] | Exception | None] = asyncio.Queue()
-        self._task = stage.world.loop.create_task(self._run(), name="pump")
+        self._task = injector.world.loop.create_task(self._run(), name="pump")
 
     async def _run(self) -> None:
         try:
@@ -192,7 +188,7 @@ class _Pump:
             self._queue.put_nowait(None)
 
     async def next(self, wait: float | None = None) -> WatchEvent[Any] | None:
-        """The next event, None at the end. Raises as the stream does, or `TimeoutError`."""
+        """The next event; None at the end. Raises as the stream does, or `TimeoutError`."""
         async with asyncio.timeout(None if wait is None else max(0.0, wait)):
             found = await self._queue.get()
         if isinstance(found, Exception):
@@ -200,7 +196,7 @@ class _Pump:
         return found
 
     def held(self) -> list[WatchEvent[Any]]:
-        """The events that have been read ahead."""
+        """The events read ahead."""
         found: list[WatchEvent[Any]] = []
         while not self._queue.empty():
             one = self._queue.get_nowait()
@@ -210,7 +206,7 @@ class _Pump:
             found.append(one)
         return found
 
-    async def __aenter__(self) -> _Pump:
+    async def __aenter__(self) -> _ReadAhead:
         return self
 
     async def __aexit__(self, *exception: object) -> None:

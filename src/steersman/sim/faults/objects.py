@@ -1,15 +1,13 @@
-"""Objects as no server should hold them: put straight into the store, past all validation.
+"""Object faults: invalid objects written straight into the store, past validation.
 
-As somebody could who edits etcd, or a server of another version. What was spoilt is mended after a while,
-so that one can see whether everything comes right again.
+As an edit in etcd or an API server of another version could do. The objects are repaired after a while, to see whether
+the cluster recovers.
 """
 
 from __future__ import annotations
 
 import asyncio
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import msgspec
@@ -17,144 +15,146 @@ from msgspec.structs import replace
 
 from steersman.runtime.store import revision_of
 from steersman.sim.faults.crashes import describe
-from steersman.sim.faults.fault import Armed, Call, Fault
-from steersman.sim.faults.injector import Stage
+from steersman.sim.faults.fault import ActiveFault, Call, Fault
+from steersman.sim.faults.injector import FaultInjector
 
 Spoil = Callable[[Any], Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Corrupted(Fault):
-    """With the manager's nth write a field of the newest object of a kind is spoilt, for some seconds.
+class CorruptedField(Fault, frozen=True):
+    """At the manager's nth write a field of the newest object of a kind is corrupted for ``seconds``; 0 is forever.
 
-    ``field`` is ``uid``, ``ownerReferences``, ``labels`` or ``selector``. Zero seconds is for ever.
+    ``field`` is ``uid``, ``ownerReferences``, ``labels`` or ``selector``.
     """
 
     kind: str
     field: str
     n: int = 1
     seconds: float = 20.0
-    word: ClassVar[str] = "corrupted"
-    excuses: ClassVar[frozenset[str]] = frozenset({"state", "creates", "deletes", "writes", "expect"})
+    name: ClassVar[str] = "corrupted_field"
+    allowed_violations: ClassVar[frozenset[str]] = frozenset(
+        {"state", "creates", "deletes", "writes", "expect"}
+    )
 
     def __post_init__(self) -> None:
-        if self.field not in FIELDS:
-            raise ValueError(f"what can be corrupted is {', '.join(FIELDS)}; not {self.field}")
+        if self.field not in CORRUPTIONS:
+            raise ValueError(f"field must be one of {', '.join(CORRUPTIONS)}, not {self.field}")
 
-    def arm(self, stage: Stage) -> Armed:
-        return _Corrupted(self, stage)
+    def activate(self, injector: FaultInjector) -> ActiveFault:
+        return _Corrupted(self, injector)
 
 
-@dataclass(frozen=True, slots=True)
-class Garbage(Fault):
-    """With the manager's nth write an odd object appears beside the newest of a kind, for some seconds.
+class MalformedObject(Fault, frozen=True):
+    """At the manager's nth write a malformed object appears beside the newest of a kind for ``seconds``; 0 is forever.
 
-    ``how`` is ``negative`` (counts below zero), ``bare`` (no spec, no labels, no owner) or ``endless``
-    (it is being deleted and never goes). Zero seconds is for ever.
+    ``form`` is ``negative`` (counts below zero), ``bare`` (no spec, labels or owner) or ``endless`` (terminating, with a
+    finalizer that is never removed).
     """
 
     kind: str
-    how: str = "negative"
+    form: str = "negative"
     n: int = 1
     seconds: float = 20.0
-    word: ClassVar[str] = "garbage"
-    excuses: ClassVar[frozenset[str]] = frozenset({"state", "creates", "deletes", "writes", "expect"})
+    name: ClassVar[str] = "malformed_object"
+    allowed_violations: ClassVar[frozenset[str]] = frozenset(
+        {"state", "creates", "deletes", "writes", "expect"}
+    )
 
     def __post_init__(self) -> None:
-        if self.how not in ODD:
-            raise ValueError(f"garbage is {', '.join(ODD)}; not {self.how}")
+        if self.form not in FORMS:
+            raise ValueError(f"form must be one of {', '.join(FORMS)}, not {self.form}")
 
-    def arm(self, stage: Stage) -> Armed:
-        return _Garbage(self, stage)
+    def activate(self, injector: FaultInjector) -> ActiveFault:
+        return _Garbage(self, injector)
 
 
-class _Meddling(Armed, ABC):
-    """Changes the newest object of a kind behind the server's back."""
+class _StoreFault(ActiveFault):
+    """Changes the newest object of a kind in the store."""
 
-    def __init__(self, kind: str, n: int, stage: Stage) -> None:
+    def __init__(self, kind: str, n: int, injector: FaultInjector) -> None:
         self._kind = kind
         self._n = n
-        self.stage = stage
+        self.injector = injector
 
     async def after(self, call: Call, answer: Any) -> Any:
         if call.write == self._n:
             found = self._newest()
             if found is not None:
-                self.stage.spawn(self.meddle(*found, describe(call)), "meddler")
+                self.injector.spawn(self.inject(*found, describe(call)), "object fault")
         return answer
 
     def _newest(self) -> tuple[str, str] | None:
-        """The resource and key of the object that was written last."""
+        """The resource and key of the object written last."""
         newest: tuple[int, str, str] | None = None
-        for table in self.stage.world.server.store.tables():
+        for table in self.injector.world.server.store.tables():
             if self._kind not in (table.resource, table.resource.partition(".")[0]):
                 continue
             for key in table.keys():  # noqa: SIM118  (a table is no dict)
                 obj = table.get(key)
                 revision = revision_of(obj.metadata.resourceVersion) or 0 if obj is not None else 0
-                # What is worked out when it is read has no version, and cannot be spoilt.
+                # Computed objects have no version, and cannot be changed.
                 if revision and (newest is None or revision > newest[0]):
                     newest = revision, table.resource, key
         return newest[1:] if newest is not None else None
 
     def put(self, resource: str, key: str, obj: Any) -> None:
-        """Put an object in place, whatever it is."""
-        store = self.stage.world.server.store
+        """Write an object to the store without validation."""
+        store = self.injector.world.server.store
         meta = replace(obj.metadata, resourceVersion=store.next_version)
         store.table(resource).put(key, replace(obj, metadata=meta))
 
     def get(self, resource: str, key: str) -> Any:
-        return self.stage.world.server.store.table(resource).get(key)
+        return self.injector.world.server.store.table(resource).get(key)
 
-    @abstractmethod
-    async def meddle(self, resource: str, key: str, when: str) -> None:
-        """Do it, when its moment has come."""
+    async def inject(self, resource: str, key: str, when: str) -> None:
+        """Inject the fault."""
+        raise NotImplementedError
 
 
-class _Corrupted(_Meddling):
-    def __init__(self, fault: Corrupted, stage: Stage) -> None:
-        super().__init__(fault.kind, fault.n, stage)
+class _Corrupted(_StoreFault):
+    def __init__(self, fault: CorruptedField, injector: FaultInjector) -> None:
+        super().__init__(fault.kind, fault.n, injector)
         self._fault = fault
 
-    async def meddle(self, resource: str, key: str, when: str) -> None:
-        spoil, mend = FIELDS[self._fault.field]
+    async def inject(self, resource: str, key: str, when: str) -> None:
+        spoil, repair = CORRUPTIONS[self._fault.field]
         good = self.get(resource, key)
         if good is None or (bad := spoil(good)) == good:
             return
-        self.stage.strike(f"{resource} {key} has a wrong {self._fault.field} after {when}")
+        self.injector.record(f"{resource} {key}: {self._fault.field} corrupted after {when}")
         self.put(resource, key, bad)
         if self._fault.seconds:
             await asyncio.sleep(self._fault.seconds)
             found = self.get(resource, key)
             if found is not None and found.metadata.uid == bad.metadata.uid:
-                self.put(resource, key, mend(found, good))
+                self.put(resource, key, repair(found, good))
 
 
-class _Garbage(_Meddling):
-    def __init__(self, fault: Garbage, stage: Stage) -> None:
-        super().__init__(fault.kind, fault.n, stage)
+class _Garbage(_StoreFault):
+    def __init__(self, fault: MalformedObject, injector: FaultInjector) -> None:
+        super().__init__(fault.kind, fault.n, injector)
         self._fault = fault
 
-    async def meddle(self, resource: str, key: str, when: str) -> None:
+    async def inject(self, resource: str, key: str, when: str) -> None:
         namespace, _, name = key.rpartition("/")
         model = self.get(resource, key)
         if model is None:
             return
-        odd = ODD[self._fault.how](model, self.stage)
+        odd = FORMS[self._fault.form](model, self.injector)
         odd = replace(
-            odd, metadata=replace(odd.metadata, name=f"{name}-odd", uid=self.stage.world.server.uid())
+            odd, metadata=replace(odd.metadata, name=f"{name}-odd", uid=self.injector.world.server.uid())
         )
         where = f"{namespace}/{name}-odd" if namespace else f"{name}-odd"
-        self.stage.strike(f"{resource} {where} appears after {when}: {self._fault.how}")
+        self.injector.record(f"{resource} {where}: {self._fault.form} object appears after {when}")
         self.put(resource, where, odd)
         if self._fault.seconds:
             await asyncio.sleep(self._fault.seconds)
-            table = self.stage.world.server.store.table(resource)
+            table = self.injector.world.server.store.table(resource)
             if table.get(where) is not None:
                 table.remove(where)
 
 
-# -- one field --------------------------------------------------------------------------------
+# -- corrupted fields -------------------------------------------------------------------------
 
 
 def _meta(obj: Any, **fields: Any) -> Any:
@@ -188,11 +188,11 @@ def _selector(obj: Any) -> Any:
 
 
 def _like(field: str) -> Callable[[Any, Any], Any]:
-    """Mends a field of the metadata: as it was."""
+    """A function that restores a field of the metadata."""
     return lambda found, good: _meta(found, **{field: getattr(good.metadata, field)})
 
 
-FIELDS: Mapping[str, tuple[Spoil, Callable[[Any, Any], Any]]] = {
+CORRUPTIONS: Mapping[str, tuple[Spoil, Callable[[Any, Any], Any]]] = {
     "uid": (_uid, _like("uid")),
     "ownerReferences": (_owners, _like("ownerReferences")),
     "labels": (_labels, _like("labels")),
@@ -203,11 +203,11 @@ FIELDS: Mapping[str, tuple[Spoil, Callable[[Any, Any], Any]]] = {
 }
 
 
-# -- whole objects ----------------------------------------------------------------------------
+# -- malformed objects ------------------------------------------------------------------------
 
 
-def _negative(obj: Any, stage: Stage) -> Any:
-    """Every count of the spec is below zero."""
+def _negative(obj: Any, injector: FaultInjector) -> Any:
+    """Every integer of the spec is -1."""
     spec = getattr(obj, "spec", None)
     if not isinstance(spec, msgspec.Struct):
         return obj
@@ -219,7 +219,7 @@ def _negative(obj: Any, stage: Stage) -> Any:
     return _meta(replace(obj, spec=replace(spec, **counts)), ownerReferences=())
 
 
-def _bare(obj: Any, stage: Stage) -> Any:
+def _bare(obj: Any, injector: FaultInjector) -> Any:
     bare = {}
     for field in ("spec", "status"):
         part = getattr(obj, field, None)
@@ -227,20 +227,20 @@ def _bare(obj: Any, stage: Stage) -> Any:
             try:
                 bare[field] = type(part)()
             except TypeError:
-                continue  # something in it must be there
+                continue  # a required field
     return _meta(replace(obj, **bare), labels={}, annotations={}, ownerReferences=())
 
 
-def _endless(obj: Any, stage: Stage) -> Any:
+def _endless(obj: Any, injector: FaultInjector) -> Any:
     return _meta(
         obj,
-        deletionTimestamp=stage.world.server.now(),
+        deletionTimestamp=injector.world.server.now(),
         deletionGracePeriodSeconds=0,
         finalizers=("sim.steersman.dev/never",),
     )
 
 
-ODD: Mapping[str, Callable[[Any, Stage], Any]] = {
+FORMS: Mapping[str, Callable[[Any, FaultInjector], Any]] = {
     "negative": _negative,
     "bare": _bare,
     "endless": _endless,

@@ -1,7 +1,6 @@
-"""Watches that stand still, break, repeat themselves or come late.
+"""Watch faults: watches that freeze, close, repeat events or deliver them late.
 
-What is there when a watch begins always arrives: ``nth`` counts the changes after that, of one kind,
-through all watches of it.
+The initial objects of a watch always arrive. ``nth`` counts the events after them, of one kind, across all its watches.
 """
 
 from __future__ import annotations
@@ -9,88 +8,83 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from steersman.api.errors import ApiError, Expired, ServerError, Unreachable
 from steersman.client.api import WatchEvent
-from steersman.sim.faults.fault import Armed, Call, Events, Fault
-from steersman.sim.faults.injector import Stage
+from steersman.sim.faults.fault import ActiveFault, Call, Events, Fault
+from steersman.sim.faults.injector import FaultInjector
 
 END = "end"
-HOWS: Mapping[str, Callable[[], ApiError]] = {
+CLOSE_ERRORS: Mapping[str, Callable[[], ApiError]] = {
     "reset": lambda: Unreachable("connection reset by peer", uncertain=True),
     "expired": lambda: Expired("too old resource version", reason="Expired"),
-    "error": lambda: ServerError("an error of the server's own", reason="InternalError"),
+    "error": lambda: ServerError("internal error", reason="InternalError"),
 }
 
 
-@dataclass(frozen=True, slots=True)
-class FrozenWatch(Fault):
-    """From the nth change on, the watch of a kind shows nothing for so many seconds, then all at once."""
+class FrozenWatch(Fault, frozen=True):
+    """From the nth event on, the watch of a kind delivers nothing for ``seconds``, then everything at once."""
 
     kind: str
     seconds: float
     nth: int = 1
-    word: ClassVar[str] = "frozen_watch"
+    name: ClassVar[str] = "frozen_watch"
 
-    def arm(self, stage: Stage) -> Armed:
-        return _Frozen(self, stage)
+    def activate(self, injector: FaultInjector) -> ActiveFault:
+        return _Frozen(self, injector)
 
 
-@dataclass(frozen=True, slots=True)
-class SlowWatch(Fault):
-    """From the nth change on, ``times`` changes of a kind arrive each so many seconds late."""
+class SlowWatch(Fault, frozen=True):
+    """From the nth on, ``times`` events of a kind arrive ``seconds`` late each."""
 
     kind: str
     seconds: float
     nth: int = 1
     times: int = 20
-    word: ClassVar[str] = "slow_watch"
+    name: ClassVar[str] = "slow_watch"
 
-    def arm(self, stage: Stage) -> Armed:
-        return _Slow(self, stage)
+    def activate(self, injector: FaultInjector) -> ActiveFault:
+        return _Slow(self, injector)
 
 
-@dataclass(frozen=True, slots=True)
-class DuplicatedEvents(Fault):
-    """From the nth on, ``times`` changes of a kind are told twice."""
+class DuplicatedEvents(Fault, frozen=True):
+    """From the nth on, ``times`` events of a kind are delivered twice."""
 
     kind: str
     nth: int = 1
     times: int = 1000
-    word: ClassVar[str] = "duplicated_events"
+    name: ClassVar[str] = "duplicated_events"
 
-    def arm(self, stage: Stage) -> Armed:
-        return _Duplicated(self, stage)
+    def activate(self, injector: FaultInjector) -> ActiveFault:
+        return _Duplicated(self, injector)
 
 
-@dataclass(frozen=True, slots=True)
-class WatchCut(Fault):
-    """Before the nth change, the watch of a kind ends: ``end``, ``reset``, ``expired`` (410) or ``error``."""
+class WatchCut(Fault, frozen=True):
+    """Before the nth event, the watch of a kind closes by ``end``, ``reset``, ``expired`` (410) or ``error``."""
 
     kind: str
     nth: int = 1
-    how: str = END
+    cause: str = END
     times: int = 1
-    word: ClassVar[str] = "watch_cut"
+    name: ClassVar[str] = "watch_cut"
 
     def __post_init__(self) -> None:
-        if self.how != END and self.how not in HOWS:
-            raise ValueError(f"a watch is cut by {END}, {', '.join(HOWS)}; not by {self.how}")
+        if self.cause != END and self.cause not in CLOSE_ERRORS:
+            raise ValueError(f"cause must be one of {END}, {', '.join(CLOSE_ERRORS)}, not {self.cause}")
 
-    def arm(self, stage: Stage) -> Armed:
-        return _Cut(self, stage)
+    def activate(self, injector: FaultInjector) -> ActiveFault:
+        return _Cut(self, injector)
 
 
-class Live(Armed):
-    """Reads the watches of a kind: what is there as it is, then changes as `changes` makes them."""
+class WatchFault(ActiveFault):
+    """Changes the events of a kind: the initial objects pass, later events go through `changes`."""
 
-    def __init__(self, kind: str, stage: Stage) -> None:
+    def __init__(self, kind: str, injector: FaultInjector) -> None:
         self.kind = kind
-        self.stage = stage
+        self.injector = injector
         self.count = 0
-        """Changes seen so far."""
+        """Events so far."""
 
     def stream(self, call: Call, events: Events) -> Events:
         return self._read(call, events) if call.about(self.kind) else events
@@ -113,57 +107,57 @@ class Live(Armed):
                 yield event
                 continue
             self.count += 1
-            async for told in self.told(event):
-                yield told
+            async for deliver in self.deliver(event):
+                yield deliver
 
-    async def told(self, event: WatchEvent[Any]) -> Events:
-        """What becomes of one change: here, nothing."""
+    async def deliver(self, event: WatchEvent[Any]) -> Events:
+        """The events delivered in place of one event."""
         yield event
 
 
-class _Frozen(Live):
-    def __init__(self, fault: FrozenWatch, stage: Stage) -> None:
-        super().__init__(fault.kind, stage)
+class _Frozen(WatchFault):
+    def __init__(self, fault: FrozenWatch, injector: FaultInjector) -> None:
+        super().__init__(fault.kind, injector)
         self._fault = fault
         self._until: float | None = None
 
-    async def told(self, event: WatchEvent[Any]) -> Events:
-        now = self.stage.world.monotonic()
+    async def deliver(self, event: WatchEvent[Any]) -> Events:
+        now = self.injector.world.monotonic()
         if self._until is None and self.count >= self._fault.nth:
             self._until = now + self._fault.seconds
-            self.stage.strike(f"the watch of {self.kind} stands still")
+            self.injector.record(f"watch of {self.kind} freezes")
         if self._until is not None and now < self._until:
             await asyncio.sleep(self._until - now)
         yield event
 
 
-class _Slow(Live):
-    def __init__(self, fault: SlowWatch, stage: Stage) -> None:
-        super().__init__(fault.kind, stage)
+class _Slow(WatchFault):
+    def __init__(self, fault: SlowWatch, injector: FaultInjector) -> None:
+        super().__init__(fault.kind, injector)
         self._fault = fault
 
-    async def told(self, event: WatchEvent[Any]) -> Events:
+    async def deliver(self, event: WatchEvent[Any]) -> Events:
         if self._fault.nth <= self.count < self._fault.nth + self._fault.times:
-            self.stage.strike(f"change {self.count} of {self.kind} comes late")
+            self.injector.record(f"event {self.count} of {self.kind} is late")
             await asyncio.sleep(self._fault.seconds)
         yield event
 
 
-class _Duplicated(Live):
-    def __init__(self, fault: DuplicatedEvents, stage: Stage) -> None:
-        super().__init__(fault.kind, stage)
+class _Duplicated(WatchFault):
+    def __init__(self, fault: DuplicatedEvents, injector: FaultInjector) -> None:
+        super().__init__(fault.kind, injector)
         self._fault = fault
 
-    async def told(self, event: WatchEvent[Any]) -> Events:
+    async def deliver(self, event: WatchEvent[Any]) -> Events:
         yield event
         if self._fault.nth <= self.count < self._fault.nth + self._fault.times:
-            self.stage.strike(f"change {self.count} of {self.kind} comes twice")
+            self.injector.record(f"event {self.count} of {self.kind} is delivered twice")
             yield event
 
 
-class _Cut(Live):
-    def __init__(self, fault: WatchCut, stage: Stage) -> None:
-        super().__init__(fault.kind, stage)
+class _Cut(WatchFault):
+    def __init__(self, fault: WatchCut, injector: FaultInjector) -> None:
+        super().__init__(fault.kind, injector)
         self._fault = fault
 
     async def changes(self, events: Events) -> Events:
@@ -171,17 +165,17 @@ class _Cut(Live):
         async for event in events:
             self.count += event.obj is not None
             if event.obj is not None and fault.nth <= self.count < fault.nth + fault.times:
-                self.stage.strike(f"the watch of {self.kind} breaks: {fault.how}")
-                if fault.how == END:
+                self.injector.record(f"watch of {self.kind} closes: {fault.cause}")
+                if fault.cause == END:
                     return
-                raise HOWS[fault.how]()
+                raise CLOSE_ERRORS[fault.cause]()
             yield event
 
 
 async def close(events: Events) -> None:
-    """End a stream where it can be ended."""
+    """Close a stream that can be closed."""
     aclose: Callable[[], Awaitable[None]] | None = getattr(events, "aclose", None)
     if aclose is not None:
-        # Where somebody who is being ended still reads it, it ends with them.
+        # A reader that is being cancelled closes the stream itself.
         with suppress(RuntimeError):
             await aclose()

@@ -1,15 +1,15 @@
-"""Requests that are refused, broken off or late."""
+"""Request faults: errors, broken connections and slow responses."""
 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from steersman.api.errors import ApiError, Unreachable, from_status
 from steersman.sim.faults.crashes import describe
-from steersman.sim.faults.fault import WRITES, Armed, Call, Fault
-from steersman.sim.faults.injector import Stage
+from steersman.sim.faults.fault import WRITES, ActiveFault, Call, Fault
+from steersman.sim.faults.injector import FaultInjector
 
 REASONS = {
     403: "Forbidden",
@@ -24,12 +24,11 @@ REASONS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Answers(Fault):
-    """The nth request of a verb about a kind is answered with a code and not carried out.
+class ErrorResponse(Fault, frozen=True):
+    """The nth request of a verb about a kind is answered with a status code and not carried out.
 
-    ``verb`` may be ``write`` for any write, ``read`` for any other; an empty one is any, and so is an empty
-    ``kind``. It goes on for ``times`` requests, or for ``seconds``.
+    ``verb`` may be ``write`` for any write or ``read`` for any other request; an empty ``verb`` or ``kind`` matches any. The
+    fault lasts for ``times`` requests, or for ``seconds``.
     """
 
     code: int
@@ -38,15 +37,14 @@ class Answers(Fault):
     nth: int = 1
     times: int = 1
     seconds: float = 0.0
-    word: ClassVar[str] = "answers"
+    name: ClassVar[str] = "error_response"
 
-    @property
-    def excused(self) -> frozenset[str]:
-        # Who is told that something is not there takes it for gone, and is right to.
+    def allows(self) -> frozenset[str]:
+        # A manager that is told 404 rightly takes the object for deleted.
         return frozenset({"state", "expect", "creates", "deletes"}) if self.code == 404 else frozenset()
 
-    def arm(self, stage: Stage) -> Armed:
-        return _Refusing(self, stage)
+    def activate(self, injector: FaultInjector) -> ActiveFault:
+        return _FailingRequests(self, injector)
 
     def error(self, call: Call) -> ApiError:
         status = {"code": self.code, "reason": REASONS.get(self.code, ""), "message": f"no {call.verb} now"}
@@ -55,60 +53,59 @@ class Answers(Fault):
         return error
 
 
-@dataclass(frozen=True, slots=True)
-class Reset(Fault):
-    """The connection breaks under the nth request of a verb about a kind, before it was carried out."""
+class ConnectionReset(Fault, frozen=True):
+    """The connection breaks before the nth request of a verb about a kind is carried out."""
 
     verb: str = ""
     kind: str = ""
     nth: int = 1
     times: int = 1
     seconds: float = 0.0
-    word: ClassVar[str] = "reset"
+    name: ClassVar[str] = "connection_reset"
 
-    def arm(self, stage: Stage) -> Armed:
-        return _Refusing(self, stage)
+    def activate(self, injector: FaultInjector) -> ActiveFault:
+        return _FailingRequests(self, injector)
 
     def error(self, call: Call) -> ApiError:
         return Unreachable("connection reset by peer", uncertain=call.verb in WRITES)
 
 
-@dataclass(frozen=True, slots=True)
-class SlowAnswers(Fault):
-    """Requests of a verb about a kind take ``seconds`` longer, from the nth on, ``times`` of them."""
+class SlowResponse(Fault, frozen=True):
+    """Responses to a verb about a kind take ``seconds`` longer, from the nth on, ``times`` of them."""
 
     seconds: float
     verb: str = ""
     kind: str = ""
     nth: int = 1
     times: int = 10
-    word: ClassVar[str] = "slow_answers"
+    name: ClassVar[str] = "slow_response"
 
-    def arm(self, stage: Stage) -> Armed:
-        return _Slow(self, stage)
+    def activate(self, injector: FaultInjector) -> ActiveFault:
+        return _Slow(self, injector)
 
 
-@dataclass(frozen=True, slots=True)
-class DiscoveryFails(Fault):
-    """What the server serves cannot be learned: discovery answers 503, ``times`` times or for ``seconds``.
+class DiscoveryFailure(Fault, frozen=True):
+    """Discovery answers 503, ``times`` times or for ``seconds``.
 
-    With a ``group`` all else is told, and that group's server does not answer.
+    With a ``group``, only the discovery of that group fails.
     """
 
     group: str = ""
     nth: int = 1
     times: int = 3
     seconds: float = 0.0
-    word: ClassVar[str] = "discovery_fails"
+    name: ClassVar[str] = "discovery_failure"
 
-    def arm(self, stage: Stage) -> Armed:
+    def activate(self, injector: FaultInjector) -> ActiveFault:
         if self.group:
-            return _Partly(self, stage)
-        return _Refusing(Answers(503, "discover", "", self.nth, self.times, self.seconds), stage)
+            return _PartialDiscovery(self, injector)
+        return _FailingRequests(
+            ErrorResponse(503, "discover", "", self.nth, self.times, self.seconds), injector
+        )
 
 
-class _Matched(Armed):
-    """Counts the requests that a fault is about."""
+class _MatchingRequests(ActiveFault):
+    """Counts the requests that a fault matches."""
 
     def __init__(self, verb: str, kind: str) -> None:
         self._verb = verb
@@ -118,20 +115,20 @@ class _Matched(Armed):
     def matches(self, call: Call) -> bool:
         verb = self._verb
         if verb in ("write", "read"):
-            fits = (call.verb in WRITES) == (verb == "write")
+            matching = (call.verb in WRITES) == (verb == "write")
         else:
-            fits = verb in ("", call.verb)
-        if not fits or not call.about(self._kind):
+            matching = verb in ("", call.verb)
+        if not matching or not call.about(self._kind):
             return False
         self.count += 1
         return True
 
 
-class _Refusing(_Matched):
-    def __init__(self, fault: Answers | Reset, stage: Stage) -> None:
+class _FailingRequests(_MatchingRequests):
+    def __init__(self, fault: ErrorResponse | ConnectionReset, injector: FaultInjector) -> None:
         super().__init__(fault.verb, fault.kind)
         self._fault = fault
-        self._stage = stage
+        self._injector = injector
         self._until: float | None = None
 
     async def before(self, call: Call) -> None:
@@ -139,7 +136,7 @@ class _Refusing(_Matched):
         if not self.matches(call) or self.count < fault.nth:
             return
         if fault.seconds:
-            now = self._stage.world.monotonic()
+            now = self._injector.world.monotonic()
             if self._until is None:
                 self._until = now + fault.seconds
             if now >= self._until:
@@ -147,31 +144,31 @@ class _Refusing(_Matched):
         elif self.count >= fault.nth + fault.times:
             return
         error = fault.error(call)
-        self._stage.strike(f"{error.code or 'reset'} for {describe(call)}")
-        # A refusal takes its time, too.
+        self._injector.record(f"{error.code or 'connection reset'} for {describe(call)}")
+        # An error takes a turn of the event loop, like any response.
         await asyncio.sleep(0)
         raise error
 
 
-class _Partly(_Matched):
-    def __init__(self, fault: DiscoveryFails, stage: Stage) -> None:
+class _PartialDiscovery(_MatchingRequests):
+    def __init__(self, fault: DiscoveryFailure, injector: FaultInjector) -> None:
         super().__init__("discover", "")
         self._fault = fault
-        self._stage = stage
+        self._injector = injector
         self._until: float | None = None
 
     async def after(self, call: Call, answer: Any) -> Any:
         fault = self._fault
         if not self.matches(call) or self.count < fault.nth:
             return answer
-        now = self._stage.world.monotonic()
+        now = self._injector.world.monotonic()
         self._until = self._until or now + fault.seconds
         if now >= self._until if fault.seconds else self.count >= fault.nth + fault.times:
             return answer
         from steersman.api.discovery import Missing
 
         lost = dict.fromkeys(each.api_version for each in answer.resources if each.group == fault.group)
-        self._stage.strike(f"discovery of {fault.group} fails")
+        self._injector.record(f"discovery of {fault.group} fails")
         return replace(
             answer,
             resources=tuple(each for each in answer.resources if each.group != fault.group),
@@ -179,14 +176,14 @@ class _Partly(_Matched):
         )
 
 
-class _Slow(_Matched):
-    def __init__(self, fault: SlowAnswers, stage: Stage) -> None:
+class _Slow(_MatchingRequests):
+    def __init__(self, fault: SlowResponse, injector: FaultInjector) -> None:
         super().__init__(fault.verb, fault.kind)
         self._fault = fault
-        self._stage = stage
+        self._injector = injector
 
     async def before(self, call: Call) -> None:
         fault = self._fault
         if self.matches(call) and fault.nth <= self.count < fault.nth + fault.times:
-            self._stage.strike(f"{fault.seconds:g} s for {describe(call)}")
+            self._injector.record(f"{fault.seconds:g} s delay for {describe(call)}")
             await asyncio.sleep(fault.seconds)

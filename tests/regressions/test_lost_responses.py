@@ -28,14 +28,14 @@ spec:
 @pytest.mark.parametrize(
     "fault",
     [
-        faults.reset("update_status", "deployments", nth=1),
-        faults.reset("update_status", "replicasets", nth=2),
-        faults.reset("create", "replicasets"),
-        faults.reset("create", "pods", nth=2),
-        faults.answer_lost(1),
-        faults.answer_lost(3, times=3),
-        faults.answer_lost(9),
-        faults.answers(504, "create", "pods"),
+        faults.connection_reset("update_status", "deployments", nth=1),
+        faults.connection_reset("update_status", "replicasets", nth=2),
+        faults.connection_reset("create", "replicasets"),
+        faults.connection_reset("create", "pods", nth=2),
+        faults.response_lost(1),
+        faults.response_lost(3, times=3),
+        faults.response_lost(9),
+        faults.error_response(504, "create", "pods"),
     ],
     ids=str,
 )
@@ -47,7 +47,9 @@ def test_a_write_without_an_answer_holds_nothing_up(fault: Fault) -> None:
 
 
 def test_a_delete_without_an_answer_holds_nothing_up() -> None:
-    with Cluster(seed=2, faults=[faults.reset("delete", "pods"), faults.answer_lost(14)]) as cluster:
+    with Cluster(
+        seed=2, faults=[faults.connection_reset("delete", "pods"), faults.response_lost(14)]
+    ) as cluster:
         cluster.apply(WEB)
         cluster.settle()
         cluster.scale("Deployment", "web", 1)
@@ -56,9 +58,9 @@ def test_a_delete_without_an_answer_holds_nothing_up() -> None:
 
 
 def test_who_may_create_and_not_read_goes_on_after_a_lost_answer() -> None:
-    """`steersman explore service-account --seed=104 '--faults=answer_lost(1)'`: the account controller may not
+    """`steersman explore service-account --seed=104 '--faults=response_lost(1)'`: the account controller may not
     list accounts with its own rights, so it never learned what had become of the one it made."""
-    with Cluster(seed=2, faults=[faults.answer_lost(1)]) as cluster:
+    with Cluster(seed=2, faults=[faults.response_lost(1)]) as cluster:
         for _ in range(2):
             cluster.delete("ServiceAccount", "default")
             cluster.wait_until(lambda: cluster.get("ServiceAccount", "default"), timeout=10)
