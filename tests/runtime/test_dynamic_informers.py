@@ -177,7 +177,7 @@ def test_a_resource_is_followed_on_in_another_version_when_its_own_is_gone(world
     assert around.knows(WIDGET, "w")
 
 
-def test_nothing_is_let_go_while_discovery_failure(world: World) -> None:
+def test_nothing_is_let_go_while_discovery_fails(world: World) -> None:
     around = Around(world)
     followed = {informer.kind.resource for informer in around.informers}
     around.api.mood = ServiceUnavailable("away")

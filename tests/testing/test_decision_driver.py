@@ -28,7 +28,7 @@ from steersman.intent.actions import (
 )
 from steersman.intent.verdict import Rest, Verdict
 from steersman.testing import decision_driver
-from steersman.testing.decision_driver import USUAL, ErrorResponse, Shelves, walk
+from steersman.testing.decision_driver import USUAL, Answers, Shelves, walk
 from tests.harness.workloads import deployment, pod, replicaset
 
 OWNER = deployment()
@@ -36,7 +36,7 @@ SET = replicaset(OWNER)
 POD = pod(SET, "a")
 
 
-def answered(action: Action[Any], answers: ErrorResponse | None = None) -> Any:
+def answered(action: Action[Any], answers: Answers | None = None) -> Any:
     """What a decision hears when it says just this."""
     heard: list[Any] = []
 
@@ -236,9 +236,7 @@ def test_a_batch_is_noted_as_its_actions_and_answered_one_outcome_each() -> None
     assert outcomes == [Done(None), Done(None)]
 
 
-def outcomes_of(
-    batch: Batch[Any], answers: ErrorResponse | None = None
-) -> tuple[list[Action[Any]], list[Any]]:
+def outcomes_of(batch: Batch[Any], answers: Answers | None = None) -> tuple[list[Action[Any]], list[Any]]:
     heard: list[Any] = []
 
     async def decision() -> Verdict:

@@ -103,7 +103,7 @@ class Cluster(Objects):
         self.aio = AioCluster(self)
         self._place: World | LiveWorld = world
         self._serving: Serving | None = None
-        self._injector = self._arm(world, faults)
+        self._injector = self._inject(world, faults)
         self._authorizer = authorizer(world.server)
         self._chronicle = Chronicle(world.server, before)
         self._others: builtins.list[Manager] = []
@@ -116,7 +116,7 @@ class Cluster(Objects):
         world.run(world.loop.idle())
         self._chronicle.forget_idle_rounds()
 
-    def _arm(self, world: World, faults: tuple[Fault, ...]) -> FaultInjector | None:
+    def _inject(self, world: World, faults: tuple[Fault, ...]) -> FaultInjector | None:
         if not faults:
             return None
         from steersman.sim.faults.injector import FaultInjector

@@ -53,12 +53,12 @@ class _Usual(Enum):
 USUAL = _Usual.USUAL
 """The answer an obliging server would give."""
 
-ErrorResponse: TypeAlias = Mapping[type[Action[Any]], Any] | Callable[[Action[Any]], Any] | Sequence[Any]
+Answers: TypeAlias = Mapping[type[Action[Any]], Any] | Callable[[Action[Any]], Any] | Sequence[Any]
 
 
 def walk(
     decision: Coroutine[Any, Any, Verdict],
-    answers: ErrorResponse | None = None,
+    answers: Answers | None = None,
     *,
     said: list[Action[Any]] | None = None,
 ) -> tuple[list[Action[Any]], Verdict]:
@@ -86,7 +86,7 @@ def walk(
         decision.close()
 
 
-def _answerer(answers: ErrorResponse | None) -> Callable[[Action[Any]], Any]:
+def _answerer(answers: Answers | None) -> Callable[[Action[Any]], Any]:
     """One way of asking, whichever way the answers are given."""
     if answers is None:
         return lambda action: USUAL

@@ -269,7 +269,7 @@ def test_a_refusal_keeps_the_namespace_and_the_rest_is_emptied_all_the_same(step
 # -- discovery ----------------------------------------------------------------------------------------
 
 
-def test_a_namespace_is_never_let_go_when_discovery_failure() -> None:
+def test_a_namespace_is_never_let_go_when_discovery_fails() -> None:
     server = Server()
     server.found = ServiceUnavailable("the server is away")
     said: list[Action[Any]] = []
