@@ -16,7 +16,7 @@ from aiohttp import web
 
 from steersman.client.config import ClientConfig, Pem, TlsConfig
 from steersman.client.http import HttpApi
-from tests.harness.ca import Authority, Pair
+from tests.harness.ca import CertificateAuthority, CertificatePair
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -169,12 +169,12 @@ async def api(client: Callable[..., HttpApi]) -> AsyncIterator[HttpApi]:
 
 
 @pytest.fixture(scope="session")
-def authority() -> Authority:
-    return Authority("tests")
+def authority() -> CertificateAuthority:
+    return CertificateAuthority("tests")
 
 
 @pytest.fixture(scope="session")
-def serving_pair(authority: Authority) -> Pair:
+def serving_pair(authority: CertificateAuthority) -> CertificatePair:
     return authority.serving(("localhost", "api.example"), ("127.0.0.1",))
 
 
@@ -183,8 +183,8 @@ class Pki:
     """Files of an authority, a server and a client, and servers that use them."""
 
     home: Path
-    authority: Authority
-    pair: Pair
+    authority: CertificateAuthority
+    pair: CertificatePair
 
     def write(self, name: str, content: bytes) -> str:
         path = self.home / name
@@ -201,7 +201,7 @@ class Pki:
         pair = self.authority.client(user)
         return TlsConfig(ca=self.ca, cert=Pem(data=pair.cert), key=Pem(data=pair.key))
 
-    def server_context(self, pair: Pair | None = None) -> ssl.SSLContext:
+    def server_context(self, pair: CertificatePair | None = None) -> ssl.SSLContext:
         pair = pair or self.pair
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(self.write("server.pem", pair.cert + pair.key))
@@ -211,7 +211,7 @@ class Pki:
 
 
 @pytest.fixture
-def pki(tmp_path: Path, authority: Authority, serving_pair: Pair) -> Pki:
+def pki(tmp_path: Path, authority: CertificateAuthority, serving_pair: CertificatePair) -> Pki:
     return Pki(tmp_path, authority, serving_pair)
 
 

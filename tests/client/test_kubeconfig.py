@@ -18,7 +18,7 @@ from steersman.client.config import (
     TlsConfig,
 )
 from steersman.client.kubeconfig import from_flags, in_cluster, load
-from tests.harness.ca import Authority
+from tests.harness.ca import CertificateAuthority
 
 V1 = "client.authentication.k8s.io/v1"
 BETA = "client.authentication.k8s.io/v1beta1"
@@ -514,7 +514,7 @@ def test_it_reads_what_the_official_client_reads(
 
 
 def test_certificates_given_inline_are_kept_as_they_are(home: Path) -> None:
-    authority = Authority("x")
+    authority = CertificateAuthority("x")
     pair = authority.client("admin", ("system:masters",))
     user = {
         "client-certificate-data": base64.b64encode(pair.cert).decode(),

@@ -17,7 +17,7 @@ from steersman.client import transport
 from steersman.client.auth import StaticAuth
 from steersman.client.config import AuthInfo, ClientConfig, ExecPlugin, Pem, TlsConfig
 from steersman.client.http import HttpApi
-from tests.harness.ca import Authority
+from tests.harness.ca import CertificateAuthority
 
 POD = {"metadata": {"name": "a", "namespace": "n", "resourceVersion": "5"}}
 
@@ -75,7 +75,10 @@ async def test_the_servers_own_certificate_can_be_the_one_to_trust(
 @pytest.mark.parametrize(
     ("tls", "says"),
     [
-        (lambda pki: TlsConfig(ca=Pem(data=Authority("other").pair.cert)), "signed by an unknown authority"),
+        (
+            lambda pki: TlsConfig(ca=Pem(data=CertificateAuthority("other").pair.cert)),
+            "signed by an unknown authority",
+        ),
         (lambda pki: replace(pki.tls(), server_name="wrong.example"), "is for another host name"),
         (lambda pki: TlsConfig(), "signed by an unknown authority"),
     ],
@@ -210,7 +213,7 @@ async def test_half_written_certificates_leave_the_old_ones_in_use_until_they_ar
 async def test_a_renewed_authority_is_trusted_and_the_old_one_no_longer(
     pki: Any, serve: Callable[..., Any]
 ) -> None:
-    other = Authority("other")
+    other = CertificateAuthority("other")
     tls = TlsConfig(ca=Pem(path=pki.write("ca.crt", pki.authority.pair.cert)))
     async with serve(pki.server_context()) as server, client(server.url, tls) as api:
         await ask(api, server)

@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 from steersman.api.signing_keys import Keys
 from steersman.server.auth import ca
-from steersman.server.auth.ca import Pair, write_private
+from steersman.server.auth.ca import CertificatePair, write_private
 
-__all__ = ["Authority", "Pair", "key_pair", "write_private"]
+__all__ = ["CertificateAuthority", "CertificatePair", "key_pair", "write_private"]
 
 _LIFETIME = timedelta(days=7)
 
@@ -17,7 +17,7 @@ def _now() -> datetime:
     return datetime.now(UTC)
 
 
-class Authority(ca.Authority):
+class CertificateAuthority(ca.CertificateAuthority):
     """A new authority of some name."""
 
     def __init__(self, name: str) -> None:

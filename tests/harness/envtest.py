@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Self
 from tests.harness import audit
 from tests.harness.assets import ASSETS, Binary, MissingAssets, assets, home, manager_command
 from tests.harness.audit import AuditEntry
-from tests.harness.ca import Authority, key_pair, write_private
+from tests.harness.ca import CertificateAuthority, key_pair, write_private
 from tests.harness.child_process import Child, until
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class RealPlane:
         self.etcd: Child | None = None
         self.apiserver: Child | None = None
         self.managers: list[Child] = []
-        self._authority = Authority("steersman-plane")
+        self._authority = CertificateAuthority("steersman-plane")
         self._reservations: list[socket.socket] = []
         self._owner = os.getpid()
 

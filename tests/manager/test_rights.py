@@ -25,7 +25,7 @@ from steersman.api.kinds.certificates import CERTIFICATESIGNINGREQUESTS
 from steersman.controllers import CONTROLLERS
 from steersman.explore.scenario import catalogue
 from steersman.server.auth.attributes import Attributes, Decision
-from steersman.server.auth.bootstrap_policy import bootstrap
+from steersman.server.auth.bootstrap_policy import bootstrap_policy
 from steersman.testing.cluster import Cluster
 from steersman.testing.process import ROOT
 
@@ -72,7 +72,7 @@ def accounts() -> set[str]:
 
 
 def test_every_controller_has_a_role_of_its_own() -> None:
-    there = {each.metadata.name for each in bootstrap()}
+    there = {each.metadata.name for each in bootstrap_policy()}
     # Those of bootstrap tokens are about single namespaces.
     without = {f"{name}" for name in accounts() if f"system:controller:{name}" not in there}
     assert without == UNSERVED

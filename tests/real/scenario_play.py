@@ -25,7 +25,7 @@ from multidict import CIMultiDict
 from steersman.api.jwt import Claims, encode
 from steersman.api.signing_keys import Keys
 from steersman.runtime.clock import LiveClock
-from steersman.server.auth.ca import Pair
+from steersman.server.auth.ca import CertificatePair
 from steersman.server.bootstrap import Bootstrap, bootstrap_server
 from steersman.server.server import Server
 from tests.harness.envtest import RealPlane
@@ -94,7 +94,7 @@ async def embedded() -> AsyncIterator[Target]:
         await edge.close()
 
 
-def _context(ca: bytes, pair: Pair | None) -> ssl.SSLContext:
+def _context(ca: bytes, pair: CertificatePair | None) -> ssl.SSLContext:
     context = ssl.create_default_context(cadata=ca.decode())
     if pair is not None:
         with tempfile.TemporaryDirectory() as where:

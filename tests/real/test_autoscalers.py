@@ -27,7 +27,7 @@ from steersman.api.generated import load
 from steersman.api.kinds import DEPLOYMENTS, PODS, Object
 from steersman.api.kinds.autoscaling import HORIZONTALPODAUTOSCALERS, HorizontalPodAutoscaler
 from steersman.api.scheme import Kind
-from tests.harness.ca import Authority
+from tests.harness.ca import CertificateAuthority
 
 Document = dict[str, Any]
 SERVICES = load("", "v1", "Service")
@@ -242,7 +242,7 @@ class Measured:
 
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Measured]:
-    authority = Authority("metrics")
+    authority = CertificateAuthority("metrics")
     pair = authority.serving((SERVER,), ("127.0.0.1",), name=SERVER)
     file: Path = tmp_path_factory.mktemp("metrics") / "serving.pem"
     file.write_bytes(pair.cert + pair.key)

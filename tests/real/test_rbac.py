@@ -16,12 +16,12 @@ import pytest
 from steersman.api.errors import ApiError
 from steersman.api.generated.authorization_v1 import SubjectAccessReview
 from steersman.api.generated.rbac_v1 import ClusterRole, ClusterRoleBinding, Role, RoleBinding
-from steersman.server.auth.access_reviews import subject_access_review
 from steersman.server.auth.attributes import Attributes
-from steersman.server.auth.bootstrap_policy import bootstrap
+from steersman.server.auth.bootstrap_policy import bootstrap_policy
 from steersman.server.auth.escalation import check
 from steersman.server.auth.impersonation import impersonate
-from steersman.server.auth.rbac import Authorizer, Policy
+from steersman.server.auth.rbac import Policy, RBACAuthorizer
+from steersman.server.auth.reviews import subject_access_review
 from steersman.server.auth.users import User
 from tests.harness.child_process import until
 from tests.harness.envtest import RealPlane
@@ -72,7 +72,7 @@ def policy(admin: Caller) -> list[Policy]:
 
 def test_a_fresh_server_has_the_policy_we_start_with(admin: Caller) -> None:
     real = {(type(obj).__name__, *obj.key): obj for obj in policy(admin)}
-    for ours in bootstrap():
+    for ours in bootstrap_policy():
         theirs = real[type(ours).__name__, *ours.key]
         assert theirs.metadata.labels == ours.metadata.labels
         assert theirs.metadata.annotations == ours.metadata.annotations
@@ -86,7 +86,7 @@ def test_a_fresh_server_has_the_policy_we_start_with(admin: Caller) -> None:
             assert isinstance(theirs, RoleBinding | ClusterRoleBinding)
             assert (theirs.roleRef, theirs.subjects) == (ours.roleRef, ours.subjects)
     marked = [key for key, obj in real.items() if "kubernetes.io/bootstrapping" in obj.metadata.labels]
-    assert sorted(marked) == sorted((type(obj).__name__, *obj.key) for obj in bootstrap())
+    assert sorted(marked) == sorted((type(obj).__name__, *obj.key) for obj in bootstrap_policy())
 
 
 # -- the same answers -------------------------------------------------------------------------
@@ -175,7 +175,7 @@ def test_a_real_server_answers_every_question_as_we_do(
         {"user": "wendy", "resourceAttributes": wide},
         {"groups": ["wide"], "nonResourceAttributes": {"verb": "get", "path": f"/{namespace}"}},
     )
-    ours = Authorizer(policy(admin))
+    ours = RBACAuthorizer(policy(admin))
     asked = list(questions(namespace))
     allowed = 0
     for spec in asked:
@@ -235,7 +235,7 @@ def test_a_real_server_refuses_escalation_in_our_words(
         }
         admin.ask("POST", f"{RBAC}/clusterrolebindings", body)
     known(plane, admin, {"user": name, "resourceAttributes": {"verb": "get", "resource": "pods"}})
-    ours = Authorizer(policy(admin))
+    ours = RBACAuthorizer(policy(admin))
     caller = Caller(plane, plane.tls(name))
     selector = {"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]}
     big = [rule("get list", "pods secrets", groups="apps"), {"verbs": ["get"], "nonResourceURLs": ["/x"]}]
@@ -263,7 +263,7 @@ def test_a_real_server_refuses_escalation_in_our_words(
 def test_a_real_server_refuses_impersonation_in_our_words(plane: RealPlane, admin: Caller) -> None:
     caller = Caller(plane, plane.tls("nemo"))
     nemo = User("nemo", groups=("system:authenticated",))
-    ours = Authorizer(policy(admin))
+    ours = RBACAuthorizer(policy(admin))
     asked = Attributes(nemo, "list", "", "pods", namespace="default")
     for whom in (
         User("bob"),

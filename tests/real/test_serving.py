@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.ca import Authority
+from tests.harness.ca import CertificateAuthority
 from tests.harness.child_process import Child, until
 from tests.harness.envtest import ASSETS, MANAGER, Binary, RealPlane
 
@@ -144,7 +144,7 @@ def clients(plane: RealPlane, tmp_path_factory: pytest.TempPathFactory) -> Clien
     boss = ("system:masters",)
     for name, pair in (
         ("admin", plane._authority.client("boss", boss)),
-        ("stranger", Authority("strangers").client("boss", boss)),
+        ("stranger", CertificateAuthority("strangers").client("boss", boss)),
     ):
         pairs[name] = folder / f"{name}.pem"
         pairs[name].write_bytes(pair.cert + pair.key)

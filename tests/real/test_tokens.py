@@ -17,9 +17,8 @@ from steersman.api.generated.authentication_v1 import TokenRequest
 from steersman.api.generated.core_v1 import Node, Pod, Secret, ServiceAccount
 from steersman.api.signing_keys import Keys, from_unpadded
 from steersman.server.auth.authentication import Authenticator, Credentials
-from steersman.server.auth.lookup import Lookup
-from steersman.server.auth.openid import documents
-from steersman.server.auth.tokens import Mint
+from steersman.server.auth.lookup import ObjectLookup
+from steersman.server.auth.tokens import TokenIssuer, openid_documents
 from tests.harness.envtest import RealPlane
 
 ISSUER = "https://kubernetes.default.svc"
@@ -41,7 +40,7 @@ def ask(plane: RealPlane, method: str, path: str, body: Any = None, token: str =
         connection.close()
 
 
-def populate(plane: RealPlane, namespace: str) -> Lookup:
+def populate(plane: RealPlane, namespace: str) -> ObjectLookup:
     """An account, and one of each thing tokens can be bound to; read from the real server when asked for."""
     home = f"/api/v1/namespaces/{namespace}"
     spec = {"serviceAccountName": "bot", "nodeName": namespace, "containers": [{"name": "c", "image": "i"}]}
@@ -59,7 +58,7 @@ def populate(plane: RealPlane, namespace: str) -> Lookup:
         code, document = ask(plane, "GET", f"/api/v1{middle}/{resource}/{name}")
         return msgspec.convert(document, TYPES[resource]) if code == 200 else None
 
-    return Lookup(find)
+    return ObjectLookup(find)
 
 
 def timeless(token: str) -> dict[str, Any]:
@@ -83,7 +82,7 @@ def test_tokens_are_the_same_and_hold_on_both_sides(plane: RealPlane, namespace:
     path = f"/api/v1/namespaces/{namespace}/serviceaccounts/bot/token"
     theirs = ask(plane, "POST", path, {"spec": spec})[1]
     now = datetime.now(UTC)
-    ours = Mint(keys, ISSUER, (ISSUER,)).request(
+    ours = TokenIssuer(keys, ISSUER, (ISSUER,)).request(
         msgspec.convert({"spec": spec}, TokenRequest), namespace, "bot", objects, now, Random()
     )
     token, answer = ours.answer.status.token, msgspec.json.decode(msgspec.json.encode(ours.answer))
@@ -103,7 +102,7 @@ def test_tokens_are_the_same_and_hold_on_both_sides(plane: RealPlane, namespace:
 
 def test_a_real_server_refuses_requests_in_our_words(plane: RealPlane, namespace: str) -> None:
     objects = populate(plane, namespace)
-    mint = Mint(Keys.generate(), ISSUER, (ISSUER,))
+    mint = TokenIssuer(Keys.generate(), ISSUER, (ISSUER,))
     for name, body in (
         ("bot", {"spec": {"expirationSeconds": 5}}),
         ("bot", {"spec": {"expirationSeconds": 2**33}}),
@@ -130,5 +129,5 @@ def test_a_real_server_refuses_requests_in_our_words(plane: RealPlane, namespace
 
 def test_the_documents_of_openid_are_the_same(plane: RealPlane) -> None:
     keys = Keys.load(plane.service_account_key.read_bytes())
-    for path, document in documents(keys, ISSUER, f"{plane.url}/openid/v1/jwks").items():
+    for path, document in openid_documents(keys, ISSUER, f"{plane.url}/openid/v1/jwks").items():
         assert ask(plane, "GET", path)[1] == json.loads(document.body)

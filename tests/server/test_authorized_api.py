@@ -12,8 +12,8 @@ from steersman.api.generated import load
 from steersman.client.api import Api
 from steersman.server.admission import Plugins
 from steersman.server.admission.role_escalation import RoleEscalation
-from steersman.server.auth.rbac import GROUP, Authorizer, follow
-from steersman.server.auth.users import account, authenticated
+from steersman.server.auth.rbac import GROUP, RBACAuthorizer, follow
+from steersman.server.auth.users import authenticated, service_account_user
 from steersman.server.authorized_api import AuthorizedApi
 from steersman.server.local import LocalApi
 from steersman.sim.world import World
@@ -24,7 +24,7 @@ NAMESPACES = load("", "v1", "Namespace")
 ROLES = load(GROUP, "v1", "Role")
 BINDINGS = load(GROUP, "v1", "RoleBinding")
 DEPLOYMENTS = load("apps", "v1", "Deployment")
-WHO = authenticated(account("default", "robot", ""))
+WHO = authenticated(service_account_user("default", "robot", ""))
 
 
 @pytest.fixture
@@ -34,14 +34,14 @@ def world() -> Iterator[World]:
 
 
 @pytest.fixture
-def authorizer(world: World) -> Authorizer:
+def authorizer(world: World) -> RBACAuthorizer:
     authorizer = world.server.authorizer = follow(world.server.store)
     world.server.extend(Plugins((RoleEscalation(authorizer),)))
     return authorizer
 
 
 @pytest.fixture
-def robot(world: World, authorizer: Authorizer) -> Api:
+def robot(world: World, authorizer: RBACAuthorizer) -> Api:
     return AuthorizedApi(LocalApi(world.server, WHO, "robot"), authorizer)
 
 

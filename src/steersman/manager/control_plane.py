@@ -22,9 +22,9 @@ from steersman.manager.flags import UsageError
 from steersman.manager.supervisor import ComponentFailed, Supervisor
 from steersman.runtime.clock import Clock
 from steersman.runtime.controller_group import ControllerGroup
-from steersman.server.auth.ca import Authority, Pair, self_signed, write_private
-from steersman.server.auth.rbac import GROUP, Authorizer
-from steersman.server.auth.users import User, account, authenticated
+from steersman.server.auth.ca import CertificateAuthority, CertificatePair, self_signed, write_private
+from steersman.server.auth.rbac import GROUP, RBACAuthorizer
+from steersman.server.auth.users import User, authenticated, service_account_user
 from steersman.server.authorized_api import AuthorizedApi
 from steersman.server.bootstrap import Bootstrap, bootstrap_server
 from steersman.server.local import LocalApi
@@ -155,7 +155,11 @@ def controllers(server: Server) -> tuple[Controller[Any], ...]:
 
 
 def _fleet(
-    loops: tuple[Controller[Any], ...], server: Server, boot: Bootstrap, authorizer: Authorizer, clock: Clock
+    loops: tuple[Controller[Any], ...],
+    server: Server,
+    boot: Bootstrap,
+    authorizer: RBACAuthorizer,
+    clock: Clock,
 ) -> ControllerGroup:
     files: Mapping[str, bytes] = {
         "ca.crt": boot.authority.pair.cert,
@@ -166,14 +170,14 @@ def _fleet(
     def api_of(controller: Controller[Any]) -> Api:
         if controller.as_manager:
             return shared
-        user = account("kube-system", controller.service_account or controller.name, "")
+        user = service_account_user("kube-system", controller.service_account or controller.name, "")
         return _api(server, authorizer, user, MANAGER)
 
     shared = _api(server, authorizer, User("system:kube-controller-manager"), MANAGER)
     return ControllerGroup(loops, shared, clock, api_of=api_of, files=files.__getitem__)
 
 
-def _api(server: Server, authorizer: Authorizer, user: User, manager: str) -> Api:
+def _api(server: Server, authorizer: RBACAuthorizer, user: User, manager: str) -> Api:
     """An in-process client that acts as ``user``, under RBAC."""
     return AuthorizedApi(LocalApi(server, authenticated(user), manager), authorizer)
 
@@ -220,7 +224,9 @@ def _server(
         cert, key, signing = pair.cert, pair.key, keys.pem
         for name, value in (("ca.crt", cert), ("ca.key", key), ("sa.key", signing)):
             data_dir.put_blob(name, value)
-    boot = Bootstrap(Authority(Pair(cert, key), clock.now), Keys.load(signing), clock.now)
+    boot = Bootstrap(
+        CertificateAuthority(CertificatePair(cert, key), clock.now), Keys.load(signing), clock.now
+    )
     server = Server(clock, store=data_dir.store)
     data_dir.restart_ttls(server)
     return server, boot, data_dir.log.durable

@@ -20,7 +20,7 @@ from steersman.client.api import WatchEvent
 from steersman.client.capabilities import Capabilities, EmptyKind
 from steersman.client.middleware import ApiCall, Middleware
 from steersman.server.auth.attributes import Attributes, authorize
-from steersman.server.auth.rbac import Authorizer
+from steersman.server.auth.rbac import RBACAuthorizer
 from steersman.server.local import LocalApi
 from steersman.server.rest.selection import selected_name
 
@@ -42,11 +42,11 @@ class AuthorizedCapabilities(Capabilities):
 class AuthorizedApi(Middleware):
     """A `LocalApi` that refuses what its user may not do, as over HTTP."""
 
-    def __init__(self, api: LocalApi, authorizer: Authorizer) -> None:
+    def __init__(self, api: LocalApi, authorizer: RBACAuthorizer) -> None:
         super().__init__(api)
         self.user = api.user
         self._authorizer = authorizer
-        self._epoch = authorizer.epoch
+        self._generation = authorizer.generation
         self._granted: BoundedCache[tuple[str, str, str, str, str], bool] = BoundedCache(4096)
         """Group, resource, verb, namespace and subresource of requests that are allowed for every name."""
         self.capabilities = AuthorizedCapabilities(api.capabilities, self._may_watch)
@@ -63,10 +63,10 @@ class AuthorizedApi(Middleware):
             request.subresource,
         )
         key = (kind.group, kind.plural, verb, namespace, subresource)
-        if self._granted.get(key) and self._epoch == self._authorizer.epoch:
+        if self._granted.get(key) and self._generation == self._authorizer.generation:
             return None
-        if self._epoch != self._authorizer.epoch:
-            self._epoch = self._authorizer.epoch
+        if self._generation != self._authorizer.generation:
+            self._generation = self._authorizer.generation
             self._granted.clear()
         name = request.name or selected_name(request.field_selector)
         # A namespace is within itself, so roles there may be about it.

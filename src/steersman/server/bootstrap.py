@@ -28,12 +28,11 @@ from steersman.api.signing_keys import Keys
 from steersman.server import admission
 from steersman.server.admission.certificates import allowed_by
 from steersman.server.admission.role_escalation import RoleEscalation
-from steersman.server.auth import openid
 from steersman.server.auth.authentication import Authenticator
-from steersman.server.auth.ca import Authority, Pair, self_signed, write_private
-from steersman.server.auth.rbac import Authorizer, follow
+from steersman.server.auth.ca import CertificateAuthority, CertificatePair, self_signed, write_private
+from steersman.server.auth.rbac import RBACAuthorizer, follow
 from steersman.server.auth.service_accounts import LAST_USED, LegacyUse
-from steersman.server.auth.tokens import Mint
+from steersman.server.auth.tokens import JWKS_PATH, TokenIssuer, openid_documents
 from steersman.server.auth.users import MASTERS, User
 from steersman.server.bootstrap_objects import create_bootstrap_objects, install_roles
 from steersman.server.crd import establishing
@@ -62,7 +61,7 @@ _HOSTS = (
 
 def bootstrap_server(
     server: Server, *, client_ca: bytes = b"", disabled_plugins: Sequence[str] = ()
-) -> Authorizer:
+) -> RBACAuthorizer:
     """Installs what kube-apiserver has: custom resources, admission, RBAC, and its bootstrap objects.
 
     ``client_ca`` is the CA certificate of client certificates (PEM), published for extension API servers.
@@ -95,7 +94,7 @@ def _create(server: Server, plural: str, namespace: str, obj: Any) -> None:
 class Bootstrap(msgspec.Struct, frozen=True, eq=False):
     """The certificate authority and the signing keys of a control plane, and what is made with them."""
 
-    authority: Authority
+    authority: CertificateAuthority
     keys: Keys
     """The keys that sign ServiceAccount tokens."""
     now: Callable[[], datetime]
@@ -104,7 +103,7 @@ class Bootstrap(msgspec.Struct, frozen=True, eq=False):
     @classmethod
     def generate(cls, now: Callable[[], datetime]) -> Bootstrap:
         """Generates a new authority and new keys."""
-        return cls(Authority(self_signed("steersman", now()), now), Keys.generate(), now)
+        return cls(CertificateAuthority(self_signed("steersman", now()), now), Keys.generate(), now)
 
     @classmethod
     def load_or_generate(cls, directory: Path, now: Callable[[], datetime]) -> Bootstrap:
@@ -117,7 +116,7 @@ class Bootstrap(msgspec.Struct, frozen=True, eq=False):
             for file, data in zip(files, (pair.cert, pair.key, keys.pem), strict=True):
                 write_private(file, data)
         cert, key, signing = (file.read_bytes() for file in files)
-        return cls(Authority(Pair(cert, key), now), Keys.load(signing), now)
+        return cls(CertificateAuthority(CertificatePair(cert, key), now), Keys.load(signing), now)
 
     def tls(self, addresses: Iterable[str] = ("127.0.0.1", "::1", SERVICE_ADDRESS)) -> ssl.SSLContext:
         """The TLS context of the server: client certificates are optional, but must be signed by our authority."""
@@ -154,7 +153,7 @@ class Bootstrap(msgspec.Struct, frozen=True, eq=False):
     async def serve(
         self,
         server: Server,
-        authorizer: Authorizer,
+        authorizer: RBACAuthorizer,
         *,
         host: str = "127.0.0.1",
         port: int = 0,
@@ -167,7 +166,7 @@ class Bootstrap(msgspec.Struct, frozen=True, eq=False):
         """
         server.authenticator = self.authenticator(server, tokens)
         server.authorizer = authorizer
-        server.token_issuer = Mint(self.keys, self.issuer, (self.issuer,))
+        server.token_issuer = TokenIssuer(self.keys, self.issuer, (self.issuer,))
         api_server = await serve(
             server,
             tls=self.tls(dict.fromkeys((host, "127.0.0.1", "::1", SERVICE_ADDRESS))),
@@ -175,7 +174,7 @@ class Bootstrap(msgspec.Struct, frozen=True, eq=False):
             port=port,
             durable=durable,
         )
-        api_server.state.openid = openid.documents(self.keys, self.issuer, f"{api_server.url}{openid.KEYSET}")
+        api_server.state.openid = openid_documents(self.keys, self.issuer, f"{api_server.url}{JWKS_PATH}")
         return api_server
 
     def kubeconfig(

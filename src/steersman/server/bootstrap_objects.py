@@ -68,8 +68,8 @@ def create_bootstrap_objects(server: Server, *, cidr: str = CIDR, port: int = 64
 def install_roles(server: Server) -> None:
     """Creates what is missing of the roles and bindings that a fresh server has."""
     # Imported when needed: worlds without RBAC have no use for the rules.
+    from steersman.server.auth.bootstrap_policy import reconcile
     from steersman.server.auth.rbac import GROUP, Policy
-    from steersman.server.auth.rbac_reconcile import reconcile
 
     def find(obj: Policy) -> Policy | None:
         resource = server.registry.find(GROUP, "v1", kind_of(obj).plural)

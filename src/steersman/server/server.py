@@ -23,8 +23,8 @@ from steersman.server.storage.store import Store, Table, object_key
 if TYPE_CHECKING:
     # Most servers in tests have neither.
     from steersman.server.auth.authentication import Authenticator
-    from steersman.server.auth.rbac import Authorizer
-    from steersman.server.auth.tokens import Mint
+    from steersman.server.auth.rbac import RBACAuthorizer
+    from steersman.server.auth.tokens import TokenIssuer
 
 
 class Clock(Protocol):
@@ -95,9 +95,9 @@ class Server:
         """Called after the namespace's life cycle was checked. An extension installs it."""
         self.authenticator: Authenticator | None = None
         """Recognises users; None where requests arrive in process only."""
-        self.authorizer: Authorizer | None = None
+        self.authorizer: RBACAuthorizer | None = None
         """Decides what users may do; None where every request is allowed."""
-        self.token_issuer: Mint | None = None
+        self.token_issuer: TokenIssuer | None = None
         """Issues the tokens of ServiceAccounts; None where there are no TokenRequests."""
         self.reactions: dict[str, Reaction] = {}
         """By resource id: what the server does when one of its objects was written or removed."""

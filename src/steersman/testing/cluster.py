@@ -26,7 +26,7 @@ from steersman.api.scheme import Key
 from steersman.client.api import Api
 from steersman.controllers import CONTROLLERS
 from steersman.intent.controller import Controller
-from steersman.server.auth.users import AUTHENTICATED, MASTERS, User, account_name
+from steersman.server.auth.users import AUTHENTICATED, MASTERS, User, service_account_username
 from steersman.server.local import LocalApi
 from steersman.server.server import Server
 from steersman.sim.kubelet import KubeletSettings, Shape
@@ -41,7 +41,7 @@ from steersman.testing.threaded import LiveWorld
 from steersman.testing.waiting import Unmet, Wait
 
 if TYPE_CHECKING:
-    from steersman.server.auth.rbac import Authorizer
+    from steersman.server.auth.rbac import RBACAuthorizer
     from steersman.sim.faults.fault import Fault
     from steersman.sim.faults.injector import FaultInjector
     from steersman.testing.serving import Serving
@@ -167,7 +167,7 @@ class Cluster(Objects):
     def _account(self, said: str) -> str:
         namespace, _, name = said.rpartition("/")
         found = self.get("ServiceAccount", name, namespace or "default").metadata
-        return account_name(found.namespace, found.name)
+        return service_account_username(found.namespace, found.name)
 
     def _start(self, controllers: Sequence[Controller[Any]], name: str) -> Manager:
         return self._launch(controllers, name, self._authorizer)
@@ -176,7 +176,7 @@ class Cluster(Objects):
         self,
         controllers: Sequence[Controller[Any]],
         name: str,
-        authorizer: Authorizer | None,
+        authorizer: RBACAuthorizer | None,
         account: str = "",
     ) -> Manager:
         place, injector = self._place, self._injector

@@ -14,7 +14,7 @@ from steersman.runtime.clock import Clock
 from steersman.runtime.controller_group import ControllerGroup
 from steersman.runtime.metrics import Metrics
 from steersman.server.auth import users
-from steersman.server.auth.rbac import Authorizer
+from steersman.server.auth.rbac import RBACAuthorizer
 from steersman.server.authorized_api import AuthorizedApi
 from steersman.server.local import LocalApi
 from steersman.server.server import Server
@@ -46,16 +46,16 @@ class Wire(LocalApi):
         self.server = cast("Server", _Gone())
 
 
-def acting(api: LocalApi, authorizer: Authorizer | None) -> Api:
+def acting(api: LocalApi, authorizer: RBACAuthorizer | None) -> Api:
     """A client with the rights its user has; without an authorizer, with all."""
     return api if authorizer is None else AuthorizedApi(api, authorizer)
 
 
-def user_named(name: str, authorizer: Authorizer | None) -> users.User:
+def user_named(name: str, authorizer: RBACAuthorizer | None) -> users.User:
     """The user of a name, a ServiceAccount with its groups; without an authorizer, with all rights."""
-    account = users.split_account(name)
-    user = users.User(name) if account is None else users.account(*account, "")
-    return users.authenticated(user if authorizer is not None else user.within(users.MASTERS))
+    account = users.split_service_account(name)
+    user = users.User(name) if account is None else users.service_account_user(*account, "")
+    return users.authenticated(user if authorizer is not None else user.with_group(users.MASTERS))
 
 
 class _Gone:
@@ -73,7 +73,7 @@ class Manager:
         clock: Clock,
         chronicle: Chronicle,
         *,
-        authorizer: Authorizer | None = None,
+        authorizer: RBACAuthorizer | None = None,
         account: str = "",
         through: Through = lambda api: api,
         files: Callable[[str], bytes] = read_file,
@@ -116,7 +116,7 @@ class Manager:
     def _acts_as(self, controller: Controller[Any]) -> str:
         if self.account or controller.as_manager:
             return self.account or ROOT
-        return users.account_name("kube-system", controller.service_account or controller.name)
+        return users.service_account_username("kube-system", controller.service_account or controller.name)
 
     def fence(self) -> bool:
         """Whether it may write now."""

@@ -15,7 +15,7 @@ from steersman.intent import settings as flags
 from steersman.intent.controller import Controller
 from steersman.server import admission
 from steersman.server.admission.role_escalation import RoleEscalation
-from steersman.server.auth.rbac import Authorizer, follow, policies
+from steersman.server.auth.rbac import RBACAuthorizer, follow, policies
 from steersman.server.bootstrap_objects import install_roles
 from steersman.server.local import LocalApi
 from steersman.server.server import Server
@@ -125,7 +125,7 @@ def _served(server: Server, controller: Controller[Any]) -> bool:
 class Guarded(admission.Plugins):
     """Plugins, and that nobody grants what they do not have. Each fork of a server follows its own roles."""
 
-    first: list[tuple[Server, Authorizer]] = field(default_factory=list)
+    first: list[tuple[Server, RBACAuthorizer]] = field(default_factory=list)
     """The first server that was extended: most forks have the same roles, so that nothing is worked out anew."""
 
     def __call__(self, server: Server) -> None:
@@ -135,7 +135,7 @@ class Guarded(admission.Plugins):
             self.first.append((server, rights))
         metrics.install(server)
 
-    def _known(self, server: Server) -> Authorizer | None:
+    def _known(self, server: Server) -> RBACAuthorizer | None:
         for origin, rights in self.first:
             ours, theirs = policies(server.store), policies(origin.store)
             if len(ours) == len(theirs) and all(map(is_, ours, theirs)):
@@ -143,7 +143,7 @@ class Guarded(admission.Plugins):
         return None
 
 
-def authorizer(server: Server) -> Authorizer:
+def authorizer(server: Server) -> RBACAuthorizer:
     """Who decides what the clients of a server that was guarded may do."""
     assert server.authorizer is not None
     return server.authorizer

@@ -23,7 +23,7 @@ from steersman.manager.serving.routes import Routes
 from steersman.manager.serving.tls import TlsContexts
 from steersman.runtime.clock import LiveClock
 from steersman.runtime.metric_types import Registry
-from steersman.server.auth.ca import Authority, Pair, self_signed
+from steersman.server.auth.ca import CertificateAuthority, CertificatePair, self_signed
 from steersman.server.auth.users import User
 from steersman.server.bootstrap import Bootstrap, bootstrap_server
 from steersman.server.http.app import ApiServer
@@ -53,7 +53,13 @@ class Client:
     """The newest that it speaks."""
 
     async def get(
-        self, path: str, *, pair: Pair | None = None, method: str = "GET", data: str = "", **headers: str
+        self,
+        path: str,
+        *,
+        pair: CertificatePair | None = None,
+        method: str = "GET",
+        data: str = "",
+        **headers: str,
     ) -> Answered:
         """Each time on a connection of its own, with a certificate where one is given."""
         context = ssl._create_unverified_context()
@@ -85,15 +91,15 @@ def asker(session: aiohttp.ClientSession) -> Callable[[int], Client]:
 
 
 @pytest.fixture
-def authority() -> Authority:
+def authority() -> CertificateAuthority:
     """Whom clients are recognised by."""
-    return Authority(self_signed("clients", now()), now)
+    return CertificateAuthority(self_signed("clients", now()), now)
 
 
 @pytest.fixture
-def stranger() -> Authority:
+def stranger() -> CertificateAuthority:
     """An authority nobody here trusts."""
-    return Authority(self_signed("strangers", now()), now)
+    return CertificateAuthority(self_signed("strangers", now()), now)
 
 
 @pytest.fixture
@@ -188,7 +194,7 @@ async def plane() -> AsyncIterator[Plane]:
 
 
 @pytest.fixture
-def expired() -> Authority:
+def expired() -> CertificateAuthority:
     """An authority whose certificates ended yesterday."""
     then = now() - timedelta(days=3)
-    return Authority(self_signed("clients", then), lambda: then, timedelta(days=2))
+    return CertificateAuthority(self_signed("clients", then), lambda: then, timedelta(days=2))

@@ -23,11 +23,11 @@ from steersman.manager.serving.metrics import ServingMetrics
 from steersman.manager.serving.reviews import subject
 from steersman.runtime.clock import LiveClock
 from steersman.runtime.metric_types import Registry
-from steersman.server.auth.ca import Authority
+from steersman.server.auth.ca import CertificateAuthority
 from steersman.server.auth.users import ANONYMOUS, User
 
 
-def der(authority: Authority, user: str, *groups: str) -> tuple[bytes, ...]:
+def der(authority: CertificateAuthority, user: str, *groups: str) -> tuple[bytes, ...]:
     from cryptography import x509
     from cryptography.hazmat.primitives.serialization import Encoding
 
@@ -88,7 +88,9 @@ async def test_nobody_is_asked_about_tokens_where_that_is_not_configured() -> No
 # -- certificates and proxies -----------------------------------------------------------------
 
 
-async def test_a_certificate_says_who_its_bearer_is(authority: Authority, stranger: Authority) -> None:
+async def test_a_certificate_says_who_its_bearer_is(
+    authority: CertificateAuthority, stranger: CertificateAuthority
+) -> None:
     roots = authorities(authority.pair.cert)
     authenticator = Authenticator(LiveClock(), clients=lambda: roots)
     user = await authenticator.authenticate(Credentials(Headers(), der(authority, "me", "a", "b")))
@@ -97,7 +99,9 @@ async def test_a_certificate_says_who_its_bearer_is(authority: Authority, strang
         await authenticator.authenticate(Credentials(Headers(), der(stranger, "me")))
 
 
-async def test_a_good_token_makes_up_for_a_bad_certificate(plane: Any, stranger: Authority) -> None:
+async def test_a_good_token_makes_up_for_a_bad_certificate(
+    plane: Any, stranger: CertificateAuthority
+) -> None:
     async with plane.api("manager") as api:
         roots = authorities(plane.boot.authority.pair.cert)
         authenticator = Authenticator(
@@ -109,7 +113,7 @@ async def test_a_good_token_makes_up_for_a_bad_certificate(plane: Any, stranger:
         assert (await authenticator.authenticate(shown)).name == "monitor"
 
 
-async def test_until_authorities_are_known_a_certificate_says_nothing(stranger: Authority) -> None:
+async def test_until_authorities_are_known_a_certificate_says_nothing(stranger: CertificateAuthority) -> None:
     authenticator = Authenticator(LiveClock(), clients=lambda: (), proxies=lambda: None)
     assert await authenticator.authenticate(Credentials(Headers(), der(stranger, "me"))) == ANONYMOUS
 
@@ -134,7 +138,7 @@ SPOKEN = [
     ],
 )
 async def test_a_proxy_speaks_for_others_if_it_is_one_of_those(
-    authority: Authority, names: tuple[str, ...], proxy: str, expected: str | None
+    authority: CertificateAuthority, names: tuple[str, ...], proxy: str, expected: str | None
 ) -> None:
     believed = RequestHeaderConfig(authorities(authority.pair.cert), names)
     authenticator = Authenticator(LiveClock(), proxies=lambda: believed)
@@ -146,7 +150,9 @@ async def test_a_proxy_speaks_for_others_if_it_is_one_of_those(
         assert (await authenticator.authenticate(shown)).name == expected
 
 
-async def test_nobody_else_speaks_for_others(authority: Authority, stranger: Authority) -> None:
+async def test_nobody_else_speaks_for_others(
+    authority: CertificateAuthority, stranger: CertificateAuthority
+) -> None:
     believed = RequestHeaderConfig(authorities(authority.pair.cert))
     authenticator = Authenticator(LiveClock(), proxies=lambda: believed)
     assert await authenticator.authenticate(Credentials(Headers(SPOKEN))) == ANONYMOUS
@@ -172,7 +178,9 @@ def test_a_proxy_says_all_there_is_to_say_of_somebody() -> None:
 # -- what the cluster publishes ---------------------------------------------------------------
 
 
-async def test_whom_the_cluster_trusts_is_read_and_followed(plane: Any, authority: Authority) -> None:
+async def test_whom_the_cluster_trusts_is_read_and_followed(
+    plane: Any, authority: CertificateAuthority
+) -> None:
     async with plane.api("manager") as api, asyncio.TaskGroup() as group:
         published = ClusterAuthentication(api, LiveClock())
         await published.load()

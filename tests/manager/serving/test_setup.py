@@ -20,7 +20,7 @@ from steersman.manager import cli
 from steersman.manager.flags import UsageError
 from steersman.manager.options import read
 from steersman.manager.run import manage
-from steersman.server.auth.ca import Authority
+from steersman.server.auth.ca import CertificateAuthority
 
 Started = Callable[..., Awaitable[Any]]
 
@@ -198,7 +198,7 @@ async def test_gates_say_which_pages_there_are(
 
 
 async def test_clients_are_recognised_by_the_authority_the_cluster_publishes(
-    started: Started, plane: Any, stranger: Authority
+    started: Started, plane: Any, stranger: CertificateAuthority
 ) -> None:
     client = await started(*CALM, *BOTH)
     boss = ("system:masters",)
@@ -207,7 +207,11 @@ async def test_clients_are_recognised_by_the_authority_the_cluster_publishes(
 
 
 async def test_clients_are_recognised_by_the_authorities_that_flags_name(
-    started: Started, authority: Authority, stranger: Authority, plane: Any, tmp_path: Path
+    started: Started,
+    authority: CertificateAuthority,
+    stranger: CertificateAuthority,
+    plane: Any,
+    tmp_path: Path,
 ) -> None:
     (tmp_path / "clients.crt").write_bytes(authority.pair.cert)
     (tmp_path / "proxies.crt").write_bytes(stranger.pair.cert)
@@ -230,7 +234,7 @@ async def test_clients_are_recognised_by_the_authorities_that_flags_name(
 
 
 async def test_an_authority_that_is_replaced_is_taken_at_once(
-    started: Started, authority: Authority, stranger: Authority, tmp_path: Path
+    started: Started, authority: CertificateAuthority, stranger: CertificateAuthority, tmp_path: Path
 ) -> None:
     path = tmp_path / "clients.crt"
     path.write_bytes(authority.pair.cert)

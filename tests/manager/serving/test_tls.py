@@ -19,22 +19,22 @@ from steersman.manager.serving.authentication import Authenticator
 from steersman.manager.serving.cert_verify import authorities
 from steersman.manager.serving.tls import MAX_TRUSTED, SniCert, TlsContexts
 from steersman.runtime.clock import LiveClock
-from steersman.server.auth.ca import Authority, Pair, self_signed
+from steersman.server.auth.ca import CertificateAuthority, CertificatePair, self_signed
 
 
 def now() -> datetime:
     return datetime.now(UTC)
 
 
-def serving(name: str, *hosts: str) -> Pair:
-    return Authority(self_signed("serving", now()), now).serving(hosts, ("127.0.0.1",), name=name)
+def serving(name: str, *hosts: str) -> CertificatePair:
+    return CertificateAuthority(self_signed("serving", now()), now).serving(hosts, ("127.0.0.1",), name=name)
 
 
 def fixed(name: str, *hosts: str) -> serving_certs.StaticCert:
     return serving_certs.StaticCert(serving(name, *hosts))
 
 
-def written(folder: Path, pair: Pair) -> tuple[str, str]:
+def written(folder: Path, pair: CertificatePair) -> tuple[str, str]:
     """The pair in files."""
     paths = (folder / "tls.crt", folder / "tls.key")
     for path, data in zip(paths, (pair.cert, pair.key), strict=True):
@@ -160,7 +160,7 @@ def test_a_version_nobody_knows_is_refused_by_name() -> None:
 
 
 @pytest.fixture
-async def asking(opened: Any, authority: Authority) -> Any:
+async def asking(opened: Any, authority: CertificateAuthority) -> Any:
     """A door that recognises the authority's clients."""
     roots = authorities(authority.pair.cert)
     return await opened(Authenticator(LiveClock(), clients=lambda: roots))
@@ -168,7 +168,11 @@ async def asking(opened: Any, authority: Authority) -> Any:
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
 async def test_whoever_shows_a_bad_certificate_is_heard_and_refused(
-    asking: Any, authority: Authority, stranger: Authority, expired: Authority, version: ssl.TLSVersion
+    asking: Any,
+    authority: CertificateAuthority,
+    stranger: CertificateAuthority,
+    expired: CertificateAuthority,
+    version: ssl.TLSVersion,
 ) -> None:
     asking.version = version
     masters = ("system:masters",)
@@ -180,7 +184,7 @@ async def test_whoever_shows_a_bad_certificate_is_heard_and_refused(
 
 
 async def test_what_strangers_show_is_not_kept(
-    opened: Any, authority: Authority, stranger: Authority
+    opened: Any, authority: CertificateAuthority, stranger: CertificateAuthority
 ) -> None:
     roots = authorities(authority.pair.cert)
     contexts = TlsContexts(fixed("it"), request_certificates=True)
@@ -193,7 +197,7 @@ async def test_what_strangers_show_is_not_kept(
 
 
 async def test_a_server_that_knows_no_authority_asks_for_no_certificate(
-    opened: Any, stranger: Authority
+    opened: Any, stranger: CertificateAuthority
 ) -> None:
     client = await opened()
     assert (await client.get("/healthz", pair=stranger.client("me"))).status == 200

@@ -16,17 +16,17 @@ from steersman.api.generated.authorization_v1 import (
 )
 from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.api.generated.rbac_v1 import ClusterRoleBinding, RoleRef, Subject
-from steersman.server.auth.access_reviews import (
+from steersman.server.auth.bootstrap_policy import bootstrap_policy
+from steersman.server.auth.rbac import RBACAuthorizer
+from steersman.server.auth.reviews import (
     local_subject_access_review,
     self_subject_access_review,
     self_subject_rules_review,
     subject_access_review,
 )
-from steersman.server.auth.bootstrap_policy import bootstrap
-from steersman.server.auth.rbac import Authorizer
 from steersman.server.auth.users import User
 
-RBAC = Authorizer(bootstrap())
+RBAC = RBACAuthorizer(bootstrap_policy())
 ANN = User("ann", groups=("system:authenticated",))
 
 
@@ -249,7 +249,7 @@ def test_one_may_ask_about_oneself() -> None:
 
 
 def test_one_may_ask_for_all_one_may_do() -> None:
-    rbac = Authorizer(bootstrap())
+    rbac = RBACAuthorizer(bootstrap_policy())
     rbac.put(
         ClusterRoleBinding(
             metadata=ObjectMeta(name="gone"),

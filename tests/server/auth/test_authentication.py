@@ -18,10 +18,10 @@ from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.api.jwt import Claims, Untrusted, encode
 from steersman.api.signing_keys import Keys, unpadded
 from steersman.server.auth.authentication import Authenticator, Credentials
-from steersman.server.auth.ca import Authority, self_signed
-from steersman.server.auth.lookup import Lookup
+from steersman.server.auth.ca import CertificateAuthority, self_signed
+from steersman.server.auth.lookup import ObjectLookup
 from steersman.server.auth.service_accounts import LegacyUse
-from steersman.server.auth.tokens import Mint
+from steersman.server.auth.tokens import TokenIssuer
 from steersman.server.auth.users import ANONYMOUS, User
 
 NOW = datetime(2026, 11, 15, 20, 50, 38, tzinfo=UTC)
@@ -62,9 +62,9 @@ OBJECTS: tuple[Any, ...] = (
 )
 
 
-def lookup(*objects: Any) -> Lookup:
+def lookup(*objects: Any) -> ObjectLookup:
     there = {(f"{type(obj).__name__.lower()}s", *obj.key): obj for obj in objects}
-    return Lookup(lambda *key: there.get(key))
+    return ObjectLookup(lambda *key: there.get(key))
 
 
 def authenticator(**options: Any) -> Authenticator:
@@ -78,7 +78,7 @@ def authenticator(**options: Any) -> Authenticator:
 
 def mint(**spec: Any) -> str:
     body = TokenRequest(spec=TokenRequestSpec(**spec))
-    minted = Mint(KEYS, ISSUER, (ISSUER,)).request(body, "ns", "bot", lookup(BOT), NOW, Random(1))
+    minted = TokenIssuer(KEYS, ISSUER, (ISSUER,)).request(body, "ns", "bot", lookup(BOT), NOW, Random(1))
     return minted.answer.status.token
 
 
@@ -87,7 +87,7 @@ def bearing(token: str) -> Credentials:
 
 
 def certificate(user: str, *groups: str) -> bytes:
-    pair = Authority(self_signed("ca", NOW), lambda: NOW).client(user, groups)
+    pair = CertificateAuthority(self_signed("ca", NOW), lambda: NOW).client(user, groups)
     return x509.load_pem_x509_certificate(pair.cert).public_bytes(Encoding.DER)
 
 
@@ -179,7 +179,7 @@ def test_a_credential_that_does_not_hold_is_refused_and_never_anonymous(shown: C
     }
 
 
-def test_nobody_in_particular_is_refused_where_that_is_wanted() -> None:
+def test_anonymous_requests_are_refused_if_disabled() -> None:
     with pytest.raises(Unauthorized):
         authenticator(anonymous=False).authenticate(Credentials(), NOW)
     assert authenticator().authenticate(Credentials(), NOW).user == ANONYMOUS
@@ -202,7 +202,7 @@ def test_nobody_in_particular_is_refused_where_that_is_wanted() -> None:
 )
 def test_a_token_among_protocols_must_be_put_rightly(protocols: tuple[str, ...], error: str) -> None:
     with pytest.raises(Untrusted) as refused:
-        authenticator().recognise(Credentials(protocols=protocols), NOW)
+        authenticator().authenticate_for(Credentials(protocols=protocols), NOW)
     assert refused.value.errors == (error,)
 
 
@@ -226,7 +226,7 @@ def test_a_space_too_many_is_warned_about() -> None:
 def test_a_token_may_be_asked_about_for_other_audiences(
     token: str, asked: tuple[str, ...], audiences: tuple[str, ...]
 ) -> None:
-    assert authenticator().recognise(bearing(token), NOW, asked).audiences == audiences
+    assert authenticator().authenticate_for(bearing(token), NOW, asked).audiences == audiences
 
 
 @pytest.mark.parametrize(
@@ -240,13 +240,13 @@ def test_a_token_may_be_asked_about_for_other_audiences(
 )
 def test_a_token_for_others_is_refused(token: str, error: str) -> None:
     with pytest.raises(Untrusted) as refused:
-        authenticator().recognise(bearing(token), NOW, ("vault",))
+        authenticator().authenticate_for(bearing(token), NOW, ("vault",))
     assert refused.value.errors == (error,)
 
 
 def test_a_token_that_was_good_is_checked_again_each_time() -> None:
     there: dict[tuple[str, str, str], Any] = {("serviceaccounts", "ns", "bot"): BOT}
-    auth = Authenticator(Lookup(lambda *key: there.get(key)), keys=KEYS, issuers=[ISSUER])
+    auth = Authenticator(ObjectLookup(lambda *key: there.get(key)), keys=KEYS, issuers=[ISSUER])
     token = mint()
     assert auth.authenticate(bearing(token), NOW).user.uid == "u-bot"
     with pytest.raises(Unauthorized):

@@ -15,19 +15,19 @@ from steersman.api.generated.core_v1 import ServiceAccount
 from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.api.signing_keys import Keys
 from steersman.server.auth.authentication import Authenticator
-from steersman.server.auth.authentication_reviews import self_subject_review, token_review
-from steersman.server.auth.lookup import Lookup
-from steersman.server.auth.tokens import Mint
+from steersman.server.auth.lookup import ObjectLookup
+from steersman.server.auth.reviews import self_subject_review, token_review
+from steersman.server.auth.tokens import TokenIssuer
 from steersman.server.auth.users import User
 
 NOW = datetime(2026, 11, 15, 20, 50, 38, 123456, tzinfo=UTC)
 ISSUER = "https://kubernetes.default.svc"
 KEYS = Keys.generate()
 BOT = ServiceAccount(metadata=ObjectMeta(namespace="ns", name="bot", uid="u-bot"))
-LOOKUP = Lookup(lambda *key: BOT if key == ("serviceaccounts", "ns", "bot") else None)
+LOOKUP = ObjectLookup(lambda *key: BOT if key == ("serviceaccounts", "ns", "bot") else None)
 AUTHENTICATOR = Authenticator(LOOKUP, keys=KEYS, issuers=[ISSUER])
 TOKEN = (
-    Mint(KEYS, ISSUER, (ISSUER,))
+    TokenIssuer(KEYS, ISSUER, (ISSUER,))
     .request(TokenRequest(), "ns", "bot", LOOKUP, NOW, Random(1))
     .answer.status.token
 )
@@ -85,7 +85,7 @@ def test_a_token_that_does_not_hold_is_told_with_the_reason(
     assert review(token, *audiences) == {"user": {}, "error": error}
 
 
-def test_a_token_of_white_space_is_nobodys() -> None:
+def test_a_token_of_white_space_has_no_user() -> None:
     # An oddity of upstream: no token at all is left of the header, and that is no crime.
     assert review(" ") == {
         "authenticated": True,

@@ -17,16 +17,16 @@ from steersman.api.generated.rbac_v1 import (
 )
 from steersman.api.scheme import kind_of
 from steersman.server.auth.attributes import Attributes
-from steersman.server.auth.bootstrap_policy import aggregated, bootstrap
-from steersman.server.auth.rbac import Authorizer
-from steersman.server.auth.users import ANONYMOUS, User, account
+from steersman.server.auth.bootstrap_policy import aggregate_roles, bootstrap_policy
+from steersman.server.auth.rbac import RBACAuthorizer
+from steersman.server.auth.users import ANONYMOUS, User, service_account_user
 
 ANN = User("ann", groups=("system:authenticated",))
 MANAGER = User("system:kube-controller-manager", groups=("system:authenticated",))
 
 
 def test_every_object_is_marked_as_of_the_bootstrap_policy() -> None:
-    policy = bootstrap()
+    policy = bootstrap_policy()
     assert Counter(map(type, policy)) == {ClusterRole: 69, ClusterRoleBinding: 50, Role: 7, RoleBinding: 7}
     for obj in policy:
         assert obj.metadata.labels["kubernetes.io/bootstrapping"] == "rbac-defaults"
@@ -35,7 +35,7 @@ def test_every_object_is_marked_as_of_the_bootstrap_policy() -> None:
 
 
 def test_every_binding_refers_to_a_role_of_the_policy() -> None:
-    policy = bootstrap()
+    policy = bootstrap_policy()
     roles = {(type(obj).__name__, *obj.key) for obj in policy if isinstance(obj, Role | ClusterRole)}
     for obj in policy:
         if isinstance(obj, RoleBinding | ClusterRoleBinding):
@@ -44,7 +44,7 @@ def test_every_binding_refers_to_a_role_of_the_policy() -> None:
 
 
 def test_aggregated_roles_have_their_rules_from_the_start() -> None:
-    roles = {obj.metadata.name: obj for obj in bootstrap() if isinstance(obj, ClusterRole)}
+    roles = {obj.metadata.name: obj for obj in bootstrap_policy() if isinstance(obj, ClusterRole)}
     view, edit, admin = (roles[name].rules or () for name in ("view", "edit", "admin"))
     assert view == roles["system:aggregate-to-view"].rules
     assert len(view) < len(edit) < len(admin)
@@ -62,7 +62,7 @@ def test_a_role_gathers_from_one_that_gathers_itself_and_takes_each_rule_once() 
         )
 
     one, two = (PolicyRule(verbs=(verb,)) for verb in ("one", "two"))
-    top, middle, *_ = aggregated(
+    top, middle, *_ = aggregate_roles(
         (
             role("top", "", "t"),
             role("middle", "t", "m"),
@@ -90,16 +90,28 @@ def test_a_role_gathers_from_one_that_gathers_itself_and_takes_each_rule_once() 
         (Attributes(MANAGER, "list", "", "pods"), True),
         (Attributes(MANAGER, "delete", "", "pods", namespace="ns", name="p"), False),
         (
-            Attributes(account("kube-system", "replicaset-controller", ""), "create", "", "pods", "", "ns"),
+            Attributes(
+                service_account_user("kube-system", "replicaset-controller", ""),
+                "create",
+                "",
+                "pods",
+                "",
+                "ns",
+            ),
             True,
         ),
-        (Attributes(account("other", "replicaset-controller", ""), "create", "", "pods", "", "ns"), False),
+        (
+            Attributes(
+                service_account_user("other", "replicaset-controller", ""), "create", "", "pods", "", "ns"
+            ),
+            False,
+        ),
         (Attributes(User("x", groups=("system:nodes",)), "get", "", "nodes", name="n"), False),
-        (Attributes(account("a", "b", ""), "get", path="/openid/v1/jwks"), True),
+        (Attributes(service_account_user("a", "b", ""), "get", path="/openid/v1/jwks"), True),
     ],
 )
 def test_the_policy_allows_what_a_fresh_server_does(asked: Attributes, allowed: bool) -> None:
-    policy = Authorizer(bootstrap())
+    policy = RBACAuthorizer(bootstrap_policy())
     user = asked.user
     if user.name.startswith("system:serviceaccount:"):
         # The groups of all accounts, as authentication gives them.

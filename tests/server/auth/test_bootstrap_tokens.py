@@ -10,8 +10,8 @@ import pytest
 
 from steersman.api.generated.core_v1 import Secret
 from steersman.api.generated.meta_v1 import ObjectMeta
-from steersman.server.auth.bootstrap_tokens import joiner
-from steersman.server.auth.lookup import Lookup
+from steersman.server.auth.bootstrap_tokens import bootstrap_token_user
+from steersman.server.auth.lookup import ObjectLookup
 
 NOW = datetime(2026, 11, 15, 12, 0, 0, tzinfo=UTC)
 TOKEN = "foobar.0123456789abcdef"
@@ -28,8 +28,8 @@ def secret(data: dict[str, str], *, type: str = "bootstrap.kubernetes.io/token",
     return Secret(metadata=ObjectMeta(**fields), type=type, data=encoded)
 
 
-def lookup(one: Secret) -> Lookup:
-    return Lookup(lambda *key: one if key == ("secrets", *one.key) else None)
+def lookup(one: Secret) -> ObjectLookup:
+    return ObjectLookup(lambda *key: one if key == ("secrets", *one.key) else None)
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def lookup(one: Secret) -> Lookup:
     ],
 )
 def test_a_token_names_its_bearer_by_its_id_and_adds_groups(extra: str, groups: tuple[str, ...]) -> None:
-    user = joiner(TOKEN, lookup(secret(DATA | {"auth-extra-groups": extra})), NOW)
+    user = bootstrap_token_user(TOKEN, lookup(secret(DATA | {"auth-extra-groups": extra})), NOW)
     assert user is not None
     assert (user.name, user.groups) == ("system:bootstrap:foobar", groups)
 
@@ -53,7 +53,7 @@ def test_a_token_names_its_bearer_by_its_id_and_adds_groups(extra: str, groups: 
     ["2026-11-15T12:00:01Z", "2026-11-15T13:00:01+01:00", "2026-11-15T12:00:00.5Z", ""],
 )
 def test_a_token_holds_until_it_expires(expiration: str) -> None:
-    assert joiner(TOKEN, lookup(secret(DATA | {"expiration": expiration})), NOW) is not None
+    assert bootstrap_token_user(TOKEN, lookup(secret(DATA | {"expiration": expiration})), NOW) is not None
 
 
 @pytest.mark.parametrize(
@@ -76,8 +76,8 @@ def test_a_token_holds_until_it_expires(expiration: str) -> None:
         secret({}),
     ],
 )
-def test_a_secret_that_falls_short_lets_nobody_in(one: Secret) -> None:
-    assert joiner(TOKEN, lookup(one), NOW) is None
+def test_an_incomplete_secret_authenticates_no_user(one: Secret) -> None:
+    assert bootstrap_token_user(TOKEN, lookup(one), NOW) is None
 
 
 @pytest.mark.parametrize(
@@ -93,4 +93,4 @@ def test_a_secret_that_falls_short_lets_nobody_in(one: Secret) -> None:
     ],
 )
 def test_what_is_not_of_the_form_is_no_bootstrap_token(token: str) -> None:
-    assert joiner(token, lookup(secret(DATA)), NOW) is None
+    assert bootstrap_token_user(token, lookup(secret(DATA)), NOW) is None

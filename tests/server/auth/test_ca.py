@@ -14,18 +14,18 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from steersman.api.signing_keys import Keys
-from steersman.server.auth.ca import YEAR, Authority, Pair, self_signed, write_private
+from steersman.server.auth.ca import YEAR, CertificateAuthority, CertificatePair, self_signed, write_private
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 CA = self_signed("test-ca", NOW)
-AUTHORITY = Authority(CA, lambda: NOW)
+AUTHORITY = CertificateAuthority(CA, lambda: NOW)
 
 
-def read(pair: Pair) -> x509.Certificate:
+def read(pair: CertificatePair) -> x509.Certificate:
     return x509.load_pem_x509_certificate(pair.cert)
 
 
-def handshake(server: Pair, client: Pair | None, host: str, tmp_path: Path) -> Any:
+def handshake(server: CertificatePair, client: CertificatePair | None, host: str, tmp_path: Path) -> Any:
     """Whom the server sees when a client that trusts the authority calls it by this name."""
     # What the certificates' dates say is a matter of another test: this one may run in any year.
     paths = {}
@@ -53,7 +53,7 @@ def handshake(server: Pair, client: Pair | None, host: str, tmp_path: Path) -> A
 
 TODAY = datetime.now(UTC)
 CA_NOW = self_signed("test-ca", TODAY)
-LIVE = Authority(CA_NOW, lambda: TODAY)
+LIVE = CertificateAuthority(CA_NOW, lambda: TODAY)
 
 
 def test_server_and_client_trust_each_other(tmp_path: Path) -> None:
@@ -76,7 +76,7 @@ def test_a_server_under_another_name_is_not_trusted(tmp_path: Path) -> None:
 
 
 def test_a_client_of_another_authority_is_not_let_in(tmp_path: Path) -> None:
-    stranger = Authority(self_signed("test-ca", TODAY), lambda: TODAY).client("ann")
+    stranger = CertificateAuthority(self_signed("test-ca", TODAY), lambda: TODAY).client("ann")
     with pytest.raises(ssl.SSLCertVerificationError):
         handshake(LIVE.serving(["localhost"], []), stranger, "localhost", tmp_path)
 
@@ -115,19 +115,19 @@ def test_keys_are_on_the_fast_curve_and_certificates_say_what_they_are_for() -> 
 def test_a_certificate_holds_from_a_little_before_now_for_its_lifetime(
     at: datetime, lifetime: timedelta, end: datetime
 ) -> None:
-    cert = read(Authority(CA, lambda: at, lifetime).client("ann"))
+    cert = read(CertificateAuthority(CA, lambda: at, lifetime).client("ann"))
     assert cert.not_valid_before_utc == at - timedelta(minutes=5)
     assert cert.not_valid_after_utc == end
 
 
 def test_an_authority_that_was_kept_goes_on() -> None:
-    again = Authority(Pair(CA.cert, CA.key), lambda: NOW)
+    again = CertificateAuthority(CertificatePair(CA.cert, CA.key), lambda: NOW)
     read(again.client("ann")).verify_directly_issued_by(read(CA))
 
 
 def test_a_key_of_another_kind_is_an_error() -> None:
     with pytest.raises(ValueError, match="elliptic curve"):
-        Authority(Pair(CA.cert, Keys.generate("RS256").pem), lambda: NOW)
+        CertificateAuthority(CertificatePair(CA.cert, Keys.generate("RS256").pem), lambda: NOW)
 
 
 def test_a_private_file_is_for_its_owner_alone(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from steersman.api.generated.rbac_v1 import (
     Subject,
 )
 from steersman.server.auth.escalation import check
-from steersman.server.auth.rbac import GROUP, Authorizer, Policy
+from steersman.server.auth.rbac import GROUP, Policy, RBACAuthorizer
 from steersman.server.auth.rbac_rules import FULL_AUTHORITY
 from steersman.server.auth.users import User
 
@@ -28,9 +28,9 @@ SECRETS = PolicyRule(verbs=("get",), apiGroups=("",), resources=("secrets",))
 LABELLED = AggregationRule(clusterRoleSelectors=(LabelSelector(matchLabels={"a": "b"}),))
 
 
-def holding(*rules: PolicyRule) -> Authorizer:
+def holding(*rules: PolicyRule) -> RBACAuthorizer:
     """What rita holds everywhere."""
-    return Authorizer(
+    return RBACAuthorizer(
         [
             ClusterRole(metadata=ObjectMeta(name="held"), rules=rules),
             ClusterRole(metadata=ObjectMeta(name="cluster-admin"), rules=FULL_AUTHORITY),
@@ -97,9 +97,9 @@ def test_a_role_with_more_than_its_maker_holds_is_refused_and_the_surplus_named(
 
 def test_members_of_system_masters_may_grant_anything() -> None:
     root = User("root", groups=("system:masters",))
-    check(Authorizer(), root, cluster_role(*FULL_AUTHORITY))
+    check(RBACAuthorizer(), root, cluster_role(*FULL_AUTHORITY))
     # Whether it makes sense is a matter of validation.
-    check(Authorizer(), root, binding("Nonsense", "x"), namespace="ns")
+    check(RBACAuthorizer(), root, binding("Nonsense", "x"), namespace="ns")
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import pytest
 
 from steersman.api.errors import BadRequest, Forbidden
 from steersman.server.auth.attributes import Attributes, Decision
-from steersman.server.auth.impersonation import impersonate, wanted
-from steersman.server.auth.users import NODE_NAME, User, account
+from steersman.server.auth.impersonation import impersonate, requested_user
+from steersman.server.auth.users import NODE_NAME, User, service_account_user
 
 SENDER = User("sue")
 LISTING = Attributes(SENDER, "list", "", "pods", namespace="ns")
@@ -46,14 +46,14 @@ def test_a_request_says_whom_it_wants_to_act_as() -> None:
         ("Impersonate-Extra-acme.io%2Fproject", "b"),
         ("Impersonate-Extra-odd%zz", "c"),
     ]
-    assert wanted(headers) == User(
+    assert requested_user(headers) == User(
         "bob", "7", ("dev", "ops"), {"acme.io/project": ("a", "b"), "odd%zz": ("c",)}
     )
 
 
 @pytest.mark.parametrize("headers", [[], [("Accept", "x")], [("Impersonate-User", "")]])
 def test_a_request_without_such_headers_is_its_senders(headers: list[tuple[str, str]]) -> None:
-    assert wanted(headers) is None
+    assert requested_user(headers) is None
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_a_request_without_such_headers_is_its_senders(headers: list[tuple[str, 
 )
 def test_who_names_no_user_is_refused(header: tuple[str, str], printed: str) -> None:
     with pytest.raises(BadRequest) as refused:
-        wanted([header])
+        requested_user([header])
     assert refused.value.message == (
         f'requested &user.DefaultInfo{{Name:"", {printed}}} without impersonating a user name'
     )
@@ -131,7 +131,7 @@ def test_every_part_of_the_other_needs_the_right_to_be_it(
 
 # -- the constrained way ----------------------------------------------------------------------
 
-ON_NODE = account("ns", "daemon", "u", {NODE_NAME: ("n",)})
+ON_NODE = service_account_user("ns", "daemon", "u", {NODE_NAME: ("n",)})
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from steersman.api.signing_keys import Keys
-from steersman.server.auth.openid import documents
+from steersman.server.auth.tokens import openid_documents
 
 ISSUER = "https://kubernetes.default.svc"
 KEYSET = "https://127.0.0.1:6443/openid/v1/jwks"
@@ -15,7 +15,7 @@ KEYS = Keys([*Keys.generate("ES384").all, *Keys.generate("ES256").all])
 
 
 def test_the_configuration_is_upstreams_byte_for_byte() -> None:
-    document = documents(KEYS, ISSUER, KEYSET)["/.well-known/openid-configuration"]
+    document = openid_documents(KEYS, ISSUER, KEYSET)["/.well-known/openid-configuration"]
     assert document.body.decode() == (
         '{"issuer":"https://kubernetes.default.svc","jwks_uri":"https://127.0.0.1:6443/openid/v1/jwks",'
         '"response_types_supported":["id_token"],"subject_types_supported":["public"],'
@@ -25,7 +25,7 @@ def test_the_configuration_is_upstreams_byte_for_byte() -> None:
 
 
 def test_the_key_set_has_every_public_key_and_nothing_else() -> None:
-    document = documents(KEYS, ISSUER, KEYSET)["/openid/v1/jwks"]
+    document = openid_documents(KEYS, ISSUER, KEYSET)["/openid/v1/jwks"]
     assert document.content_type == "application/jwk-set+json"
     keys = json.loads(document.body)["keys"]
     assert [key["kid"] for key in keys] == [key.id for key in KEYS.all]
@@ -43,4 +43,4 @@ def test_the_key_set_has_every_public_key_and_nothing_else() -> None:
 )
 def test_an_issuer_that_openid_does_not_allow_is_an_error(issuer: str, keyset: str, error: str) -> None:
     with pytest.raises(ValueError, match=error.split("?")[0]):
-        documents(KEYS, issuer, keyset)
+        openid_documents(KEYS, issuer, keyset)

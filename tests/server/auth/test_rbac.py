@@ -19,9 +19,9 @@ from steersman.api.generated.rbac_v1 import (
     Subject,
 )
 from steersman.server.auth.attributes import Attributes, Decision
-from steersman.server.auth.rbac import GROUP, Authorizer, Policy
-from steersman.server.auth.rbac_rules import allows
-from steersman.server.auth.users import User, account
+from steersman.server.auth.rbac import GROUP, Policy, RBACAuthorizer
+from steersman.server.auth.rbac_rules import rule_allows
+from steersman.server.auth.users import User, service_account_user
 
 PODS = PolicyRule(verbs=("get",), apiGroups=("",), resources=("pods",))
 ALL = PolicyRule(verbs=("*",), apiGroups=("*",), resources=("*",))
@@ -79,12 +79,16 @@ def reads_pods(user: User, namespace: str = "ns") -> Attributes:
         (["User:dev"], User("ann", groups=("dev",)), None),
         (["Group:ann"], User("ann"), None),
         (["User:*"], User("ann"), None),
-        (["ServiceAccount:other/bot"], account("other", "bot", ""), 'ServiceAccount "bot/other"'),
-        (["ServiceAccount:bot"], account("ns", "bot", ""), 'ServiceAccount "bot/ns"'),
-        (["ServiceAccount:bot"], account("other", "bot", ""), None),
+        (
+            ["ServiceAccount:other/bot"],
+            service_account_user("other", "bot", ""),
+            'ServiceAccount "bot/other"',
+        ),
+        (["ServiceAccount:bot"], service_account_user("ns", "bot", ""), 'ServiceAccount "bot/ns"'),
+        (["ServiceAccount:bot"], service_account_user("other", "bot", ""), None),
         (
             ["User:system:serviceaccount:ns:bot"],
-            account("ns", "bot", ""),
+            service_account_user("ns", "bot", ""),
             'User "system:serviceaccount:ns:bot"',
         ),
         (["Robot:ann"], User("ann"), None),
@@ -93,31 +97,31 @@ def reads_pods(user: User, namespace: str = "ns") -> Attributes:
 def test_a_binding_is_about_the_first_of_its_subjects_that_matches(
     words: list[str], user: User, subject: str | None
 ) -> None:
-    rbac = Authorizer([cluster_role("r", PODS), binding("ns", "b", "ClusterRole", "r", *words)])
+    rbac = RBACAuthorizer([cluster_role("r", PODS), binding("ns", "b", "ClusterRole", "r", *words)])
     reason = f'RBAC: allowed by RoleBinding "b/ns" of ClusterRole "r" to {subject}'
     assert rbac.authorize(reads_pods(user)) == (Decision(True, reason) if subject else Decision(False))
 
 
 def test_a_cluster_binding_to_an_account_needs_its_namespace() -> None:
-    rbac = Authorizer([cluster_role("r", PODS), cluster_binding("b", "r", "ServiceAccount:bot")])
-    assert not rbac.authorize(reads_pods(account("ns", "bot", ""))).allowed
+    rbac = RBACAuthorizer([cluster_role("r", PODS), cluster_binding("b", "r", "ServiceAccount:bot")])
+    assert not rbac.authorize(reads_pods(service_account_user("ns", "bot", ""))).allowed
 
 
 @pytest.mark.parametrize(("namespace", "allowed"), [("ns", True), ("other", False), ("", False)])
 def test_a_binding_of_a_namespace_holds_only_there(namespace: str, allowed: bool) -> None:
-    rbac = Authorizer([cluster_role("r", ALL), binding("ns", "b", "ClusterRole", "r", "User:ann")])
+    rbac = RBACAuthorizer([cluster_role("r", ALL), binding("ns", "b", "ClusterRole", "r", "User:ann")])
     assert rbac.authorize(reads_pods(User("ann"), namespace)).allowed is allowed
 
 
 def test_a_cluster_binding_holds_everywhere() -> None:
-    rbac = Authorizer([cluster_role("r", PODS), cluster_binding("b", "r", "Group:dev")])
+    rbac = RBACAuthorizer([cluster_role("r", PODS), cluster_binding("b", "r", "Group:dev")])
     ann = User("ann", groups=("dev",))
     assert all(rbac.authorize(reads_pods(ann, namespace)).allowed for namespace in ("", "ns", "other"))
 
 
 def test_a_fork_decides_the_same_until_either_changes() -> None:
     grant = binding("ns", "b", "ClusterRole", "r", "User:ann")
-    first = Authorizer([cluster_role("r", PODS), grant])
+    first = RBACAuthorizer([cluster_role("r", PODS), grant])
     assert first.authorize(reads_pods(User("ann"))).allowed
     fork = first.fork()
     assert fork.authorize(reads_pods(User("ann"))) == first.authorize(reads_pods(User("ann")))
@@ -130,7 +134,7 @@ def test_a_fork_decides_the_same_until_either_changes() -> None:
 
 
 def test_a_binding_refers_to_the_role_of_its_own_namespace() -> None:
-    rbac = Authorizer([role("other", "r", PODS), binding("ns", "b", "Role", "r", "User:ann")])
+    rbac = RBACAuthorizer([role("other", "r", PODS), binding("ns", "b", "Role", "r", "User:ann")])
     refused = Decision(False, f'RBAC: role.{GROUP} "r" not found')
     assert rbac.authorize(reads_pods(User("ann"))) == refused
     rbac.put(role("ns", "r", PODS))
@@ -139,7 +143,7 @@ def test_a_binding_refers_to_the_role_of_its_own_namespace() -> None:
 
 def test_missing_roles_are_told_with_a_refusal_and_not_with_an_answer() -> None:
     lost = [cluster_binding(name, to, "User:ann") for name, to in (("a", "x"), ("b", "x"), ("c", "y"))]
-    rbac = Authorizer(lost)
+    rbac = RBACAuthorizer(lost)
     told = f'RBAC: [clusterrole.{GROUP} "x" not found, clusterrole.{GROUP} "y" not found]'
     assert rbac.authorize(reads_pods(User("ann"))) == Decision(False, told)
     rbac.put(cluster_role("y", PODS))
@@ -148,12 +152,12 @@ def test_missing_roles_are_told_with_a_refusal_and_not_with_an_answer() -> None:
 
 def test_members_of_system_masters_may_do_anything() -> None:
     root = User("root", groups=("system:masters",))
-    assert Authorizer().authorize(Attributes(root, "any", path="/at/all")) == Decision(True)
+    assert RBACAuthorizer().authorize(Attributes(root, "any", path="/at/all")) == Decision(True)
 
 
 def test_a_change_counts_from_the_next_question_on() -> None:
     ann = User("ann")
-    rbac = Authorizer()
+    rbac = RBACAuthorizer()
     bound = binding("ns", "b", "ClusterRole", "r", "User:ann")
     steps: list[tuple[str, Policy, bool]] = [
         ("put", cluster_role("r", PODS), False),
@@ -174,15 +178,15 @@ def test_a_change_counts_from_the_next_question_on() -> None:
 
 def test_what_is_remembered_of_one_name_is_not_told_of_another() -> None:
     named = PolicyRule(verbs=("get",), apiGroups=("",), resources=("pods",), resourceNames=("p",))
-    rbac = Authorizer([cluster_role("r", named), cluster_binding("b", "r", "User:ann")])
+    rbac = RBACAuthorizer([cluster_role("r", named), cluster_binding("b", "r", "User:ann")])
     asked = reads_pods(User("ann"))
     assert rbac.authorize(asked).allowed
     assert not rbac.authorize(asked._replace(name="q")).allowed
     assert rbac.authorize(asked).allowed
 
 
-def test_the_same_name_with_other_groups_is_somebody_else() -> None:
-    rbac = Authorizer([cluster_role("r", PODS), cluster_binding("b", "r", "Group:dev")])
+def test_the_same_name_with_other_groups_is_another_user() -> None:
+    rbac = RBACAuthorizer([cluster_role("r", PODS), cluster_binding("b", "r", "Group:dev")])
     assert rbac.authorize(reads_pods(User("ann", groups=("dev",)))).allowed
     assert not rbac.authorize(reads_pods(User("ann", groups=("ops",)))).allowed
 
@@ -215,7 +219,7 @@ def plainly(policy: Iterable[Policy], asked: Attributes) -> bool:
         )
         found = objects.get(key)
         rules = found.rules or () if isinstance(found, Role | ClusterRole) else ()
-        if any(allows(rule, asked) for rule in rules):
+        if any(rule_allows(rule, asked) for rule in rules):
             return True
     return False
 
@@ -305,7 +309,7 @@ changes = st.lists(st.tuples(st.sampled_from(("put", "put", "put", "remove")), p
 def test_the_index_answers_like_plain_evaluation(
     changes: list[tuple[str, Policy]], questions: list[Attributes]
 ) -> None:
-    rbac = Authorizer()
+    rbac = RBACAuthorizer()
     there: dict[tuple[type, str, str], Policy] = {}
     for verb, obj in changes:
         getattr(rbac, verb)(obj)

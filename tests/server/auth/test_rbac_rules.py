@@ -6,7 +6,7 @@ import pytest
 
 from steersman.api.generated.rbac_v1 import PolicyRule
 from steersman.server.auth.attributes import Attributes
-from steersman.server.auth.rbac_rules import FULL_AUTHORITY, allows, compact, describe, missing
+from steersman.server.auth.rbac_rules import FULL_AUTHORITY, compact, rule_allows, rule_text, uncovered_rules
 from steersman.server.auth.users import User
 
 ANN = User("ann")
@@ -74,7 +74,7 @@ def asks(verb: str, group: str, resource: str, name: str = "") -> Attributes:
 def test_a_rule_allows_what_upstream_says_it_does(
     given: PolicyRule, asked: Attributes, allowed: bool
 ) -> None:
-    assert allows(given, asked) is allowed
+    assert rule_allows(given, asked) is allowed
 
 
 @pytest.mark.parametrize(
@@ -115,11 +115,11 @@ def test_a_rule_allows_what_upstream_says_it_does(
 def test_rules_lack_what_upstream_says_they_do(
     held: list[PolicyRule], wanted: list[PolicyRule], lacking: list[PolicyRule]
 ) -> None:
-    assert missing(held, wanted) == lacking
+    assert uncovered_rules(held, wanted) == lacking
 
 
 def test_rules_for_the_same_resource_become_one() -> None:
-    parts = missing(
+    parts = uncovered_rules(
         [], [rule("get list", "-", "pods"), rule("get", "-", "secrets", "a"), rule("get", urls="/x")]
     )
     assert compact(parts) == [
@@ -130,7 +130,7 @@ def test_rules_for_the_same_resource_become_one() -> None:
 
 
 def test_a_rule_is_described_in_upstreams_form() -> None:
-    assert describe(rule("get list", "- apps", "pods", "a")) == (
+    assert rule_text(rule("get list", "- apps", "pods", "a")) == (
         '{APIGroups:["" "apps"], Resources:["pods"], ResourceNames:["a"], Verbs:["get" "list"]}'
     )
-    assert describe(rule("get", urls="/x")) == '{NonResourceURLs:["/x"], Verbs:["get"]}'
+    assert rule_text(rule("get", urls="/x")) == '{NonResourceURLs:["/x"], Verbs:["get"]}'

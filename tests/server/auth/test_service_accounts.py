@@ -12,8 +12,14 @@ import pytest
 from steersman.api.generated.core_v1 import Node, ObjectReference, Pod, Secret, ServiceAccount
 from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.api.jwt import Bound, Claims, Ref, Untrusted
-from steersman.server.auth.lookup import Lookup
-from steersman.server.auth.service_accounts import INVALID_SINCE, LAST_USED, LegacyUse, bearer, legacy_bearer
+from steersman.server.auth.lookup import ObjectLookup
+from steersman.server.auth.service_accounts import (
+    INVALID_SINCE,
+    LAST_USED,
+    LegacyUse,
+    legacy_token_user,
+    token_user,
+)
 
 NOW = datetime(2026, 11, 15, 20, 50, 38, tzinfo=UTC)
 AT = int(NOW.timestamp())
@@ -23,9 +29,9 @@ POD = Pod(metadata=ObjectMeta(namespace="ns", name="p", uid="u-p"))
 NODE = Node(metadata=ObjectMeta(name="n", uid="u-n"))
 
 
-def lookup(*objects: Any) -> Lookup:
+def lookup(*objects: Any) -> ObjectLookup:
     there = {(f"{type(obj).__name__.lower()}s", *obj.key): obj for obj in objects}
-    return Lookup(lambda *key: there.get(key))
+    return ObjectLookup(lambda *key: there.get(key))
 
 
 ALL = lookup(BOT, SECRET, POD, NODE)
@@ -69,7 +75,7 @@ PRE = "authentication.kubernetes.io/"
     ],
 )
 def test_a_bearer_is_the_account_with_what_its_token_is_bound_to(told: Claims, extra: dict[str, str]) -> None:
-    user = bearer(told, ALL, NOW)
+    user = token_user(told, ALL, NOW)
     assert (user.name, user.uid) == ("system:serviceaccount:ns:bot", "u-bot")
     assert user.groups == ("system:serviceaccounts", "system:serviceaccounts:ns")
     expected = {f"{PRE}credential-id": ("JTI=j1",)} | {PRE + key: (value,) for key, value in extra.items()}
@@ -88,17 +94,17 @@ def test_a_bearer_is_the_account_with_what_its_token_is_bound_to(told: Claims, e
 def test_a_token_holds_for_its_time_and_a_minute_of_leeway(seconds: float, error: str | None) -> None:
     now = NOW + timedelta(seconds=seconds)
     if error is None:
-        assert bearer(claims(), ALL, now).uid == "u-bot"
+        assert token_user(claims(), ALL, now).uid == "u-bot"
         return
     with pytest.raises(Untrusted) as refused:
-        bearer(claims(), ALL, now)
+        token_user(claims(), ALL, now)
     assert refused.value.errors == (error,)
 
 
 def test_a_token_issued_in_the_future_is_refused() -> None:
     told = msgspec.structs.replace(claims(), nbf=None, iat=AT + 61)
     with pytest.raises(Untrusted, match="service account token is issued in the future"):
-        bearer(told, ALL, NOW)
+        token_user(told, ALL, NOW)
 
 
 INVALIDATED = "service account token has been invalidated"
@@ -138,9 +144,9 @@ INVALIDATED = "service account token has been invalidated"
         (Claims(), ALL, 'serviceaccounts "" not found'),
     ],
 )
-def test_a_token_dies_with_what_it_names(told: Claims, objects: Lookup, error: str) -> None:
+def test_a_token_dies_with_what_it_names(told: Claims, objects: ObjectLookup, error: str) -> None:
     with pytest.raises(Untrusted) as refused:
-        bearer(told, objects, NOW)
+        token_user(told, objects, NOW)
     assert refused.value.errors == (error,)
 
 
@@ -152,8 +158,8 @@ def test_a_token_dies_with_what_it_names(told: Claims, objects: Lookup, error: s
         (claims(node=Ref("n", "u-n")), lookup(BOT, deleted(NODE, 59))),
     ],
 )
-def test_what_is_being_deleted_may_be_used_a_minute_longer(told: Claims, objects: Lookup) -> None:
-    assert bearer(told, objects, NOW).uid == "u-bot"
+def test_what_is_being_deleted_may_be_used_a_minute_longer(told: Claims, objects: ObjectLookup) -> None:
+    assert token_user(told, objects, NOW).uid == "u-bot"
 
 
 # -- legacy tokens ----------------------------------------------------------------------------
@@ -175,7 +181,7 @@ def holding(token: str = TOKEN, **labels: str) -> Secret:
 
 def test_a_legacy_token_holds_while_its_secret_has_it_and_its_use_is_noted() -> None:
     used: list[LegacyUse] = []
-    user, warnings = legacy_bearer(LEGACY, TOKEN, lookup(BOT, holding()), NOW, used.append)
+    user, warnings = legacy_token_user(LEGACY, TOKEN, lookup(BOT, holding()), NOW, used.append)
     assert (user.name, user.uid, user.extra, warnings) == ("system:serviceaccount:ns:bot", "u-bot", {}, ())
     assert [(use.secret.metadata.name, use.day) for use in used] == [("s", "2026-11-15")]
 
@@ -183,13 +189,13 @@ def test_a_legacy_token_holds_while_its_secret_has_it_and_its_use_is_noted() -> 
 @pytest.mark.parametrize(("day", "noted"), [("2026-11-14", 1), ("2026-11-15", 0), ("2026-11-16", 0)])
 def test_its_use_is_noted_once_a_day(day: str, noted: int) -> None:
     used: list[LegacyUse] = []
-    legacy_bearer(LEGACY, TOKEN, lookup(BOT, holding(**{LAST_USED: day})), NOW, used.append)
+    legacy_token_user(LEGACY, TOKEN, lookup(BOT, holding(**{LAST_USED: day})), NOW, used.append)
     assert len(used) == noted
 
 
 def test_a_token_that_was_generated_unasked_is_warned_about() -> None:
     listed = msgspec.structs.replace(BOT, secrets=(ObjectReference(name="s"),))
-    _, warnings = legacy_bearer(LEGACY, TOKEN, lookup(listed, holding()), NOW, lambda use: None)
+    _, warnings = legacy_token_user(LEGACY, TOKEN, lookup(listed, holding()), NOW, lambda use: None)
     assert warnings == (
         "Use tokens from the TokenRequest API or manually created secret-based tokens"
         " instead of auto-generated secret-based tokens.",
@@ -233,16 +239,16 @@ def test_a_token_that_was_generated_unasked_is_warned_about() -> None:
     ],
 )
 def test_a_legacy_token_is_refused_in_upstreams_words(
-    changes: dict[str, str], objects: Lookup, error: str
+    changes: dict[str, str], objects: ObjectLookup, error: str
 ) -> None:
     told = msgspec.structs.replace(LEGACY, **changes)
     with pytest.raises(Untrusted) as refused:
-        legacy_bearer(told, TOKEN, objects, NOW, lambda use: None)
+        legacy_token_user(told, TOKEN, objects, NOW, lambda use: None)
     assert refused.value.errors == (error,)
 
 
 def test_the_use_of_a_token_marked_invalid_is_noted_too() -> None:
     used: list[LegacyUse] = []
     with pytest.raises(Untrusted):
-        legacy_bearer(LEGACY, TOKEN, lookup(BOT, holding(**{INVALID_SINCE: "x"})), NOW, used.append)
+        legacy_token_user(LEGACY, TOKEN, lookup(BOT, holding(**{INVALID_SINCE: "x"})), NOW, used.append)
     assert len(used) == 1

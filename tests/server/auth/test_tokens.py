@@ -15,9 +15,9 @@ from steersman.api.generated.core_v1 import Node, Pod, PodSpec, Secret, ServiceA
 from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.api.jwt import Claims, Verifier
 from steersman.api.signing_keys import Keys, from_unpadded
-from steersman.server.auth.lookup import Lookup
-from steersman.server.auth.service_accounts import bearer
-from steersman.server.auth.tokens import Mint, Minted
+from steersman.server.auth.lookup import ObjectLookup
+from steersman.server.auth.service_accounts import token_user
+from steersman.server.auth.tokens import IssuedToken, TokenIssuer
 
 NOW = datetime(2026, 11, 15, 20, 50, 38, 123456, tzinfo=UTC)
 AT = 1794775838
@@ -42,16 +42,16 @@ OBJECTS: tuple[Any, ...] = (
     ),
 )
 THERE = {(f"{type(obj).__name__.lower()}s", *obj.key): obj for obj in OBJECTS}
-LOOKUP = Lookup(lambda *key: THERE.get(key))
+LOOKUP = ObjectLookup(lambda *key: THERE.get(key))
 
 
-def request(spec: TokenRequestSpec, *, name: str = "bot", **options: Any) -> Minted:
+def request(spec: TokenRequestSpec, *, name: str = "bot", **options: Any) -> IssuedToken:
     metadata = options.pop("metadata", ObjectMeta())
-    mint = Mint(KEYS, ISSUER, (ISSUER,), **options)
+    mint = TokenIssuer(KEYS, ISSUER, (ISSUER,), **options)
     return mint.request(TokenRequest(metadata=metadata, spec=spec), "default", name, LOOKUP, NOW, Random(7))
 
 
-def claims(minted: Minted) -> Claims:
+def claims(minted: IssuedToken) -> Claims:
     found = Verifier(KEYS, [ISSUER]).read(minted.answer.status.token)
     assert found is not None
     return found
@@ -107,14 +107,14 @@ def test_a_token_is_bound_to_the_object_it_refers_to(spec: TokenRequestSpec, bou
     told = msgspec.to_builtins(claims(minted).bound)
     account = {"namespace": "default", "serviceaccount": {"name": "bot", "uid": "u-bot"}}
     assert told == account | bound
-    assert bearer(claims(minted), LOOKUP, NOW).uid == "u-bot"
+    assert token_user(claims(minted), LOOKUP, NOW).uid == "u-bot"
 
 
 @pytest.mark.parametrize(
     ("spec", "options", "lives", "warns"),
     [
         (ref("Pod", "p"), {}, 365 * 24 * 3600, 3607),
-        (ref("Pod", "p"), {"extend": False}, 3607, None),
+        (ref("Pod", "p"), {"extend_expiration": False}, 3607, None),
         (ref("Secret", "s"), {}, 3607, None),
         (msgspec.structs.replace(ref("Pod", "p"), audiences=("vault",)), {}, 3607, None),
     ],
@@ -132,11 +132,11 @@ def test_what_pods_are_given_lives_for_a_year_and_warns_after_an_hour(
 
 
 def test_a_server_may_shorten_what_is_asked_for() -> None:
-    minted = request(TokenRequestSpec(expirationSeconds=90000), longest=7200)
+    minted = request(TokenRequestSpec(expirationSeconds=90000), max_seconds=7200)
     assert minted.warnings == ("requested expiration of 90000 seconds shortened to 7200 seconds",)
     assert minted.answer.spec.expirationSeconds == 7200
     assert claims(minted).exp == AT + 7200
-    assert request(TokenRequestSpec(expirationSeconds=7200), longest=7200).warnings == ()
+    assert request(TokenRequestSpec(expirationSeconds=7200), max_seconds=7200).warnings == ()
 
 
 def test_the_same_seed_mints_the_same_token() -> None:

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from steersman.server.auth.users import ANONYMOUS, User, account, authenticated, node_of, split_account
+from steersman.server.auth.users import (
+    ANONYMOUS,
+    User,
+    authenticated,
+    node_name,
+    service_account_user,
+    split_service_account,
+)
 
 
 @pytest.mark.parametrize(
@@ -41,7 +48,7 @@ def test_everybody_who_is_recognised_is_in_the_group_of_the_authenticated(
 def test_a_user_name_is_an_account_only_if_it_could_be_one(
     username: str, parts: tuple[str, str] | None
 ) -> None:
-    assert split_account(username) == parts
+    assert split_service_account(username) == parts
 
 
 @pytest.mark.parametrize(
@@ -54,11 +61,11 @@ def test_a_user_name_is_an_account_only_if_it_could_be_one(
     ],
 )
 def test_a_user_name_is_a_node_only_if_it_could_be_one(username: str, node: str | None) -> None:
-    assert node_of(username) == node
+    assert node_name(username) == node
 
 
 def test_an_account_is_in_the_groups_of_all_accounts_and_of_its_namespace() -> None:
-    user = account("ns", "bot", "u1")
+    user = service_account_user("ns", "bot", "u1")
     assert (user.name, user.uid) == ("system:serviceaccount:ns:bot", "u1")
     assert user.groups == ("system:serviceaccounts", "system:serviceaccounts:ns")
 

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID, ObjectIdentifier
 
 from steersman.api.jwt import Untrusted
-from steersman.server.auth.x509 import holder
+from steersman.server.auth.x509 import certificate_user
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 KEY = ec.generate_private_key(ec.SECP256R1())
@@ -46,15 +46,15 @@ def cert(*attributes: tuple[ObjectIdentifier, str]) -> bytes:
 def test_the_common_name_is_the_user_and_the_organizations_are_the_groups(
     der: bytes, name: str, groups: tuple[str, ...], uid: str
 ) -> None:
-    user = holder(der)
+    user = certificate_user(der)
     assert user is not None
     assert (user.name, user.groups, user.uid) == (name, groups, uid)
     fingerprint = f"X509SHA256={hashlib.sha256(der).hexdigest()}"
     assert user.extra == {"authentication.kubernetes.io/credential-id": (fingerprint,)}
 
 
-def test_a_certificate_without_a_common_name_is_nobodys() -> None:
-    assert holder(cert((O, "dev"))) is None
+def test_a_certificate_without_a_common_name_has_no_user() -> None:
+    assert certificate_user(cert((O, "dev"))) is None
 
 
 @pytest.mark.parametrize(
@@ -66,5 +66,5 @@ def test_a_certificate_without_a_common_name_is_nobodys() -> None:
 )
 def test_a_certificate_that_makes_no_sense_is_refused(der: bytes, error: str) -> None:
     with pytest.raises(Untrusted) as refused:
-        holder(der)
+        certificate_user(der)
     assert refused.value.errors == (error,)

@@ -14,7 +14,7 @@ import pytest
 from steersman.client.http import HttpApi
 from steersman.client.kubeconfig import load
 from steersman.runtime.clock import LiveClock
-from steersman.server.auth.rbac import Authorizer
+from steersman.server.auth.rbac import RBACAuthorizer
 from steersman.server.auth.users import User
 from steersman.server.bootstrap import Bootstrap, bootstrap_server
 from steersman.server.http.app import ApiServer
@@ -33,7 +33,7 @@ class Plane:
 
     server: Server
     boot: Bootstrap
-    authorizer: Authorizer
+    authorizer: RBACAuthorizer
     edge: ApiServer
     directory: Path
 

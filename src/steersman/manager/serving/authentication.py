@@ -23,7 +23,7 @@ from steersman.manager.serving.metrics import ServingMetrics
 from steersman.manager.serving.reviews import TOKENS, review, reviewed_user
 from steersman.runtime.clock import Clock
 from steersman.server.auth.users import ANONYMOUS, User, authenticated
-from steersman.server.auth.x509 import holder
+from steersman.server.auth.x509 import certificate_user
 
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate
@@ -124,7 +124,7 @@ class Authenticator:
         if proxies is None:
             return None
         verify(credentials.chain, proxies.roots, self._clock.now())
-        proxy = holder(credentials.chain[0])
+        proxy = certificate_user(credentials.chain[0])
         name = proxy.name if proxy is not None else ""
         if proxies.names and name not in proxies.names:
             raise Untrusted(f"x509: subject with cn={name} is not in the allowed list")
@@ -135,7 +135,7 @@ class Authenticator:
         if not roots:
             return None
         verify(credentials.chain, roots, self._clock.now())
-        return holder(credentials.chain[0])
+        return certificate_user(credentials.chain[0])
 
     async def _by_token(self, credentials: Credentials) -> User | None:
         if self._tokens is None:

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from steersman.client.tls import file_versions, load_certificate
 from steersman.manager.flags import UsageError
-from steersman.server.auth.ca import YEAR, Authority, Pair, self_signed, write_private
+from steersman.server.auth.ca import YEAR, CertificateAuthority, CertificatePair, self_signed, write_private
 
 log = logging.getLogger(__name__)
 
@@ -23,7 +23,7 @@ NAME = "kube-controller-manager"
 class CertSource(Protocol):
     """Source of a serving certificate."""
 
-    def current(self) -> Pair:
+    def current(self) -> CertificatePair:
         """The certificate and key as they are now; the same object while they have not changed."""
         ...
 
@@ -31,10 +31,10 @@ class CertSource(Protocol):
 class StaticCert:
     """A certificate that never changes."""
 
-    def __init__(self, pair: Pair) -> None:
+    def __init__(self, pair: CertificatePair) -> None:
         self._pair = pair
 
-    def current(self) -> Pair:
+    def current(self) -> CertificatePair:
         return self._pair
 
 
@@ -50,7 +50,7 @@ class CertFiles:
         self._stamp = file_versions(self._paths)
         self._pair = load(cert, key)
 
-    def current(self) -> Pair:
+    def current(self) -> CertificatePair:
         now = file_versions(self._paths)
         if now != self._stamp:
             self._stamp = now
@@ -62,12 +62,12 @@ class CertFiles:
         return self._pair
 
 
-def load(cert: str, key: str) -> Pair:
+def load(cert: str, key: str) -> CertificatePair:
     """Load a certificate and its key. Raises `UsageError`, which names the files but not their contents."""
     if not cert or not key:
         missing = "--tls-private-key-file" if cert else "--tls-cert-file"
         raise UsageError(f"a certificate and its key must be set together: {missing} is missing")
-    pair = Pair(_read(cert), _read(key))
+    pair = CertificatePair(_read(cert), _read(key))
     try:
         load_certificate(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), pair.cert, pair.key)
     except (ssl.SSLError, ValueError, OSError):
@@ -85,15 +85,17 @@ def _read(path: str) -> bytes:
 # -- self-signed ------------------------------------------------------------------------------
 
 
-def generate(address: str, now: datetime) -> Pair:
+def generate(address: str, now: datetime) -> CertificatePair:
     """Generate a certificate for an address, with the CA that signed it. The CA's key is discarded."""
-    authority = Authority(self_signed(f"localhost-ca@{now.timestamp():.0f}", now, YEAR), lambda: now)
+    authority = CertificateAuthority(
+        self_signed(f"localhost-ca@{now.timestamp():.0f}", now, YEAR), lambda: now
+    )
     listening = ip_address(address)
     addresses = ["127.0.0.1"] if listening.is_unspecified else ["127.0.0.1", str(listening)]
     pair = authority.serving(
         ("localhost",), dict.fromkeys(addresses), name=f"localhost@{now.timestamp():.0f}"
     )
-    return Pair(pair.cert + authority.pair.cert, pair.key)
+    return CertificatePair(pair.cert + authority.pair.cert, pair.key)
 
 
 def from_cert_dir(directory: str, address: str, now: Callable[[], datetime]) -> CertFiles:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from steersman.client.tls import load_certificate
 from steersman.manager.serving.client_certs import PeerCertificates
 from steersman.manager.serving.serving_certs import CertSource
-from steersman.server.auth.ca import Pair
+from steersman.server.auth.ca import CertificatePair
 
 MAX_TRUSTED = 64
 """Client certificates a context may come to trust before it is replaced: their number is unbounded."""
@@ -43,9 +43,9 @@ class TlsContexts:
         self._minimum = minimum
         self._ciphers = ciphers
         self._request_certificates = request_certificates
-        self._contexts: dict[int, tuple[Pair, ssl.SSLContext]] = {}
+        self._contexts: dict[int, tuple[CertificatePair, ssl.SSLContext]] = {}
         self._trusted: dict[int, int] = {}
-        self._names: tuple[tuple[Pair, ...], dict[str, CertSource]] = ((), {})
+        self._names: tuple[tuple[CertificatePair, ...], dict[str, CertSource]] = ((), {})
         self.peers = PeerCertificates(self._on_trust)
 
     def listening(self) -> ssl.SSLContext:
@@ -93,7 +93,7 @@ class TlsContexts:
     def _on_trust(self, context: ssl.SSLContext) -> None:
         self._trusted[id(context)] = self._trusted.get(id(context), 0) + 1
 
-    def _make(self, pair: Pair) -> ssl.SSLContext:
+    def _make(self, pair: CertificatePair) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         with warnings.catch_warnings():
             # The flag names an old version explicitly.
@@ -112,7 +112,7 @@ class TlsContexts:
         return context
 
 
-def _names(pair: Pair) -> Iterable[str]:
+def _names(pair: CertificatePair) -> Iterable[str]:
     """The names in a certificate."""
     from cryptography import x509
     from cryptography.x509.oid import NameOID

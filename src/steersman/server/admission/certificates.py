@@ -13,7 +13,7 @@ from typing import Any, ClassVar, TypeAlias
 
 from steersman.server.admission.plugin import Lookups, Plugin, Refused
 from steersman.server.auth import attributes as auth
-from steersman.server.auth.attributes import Authorizes
+from steersman.server.auth.attributes import Authorizer
 from steersman.server.auth.users import User
 from steersman.server.server import Attributes, Settle
 
@@ -29,7 +29,7 @@ def always_allowed(user: User, verb: str, signer: str) -> bool:
     return True
 
 
-def allowed_by(authorizer: Authorizes) -> Allows:
+def allowed_by(authorizer: Authorizer) -> Allows:
     """Asks an authorizer for the signer itself, and for all signers of its domain."""
 
     def allows(user: User, verb: str, signer: str) -> bool:

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from steersman.server.admission.plugin import Lookups, Plugin
 from steersman.server.auth import escalation
-from steersman.server.auth.rbac import TABLES, Authorizer
+from steersman.server.auth.rbac import TABLES, RBACAuthorizer
 from steersman.server.server import Attributes, Settle
 
 
@@ -15,7 +15,7 @@ from steersman.server.server import Attributes, Settle
 class RoleEscalation(Plugin):
     """Refuses a write to a role or binding that would escalate privileges."""
 
-    authorizer: Authorizer
+    authorizer: RBACAuthorizer
 
     name: ClassVar[str] = "RoleEscalation"
     validates: ClassVar[tuple[str, ...]] = TABLES

@@ -1,22 +1,21 @@
-"""Who asks, and may they: authentication and authorisation of the embedded API server.
+"""Authentication and authorization of the embedded API server.
 
-Decisions over plain values, with no I/O. What must be looked up (accounts, pods, secrets, nodes) comes
-through the small protocol of `objects`; what time it is comes with the call.
+All decisions are pure: objects that must be looked up (ServiceAccounts, Pods, Secrets, Nodes) come through the
+protocol of `lookup`, and the time is a parameter.
 
-=================  ==================================================================================
-objects            what must be looked up
-users              `User`, and the names upstream gives to groups and accounts
-authentication     `Authenticator`: a request's credentials, to a user
-certificates       client certificates           bootstrap   tokens that machines join with
-keys jwt accounts  signing keys, JSON Web Tokens, and what a ServiceAccount's token must hold
-impersonation      acting as somebody else
-tokens openid      TokenRequest, and the documents others verify tokens with
-attributes         `Attributes`: what is asked for, and the refusal
-rules rbac         what a rule allows; `Authorizer`: roles and bindings, indexed
-escalation         nobody grants what they do not have
-policy reconcile   the roles and bindings a fresh server has, and how they are kept
-access identity    the review APIs: may they, may I, what may I, whose token, who am I;
-restrictions       the selectors in them
-authority          the server's own certificates
-=================  ==================================================================================
+=====================  ==============================================================================
+users                  `User`, and the user and group names upstream reserves
+authentication         `Authenticator`: the user of a request's credentials
+x509                   users of client certificates
+bootstrap_tokens       users of bootstrap tokens
+service_accounts       users of ServiceAccount tokens
+impersonation          requests that are carried out as another user
+tokens                 `TokenIssuer`: TokenRequest, and OpenID discovery
+attributes             `Attributes`, `Decision` and the `Authorizer` protocol
+rbac, rbac_rules       `RBACAuthorizer`: an index of roles and bindings; what a PolicyRule allows
+escalation             privilege escalation prevention
+bootstrap_policy       the roles and bindings of a new server, and their reconciliation
+reviews                the review APIs; selector_restrictions validates the selectors in them
+ca                     `CertificateAuthority`
+=====================  ==============================================================================
 """

@@ -1,4 +1,4 @@
-"""What is asked for, as authorisation sees it; the answer; and the refusal in upstream's words."""
+"""Authorization attributes, decisions, and the Forbidden error with upstream's text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from steersman.server.status_errors import qualified, quote
 
 
 class Attributes(NamedTuple):
-    """One request: somebody wants to do something to a resource, or to a path that is none."""
+    """The attributes of a request that an authorizer decides on: a user, a verb, and a resource or path."""
 
     user: User
     verb: str
@@ -21,18 +21,18 @@ class Attributes(NamedTuple):
     namespace: str = ""
     name: str = ""
     path: str | None = None
-    """The path of a request that is for no resource; None for all others."""
+    """The path of a non-resource request; None for resource requests."""
 
 
 class Decision(NamedTuple):
-    """Yes or no. Nothing here ever says more than "not that I know of": there are no denials."""
+    """Allowed or not. "Not allowed" is upstream's NoOpinion: there are no explicit denials."""
 
     allowed: bool
     reason: str = ""
 
 
-class Authorizes(Protocol):
-    """Whoever can say what somebody may do."""
+class Authorizer(Protocol):
+    """Decides whether a request is allowed."""
 
     def authorize(self, attributes: Attributes) -> Decision: ...
 
@@ -44,7 +44,7 @@ class AlwaysAllow:
         return Decision(True)
 
 
-def authorize(authorizer: Authorizes | None, attributes: Attributes) -> None:
+def authorize(authorizer: Authorizer | None, attributes: Attributes) -> None:
     """Refuses a request that its user may not make. Without an authorizer every request is allowed."""
     if authorizer is not None:
         decision = authorizer.authorize(attributes)
@@ -52,32 +52,40 @@ def authorize(authorizer: Authorizes | None, attributes: Attributes) -> None:
             raise forbidden(attributes, decision.reason)
 
 
-def forbidden(asked: Attributes, reason: str = "") -> Forbidden:
-    """The 403 for a request that was not allowed."""
-    why = _told(asked)
-    # Upstream keeps markup out of what a browser might show.
+def forbidden(attributes: Attributes, reason: str = "") -> Forbidden:
+    """The 403 for a request that is not allowed."""
+    detail = _request_text(attributes)
+    # Upstream escapes HTML, since a browser might show the message.
     for mark, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;")):
-        why = why.replace(mark, entity)
+        detail = detail.replace(mark, entity)
     if reason:
-        why = f"{why}: {reason}"
-    if asked.path is not None:
-        return Forbidden(f"forbidden: {why}", reason="Forbidden")
-    subject = qualified(asked.group, asked.resource) + (f" {quote(asked.name)}" if asked.name else "")
-    details = {"name": asked.name, "group": asked.group, "kind": asked.resource}
+        detail = f"{detail}: {reason}"
+    if attributes.path is not None:
+        return Forbidden(f"forbidden: {detail}", reason="Forbidden")
+    subject = qualified(attributes.group, attributes.resource) + (
+        f" {quote(attributes.name)}" if attributes.name else ""
+    )
+    details = {"name": attributes.name, "group": attributes.group, "kind": attributes.resource}
     return Forbidden(
-        f"{subject} is forbidden: {why}" if asked.group or asked.resource else f"forbidden: {why}",
+        f"{subject} is forbidden: {detail}"
+        if attributes.group or attributes.resource
+        else f"forbidden: {detail}",
         reason="Forbidden",
         details={key: value for key, value in details.items() if value},
     )
 
 
-def _told(asked: Attributes) -> str:
-    who = f"User {quote(asked.user.name)} cannot {asked.verb}"
-    if asked.path is not None:
-        return f"{who} path {quote(asked.path)}"
-    resource = f"{asked.resource}/{asked.subresource}" if asked.subresource else asked.resource
-    where = f"in the namespace {quote(asked.namespace)}" if asked.namespace else "at the cluster scope"
-    return f"{who} resource {quote(resource)} in API group {quote(asked.group)} {where}"
+def _request_text(attributes: Attributes) -> str:
+    subject = f"User {quote(attributes.user.name)} cannot {attributes.verb}"
+    if attributes.path is not None:
+        return f"{subject} path {quote(attributes.path)}"
+    resource = (
+        f"{attributes.resource}/{attributes.subresource}" if attributes.subresource else attributes.resource
+    )
+    where = (
+        f"in the namespace {quote(attributes.namespace)}" if attributes.namespace else "at the cluster scope"
+    )
+    return f"{subject} resource {quote(resource)} in API group {quote(attributes.group)} {where}"
 
 
 def quoted(texts: Iterable[str]) -> str:
@@ -87,5 +95,5 @@ def quoted(texts: Iterable[str]) -> str:
 
 def aggregate(errors: Iterable[str]) -> str:
     """Several errors as one line, as upstream prints them: each once, in brackets unless alone."""
-    told = list(dict.fromkeys(errors))
-    return told[0] if len(told) == 1 else f"[{', '.join(told)}]" if told else ""
+    unique = list(dict.fromkeys(errors))
+    return unique[0] if len(unique) == 1 else f"[{', '.join(unique)}]" if unique else ""

@@ -1,29 +1,39 @@
-"""The roles and bindings a fresh API server has, read from ``policy.json``.
+"""The bootstrap policy: the roles and bindings of a new API server, read from ``policy.json``, and their reconciliation.
 
-The file has what upstream's bootstrap policy grants, one object a line, without what all of them share.
+Reconciliation adds missing permissions on start and keeps added ones. The annotation `AUTOUPDATE` opts an object out.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from importlib.resources import files
+from typing import Literal, NamedTuple, TypeAlias, TypeVar, cast
 
 import msgspec
 
 from steersman.api.generated import load
-from steersman.api.generated.rbac_v1 import ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding
+from steersman.api.generated.rbac_v1 import (
+    AggregationRule,
+    ClusterRole,
+    ClusterRoleBinding,
+    PolicyRule,
+    Role,
+    RoleBinding,
+)
 from steersman.api.label_selectors import compile_selector
 from steersman.server.auth.rbac import GROUP, Policy
+from steersman.server.auth.rbac_rules import uncovered_rules
 
 AUTOUPDATE = "rbac.authorization.kubernetes.io/autoupdate"
-"""The annotation that keeps an object out of reconciliation when it says ``false``."""
+"""The annotation that excludes an object from reconciliation if it is ``false``."""
 
 _LABELS = {"kubernetes.io/bootstrapping": "rbac-defaults"}
 _ANNOTATIONS = {AUTOUPDATE: "true"}
 
 
-class _File(msgspec.Struct):
-    """In the order in which upstream creates them."""
+class _PolicyFile(msgspec.Struct):
+    """The contents of ``policy.json``, in the order in which upstream creates them."""
 
     ClusterRole: tuple[ClusterRole, ...]
     ClusterRoleBinding: tuple[ClusterRoleBinding, ...]
@@ -32,34 +42,34 @@ class _File(msgspec.Struct):
 
 
 @cache
-def bootstrap() -> tuple[Policy, ...]:
-    """All of them, in the order to create them; aggregated roles have their rules."""
-    for kind in _File.__struct_fields__:
-        # From here on others meet these objects: they must be able to tell what they are.
+def bootstrap_policy() -> tuple[Policy, ...]:
+    """All bootstrap roles and bindings, in order of creation; aggregated roles have their rules."""
+    for kind in _PolicyFile.__struct_fields__:
+        # Loads the kinds, so that the scheme knows these objects.
         load(GROUP, "v1", kind)
-    read = msgspec.json.decode(files(__package__).joinpath("policy.json").read_bytes(), type=_File)
-    # differs: upstream leaves aggregated roles empty until a controller fills them; here they hold from
-    # the start, with or without one.
+    read = msgspec.json.decode(files(__package__).joinpath("policy.json").read_bytes(), type=_PolicyFile)
+    # differs: upstream leaves aggregated roles empty until the clusterrole-aggregation controller runs; here
+    # they have their rules from the start.
     rows: tuple[Policy, ...] = (
-        *aggregated(read.ClusterRole),
+        *aggregate_roles(read.ClusterRole),
         *read.ClusterRoleBinding,
         *read.Role,
         *read.RoleBinding,
     )
-    return tuple(map(_marked, rows))
+    return tuple(map(_with_bootstrap_metadata, rows))
 
 
-def aggregated(roles: tuple[ClusterRole, ...]) -> tuple[ClusterRole, ...]:
-    """The roles, each aggregated one with the rules it gathers from the others."""
+def aggregate_roles(roles: tuple[ClusterRole, ...]) -> tuple[ClusterRole, ...]:
+    """The roles, aggregated ones with the rules of the roles they select."""
     while True:
-        filled = tuple(_filled(role, roles) for role in roles)
-        # A role may gather from one that itself gathers: go on until nothing comes in.
+        filled = tuple(_aggregate(role, roles) for role in roles)
+        # An aggregated role may select another one: repeat until nothing changes.
         if filled == roles:
             return filled
         roles = filled
 
 
-def _filled(role: ClusterRole, roles: tuple[ClusterRole, ...]) -> ClusterRole:
+def _aggregate(role: ClusterRole, roles: tuple[ClusterRole, ...]) -> ClusterRole:
     if role.aggregationRule is None:
         return role
     rules: dict[PolicyRule, None] = {}
@@ -70,8 +80,96 @@ def _filled(role: ClusterRole, roles: tuple[ClusterRole, ...]) -> ClusterRole:
     return msgspec.structs.replace(role, rules=tuple(rules))
 
 
-def _marked(obj: Policy) -> Policy:
+def _with_bootstrap_metadata(obj: Policy) -> Policy:
     metadata = msgspec.structs.replace(
         obj.metadata, labels={**_LABELS, **obj.metadata.labels}, annotations=_ANNOTATIONS
     )
     return msgspec.structs.replace(obj, metadata=metadata)
+
+
+# -- reconciliation --------------------------------------------------------------------------
+
+
+Operation: TypeAlias = Literal["create", "update", "recreate"]
+"""Recreate deletes the existing binding and creates this one: a binding cannot change its role."""
+
+P = TypeVar("P", Role | ClusterRole, RoleBinding | ClusterRoleBinding)
+
+
+class ReconcileStep(NamedTuple):
+    """One write that reconciliation needs."""
+
+    operation: Operation
+    obj: Policy
+
+
+def reconcile(
+    find: Callable[[Policy], Policy | None], policy: Iterable[Policy] | None = None
+) -> Iterator[ReconcileStep]:
+    """The writes that reconcile existing roles and bindings with the bootstrap policy.
+
+    ``find`` returns the existing object with the kind, namespace and name of another.
+    """
+    for expected in bootstrap_policy() if policy is None else policy:
+        existing = find(expected)
+        if existing is None:
+            yield ReconcileStep("create", expected)
+            continue
+        if existing.metadata.annotations.get(AUTOUPDATE) == "false":
+            continue
+        if isinstance(expected, RoleBinding | ClusterRoleBinding):
+            existing_binding = cast("RoleBinding | ClusterRoleBinding", existing)
+            if existing_binding.roleRef != expected.roleRef:
+                yield ReconcileStep("recreate", expected)
+                continue
+            desired: Policy = _reconcile_binding(expected, existing_binding)
+        else:
+            desired = _reconcile_role(expected, cast("Role | ClusterRole", existing))
+        if desired != existing:
+            yield ReconcileStep("update", desired)
+
+
+def _reconcile_role(expected: Role | ClusterRole, existing: Role | ClusterRole) -> Role | ClusterRole:
+    desired = _with_metadata(expected, existing)
+    rule = expected.aggregationRule if isinstance(expected, ClusterRole) else None
+    # The rules of an aggregated role belong to the clusterrole-aggregation controller.
+    missing = uncovered_rules(existing.rules or (), expected.rules or ()) if rule is None else ()
+    if missing:
+        desired = msgspec.structs.replace(desired, rules=(*(existing.rules or ()), *missing))
+    if isinstance(desired, ClusterRole) and isinstance(existing, ClusterRole):
+        desired = msgspec.structs.replace(
+            desired, aggregationRule=_reconcile_aggregation(rule, existing.aggregationRule)
+        )
+    return desired
+
+
+def _reconcile_aggregation(
+    expected: AggregationRule | None, existing: AggregationRule | None
+) -> AggregationRule | None:
+    if expected is None or existing is None:
+        return expected
+    selectors = existing.clusterRoleSelectors
+    missing = tuple(one for one in expected.clusterRoleSelectors if one not in selectors)
+    return AggregationRule(clusterRoleSelectors=selectors + missing) if missing else existing
+
+
+def _reconcile_binding(
+    expected: RoleBinding | ClusterRoleBinding, existing: RoleBinding | ClusterRoleBinding
+) -> RoleBinding | ClusterRoleBinding:
+    desired = _with_metadata(expected, existing)
+    missing = dict.fromkeys(one for one in expected.subjects if one not in existing.subjects)
+    return msgspec.structs.replace(desired, subjects=(*existing.subjects, *missing)) if missing else desired
+
+
+def _with_metadata(expected: Policy, existing: P) -> P:
+    """The existing object with missing labels and annotations added."""
+    metadata = msgspec.structs.replace(
+        existing.metadata,
+        labels=_merge(expected.metadata.labels, existing.metadata.labels),
+        annotations=_merge(expected.metadata.annotations, existing.metadata.annotations),
+    )
+    return msgspec.structs.replace(existing, metadata=metadata)
+
+
+def _merge(expected: Mapping[str, str], existing: Mapping[str, str]) -> Mapping[str, str]:
+    return {**expected, **existing}

@@ -1,4 +1,4 @@
-"""Bootstrap tokens: what a machine shows before it has a certificate. Each is a secret in kube-system."""
+"""Bootstrap tokens, by which a node authenticates before it has a certificate. Each is a Secret in kube-system."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hmac
 import re
 from datetime import UTC, datetime
 
-from steersman.server.auth.lookup import Objects, secret_data
+from steersman.server.auth.lookup import ObjectGetter, secret_data
 from steersman.server.auth.users import User
 
 TYPE = "bootstrap.kubernetes.io/token"
@@ -18,8 +18,8 @@ _GROUP = re.compile(r"system:bootstrappers:[a-z0-9:-]{0,255}[a-z0-9]")
 _TIME = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}([.,]\d+)?(Z|[+-]\d{2}:\d{2})")
 
 
-def joiner(token: str, objects: Objects, now: datetime) -> User | None:
-    """Who bears a bootstrap token; None where it is none that holds."""
+def bootstrap_token_user(token: str, objects: ObjectGetter, now: datetime) -> User | None:
+    """The user of a bootstrap token; None if it is not a valid one."""
     shaped = _TOKEN.fullmatch(token)
     if shaped is None:
         return None
@@ -28,21 +28,21 @@ def joiner(token: str, objects: Objects, now: datetime) -> User | None:
     if secret is None or secret.metadata.deletionTimestamp is not None or secret.type != TYPE:
         return None
 
-    def told(key: str) -> str:
+    def values(key: str) -> str:
         return secret_data(secret, key).decode("utf-8", "replace")
 
     if not hmac.compare_digest(secret_data(secret, "token-secret"), password.encode()):
         return None
-    if told("token-id") != id or told("usage-bootstrap-authentication") != "true":
+    if values("token-id") != id or values("usage-bootstrap-authentication") != "true":
         return None
-    if _expired(told("expiration"), now):
+    if _expired(values("expiration"), now):
         return None
-    groups = _groups(told("auth-extra-groups"))
+    groups = _groups(values("auth-extra-groups"))
     return None if groups is None else User(f"system:bootstrap:{id}", groups=groups)
 
 
 def _expired(expiration: str, now: datetime) -> bool:
-    """What cannot be read has expired; what does not say never does."""
+    """Whether a token has expired: malformed times have, an empty one never does."""
     if not expiration:
         return False
     if not _TIME.fullmatch(expiration):
@@ -54,7 +54,7 @@ def _expired(expiration: str, now: datetime) -> bool:
 
 
 def _groups(extra: str) -> tuple[str, ...] | None:
-    """The groups of a token, sorted; None where one of them is not for such tokens."""
+    """The groups of a token, sorted; None if one of them is not a bootstrap group."""
     groups = {DEFAULT_GROUP: None}
     for group in extra.split(",") if extra else ():
         if not _GROUP.fullmatch(group):

@@ -1,6 +1,6 @@
-"""A small certificate authority: what a control plane needs so that its parts trust each other.
+"""The certificate authority of a control plane: serving and client certificates.
 
-Keys are on P-256, which is made in a fraction of a millisecond where RSA takes a tenth of a second.
+Keys are on P-256, which are generated in less than a millisecond; RSA keys take about 100 ms.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric import ec
 
 YEAR = timedelta(days=365)
-_SKEW = timedelta(minutes=5)
-"""A client's clock may be behind ours."""
+_CLOCK_SKEW = timedelta(minutes=5)
+"""How far a client's clock may be behind ours."""
 
 
-class Pair(msgspec.Struct, frozen=True):
+class CertificatePair(msgspec.Struct, frozen=True):
     """A certificate and its private key, both as PEM."""
 
     cert: bytes
     key: bytes
 
 
-def self_signed(name: str, now: datetime, lifetime: timedelta = 10 * YEAR) -> Pair:
-    """The certificate and key of a new authority of this name."""
+def self_signed(name: str, now: datetime, lifetime: timedelta = 10 * YEAR) -> CertificatePair:
+    """A new self-signed authority certificate and its key."""
     from cryptography import x509
     from cryptography.hazmat.primitives.asymmetric import ec
     from cryptography.x509.oid import NameOID
@@ -39,21 +39,23 @@ def self_signed(name: str, now: datetime, lifetime: timedelta = 10 * YEAR) -> Pa
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     builder = (
-        _builder(subject, subject, key.public_key(), now - _SKEW, now + lifetime)
+        _builder(subject, subject, key.public_key(), now - _CLOCK_SKEW, now + lifetime)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .add_extension(_usage(signs_certificates=True), critical=True)
+        .add_extension(_key_usage(signs_certificates=True), critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
     )
-    return _paired(builder, key, key)
+    return _sign(builder, key, key)
 
 
-class Authority:
-    """Signs certificates that its own certificate vouches for."""
+class CertificateAuthority:
+    """Issues certificates signed by its own."""
 
-    def __init__(self, pair: Pair, now: Callable[[], datetime], lifetime: timedelta = YEAR) -> None:
-        """``lifetime`` is that of the certificates it signs; none outlives its own.
+    def __init__(
+        self, pair: CertificatePair, now: Callable[[], datetime], lifetime: timedelta = YEAR
+    ) -> None:
+        """``lifetime`` is that of issued certificates; none outlives the authority's own.
 
-        Raises `ValueError` where the pair is not one that `self_signed` could have made.
+        Raises `ValueError` if the key is not an elliptic curve key, as `self_signed` makes them.
         """
         from cryptography import x509
         from cryptography.hazmat.primitives.asymmetric import ec
@@ -71,8 +73,8 @@ class Authority:
 
     def serving(
         self, hosts: Iterable[str], addresses: Iterable[str], *, name: str = "kube-apiserver"
-    ) -> Pair:
-        """A certificate for a server known under these names and addresses."""
+    ) -> CertificatePair:
+        """Issues a serving certificate for some host names and IP addresses."""
         from cryptography import x509
         from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
@@ -81,9 +83,8 @@ class Authority:
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         return self._issue(subject, ExtendedKeyUsageOID.SERVER_AUTH, x509.SubjectAlternativeName(names))
 
-    def client(self, user: str, groups: Iterable[str] = ()) -> Pair:
-        """A certificate that says who its bearer is: the user is the common name, the groups are the
-        organizations."""
+    def client(self, user: str, groups: Iterable[str] = ()) -> CertificatePair:
+        """Issues a client certificate: the user is the common name, the groups are the organizations."""
         from cryptography import x509
         from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
@@ -95,7 +96,7 @@ class Authority:
 
     def _issue(
         self, subject: x509.Name, purpose: x509.ObjectIdentifier, names: x509.SubjectAlternativeName | None
-    ) -> Pair:
+    ) -> CertificatePair:
         from cryptography import x509
         from cryptography.hazmat.primitives.asymmetric import ec
 
@@ -103,9 +104,9 @@ class Authority:
         at = self._now()
         end = min(at + self._lifetime, self._cert.not_valid_after_utc)
         builder = (
-            _builder(subject, self._cert.subject, key.public_key(), at - _SKEW, end)
+            _builder(subject, self._cert.subject, key.public_key(), at - _CLOCK_SKEW, end)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-            .add_extension(_usage(signs_certificates=False), critical=True)
+            .add_extension(_key_usage(signs_certificates=False), critical=True)
             .add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
             .add_extension(
                 x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False
@@ -113,11 +114,11 @@ class Authority:
         )
         if names is not None:
             builder = builder.add_extension(names, critical=False)
-        return _paired(builder, key, self._key)
+        return _sign(builder, key, self._key)
 
 
 def write_private(path: Path, data: bytes) -> Path:
-    """Write a file that only its owner may read, from the first byte on."""
+    """Writes a file with mode 0600, which it has from the start."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         file.write(data)
@@ -140,19 +141,19 @@ def _builder(
     )
 
 
-def _paired(
+def _sign(
     builder: x509.CertificateBuilder, key: ec.EllipticCurvePrivateKey, signer: ec.EllipticCurvePrivateKey
-) -> Pair:
+) -> CertificatePair:
     from cryptography.hazmat.primitives import hashes
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-    return Pair(
+    return CertificatePair(
         builder.sign(signer, hashes.SHA256()).public_bytes(Encoding.PEM),
         key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()),
     )
 
 
-def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
+def _key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
     from cryptography import x509
 
     return x509.KeyUsage(

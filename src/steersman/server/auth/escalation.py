@@ -1,7 +1,7 @@
-"""Nobody grants what they do not have: what a write to a role or binding must pass.
+"""Privilege escalation prevention: a user can grant only permissions that the user has.
 
-Called with the object as it was sent, before it is stored. Members of system:masters, those who may
-``escalate`` the role, and those who may ``bind`` it are free to.
+Checked for each write to a role or binding, before it is stored. Exempt are members of system:masters, and users
+with the verb ``escalate`` or ``bind`` on the role.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from steersman.api.generated.rbac_v1 import (
 )
 from steersman.server import status_errors
 from steersman.server.auth.attributes import Attributes, quoted
-from steersman.server.auth.rbac import GROUP, Authorizer, Policy
-from steersman.server.auth.rbac_rules import FULL_AUTHORITY, compact, describe, missing
+from steersman.server.auth.rbac import GROUP, Policy, RBACAuthorizer
+from steersman.server.auth.rbac_rules import FULL_AUTHORITY, compact, rule_text, uncovered_rules
 from steersman.server.auth.users import MASTERS, User
 
 _PLURAL = {
@@ -33,7 +33,7 @@ _PLURAL = {
 
 
 def check(
-    authorizer: Authorizer,
+    authorizer: RBACAuthorizer,
     user: User,
     new: Policy,
     old: Policy | None = None,
@@ -41,62 +41,62 @@ def check(
     namespace: str = "",
     name: str = "",
 ) -> None:
-    """Refuse a write that would give away more than the writer holds.
+    """Refuses a write that grants permissions its user does not have.
 
     ``namespace`` and ``name`` are those of the request's path; a create has no name there. Raises
-    `Forbidden`, or `NotFound` for a binding to a role that is not there.
+    `Forbidden`, or `NotFound` for a binding to a role that does not exist.
     """
     if MASTERS in user.groups:
         return
     if isinstance(new, Role | ClusterRole):
-        asked = Attributes(user, "escalate", GROUP, _PLURAL[type(new)], namespace=namespace, name=name)
-        if not authorizer.authorize(asked).allowed and not _only_collected(new, old):
-            _check_role(authorizer, user, new, old, namespace)
-    elif not _only_collected(new, old) and not _may_bind(authorizer, user, new.roleRef, namespace):
-        rules = authorizer.referenced(new.roleRef, namespace)
+        attributes = Attributes(user, "escalate", GROUP, _PLURAL[type(new)], namespace=namespace, name=name)
+        if not authorizer.authorize(attributes).allowed and not _is_gc_update(new, old):
+            _check_role_rules(authorizer, user, new, old, namespace)
+    elif not _is_gc_update(new, old) and not _may_bind(authorizer, user, new.roleRef, namespace):
+        rules = authorizer.role_rules(new.roleRef, namespace)
         if rules is None:
-            # Upstream looks the role up within the request for the binding, and names that.
+            # Upstream's error names the resource of the binding, not of the role.
             raise status_errors.not_found(GROUP, _PLURAL[type(new)], new.roleRef.name)
         _check_rules(authorizer, user, new, rules, namespace)
 
 
-def _check_role(
-    authorizer: Authorizer, user: User, new: Role | ClusterRole, old: Policy | None, namespace: str
+def _check_role_rules(
+    authorizer: RBACAuthorizer, user: User, new: Role | ClusterRole, old: Policy | None, namespace: str
 ) -> None:
     _check_rules(authorizer, user, new, new.rules or (), namespace)
-    # An aggregated role gathers whatever others are labelled with, so it takes all there is to hold.
-    if (_aggregates(new) or _aggregates(old)) and missing(
-        authorizer.holdings(user, namespace).rules, FULL_AUTHORITY
+    # An aggregated role can gain any rule through labels, so its author needs all permissions.
+    if (_aggregates(new) or _aggregates(old)) and uncovered_rules(
+        authorizer.rules_for(user, namespace).rules, FULL_AUTHORITY
     ):
-        raise _refusal(new, "must have cluster-admin privileges to use the aggregationRule")
+        raise _forbidden(new, "must have cluster-admin privileges to use the aggregationRule")
 
 
 def _check_rules(
-    authorizer: Authorizer, user: User, new: Policy, rules: Iterable[PolicyRule], namespace: str
+    authorizer: RBACAuthorizer, user: User, new: Policy, rules: Iterable[PolicyRule], namespace: str
 ) -> None:
-    held = authorizer.holdings(user, namespace)
-    lacking = missing(held.rules, rules)
+    held = authorizer.rules_for(user, namespace)
+    lacking = uncovered_rules(held.rules, rules)
     if not lacking:
         return
-    told = "\n".join(sorted(dict.fromkeys(map(describe, compact(lacking)))))
-    why = (
+    rules_text = "\n".join(sorted(dict.fromkeys(map(rule_text, compact(lacking)))))
+    detail = (
         f"user {status_errors.quote(user.name)} (groups={quoted(user.groups)})"
-        f" is attempting to grant RBAC permissions not currently held:\n{told}"
+        f" is attempting to grant RBAC permissions not currently held:\n{rules_text}"
     )
     errors = held.errors(_PLURAL[type(new)])
-    raise _refusal(new, f"{why}; resolution errors: [{errors}]" if errors else why)
+    raise _forbidden(new, f"{detail}; resolution errors: [{errors}]" if errors else detail)
 
 
-def _may_bind(authorizer: Authorizer, user: User, ref: RoleRef, namespace: str) -> bool:
+def _may_bind(authorizer: RBACAuthorizer, user: User, ref: RoleRef, namespace: str) -> bool:
     if ref.kind not in ("Role", "ClusterRole"):
         return False
     plural = "roles" if ref.kind == "Role" else "clusterroles"
-    asked = Attributes(user, "bind", ref.apiGroup, plural, namespace=namespace, name=ref.name)
-    return authorizer.authorize(asked).allowed
+    attributes = Attributes(user, "bind", ref.apiGroup, plural, namespace=namespace, name=ref.name)
+    return authorizer.authorize(attributes).allowed
 
 
-def _only_collected(new: Policy, old: Policy | None) -> bool:
-    """Whether nothing differs but what the garbage collector writes."""
+def _is_gc_update(new: Policy, old: Policy | None) -> bool:
+    """Whether an update changes only what the garbage collector writes."""
     if old is None or type(new) is not type(old):
         return False
     was = old.metadata
@@ -114,5 +114,5 @@ def _aggregates(role: Policy | None) -> bool:
     return rule is not None and bool(rule.clusterRoleSelectors)
 
 
-def _refusal(new: Policy, why: str) -> Exception:
-    return status_errors.forbidden(GROUP, _PLURAL[type(new)], new.metadata.name, why)
+def _forbidden(new: Policy, detail: str) -> Exception:
+    return status_errors.forbidden(GROUP, _PLURAL[type(new)], new.metadata.name, detail)

@@ -1,9 +1,9 @@
-"""Impersonation: acting as somebody else, where one may.
+"""Impersonation: requests that are carried out as another user.
 
-A request says in its headers whom it wants to act as. There are two ways to be allowed to. The old one is
+The headers of a request name the user to impersonate. Two kinds of permission allow it. The old one is
 ``impersonate`` on the user, each group, the uid and each extra value. The constrained one is per kind of
-user (the node one runs on, any node, a service account, anybody else): ``impersonate:<mode>`` on the same
-things, and ``impersonate-on:<mode>:<verb>`` on what the request itself is about.
+user (the associated node, any node, a ServiceAccount, any other user): ``impersonate:<mode>`` on the same
+things, and ``impersonate-on:<mode>:<verb>`` on the resource of the request itself.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from urllib.parse import unquote
 from steersman.api.errors import Forbidden
 from steersman.api.label_syntax import subdomain_errors
 from steersman.server import status_errors
-from steersman.server.auth.attributes import Attributes, Authorizes, aggregate, forbidden
+from steersman.server.auth.attributes import Attributes, Authorizer, aggregate, forbidden
 from steersman.server.auth.users import (
     ANONYMOUS,
     AUTHENTICATED,
@@ -26,44 +26,44 @@ from steersman.server.auth.users import (
     NODES,
     UNAUTHENTICATED,
     User,
-    account_groups,
-    node_of,
-    split_account,
+    node_name,
+    service_account_groups,
+    split_service_account,
 )
 
 _GROUP = "authentication.k8s.io"
 _EXTRA = "impersonate-extra-"
-_MANY = 4
-"""From here on a constrained request for many groups is first tried as one for all."""
+_MANY_VALUES = 4
+"""From this many groups or extras on, constrained impersonation first checks a permission for all of them."""
 
 
 class Impersonated(NamedTuple):
-    """Whom a request goes on as, and by which constrained verb; empty for the old way."""
+    """The impersonated user, and the constrained verb that allowed it; empty for the old permission."""
 
     user: User
     constraint: str = ""
 
 
 class Mode(NamedTuple):
-    """One constrained way to impersonate, and whom it is for."""
+    """One mode of constrained impersonation."""
 
     name: str
-    serves: Callable[[User, User], bool]
-    """Given whom to act as and who asks."""
+    applies: Callable[[User, User], bool]
+    """Whether the mode applies to a target user and a sender."""
 
 
 # -- headers ----------------------------------------------------------------------------------
 
 
-def wanted(headers: Iterable[tuple[str, str]]) -> User | None:
-    """Whom a request wants to act as, just as it says; None where it does not. Raises `BadRequest`."""
+def requested_user(headers: Iterable[tuple[str, str]]) -> User | None:
+    """The user that the headers of a request ask to impersonate; None without such headers. Raises `BadRequest`."""
     single: dict[str, str] = {}
     groups: list[str] = []
     extra: dict[str, list[str]] = {}
     for header, value in headers:
         match key := header.lower():
             case "impersonate-user" | "impersonate-uid":
-                # Of a header that should be there once, the first counts.
+                # The first of a header that should occur once.
                 single.setdefault(key, value)
             case "impersonate-group":
                 groups.append(value)
@@ -79,7 +79,7 @@ def wanted(headers: Iterable[tuple[str, str]]) -> User | None:
 
 
 def _unescaped(key: str) -> str:
-    """A key with its percents resolved, or as it is where they make no sense."""
+    """A percent-decoded key, or the key as it is if its encoding is malformed."""
     return key if re.search("%(?![0-9a-f]{2})", key) else unquote(key, errors="replace")
 
 
@@ -97,121 +97,131 @@ def _printed(user: User) -> str:
     )
 
 
-# -- deciding ---------------------------------------------------------------------------------
+# -- authorization ----------------------------------------------------------------------------
 
 
-def impersonate(authorizer: Authorizes, asked: Attributes, whom: User) -> Impersonated:
-    """Whom a request goes on as, when it is allowed to be made as somebody else. Raises `Forbidden`.
+def impersonate(authorizer: Authorizer, attributes: Attributes, target: User) -> Impersonated:
+    """The user to carry a request out as. Raises `Forbidden` if its sender may not impersonate ``target``.
 
-    ``asked`` is the request as of its sender. All ways are tried; where none is open, the first refusal
-    counts.
+    ``attributes`` are those of the request with its sender. All modes are tried; if none allows it, the first
+    error is raised.
     """
     refusal: Forbidden | None = None
     for mode in _MODES:
-        if mode.serves(whom, asked.user):
+        if mode.applies(target, attributes.user):
             try:
-                return _constrained(authorizer, asked, whom, mode.name)
+                return _constrained(authorizer, attributes, target, mode.name)
             except Forbidden as error:
                 refusal = refusal or error
     try:
-        return Impersonated(_checked(authorizer, asked.user, whom, "impersonate", constrained=False))
+        return Impersonated(
+            _check_target(authorizer, attributes.user, target, "impersonate", constrained=False)
+        )
     except Forbidden as error:
         raise refusal or error from None
 
 
-def _constrained(authorizer: Authorizes, asked: Attributes, whom: User, mode: str) -> Impersonated:
-    sender = asked.user
+def _constrained(authorizer: Authorizer, attributes: Attributes, target: User, mode: str) -> Impersonated:
+    sender = attributes.user
     if mode == _ASSOCIATED:
-        # What a pod's token says of its pod and node is settled: authorisers need not look at it again.
+        # The node of the sender's token is checked already, so authorizers get the keys only.
         sender = replace(
             sender, extra={"authentication.kubernetes.io/associated-node-keys": tuple(sorted(sender.extra))}
         )
-    _check(authorizer, asked._replace(user=sender, verb=f"impersonate-on:{mode}:{asked.verb}"))
+    _check(authorizer, attributes._replace(user=sender, verb=f"impersonate-on:{mode}:{attributes.verb}"))
     verb = f"impersonate:{mode}"
-    return Impersonated(_checked(authorizer, sender, whom, verb, constrained=True), verb)
+    return Impersonated(_check_target(authorizer, sender, target, verb, constrained=True), verb)
 
 
-def _checked(authorizer: Authorizes, sender: User, whom: User, verb: str, *, constrained: bool) -> User:
-    """The user to go on as, after every part of them was checked."""
+def _check_target(
+    authorizer: Authorizer, sender: User, target: User, verb: str, *, constrained: bool
+) -> User:
+    """The user to impersonate, after each of its parts was authorized."""
     core = _GROUP if constrained else ""
-    asked = Attributes(sender, verb, core, "users", name=whom.name)
-    actual = whom
-    node = node_of(whom.name) if constrained else None
-    account = split_account(whom.name)
+    attributes = Attributes(sender, verb, core, "users", name=target.name)
+    actual = target
+    node = node_name(target.name) if constrained else None
+    account = split_service_account(target.name)
     if node is not None:
-        # The node one runs on may be any: it is not by its name that one is allowed to be it.
+        # The associated node is authorized by "*", not by its name.
         name = "*" if verb == f"impersonate:{_ASSOCIATED}" else node
-        asked, actual = asked._replace(resource="nodes", name=name), replace(whom, groups=(NODES,))
+        attributes, actual = (
+            attributes._replace(resource="nodes", name=name),
+            replace(target, groups=(NODES,)),
+        )
     elif account is not None:
         namespace, name = account
-        asked = asked._replace(resource="serviceaccounts", namespace=namespace, name=name)
-        if not whom.groups:
-            actual = replace(whom, groups=account_groups(namespace))
-    _check(authorizer, asked)
-    if whom.uid:
-        _check(authorizer, Attributes(sender, verb, _GROUP, "uids", name=whom.uid))
-    _check_groups(authorizer, Attributes(sender, verb, core, "groups"), whom.groups, constrained)
-    _check_extra(authorizer, Attributes(sender, verb, _GROUP, "userextras"), whom.extra, constrained)
+        attributes = attributes._replace(resource="serviceaccounts", namespace=namespace, name=name)
+        if not target.groups:
+            actual = replace(target, groups=service_account_groups(namespace))
+    _check(authorizer, attributes)
+    if target.uid:
+        _check(authorizer, Attributes(sender, verb, _GROUP, "uids", name=target.uid))
+    _check_groups(authorizer, Attributes(sender, verb, core, "groups"), target.groups, constrained)
+    _check_extra(authorizer, Attributes(sender, verb, _GROUP, "userextras"), target.extra, constrained)
     if actual.name == ANONYMOUS.name:
-        return actual.within(UNAUTHENTICATED)
-    return actual if UNAUTHENTICATED in actual.groups else actual.within(AUTHENTICATED)
+        return actual.with_group(UNAUTHENTICATED)
+    return actual if UNAUTHENTICATED in actual.groups else actual.with_group(AUTHENTICATED)
 
 
 def _check_groups(
-    authorizer: Authorizes, asked: Attributes, groups: tuple[str, ...], constrained: bool
+    authorizer: Authorizer, attributes: Attributes, groups: tuple[str, ...], constrained: bool
 ) -> None:
     if constrained:
         if "" in groups:
-            raise forbidden(asked, "impersonating the empty string group is not allowed")
+            raise forbidden(attributes, "impersonating the empty string group is not allowed")
         if MASTERS in groups:
-            why = "impersonating the system:masters group is not allowed"
-            raise forbidden(asked._replace(name=MASTERS), why)
-        if len(groups) >= _MANY and authorizer.authorize(asked._replace(name="*")).allowed:
+            detail = "impersonating the system:masters group is not allowed"
+            raise forbidden(attributes._replace(name=MASTERS), detail)
+        if len(groups) >= _MANY_VALUES and authorizer.authorize(attributes._replace(name="*")).allowed:
             return
     for group in groups:
-        _check(authorizer, asked._replace(name=group))
+        _check(authorizer, attributes._replace(name=group))
 
 
 def _check_extra(
-    authorizer: Authorizes, asked: Attributes, extra: Mapping[str, tuple[str, ...]], constrained: bool
+    authorizer: Authorizer, attributes: Attributes, extra: Mapping[str, tuple[str, ...]], constrained: bool
 ) -> None:
     if constrained:
         for key in sorted(extra):
             if wrong := _extra_error(key, extra[key]):
-                raise forbidden(asked, wrong)
+                raise forbidden(attributes, wrong)
         count = max(len(extra), sum(map(len, extra.values())))
-        if count >= _MANY and authorizer.authorize(asked._replace(subresource="*", name="*")).allowed:
+        if (
+            count >= _MANY_VALUES
+            and authorizer.authorize(attributes._replace(subresource="*", name="*")).allowed
+        ):
             return
     for key in sorted(extra):
         for value in extra[key]:
-            _check(authorizer, asked._replace(subresource=key, name=value))
+            _check(authorizer, attributes._replace(subresource=key, name=value))
 
 
-def _check(authorizer: Authorizes, asked: Attributes) -> None:
-    decision = authorizer.authorize(asked)
+def _check(authorizer: Authorizer, attributes: Attributes) -> None:
+    decision = authorizer.authorize(attributes)
     if not decision.allowed:
-        raise forbidden(asked, decision.reason)
+        raise forbidden(attributes, decision.reason)
 
 
 _PATH = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
 
 
 def _extra_error(key: str, values: tuple[str, ...]) -> str:
-    """What is wrong with an extra value, by the stricter rules of the constrained way."""
+    """The error of an extra key or value by the stricter rules of constrained impersonation; empty if none."""
     if not key:
         return "impersonating the empty string key in extra is not allowed"
     host, _, path = key.partition("/")
     if not host or not path:
         wrong = [(key, 'must be a domain-prefixed path (such as "acme.io/foo")')]
     else:
-        wrong = [(host, why) for why in subdomain_errors(host)]
+        wrong = [(host, detail) for detail in subdomain_errors(host)]
         if not re.fullmatch(_PATH, path):
             wrong.append((path, f"Invalid path (regex used for validation is '{_PATH}')"))
     if wrong:
-        told = aggregate(
-            f"extra.key: Invalid value: {status_errors.quote(value)}: {why}" for value, why in wrong
+        node_names = aggregate(
+            f"extra.key: Invalid value: {status_errors.quote(value)}: {detail}" for value, detail in wrong
         )
-        return f"impersonating an invalid key in extra is not allowed: {told}"
+        return f"impersonating an invalid key in extra is not allowed: {node_names}"
     if key != key.lower():
         return f"impersonating a non-lowercase key in extra is not allowed: {status_errors.quote(key)}"
     return "impersonating the empty string value in extra is not allowed" if "" in values else ""
@@ -222,28 +232,30 @@ def _extra_error(key: str, values: tuple[str, ...]) -> str:
 _ASSOCIATED = "associated-node"
 
 
-def _name_alone(whom: User) -> bool:
-    return not (whom.uid or whom.groups or whom.extra)
+def _has_name_only(target: User) -> bool:
+    return not (target.uid or target.groups or target.extra)
 
 
-def _own_node(whom: User, sender: User) -> bool:
-    node = node_of(whom.name)
-    told = sender.extra.get(NODE_NAME, ())
-    return node is not None and split_account(sender.name) is not None and told == (node,)
+def _is_associated_node(target: User, sender: User) -> bool:
+    node = node_name(target.name)
+    node_names = sender.extra.get(NODE_NAME, ())
+    return node is not None and split_service_account(sender.name) is not None and node_names == (node,)
 
 
-def _is_node(whom: User, sender: User) -> bool:
-    return node_of(whom.name) is not None
+def _is_node(target: User, sender: User) -> bool:
+    return node_name(target.name) is not None
 
 
-def _is_account(whom: User, sender: User) -> bool:
-    return split_account(whom.name) is not None
+def _is_account(target: User, sender: User) -> bool:
+    return split_service_account(target.name) is not None
 
 
 _MODES = (
-    Mode(_ASSOCIATED, lambda whom, sender: _name_alone(whom) and _own_node(whom, sender)),
-    Mode("arbitrary-node", lambda whom, sender: _name_alone(whom) and _is_node(whom, sender)),
-    Mode("serviceaccount", lambda whom, sender: _name_alone(whom) and _is_account(whom, sender)),
-    Mode("user-info", lambda whom, sender: not _is_node(whom, sender) and not _is_account(whom, sender)),
+    Mode(_ASSOCIATED, lambda target, sender: _has_name_only(target) and _is_associated_node(target, sender)),
+    Mode("arbitrary-node", lambda target, sender: _has_name_only(target) and _is_node(target, sender)),
+    Mode("serviceaccount", lambda target, sender: _has_name_only(target) and _is_account(target, sender)),
+    Mode(
+        "user-info", lambda target, sender: not _is_node(target, sender) and not _is_account(target, sender)
+    ),
 )
-"""In the order in which they are tried."""
+"""Modes, in the order in which they are tried."""

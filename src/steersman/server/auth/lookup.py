@@ -1,4 +1,4 @@
-"""What authentication must be able to look up. The server's store is behind it, or a test's dictionary."""
+"""ObjectGetter: the objects that token authentication looks up, in the server's store or a test's dictionary."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    # The core types are many; nobody should wait for them who only wants to know a user.
+    # The core types are large; authentication alone must not import them.
     from steersman.api.generated.core_v1 import Node, Pod, Secret, ServiceAccount
 
 
-class Objects(Protocol):
-    """The objects tokens are made for and bound to, as they are now. None where there is none."""
+class ObjectGetter(Protocol):
+    """Gets the objects that tokens are issued for and bound to; None if an object does not exist."""
 
     def service_account(self, namespace: str, name: str) -> ServiceAccount | None: ...
 
@@ -23,8 +23,8 @@ class Objects(Protocol):
     def node(self, name: str) -> Node | None: ...
 
 
-class Lookup:
-    """The same by one function that finds an object by resource, namespace and name."""
+class ObjectLookup:
+    """An `ObjectGetter` over a function that finds an object by resource, namespace and name."""
 
     def __init__(self, find: Callable[[str, str, str], Any | None]) -> None:
         self._find = find
@@ -43,7 +43,7 @@ class Lookup:
 
 
 def secret_data(secret: Secret, key: str) -> bytes:
-    """One value of a secret; empty where there is none, or none that can be read."""
+    """One value of a Secret; empty if it is missing or not valid base64."""
     try:
         return b64decode(secret.data.get(key, ""))
     except ValueError:

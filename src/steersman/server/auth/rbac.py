@@ -1,8 +1,8 @@
-"""RBAC: roles and bindings as an index, so that a decision costs about a microsecond.
+"""RBACAuthorizer: roles and bindings as an index, so that a decision costs about a microsecond.
 
-Two steps are remembered. What somebody *holds* in a namespace: the bindings that name them or their
-groups, found through an index by subject. And, per verb and resource, which of those rules permit it,
-and for which names. Any change to a role or binding forgets both; changes are rare and requests are not.
+Two steps are cached. The effective rules of a user in a namespace: the bindings of the user and its groups, found
+through an index by subject. And, per verb and resource, which of those rules match, and for which names. Any
+change to a role or binding invalidates both; changes are rare and requests are not.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from steersman.api.generated.rbac_v1 import (
 from steersman.api.scheme import Key
 from steersman.client.api import EventType
 from steersman.server.auth.attributes import Attributes, Decision, aggregate
-from steersman.server.auth.rbac_rules import names, permits
-from steersman.server.auth.users import MASTERS, User, account_name
+from steersman.server.auth.rbac_rules import resource_names, rule_matches
+from steersman.server.auth.users import MASTERS, User, service_account_username
 from steersman.server.status_errors import quote
 from steersman.server.storage.store import Store
 from steersman.server.storage.watch import Commit, Selection
@@ -37,30 +37,30 @@ TABLES = tuple(
 
 Policy: TypeAlias = Role | ClusterRole | RoleBinding | ClusterRoleBinding
 
-_MASTER = Decision(True)
-_CACHED = 4096
+_ALLOWED_MASTERS = Decision(True)
+_CACHE_SIZE = 4096
 """Entries of each cache: clients choose what they request, so the number of different requests has no bound."""
 
 
 class Grant(NamedTuple):
-    """One binding that gives somebody a role: the answer it leads to, and what the role allows."""
+    """One binding that grants a user a role: the decision it leads to, and the rules of the role."""
 
     decision: Decision
     rules: tuple[PolicyRule, ...]
 
 
-class Holdings:
-    """All that one user, with their groups, holds in one namespace."""
+class EffectiveRules:
+    """The rules that apply to one user and its groups in one namespace."""
 
     __slots__ = ("_permitted", "grants", "refusal", "unresolved")
 
     def __init__(self, grants: Iterable[Grant], unresolved: Iterable[RoleRef]) -> None:
         self.grants = tuple(grants)
         self.unresolved = tuple(unresolved)
-        """The roles that are bound but not there."""
+        """The references of bindings to roles that do not exist."""
         self.refusal = Decision(False, f"RBAC: {self.errors()}" if self.unresolved else "")
         self._permitted: BoundedCache[tuple[str, ...], tuple[tuple[frozenset[str] | None, Decision], ...]] = (
-            BoundedCache(_CACHED)
+            BoundedCache(_CACHE_SIZE)
         )
 
     @property
@@ -69,90 +69,91 @@ class Holdings:
         return tuple(rule for grant in self.grants for rule in grant.rules)
 
     def errors(self, resource: str = "") -> str:
-        """What is wrong with the bindings, empty if nothing is.
+        """The resolution errors of the bindings; empty if there are none.
 
-        Upstream names a missing role by its kind when it decides, and by the resource that is being
-        written when it checks a write.
+        Upstream names a missing role by its kind in decisions, and by the written resource in escalation checks.
         """
-        return aggregate(_missing(ref, resource) for ref in self.unresolved)
+        return aggregate(_unresolved_error(ref, resource) for ref in self.unresolved)
 
-    def decide(self, asked: Attributes) -> Decision:
-        """The answer of the first grant that allows the request."""
-        key = asked[1:5] if asked.path is None else (asked.verb, asked.path)
+    def decide(self, attributes: Attributes) -> Decision:
+        """The decision of the first grant that allows the request."""
+        key = attributes[1:5] if attributes.path is None else (attributes.verb, attributes.path)
         permitted = self._permitted.get(key)
         if permitted is None:
             permitted = tuple(
-                (names(rule, asked), grant.decision)
+                (resource_names(rule, attributes), grant.decision)
                 for grant in self.grants
                 for rule in grant.rules
-                if permits(rule, asked)
+                if rule_matches(rule, attributes)
             )
             self._permitted.put(key, permitted)
         for only, decision in permitted:
-            if only is None or asked.name in only:
+            if only is None or attributes.name in only:
                 return decision
         return self.refusal
 
 
-class Authorizer:
-    """Decides by roles and bindings. Members of system:masters may do anything."""
+class RBACAuthorizer:
+    """Authorizes by roles and bindings. Members of system:masters are allowed everything."""
 
     def __init__(self, policy: Iterable[Policy] = ()) -> None:
         self._roles: dict[Key, tuple[PolicyRule, ...]] = {}
-        """ClusterRoles have the namespace ``""``."""
+        """Rules by key; ClusterRoles have the namespace ``""``."""
         self._bindings: dict[Key, RoleBinding | ClusterRoleBinding] = {}
         self._subjects: dict[str, dict[tuple[str, str], dict[str, int]]] = {}
-        """By namespace and subject: the bindings, and which of their subjects it is."""
-        self._holdings: BoundedCache[tuple[str, tuple[str, ...], str], Holdings] = BoundedCache(_CACHED)
-        self.epoch = 0
-        """Counts changes: what was decided in an earlier epoch may not hold any more."""
+        """By namespace and subject: the names of its bindings, and the index of the subject in each."""
+        self._rules: BoundedCache[tuple[str, tuple[str, ...], str], EffectiveRules] = BoundedCache(
+            _CACHE_SIZE
+        )
+        self.generation = 0
+        """Incremented by every change; decisions of an earlier generation may be outdated."""
         for obj in policy:
             self.put(obj)
 
-    def fork(self) -> Authorizer:
-        """The same policy, to go on separately. What is worked out of it is shared until one of them changes."""
-        fork = Authorizer()
+    def fork(self) -> RBACAuthorizer:
+        """An independent copy. Cached rules are shared until one of them changes."""
+        fork = RBACAuthorizer()
         fork._roles = dict(self._roles)
         fork._bindings = dict(self._bindings)
         fork._subjects = {
             namespace: {subject: dict(names) for subject, names in index.items()}
             for namespace, index in self._subjects.items()
         }
-        fork._holdings = self._holdings
-        fork.epoch = self.epoch
+        fork._rules = self._rules
+        fork.generation = self.generation
         return fork
 
-    # -- what there is ------------------------------------------------------------------------
+    # -- roles and bindings -------------------------------------------------------------------
 
     def put(self, obj: Policy) -> None:
-        """A role or binding is new, or has changed."""
-        self._forget()
+        """Adds or replaces a role or binding."""
+        self._invalidate()
         if isinstance(obj, Role | ClusterRole):
             self._roles[obj.key] = obj.rules or ()
             return
-        self._unbind(obj.key)
+        self._remove_binding(obj.key)
         self._bindings[obj.key] = obj
         index = self._subjects.setdefault(obj.key.namespace, {})
         for i, subject in enumerate(obj.subjects):
-            matched = _matched(subject, obj.key.namespace)
+            matched = _subject_key(subject, obj.key.namespace)
             if matched is not None:
                 index.setdefault(matched, {}).setdefault(obj.key.name, i)
 
     def remove(self, obj: Policy) -> None:
-        """A role or binding is gone."""
-        self._forget()
+        """Removes a role or binding."""
+        self._invalidate()
         if isinstance(obj, Role | ClusterRole):
             self._roles.pop(obj.key, None)
         else:
-            self._unbind(obj.key)
+            self._remove_binding(obj.key)
 
-    def _unbind(self, key: Key) -> None:
+    def _remove_binding(self, key: Key) -> None:
         old = self._bindings.pop(key, None)
         if old is None:
             return
         index = self._subjects[key.namespace]
         for subject in old.subjects:
-            matched = _matched(subject, key.namespace)
+            matched = _subject_key(subject, key.namespace)
             if matched is not None and matched in index:
                 index[matched].pop(key.name, None)
                 if not index[matched]:
@@ -160,53 +161,53 @@ class Authorizer:
         if not index:
             del self._subjects[key.namespace]
 
-    def _forget(self) -> None:
-        self.epoch += 1
-        if self._holdings:
-            # Not emptied: forks that have not changed go on with it.
-            self._holdings = BoundedCache(_CACHED)
+    def _invalidate(self) -> None:
+        self.generation += 1
+        if self._rules:
+            # Replaced, not cleared: forks share it.
+            self._rules = BoundedCache(_CACHE_SIZE)
 
-    # -- what it allows -----------------------------------------------------------------------
+    # -- decisions ----------------------------------------------------------------------------
 
     def authorize(self, attributes: Attributes) -> Decision:
         """Whether a request is allowed, and which binding allows it."""
         user = attributes.user
         if MASTERS in user.groups:
-            return _MASTER
-        return self.holdings(user, attributes.namespace).decide(attributes)
+            return _ALLOWED_MASTERS
+        return self.rules_for(user, attributes.namespace).decide(attributes)
 
-    def holdings(self, user: User, namespace: str) -> Holdings:
-        """What somebody holds in a namespace; cluster-wide for ``""``."""
-        # Most namespaces have no bindings of their own and share what holds cluster-wide.
+    def rules_for(self, user: User, namespace: str) -> EffectiveRules:
+        """The effective rules of a user in a namespace; cluster-wide for ``""``."""
+        # Most namespaces have no bindings of their own and share the cluster-wide rules.
         key = (user.name, user.groups, namespace if namespace in self._subjects else "")
-        found = self._holdings.get(key)
+        found = self._rules.get(key)
         if found is None:
-            found = self._gather(user, key[2])
-            self._holdings.put(key, found)
+            found = self._resolve(user, key[2])
+            self._rules.put(key, found)
         return found
 
-    def referenced(self, ref: RoleRef, namespace: str) -> tuple[PolicyRule, ...] | None:
-        """The rules of the role a binding in this namespace refers to; None where there is none."""
+    def role_rules(self, ref: RoleRef, namespace: str) -> tuple[PolicyRule, ...] | None:
+        """The rules of the role that a binding in this namespace refers to; None if it does not exist."""
         if ref.kind == "Role":
             return self._roles.get(Key(namespace, ref.name)) if namespace else None
         return self._roles.get(Key("", ref.name)) if ref.kind == "ClusterRole" else None
 
-    def _gather(self, user: User, namespace: str) -> Holdings:
+    def _resolve(self, user: User, namespace: str) -> EffectiveRules:
         grants: list[Grant] = []
         unresolved: list[RoleRef] = []
         for scope in ("", namespace) if namespace else ("",):
-            for binding, subject in self._applying(user, scope):
-                rules = self.referenced(binding.roleRef, scope)
+            for binding, subject in self._bindings_of(user, scope):
+                rules = self.role_rules(binding.roleRef, scope)
                 if rules is None:
                     unresolved.append(binding.roleRef)
                 else:
-                    grants.append(Grant(Decision(True, _because(binding, subject)), rules))
-        return Holdings(grants, unresolved)
+                    grants.append(Grant(Decision(True, _reason(binding, subject)), rules))
+        return EffectiveRules(grants, unresolved)
 
-    def _applying(
+    def _bindings_of(
         self, user: User, namespace: str
     ) -> Iterable[tuple[RoleBinding | ClusterRoleBinding, Subject]]:
-        """The bindings of a namespace that are about a user, by name, each with its first subject that is."""
+        """The bindings of a namespace that apply to a user, by name, each with its first subject that does."""
         index = self._subjects.get(namespace, {})
         found: dict[str, int] = {}
         for matched in (("User", user.name), *(("Group", group) for group in user.groups)):
@@ -217,28 +218,28 @@ class Authorizer:
             yield binding, binding.subjects[found[name]]
 
 
-def _matched(subject: Subject, namespace: str) -> tuple[str, str] | None:
-    """The user or group a subject of a binding stands for."""
+def _subject_key(subject: Subject, namespace: str) -> tuple[str, str] | None:
+    """The user or group of a subject of a binding; None for an unknown kind."""
     if subject.kind == "ServiceAccount":
         home = subject.namespace or namespace
-        return ("User", account_name(home, subject.name)) if home else None
+        return ("User", service_account_username(home, subject.name)) if home else None
     return (subject.kind, subject.name) if subject.kind in ("User", "Group") else None
 
 
-def _because(binding: RoleBinding | ClusterRoleBinding, subject: Subject) -> str:
+def _reason(binding: RoleBinding | ClusterRoleBinding, subject: Subject) -> str:
     namespace, name = binding.key
     ref = binding.roleRef
-    whom = subject.name
+    subject_name = subject.name
     if subject.kind == "ServiceAccount":
-        whom = f"{whom}/{subject.namespace or namespace}"
-    kind, called = ("RoleBinding", f"{name}/{namespace}") if namespace else ("ClusterRoleBinding", name)
+        subject_name = f"{subject_name}/{subject.namespace or namespace}"
+    kind, binding_name = ("RoleBinding", f"{name}/{namespace}") if namespace else ("ClusterRoleBinding", name)
     return (
-        f"RBAC: allowed by {kind} {quote(called)} of {ref.kind} {quote(ref.name)}"
-        f" to {subject.kind} {quote(whom)}"
+        f"RBAC: allowed by {kind} {quote(binding_name)} of {ref.kind} {quote(ref.name)}"
+        f" to {subject.kind} {quote(subject_name)}"
     )
 
 
-def _missing(ref: RoleRef, resource: str) -> str:
+def _unresolved_error(ref: RoleRef, resource: str) -> str:
     if ref.kind in ("Role", "ClusterRole"):
         return f"{resource or ref.kind.lower()}.{GROUP} {quote(ref.name)} not found"
     return f"unsupported role reference kind: {quote(ref.kind)}"
@@ -252,12 +253,12 @@ def policies(store: Store) -> list[Policy]:
     return [obj for name in TABLES for obj in store.table(name).select(Selection())]
 
 
-def follow(store: Store, known: Authorizer | None = None) -> Authorizer:
+def follow(store: Store, known: RBACAuthorizer | None = None) -> RBACAuthorizer:
     """An authorizer that follows the roles and bindings of a store.
 
     ``known`` is an authorizer that knows the present ones already.
     """
-    authorizer = Authorizer(policies(store)) if known is None else known
+    authorizer = RBACAuthorizer(policies(store)) if known is None else known
 
     def on_commit(commit: Commit) -> None:
         if commit.resource in TABLES:

@@ -1,4 +1,4 @@
-"""What a PolicyRule allows, and whether some rules cover others. Pure, and exactly upstream's."""
+"""PolicyRules: whether a rule allows a request, and whether some rules cover others, exactly as upstream."""
 
 from __future__ import annotations
 
@@ -13,54 +13,54 @@ FULL_AUTHORITY = (
     PolicyRule(verbs=(ALL,), apiGroups=(ALL,), resources=(ALL,)),
     PolicyRule(verbs=(ALL,), nonResourceURLs=(ALL,)),
 )
-"""What cluster-admin has."""
+"""The rules of cluster-admin."""
 
 
-# -- one rule, one request --------------------------------------------------------------------
+# -- rules and requests -----------------------------------------------------------------------
 
 
-def permits(rule: PolicyRule, asked: Attributes) -> bool:
-    """Whether a rule allows a request, to objects of some name at least.
+def rule_matches(rule: PolicyRule, attributes: Attributes) -> bool:
+    """Whether a rule allows a request, apart from its resource name.
 
-    The name is left to `names`, so that what is permitted can be remembered for all names.
+    The name is left to `resource_names`, so that the result can be cached for all names.
     """
-    if asked.verb not in rule.verbs and ALL not in rule.verbs:
+    if attributes.verb not in rule.verbs and ALL not in rule.verbs:
         return False
-    if asked.path is not None:
-        return any(_url_covers(url, asked.path) for url in rule.nonResourceURLs)
-    if asked.group not in rule.apiGroups and ALL not in rule.apiGroups:
+    if attributes.path is not None:
+        return any(_url_covers(url, attributes.path) for url in rule.nonResourceURLs)
+    if attributes.group not in rule.apiGroups and ALL not in rule.apiGroups:
         return False
-    if not asked.subresource:
-        return asked.resource in rule.resources or ALL in rule.resources
+    if not attributes.subresource:
+        return attributes.resource in rule.resources or ALL in rule.resources
     return (
-        f"{asked.resource}/{asked.subresource}" in rule.resources
+        f"{attributes.resource}/{attributes.subresource}" in rule.resources
         or ALL in rule.resources
-        or f"*/{asked.subresource}" in rule.resources
+        or f"*/{attributes.subresource}" in rule.resources
     )
 
 
-def names(rule: PolicyRule, asked: Attributes) -> frozenset[str] | None:
-    """The only objects a rule is about, or None for all. Paths have no names."""
-    return frozenset(rule.resourceNames) if rule.resourceNames and asked.path is None else None
+def resource_names(rule: PolicyRule, attributes: Attributes) -> frozenset[str] | None:
+    """The names of objects that a rule is restricted to, or None for all. Paths have no names."""
+    return frozenset(rule.resourceNames) if rule.resourceNames and attributes.path is None else None
 
 
-def allows(rule: PolicyRule, asked: Attributes) -> bool:
+def rule_allows(rule: PolicyRule, attributes: Attributes) -> bool:
     """Whether a rule allows a request."""
-    if not permits(rule, asked):
+    if not rule_matches(rule, attributes):
         return False
-    only = names(rule, asked)
-    return only is None or asked.name in only
+    only = resource_names(rule, attributes)
+    return only is None or attributes.name in only
 
 
 def _url_covers(rule: str, url: str) -> bool:
     return rule == url or (rule.endswith(ALL) and url.startswith(rule.rstrip(ALL)))
 
 
-# -- rules against rules ----------------------------------------------------------------------
+# -- covering rules ---------------------------------------------------------------------------
 
 
-def missing(held: Sequence[PolicyRule], wanted: Iterable[PolicyRule]) -> list[PolicyRule]:
-    """Which of the wanted rules are not covered by those held, broken down to single permissions."""
+def uncovered_rules(held: Sequence[PolicyRule], wanted: Iterable[PolicyRule]) -> list[PolicyRule]:
+    """The wanted rules that the held ones do not cover, broken down to single permissions."""
     parts = chain.from_iterable(map(_parts, wanted))
     return [part for part in parts if not any(_covers(rule, part) for rule in held)]
 
@@ -109,7 +109,7 @@ def _resource_covered(held: Sequence[str], resource: str) -> bool:
 
 
 def compact(rules: Iterable[PolicyRule]) -> list[PolicyRule]:
-    """Rules for the same single resource made one, so that a list of them can be read."""
+    """Rules with those for the same single resource merged, for messages."""
     found: list[PolicyRule] = []
     simple: dict[tuple[tuple[str, ...], ...], list[str]] = {}
     for rule in rules:
@@ -125,8 +125,8 @@ def compact(rules: Iterable[PolicyRule]) -> list[PolicyRule]:
     return found
 
 
-def describe(rule: PolicyRule) -> str:
-    """A rule as upstream's refusals print it: ``{APIGroups:[""], Resources:["pods"], Verbs:["get"]}``."""
+def rule_text(rule: PolicyRule) -> str:
+    """A rule as upstream's errors print it: ``{APIGroups:[""], Resources:["pods"], Verbs:["get"]}``."""
     fields = (
         ("APIGroups", rule.apiGroups),
         ("Resources", rule.resources),

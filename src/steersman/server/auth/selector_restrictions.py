@@ -1,7 +1,7 @@
-"""Selectors in access reviews: what is wrong with them, and what of them cannot be understood.
+"""Validation of the field and label selectors in access reviews.
 
-RBAC does not look at them, so a review of a narrower request is answered like the wider one; but what
-upstream refuses or remarks on, so do we.
+RBAC ignores selectors, so a review with one is decided like a review without; but invalid and malformed ones are
+reported as upstream does.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ Requirement: TypeAlias = FieldSelectorRequirement | LabelSelectorRequirement
 _PATH = "spec.resourceAttributes"
 
 
-def restriction_problems(asked: ResourceAttributes | None) -> list[FieldError]:
-    """What is wrong with the selectors of a request."""
+def validate_restrictions(asked: ResourceAttributes | None) -> list[FieldError]:
+    """Validation errors of the selectors in resource attributes."""
     if asked is None:
         return []
-    found = _problems(asked.fieldSelector, f"{_PATH}.fieldSelector")
-    return found + _problems(asked.labelSelector, f"{_PATH}.labelSelector")
+    found = _validate_selector(asked.fieldSelector, f"{_PATH}.fieldSelector")
+    return found + _validate_selector(asked.labelSelector, f"{_PATH}.labelSelector")
 
 
-def _problems(selector: Restriction | None, path: str) -> list[FieldError]:
+def _validate_selector(selector: Restriction | None, path: str) -> list[FieldError]:
     if selector is None:
         return []
     found: list[FieldError] = []
@@ -46,15 +46,15 @@ def _problems(selector: Restriction | None, path: str) -> list[FieldError]:
         found.append(field_required(f"{path}.requirements", why))
     requirements: tuple[Requirement, ...] = selector.requirements
     for i, requirement in enumerate(requirements):
-        found += _requirement_problems(requirement, f"{path}.requirements[{i}]")
+        found += _validate_requirement(requirement, f"{path}.requirements[{i}]")
     return found
 
 
-def _requirement_problems(requirement: Requirement, path: str) -> Iterable[FieldError]:
+def _validate_requirement(requirement: Requirement, path: str) -> Iterable[FieldError]:
     labelled = isinstance(requirement, LabelSelectorRequirement)
     if not labelled and not requirement.key:
         yield field_required(f"{path}.key", "must be specified")
-    # An operator nobody knows may be one of tomorrow's: it is let pass.
+    # Unknown operators are accepted, for compatibility with later versions.
     if requirement.operator in ("In", "NotIn") and not requirement.values:
         yield field_required(f"{path}.values", "must be specified when `operator` is 'In' or 'NotIn'")
     if requirement.operator in ("Exists", "DoesNotExist") and requirement.values:
@@ -70,22 +70,22 @@ def _requirement_problems(requirement: Requirement, path: str) -> Iterable[Field
 
 
 def evaluation_errors(asked: ResourceAttributes | None) -> Iterable[str]:
-    """Which selectors were ignored, wholly or in part, because they make no sense."""
+    """Evaluation errors for selectors that were ignored, wholly or in part, because they are malformed."""
     if asked is None:
         return
     for name, selector in (("fieldSelector", asked.fieldSelector), ("labelSelector", asked.labelSelector)):
         if selector is None:
             continue
         if selector.requirements:
-            readable = [_readable(requirement) for requirement in selector.requirements]
+            readable = [_is_valid_requirement(requirement) for requirement in selector.requirements]
         else:
-            readable = [_parsed(selector)]
+            readable = [_is_valid_raw_selector(selector)]
         if not all(readable):
             how = "partially ignored" if any(readable) else "ignored"
             yield f"{_PATH}.{name} {how} due to parse error"
 
 
-def _readable(requirement: Requirement) -> bool:
+def _is_valid_requirement(requirement: Requirement) -> bool:
     if isinstance(requirement, FieldSelectorRequirement):
         return requirement.operator in ("In", "NotIn") and len(requirement.values) == 1
     try:
@@ -95,7 +95,7 @@ def _readable(requirement: Requirement) -> bool:
     return True
 
 
-def _parsed(selector: Restriction) -> bool:
+def _is_valid_raw_selector(selector: Restriction) -> bool:
     try:
         if isinstance(selector, FieldSelectorAttributes):
             parse_fields(selector.rawSelector)

@@ -1,4 +1,4 @@
-"""TokenRequest: tokens of ServiceAccounts, for an audience, for a while, bound to an object."""
+"""The ServiceAccount token issuer: TokenRequest, and the OpenID discovery documents that verify its tokens."""
 
 from __future__ import annotations
 
@@ -18,69 +18,70 @@ from steersman.api.generated.authentication_v1 import (
 from steersman.api.jwt import Bound, Claims, Ref, encode
 from steersman.api.signing_keys import Keys
 from steersman.server import status_errors
-from steersman.server.auth.lookup import Objects
-from steersman.server.auth.users import account_name
+from steersman.server.auth.lookup import ObjectGetter
+from steersman.server.auth.users import service_account_username
 
 if TYPE_CHECKING:
     from steersman.api.generated.meta_v1 import Object
+from collections.abc import Mapping
 
 O = TypeVar("O")
 
 GROUP = "authentication.k8s.io"
 
-_DEFAULT = 60 * 60
-_SHORTEST = 10 * 60
-_LONGEST = 1 << 32
-_INJECTED = 60 * 60 + 7
-"""What ServiceAccount admission asks for on behalf of pods. So odd a number is nobody else's."""
-_YEAR = 365 * 24 * 60 * 60
+_DEFAULT_SECONDS = 60 * 60
+_MIN_SECONDS = 10 * 60
+_MAX_SECONDS = 1 << 32
+_INJECTED_POD_SECONDS = 60 * 60 + 7
+"""The expiration that ServiceAccount admission requests for pods, by which those requests are recognized."""
+_YEAR_SECONDS = 365 * 24 * 60 * 60
 
 
-class Minted(NamedTuple):
-    """The answer to a request, and what to say in Warning headers."""
+class IssuedToken(NamedTuple):
+    """The answer to a TokenRequest, and the texts of Warning headers."""
 
     answer: TokenRequest
     warnings: tuple[str, ...] = ()
 
 
-class Mint(msgspec.Struct, frozen=True):
-    """Makes tokens in the name of an issuer."""
+class TokenIssuer(msgspec.Struct, frozen=True):
+    """Issues ServiceAccount tokens."""
 
     keys: Keys
     issuer: str
     audiences: tuple[str, ...]
-    """The server's own: what a token is for when its request does not say."""
-    longest: int = 0
-    """In seconds, if tokens may not live as long as they please."""
-    extend: bool = True
-    """Whether the tokens that pods are given live for a year and only warn after an hour."""
+    """The audiences of the server, the default of a token."""
+    max_seconds: int = 0
+    """The maximum lifetime of a token in seconds; 0 for no maximum."""
+    extend_expiration: bool = True
+    """Whether the injected tokens of pods live for a year and only warn after an hour."""
 
     def request(
         self,
         body: TokenRequest,
         namespace: str,
         name: str,
-        objects: Objects,
+        objects: ObjectGetter,
         now: datetime,
         random: Random,
-    ) -> Minted:
-        """Answer a request for a token of a ServiceAccount.
+    ) -> IssuedToken:
+        """Answers a TokenRequest for a ServiceAccount.
 
-        Raises `NotFound`, `Conflict`, `BadRequest` or `Invalid` in upstream's words.
+        Raises `NotFound`, `Conflict`, `BadRequest` or `Invalid` with upstream's texts.
         """
-        body = _identified(body, namespace, name, objects, now)
+        body = _with_account_metadata(body, namespace, name, objects, now)
         audiences = body.spec.audiences or self.audiences
         seconds = _lifetime(body.spec)
-        bound = _bind(body.spec.boundObjectRef, namespace, name, objects)
+        bound = _bound_object_claim(body.spec.boundObjectRef, namespace, name, objects)
         warnings: tuple[str, ...] = ()
-        if 0 < self.longest < seconds:
-            warnings = (f"requested expiration of {seconds} seconds shortened to {self.longest} seconds",)
-            seconds = self.longest
+        if 0 < self.max_seconds < seconds:
+            warnings = (f"requested expiration of {seconds} seconds shortened to {self.max_seconds} seconds",)
+            seconds = self.max_seconds
         lives, warn_after = seconds, None
         kube = all(audience in self.audiences for audience in audiences)
-        if self.extend and bound.pod is not None and seconds == _INJECTED and kube:
-            # A client that never reads its token anew is warned about, and not cut off.
-            lives, warn_after = _YEAR, seconds
+        if self.extend_expiration and bound.pod is not None and seconds == _INJECTED_POD_SECONDS and kube:
+            # A client that never reloads its token is warned about, but keeps working.
+            lives, warn_after = _YEAR_SECONDS, seconds
         at = int(now.timestamp())
         claims = Claims(
             aud=audiences,
@@ -95,20 +96,20 @@ class Mint(msgspec.Struct, frozen=True):
                 warnafter=None if warn_after is None else at + warn_after,
             ),
             nbf=at,
-            sub=account_name(namespace, name),
+            sub=service_account_username(namespace, name),
         )
         status = TokenRequestStatus(
             token=encode(claims, self.keys.signer),
             expirationTimestamp=now.replace(microsecond=0) + timedelta(seconds=seconds),
         )
         spec = msgspec.structs.replace(body.spec, audiences=audiences, expirationSeconds=seconds)
-        return Minted(msgspec.structs.replace(body, spec=spec, status=status), warnings)
+        return IssuedToken(msgspec.structs.replace(body, spec=spec, status=status), warnings)
 
 
-def _identified(
-    body: TokenRequest, namespace: str, name: str, objects: Objects, now: datetime
+def _with_account_metadata(
+    body: TokenRequest, namespace: str, name: str, objects: ObjectGetter, now: datetime
 ) -> TokenRequest:
-    """The request with the metadata of the ServiceAccount it is for."""
+    """The request with the metadata of its ServiceAccount."""
     meta = body.metadata
     if meta.name and meta.name != name:
         why = status_errors.field_invalid(
@@ -119,7 +120,7 @@ def _identified(
         raise status_errors.bad_request(
             "the namespace of the provided object does not match the namespace sent on the request"
         )
-    account = _found(objects.service_account(namespace, name), "serviceaccounts", name)
+    account = _require(objects.service_account(namespace, name), "serviceaccounts", name)
     if meta.uid and meta.uid != account.metadata.uid:
         raise status_errors.conflict(
             GROUP,
@@ -139,11 +140,11 @@ def _identified(
 
 
 def _lifetime(spec: TokenRequestSpec) -> int:
-    seconds = _DEFAULT if spec.expirationSeconds is None else spec.expirationSeconds
+    seconds = _DEFAULT_SECONDS if spec.expirationSeconds is None else spec.expirationSeconds
     why = ""
-    if seconds < _SHORTEST:
+    if seconds < _MIN_SECONDS:
         why = "may not specify a duration less than 10 minutes"
-    elif seconds > _LONGEST:
+    elif seconds > _MAX_SECONDS:
         why = "may not specify a duration larger than 2^32 seconds"
     if why:
         wrong = status_errors.field_invalid("spec.expirationSeconds", seconds, why)
@@ -151,8 +152,10 @@ def _lifetime(spec: TokenRequestSpec) -> int:
     return seconds
 
 
-def _bind(ref: BoundObjectReference | None, namespace: str, account: str, objects: Objects) -> Bound:
-    """The claim that names the object a token shall live and die with."""
+def _bound_object_claim(
+    ref: BoundObjectReference | None, namespace: str, account: str, objects: ObjectGetter
+) -> Bound:
+    """The claim with the object that a token is bound to: it is valid as long as the object exists."""
     if ref is None:
         return Bound()
     group, slash, version = ref.apiVersion.partition("/")
@@ -160,24 +163,24 @@ def _bind(ref: BoundObjectReference | None, namespace: str, account: str, object
         group, version = "", group
     bound: Bound
     if group == "" and ref.kind == "Pod":
-        pod = _found(objects.pod(namespace, ref.name), "pods", ref.name)
+        pod = _require(objects.pod(namespace, ref.name), "pods", ref.name)
         if pod.spec.serviceAccountName != account:
             raise status_errors.bad_request(
                 f"cannot bind token for serviceaccount {status_errors.quote(account)}"
                 " to pod running with different serviceaccount name."
             )
-        bound = Bound(pod=_named(pod))
+        bound = Bound(pod=_ref(pod))
         if pod.spec.nodeName:
             node = objects.node(pod.spec.nodeName)
-            # Better the node's name alone than no word of it.
-            bound = Bound(pod=_named(pod), node=Ref(pod.spec.nodeName) if node is None else _named(node))
+            # Without its uid if the node does not exist.
+            bound = Bound(pod=_ref(pod), node=Ref(pod.spec.nodeName) if node is None else _ref(node))
         uid = pod.metadata.uid
     elif group == "" and ref.kind == "Node":
-        node = _found(objects.node(ref.name), "nodes", ref.name)
-        bound, uid = Bound(node=_named(node)), node.metadata.uid
+        node = _require(objects.node(ref.name), "nodes", ref.name)
+        bound, uid = Bound(node=_ref(node)), node.metadata.uid
     elif group == "" and ref.kind == "Secret":
-        secret = _found(objects.secret(namespace, ref.name), "secrets", ref.name)
-        bound, uid = Bound(secret=_named(secret)), secret.metadata.uid
+        secret = _require(objects.secret(namespace, ref.name), "secrets", ref.name)
+        bound, uid = Bound(secret=_ref(secret)), secret.metadata.uid
     else:
         raise status_errors.bad_request(
             f"cannot bind token to object of type {group}/{version}, Kind={ref.kind}"
@@ -193,11 +196,55 @@ def _bind(ref: BoundObjectReference | None, namespace: str, account: str, object
     return bound
 
 
-def _named(obj: Object) -> Ref:
+def _ref(obj: Object) -> Ref:
     return Ref(obj.metadata.name, obj.metadata.uid)
 
 
-def _found(obj: O | None, plural: str, name: str) -> O:
+def _require(obj: O | None, plural: str, name: str) -> O:
     if obj is None:
         raise status_errors.not_found("", plural, name)
     return obj
+
+
+# -- OpenID discovery ------------------------------------------------------------------------
+
+
+OPENID_CONFIGURATION_PATH = "/.well-known/openid-configuration"
+JWKS_PATH = "/openid/v1/jwks"
+
+_CACHE = "public, max-age=3600"
+
+
+class OpenIDDocument(NamedTuple):
+    """A static HTTP response."""
+
+    body: bytes
+    content_type: str
+    cache_control: str = _CACHE
+
+
+def openid_documents(keys: Keys, issuer: str, keyset: str) -> Mapping[str, OpenIDDocument]:
+    """The OpenID configuration and the JSON Web Key Set, by path. ``keyset`` is the external URL of `JWKS_PATH`.
+
+    Raises `ValueError` for an issuer that OpenID does not allow.
+    """
+    if not issuer.startswith("https://"):
+        raise ValueError(f"issuer URL must use https scheme, got: {issuer}")
+    for mark, part in (("?", "query"), ("#", "fragment")):
+        if mark in issuer:
+            raise ValueError(f"issuer URL may not include a {part}, got: {issuer}")
+    if not keyset.startswith("https://"):
+        raise ValueError(f"jwksURI requires https scheme, parsed as: {keyset}")
+    configuration = {
+        "issuer": issuer,
+        "jwks_uri": keyset,
+        "response_types_supported": ["id_token"],
+        "subject_types_supported": ["public"],
+        "id_token_signing_alg_values_supported": sorted(dict.fromkeys(key.algorithm for key in keys.all)),
+    }
+    return {
+        OPENID_CONFIGURATION_PATH: OpenIDDocument(msgspec.json.encode(configuration), "application/json"),
+        JWKS_PATH: OpenIDDocument(
+            msgspec.json.encode({"keys": [key.jwk for key in keys.all]}), "application/jwk-set+json"
+        ),
+    }

@@ -1,4 +1,4 @@
-"""Users: who somebody is once they have been recognised, and the names upstream reserves."""
+"""User: an authenticated user, and the user and group names upstream reserves."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from steersman.api.label_syntax import subdomain_errors
 from steersman.server.validation.names import dns1123_label
 
 MASTERS = "system:masters"
-"""May do anything, whatever the roles say."""
+"""The group that is allowed everything, whatever the roles say."""
 AUTHENTICATED = "system:authenticated"
 UNAUTHENTICATED = "system:unauthenticated"
 NODES = "system:nodes"
@@ -28,18 +28,18 @@ _NODE = "system:node:"
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Somebody, as authorisation sees them."""
+    """An authenticated user, as authorization sees it."""
 
     name: str
     uid: str = ""
     groups: tuple[str, ...] = ()
     extra: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: EMPTY, hash=False)
 
-    def within(self, group: str) -> User:
+    def with_group(self, group: str) -> User:
         """The same user, a member of one more group."""
         if group in self.groups:
             return self
-        # Not `replace`, which costs more than the rest of recognising somebody.
+        # Not `dataclasses.replace`, which costs more than the rest of an authentication.
         return User(self.name, self.uid, (*self.groups, group), self.extra)
 
 
@@ -51,32 +51,34 @@ ANONYMOUS = User("system:anonymous", groups=(UNAUTHENTICATED,))
 
 
 def authenticated(user: User) -> User:
-    """The user with the group of everybody who has been recognised, unless they say otherwise."""
+    """The user as a member of system:authenticated, unless it is anonymous."""
     if user.name == ANONYMOUS.name or UNAUTHENTICATED in user.groups:
         return user
-    return user.within(AUTHENTICATED)
+    return user.with_group(AUTHENTICATED)
 
 
 # -- service accounts and nodes ---------------------------------------------------------------
 
 
-def account_name(namespace: str, name: str) -> str:
+def service_account_username(namespace: str, name: str) -> str:
     """The user name of a ServiceAccount."""
     return f"{_ACCOUNT}{namespace}:{name}"
 
 
-def account_groups(namespace: str) -> tuple[str, ...]:
-    """The groups every ServiceAccount of a namespace is in."""
+def service_account_groups(namespace: str) -> tuple[str, ...]:
+    """The groups of every ServiceAccount of a namespace."""
     return SERVICE_ACCOUNTS, f"{SERVICE_ACCOUNTS}:{namespace}"
 
 
-def account(namespace: str, name: str, uid: str, extra: Mapping[str, tuple[str, ...]] = EMPTY) -> User:
+def service_account_user(
+    namespace: str, name: str, uid: str, extra: Mapping[str, tuple[str, ...]] = EMPTY
+) -> User:
     """A ServiceAccount as a user."""
-    return User(account_name(namespace, name), uid, account_groups(namespace), extra)
+    return User(service_account_username(namespace, name), uid, service_account_groups(namespace), extra)
 
 
-def split_account(username: str) -> tuple[str, str] | None:
-    """The namespace and name of the ServiceAccount a user is, or None."""
+def split_service_account(username: str) -> tuple[str, str] | None:
+    """The namespace and name of a ServiceAccount by its user name; None for other users."""
     if not username.startswith(_ACCOUNT):
         return None
     namespace, colon, name = username[len(_ACCOUNT) :].partition(":")
@@ -85,8 +87,8 @@ def split_account(username: str) -> tuple[str, str] | None:
     return namespace, name
 
 
-def node_of(username: str) -> str | None:
-    """The name of the node a user is, or None."""
+def node_name(username: str) -> str | None:
+    """The name of a node by its user name; None for other users."""
     if not username.startswith(_NODE):
         return None
     name = username[len(_NODE) :]

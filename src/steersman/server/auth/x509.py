@@ -1,7 +1,6 @@
 """Client certificates: the user is the common name, the groups are the organizations.
 
-Whether an authority we trust has signed it, and whether it is still good, was settled when the
-connection was made.
+The TLS handshake has verified that a trusted authority signed it and that it has not expired.
 """
 
 from __future__ import annotations
@@ -13,12 +12,12 @@ from steersman.api.jwt import Untrusted
 from steersman.server.auth.users import CREDENTIAL_ID, User
 
 _UID = "1.3.6.1.4.1.57683.2"
-"""Where a certificate's subject may say the user's uid."""
+"""The OID of the user's uid in the subject of a certificate."""
 
 
 @lru_cache(maxsize=1024)
-def holder(der: bytes) -> User | None:
-    """Who a certificate is for; None where it names nobody. Raises `Untrusted` where it cannot be read."""
+def certificate_user(der: bytes) -> User | None:
+    """The user of a certificate; None if it has no common name. Raises `Untrusted` if it cannot be read."""
     from cryptography import x509
     from cryptography.x509.oid import NameOID, ObjectIdentifier
 
@@ -27,15 +26,15 @@ def holder(der: bytes) -> User | None:
     except ValueError:
         raise Untrusted("the client certificate cannot be read") from None
 
-    def told(oid: ObjectIdentifier) -> list[str]:
+    def values(oid: ObjectIdentifier) -> list[str]:
         values = (attribute.value for attribute in subject.get_attributes_for_oid(oid))
         return [value if isinstance(value, str) else value.decode("utf-8", "replace") for value in values]
 
-    # Where there are several common names, Go takes the last.
-    names = told(NameOID.COMMON_NAME)
+    # Go takes the last of several common names.
+    names = values(NameOID.COMMON_NAME)
     if not names or not names[-1]:
         return None
-    uids = told(ObjectIdentifier(_UID))
+    uids = values(ObjectIdentifier(_UID))
     if len(uids) > 1:
         raise Untrusted(f"expected 1 UID, but found multiple: [{' '.join(uids)}]")
     if uids == [""]:
@@ -43,6 +42,6 @@ def holder(der: bytes) -> User | None:
     return User(
         names[-1],
         uid=uids[0] if uids else "",
-        groups=tuple(told(NameOID.ORGANIZATION_NAME)),
+        groups=tuple(values(NameOID.ORGANIZATION_NAME)),
         extra={CREDENTIAL_ID: (f"X509SHA256={hashlib.sha256(der).hexdigest()}",)},
     )

@@ -17,8 +17,8 @@ from steersman.http.response import HttpResponse, StreamingResponse
 from steersman.server import status_errors
 from steersman.server.auth.attributes import Attributes, authorize
 from steersman.server.auth.authentication import Credentials
-from steersman.server.auth.impersonation import impersonate, wanted
-from steersman.server.auth.openid import Document
+from steersman.server.auth.impersonation import impersonate, requested_user
+from steersman.server.auth.tokens import OpenIDDocument
 from steersman.server.auth.users import User
 from steersman.server.codec.convert import FORMS
 from steersman.server.codec.negotiation import known
@@ -64,7 +64,7 @@ _CUSTOM_SUBRESOURCE_VERBS = ("get", "patch", "update")
 async def serve(
     server: Server,
     *,
-    openid: Mapping[str, Document] | None = None,
+    openid: Mapping[str, OpenIDDocument] | None = None,
     tls: ssl.SSLContext | None = None,
     host: str = "127.0.0.1",
     port: int = 0,
@@ -214,7 +214,7 @@ class ApiServer:
             return user
         attributes = _attributes(user, info)
         if any(name.startswith("impersonate-") for name in http.headers):
-            impersonated = wanted(http.headers.items())
+            impersonated = requested_user(http.headers.items())
             if impersonated is not None:
                 user = impersonate(authorizer, attributes, impersonated).user
                 attributes = _attributes(user, info)

@@ -11,7 +11,7 @@ from msgspec import field
 from steersman.api.generated import resources
 from steersman.http.request import HttpRequest
 from steersman.server.apply.options import manager_name
-from steersman.server.auth.openid import Document
+from steersman.server.auth.tokens import OpenIDDocument
 from steersman.server.auth.users import User
 from steersman.server.codec.encoding import EncodingCache
 from steersman.server.codec.field_validation import directive
@@ -32,7 +32,7 @@ class AppState(msgspec.Struct, eq=False):
     server: Server
     discovery: DiscoveryCache
     watches: WatchRegistry
-    openid: Mapping[str, Document] = field(default_factory=dict)
+    openid: Mapping[str, OpenIDDocument] = field(default_factory=dict)
     """The OpenID documents by path."""
     address: str = ""
     """Host and port where clients reach this server: ``127.0.0.1:6443``."""

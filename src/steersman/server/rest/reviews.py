@@ -14,9 +14,9 @@ from steersman.server import status_errors
 from steersman.server.apply.field_manager import FieldManager, document_reader, field_manager_for
 from steersman.server.apply.ownership import ResourceSchema
 from steersman.server.apply.structs import typed_schema_of
-from steersman.server.auth import access_reviews, authentication_reviews
-from steersman.server.auth.attributes import AlwaysAllow, Authorizes
-from steersman.server.auth.lookup import Lookup, Objects
+from steersman.server.auth import reviews
+from steersman.server.auth.attributes import AlwaysAllow, Authorizer
+from steersman.server.auth.lookup import ObjectGetter, ObjectLookup
 from steersman.server.rest.request import Request, Result
 from steersman.server.server import Server
 from steersman.server.storage.store import object_key
@@ -54,9 +54,9 @@ def request_token(server: Server, request: Request, body: TokenRequest) -> Resul
     return Result(answer, created=True, warnings=issued.warnings)
 
 
-def objects_of(server: Server) -> Objects:
+def objects_of(server: Server) -> ObjectGetter:
     """The objects that tokens are issued for and bound to, looked up in a server's store."""
-    return Lookup(
+    return ObjectLookup(
         lambda resource, namespace, name: server.store.table(resource).get(object_key(namespace, name))
     )
 
@@ -75,36 +75,36 @@ def _with_owners(server: Server, request: Request, ownership: FieldManager, body
     return replace(answer, metadata=replace(answer.metadata, managedFields=owners))
 
 
-def _authorizer(server: Server) -> Authorizes:
+def _authorizer(server: Server) -> Authorizer:
     return AlwaysAllow() if server.authorizer is None else server.authorizer
 
 
 def _subject_access(server: Server, request: Request, body: Any) -> Any:
-    return access_reviews.subject_access_review(body, _authorizer(server))
+    return reviews.subject_access_review(body, _authorizer(server))
 
 
 def _local_subject_access(server: Server, request: Request, body: Any) -> Any:
-    return access_reviews.local_subject_access_review(body, request.namespace, _authorizer(server))
+    return reviews.local_subject_access_review(body, request.namespace, _authorizer(server))
 
 
 def _self_subject_access(server: Server, request: Request, body: Any) -> Any:
-    return access_reviews.self_subject_access_review(body, request.user, _authorizer(server))
+    return reviews.self_subject_access_review(body, request.user, _authorizer(server))
 
 
 def _self_subject_rules(server: Server, request: Request, body: Any) -> Any:
     if server.authorizer is None:
         raise status_errors.internal("this server has no authorizer: every request is allowed")
-    return access_reviews.self_subject_rules_review(body, request.user, server.authorizer)
+    return reviews.self_subject_rules_review(body, request.user, server.authorizer)
 
 
 def _self_subject(server: Server, request: Request, body: Any) -> Any:
-    return authentication_reviews.self_subject_review(request.user, server.clock.now())
+    return reviews.self_subject_review(request.user, server.clock.now())
 
 
 def _token(server: Server, request: Request, body: Any) -> Any:
     if server.authenticator is None:
         raise status_errors.internal("this server has no authenticator: it cannot review tokens")
-    return authentication_reviews.token_review(body, server.authenticator, server.clock.now())
+    return reviews.token_review(body, server.authenticator, server.clock.now())
 
 
 _REVIEWS: Mapping[str, Callable[[Server, Request, Any], Any]] = {

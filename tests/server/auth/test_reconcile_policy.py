@@ -16,9 +16,8 @@ from steersman.api.generated.rbac_v1 import (
     RoleRef,
     Subject,
 )
-from steersman.server.auth.bootstrap_policy import AUTOUPDATE, bootstrap
+from steersman.server.auth.bootstrap_policy import AUTOUPDATE, ReconcileStep, bootstrap_policy, reconcile
 from steersman.server.auth.rbac import Policy
-from steersman.server.auth.rbac_reconcile import Step, reconcile
 
 META = ObjectMeta(name="x", labels={"l": "1"}, annotations={AUTOUPDATE: "true"})
 GET, LIST, DELETE = (
@@ -51,15 +50,19 @@ GATHERS = changed(ROLE, aggregationRule=selecting("a", "b"))
 @pytest.mark.parametrize(
     ("expected", "existing", "steps"),
     [
-        (ROLE, None, [Step("create", ROLE)]),
+        (ROLE, None, [ReconcileStep("create", ROLE)]),
         (ROLE, ROLE, []),
         # Rules are added one permission each, as upstream does.
-        (ROLE, changed(ROLE, rules=(GET,)), [Step("update", ROLE)]),
+        (ROLE, changed(ROLE, rules=(GET,)), [ReconcileStep("update", ROLE)]),
         (ROLE, changed(ROLE, rules=(GET, LIST, DELETE)), []),
-        (ROLE, changed(ROLE, rules=(DELETE,)), [Step("update", changed(ROLE, rules=(DELETE, GET, LIST)))]),
-        (ROLE, changed(ROLE, rules=None), [Step("update", ROLE)]),
+        (
+            ROLE,
+            changed(ROLE, rules=(DELETE,)),
+            [ReconcileStep("update", changed(ROLE, rules=(DELETE, GET, LIST)))],
+        ),
+        (ROLE, changed(ROLE, rules=None), [ReconcileStep("update", ROLE)]),
         # Labels and annotations: theirs win.
-        (ROLE, remarked(ROLE, labels={}), [Step("update", ROLE)]),
+        (ROLE, remarked(ROLE, labels={}), [ReconcileStep("update", ROLE)]),
         (ROLE, remarked(ROLE, labels={"l": "2", "m": "3"}), []),
         # Opting out.
         (ROLE, remarked(changed(ROLE, rules=()), annotations={AUTOUPDATE: "false"}), []),
@@ -69,22 +72,22 @@ GATHERS = changed(ROLE, aggregationRule=selecting("a", "b"))
         (
             GATHERS,
             changed(GATHERS, aggregationRule=selecting("c", "b")),
-            [Step("update", changed(GATHERS, aggregationRule=selecting("c", "b", "a")))],
+            [ReconcileStep("update", changed(GATHERS, aggregationRule=selecting("c", "b", "a")))],
         ),
-        (GATHERS, changed(GATHERS, aggregationRule=None), [Step("update", GATHERS)]),
-        (ROLE, GATHERS, [Step("update", ROLE)]),
+        (GATHERS, changed(GATHERS, aggregationRule=None), [ReconcileStep("update", GATHERS)]),
+        (ROLE, GATHERS, [ReconcileStep("update", ROLE)]),
         # Bindings.
-        (BINDING, None, [Step("create", BINDING)]),
+        (BINDING, None, [ReconcileStep("create", BINDING)]),
         (BINDING, changed(BINDING, subjects=(BOB, ANN, CAT)), []),
         (
             BINDING,
             changed(BINDING, subjects=(CAT,)),
-            [Step("update", changed(BINDING, subjects=(CAT, ANN, BOB)))],
+            [ReconcileStep("update", changed(BINDING, subjects=(CAT, ANN, BOB)))],
         ),
         (
             BINDING,
             changed(BINDING, roleRef=RoleRef(kind="ClusterRole", name="other")),
-            [Step("recreate", BINDING)],
+            [ReconcileStep("recreate", BINDING)],
         ),
         (
             BINDING,
@@ -94,7 +97,7 @@ GATHERS = changed(ROLE, aggregationRule=selecting("a", "b"))
     ],
 )
 def test_what_is_there_is_brought_up_to_what_is_expected(
-    expected: Policy, existing: Policy | None, steps: list[Step]
+    expected: Policy, existing: Policy | None, steps: list[ReconcileStep]
 ) -> None:
     assert list(reconcile(lambda obj: existing, [expected])) == steps
 
@@ -108,5 +111,5 @@ def test_a_fresh_store_gets_everything_and_a_second_start_writes_nothing() -> No
     for step in reconcile(find):
         assert step.operation == "create"
         store[type(step.obj), *step.obj.key] = step.obj
-    assert tuple(store.values()) == bootstrap()
+    assert tuple(store.values()) == bootstrap_policy()
     assert list(reconcile(find)) == []
