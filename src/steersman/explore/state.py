@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from steersman.explore.matching import short
 from steersman.explore.normalize import normalise
-from steersman.server.codec.convert import document
+from steersman.server.codec.convert import to_document
 from steersman.server.server import Server
 
 State: TypeAlias = dict[str, Any]
@@ -45,7 +45,7 @@ def state(server: Server, initial: Snapshot) -> State:
         if changed:
             plural = resource.partition(".")[0]
             # Resources of two groups may share a plural; the first keeps it.
-            found[resource if plural in found else plural] = [document("", "", obj) for obj in changed]
+            found[resource if plural in found else plural] = [to_document("", "", obj) for obj in changed]
     _mask(found)
     compared: State = normalise(found)
     if deleted:

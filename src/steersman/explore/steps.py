@@ -29,7 +29,7 @@ import msgspec
 
 from steersman.api.errors import ApiError, NotFound
 from steersman.explore.matching import mismatches, short
-from steersman.server.codec.convert import plain
+from steersman.server.codec.convert import to_builtins
 from steersman.sim.kubelet.behaviour import seconds as span
 from steersman.testing.cluster import Cluster, Unmet
 
@@ -115,7 +115,7 @@ class StepContext(msgspec.Struct, frozen=True):
         """Kind, name and namespace of the target objects."""
         kind, _ = self.target
         for obj in self.objects():
-            meta = plain(obj)["metadata"]
+            meta = to_builtins(obj)["metadata"]
             yield kind, meta["name"], meta.get("namespace") or self.namespace
 
     def mismatch(self) -> str:
@@ -134,7 +134,7 @@ class StepContext(msgspec.Struct, frozen=True):
         elif not found:
             return "not found"
         for obj in found if "has" in body else ():
-            wrong = "; ".join(mismatches(body["has"], plain(obj)))
+            wrong = "; ".join(mismatches(body["has"], to_builtins(obj)))
             if wrong:
                 return f"{obj.metadata.name}: {wrong}"
         return ""
@@ -175,7 +175,7 @@ def _with_time(value: Any, now: str) -> Any:
 def _image(context: StepContext) -> None:
     for obj in context.objects():
         kind, _ = context.target
-        (first, *_) = plain(obj)["spec"]["template"]["spec"]["containers"]
+        (first, *_) = to_builtins(obj)["spec"]["template"]["spec"]["containers"]
         container = {"name": first["name"], "image": context.step.body["to"]}
         body = {"spec": {"template": {"spec": {"containers": [container]}}}}
         context.cluster.patch(kind, obj.metadata.name, body, context.namespace)
@@ -194,7 +194,7 @@ def _own(context: StepContext) -> None:
         "apiVersion": owner_kind.api_version,
         "kind": owner_kind.name,
         "name": owner,
-        "uid": plain(context.cluster.get(word, owner, context.namespace))["metadata"]["uid"],
+        "uid": to_builtins(context.cluster.get(word, owner, context.namespace))["metadata"]["uid"],
         "blockOwnerDeletion": bool(body.get("blockOwnerDeletion", False)),
     }
     for kind, name, namespace in context.each():

@@ -21,7 +21,7 @@ from steersman.client.capabilities import Capabilities
 from steersman.server import status_errors
 from steersman.server.apply.options import validate_patch_options
 from steersman.server.auth.users import ADMIN, User
-from steersman.server.codec.convert import FORMS, adopt, document
+from steersman.server.codec.convert import CODECS, to_document, to_struct
 from steersman.server.discovery.in_process import discovered
 from steersman.server.registry.graceful_deletion import DeletionOptions
 from steersman.server.registry.resources import Resource
@@ -203,7 +203,7 @@ class LocalApi:
         )
         patched = perform(self.server, request, body).obj
         if subresource == "scale":
-            return document("autoscaling/v1", "Scale", patched)  # type: ignore[return-value]
+            return to_document("autoscaling/v1", "Scale", patched)  # type: ignore[return-value]
         return _answer(kind, resource, patched)
 
     async def delete(
@@ -264,13 +264,13 @@ class LocalApi:
             return {}
         if verb == "get":
             if subresource == "scale":
-                return document("autoscaling/v1", "Scale", get_scale(self.server, request))
-            return document(resource.api_version, resource.kind, get(self.server, request))
+                return to_document("autoscaling/v1", "Scale", get_scale(self.server, request))
+            return to_document(resource.api_version, resource.kind, get(self.server, request))
         type_, group, version, form = body_type(resource, subresource)
-        result = perform(self.server, request, adopt(type_, body or {})).obj
+        result = perform(self.server, request, to_struct(type_, body or {})).obj
         if isinstance(result, Mapping):
             return dict(result)
-        return document(f"{group}/{version}" if group else version, form, result)
+        return to_document(f"{group}/{version}" if group else version, form, result)
 
 
 def _scope(resource: Resource, namespace: str) -> str:
@@ -281,15 +281,15 @@ def _scope(resource: Resource, namespace: str) -> str:
 def _check_served(resource: Resource, subresource: str, name: str) -> None:
     """Refuses a subresource that the resource does not have."""
     if subresource not in resource.subresources:
-        if resource.type in FORMS:
+        if resource.type in CODECS:
             raise status_errors.not_found(resource.group, resource.plural, name)
         raise NotFound("the server could not find the requested resource", reason="NotFound")
 
 
 def _answer(kind: Kind[T], resource: Resource, obj: Any) -> T:
     if kind.type is dict:
-        return document(resource.api_version, resource.kind, obj)  # type: ignore[return-value]
-    form = FORMS.get(resource.type)
+        return to_document(resource.api_version, resource.kind, obj)  # type: ignore[return-value]
+    form = CODECS.get(resource.type)
     if form is not None and not metadata_only(kind):
         return form.view(kind.type, resource.api_version, resource.kind, obj)  # type: ignore[no-any-return]
     return obj  # type: ignore[no-any-return]
@@ -298,7 +298,7 @@ def _answer(kind: Kind[T], resource: Resource, obj: Any) -> T:
 def _shape(kind: Kind[Any], resource: Resource) -> Callable[[Any], Any] | None:
     """Converts stored objects to what a client of the kind is given; None where they are the same."""
     serve = resource.serve
-    if kind.type is not dict and (resource.type not in FORMS or metadata_only(kind)):
+    if kind.type is not dict and (resource.type not in CODECS or metadata_only(kind)):
         return serve
 
     def shape(obj: Any) -> Any:
@@ -315,7 +315,7 @@ def _body(resource: Resource, body: object) -> Any:
     if not isinstance(body, msgspec.Struct) and isinstance(body, Mapping):
         _check_kind(resource, body)
     try:
-        return adopt(resource.type, body)
+        return to_struct(resource.type, body)
     except (ValueError, RecursionError) as error:
         raise status_errors.bad_request(
             f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {error}'
@@ -331,7 +331,7 @@ def _check_kind(resource: Resource, body: Mapping[str, Any]) -> None:
             f"({resource.api_version})"
         )
     if kind and kind != resource.kind:
-        if resource.type in FORMS:
+        if resource.type in CODECS:
             # Upstream decodes any kind as a custom resource, and then finds the object invalid.
             name = (body.get("metadata") or {}).get("name") or ""
             wrong = [status_errors.field_invalid("kind", kind, f"must be {resource.kind}")]

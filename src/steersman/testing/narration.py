@@ -13,7 +13,7 @@ from steersman.api.scheme import Key
 from steersman.client.api import EventType
 from steersman.intent.verdict import Rest, Wake
 from steersman.runtime.trace import Failure, Round, span
-from steersman.server.codec.convert import document
+from steersman.server.codec.convert import to_document
 from steersman.server.storage.watch import Commit
 
 SHOWN = 6
@@ -45,7 +45,7 @@ def written(commit: Commit) -> str:
 
 
 def _plain(obj: Any) -> dict[str, Any]:
-    return document("", "", replace(obj, metadata=replace(obj.metadata, managedFields=())))
+    return to_document("", "", replace(obj, metadata=replace(obj.metadata, managedFields=())))
 
 
 def differences(old: Any, new: Any, path: str = "") -> Iterator[str]:

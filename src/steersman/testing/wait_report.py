@@ -8,7 +8,7 @@ from typing import Any
 
 from steersman.api.scheme import Key
 from steersman.runtime.trace import span
-from steersman.server.codec.convert import plain
+from steersman.server.codec.convert import to_builtins
 from steersman.testing.history import Chronicle
 from steersman.testing.narration import stands
 
@@ -55,7 +55,7 @@ def source(predicate: Callable[..., object]) -> str:
 
 def describe(obj: Any) -> str:
     """What matters about an object when something is not as it should be: its status, in short."""
-    status = obj.get("status") if isinstance(obj, Mapping) else plain(getattr(obj, "status", None))
+    status = obj.get("status") if isinstance(obj, Mapping) else to_builtins(getattr(obj, "status", None))
     if not isinstance(status, Mapping):
         return "is there"
     parts = [f"{name} {value}" for name, value in status.items() if isinstance(value, int | str)]

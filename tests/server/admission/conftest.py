@@ -14,7 +14,7 @@ from steersman.api.generated.core_v1 import Namespace, ServiceAccount
 from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.server import admission
 from steersman.server.bootstrap_objects import create_bootstrap_objects
-from steersman.server.codec.convert import adopt
+from steersman.server.codec.convert import to_struct
 from steersman.server.server import Server
 from tests.harness import verbs
 
@@ -41,7 +41,7 @@ class Asker:
 
     def create(self, plural: str, document: dict[str, Any], namespace: str = "default") -> Any:
         resource = self.resource(plural)
-        body = adopt(resource.type, document)
+        body = to_struct(resource.type, document)
         return verbs.create(self.server, resource, namespace if resource.namespaced else "", body)
 
     def patch(self, plural: str, name: str, make: Callable[[Any], Any], namespace: str = "default") -> Any:

@@ -11,7 +11,7 @@ from steersman.api.errors import ApiError, NotFound, ServerError, TooManyRequest
 from steersman.api.generated.core_v1 import PodCondition, PodStatus
 from steersman.api.generated.policy_v1 import Eviction, PodDisruptionBudgetStatus
 from steersman.server.auth.users import ADMIN
-from steersman.server.codec.convert import adopt
+from steersman.server.codec.convert import to_struct
 from steersman.server.rest.perform import perform
 from steersman.server.rest.request import Request
 
@@ -37,7 +37,7 @@ def evicted(ask: Any, name: str = "p", **options: Any) -> bool:
     """Whether the pod is gone."""
     body = {"metadata": {"name": name}, "deleteOptions": options}
     request = Request(ADMIN, "create", ask.resource("pods"), "default", name, "eviction")
-    perform(ask.server, request, adopt(Eviction, body))
+    perform(ask.server, request, to_struct(Eviction, body))
     try:
         ask.get("pods", name)
     except NotFound:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from steersman.api.generated.core_v1 import Pod
 from steersman.server import admission
 from steersman.server.auth.users import APISERVER
-from steersman.server.codec.convert import adopt
+from steersman.server.codec.convert import to_struct
 from steersman.server.server import Server
 from tests.harness import verbs
 
@@ -31,11 +31,11 @@ def test_a_pod_is_refused_until_its_account_exists(ask: Any) -> None:
 
 
 def test_what_is_remembered_of_a_template_is_forgotten_when_its_account_changes(ask: Any) -> None:
-    template = adopt(Pod, pod()).spec
+    template = to_struct(Pod, pod()).spec
     pods = ask.resource("pods")
 
     def create(name: str) -> Pod:
-        body = replace(adopt(Pod, pod(name)), spec=template)
+        body = replace(to_struct(Pod, pod(name)), spec=template)
         made: Pod = verbs.create(ask.server, pods, "default", body)
         return made
 
@@ -53,7 +53,7 @@ def test_a_fork_remembers_for_itself(ask: Any) -> None:
     ask.create("pods", pod("a"))
     fork = ask.server.fork()
     ask.delete("serviceaccounts", "default")
-    made = verbs.create(fork, ask.resource("pods"), "default", adopt(Pod, pod("b")))
+    made = verbs.create(fork, ask.resource("pods"), "default", to_struct(Pod, pod("b")))
     assert made.spec.serviceAccountName == "default"
     assert "error looking up" in ask.refusal("pods", pod("b"))
 
@@ -129,12 +129,12 @@ def test_what_is_remembered_does_not_show_in_names(ask: Any) -> None:
 def test_plugins_can_be_left_out(server: Server) -> None:
     server.extend(admission.standalone())
     pods = server.registry.find("", "v1", "pods")
-    assert verbs.create(server, pods, "default", adopt(Pod, pod())).spec.serviceAccountName == ""
+    assert verbs.create(server, pods, "default", to_struct(Pod, pod())).spec.serviceAccountName == ""
 
 
 def test_deciding_about_one_more_pod_of_a_template_is_cheap(ask: Any) -> None:
     """A bound so wide that only a lost memory breaks it: deciding anew takes longer by far."""
-    pods, body = ask.resource("pods"), adopt(Pod, {**pod(), "metadata": {"generateName": "p-"}})
+    pods, body = ask.resource("pods"), to_struct(Pod, {**pod(), "metadata": {"generateName": "p-"}})
     body = replace(body, spec=ask.create("pods", pod()).spec)
     chain = ask.server.admission
     rounds = []

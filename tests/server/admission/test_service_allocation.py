@@ -93,9 +93,9 @@ def test_a_fork_allocates_for_itself(ask: Any) -> None:
     fork = ask.server.fork()
     ask.create("services", service("a", clusterIP="10.0.0.9"))
     from steersman.api.generated.core_v1 import Service
-    from steersman.server.codec.convert import adopt
+    from steersman.server.codec.convert import to_struct
 
-    there = adopt(Service, service("b", clusterIP="10.0.0.9"))
+    there = to_struct(Service, service("b", clusterIP="10.0.0.9"))
     assert verbs.create(fork, ask.resource("services"), "default", there).spec.clusterIP == "10.0.0.9"
     with pytest.raises(Invalid):
         ask.create("services", service("b", clusterIP="10.0.0.9"))

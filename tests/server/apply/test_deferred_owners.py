@@ -15,7 +15,7 @@ from steersman.api.generated.meta_v1 import ManagedFieldsEntry, ObjectMeta
 from steersman.api.scheme import unusual
 from steersman.server.apply import deferred_owners, field_set
 from steersman.server.apply.deferred_owners import MAX_PENDING_WRITES, DeferredManagedFields
-from steersman.server.codec.convert import document
+from steersman.server.codec.convert import to_document
 from steersman.server.registry.resources import Resource
 from steersman.server.server import Server
 from steersman.sim.world import World
@@ -78,7 +78,7 @@ def test_every_version_of_an_object_has_the_owners_it_had_then(server: Server) -
 
 def test_what_is_encoded_has_its_entries(server: Server) -> None:
     obj = made(server, a="1")
-    (entry,) = document("v1", "ConfigMap", obj)["metadata"]["managedFields"]
+    (entry,) = to_document("v1", "ConfigMap", obj)["metadata"]["managedFields"]
     assert entry == {
         "apiVersion": "v1",
         "fieldsType": "FieldsV1",

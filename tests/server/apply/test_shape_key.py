@@ -16,7 +16,7 @@ from steersman.server import apply as ssa
 from steersman.server.apply import field_set
 from steersman.server.apply.field_manager import field_manager_for
 from steersman.server.apply.shape_key import shape_key
-from steersman.server.codec.convert import adopt
+from steersman.server.codec.convert import to_struct
 from steersman.server.registry.resources import Registry
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -112,12 +112,12 @@ def test_owners_that_are_remembered_are_those_that_would_be_worked_out(
     made: list[tuple[type[Any], dict[str, Any]]],
 ) -> None:
     for type_, document in made:
-        obj = adopt(type_, msgspec.json.encode(document))
+        obj = to_struct(type_, msgspec.json.encode(document))
         assert OWNINGS[type_].managed_when_new(obj, "me", NOW) == worked_out(obj)
 
 
 def pod(name: str, **labels: str) -> Any:
-    return adopt(
+    return to_struct(
         Pod, {"metadata": {"name": name, "labels": labels}, "spec": {"containers": [{"name": "main"}]}}
     )
 
@@ -134,7 +134,7 @@ def test_pods_of_one_template_share_one_set() -> None:
 def test_objects_with_other_keys_are_not_alike() -> None:
     blank = ConfigMap()
     data = [{"a": "1"}, {"a": "2"}, {"b": "1"}, {"a": "1", "b": "1"}, {}]
-    objects = [adopt(ConfigMap, {"metadata": {"name": "c"}, "data": each}) for each in data]
+    objects = [to_struct(ConfigMap, {"metadata": {"name": "c"}, "data": each}) for each in data]
     keys = [shape_key(obj, blank).key for obj in objects]  # type: ignore[union-attr]
     assert keys[0] == keys[1]
     assert len(dict.fromkeys(keys)) == 4

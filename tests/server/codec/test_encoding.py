@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from steersman.api.generated.coordination_v1 import Lease, LeaseSpec
 from steersman.api.generated.core_v1 import Event, EventSeries, Pod
 from steersman.api.generated.meta_v1 import ObjectMeta
-from steersman.server.codec.convert import moments
+from steersman.server.codec.convert import micro_time_paths
 from steersman.server.codec.encoding import encode_items, encode_object, with_micro_times
 
 WHOLE = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -46,5 +46,5 @@ def test_what_has_no_such_time_is_left_as_it_is(obj: object) -> None:
 
 
 def test_the_places_are_found_in_the_types() -> None:
-    assert moments(Lease) == (("spec", "acquireTime"), ("spec", "renewTime"))
-    assert moments(Pod) == ()
+    assert micro_time_paths(Lease) == (("spec", "acquireTime"), ("spec", "renewTime"))
+    assert micro_time_paths(Pod) == ()

@@ -18,8 +18,8 @@ from steersman.api.generated import load
 from steersman.server.apply.openapi import custom_resource_schema
 from steersman.server.apply.structs import typed_schema_of
 from steersman.server.codec import field_validation, json_yaml
-from steersman.server.codec.go_decode_errors import mistake
-from steersman.server.codec.json_yaml import Unreadable, json_document, yaml_document
+from steersman.server.codec.go_decode_errors import go_decode_error
+from steersman.server.codec.json_yaml import MalformedDocument, decode_json, decode_yaml
 
 DEPLOYMENT = load("apps", "v1", "Deployment").type
 SECRET = load("", "v1", "Secret").type
@@ -51,7 +51,7 @@ def having(path: str, value: Any) -> dict[str, Any]:
 
 
 def faults(raw: str) -> tuple[str, ...]:
-    return field_validation.faults(raw.encode(), json.loads(raw), SCHEMA)
+    return field_validation.strict_errors(raw.encode(), json.loads(raw), SCHEMA)
 
 
 # -- unknown and duplicate fields -------------------------------------------------------------
@@ -104,7 +104,7 @@ def test_a_custom_resource_has_the_fields_of_its_schema_and_of_every_object() ->
         "metadata": {"name": "n", "x": 1},
         "spec": {"a": {"b": 1}, "c": 1},
     }
-    assert field_validation.unknown(document, custom_resource_schema(schema)) == (
+    assert field_validation.unknown_fields(document, custom_resource_schema(schema)) == (
         'unknown field "metadata.x"',
         'unknown field "spec.c"',
     )
@@ -119,14 +119,14 @@ documents = st.recursive(
 
 @given(documents)
 def test_no_document_without_doubled_keys_has_faults_where_anything_will_do(document: Any) -> None:
-    assert field_validation.faults(json.dumps(document).encode(), document) == ()
+    assert field_validation.strict_errors(json.dumps(document).encode(), document) == ()
 
 
 @given(st.dictionaries(st.text(max_size=3), documents, min_size=1, max_size=3), st.data())
 def test_a_doubled_key_is_always_found(document: dict[str, Any], data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(sorted(document)))
     raw = json.dumps(document)[:-1] + f", {json.dumps(name)}: 1}}"
-    assert field_validation.faults(raw.encode(), json.loads(raw)) == (f'duplicate field "{name}"',)
+    assert field_validation.strict_errors(raw.encode(), json.loads(raw)) == (f'duplicate field "{name}"',)
 
 
 # -- what becomes of faults -------------------------------------------------------------------
@@ -136,11 +136,13 @@ def test_a_doubled_key_is_always_found(document: dict[str, Any], data: st.DataOb
     ("said", "meant"), [("", "Warn"), ("Warn", "Warn"), ("Strict", "Strict"), ("Ignore", "Ignore")]
 )
 def test_fields_are_warned_of_unless_somebody_says_otherwise(said: str, meant: str) -> None:
-    assert field_validation.directive(said) == meant
+    assert field_validation.parse_directive(said) == meant
 
 
 def test_a_strict_body_is_refused_with_all_its_faults() -> None:
-    refused = field_validation.refused_body("Deployment", "v1", ['unknown field "a"', 'duplicate field "b"'])
+    refused = field_validation.strict_body_error(
+        "Deployment", "v1", ['unknown field "a"', 'duplicate field "b"']
+    )
     assert to_status(refused) == {
         "kind": "Status",
         "apiVersion": "v1",
@@ -154,8 +156,8 @@ def test_a_strict_body_is_refused_with_all_its_faults() -> None:
 
 
 def test_a_strict_patch_is_refused_with_what_it_makes() -> None:
-    refused = field_validation.refused_patch(
-        "map[spec:map[foo:1]]", field_validation.said(['unknown field "spec.foo"'])
+    refused = field_validation.invalid_patch(
+        "map[spec:map[foo:1]]", field_validation.strict_decoding_error(['unknown field "spec.foo"'])
     )
     assert refused.code == 422
     assert refused.message == (
@@ -166,28 +168,30 @@ def test_a_strict_patch_is_refused_with_what_it_makes() -> None:
 
 def test_the_operations_of_a_json_patch_have_few_fields() -> None:
     raw = '[{"op": "add", "path": "/a", "value": {"x": 1, "x": 2}, "y": 1}]'
-    assert field_validation.operation_faults(raw.encode(), json.loads(raw)) == (
+    assert field_validation.json_patch_strict_errors(raw.encode(), json.loads(raw)) == (
         'json patch duplicate field "[0].value.x"',
         'json patch unknown field "[0].y"',
     )
 
 
 def test_keys_that_yaml_has_twice_are_one_fault_and_a_warning_each() -> None:
-    _, doubled = yaml_document(b"a: 1\na: 2\nb:\n  c: 1\n  c: 2\n")
-    assert field_validation.yaml_fault(doubled) == (
+    _, doubled = decode_yaml(b"a: 1\na: 2\nb:\n  c: 1\n  c: 2\n")
+    assert field_validation.yaml_strict_errors(doubled) == (
         'yaml: unmarshal errors:\n  line 2: key "a" already set in map\n  line 5: key "c" already set in map',
     )
     warned = ('line 2: key "a" already set in map', 'line 5: key "c" already set in map')
-    assert field_validation.warnings((*field_validation.yaml_fault(doubled), 'unknown field "b"')) == (
+    assert field_validation.warning_texts(
+        (*field_validation.yaml_strict_errors(doubled), 'unknown field "b"')
+    ) == (
         *warned,
         'unknown field "b"',
     )
-    assert field_validation.warnings(field_validation.apply_fault(doubled)) == warned
-    assert field_validation.refused_apply(doubled[:1]).message == (
+    assert field_validation.warning_texts(field_validation.apply_strict_errors(doubled)) == warned
+    assert field_validation.strict_apply_error(doubled[:1]).message == (
         "error strict decoding YAML: error converting YAML to JSON: yaml: unmarshal errors:\n"
         '  line 2: key "a" already set in map'
     )
-    assert field_validation.yaml_fault(()) == ()
+    assert field_validation.yaml_strict_errors(()) == ()
 
 
 # -- values that do not fit -------------------------------------------------------------------
@@ -263,7 +267,7 @@ QUANTITY = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinu
     ],
 )
 def test_a_value_that_does_not_fit_its_field_is_told_as_go_tells_it(path: str, value: Any, says: str) -> None:
-    assert mistake(DEPLOYMENT, having(path, value)) == f"json: cannot unmarshal {says}"
+    assert go_decode_error(DEPLOYMENT, having(path, value)) == f"json: cannot unmarshal {says}"
 
 
 @pytest.mark.parametrize(
@@ -286,18 +290,18 @@ def test_a_value_that_does_not_fit_its_field_is_told_as_go_tells_it(path: str, v
     ],
 )
 def test_quantities_and_times_have_words_of_their_own(path: str, value: Any, says: str) -> None:
-    assert mistake(DEPLOYMENT, having(path, value)) == says
+    assert go_decode_error(DEPLOYMENT, having(path, value)) == says
 
 
 def test_the_data_of_a_secret_is_base64() -> None:
-    assert mistake(SECRET, {"data": {"a": "YQ=="}}) == ""
-    assert mistake(SECRET, {"data": {"a": "???"}}) == "illegal base64 data at input byte 0"
+    assert go_decode_error(SECRET, {"data": {"a": "YQ=="}}) == ""
+    assert go_decode_error(SECRET, {"data": {"a": "???"}}) == "illegal base64 data at input byte 0"
     says = "json: cannot unmarshal number into Go struct field Secret.data of type []uint8"
-    assert mistake(SECRET, {"data": {"a": 1}}) == says
+    assert go_decode_error(SECRET, {"data": {"a": 1}}) == says
 
 
 def test_a_body_that_is_no_object_has_no_fields() -> None:
-    assert mistake(SERVICE, [1]) == "json: cannot unmarshal array into Go value of type v1.Service"
+    assert go_decode_error(SERVICE, [1]) == "json: cannot unmarshal array into Go value of type v1.Service"
 
 
 # -- JSON -------------------------------------------------------------------------------------
@@ -316,23 +320,23 @@ def test_a_body_that_is_no_object_has_no_fields() -> None:
     ],
 )
 def test_what_is_no_json_is_told_as_go_tells_it(raw: str, says: str) -> None:
-    with pytest.raises(Unreadable) as refused:
-        json_document(raw.encode())
+    with pytest.raises(MalformedDocument) as refused:
+        decode_json(raw.encode())
     assert str(refused.value) == says
 
 
-@pytest.mark.parametrize("levels", [json_yaml.DEEPEST + 1, 5_000, 200_000])
+@pytest.mark.parametrize("levels", [json_yaml.MAX_DEPTH + 1, 5_000, 200_000])
 def test_nothing_is_read_that_is_nested_too_far(levels: int) -> None:
-    with pytest.raises(Unreadable, match="exceeded max depth"):
-        json_document(b'{"a":' * levels + b"1" + b"}" * levels)
-    with pytest.raises(Unreadable, match="exceeded max depth"):
-        yaml_document(b"[" * levels + b"]" * levels)
+    with pytest.raises(MalformedDocument, match="exceeded max depth"):
+        decode_json(b'{"a":' * levels + b"1" + b"}" * levels)
+    with pytest.raises(MalformedDocument, match="exceeded max depth"):
+        decode_yaml(b"[" * levels + b"]" * levels)
 
 
 def test_many_brackets_are_not_a_deep_nesting() -> None:
     raw = b"[" + b",".join([b"{}"] * 1000) + b"]"
-    assert json_document(raw) == [{}] * 1000
-    assert json_document(b'{"a":' * json_yaml.DEEPEST + b"1" + b"}" * json_yaml.DEEPEST)
+    assert decode_json(raw) == [{}] * 1000
+    assert decode_json(b'{"a":' * json_yaml.MAX_DEPTH + b"1" + b"}" * json_yaml.MAX_DEPTH)
 
 
 # -- YAML -------------------------------------------------------------------------------------
@@ -370,19 +374,19 @@ def test_many_brackets_are_not_a_deep_nesting() -> None:
     ],
 )
 def test_plain_scalars_mean_what_upstreams_library_makes_of_them(text: str, value: Any) -> None:
-    document, doubled = yaml_document(f"key: {text}\n".encode())
+    document, doubled = decode_yaml(f"key: {text}\n".encode())
     assert document == {"key": value}
     assert type(document["key"]) is type(value)
     assert doubled == ()
 
 
 def test_keys_are_texts_whatever_they_were() -> None:
-    assert yaml_document(b"1: a\ntrue: b\n1.5: c\non: d\n")[0] == {"1": "a", "true": "d", "1.5": "c"}
+    assert decode_yaml(b"1: a\ntrue: b\n1.5: c\non: d\n")[0] == {"1": "a", "true": "d", "1.5": "c"}
 
 
 def test_maps_are_merged_in_the_order_of_the_document() -> None:
     text = b"base: &b {x: 1, w: 2}\nmade: {<<: *b, w: 3}\nboth: {<<: [{z: 1}, {z: 2}]}\n"
-    document, doubled = yaml_document(text)
+    document, doubled = decode_yaml(text)
     assert document["made"] == {"x": 1, "w": 3}
     assert document["both"] == {"z": 1}
     assert doubled == ('line 2: key "w" already set in map', 'line 3: key "z" already set in map')
@@ -390,13 +394,13 @@ def test_maps_are_merged_in_the_order_of_the_document() -> None:
 
 def test_json_that_has_keys_twice_is_told_by_its_lines() -> None:
     text = b'{"a": {"b": 1},\n "a": {"c": "x: y"}}'
-    assert yaml_document(text) == ({"a": {"c": "x: y"}}, ('line 2: key "a" already set in map',))
-    assert yaml_document(b"{a: 1, b: yes}") == ({"a": 1, "b": True}, ())
+    assert decode_yaml(text) == ({"a": {"c": "x: y"}}, ('line 2: key "a" already set in map',))
+    assert decode_yaml(b"{a: 1, b: yes}") == ({"a": 1, "b": True}, ())
 
 
 def test_of_several_documents_the_first_counts() -> None:
-    assert yaml_document(b"a: 1\n---\nb: 2\n")[0] == {"a": 1}
-    assert yaml_document(b"") == (None, ())
+    assert decode_yaml(b"a: 1\n---\nb: 2\n")[0] == {"a": 1}
+    assert decode_yaml(b"") == (None, ())
 
 
 @pytest.mark.parametrize(
@@ -411,16 +415,16 @@ def test_of_several_documents_the_first_counts() -> None:
     ],
 )
 def test_what_is_no_yaml_is_told_as_upstreams_library_tells_it(text: str, says: str) -> None:
-    with pytest.raises(Unreadable) as refused:
-        yaml_document(text.encode())
+    with pytest.raises(MalformedDocument) as refused:
+        decode_yaml(text.encode())
     assert str(refused.value) == says
 
 
 def test_a_few_lines_of_aliases_do_not_become_a_billion_values() -> None:
     lines = ["a0: &a0 [x,x,x,x,x,x,x,x,x,x]"]
     lines += [f"a{n}: &a{n} [{','.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9)]
-    with pytest.raises(Unreadable, match="excessive aliasing"):
-        yaml_document("\n".join(lines).encode())
+    with pytest.raises(MalformedDocument, match="excessive aliasing"):
+        decode_yaml("\n".join(lines).encode())
 
 
 words = st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=4)
@@ -434,4 +438,4 @@ readable = st.recursive(
 @given(readable)
 def test_json_read_as_yaml_is_the_same_document(document: Any) -> None:
     raw = json.dumps(document)
-    assert yaml_document(raw.encode())[0] == document
+    assert decode_yaml(raw.encode())[0] == document

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from steersman.api.generated import resources
-from steersman.server.codec.convert import adopt
+from steersman.server.codec.convert import to_struct
 from steersman.server.defaulting import LOADERS, default_for, no_defaults
 from steersman.server.registry.resources import Registry
 
@@ -36,7 +36,7 @@ def test_what_is_whole_is_given_back_as_it_is(row: Any) -> None:
     group, version, kind = row.kind
     type_ = Registry().find(group, version, documents.resource(group, version, kind).plural).type
     default = default_for(group, kind, version)
-    given = adopt(type_, row.document)
+    given = to_struct(type_, row.document)
     whole = default(given)
     assert default(whole) is whole
     assert default(given) == whole

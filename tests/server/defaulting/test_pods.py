@@ -14,7 +14,7 @@ from steersman.api.generated.core_v1 import (
     ResourceRequirements,
 )
 from steersman.api.generated.meta_v1 import ObjectMeta
-from steersman.server.codec.convert import plain
+from steersman.server.codec.convert import to_builtins
 from steersman.server.defaulting import default_for, pods
 from steersman.server.defaulting.volumes import image_pull_policy
 
@@ -108,5 +108,5 @@ def test_an_amount_that_nobody_can_read_makes_the_pod_none() -> None:
 
 
 def test_an_empty_selector_of_nodes_is_none_at_all() -> None:
-    assert "nodeSelector" not in plain(fill(pod("p", PodSpec(nodeSelector={}))).spec)
-    assert plain(fill(pod("p", PodSpec(nodeSelector={"a": "b"}))).spec)["nodeSelector"] == {"a": "b"}
+    assert "nodeSelector" not in to_builtins(fill(pod("p", PodSpec(nodeSelector={}))).spec)
+    assert to_builtins(fill(pod("p", PodSpec(nodeSelector={"a": "b"}))).spec)["nodeSelector"] == {"a": "b"}

@@ -14,7 +14,7 @@ import pytest
 
 from steersman.api.errors import ApiError
 from steersman.api.patch import merge
-from steersman.server.codec.convert import adopt, document
+from steersman.server.codec.convert import to_document, to_struct
 from steersman.server.registry.graceful_deletion import DeletionOptions
 from steersman.server.server import Server
 from tests.harness import verbs
@@ -48,7 +48,7 @@ class Still:
 def server() -> Server:
     server = Server(Still())
     namespaces = server.registry.find("", "v1", "namespaces")
-    verbs.create(server, namespaces, "", adopt(namespaces.type, {"metadata": {"name": "default"}}))
+    verbs.create(server, namespaces, "", to_struct(namespaces.type, {"metadata": {"name": "default"}}))
     return server
 
 
@@ -59,10 +59,10 @@ def answer(server: Server, row: Any) -> dict[str, Any]:
     namespace = "default" if resource.namespaced else ""
 
     def post() -> Any:
-        return verbs.create(server, resource, namespace, adopt(resource.type, row.document))
+        return verbs.create(server, resource, namespace, to_struct(resource.type, row.document))
 
     def merged(old: Any, change: Any) -> Any:
-        return adopt(resource.type, merge.apply(document(resource.api_version, kind, old), change))
+        return to_struct(resource.type, merge.apply(to_document(resource.api_version, kind, old), change))
 
     def put(old: Any) -> Any:
         name = old.metadata.name
@@ -88,7 +88,7 @@ def answer(server: Server, row: Any) -> dict[str, Any]:
         made = post() if row.change is None else put(post())
     except ApiError as error:
         return {"refusal": documents.refusal(row, error)}
-    return {"object": documents.stored(row, document(resource.api_version, kind, made))}
+    return {"object": documents.stored(row, to_document(resource.api_version, kind, made))}
 
 
 @pytest.mark.parametrize("row", ROWS, ids=[row.says for row in ROWS])

@@ -25,7 +25,7 @@ from steersman.api.generated.core_v1 import (
     VolumeResourceRequirements,
 )
 from steersman.api.generated.meta_v1 import ObjectMeta
-from steersman.server.codec.convert import adopt, document
+from steersman.server.codec.convert import to_document, to_struct
 from steersman.server.server import Server
 from steersman.server.validation import LOADERS, METADATA_ONLY, rules_for, validate_create, validate_update
 from steersman.server.validation.pods import pod as pods
@@ -81,7 +81,7 @@ def test_a_kind_without_rules_is_held_to_those_of_metadata() -> None:
 def server() -> Server:
     server = Server(Still())
     namespaces = server.registry.find("", "v1", "namespaces")
-    verbs.create(server, namespaces, "", adopt(namespaces.type, {"metadata": {"name": "default"}}))
+    verbs.create(server, namespaces, "", to_struct(namespaces.type, {"metadata": {"name": "default"}}))
     return server
 
 
@@ -90,9 +90,9 @@ def test_what_was_taken_may_be_put_back_as_it_is(server: Server, row: Any) -> No
     group, version, kind = row.kind
     resource = server.registry.find(group, version, documents.resource(group, version, kind).plural)
     namespace = "default" if resource.namespaced else ""
-    there = verbs.create(server, resource, namespace, adopt(resource.type, row.document))
+    there = verbs.create(server, resource, namespace, to_struct(resource.type, row.document))
     # A copy, so that nothing is taken for granted because it is the same object.
-    again = adopt(resource.type, document(resource.api_version, kind, there))
+    again = to_struct(resource.type, to_document(resource.api_version, kind, there))
     assert again.metadata is not there.metadata
     assert resource.strategy.rules.update(again, there, namespaced=resource.namespaced) == []
 

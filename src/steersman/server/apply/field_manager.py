@@ -31,7 +31,7 @@ from steersman.server.apply.ownership import Document, Filter, ResourceSchema
 from steersman.server.apply.schema import TypedSchema
 from steersman.server.apply.shape_key import shape_key
 from steersman.server.apply.structs import typed_schema_of
-from steersman.server.codec.convert import adopt, document
+from steersman.server.codec.convert import to_document, to_struct
 from steersman.server.registry.conversion import OtherVersion, other_version
 from steersman.server.registry.resources import Resource
 
@@ -167,7 +167,7 @@ def document_reader(api_version: str, kind: str) -> Callable[[Any], Document]:
     def read(obj: Any) -> Document:
         # Replaced before encoding, so that deferred managed fields are not computed to be dropped.
         meta = replace(obj.metadata, managedFields=())
-        return document(api_version, kind, replace(obj, metadata=meta))
+        return to_document(api_version, kind, replace(obj, metadata=meta))
 
     return read
 
@@ -209,7 +209,9 @@ def _with_other_version(resource: Resource, schema: ResourceSchema, other: Other
     read = document_reader(other.api_version, other.kind)
 
     def convert(document: Document, version: str) -> Document | None:
-        return read(other.convert(adopt(resource.type, document))) if version == other.api_version else None
+        return (
+            read(other.convert(to_struct(resource.type, document))) if version == other.api_version else None
+        )
 
     return replace(
         schema, convert=convert, at_version=lambda version: there if version == other.api_version else None

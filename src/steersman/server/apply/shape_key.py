@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.api.kinds import EMPTY
 from steersman.server.apply.structs import typed_schema_of
-from steersman.server.codec.convert import FORMS
+from steersman.server.codec.convert import CODECS
 
 
 class ShapeKey(NamedTuple):
@@ -24,7 +24,7 @@ class ShapeKey(NamedTuple):
 
 def shape_key(obj: Any, blank: Any) -> ShapeKey | None:
     """The shape key of an object; None for kinds with their own encoding, such as custom resources."""
-    if type(obj) in FORMS:
+    if type(obj) in CODECS:
         return None
     key: list[Any] = [_metadata(obj.metadata)]
     parts: list[Any] = []

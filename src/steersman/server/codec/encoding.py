@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from steersman.api.bounded_cache import BoundedCache
 from steersman.api.kinds import Struct
 from steersman.api.scheme import unusual
-from steersman.server.codec.convert import FORMS, moments
+from steersman.server.codec.convert import CODECS, micro_time_paths
 
 dump: Callable[[Any], bytes] = msgspec.json.Encoder(enc_hook=unusual).encode
 """Encodes any value as JSON."""
@@ -41,7 +41,7 @@ class EncodingCache:
 
 def encode_object(api_version: str, kind: str, obj: Any) -> bytes:
     """An object's JSON, with its ``apiVersion`` and ``kind``."""
-    form = FORMS.get(type(obj))
+    form = CODECS.get(type(obj))
     if form is not None:
         return form.encode(api_version, kind, obj)
     head = f'{{"kind":"{kind}","apiVersion":"{api_version}"'.encode()
@@ -51,7 +51,7 @@ def encode_object(api_version: str, kind: str, obj: Any) -> bytes:
 
 def encode_items(api_version: str, kind: str, objects: Sequence[Any]) -> bytes:
     """The items of a list: structs go without ``apiVersion`` and ``kind``, which their list has."""
-    if objects and type(objects[0]) in FORMS:
+    if objects and type(objects[0]) in CODECS:
         return b"[" + b",".join(encode_object(api_version, kind, obj) for obj in objects) + b"]"
     return dump([with_micro_times(obj) for obj in objects])
 
@@ -76,7 +76,7 @@ def with_micro_times(obj: Any) -> Any:
     Most objects have none and are returned as they are. Empty ``managedFields`` are left out.
     """
     kind: type[Struct] = type(obj)
-    for path in moments(kind):
+    for path in micro_time_paths(kind):
         obj = _with_micro_time(obj, path)
     meta: Any = getattr(obj, "metadata", None)
     owners = () if meta is None else meta.managedFields

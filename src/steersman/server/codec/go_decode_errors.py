@@ -16,9 +16,9 @@ from typing import Any, get_args
 
 from steersman.api.generated.merge import Field, fields_of
 from steersman.api.kinds import Struct
-from steersman.server.codec.convert import is_micro
+from steersman.server.codec.convert import is_micro_time
 
-_LONG = frozenset(
+_INT64_FIELDS = frozenset(
     {
         "activeDeadlineSeconds",
         "capacity",
@@ -57,96 +57,103 @@ _TIME_PARTS = ("2006", "-", "01", "-", "02", "T", "15", ":", "04", ":", "05", "Z
 _TIME_SHAPES = (r"\d{4}", "-", r"\d\d", "-", r"\d\d", "T", r"\d\d", ":", r"\d\d", ":", r"\d\d(\.\d+)?")
 
 
-def mistake(type_: type[Any], document: Any) -> str:
+def go_decode_error(type_: type[Any], document: Any) -> str:
     """What is wrong with a document, in Go's words; empty where nothing is."""
     if not isinstance(document, Mapping):
-        return f"json: cannot unmarshal {_sort(document)} into Go value of type {_named(type_)}"
-    return next(_in(type_, document, ()), "")
+        return f"json: cannot unmarshal {_json_type(document)} into Go value of type {_go_struct_name(type_)}"
+    return next(_object_errors(type_, document, ()), "")
 
 
-def _in(struct: type[Struct], document: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[str]:
+def _object_errors(struct: type[Struct], document: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[str]:
     fields = fields_of(struct)
     for name, value in document.items():
         field = fields.get(name)
         if field is not None and value is not None:
-            yield from _at(struct, field, value, (*path, name))
+            yield from _field_errors(struct, field, value, (*path, name))
 
 
-def _at(owner: type[Struct], field: Field, value: Any, path: tuple[str, ...]) -> Iterator[str]:
+def _field_errors(owner: type[Struct], field: Field, value: Any, path: tuple[str, ...]) -> Iterator[str]:
     struct = field.struct
     if field.shape == "object" and struct is not None:
         if isinstance(value, Mapping):
-            yield from _in(struct, value, path)
+            yield from _object_errors(struct, value, path)
         else:
-            yield _misfit(owner, path, value, _named(struct))
+            yield _type_error(owner, path, value, _go_struct_name(struct))
         return
     if field.shape == "value":
-        yield from _one(owner, field.type, value, path)
+        yield from _scalar_errors(owner, field.type, value, path)
         return
     inner = get_args(field.type)[0 if field.shape == "list" else 1]
     whole = list if field.shape == "list" else Mapping
     if not isinstance(value, whole):
         prefix = "[]" if field.shape == "list" else "map[string]"
-        yield _misfit(owner, path, value, prefix + (_named(struct) if struct else _go(owner, inner, path)))
+        yield _type_error(
+            owner,
+            path,
+            value,
+            prefix + (_go_struct_name(struct) if struct else _go_scalar_name(owner, inner, path)),
+        )
         return
     for item in value if isinstance(value, list) else value.values():
         if item is None:
             continue
         if struct is None:
-            yield from _one(owner, inner, item, path)
+            yield from _scalar_errors(owner, inner, item, path)
         elif isinstance(item, Mapping):
-            yield from _in(struct, item, path)
+            yield from _object_errors(struct, item, path)
         else:
-            yield _misfit(owner, path, item, _named(struct))
+            yield _type_error(owner, path, item, _go_struct_name(struct))
 
 
-def _one(owner: type[Struct], type_: Any, value: Any, path: tuple[str, ...]) -> Iterator[str]:
+def _scalar_errors(owner: type[Struct], type_: Any, value: Any, path: tuple[str, ...]) -> Iterator[str]:
     """A single value: a scalar, or what has a way of its own to be read."""
     arms = frozenset(arm for arm in get_args(type_) if arm is not NoneType) or frozenset({type_})
-    sort = _sort(value)
+    sort = _json_type(value)
     if arms == {str} and sort != "string":
-        yield _misfit(owner, path, value, _go(owner, str, path))
+        yield _type_error(owner, path, value, _go_scalar_name(owner, str, path))
     elif arms == {str} and _is_bytes(owner, path):
-        yield from _base64(value)
+        yield from _base64_errors(value)
     elif arms == {bool} and sort != "bool":
-        yield _misfit(owner, path, value, "bool")
+        yield _type_error(owner, path, value, "bool")
     elif arms == {int}:
-        yield from _integer(owner, value, path)
+        yield from _integer_errors(owner, value, path)
     elif arms == {int, float} and sort != "number":
-        yield _misfit(owner, path, value, "float64")
+        yield _type_error(owner, path, value, "float64")
     elif arms == {int, str} and sort != "string":
-        yield from _integer(owner, value, path)
+        yield from _integer_errors(owner, value, path)
     elif arms == {int, str, float} and sort not in ("string", "number"):
         yield _QUANTITY
     elif arms == {datetime}:
         if sort != "string":
-            yield _misfit(owner, path, value, "string")
-        elif value and is_micro(owner, path[-1]):
-            yield from _bad_moment(value)
+            yield _type_error(owner, path, value, "string")
+        elif value and is_micro_time(owner, path[-1]):
+            yield from _micro_time_errors(value)
         elif value and not _TIME.fullmatch(value):
-            yield _bad_time(value)
+            yield _time_error(value)
 
 
-def _integer(owner: type[Struct], value: Any, path: tuple[str, ...]) -> Iterator[str]:
-    go = _go(owner, int, path)
-    if _sort(value) != "number":
-        yield _misfit(owner, path, value, go)
+def _integer_errors(owner: type[Struct], value: Any, path: tuple[str, ...]) -> Iterator[str]:
+    go = _go_scalar_name(owner, int, path)
+    if _json_type(value) != "number":
+        yield _type_error(owner, path, value, go)
         return
     limit = 2**63 if go == "int64" else 2**31
     if isinstance(value, float) or not -limit <= value < limit:
-        yield _unfit(f"number {value:g}" if isinstance(value, float) else f"number {value}", owner, path, go)
+        yield _unmarshal_error(
+            f"number {value:g}" if isinstance(value, float) else f"number {value}", owner, path, go
+        )
 
 
-def _misfit(owner: type[Struct], path: tuple[str, ...], value: Any, go: str) -> str:
-    return _unfit(_sort(value), owner, path, go)
+def _type_error(owner: type[Struct], path: tuple[str, ...], value: Any, go: str) -> str:
+    return _unmarshal_error(_json_type(value), owner, path, go)
 
 
-def _unfit(what: str, owner: type[Struct], path: tuple[str, ...], go: str) -> str:
+def _unmarshal_error(what: str, owner: type[Struct], path: tuple[str, ...], go: str) -> str:
     name = owner.__name__.removeprefix("Nested")
     return f"json: cannot unmarshal {what} into Go struct field {name}.{'.'.join(path)} of type {go}"
 
 
-def _sort(value: Any) -> str:
+def _json_type(value: Any) -> str:
     """What JSON calls a value."""
     if isinstance(value, bool):
         return "bool"
@@ -157,13 +164,13 @@ def _sort(value: Any) -> str:
     return "array" if isinstance(value, (list, tuple)) else "object"
 
 
-def _named(struct: type[Any]) -> str:
+def _go_struct_name(struct: type[Any]) -> str:
     """A struct as Go names it, by its package: ``v1.Container``."""
     version = struct.__module__.rpartition("_")[2]
     return f"{version}.{struct.__name__.removeprefix('Nested')}"
 
 
-def _go(owner: type[Struct], type_: Any, path: tuple[str, ...]) -> str:
+def _go_scalar_name(owner: type[Struct], type_: Any, path: tuple[str, ...]) -> str:
     """A scalar type as Go names it."""
     arms = frozenset(arm for arm in get_args(type_) if arm is not NoneType) or frozenset({type_})
     if arms == {str}:
@@ -171,7 +178,7 @@ def _go(owner: type[Struct], type_: Any, path: tuple[str, ...]) -> str:
     if arms == {bool}:
         return "bool"
     if arms == {int}:
-        return "int64" if path and path[-1] in _LONG else "int32"
+        return "int64" if path and path[-1] in _INT64_FIELDS else "int32"
     if arms == {int, str}:
         return "intstr.IntOrString"
     if arms == {int, str, float}:
@@ -183,7 +190,7 @@ def _is_bytes(owner: type[Struct], path: tuple[str, ...]) -> bool:
     return (owner.__name__, path) in (("Secret", ("data",)), ("ConfigMap", ("binaryData",)))
 
 
-def _base64(text: str) -> Iterator[str]:
+def _base64_errors(text: str) -> Iterator[str]:
     try:
         b64decode(text, validate=True)
     except (Base64Error, ValueError):
@@ -191,12 +198,12 @@ def _base64(text: str) -> Iterator[str]:
         yield f"illegal base64 data at input byte {at}"
 
 
-def _bad_moment(text: str) -> Iterator[str]:
+def _micro_time_errors(text: str) -> Iterator[str]:
     """Times with microseconds have six digits of them, neither more nor less."""
     found = _TIME.fullmatch(text)
     if found is not None and len(found[12] or "") == 7:
         return
-    told = _bad_time(text)
+    told = _time_error(text)
     if found is not None:
         rest = text[found.start(12) if found[12] else found.start(13) :]
         told = f'parsing time "{text}" as "": cannot parse "{rest}" as ".000000"'
@@ -205,7 +212,7 @@ def _bad_moment(text: str) -> Iterator[str]:
     )
 
 
-def _bad_time(text: str) -> str:
+def _time_error(text: str) -> str:
     rest, part = text, _TIME_PARTS[-1]
     for shape, name in zip(_TIME_SHAPES, _TIME_PARTS, strict=False):
         found = re.match(shape, rest)

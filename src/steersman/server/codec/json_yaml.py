@@ -14,41 +14,41 @@ from typing import Any, ClassVar
 import msgspec
 import yaml
 
-DEEPEST = 128
+MAX_DEPTH = 128
 """How far documents may be nested.
 
 differs: upstream takes 10,000 levels, and no object needs more than a few dozen.
 """
 
-_TOO_DEEP = "exceeded max depth"
+_MAX_DEPTH_EXCEEDED = "exceeded max depth"
 
 
-class Unreadable(ValueError):
+class MalformedDocument(ValueError):
     """A body that is no document."""
 
 
 # -- JSON -------------------------------------------------------------------------------------
 
 
-def json_document(raw: bytes) -> Any:
-    """A JSON document. Raises `Unreadable`."""
+def decode_json(raw: bytes) -> Any:
+    """A JSON document. Raises `MalformedDocument`."""
     try:
         document = msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        problem = _json_problem(raw)
+        problem = _go_json_error(raw)
         if not problem:
             # Letters that are none are read as such.
-            return json_document(readable(raw))
-        raise Unreadable(problem) from None
+            return decode_json(replace_invalid_utf8(raw))
+        raise MalformedDocument(problem) from None
     except RecursionError:
-        raise Unreadable(f"invalid character '{{' {_TOO_DEEP}") from None
+        raise MalformedDocument(f"invalid character '{{' {_MAX_DEPTH_EXCEEDED}") from None
     # Every level has a bracket, so most documents need not be looked at.
-    if raw.count(b"{") + raw.count(b"[") > DEEPEST and _depth(document) > DEEPEST:
-        raise Unreadable(f"invalid character '{{' {_TOO_DEEP}")
+    if raw.count(b"{") + raw.count(b"[") > MAX_DEPTH and _depth(document) > MAX_DEPTH:
+        raise MalformedDocument(f"invalid character '{{' {_MAX_DEPTH_EXCEEDED}")
     return document
 
 
-_AFTER = {
+_GO_CONTEXTS = {
     "Expecting property name enclosed in double quotes": "looking for beginning of object key string",
     "Expecting ':' delimiter": "after object key",
     "Expecting ',' delimiter": "after object key:value pair",
@@ -58,7 +58,7 @@ _AFTER = {
 }
 
 
-def _json_problem(raw: bytes) -> str:
+def _go_json_error(raw: bytes) -> str:
     """What is wrong with a document, as Go says it; empty where that is only how it is encoded."""
     text = raw.decode("utf-8", "replace")
     try:
@@ -67,35 +67,35 @@ def _json_problem(raw: bytes) -> str:
         at = error.pos
         if at >= len(text) or error.msg.startswith("Unterminated string"):
             return "unexpected end of JSON input"
-        where = _AFTER.get(error.msg, "looking for beginning of value")
-        return f"invalid character {_quoted(text[at])} {where}"
+        where = _GO_CONTEXTS.get(error.msg, "looking for beginning of value")
+        return f"invalid character {_quote_char(text[at])} {where}"
     except RecursionError:
-        return f"invalid character '{{' {_TOO_DEEP}"
+        return f"invalid character '{{' {_MAX_DEPTH_EXCEEDED}"
     return ""
 
 
-def readable(raw: bytes) -> bytes:
+def replace_invalid_utf8(raw: bytes) -> bytes:
     """A text in UTF-8, with a sign in place of each letter that is none, as Go has it."""
     return raw.decode("utf-8", "replace").encode()
 
 
-def _quoted(letter: str) -> str:
+def _quote_char(letter: str) -> str:
     return {"'": "'\\''", '"': "'\"'", "\n": "'\\n'", "\t": "'\\t'"}.get(letter, f"'{letter}'")
 
 
-_TEXTS = re.compile(rb'"(?:[^"\\]|\\.)*"')
+_STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*"')
 
 
-def keys_written(raw: bytes) -> int:
+def count_written_keys(raw: bytes) -> int:
     """How many keys a JSON document was written with; more than it has, where some come twice."""
     # A colon outside of texts is a key.
-    return _TEXTS.sub(b"", raw).count(b":")
+    return _STRINGS.sub(b"", raw).count(b":")
 
 
-def _keys(document: Any) -> int:
+def _count_keys(document: Any) -> int:
     if isinstance(document, dict):
-        return len(document) + sum(map(_keys, document.values()))
-    return sum(map(_keys, document)) if isinstance(document, list) else 0
+        return len(document) + sum(map(_count_keys, document.values()))
+    return sum(map(_count_keys, document)) if isinstance(document, list) else 0
 
 
 def _depth(document: Any) -> int:
@@ -121,15 +121,15 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
     yaml_implicit_resolvers: ClassVar[dict[Any, Any]] = {None: [("plain", re.compile(""))]}
 
 
-def yaml_document(raw: bytes) -> tuple[Any, tuple[str, ...]]:
-    """A YAML document, and which keys it has twice. Raises `Unreadable`."""
+def decode_yaml(raw: bytes) -> tuple[Any, tuple[str, ...]]:
+    """A YAML document, and which keys it has twice. Raises `MalformedDocument`."""
     if raw[:1] == b"{":
         # Most of what is sent as YAML is JSON, which is read many times faster.
         try:
-            document = json_document(raw)
-        except Unreadable:
+            document = decode_json(raw)
+        except MalformedDocument:
             document = None
-        if document is not None and _keys(document) == keys_written(raw):
+        if document is not None and _count_keys(document) == count_written_keys(raw):
             return document, ()
     loader = None
     try:
@@ -139,12 +139,12 @@ def yaml_document(raw: bytes) -> tuple[Any, tuple[str, ...]]:
         node = loader.get_node() if loader.check_node() else None
         if node is None:
             return None, ()
-        reading = _Reading(raw)
+        reading = _Constructor(raw)
         return reading.value(node), tuple(reading.doubled)
     except yaml.reader.ReaderError as error:
-        raise Unreadable(f"yaml: {error.reason}") from None
+        raise MalformedDocument(f"yaml: {error.reason}") from None
     except yaml.MarkedYAMLError as error:
-        raise Unreadable(_yaml_problem(error, raw)) from None
+        raise MalformedDocument(_go_yaml_error(error, raw)) from None
     finally:
         if loader is not None:
             loader.dispose()
@@ -155,15 +155,15 @@ def _check_depth(raw: bytes) -> None:
     for event in yaml.parse(raw, _Loader):
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
-            if depth > DEEPEST:
-                raise Unreadable(f"yaml: {_TOO_DEEP} of {DEEPEST}")
+            if depth > MAX_DEPTH:
+                raise MalformedDocument(f"yaml: {_MAX_DEPTH_EXCEEDED} of {MAX_DEPTH}")
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
         elif isinstance(event, yaml.DocumentEndEvent):
             break
 
 
-def _yaml_problem(error: yaml.MarkedYAMLError, raw: bytes) -> str:
+def _go_yaml_error(error: yaml.MarkedYAMLError, raw: bytes) -> str:
     line = 0
     if error.problem_mark is not None and error.problem_mark.line:
         line = error.problem_mark.line + isinstance(error, yaml.scanner.ScannerError)
@@ -171,11 +171,11 @@ def _yaml_problem(error: yaml.MarkedYAMLError, raw: bytes) -> str:
         line = error.context_mark.line
     problem = error.problem or "could not be read"
     if problem.startswith("found undefined alias") and error.problem_mark is not None:
-        return f"yaml: unknown anchor '{_reference(raw, error.problem_mark.index)}' referenced"
+        return f"yaml: unknown anchor '{_anchor_name(raw, error.problem_mark.index)}' referenced"
     return f"yaml: line {line}: {problem}" if line else f"yaml: {problem}"
 
 
-_WORDS: dict[str, Any] = {
+_CONSTANTS: dict[str, Any] = {
     **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"), True),
     **dict.fromkeys(("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"), False),
     **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
@@ -188,10 +188,10 @@ _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _TAG = "tag:yaml.org,2002:"
 
 
-def _resolved(text: str) -> Any:
+def _resolve_scalar(text: str) -> Any:
     """What a plain scalar means."""
-    if text in _WORDS:
-        return _WORDS[text]
+    if text in _CONSTANTS:
+        return _CONSTANTS[text]
     if text[0] not in "+-.0123456789":
         return text
     digits = text.replace("_", "")
@@ -206,7 +206,7 @@ def _resolved(text: str) -> Any:
     return text
 
 
-class _Reading:
+class _Constructor:
     """Makes a document of a tree of nodes, in which aliases are nodes that come again."""
 
     def __init__(self, raw: bytes) -> None:
@@ -221,7 +221,7 @@ class _Reading:
     def value(self, node: yaml.Node) -> Any:
         alias = id(node) in self._met
         if id(node) in self._open:
-            raise Unreadable(f"yaml: anchor '{self._anchor(node)}' value contains itself")
+            raise MalformedDocument(f"yaml: anchor '{self._anchor(node)}' value contains itself")
         self._met.add(id(node))
         self._within += alias
         self._count()
@@ -241,8 +241,12 @@ class _Reading:
         """A few lines of aliases can stand for more than any memory holds."""
         self._read += 1
         self._again += self._within > 0
-        if self._again > 100 and self._read > 1000 and self._again / self._read > _allowed(self._read):
-            raise Unreadable("yaml: document contains excessive aliasing")
+        if (
+            self._again > 100
+            and self._read > 1000
+            and self._again / self._read > _max_alias_ratio(self._read)
+        ):
+            raise MalformedDocument("yaml: document contains excessive aliasing")
 
     def _scalar(self, node: yaml.ScalarNode) -> Any:
         text, tag = node.value, node.tag
@@ -250,10 +254,10 @@ class _Reading:
             return text
         if tag != "plain" and not tag.startswith(_TAG):
             return text
-        found = _resolved(text)
+        found = _resolve_scalar(text)
         if isinstance(found, float) and not math.isfinite(found):
             shown = "NaN" if math.isnan(found) else "+Inf" if found > 0 else "-Inf"
-            raise Unreadable(f"json: unsupported value: {shown}")
+            raise MalformedDocument(f"json: unsupported value: {shown}")
         return float(found) if tag == f"{_TAG}float" and type(found) is int else found
 
     def _mapping(self, node: yaml.MappingNode, made: dict[str, Any]) -> dict[str, Any]:
@@ -263,9 +267,9 @@ class _Reading:
                 continue
             found = self.value(key)
             if isinstance(found, (dict, list)):
-                raise Unreadable("yaml: invalid map key")
+                raise MalformedDocument("yaml: invalid map key")
             value = self.value(part)
-            name = _name(found)
+            name = _key_text(found)
             if name in made:
                 shown = json.dumps(found, ensure_ascii=False)
                 self.doubled.append(f"line {part.start_mark.line + 1}: key {shown} already set in map")
@@ -277,35 +281,35 @@ class _Reading:
         parts = reversed(node.value) if isinstance(node, yaml.SequenceNode) else (node,)
         for part in parts:
             if not isinstance(part, yaml.MappingNode):
-                raise Unreadable("yaml: map merge requires map or sequence of maps as the value")
+                raise MalformedDocument("yaml: map merge requires map or sequence of maps as the value")
             if id(part) in self._open:
-                raise Unreadable(f"yaml: anchor '{self._anchor(part)}' value contains itself")
+                raise MalformedDocument(f"yaml: anchor '{self._anchor(part)}' value contains itself")
             self._within += 1
             self._count()
             self._mapping(part, made)
             self._within -= 1
 
     def _anchor(self, node: yaml.Node) -> str:
-        return _reference(self._raw, node.start_mark.index)
+        return _anchor_name(self._raw, node.start_mark.index)
 
 
-def _reference(raw: bytes, at: int) -> str:
+def _anchor_name(raw: bytes, at: int) -> str:
     """The name of the anchor or alias at a place."""
     found = re.match(r"\s*[&*]([^\s,\[\]{}]+)", raw.decode("utf-8", "replace")[at:])
     return found[1] if found else ""
 
 
-def _allowed(read: int) -> float:
+def _max_alias_ratio(read: int) -> float:
     """Which share of a document may come from aliases: nearly all of a small one, little of a large one."""
     few, many = 400_000, 4_000_000
     return 0.99 - 0.89 * (min(max(read, few), many) - few) / (many - few)
 
 
-def _name(key: Any) -> str:
+def _key_text(key: Any) -> str:
     if isinstance(key, str):
         return key
     if isinstance(key, bool):
         return "true" if key else "false"
     if key is None:
-        raise Unreadable("unsupported map key of type: %!s(<nil>), key: <nil>")
+        raise MalformedDocument("unsupported map key of type: %!s(<nil>), key: <nil>")
     return f"{key:g}" if isinstance(key, float) else str(key)

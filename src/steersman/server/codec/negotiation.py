@@ -28,7 +28,7 @@ class Target(NamedTuple):
     kind: str
 
 
-class Choice(NamedTuple):
+class MediaTypeOptions(NamedTuple):
     """What an answer shall look like."""
 
     media_type: str
@@ -42,11 +42,11 @@ class Choice(NamedTuple):
         return f"{self.media_type};stream={self.stream}" if self.stream else self.media_type
 
 
-Allows: TypeAlias = Callable[[Target | None], bool]
+Restriction: TypeAlias = Callable[[Target | None], bool]
 """Whether an endpoint can answer with a kind; None is its own."""
 
 
-_FEW = 12
+_INSERTION_SORT_LIMIT = 12
 """So many clauses are sorted by insertion; nobody has more, and sorting must stay cheap if one does."""
 
 
@@ -57,43 +57,45 @@ class _Clause(NamedTuple):
     parameters: Mapping[str, str]
 
 
-def known(accept: str) -> bool:
+def is_supported(accept: str) -> bool:
     """Whether a header names a form of answers upstream has, or takes any: nothing else is even looked at."""
     if not accept:
         return True
     types = (clause.partition(";")[0].strip() for clause in accept.split(","))
-    return any(type_ in _FORMS for type_ in types)
+    return any(type_ in _SUPPORTED for type_ in types)
 
 
-_FORMS = ("*/*", JSON, YAML, PROTOBUF)
+_SUPPORTED = ("*/*", JSON, YAML, PROTOBUF)
 
 
-def as_is(target: Target | None) -> bool:
+def own_kind(target: Target | None) -> bool:
     """For endpoints that answer with what they have."""
     return target is None
 
 
-_META = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
+_META_KINDS = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
 
 
-def as_meta(target: Target | None) -> bool:
+def own_kind_or_meta(target: Target | None) -> bool:
     """For endpoints of resources: the objects, a table of them, or only their metadata."""
     return target is None or (
-        target.group == "meta.k8s.io" and target.version in ("v1", "v1beta1") and target.kind in _META
+        target.group == "meta.k8s.io" and target.version in ("v1", "v1beta1") and target.kind in _META_KINDS
     )
 
 
-def negotiate(accept: str, allows: Allows = as_is, served: Sequence[str] = SERVED) -> Choice:
+def negotiate(
+    accept: str, allows: Restriction = own_kind, served: Sequence[str] = SERVED
+) -> MediaTypeOptions:
     """The best answer a client takes; the first that is served where it does not say.
 
     Raises `NotAcceptable` where there is none.
     """
     if not accept:
-        return Choice(served[0])
-    for clause in _clauses(accept):
+        return MediaTypeOptions(served[0])
+    for clause in _parse_clauses(accept):
         for media_type in served:
-            if _covers(clause, media_type):
-                choice = _choice(clause, media_type, allows)
+            if _matches(clause, media_type):
+                choice = _accept(clause, media_type, allows)
                 if choice is not None:
                     return choice
     raise NotAcceptable(
@@ -101,14 +103,14 @@ def negotiate(accept: str, allows: Allows = as_is, served: Sequence[str] = SERVE
     )
 
 
-def _covers(clause: _Clause, media_type: str) -> bool:
+def _matches(clause: _Clause, media_type: str) -> bool:
     if clause.type == "*":
         return clause.subtype == "*"
     type_, _, subtype = media_type.partition("/")
     return clause.type == type_ and clause.subtype in (subtype, "*")
 
 
-def _choice(clause: _Clause, media_type: str, allows: Allows) -> Choice | None:
+def _accept(clause: _Clause, media_type: str, allows: Restriction) -> MediaTypeOptions | None:
     said = clause.parameters
     target = None
     if "as" in said or "g" in said or "v" in said:
@@ -117,10 +119,10 @@ def _choice(clause: _Clause, media_type: str, allows: Allows) -> Choice | None:
     # Nobody serves another version of the generic kinds than asked for by "v".
     if said.get("sv") or stream not in ("", "watch") or not allows(target):
         return None
-    return Choice(media_type, target, stream, said.get("pretty") == "1")
+    return MediaTypeOptions(media_type, target, stream, said.get("pretty") == "1")
 
 
-def _clauses(accept: str) -> list[_Clause]:
+def _parse_clauses(accept: str) -> list[_Clause]:
     """The clauses of a header, most wanted first. What is no media type is passed over."""
     clauses: list[_Clause] = []
     for part in accept.split(","):
@@ -132,7 +134,7 @@ def _clauses(accept: str) -> list[_Clause]:
             continue
         parameters = dict(_parameter(text) for text in rest if text.count("=") == 1)
         clauses.append(_Clause(type_, subtype, _quality(parameters.pop("q", "1")), parameters))
-    return _sorted(clauses)
+    return _sort_clauses(clauses)
 
 
 def _parameter(text: str) -> tuple[str, str]:
@@ -147,20 +149,20 @@ def _quality(text: str) -> float:
         return 0.0
 
 
-def _sorted(clauses: list[_Clause]) -> list[_Clause]:
-    if len(clauses) > _FEW:
+def _sort_clauses(clauses: list[_Clause]) -> list[_Clause]:
+    if len(clauses) > _INSERTION_SORT_LIMIT:
         return sorted(clauses, key=lambda clause: -clause.quality)
     # The comparison is not an order (a wildcard of higher quality comes both before and after), so how
     # it is sorted matters: by insertion, as Go does with as few as these.
     for start in range(1, len(clauses)):
         place = start
-        while place and _comes_before(clauses[place], clauses[place - 1]):
+        while place and _precedes(clauses[place], clauses[place - 1]):
             clauses[place - 1], clauses[place] = clauses[place], clauses[place - 1]
             place -= 1
     return clauses
 
 
-def _comes_before(one: _Clause, other: _Clause) -> bool:
+def _precedes(one: _Clause, other: _Clause) -> bool:
     return (
         one.quality > other.quality
         or (one.type != "*" and other.type == "*")

@@ -11,7 +11,7 @@ from steersman.api.generated import meta_v1
 from steersman.api.kinds import EMPTY
 from steersman.api.patch.values import alike
 from steersman.api.scheme import unusual
-from steersman.server.codec.convert import FORMS, Form, adopt, plain
+from steersman.server.codec.convert import CODECS, Codec, to_builtins, to_struct
 from steersman.server.crd.pruning import META
 
 T = TypeVar("T")
@@ -77,12 +77,12 @@ def read(body: object) -> Custom:
     if isinstance(body, (bytes, msgspec.Raw)):
         body = msgspec.json.decode(bytes(body))
     elif isinstance(body, msgspec.Struct):
-        body = plain(body)
+        body = to_builtins(body)
     if not isinstance(body, Mapping):
         raise ValueError(f"Expected `object`, got `{type(body).__name__}`")
     meta = body.get("metadata")
     return Custom(
-        metadata=adopt(meta_v1.ObjectMeta, {} if meta is None else meta),
+        metadata=to_struct(meta_v1.ObjectMeta, {} if meta is None else meta),
         content={name: value for name, value in body.items() if name not in META},
     )
 
@@ -100,7 +100,7 @@ def document(api_version: str, kind: str, obj: Custom) -> dict[str, Any]:
     return {
         "apiVersion": api_version,
         "kind": kind,
-        "metadata": plain(obj.metadata),
+        "metadata": to_builtins(obj.metadata),
         **copied(obj.content),
     }
 
@@ -120,4 +120,4 @@ def view(type_: type[T], api_version: str, kind: str, obj: Custom) -> T:
     return cast("T", made) if type_ is dict else msgspec.convert(made, type_)
 
 
-FORMS[Custom] = Form(read, document, view, encode)
+CODECS[Custom] = Codec(read, document, view, encode)

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from steersman.server import status_errors
 from steersman.server.apply.field_manager import custom_field_managers
-from steersman.server.codec.convert import plain
+from steersman.server.codec.convert import to_builtins
 from steersman.server.crd.custom import Custom, same
 from steersman.server.crd.paths import split, text_at
 from steersman.server.crd.scale import scale_access
@@ -41,7 +41,7 @@ def resource_of(
         field_managers=custom_field_managers(
             version.api_version,
             version.kind,
-            lambda: plain(version.schema),
+            lambda: to_builtins(version.schema),
             Custom(),
             has_status=version.has_status,
             replicas=version.scale.specReplicasPath if version.scale is not None else "",

@@ -16,7 +16,7 @@ from steersman.api.generated.apiextensions_v1 import (
     JSONSchemaProps,
 )
 from steersman.server import status_errors as refusals
-from steersman.server.codec.convert import plain
+from steersman.server.codec.convert import to_builtins
 from steersman.server.crd.custom import Custom, copied
 from steersman.server.crd.defaulting import Fill, filler
 from steersman.server.crd.embedded import coercion, embedded_check, metadata_search, unknown_metadata
@@ -140,7 +140,7 @@ class Version(msgspec.Struct, frozen=True, eq=False):
         return self._blocked(errors)
 
     def _whole(self, obj: Custom) -> dict[str, Any]:
-        meta = plain(obj.metadata) if self._looks_at_metadata else {}
+        meta = to_builtins(obj.metadata) if self._looks_at_metadata else {}
         return {"apiVersion": self.api_version, "kind": self.kind, "metadata": meta, **obj.content}
 
     def _lists(self, obj: Custom, old: Custom | None, errors: FieldErrors) -> None:

@@ -20,7 +20,7 @@ import msgspec
 from steersman.api.errors import NotAcceptable, NotFound
 from steersman.api.generated import Resource, Subresource, resources
 from steersman.api.generated.apiextensions_v1 import CustomResourceColumnDefinition, CustomResourceDefinition
-from steersman.server.codec.negotiation import Choice, Target, negotiate
+from steersman.server.codec.negotiation import MediaTypeOptions, Target, negotiate
 
 Document: TypeAlias = dict[str, Any]
 
@@ -262,7 +262,7 @@ class Discovery:
         return [name for name, _ in sorted(groups, key=order)]
 
 
-def choose(accept: str) -> Choice:
+def choose(accept: str) -> MediaTypeOptions:
     """How ``/api`` and ``/apis`` shall answer; the choice's target is `AGGREGATED` or None.
 
     A clause that asks for the aggregated form wins over all that do not, wherever it stands. Raises

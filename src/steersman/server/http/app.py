@@ -20,8 +20,8 @@ from steersman.server.auth.authentication import Credentials
 from steersman.server.auth.impersonation import impersonate, requested_user
 from steersman.server.auth.tokens import OpenIDDocument
 from steersman.server.auth.users import User
-from steersman.server.codec.convert import FORMS
-from steersman.server.codec.negotiation import known
+from steersman.server.codec.convert import CODECS
+from steersman.server.codec.negotiation import is_supported
 from steersman.server.http import request_body
 from steersman.server.http.context import AppState, Context, served_verbs
 from steersman.server.http.discovery_cache import DiscoveryCache
@@ -234,7 +234,7 @@ class ApiServer:
         resource = self._find(ctx)
         if isinstance(resource, Response):
             return resource
-        if resource.type not in FORMS and not known(ctx.http.headers.get("Accept", "")):
+        if resource.type not in CODECS and not is_supported(ctx.http.headers.get("Accept", "")):
             return routing_error(406)
         if deprecated := self.state.discovery.deprecation(resource):
             ctx.warnings.append(deprecated)
@@ -269,7 +269,7 @@ class ApiServer:
         single = info.verb not in _COLLECTION_VERBS
         named = single and info.name != ""
         wrong_scope = info.scoped if not resource.namespaced else named and not info.scoped
-        if not verbs and resource.type in FORMS:
+        if not verbs and resource.type in CODECS:
             raise status_errors.not_found(resource.group, resource.plural, info.name)
         if not verbs or wrong_scope or (info.rest and info.subresource != "proxy"):
             return routing_error(404)

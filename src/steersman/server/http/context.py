@@ -14,8 +14,8 @@ from steersman.server.apply.options import manager_name
 from steersman.server.auth.tokens import OpenIDDocument
 from steersman.server.auth.users import User
 from steersman.server.codec.encoding import EncodingCache
-from steersman.server.codec.field_validation import directive
-from steersman.server.codec.negotiation import JSON, Choice, as_is, as_meta, negotiate
+from steersman.server.codec.field_validation import parse_directive
+from steersman.server.codec.negotiation import JSON, MediaTypeOptions, negotiate, own_kind, own_kind_or_meta
 from steersman.server.http.discovery_cache import DiscoveryCache
 from steersman.server.http.metrics import Metrics
 from steersman.server.http.request_body import FieldChecks
@@ -57,7 +57,7 @@ class Context(msgspec.Struct):
     def server(self) -> Server:
         return self.state.server
 
-    def choice(self, *, meta: bool = True, stream: bool = False) -> Choice:
+    def choice(self, *, meta: bool = True, stream: bool = False) -> MediaTypeOptions:
         """The representation that the client accepts. Raises `NotAcceptable`."""
         return _negotiated(self.http.headers.get("Accept", ""), meta, stream)
 
@@ -68,7 +68,7 @@ class Context(msgspec.Struct):
 
     def field_checks(self, field_validation: str) -> FieldChecks:
         """How unknown and duplicate fields of the body are treated."""
-        return FieldChecks(directive(field_validation), self.warnings)
+        return FieldChecks(parse_directive(field_validation), self.warnings)
 
     @property
     def content_type(self) -> str:
@@ -80,9 +80,9 @@ class Context(msgspec.Struct):
 
 
 @lru_cache(maxsize=256)
-def _negotiated(accept: str, meta: bool, stream: bool) -> Choice:
+def _negotiated(accept: str, meta: bool, stream: bool) -> MediaTypeOptions:
     # Cached because clients send few different headers.
-    allows = as_meta if meta else as_is
+    allows = own_kind_or_meta if meta else own_kind
     return negotiate(accept, allows, (JSON,)) if stream else negotiate(accept, allows)
 
 

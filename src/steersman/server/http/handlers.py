@@ -9,7 +9,7 @@ from steersman.api.generated.autoscaling_v1 import Scale
 from steersman.server.apply.field_manager import field_manager_for
 from steersman.server.apply.options import APPLY_YAML, validate_patch_options
 from steersman.server.apply.structs import typed_schema_of
-from steersman.server.codec.convert import FORMS
+from steersman.server.codec.convert import CODECS
 from steersman.server.http import query_options, request_body
 from steersman.server.http.context import Context
 from steersman.server.http.query_options import WriteOptions
@@ -159,7 +159,7 @@ def _update(ctx: Context, resource: Resource, raw: bytes) -> Response:
 def _patch(ctx: Context, resource: Resource, raw: bytes) -> Response:
     info, patch_type = ctx.info, request_body.media_type(ctx.content_type)
     if patch_type not in patching.PATCH_TYPES:
-        if info.subresource and resource.type in FORMS:
+        if info.subresource and resource.type in CODECS:
             raise patching.unknown_patch_type(patching.JSON, patching.MERGE, APPLY_YAML)
         return routing_error(415)
     options = query_options.write_options(ctx.query, "PatchOptions")

@@ -11,8 +11,8 @@ from steersman.api.generated import meta_v1
 from steersman.server import status_errors
 from steersman.server.apply.options import validate_field_manager
 from steersman.server.codec import protobuf
-from steersman.server.codec.go_decode_errors import mistake
-from steersman.server.codec.json_yaml import Unreadable, json_document
+from steersman.server.codec.go_decode_errors import go_decode_error
+from steersman.server.codec.json_yaml import MalformedDocument, decode_json
 from steersman.server.http.request_info import Query, first, flag
 from steersman.server.registry.graceful_deletion import DeletionOptions
 from steersman.server.rest.request import ListOptions
@@ -164,8 +164,8 @@ def delete_options(query: Query, body: bytes) -> DeleteOptions:
 def _from_body(body: bytes) -> meta_v1.DeleteOptions:
     try:
         # Recognised by its first bytes, with which no JSON begins.
-        document = protobuf.decode(body) if body.startswith(protobuf.MAGIC) else json_document(body)
-    except Unreadable as error:
+        document = protobuf.decode(body) if body.startswith(protobuf.MAGIC) else decode_json(body)
+    except MalformedDocument as error:
         raise status_errors.bad_request(f"couldn't get version/kind; json parse error: {error}") from None
     if isinstance(document, dict) and document.get("kind") not in (None, "", "DeleteOptions"):
         kind, version = document["kind"], document.get("apiVersion") or "v1"
@@ -176,7 +176,9 @@ def _from_body(body: bytes) -> meta_v1.DeleteOptions:
     try:
         return msgspec.convert(document, meta_v1.DeleteOptions)
     except msgspec.ValidationError as error:
-        raise status_errors.bad_request(mistake(meta_v1.DeleteOptions, document) or str(error)) from None
+        raise status_errors.bad_request(
+            go_decode_error(meta_v1.DeleteOptions, document) or str(error)
+        ) from None
 
 
 def _from_query(query: Query) -> meta_v1.DeleteOptions:

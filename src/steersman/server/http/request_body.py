@@ -19,9 +19,9 @@ from steersman.server.apply.field_manager import field_manager_for
 from steersman.server.apply.schema import TypedSchema
 from steersman.server.apply.structs import typed_schema_of
 from steersman.server.codec import field_validation, protobuf
-from steersman.server.codec.convert import FORMS, adopt, moments
-from steersman.server.codec.go_decode_errors import mistake
-from steersman.server.codec.json_yaml import Unreadable, json_document, readable, yaml_document
+from steersman.server.codec.convert import CODECS, micro_time_paths, to_struct
+from steersman.server.codec.go_decode_errors import go_decode_error
+from steersman.server.codec.json_yaml import MalformedDocument, decode_json, decode_yaml, replace_invalid_utf8
 from steersman.server.codec.negotiation import JSON, PROTOBUF, YAML
 from steersman.server.registry.resources import Resource
 
@@ -65,14 +65,14 @@ class FieldChecks(NamedTuple):
         if found:
             if self.directive == "Strict":
                 raise refusal(found)
-            self.warnings.extend(field_validation.warnings(found))
+            self.warnings.extend(field_validation.warning_texts(found))
 
 
 def decode_object(
     resource: Resource, raw: bytes, content_type: str, checks: FieldChecks = FieldChecks()
 ) -> Any:
     """A body as an object of a resource. Raises `BadRequest`, `Invalid` or `UnsupportedMediaType`."""
-    schema = field_manager_for(resource).resource_schema.schema if resource.type in FORMS else None
+    schema = field_manager_for(resource).resource_schema.schema if resource.type in CODECS else None
     return decode(
         resource.type, resource.group, resource.version, resource.kind, raw, content_type, checks, schema
     )
@@ -94,7 +94,7 @@ def decode(
     """
     form = media_type(content_type)
     # There are no messages for custom resources.
-    accepted = (JSON, YAML) if type_ in FORMS else (JSON, YAML, PROTOBUF)
+    accepted = (JSON, YAML) if type_ in CODECS else (JSON, YAML, PROTOBUF)
     if form not in accepted:
         raise unknown_format(*accepted)
     if form == PROTOBUF:
@@ -106,10 +106,10 @@ def decode(
         schema = typed_schema_of(type_) if schema is None else schema
         known = _read(type_, group, version, kind, raw, form, schema if looks else None)
         # The schema of custom resources can change.
-        if len(raw) <= _LARGEST_CACHED and type_ not in FORMS:
+        if len(raw) <= _LARGEST_CACHED and type_ not in CODECS:
             _bodies.put(key, known)
     made, found = known
-    checks.report(found, lambda found: field_validation.refused_body(kind, version, found))
+    checks.report(found, lambda found: field_validation.strict_body_error(kind, version, found))
     return made
 
 
@@ -120,37 +120,42 @@ def _read(
     doubled: tuple[str, ...] = ()
     try:
         if form == JSON:
-            document = json_document(raw)
+            document = decode_json(raw)
         else:
-            document, doubled = yaml_document(raw)
-    except Unreadable as error:
+            document, doubled = decode_yaml(raw)
+    except MalformedDocument as error:
         why = f"couldn't get version/kind; json parse error: {error}" if form == JSON else str(error)
-        raise field_validation.unrecognized(kind, raw, why) from None
+        raise field_validation.unrecognized_body(kind, raw, why) from None
     if document is None and raw.strip() == b"null":
         # Go decodes null as an empty object.
         document, raw = {}, b"{}"
     if not isinstance(document, dict):
         why = f"couldn't get version/kind; json parse error: {no_object(document)}"
-        raise field_validation.unrecognized(kind, raw, why)
+        raise field_validation.unrecognized_body(kind, raw, why)
     _check_kind(type_, group, version, kind, document, raw)
     try:
-        made = adopt(type_, raw if form == JSON else document)
+        made = to_struct(type_, raw if form == JSON else document)
     except UnicodeDecodeError:
-        return _read(type_, group, version, kind, readable(raw), form, schema)
+        return _read(type_, group, version, kind, replace_invalid_utf8(raw), form, schema)
     except ValueError as error:
-        raise field_validation.unfit(kind, version, _mistake(type_, document) or str(error)) from None
+        raise field_validation.undecodable_body(
+            kind, version, _mistake(type_, document) or str(error)
+        ) from None
     # Our decoder accepts large numbers and all forms of MicroTime, so bodies that have them are checked again.
     struct: type[Struct] = type_
-    exacting = type_ not in FORMS and moments(struct)
+    exacting = type_ not in CODECS and micro_time_paths(struct)
     if (exacting or _LARGE_NUMBER.search(raw)) and (fault := _mistake(type_, document)):
-        raise field_validation.unfit(kind, version, fault)
+        raise field_validation.undecodable_body(kind, version, fault)
     if type_ is Pod and form == JSON:
         made = _interned(made, raw)
     if schema is None:
         return made, ()
     if form == JSON:
-        return made, field_validation.faults(raw, document, schema)
-    return made, (*field_validation.yaml_fault(doubled), *field_validation.unknown(document, schema))
+        return made, field_validation.strict_errors(raw, document, schema)
+    return made, (
+        *field_validation.yaml_strict_errors(doubled),
+        *field_validation.unknown_fields(document, schema),
+    )
 
 
 _LARGE_NUMBER = re.compile(rb"[:\[,\s]-?[0-9]{10}")
@@ -161,13 +166,15 @@ def _from_protobuf(type_: type[Any], group: str, version: str, kind: str, raw: b
     document = protobuf.decode(raw, f"{group}/{version}" if group else version, kind)
     _check_kind(type_, group, version, kind, document, raw)
     try:
-        return adopt(type_, document)
+        return to_struct(type_, document)
     except ValueError as error:
-        raise field_validation.unfit(kind, version, _mistake(type_, document) or str(error)) from None
+        raise field_validation.undecodable_body(
+            kind, version, _mistake(type_, document) or str(error)
+        ) from None
 
 
 def _mistake(type_: type[Any], document: Any) -> str:
-    return "" if type_ in FORMS else mistake(type_, document)
+    return "" if type_ in CODECS else go_decode_error(type_, document)
 
 
 def _check_kind(
@@ -176,14 +183,14 @@ def _check_kind(
     """Refuses a document whose apiVersion or kind is not the expected one."""
     said, named = document.get("apiVersion"), document.get("kind")
     expected = f"{group}/{version}" if group else version
-    if type_ in FORMS and not (said and named):
+    if type_ in CODECS and not (said and named):
         missing = "apiVersion" if named else "Kind"
         text = raw.decode("utf-8", "replace")
-        raise field_validation.unrecognized(kind, raw, f"Object '{missing}' is missing in '{text}'")
+        raise field_validation.unrecognized_body(kind, raw, f"Object '{missing}' is missing in '{text}'")
     said, named = said or expected, named or kind
     if (said, named) == (expected, kind):
         return
-    if type_ in FORMS:
+    if type_ in CODECS:
         # Upstream decodes any kind as a custom resource, and then finds the object invalid.
         if said != expected:
             raise _other_version(said, expected)
@@ -191,7 +198,7 @@ def _check_kind(
         wrong = [status_errors.field_invalid("kind", named, f"must be {kind}")]
         raise status_errors.invalid(group, str(named), name, wrong)
     told = str(said).rpartition("/")[2]
-    why = field_validation.other_kind(group, kind, str(said), str(named))
+    why = field_validation.kind_mismatch(group, kind, str(said), str(named))
     if not why:
         raise _other_version(said, expected)
     raise status_errors.bad_request(f'{named} in version "{told}" cannot be handled as a {kind}: {why}')
@@ -263,14 +270,16 @@ def decode_patch(
     """
     try:
         if is_apply:
-            document, doubled = yaml_document(raw)
+            document, doubled = decode_yaml(raw)
             if doubled and checks.directive == "Strict":
-                raise field_validation.refused_apply(doubled)
+                raise field_validation.strict_apply_error(doubled)
             if checks.directive == "Warn":
-                checks.warnings.extend(field_validation.warnings(field_validation.apply_fault(doubled)))
+                checks.warnings.extend(
+                    field_validation.warning_texts(field_validation.apply_strict_errors(doubled))
+                )
             return document
-        document = json_document(raw)
-    except Unreadable as error:
+        document = decode_json(raw)
+    except MalformedDocument as error:
         raise status_errors.bad_request(
             f"error decoding YAML: error converting YAML to JSON: {error}"
             if is_apply
@@ -284,9 +293,9 @@ def decode_patch(
         )
     if checks.directive != "Ignore":
         if isinstance(document, list):
-            found = field_validation.operation_faults(raw, document)
+            found = field_validation.json_patch_strict_errors(raw, document)
         else:
-            found = field_validation.faults(raw, document, schema)
+            found = field_validation.strict_errors(raw, document, schema)
             # Directives of a strategic merge are no fields.
             found = tuple(each for each in found if '"$' not in each and ".$" not in each)
         checks.report(found, lambda found: _refused(document, found, refused_text))
@@ -295,4 +304,4 @@ def decode_patch(
 
 def _refused(document: Any, found: Sequence[str], refused_text: Callable[[Any], str] | None) -> ApiError:
     text = msgspec.json.encode(document).decode() if refused_text is None else refused_text(document)
-    return field_validation.refused_patch(text, field_validation.said(found))
+    return field_validation.invalid_patch(text, field_validation.strict_decoding_error(found))

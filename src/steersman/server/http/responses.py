@@ -13,9 +13,9 @@ from steersman.api.errors import ApiError, NotAcceptable
 from steersman.api.generated.autoscaling_v1 import Scale
 from steersman.api.generated.meta_v1 import ListMeta
 from steersman.server import tables
-from steersman.server.codec.convert import FORMS, document
+from steersman.server.codec.convert import CODECS, to_document
 from steersman.server.codec.encoding import dump, encode_array, encode_items, encode_list, encode_object
-from steersman.server.codec.negotiation import JSON, SERVED, YAML, Choice
+from steersman.server.codec.negotiation import JSON, SERVED, YAML, MediaTypeOptions
 from steersman.server.http.context import Context
 from steersman.server.http.request_info import first
 from steersman.server.registry.resources import Resource
@@ -56,7 +56,7 @@ def object_response(ctx: Context, resource: Resource, obj: Any, status: int = 20
         return encoded(ctx, choice, _table(ctx, choice, resource, (obj,), metadata), status)
     if choice.target.kind != "PartialObjectMetadata":
         package = (resource.group or "core").partition(".")[0]
-        go = "*unstructured.Unstructured" if resource.type in FORMS else f"*{package}.{resource.kind}"
+        go = "*unstructured.Unstructured" if resource.type in CODECS else f"*{package}.{resource.kind}"
         raise NotAcceptable(
             f"you requested {choice.target.kind}, but the requested object is not a list ({go})",
             reason="NotAcceptable",
@@ -73,7 +73,7 @@ def list_response(ctx: Context, resource: Resource, page: Page) -> Response:
     choice = ctx.choice()
     if choice.target is None:
         list_meta: Any = metadata
-        if resource.type in FORMS and not page.continue_:
+        if resource.type in CODECS and not page.continue_:
             # Upstream keeps custom resources as plain data, which does not omit empty fields.
             list_meta = {"continue": "", "resourceVersion": metadata.resourceVersion}
         body = encode_list(
@@ -92,7 +92,7 @@ def list_response(ctx: Context, resource: Resource, page: Page) -> Response:
 
 
 def _table(
-    ctx: Context, choice: Choice, resource: Resource, objects: Sequence[Any], metadata: ListMeta
+    ctx: Context, choice: MediaTypeOptions, resource: Resource, objects: Sequence[Any], metadata: ListMeta
 ) -> bytes:
     assert choice.target is not None
     include = tables.parse_include_object(first(ctx.query, "includeObject"))
@@ -112,8 +112,8 @@ def table(
     """Objects as a Table."""
     if resource.hub is not None and resource.store is not None:
         objects, resource = [resource.store(obj) for obj in objects], resource.hub
-    if resource.type in FORMS:
-        objects = [document(resource.api_version, resource.kind, obj) for obj in objects]
+    if resource.type in CODECS:
+        objects = [to_document(resource.api_version, resource.kind, obj) for obj in objects]
     made = tables.generate_table(
         ctx.state.discovery.printer(resource),
         objects,
@@ -143,7 +143,7 @@ def scale_response(ctx: Context, scale: Scale) -> Response:
     """A Scale, in the representation that the client accepts."""
     choice = ctx.choice()
     if choice.target is None:
-        return document_response(ctx, document("autoscaling/v1", "Scale", scale))
+        return document_response(ctx, to_document("autoscaling/v1", "Scale", scale))
     if choice.target.kind != "Table":
         return encoded(ctx, choice, dump(tables.partial_object_metadata(scale, choice.target.version)))
     made = tables.generate_table(
@@ -242,7 +242,7 @@ def routing_error(code: int) -> Response:
 # -- representations --------------------------------------------------------------------------
 
 
-def encoded(ctx: Context, choice: Choice, body: bytes, status: int = 200) -> Response:
+def encoded(ctx: Context, choice: MediaTypeOptions, body: bytes, status: int = 200) -> Response:
     """JSON in the media type that the client accepts: compact, indented, or as YAML."""
     if choice.media_type == YAML:
         text = yaml.dump(msgspec.json.decode(body), Dumper=_Dumper, default_flow_style=False)

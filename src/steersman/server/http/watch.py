@@ -12,7 +12,7 @@ from steersman.client.api import EventType, WatchEvent
 from steersman.http.response import StreamingResponse
 from steersman.server import tables
 from steersman.server.codec.encoding import dump
-from steersman.server.codec.negotiation import Choice
+from steersman.server.codec.negotiation import MediaTypeOptions
 from steersman.server.http import query_options
 from steersman.server.http.context import Context
 from steersman.server.http.handlers import list_request
@@ -102,7 +102,7 @@ def _event(type_: str, obj: bytes) -> bytes:
     return b'{"type":"%b","object":%b}\n' % (type_.encode(), obj)
 
 
-def _line_encoder(ctx: Context, choice: Choice, resource: Resource) -> LineEncoder:
+def _line_encoder(ctx: Context, choice: MediaTypeOptions, resource: Resource) -> LineEncoder:
     """Encodes events as lines, in the representation that the client accepts."""
     if choice.target is None:
         return _object_lines(ctx, resource)

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from steersman.api.generated import autoscaling_v1 as v1
 from steersman.api.generated import autoscaling_v2 as v2
 from steersman.api.kinds import EMPTY
-from steersman.server.codec.convert import plain
+from steersman.server.codec.convert import to_builtins
 
 _PREFIX = "autoscaling.alpha.kubernetes.io/"
 _METRICS, _CURRENT = f"{_PREFIX}metrics", f"{_PREFIX}current-metrics"
@@ -34,16 +34,20 @@ def to_v1(scaler: v2.HorizontalPodAutoscaler) -> v1.HorizontalPodAutoscaler:
     """Converts an autoscaler from v2 to v1."""
     spec, status, meta = scaler.spec, scaler.status, scaler.metadata
     kept = {name: text for name, text in meta.annotations.items() if name not in _ANNOTATIONS}
-    others = [_source_to_v1(plain(metric)) for metric in spec.metrics if _target_cpu_percent(metric) is None]
-    current = [_status_to_v1(plain(metric)) for metric in status.currentMetrics or ()]
+    others = [
+        _source_to_v1(to_builtins(metric)) for metric in spec.metrics if _target_cpu_percent(metric) is None
+    ]
+    current = [_status_to_v1(to_builtins(metric)) for metric in status.currentMetrics or ()]
     for name, found in (
         (_METRICS, others),
         (_CURRENT, current),
         (
             _BEHAVIOR,
-            None if spec.behavior is None else _capitalize_names(_with_all_fields(plain(spec.behavior))),
+            None
+            if spec.behavior is None
+            else _capitalize_names(_with_all_fields(to_builtins(spec.behavior))),
         ),
-        (_CONDITIONS, [_ordered(each, _CONDITION) for each in plain(status.conditions)]),
+        (_CONDITIONS, [_ordered(each, _CONDITION) for each in to_builtins(status.conditions)]),
     ):
         if found:
             kept[name] = msgspec.json.encode(found).decode()

@@ -9,7 +9,7 @@ from steersman.api.errors import ServerError
 from steersman.server import status_errors
 from steersman.server.apply.deferred_owners import StoredManagedFields
 from steersman.server.apply.field_manager import field_manager_for
-from steersman.server.codec.convert import adopt
+from steersman.server.codec.convert import to_struct
 from steersman.server.rest.create import create
 from steersman.server.rest.request import Request, Result, check_identity
 from steersman.server.rest.update import change
@@ -34,7 +34,7 @@ def apply(server: Server, request: Request, configuration: Mapping[str, Any]) ->
         metadata = document.get("metadata") or {}
         check_identity(request, metadata.get("namespace"), metadata.get("name"))
         try:
-            return adopt(resource.type, document)
+            return to_struct(resource.type, document)
         except ValueError as error:
             where = f"{namespace}/{name}; {resource.group}/{resource.version}, Kind={resource.kind}"
             raise ServerError(f"failed to convert new object ({where}) to proper version: {error}") from None

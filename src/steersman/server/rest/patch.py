@@ -19,8 +19,8 @@ from steersman.api.patch.values import printed
 from steersman.server import status_errors
 from steersman.server.apply.options import APPLY_YAML
 from steersman.server.codec import field_validation
-from steersman.server.codec.convert import FORMS, adopt, document, moments, plain
-from steersman.server.codec.go_decode_errors import mistake
+from steersman.server.codec.convert import CODECS, micro_time_paths, to_builtins, to_document, to_struct
+from steersman.server.codec.go_decode_errors import go_decode_error
 from steersman.server.registry.resources import Resource
 from steersman.server.rest.apply import apply
 from steersman.server.rest.request import Request, Result, check_identity
@@ -83,11 +83,11 @@ def patched_struct(
     obj: S, body: object, content_type: str, api_version: str = "autoscaling/v1", kind: str = "Scale"
 ) -> S:
     """A struct with a patch applied. ``api_version`` and ``kind`` are for error messages."""
-    made = patched_document(type(obj), plain(obj), _without_type(body), content_type)
+    made = patched_document(type(obj), to_builtins(obj), _without_type(body), content_type)
     if not isinstance(made, dict):
         raise status_errors.bad_request("the patch does not leave an object")
     try:
-        full: S = adopt(type(obj), made)
+        full: S = to_struct(type(obj), made)
     except ValueError as error:
         whole = {"apiVersion": api_version, "kind": kind, **made}
         raise _unfit(type(obj), whole, body, content_type, str(error)) from None
@@ -97,7 +97,7 @@ def patched_struct(
 def patched(resource: Resource, old: Any, body: object, content_type: str) -> Any:
     """A stored object with a patch applied: a full struct that shares the fields the patch did not touch."""
     type_: type[Struct] = resource.type
-    if type_ in FORMS:
+    if type_ in CODECS:
         return _patched_custom(resource, old, body, content_type)
     _check_kind(resource, old, body, content_type)
     fields = fields_of(type_)
@@ -105,20 +105,20 @@ def patched(resource: Resource, old: Any, body: object, content_type: str) -> An
     # managedFields are computed when first read, which most patches do not need.
     aside = "metadata" in touched and not _touches_managed_fields(body)
     bare = replace(old, metadata=replace(old.metadata, managedFields=())) if aside else old
-    parts = {name: plain(getattr(bare, fields[name].attribute)) for name in touched}
+    parts = {name: to_builtins(getattr(bare, fields[name].attribute)) for name in touched}
     parts = {name: value for name, value in parts.items() if value is not None}
-    for way in moments(type_):
+    for way in micro_time_paths(type_):
         _pad_micro_time(parts, way)
     made = patched_document(type_, parts, _without_type(body), content_type)
     if not isinstance(made, Mapping):
         raise status_errors.bad_request("the patch does not leave an object")
     try:
-        full = adopt(type_, {name: value for name, value in made.items() if name in fields})
+        full = to_struct(type_, {name: value for name, value in made.items() if name in fields})
     except ValueError as error:
-        whole = {**document(resource.api_version, resource.kind, old), **made}
+        whole = {**to_document(resource.api_version, resource.kind, old), **made}
         raise _unfit(type_, whole, body, content_type, str(error)) from None
-    if moments(type_) and (fault := mistake(type_, made)):
-        raise _refused({**document(resource.api_version, resource.kind, old), **made}, fault)
+    if micro_time_paths(type_) and (fault := go_decode_error(type_, made)):
+        raise _refused({**to_document(resource.api_version, resource.kind, old), **made}, fault)
     attributes = [fields[name].attribute for name in touched]
     new = replace(old, **{name: getattr(full, name) for name in attributes})
     if aside:
@@ -131,10 +131,13 @@ def _patched_custom(resource: Resource, old: Any, body: object, content_type: st
     if content_type not in (JSON, MERGE):
         raise unknown_patch_type(JSON, MERGE, APPLY_YAML)
     made = patched_document(
-        resource.type, document(resource.api_version, resource.kind, old), _without_type(body), content_type
+        resource.type,
+        to_document(resource.api_version, resource.kind, old),
+        _without_type(body),
+        content_type,
     )
     try:
-        return adopt(resource.type, made)
+        return to_struct(resource.type, made)
     except ValueError as error:
         raise status_errors.bad_request(
             f'{resource.kind} in version "{resource.version}" cannot be handled as a {resource.kind}: {error}'
@@ -204,16 +207,16 @@ def _check_kind(resource: Resource, old: Any, body: object, content_type: str) -
     version, kind = body.get("apiVersion", resource.api_version), body.get("kind", resource.kind)
     if (version, kind) == (resource.api_version, resource.kind):
         return
-    whole = {**document(resource.api_version, resource.kind, old), "apiVersion": version, "kind": kind}
-    raise _refused(whole, field_validation.other_kind(resource.group, resource.kind, version, kind))
+    whole = {**to_document(resource.api_version, resource.kind, old), "apiVersion": version, "kind": kind}
+    raise _refused(whole, field_validation.kind_mismatch(resource.group, resource.kind, version, kind))
 
 
 def _unfit(type_: type[Any], whole: Mapping[str, Any], body: object, content_type: str, why: str) -> ApiError:
     """The refusal of a patch whose result is no valid object of the type."""
-    why = mistake(type_, whole) or why
+    why = go_decode_error(type_, whole) or why
     if content_type == STRATEGIC:
         # Upstream reads these another way, and says less.
-        return field_validation.refused_patch(
+        return field_validation.invalid_patch(
             printed(body), f"unrecognized type: {why.rpartition(' of type ')[2]}"
         )
     return _refused(whole, why)
@@ -223,7 +226,7 @@ def patched_text(resource: Resource, old: Any, body: object, content_type: str) 
     """The result of a patch as its refusal prints it."""
     if content_type == STRATEGIC:
         return printed(body)
-    whole = document(resource.api_version, resource.kind, old)
+    whole = to_document(resource.api_version, resource.kind, old)
     return msgspec.json.encode(
         patched_document(resource.type, whole, _without_type(body), content_type)
     ).decode()
@@ -231,7 +234,7 @@ def patched_text(resource: Resource, old: Any, body: object, content_type: str) 
 
 def _refused(whole: Mapping[str, Any], why: str) -> ApiError:
     # differs: upstream has the fields in the order of its structs.
-    return field_validation.refused_patch(msgspec.json.encode(whole).decode(), why)
+    return field_validation.invalid_patch(msgspec.json.encode(whole).decode(), why)
 
 
 _MISFORMED = (

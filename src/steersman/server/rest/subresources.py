@@ -14,7 +14,7 @@ from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.api.label_selectors import compile_selector
 from steersman.server import status_errors
 from steersman.server.apply.options import APPLY_YAML
-from steersman.server.codec.convert import FORMS
+from steersman.server.codec.convert import CODECS
 from steersman.server.registry.pod import set_condition
 from steersman.server.registry.strategy import replace_all
 from steersman.server.rest.apply import apply
@@ -53,7 +53,7 @@ def update_scale(server: Server, request: Request, scale: Scale) -> Scale:
 
 def patch_scale(server: Server, request: Request, body: Any) -> Scale:
     """Patches or applies the scale of a workload."""
-    patch_type, custom = request.patch_type, request.resource.type in FORMS
+    patch_type, custom = request.patch_type, request.resource.type in CODECS
     if custom and patch_type == STRATEGIC:
         raise unknown_patch_type(JSON, MERGE, APPLY_YAML)
     if patch_type != APPLY_YAML:

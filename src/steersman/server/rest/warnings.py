@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from steersman.api.generated.apiextensions_v1 import CustomResourceDefinition
-from steersman.server.codec.convert import FORMS
+from steersman.server.codec.convert import CODECS
 from steersman.server.crd import warnings as crd_warnings
 from steersman.server.crd.custom import Custom
 from steersman.server.rest.perform import REVIEWS
@@ -40,7 +40,7 @@ def write_warnings(server: Server, request: Request, result: Result, old: Any) -
         )
         found += server.admission.warnings(attributes)
     if not request.subresource:
-        found += warnings_for(resource.kind if resource.type not in FORMS else "", obj, old)
+        found += warnings_for(resource.kind if resource.type not in CODECS else "", obj, old)
     if isinstance(obj, CustomResourceDefinition):
         found += crd_warnings.warnings(obj, old)
     elif isinstance(obj, Custom) and obj.metadata.finalizers:

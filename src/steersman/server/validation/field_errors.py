@@ -175,10 +175,10 @@ def format_diff(old: msgspec.Struct, new: msgspec.Struct) -> str:
 
     differs: upstream prints a diff of its internal types, in a form that is random on purpose.
     """
-    from steersman.server.codec.convert import plain
+    from steersman.server.codec.convert import to_builtins
 
     lines: list[str] = []
-    _append_diff(lines, "", plain(old), plain(new))
+    _append_diff(lines, "", to_builtins(old), to_builtins(new))
     return "".join(f"{line}\n" for line in lines)
 
 

@@ -311,9 +311,9 @@ def test_a_damaged_body_is_read_or_refused(row: tuple[str, bytes, Any], data: st
 
 def test_the_table_is_not_read_before_it_is_needed() -> None:
     program = (
-        "from steersman.server.codec.protobuf import fields, decode\n"
-        "assert fields._table.cache_info().currsize == 0\n"
+        "from steersman.server.codec.protobuf import messages, decode\n"
+        "assert messages._field_table.cache_info().currsize == 0\n"
         "decode(b'k8s\\x00\\x12\\x00', 'v1', 'Pod')\n"
-        "assert fields._table.cache_info().currsize == 1\n"
+        "assert messages._field_table.cache_info().currsize == 1\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -15,7 +15,7 @@ import msgspec
 from steersman.api.errors import NotFound
 from steersman.api.generated import load, resources
 from steersman.api.scheme import Kind, kind_of, unusual
-from steersman.server.codec.convert import adopt
+from steersman.server.codec.convert import to_struct
 from steersman.server.crd.custom import Custom, read
 from steersman.server.registry.resources import Registry
 from steersman.server.storage.store import Store
@@ -119,7 +119,7 @@ class DocumentDecoder:
                 return strict.decode(document)
             except msgspec.ValidationError:
                 # Written by another version of this program: decode it leniently, like a client's.
-                return adopt(type_, document)
+                return to_struct(type_, document)
 
         return decode
 
