@@ -20,11 +20,11 @@ import msgspec
 from benchmarks.kubelet import running
 from benchmarks.phases import watchdog
 from benchmarks.workload import each, pod_spec
+from steersman.api.clock import RealClock
 from steersman.api.errors import NotFound
 from steersman.api.kinds import NAMESPACES, PODS, REPLICASETS, SERVICEACCOUNTS, Object
 from steersman.client.api import Api
 from steersman.controllers.shared.indexes import CONTROLLED
-from steersman.runtime.clock import LiveClock
 from steersman.runtime.informer import Informer
 from tests.harness.child_process import Child
 from tests.harness.envtest import RealPlane
@@ -157,7 +157,7 @@ class CacheRun:
         self._pods = pods
         self._say = say
         self._sentinels = 0
-        self._clock = LiveClock()
+        self._clock = RealClock()
 
     async def run(self) -> CacheCost:
         for name in ("cache", "sentinel"):
@@ -250,7 +250,7 @@ async def held(api: Api) -> int:
     tracemalloc.start()
     try:
         before, _ = tracemalloc.get_traced_memory()
-        informer = Informer(PODS, api, LiveClock())
+        informer = Informer(PODS, api, RealClock())
         for name, index in CONTROLLED.items():
             informer.store.add_index(name, index)
         async with beside(informer.run()):

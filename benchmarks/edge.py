@@ -28,9 +28,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.measure import busy
+from steersman.api.clock import RealClock
 from steersman.client.kubeconfig import load
 from steersman.manager import event_loop
-from steersman.runtime.clock import LiveClock
 from steersman.server.auth.ca import write_private
 from steersman.server.bootstrap import Bootstrap, bootstrap_server
 from steersman.server.server import Server
@@ -152,7 +152,7 @@ def clients(config: str, clients: int, requests: int, watches: int, own: bool, p
 
 async def measure(options: argparse.Namespace) -> dict[str, float]:
     """All phases; requests a second, and microseconds of processor time for each."""
-    clock = LiveClock()
+    clock = RealClock()
     found: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as where, ExitStack() as stack:
         data_dir = stack.enter_context(open_data_dir(Path(where, "data"))) if options.data_dir else None

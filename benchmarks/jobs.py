@@ -26,10 +26,10 @@ from benchmarks.measure import Cost, Meter
 from benchmarks.phases import watchdog
 from benchmarks.rounds import Phases, arguments, compare, flags
 from benchmarks.workload import each, pod_spec
+from steersman.api.clock import RealClock
 from steersman.api.conditions import is_true
 from steersman.api.kinds import JOBS, NAMESPACES, SERVICEACCOUNTS, Job
 from steersman.client.http import HttpApi
-from steersman.runtime.clock import LiveClock
 from tests.harness.assets import Binary
 from tests.harness.envtest import RealPlane
 from tests.harness.follow import beside, follow, until
@@ -63,7 +63,7 @@ async def run(api: HttpApi, plane: RealPlane, name: Binary, options: argparse.Na
     await api.create(NAMESPACES, "", body)
     manager = plane.manager(*flags(options, CONTROLLERS), binary=name)
     phases = Phases(Meter(manager, plane), options.timeout)
-    kubelet = HollowKubelet(api, LiveClock(), NAMESPACE, become=succeeded)
+    kubelet = HollowKubelet(api, RealClock(), NAMESPACE, become=succeeded)
 
     async def start() -> None:
         await until(api, SERVICEACCOUNTS, NAMESPACE, "default", lambda account: True)

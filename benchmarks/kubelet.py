@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
+from steersman.api.clock import Clock
 from steersman.api.errors import Conflict, NotFound
 from steersman.api.kinds import PODS, Object
 from steersman.client.api import Api, EventType
-from steersman.runtime.clock import Clock
 from tests.harness.follow import follow
 
 _PODS = PODS.as_(Object)

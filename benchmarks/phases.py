@@ -10,10 +10,10 @@ from typing import Any
 from benchmarks.kubelet import HollowKubelet
 from benchmarks.measure import Cost, Meter
 from benchmarks.workload import Observer, deployment, each
+from steersman.api.clock import RealClock
 from steersman.api.kinds import DEPLOYMENTS, NAMESPACES, PODS, REPLICASETS, SERVICEACCOUNTS, Object
 from steersman.api.scheme import Kind
 from steersman.client.api import Api
-from steersman.runtime.clock import LiveClock
 from tests.harness.child_process import Child, tail
 from tests.harness.envtest import RealPlane
 from tests.harness.follow import beside, until
@@ -53,7 +53,7 @@ class Run:
         self._timeout = timeout
         self._say = say
         self._observer = Observer(api, namespace)
-        self._kubelet = HollowKubelet(api, LiveClock(), namespace)
+        self._kubelet = HollowKubelet(api, RealClock(), namespace)
         self.costs: list[Cost] = []
 
     async def run(self) -> list[Cost]:

@@ -25,9 +25,9 @@ import pytest
 import yaml
 from kubernetes import client, config, watch
 
+from steersman.api.clock import RealClock
 from steersman.client import kubeconfig as own
 from steersman.client.http import HttpApi
-from steersman.runtime.clock import LiveClock
 from steersman.sim.kubelet import Kubelets, KubeletSettings
 from steersman.sim.scheduler import Scheduler
 from tests.harness.child_process import Child, until
@@ -127,7 +127,7 @@ def _nodes(kubeconfig: Path) -> Iterator[None]:
     stop = asyncio.Event()
 
     async def live() -> None:
-        clock = LiveClock()
+        clock = RealClock()
         async with HttpApi(own.load(str(kubeconfig)), qps=0) as api:
             kubelets = Kubelets(api, clock, NODES, settings=KubeletSettings(start_delay=0.1, shutdown=0.1))
             work = [asyncio.ensure_future(each.run()) for each in (kubelets, Scheduler(api, clock))]

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from steersman.api.prometheus import ExpositionOptions, exposition
 from steersman.client.config import ClientConfig
 from steersman.client.http import HttpApi
 from steersman.controllers import CONTROLLERS
@@ -21,7 +22,6 @@ from steersman.manager.options import MetricsOptions, read
 from steersman.manager.serving.metrics import ServingMetrics
 from steersman.manager.version import KUBERNETES
 from steersman.runtime.metrics import Metrics
-from steersman.runtime.prometheus_text import Shown, exposition
 
 HERE = Path(__file__).parent
 DOCS = HERE.parent.parent / "docs"
@@ -104,13 +104,15 @@ def metering(**said: Any) -> MetricsOptions:
 
 
 def test_flags_say_what_is_shown(tmp_path: Path) -> None:
-    assert build_info.exposed(metering()) == Shown()
-    assert build_info.exposed(metering(disabled=("a",), hidden="1.35")) == Shown(frozenset({"a"}), {}, True)
+    assert build_info.exposed(metering()) == ExpositionOptions()
+    assert build_info.exposed(metering(disabled=("a",), hidden="1.35")) == ExpositionOptions(
+        frozenset({"a"}), {}, True
+    )
     manifest = tmp_path / "allow"
     manifest.write_text('"a,b": "c,d"\n')
     allowed = {"a": {"b": frozenset({"c", "d"})}}
-    assert build_info.exposed(metering(manifest=str(manifest))).allowed == allowed
-    assert build_info.exposed(metering(labels=(("a,b", "c,d"),))).allowed == allowed
+    assert build_info.exposed(metering(manifest=str(manifest))).allowed_values == allowed
+    assert build_info.exposed(metering(labels=(("a,b", "c,d"),))).allowed_values == allowed
 
 
 @pytest.mark.parametrize(

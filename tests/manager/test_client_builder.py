@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from steersman.api.clock import RealClock
 from steersman.api.generated import load
 from steersman.api.kinds import SERVICEACCOUNTS
 from steersman.client import kubeconfig
@@ -28,7 +29,6 @@ from steersman.controllers import (
 )
 from steersman.manager.client_builder import LIFETIME, ClientBuilder
 from steersman.manager.version import user_agent
-from steersman.runtime.clock import LiveClock
 from steersman.server.bootstrap import Bootstrap, bootstrap_server
 from steersman.server.local import LocalApi
 from steersman.server.server import Server
@@ -78,7 +78,7 @@ class Wall:
 @asynccontextmanager
 async def manager(done: list[RequestAttempt], where: Path) -> AsyncIterator[tuple[HttpApi, LocalApi]]:
     """The manager's own client of a cluster where no controller has an account yet, and one that may do anything."""
-    clock = LiveClock()
+    clock = RealClock()
     boot, server = Bootstrap.generate(clock.now), Server(clock)
     edge = await boot.serve(server, bootstrap_server(server))
     try:

@@ -17,10 +17,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
+from steersman.api.clock import RealClock
 from steersman.api.kinds import SERVICEACCOUNTS
 from steersman.api.kinds.certificates import CERTIFICATESIGNINGREQUESTS
 from steersman.api.kinds.config import CONFIGMAPS, SECRETS, plain
-from steersman.runtime.clock import LiveClock
 from steersman.server.auth.users import User
 from steersman.server.bootstrap import Bootstrap, bootstrap_server
 from steersman.server.local import LocalApi
@@ -106,7 +106,7 @@ def told(text: str) -> list[str]:
 
 
 async def test_no_secret_token_or_key_is_ever_logged(tmp_path: Path) -> None:
-    clock = LiveClock()
+    clock = RealClock()
     boot = Bootstrap.generate(clock.now)
     server = Server(clock)
     authorizer = bootstrap_server(server, client_ca=boot.authority.pair.cert)

@@ -15,6 +15,7 @@ from typing import Any
 import aiohttp
 import pytest
 
+from steersman.api.clock import RealClock
 from steersman.api.errors import ApiError
 from steersman.api.generated import load
 from steersman.api.kinds import DEPLOYMENTS, SERVICEACCOUNTS
@@ -24,7 +25,6 @@ from steersman.manager import cli
 from steersman.manager.control_plane import run_control_plane
 from steersman.manager.flags import UsageError
 from steersman.manager.up import read
-from steersman.runtime.clock import LiveClock
 from steersman.server.local import LocalApi
 from tests.harness.follow import until
 
@@ -47,7 +47,7 @@ def workload() -> dict[str, Any]:
 
 async def test_a_deployment_becomes_ready_over_http(tmp_path: Path) -> None:
     options = read(["--port=0", f"--kubeconfig={tmp_path / 'config'}"])
-    async with asyncio.timeout(60), run_control_plane(options, LiveClock()) as running:
+    async with asyncio.timeout(60), run_control_plane(options, RealClock()) as running:
         assert stat.S_IMODE(running.kubeconfig.stat().st_mode) == 0o600
         async with HttpApi(kubeconfig.load(str(running.kubeconfig)), qps=0) as api:
             await until(api, SERVICEACCOUNTS, "default", "default", lambda found: True)
@@ -58,13 +58,13 @@ async def test_a_deployment_becomes_ready_over_http(tmp_path: Path) -> None:
 async def test_a_data_directory_keeps_what_was_acknowledged_and_who_is_trusted(tmp_path: Path) -> None:
     argv = ["--port=0", "--nodes=0", f"--kubeconfig={tmp_path / 'config'}", f"--data-dir={tmp_path / 'data'}"]
     async with asyncio.timeout(60):
-        async with run_control_plane(read(argv), LiveClock()) as running:
+        async with run_control_plane(read(argv), RealClock()) as running:
             connection = kubeconfig.load(str(running.kubeconfig))
             async with HttpApi(connection, qps=0) as api:
                 await until(api, SERVICEACCOUNTS, "default", "default", lambda found: True)
                 made = await api.create(DEPLOYMENTS, "default", workload())
         async with (
-            run_control_plane(read(argv), LiveClock()) as running,
+            run_control_plane(read(argv), RealClock()) as running,
             HttpApi(kubeconfig.load(str(running.kubeconfig)), qps=0) as api,
         ):
             found = await api.get(DEPLOYMENTS, "default", "web")
@@ -76,7 +76,7 @@ async def test_a_data_directory_keeps_what_was_acknowledged_and_who_is_trusted(t
 
 async def test_every_loop_writes_under_the_name_of_its_component(tmp_path: Path) -> None:
     options = read(["--port=0", f"--kubeconfig={tmp_path / 'config'}"])
-    async with asyncio.timeout(60), run_control_plane(options, LiveClock()) as running:
+    async with asyncio.timeout(60), run_control_plane(options, RealClock()) as running:
         async with HttpApi(kubeconfig.load(str(running.kubeconfig)), qps=0) as api:
             await until(api, SERVICEACCOUNTS, "default", "default", lambda found: True)
             await api.create(DEPLOYMENTS.untyped, "default", workload())
@@ -96,7 +96,7 @@ async def test_a_controller_that_lost_a_right_is_refused_like_anybody(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     options = read(["--port=0", f"--kubeconfig={tmp_path / 'config'}"])
-    async with asyncio.timeout(60), run_control_plane(options, LiveClock()) as running:
+    async with asyncio.timeout(60), run_control_plane(options, RealClock()) as running:
         admin = LocalApi(running.server)
         bindings = load("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding")
         await admin.delete(bindings, "", "system:controller:deployment-controller")
@@ -113,7 +113,7 @@ async def test_a_controller_that_lost_a_right_is_refused_like_anybody(
 
 async def test_a_plane_that_loses_a_part_says_which(tmp_path: Path) -> None:
     options = read(["--port=0", f"--kubeconfig={tmp_path / 'config'}"])
-    async with asyncio.timeout(60), run_control_plane(options, LiveClock()) as running:
+    async with asyncio.timeout(60), run_control_plane(options, RealClock()) as running:
         scheduler = next(task for task in asyncio.all_tasks() if task.get_name() == "the scheduler")
         scheduler.cancel()
         failure = await running.failed()
@@ -158,7 +158,7 @@ async def test_a_full_disk_ends_the_plane_with_one_line_and_loses_nothing_acknow
     assert said.splitlines() == [
         next(line for line in said.splitlines() if line.startswith(f"Error: cannot write to {data} any more"))
     ]
-    async with run_control_plane(read(argv[1:]), LiveClock()) as running:
+    async with run_control_plane(read(argv[1:]), RealClock()) as running:
         kept = await LocalApi(running.server).list(
             maps, "default", field_selector="metadata.name!=kube-root-ca.crt"
         )
@@ -177,7 +177,7 @@ def test_a_disk_too_small_to_begin_on_is_one_line(tmp_path: Path, room: int) -> 
     assert "disk I/O error" in line or "full" in line
 
 
-class Ahead(LiveClock):
+class Ahead(RealClock):
     """A clock that is a day ahead."""
 
     def now(self) -> datetime:

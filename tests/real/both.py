@@ -20,12 +20,12 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
+from steersman.api.clock import RealClock
 from steersman.api.generated import load
 from steersman.api.kinds import NAMESPACES, Object
 from steersman.api.scheme import Kind
 from steersman.client.api import Api
 from steersman.explore.normalize import Document, normalise
-from steersman.runtime.clock import LiveClock
 from steersman.sim.kubelet import Kubelets
 from tests.harness.child_process import Child, tail
 from tests.harness.envtest import ASSETS, MANAGER, Binary, RealPlane
@@ -221,7 +221,7 @@ async def _tell(
             await before(stage)
         port = plane.free_port()
         manager = plane.manager(*argv, *SERVING, f"--secure-port={port}", binary=binary)
-        kubelets = Kubelets(api, LiveClock(), tuple(nodes), register=False)
+        kubelets = Kubelets(api, RealClock(), tuple(nodes), register=False)
         async with beside(_watchdog(manager), kubelets.run()):
             said = await story(stage) or {}
             found: dict[str, list[Document]] = {}

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
+from steersman.api.clock import RealClock
 from steersman.api.kinds import (
     DEPLOYMENTS,
     JOBS,
@@ -24,7 +25,6 @@ from steersman.api.kinds import (
 from steersman.api.scheme import Kind
 from steersman.client.api import Api, EventType
 from steersman.explore.normalize import Document, normalise
-from steersman.runtime.clock import LiveClock
 from steersman.sim.kubelet import Kubelets, KubeletSettings
 from steersman.sim.kubelet.behaviour import NEVER_READY
 from tests.harness.child_process import Child, tail
@@ -320,7 +320,7 @@ async def outcome(plane: RealPlane, binary: Binary) -> dict[str, Any]:
         story = Story(api)
         # An image that does not come is said so once, however long a manager takes.
         settings = KubeletSettings(pull_error=0.0)
-        nodes = Kubelets(api, LiveClock(), ("node-1",), settings=settings, register=False)
+        nodes = Kubelets(api, RealClock(), ("node-1",), settings=settings, register=False)
         async with beside(watchdog(manager), nodes.run(), story.look()):
             await story.tell()
             await quiet(plane)

@@ -22,9 +22,9 @@ import yaml
 import yarl
 from multidict import CIMultiDict
 
+from steersman.api.clock import RealClock
 from steersman.api.jwt import Claims, encode
 from steersman.api.signing_keys import Keys
-from steersman.runtime.clock import LiveClock
 from steersman.server.auth.ca import CertificatePair
 from steersman.server.bootstrap import Bootstrap, bootstrap_server
 from steersman.server.server import Server
@@ -69,7 +69,7 @@ async def real() -> AsyncIterator[Target]:
 @asynccontextmanager
 async def embedded() -> AsyncIterator[Target]:
     """The embedded server, at a socket."""
-    clock = LiveClock()
+    clock = RealClock()
     server = Server(clock)
     fresh = Bootstrap.generate(clock.now)
     boot = Bootstrap(fresh.authority, fresh.keys, clock.now, ISSUER)

@@ -6,10 +6,10 @@ import asyncio
 import contextlib
 from typing import Any
 
+from steersman.api.clock import RealClock
 from steersman.api.kinds import DEPLOYMENTS, REPLICASETS, Deployment
 from steersman.client.api import Api
 from steersman.client.http import HttpApi
-from steersman.runtime.clock import LiveClock
 from steersman.sim.kubelet import Kubelets
 from tests.harness.convergence import deployment_settled
 from tests.harness.envtest import RealPlane
@@ -72,7 +72,7 @@ async def test_fifty_deployments_converge_roll_and_scale_without_one_refusal_by_
     )
     async with (
         plane.connect() as api,
-        beside(Kubelets(api, LiveClock(), ("node-1",), register=False).run()),
+        beside(Kubelets(api, RealClock(), ("node-1",), register=False).run()),
         asyncio.timeout(300),
     ):
         for name in NAMES:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from steersman.api.clock import RealClock
 from steersman.api.kinds import NAMESPACES, PODS, SERVICEACCOUNTS, Pod
 from steersman.api.kinds.daemonsets import DAEMONSETS, DaemonSet
 from steersman.api.kinds.nodes import NODES
@@ -18,7 +19,6 @@ from steersman.api.kinds.revisions import CONTROLLERREVISIONS
 from steersman.api.scheme import Kind
 from steersman.controllers.daemonset.template import target_node
 from steersman.explore.normalize import Document
-from steersman.runtime.clock import LiveClock
 from steersman.sim.kubelet import Kubelets
 from steersman.sim.scheduler import Scheduler
 from tests.harness.envtest import Binary, RealPlane
@@ -143,7 +143,7 @@ class Story:
         await self.taint(name, *taints)  # admission has put one on it, until somebody finds it ready
 
     async def tell(self) -> None:
-        async with beside(Scheduler(self.stage.api, LiveClock()).run()):
+        async with beside(Scheduler(self.stage.api, RealClock()).run()):
             await self.stage.create(DAEMONSETS, *STORY)
             await self._all(2, picky=1, named=1)
             await self._each()
@@ -306,8 +306,8 @@ async def handed_over(plane: RealPlane, stage: type[Any]) -> None:
         await here.create(SERVICEACCOUNTS, account)
         story = Story(here)
         await story.begin()
-        kubelets = Kubelets(api, LiveClock(), NAMES, register=False)
-        async with beside(kubelets.run(), Scheduler(api, LiveClock()).run()):
+        kubelets = Kubelets(api, RealClock(), NAMES, register=False)
+        async with beside(kubelets.run(), Scheduler(api, RealClock()).run()):
             await here.create(DAEMONSETS, daemonset("hardy", HARDY))
             for turn, binary in enumerate(TURNS):
                 manager = plane.manager(*FLAGS, binary=binary)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import re
 
+from steersman.api.clock import RealClock
 from steersman.api.kinds import LEASES, Lease
-from steersman.runtime.clock import LiveClock
 from steersman.runtime.event_correlator import COMBINED
 from steersman.runtime.event_recorder import Recorder
 from steersman.runtime.events import EVENTS, SERIES_EVENTS, Event, SeriesEvent
@@ -19,7 +19,7 @@ NAME = "kube-controller-manager"
 
 
 async def test_the_server_takes_our_leases_and_events(plane: RealPlane, namespace: str) -> None:
-    clock = LiveClock()
+    clock = RealClock()
     async with plane.connect(MANAGER) as api, plane.connect() as admin:
         recorder = Recorder(api, clock, component=NAME)
         series = Recorder(admin, clock, component="steersman", host="box", sink="events.k8s.io")
@@ -71,7 +71,7 @@ async def test_the_server_takes_our_leases_and_events(plane: RealPlane, namespac
 async def test_we_wait_for_the_reference_and_follow_it_when_it_is_gone(
     plane: RealPlane, namespace: str
 ) -> None:
-    clock = LiveClock()
+    clock = RealClock()
     loop = asyncio.get_running_loop()
     seen: asyncio.Future[str] = loop.create_future()
     won: asyncio.Future[None] = loop.create_future()
@@ -123,7 +123,7 @@ async def test_we_wait_for_the_reference_and_follow_it_when_it_is_gone(
 
 
 async def test_the_reference_follows_us_at_once_when_we_release(plane: RealPlane, namespace: str) -> None:
-    clock = LiveClock()
+    clock = RealClock()
     managers: list[Child] = []
 
     async def lead() -> None:

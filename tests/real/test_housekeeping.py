@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
+from steersman.api.clock import RealClock
 from steersman.api.kinds import PODS, SERVICEACCOUNTS
 from steersman.api.kinds.certificates import (
     CERTIFICATESIGNINGREQUESTS,
@@ -35,7 +36,6 @@ from steersman.controllers.clustertrustbundlepublisher import bundle_name
 from steersman.controllers.legacyserviceaccounttoken import INVALID_SINCE, TRACKING
 from steersman.intent.settings import Settings
 from steersman.manager.client_builder import ClientBuilder
-from steersman.runtime.clock import LiveClock
 from steersman.runtime.controller_group import ControllerGroup
 from steersman.runtime.trace import Round, Trace
 from tests.harness.child_process import Child
@@ -274,7 +274,7 @@ async def _migrated(api: HttpApi) -> None:
 CLEANER = ":podcertificaterequestcleaner"
 
 
-class Ahead(LiveClock):
+class Ahead(RealClock):
     """A clock that runs ahead: the server says when a request was made, and has just done so."""
 
     def __init__(self, seconds: float) -> None:

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
+from steersman.api.clock import RealClock
 from steersman.api.kinds import DEPLOYMENTS, PODS, REPLICASETS, Deployment
 from steersman.api.pods import is_active
 from steersman.client import kubeconfig
 from steersman.client.api import Api, UndecodableObject
 from steersman.client.http import HttpApi
-from steersman.runtime.clock import LiveClock
 from steersman.sim.kubelet import Kubelets
 from tests.harness.convergence import deployment_settled
 from tests.harness.envtest import RealPlane
@@ -90,7 +90,7 @@ async def test_ten_kills_during_a_roll_end_in_the_same_state_as_none(
 ) -> None:
     chance = random.Random(seed)
     async with HttpApi(kubeconfig.load(str(plane.admin)), qps=-1) as api:
-        kubelets = Kubelets(api, LiveClock(), ("node-1",), register=False)
+        kubelets = Kubelets(api, RealClock(), ("node-1",), register=False)
         async with beside(kubelets.run()), asyncio.timeout(240):
             manager = plane.manager(*FLAGS)
             for name in NAMES:

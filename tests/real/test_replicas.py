@@ -15,11 +15,11 @@ from typing import Any, TypeAlias
 
 import pytest
 
+from steersman.api.clock import RealClock
 from steersman.api.kinds import DEPLOYMENTS, LEASES, REPLICASETS, REPLICATIONCONTROLLERS
 from steersman.api.kinds.policy import PODDISRUPTIONBUDGETS
 from steersman.api.kinds.quota import RESOURCEQUOTAS
 from steersman.api.kinds.statefulsets import STATEFULSETS
-from steersman.runtime.clock import LiveClock
 from steersman.runtime.lease import micro
 from tests.harness.envtest import RealPlane
 from tests.harness.manager_replicas import DEADLINE, DURATION, LEASE, RETRY, Group, Reign, Task, Trail
@@ -79,7 +79,7 @@ async def cut_off(group: Group) -> None:
 async def robbed(group: Group) -> None:
     """Somebody writes another name into the lease."""
     first = await group.leader()
-    now = micro(LiveClock().now())
+    now = micro(RealClock().now())
     theft = {"holderIdentity": "thief", "leaseDurationSeconds": THEFT, "renewTime": now}
     await group.api.patch(LEASES, group.name, LEASE, {"spec": theft})
     assert await first.child.exited() == 1

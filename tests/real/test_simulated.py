@@ -6,12 +6,12 @@ import asyncio
 import contextlib
 from typing import Any
 
+from steersman.api.clock import RealClock
 from steersman.api.generated import load
 from steersman.api.kinds import LEASES, PODS
 from steersman.client import kubeconfig
 from steersman.client.api import EventType
 from steersman.client.http import HttpApi
-from steersman.runtime.clock import LiveClock
 from steersman.sim.kubelet import Kubelets, KubeletSettings
 from steersman.sim.scheduler import Scheduler
 from tests.harness.envtest import RealPlane
@@ -38,7 +38,7 @@ async def test_pods_are_placed_run_fail_and_go(plane: RealPlane, namespace: str)
     async with HttpApi(kubeconfig.load(str(plane.admin)), qps=-1) as api, asyncio.timeout(60):
         accounts = load("", "v1", "ServiceAccount")
         await api.create(accounts, namespace, {"metadata": {"name": "default"}})
-        clock = LiveClock()
+        clock = RealClock()
         names = [f"{namespace}-{i}" for i in range(3)]
         kubelets = Kubelets(api, clock, names, settings=KubeletSettings(start_delay=0.05, shutdown=0.05))
         async with beside(kubelets.run(), Scheduler(api, clock, talkative=True).run()):

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from steersman.api.clock import RealClock
 from steersman.api.kinds import PODS, Pod
 from steersman.api.kinds.quota import PERSISTENTVOLUMECLAIMS, PersistentVolumeClaim
 from steersman.api.kinds.revisions import CONTROLLERREVISIONS
@@ -18,7 +19,6 @@ from steersman.api.kinds.statefulsets import STATEFULSETS, StatefulSet
 from steersman.api.pods import is_ready
 from steersman.api.scheme import Kind
 from steersman.explore.normalize import Document
-from steersman.runtime.clock import LiveClock
 from steersman.sim.kubelet import Kubelets
 from tests.harness.envtest import Binary, RealPlane
 from tests.harness.follow import beside, until
@@ -308,7 +308,7 @@ async def test_a_set_that_changes_managers_is_not_rolled(plane: RealPlane, names
     pods: dict[str, str] = {}
     async with (
         plane.connect() as api,
-        beside(Kubelets(api, LiveClock(), ("node-1",), register=False).run()),
+        beside(Kubelets(api, RealClock(), ("node-1",), register=False).run()),
         asyncio.timeout(90),
     ):
         await api.create(STATEFULSETS.untyped, namespace, stateful("web", 1, ("data",)))

@@ -7,13 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from steersman.api.prometheus import Registry, exposition
 from steersman.client.auth import ExecPluginAuth, NoCredentials
 from steersman.client.config import AuthInfo, ClientConfig, ExecPlugin
 from steersman.client.http import HttpApi
 from steersman.client.round_trip import RequestAttempt
 from steersman.runtime.client_metrics import RestMetrics
-from steersman.runtime.metric_types import Registry
-from steersman.runtime.prometheus_text import exposition
 
 SERVER = "https://127.0.0.1:1"
 

@@ -8,7 +8,7 @@ import json
 import logging
 import random
 from collections.abc import Callable, Coroutine
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -31,23 +31,11 @@ from steersman.runtime.event_correlator import COMBINED
 from steersman.runtime.event_recorder import HOLD, PACE, QUEUED, TRIES, Recorder
 from steersman.runtime.events import ObjectReference
 from steersman.sim.loop import VirtualLoop
+from tests.harness.fake_clock import LoopClock
 
 DAWN = datetime(2026, 1, 1, tzinfo=UTC)
 
 web = ReplicaSet(metadata=ObjectMeta(name="web", namespace="default", uid="u1", resourceVersion="5"))
-
-
-class Clock:
-    """The loop's time, and a wall clock that goes along with it."""
-
-    def __init__(self, seed: int = 0) -> None:
-        self.random = random.Random(seed)
-
-    def now(self) -> datetime:
-        return DAWN + timedelta(seconds=self.monotonic())
-
-    def monotonic(self) -> float:
-        return asyncio.get_running_loop().time()
 
 
 Fault = Callable[[str, str], ApiError | None]
@@ -116,7 +104,7 @@ def play(
     """Run a script beside a running recorder, under virtual time."""
 
     async def main() -> Recorder:
-        recorder = Recorder(server, Clock(), component="replicaset-controller", **options)  # type: ignore[arg-type]
+        recorder = Recorder(server, LoopClock(), component="replicaset-controller", **options)  # type: ignore[arg-type]
         running = asyncio.create_task(recorder.run())
         try:
             await script(recorder, server)
@@ -190,7 +178,7 @@ def test_an_object_whose_name_no_event_may_have_gets_events_with_another_name() 
 
 def test_events_of_one_instant_have_different_names_also_those_of_another_component() -> None:
     async def script(recorder: Recorder, server: Server) -> None:
-        other = Recorder(server, Clock(), component="deployment-controller")  # type: ignore[arg-type]
+        other = Recorder(server, LoopClock(), component="deployment-controller")  # type: ignore[arg-type]
         for n in range(5):
             recorder.emit(web, "Normal", f"Made{n}", "x")
             other.emit(web, "Normal", f"Made{n}", "x")
@@ -480,7 +468,7 @@ def test_closing_after_the_recorder_was_cancelled_in_the_middle_sends_the_rest_o
     server = Server(latency=0.1)
 
     async def main() -> None:
-        recorder = Recorder(server, Clock(), component="c")  # type: ignore[arg-type]
+        recorder = Recorder(server, LoopClock(), component="c")  # type: ignore[arg-type]
         running = asyncio.create_task(recorder.run())
         for n in range(6):
             recorder.emit(web, "Normal", f"Made{n}", "x")
@@ -523,7 +511,7 @@ def test_closing_tries_only_once_when_the_server_is_away() -> None:
 
 def test_run_ends_when_the_recorder_is_closed() -> None:
     async def main() -> None:
-        recorder = Recorder(Server(), Clock(), component="c")  # type: ignore[arg-type]
+        recorder = Recorder(Server(), LoopClock(), component="c")  # type: ignore[arg-type]
         running = asyncio.create_task(recorder.run())
         await asyncio.sleep(1)
         await recorder.close(5)

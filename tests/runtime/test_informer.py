@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 from collections.abc import AsyncIterator, Callable, Coroutine, Hashable, Iterable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any, Literal, TypeVar
 
 import pytest
@@ -34,22 +33,10 @@ from steersman.intent.controller import Caches, Change
 from steersman.runtime.informer import Informer, Informers, NotSynced
 from steersman.runtime.metrics import Metrics
 from steersman.sim.loop import VirtualLoop
+from tests.harness.fake_clock import LoopClock
 
 T = TypeVar("T")
 DAWN = datetime(2026, 1, 1, tzinfo=UTC)
-
-
-class Clock:
-    """The loop's time."""
-
-    def __init__(self, seed: int = 0) -> None:
-        self.random = random.Random(seed)
-
-    def now(self) -> datetime:
-        return DAWN + timedelta(seconds=self.monotonic())
-
-    def monotonic(self) -> float:
-        return asyncio.get_running_loop().time()
 
 
 def pod(name: str, version: int | str = 1, *, uid: str = "", node: str = "") -> Pod:
@@ -265,7 +252,7 @@ def play(
 
     async def main() -> T:
         there = server or Server()
-        informer = Informer(PODS, there, Clock(), **options)  # type: ignore[arg-type]
+        informer = Informer(PODS, there, LoopClock(), **options)  # type: ignore[arg-type]
         task = asyncio.create_task(informer.run() if running else asyncio.sleep(1e9))
         try:
             return await script(there, informer)
@@ -622,7 +609,7 @@ def test_without_a_resync_period_nothing_is_shown_twice() -> None:
 def all_of_them(script: Callable[[Server, Informers], Coroutine[Any, Any, None]], **options: Any) -> None:
     async def main() -> None:
         server = Server()
-        await script(server, Informers(server, Clock(), **options))  # type: ignore[arg-type]
+        await script(server, Informers(server, LoopClock(), **options))  # type: ignore[arg-type]
 
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         runner.run(main())
@@ -723,7 +710,7 @@ def test_caches_that_are_not_filled_in_time_are_named_with_their_trouble(
 
     async def main() -> None:
         server = Half(streams=False)
-        informers = Informers(server, Clock())  # type: ignore[arg-type]
+        informers = Informers(server, LoopClock())  # type: ignore[arg-type]
         for kind in (PODS, NAMESPACES):
             informers.informer(kind)
         await informers.start()
@@ -833,7 +820,7 @@ def test_a_store_ends_equal_to_the_server_and_its_handlers_saw_a_history_that_le
 ) -> None:
     async def main() -> None:
         server = Server()
-        informer = Informer(PODS, server, Clock(seed))  # type: ignore[arg-type]
+        informer = Informer(PODS, server, LoopClock(seed))  # type: ignore[arg-type]
         informer.store.add_index("node", node_of)
         witness, late = Witness(informer), Witness(informer)
         informer.subscribe(witness.changed)

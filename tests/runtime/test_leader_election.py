@@ -24,16 +24,17 @@ from steersman.runtime.leader_election import SPREAD, LeaderElector, LostLease
 from steersman.runtime.lease import identity
 from steersman.runtime.metrics import Metrics
 from steersman.sim.loop import VirtualLoop
+from tests.harness.fake_clock import LoopClock
 
 DAWN = datetime(2026, 1, 1, tzinfo=UTC)
 MICRO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 
 
-class Clock:
+class SkewedClock(LoopClock):
     """A clock that runs at its own speed, beside a wall clock that may be set to anything."""
 
     def __init__(self, rate: float = 1.0, seed: int = 0) -> None:
-        self.random = random.Random(seed)
+        super().__init__(seed)
         self.rate = rate
         self.wall: Callable[[], datetime] = lambda: DAWN + timedelta(seconds=self.monotonic())
 
@@ -41,7 +42,7 @@ class Clock:
         return self.wall()
 
     def monotonic(self) -> float:
-        return 1000.0 + self.rate * asyncio.get_running_loop().time()
+        return 1000.0 + self.rate * super().monotonic()
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -144,11 +145,11 @@ class Server:
 
 
 def elector(
-    server: Server | Link, who: str = "a", clock: Clock | None = None, **options: Any
+    server: Server | Link, who: str = "a", clock: SkewedClock | None = None, **options: Any
 ) -> LeaderElector:
     return LeaderElector(
         server,  # type: ignore[arg-type]
-        clock or Clock(),
+        clock or SkewedClock(),
         name="kube-controller-manager",
         namespace="kube-system",
         identity=who,
@@ -198,7 +199,7 @@ def test_durations_that_cannot_be_safe_are_refused(options: dict[str, Any], mess
 
 
 def test_an_identity_names_the_host_and_differs_every_time() -> None:
-    clock = Clock()
+    clock = SkewedClock()
     first, second = identity(clock, "host"), identity(clock, "host")
     assert re.fullmatch(r"host_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}", first)
     assert first != second
@@ -304,7 +305,7 @@ def test_a_second_candidate_waits_while_the_lease_is_renewed_and_follows_when_it
     async def main() -> None:
         first = asyncio.create_task(elector(server, "a").run(forever))
         await asyncio.sleep(1)
-        two = elector(server, "b", Clock(seed=1), on_new_leader=leaders.append)
+        two = elector(server, "b", SkewedClock(seed=1), on_new_leader=leaders.append)
         second = asyncio.create_task(two.run(forever))
         await asyncio.sleep(60)
         assert not two.leading
@@ -331,7 +332,7 @@ def test_written_times_are_not_believed(jump: timedelta) -> None:
     server = Server()
 
     async def main() -> None:
-        clock = Clock()
+        clock = SkewedClock()
         clock.wall = lambda: DAWN + jump + timedelta(seconds=now())
         first = asyncio.create_task(elector(server, "a", clock).run(forever))
         await asyncio.sleep(1)
@@ -351,7 +352,7 @@ def test_a_holder_whose_wall_clock_stands_still_is_still_seen_to_renew() -> None
     server = Server()
 
     async def main() -> None:
-        clock = Clock()
+        clock = SkewedClock()
         clock.wall = lambda: DAWN
         one, two = elector(server, "a", clock), elector(server, "b")
         first = asyncio.create_task(one.run(forever))
@@ -764,7 +765,7 @@ def test_a_successor_leads_within_the_lease_duration_and_one_retry_period(seed: 
             won.append(now())
             await forever()
 
-        second = asyncio.create_task(elector(server, "b", Clock(seed=seed)).run(lead))
+        second = asyncio.create_task(elector(server, "b", SkewedClock(seed=seed)).run(lead))
         await asyncio.sleep(10 + seed / 7)
         died = now()
         await ended(first)
@@ -954,7 +955,7 @@ class World:
             self.overlaps.append(f"{holder!r} holds the lease, the fence is open for {open_} at {now()}")
 
     async def manager(self, number: int) -> None:
-        clock = Clock(self.rates[number], self.chance.randrange(2**32))
+        clock = SkewedClock(self.rates[number], self.chance.randrange(2**32))
         jumps = self.chance.choice([0.0, 1e6])
         clock.wall = lambda: DAWN + timedelta(seconds=self.chance.uniform(-jumps, jumps))
         link = Link(self.server, self.chance, self.trouble)

@@ -1,6 +1,5 @@
 """No decision is made on a cache that does not show this key's own writes."""
 
-import random
 from datetime import UTC, datetime
 
 from hypothesis import given
@@ -10,28 +9,15 @@ from steersman.api.kinds import PODS, Object, ObjectMeta, Pod
 from steersman.api.scheme import Key
 from steersman.runtime.ledger import FORGIVEN_AFTER, Doubt, Ledger
 from steersman.runtime.store import Store
+from tests.harness.fake_clock import FakeClock
 
 WEB = Key("default", "web")
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-class Hands:
-    """A clock moved by hand."""
-
-    def __init__(self) -> None:
-        self.random = random.Random(1)
-        self.at = 0.0
-
-    def now(self) -> datetime:
-        return NOW
-
-    def monotonic(self) -> float:
-        return self.at
-
-
-def ledger() -> tuple[Ledger, Store[Object], Hands]:
+def ledger() -> tuple[Ledger, Store[Object], FakeClock]:
     store: Store[Object] = Store()
-    clock = Hands()
+    clock = FakeClock()
     return Ledger({"pods": store}, clock), store, clock
 
 
@@ -95,9 +81,9 @@ def test_a_parked_key_is_named_once_when_the_cache_catches_up() -> None:
 def test_a_debt_is_forgiven_after_five_minutes() -> None:
     book, _, clock = ledger()
     book.wrote(WEB, "pods", "7")
-    clock.at = FORGIVEN_AFTER
+    clock.elapsed = FORGIVEN_AFTER
     assert book.behind(WEB) == "pods"
-    clock.at = FORGIVEN_AFTER + 0.01
+    clock.elapsed = FORGIVEN_AFTER + 0.01
     assert book.behind(WEB) is None
 
 

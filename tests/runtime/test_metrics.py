@@ -8,11 +8,10 @@ from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
 from steersman.api.kinds import PODS
+from steersman.api.prometheus import ExpositionOptions, Gauge, Histogram
 from steersman.controllers import CONTROLLERS
 from steersman.intent.metrics import Measure, Metric, exponential
-from steersman.runtime.metric_types import Gauge, Histogram
 from steersman.runtime.metrics import QUEUES, Metrics, QueueMetrics
-from steersman.runtime.prometheus_text import Shown
 
 
 @dataclass
@@ -323,5 +322,5 @@ def test_rounds_of_publishers_are_counted_by_outcome(code: int) -> None:
 
 def test_what_is_not_to_be_shown_is_not() -> None:
     metrics = Metrics()
-    metrics.shown = Shown(frozenset({"rest_client_transport_cache_entries"}))
+    metrics.options = ExpositionOptions(frozenset({"rest_client_transport_cache_entries"}))
     assert b"rest_client_transport_cache_entries" not in metrics.render()

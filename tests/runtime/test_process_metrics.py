@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from steersman.api.prometheus import Registry, exposition
 from steersman.runtime import process_metrics
-from steersman.runtime.metric_types import Registry
-from steersman.runtime.prometheus_text import exposition
 
 
 def read(registry: Registry) -> dict[str, float]:

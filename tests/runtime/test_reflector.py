@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any, ClassVar, Literal
 
 import pytest
@@ -28,22 +27,10 @@ from steersman.client.pager import PAGE_SIZE, PageRequest
 from steersman.runtime.reflector import BREATH, LATE, PATIENCE, Reflector
 from steersman.runtime.reflector_state import Broken, Empty, Paging, Streaming, Watching
 from steersman.sim.loop import VirtualLoop
+from tests.harness.fake_clock import LoopClock
 
 DAWN = datetime(2026, 1, 1, tzinfo=UTC)
 Item = Pod | UndecodableObject
-
-
-class Clock:
-    """The loop's time."""
-
-    def __init__(self, seed: int = 0) -> None:
-        self.random = random.Random(seed)
-
-    def now(self) -> datetime:
-        return DAWN + timedelta(seconds=self.monotonic())
-
-    def monotonic(self) -> float:
-        return asyncio.get_running_loop().time()
 
 
 @dataclass(frozen=True)
@@ -217,7 +204,7 @@ def play(
     notes = sink or Notes()
 
     async def main() -> Any:
-        reflector = Reflector[Pod](script, PODS, notes, Clock(seed), streams=streams)  # type: ignore[arg-type]
+        reflector = Reflector[Pod](script, PODS, notes, LoopClock(seed), streams=streams)  # type: ignore[arg-type]
         assert reflector.state == Empty()
         task = asyncio.create_task(reflector.run())
         await asyncio.sleep(seconds)
@@ -538,7 +525,7 @@ def test_a_stream_that_is_always_ready_does_not_hog_the_loop() -> None:
         lines: list[Line] = [added(pod(str(n), "1")) for n in range(BREATH * 4)]
         script = Script([[*lines, initial_end("7"), *lines, FOREVER]])
         notes = Notes()
-        task = asyncio.create_task(Reflector[Pod](script, PODS, notes, Clock()).run())  # type: ignore[arg-type]
+        task = asyncio.create_task(Reflector[Pod](script, PODS, notes, LoopClock()).run())  # type: ignore[arg-type]
         turns = 0
         while len(notes.told) <= BREATH * 4:
             await asyncio.sleep(0)

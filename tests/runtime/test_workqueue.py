@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import random
 from collections.abc import Callable, Coroutine
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 import pytest
@@ -14,33 +13,22 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from steersman.runtime.backoff import Bucket, ItemBackoff
+from steersman.api.token_bucket import TokenBucket
+from steersman.runtime.backoff import ItemBackoff
 from steersman.runtime.metrics import Metrics
 from steersman.runtime.workqueue import CAUSES, MORE, ShutDown, Taken, WorkQueue
 from steersman.sim.loop import VirtualLoop, background
+from tests.harness.fake_clock import LoopClock
 
 T = TypeVar("T")
 DAWN = datetime(2026, 1, 1, tzinfo=UTC)
-
-
-class Clock:
-    """The loop's time."""
-
-    def __init__(self) -> None:
-        self.random = random.Random(0)
-
-    def now(self) -> datetime:
-        return DAWN + timedelta(seconds=self.monotonic())
-
-    def monotonic(self) -> float:
-        return asyncio.get_running_loop().time()
 
 
 def play(script: Callable[[WorkQueue[str]], Coroutine[Any, Any, T]], **options: Any) -> T:
     """Run a script with a queue under virtual time."""
 
     async def main() -> T:
-        return await script(WorkQueue(Clock(), name="test", **options))
+        return await script(WorkQueue(LoopClock(), name="test", **options))
 
     with asyncio.Runner(loop_factory=VirtualLoop) as runner:
         return runner.run(main())
@@ -306,7 +294,7 @@ def test_times_that_no_longer_count_do_not_pile_up() -> None:
 
 
 def test_a_loop_that_calls_a_little_early_is_believed() -> None:
-    class Behind(Clock):
+    class Behind(LoopClock):
         def monotonic(self) -> float:
             return super().monotonic() - 1e-6
 
@@ -367,7 +355,7 @@ def test_retries_of_many_keys_are_spread_by_the_overall_rate() -> None:
 
 def test_queues_do_not_share_their_memory_of_failures() -> None:
     async def script(queue: WorkQueue[str]) -> None:
-        other = WorkQueue[str](Clock(), name="other")
+        other = WorkQueue[str](LoopClock(), name="other")
         queue.retry("a")
         assert (queue.failures("a"), other.failures("a")) == (1, 0)
 
@@ -383,7 +371,7 @@ def test_a_queue_may_have_its_own_limits() -> None:
         assert (await queue.get()).key == "b"
         assert now() == 10
 
-    play(script, backoff=ItemBackoff[str](base=2.0, cap=4.0), bucket=Bucket(qps=0.1, burst=1))
+    play(script, backoff=ItemBackoff[str](base=2.0, cap=4.0), bucket=TokenBucket(qps=0.1, burst=1))
 
 
 # -- pace
@@ -583,7 +571,7 @@ class Contract(RuleBasedStateMachine):
         self.count = 0
 
         async def make() -> WorkQueue[str]:
-            return WorkQueue(Clock(), name="test", pace=self.PACE)
+            return WorkQueue(LoopClock(), name="test", pace=self.PACE)
 
         self.queue = self.runner.run(make())
 

@@ -17,25 +17,13 @@ from steersman.server.auth.users import APISERVER, User
 from steersman.server.bootstrap import NAMESPACES, Bootstrap, bootstrap_server
 from steersman.server.bootstrap_objects import install_roles
 from steersman.server.server import Server
-from steersman.sim.world import START
 from tests.harness import verbs
-
-
-class Still:
-    """A clock that stands."""
-
-    def __init__(self) -> None:
-        from random import Random
-
-        self.random = Random(1)
-
-    def now(self) -> object:
-        return START
+from tests.harness.fake_clock import FakeClock
 
 
 @pytest.fixture
 def server() -> Server:
-    return Server(Still())  # type: ignore[arg-type]
+    return Server(FakeClock())  # type: ignore[arg-type]
 
 
 def test_what_every_cluster_has_is_created_once(server: Server) -> None:
@@ -97,7 +85,7 @@ def test_a_dry_run_writes_nothing(server: Server) -> None:
 
 
 def test_keys_are_kept_and_nobody_else_may_read_them(tmp_path: Path) -> None:
-    clock = Still()
+    clock = FakeClock()
     one = Bootstrap.load_or_generate(tmp_path / "keys", clock.now)  # type: ignore[arg-type]
     two = Bootstrap.load_or_generate(tmp_path / "keys", clock.now)  # type: ignore[arg-type]
     assert one.authority.pair == two.authority.pair
@@ -107,7 +95,7 @@ def test_keys_are_kept_and_nobody_else_may_read_them(tmp_path: Path) -> None:
 
 
 def test_a_kubeconfig_can_be_read_by_clients(tmp_path: Path) -> None:
-    boot = Bootstrap.generate(Still().now)  # type: ignore[arg-type]
+    boot = Bootstrap.generate(FakeClock().now)  # type: ignore[arg-type]
     path = tmp_path / "kubeconfig"
     path.write_bytes(boot.kubeconfig("https://127.0.0.1:6443", "jane", ("devs",)))
     connection = load(str(path))

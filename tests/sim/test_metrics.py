@@ -10,11 +10,11 @@ import aiohttp
 import msgspec
 import pytest
 
+from steersman.api.clock import RealClock
 from steersman.api.errors import MethodNotAllowed, NotFound
 from steersman.api.generated import load
 from steersman.api.generated.core_v1 import Node, Pod
 from steersman.api.scheme import Kind
-from steersman.runtime.clock import LiveClock
 from steersman.server.auth.users import User
 from steersman.server.bootstrap import Bootstrap, bootstrap_server
 from steersman.server.local import LocalApi
@@ -157,7 +157,7 @@ def test_a_fork_of_the_server_measures_its_own_pods(world: World) -> None:
 
 @pytest.fixture
 async def session() -> AsyncIterator[aiohttp.ClientSession]:
-    clock = LiveClock()
+    clock = RealClock()
     server = Server(clock)
     boot = Bootstrap.generate(clock.now)
     authorizer = bootstrap_server(server, disabled_plugins=("TaintNodesByCondition", "ServiceAccount"))

@@ -26,6 +26,7 @@ from multidict import CIMultiDict
 from steersman.api.discovery import Discovered
 from steersman.api.errors import Unreachable
 from steersman.api.scheme import Kind, encode
+from steersman.api.token_bucket import TokenBucket
 from steersman.client import discovery
 from steersman.client.api import Page, UndecodableObject, WatchEvent
 from steersman.client.auth import Authenticator, ExecPluginAuth, authenticator
@@ -40,7 +41,6 @@ from steersman.client.paths import (
     writable_collection_path,
 )
 from steersman.client.round_trip import ApiRequest, RequestAttempt, RoundTripper
-from steersman.client.throttle import Bucket
 from steersman.client.transport import TransportCache
 from steersman.client.watch import watch_events
 
@@ -104,7 +104,7 @@ class HttpApi:
             config,
             self._shared.transports.acquire(config),
             self._auth,
-            Bucket(qps, burst),
+            TokenBucket(qps, burst),
             _headers(config, self.user_agent),
             timeout=timeout,
             on_request=on_request,

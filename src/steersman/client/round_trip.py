@@ -20,6 +20,7 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from steersman.api.errors import Unreachable
+from steersman.api.token_bucket import TokenBucket
 from steersman.client import request_log
 from steersman.client.auth import Authenticator, Credential
 from steersman.client.config import ClientConfig, ConfigError
@@ -30,7 +31,6 @@ from steersman.client.request_errors import (
     retry_after,
     unreachable,
 )
-from steersman.client.throttle import Bucket
 from steersman.client.transport import BEFORE_SEND, CONNECT_TIMEOUT, Transport
 
 MAX_RETRIES = 10
@@ -91,7 +91,7 @@ class RoundTripper:
         config: ClientConfig,
         transport: Transport,
         auth: Authenticator,
-        bucket: Bucket,
+        bucket: TokenBucket,
         headers: CIMultiDict[str],
         *,
         timeout: float,
@@ -123,7 +123,7 @@ class RoundTripper:
 
     async def send(self, request: ApiRequest) -> bytes:
         """Return the body of a successful response. Raises `ApiError` otherwise."""
-        throttled = await self._bucket.take()
+        throttled = await self._bucket.acquire()
         attempt = 0
         renewed = False
         while True:
@@ -162,7 +162,7 @@ class RoundTripper:
                 self._report(request, received, code, started, size, throttled, attempt)
             attempt += 1
             await self._sleep(wait)
-            throttled = await self._bucket.take()
+            throttled = await self._bucket.acquire()
 
     @asynccontextmanager
     async def open_watch(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import yaml
 
+from steersman.api.prometheus import ExpositionOptions, parse_allow_list
 from steersman.client.http import HttpApi
 from steersman.manager.feature_gates import Features
 from steersman.manager.flags import UsageError
@@ -14,7 +15,6 @@ from steersman.manager.options import MetricsOptions
 from steersman.manager.version import KUBERNETES, PLATFORM
 from steersman.runtime import process_metrics
 from steersman.runtime.metrics import Metrics
-from steersman.runtime.prometheus_text import Shown, allow_list
 
 
 def describe(metrics: Metrics, features: Features, root: HttpApi) -> None:
@@ -51,17 +51,19 @@ def describe(metrics: Metrics, features: Features, root: HttpApi) -> None:
     metrics.rest.follow(root)
 
 
-def exposed(options: MetricsOptions) -> Shown:
+def exposed(options: MetricsOptions) -> ExpositionOptions:
     """Which metrics and label values the flags expose. Raises `UsageError` where the manifest cannot be read."""
     allowed = dict(options.allow_metric_labels)
     path = options.allow_metric_labels_manifest
     if path and not allowed:
         allowed = _manifest(path)
     try:
-        lists = allow_list(allowed)
+        lists = parse_allow_list(allowed)
     except ValueError as error:
         raise UsageError(f"--allow-metric-labels-manifest={path}: {error}") from None
-    return Shown(frozenset(options.disabled_metrics), lists, bool(options.show_hidden_metrics_for_version))
+    return ExpositionOptions(
+        frozenset(options.disabled_metrics), lists, bool(options.show_hidden_metrics_for_version)
+    )
 
 
 def _manifest(path: str) -> dict[str, str]:

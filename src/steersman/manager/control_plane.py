@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from steersman.api.clock import Clock
 from steersman.api.errors import ApiError
 from steersman.api.generated import load
 from steersman.api.generated.meta_v1 import ObjectMeta
@@ -20,7 +21,6 @@ from steersman.intent.controller import Controller, Settings
 from steersman.manager.controller_selection import select
 from steersman.manager.flags import UsageError
 from steersman.manager.supervisor import ComponentFailed, Supervisor
-from steersman.runtime.clock import Clock
 from steersman.runtime.controller_group import ControllerGroup
 from steersman.server.auth.ca import CertificateAuthority, CertificatePair, self_signed, write_private
 from steersman.server.auth.rbac import GROUP, RBACAuthorizer

@@ -12,13 +12,13 @@ from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any, TypeAlias
 
+from steersman.api.clock import Clock
 from steersman.client.api import Api
 from steersman.intent.controller import Controller
 from steersman.manager.flags import UsageError
 from steersman.manager.migration import COMPONENT, Migration, Shares
 from steersman.manager.options import Options
 from steersman.manager.version import KUBERNETES
-from steersman.runtime.clock import Clock
 from steersman.runtime.event_recorder import Recorder
 from steersman.runtime.leader_election import LeaderElector, LostLease
 from steersman.runtime.lease import identity

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
+from steersman.api.clock import RealClock
 from steersman.api.errors import ApiError, Forbidden, ServerError, TooManyRequests, Unauthorized, Unreachable
 from steersman.api.kinds import NAMESPACES
 from steersman.client import kubeconfig
@@ -25,7 +26,6 @@ from steersman.manager.late_start import served, start_late
 from steersman.manager.options import Options, options
 from steersman.manager.serving import setup as serving
 from steersman.manager.version import AS_KUBERNETES, VERSION, raw, user_agent
-from steersman.runtime.clock import LiveClock
 from steersman.runtime.controller_group import ControllerGroup
 from steersman.runtime.leader_election import LostLease
 from steersman.runtime.metrics import Metrics
@@ -86,7 +86,7 @@ async def manage(options: Options, connection: ClientConfig) -> None:
     """Connect to the server, acquire the lease, run the controllers. Raises `StartupError` or `LostLease`."""
     files.validate_files(options.settings, options.controllers)
     leader_migration = migration.configuration(options.migration.enabled, options.migration.config)
-    clock = LiveClock()
+    clock = RealClock()
     metrics = Metrics()
     root = HttpApi(
         connection,
@@ -95,7 +95,7 @@ async def manage(options: Options, connection: ClientConfig) -> None:
         user_agent=user_agent(),
         on_request=metrics.rest.counting(urlsplit(connection.server).netloc),
     )
-    metrics.shown = build_info.exposed(options.metrics)
+    metrics.options = build_info.exposed(options.metrics)
     build_info.describe(metrics, options.features, root)
     clients = ClientBuilder(root, use_service_accounts=options.use_service_accounts)
     routes = serving.routes(options, leader_migration, clock, metrics)

@@ -15,12 +15,12 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from steersman.api.clock import Clock, RealClock
 from steersman.manager import logs, process
 from steersman.manager.control_plane import ControlPlaneOptions, RunningControlPlane, run_control_plane
 from steersman.manager.flag_types import BOOL, FLOAT, INT, STRING
 from steersman.manager.flags import Option, UsageError, parse, usage
 from steersman.manager.supervisor import ComponentFailed
-from steersman.runtime.clock import Clock, LiveClock
 from steersman.sim.scaled_clock import HurriedClock, HurriedLoop
 
 OPTIONS = (
@@ -101,7 +101,7 @@ def main(argv: Sequence[str]) -> int:
 
 def _run(options: ControlPlaneOptions) -> int:
     if options.speed == 1.0:
-        return process.run(_serve(options, LiveClock))
+        return process.run(_serve(options, RealClock))
     with asyncio.Runner(loop_factory=lambda: HurriedLoop(options.speed)) as runner:
         loop = runner.get_loop()
         return runner.run(_serve(options, lambda: HurriedClock(loop)))

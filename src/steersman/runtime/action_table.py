@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar, cast
 
 import msgspec
 
+from steersman.api.clock import Clock
 from steersman.api.discovery import Discovered
 from steersman.api.errors import ApiError, Conflict
 from steersman.api.kinds import Object, ObjectMeta, Struct
@@ -58,7 +59,6 @@ from steersman.runtime.action_text import (
     patched_fields,
     shorten,
 )
-from steersman.runtime.clock import Clock
 from steersman.runtime.event_recorder import Recorder
 from steersman.runtime.events import ObjectReference
 from steersman.runtime.ledger import Doubt, Ledger

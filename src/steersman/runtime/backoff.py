@@ -10,7 +10,7 @@ from collections.abc import Hashable
 from random import Random
 from typing import Generic, TypeVar
 
-from steersman.runtime.clock import Clock
+from steersman.api.clock import Clock
 
 K = TypeVar("K", bound=Hashable)
 
@@ -102,25 +102,3 @@ class ItemBackoff(Generic[K]):
 
     def __len__(self) -> int:
         return len(self._failures)
-
-
-class Bucket:
-    """A token bucket that hands out reservations: always a yes, and how long to wait for it."""
-
-    __slots__ = ("_last", "_tokens", "burst", "qps")
-
-    def __init__(self, qps: float = 10.0, burst: int = 100) -> None:
-        self.qps = qps
-        self.burst = burst
-        self._tokens = float(burst)
-        self._last: float | None = None
-
-    def reserve(self, now: float) -> float:
-        """Take one token, now or from the future; how long until it is there."""
-        if self.qps <= 0.0 or math.isinf(self.qps):
-            return 0.0
-        if self._last is not None and now > self._last:
-            self._tokens = min(float(self.burst), self._tokens + (now - self._last) * self.qps)
-        self._last = now if self._last is None else max(now, self._last)
-        self._tokens -= 1.0
-        return -self._tokens / self.qps if self._tokens < 0.0 else 0.0

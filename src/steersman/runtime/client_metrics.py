@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
-from steersman.runtime.metric_types import Counter, Histogram, Registry
+from steersman.api.prometheus import Counter, Histogram, Registry
 
 if TYPE_CHECKING:
     # Where there is no server over HTTP, its client need not be loaded.

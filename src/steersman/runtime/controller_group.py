@@ -10,13 +10,13 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from steersman.api.clock import Clock
 from steersman.api.scheme import Key
 from steersman.client.api import Api
 from steersman.intent.controller import Controller
 from steersman.intent.settings import DEFAULTS, Settings
 from steersman.runtime.action_table import read_file
 from steersman.runtime.backoff import ItemBackoff, jittered
-from steersman.runtime.clock import Clock
 from steersman.runtime.controller_runner import ControllerRunner
 from steersman.runtime.dynamic_informers import DynamicInformers
 from steersman.runtime.event_recorder import Recorder

@@ -13,6 +13,7 @@ import logging
 from collections.abc import Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
+from steersman.api.clock import Clock
 from steersman.api.errors import ApiError, Conflict
 from steersman.api.kinds import Object
 from steersman.api.scheme import Key, Kind
@@ -20,7 +21,6 @@ from steersman.api.verbosity import V, told_as
 from steersman.intent.all_resources import AllObjects
 from steersman.intent.controller import Cache, Caches, Change, Controller, Watch
 from steersman.intent.verdict import InvalidSpec, Rest, Verdict, Wake
-from steersman.runtime.clock import Clock
 from steersman.runtime.dynamic_informers import DynamicInformers
 from steersman.runtime.heartbeat import Heartbeat, call_unless_renewed
 from steersman.runtime.informer import Informers

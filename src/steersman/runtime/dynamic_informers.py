@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from steersman.api.clock import Clock
 from steersman.api.discovery import Discovered, Resource
 from steersman.api.errors import ApiError
 from steersman.api.kinds import Object
@@ -21,7 +22,6 @@ from steersman.api.scheme import Key, Kind
 from steersman.client.api import Api
 from steersman.intent.all_resources import AllResources
 from steersman.intent.controller import Change
-from steersman.runtime.clock import Clock
 from steersman.runtime.informer import Informer, Informers
 from steersman.runtime.metadata_cache import MetadataCache
 from steersman.runtime.metrics import Metrics

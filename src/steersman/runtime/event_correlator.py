@@ -12,6 +12,7 @@ from typing import NamedTuple, TypeAlias
 import msgspec
 
 from steersman.api.bounded_cache import BoundedCache
+from steersman.api.token_bucket import TokenBucket
 from steersman.runtime.events import Event, EventSeries, SeriesEvent
 
 REMEMBERED = 4096
@@ -54,11 +55,6 @@ class Counted(NamedTuple):
     name: str
 
 
-class Bucket(NamedTuple):
-    tokens: float
-    at: float
-
-
 class Similar:
     """Events that differ in nothing but their message."""
 
@@ -79,7 +75,7 @@ class Correlator:
     def __init__(self, remembered: int = REMEMBERED) -> None:
         self._similar: BoundedCache[Identity, Similar] = BoundedCache(remembered)
         self._counted: BoundedCache[Identity, Counted] = BoundedCache(remembered)
-        self._buckets: BoundedCache[Identity, Bucket] = BoundedCache(remembered)
+        self._buckets: BoundedCache[Identity, TokenBucket] = BoundedCache(remembered)
 
     def take(self, event: Event, now: float, *, busy: bool = False) -> Correlated | None:
         """What to write for this event; None: nothing, its source has said too much about the object.
@@ -141,11 +137,10 @@ class Correlator:
 
     def _is_spam(self, who: Identity, now: float) -> bool:
         bucket = self._buckets.use(who)
-        tokens = BURST if bucket is None else min(BURST, bucket.tokens + (now - bucket.at) / REFILL)
-        if tokens < 1:
-            return True
-        self._buckets.put(who, Bucket(tokens - 1, now))
-        return False
+        if bucket is None:
+            bucket = TokenBucket(1 / REFILL, BURST)
+            self._buckets.put(who, bucket)
+        return not bucket.try_take(now)
 
 
 # -- events.k8s.io/v1 ---------------------------------------------------------------------------

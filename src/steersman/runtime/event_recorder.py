@@ -15,6 +15,7 @@ from contextlib import suppress
 from contextvars import Context, copy_context
 from typing import Any, Literal
 
+from steersman.api.clock import Clock
 from steersman.api.errors import (
     AlreadyExists,
     ApiError,
@@ -27,7 +28,6 @@ from steersman.api.kinds import Object
 from steersman.api.scheme import Kind
 from steersman.api.verbosity import V, told_as
 from steersman.client.api import Api
-from steersman.runtime.clock import Clock
 from steersman.runtime.event_correlator import SERIES_ENDS, Correlated, Correlator, Identity, SeriesCorrelator
 from steersman.runtime.events import EVENTS, SERIES_EVENTS, ObjectReference, Scribe, reference
 

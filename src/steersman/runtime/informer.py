@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Generic, TypeAlias, TypeVar, cast
 
+from steersman.api.clock import Clock
 from steersman.api.kinds import Object, ObjectMeta
 from steersman.api.scheme import Key, Kind
 from steersman.client.api import Api
@@ -18,7 +19,6 @@ from steersman.client.capabilities import EmptyKind
 from steersman.intent.all_resources import AllObjects
 from steersman.intent.controller import Change
 from steersman.runtime.backoff import jittered
-from steersman.runtime.clock import Clock
 from steersman.runtime.metrics import Metrics
 from steersman.runtime.reflector import Reflector
 from steersman.runtime.reflector_state import Broken, State

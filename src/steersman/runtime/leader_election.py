@@ -26,10 +26,10 @@ from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from typing import Any, TypeAlias, TypeVar
 
+from steersman.api.clock import Clock
 from steersman.api.errors import ApiError, NotFound
 from steersman.api.kinds import Lease, ObjectMeta
 from steersman.client.api import Api
-from steersman.runtime.clock import Clock
 from steersman.runtime.lease import (
     DOCUMENTS,
     Document,

@@ -7,8 +7,8 @@ import uuid
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeAlias
 
+from steersman.api.clock import Clock
 from steersman.api.kinds import LEASES
-from steersman.runtime.clock import Clock
 
 Document: TypeAlias = dict[str, Any]
 

@@ -13,11 +13,11 @@ import logging
 from contextlib import aclosing
 from typing import Any, cast
 
+from steersman.api.clock import Clock
 from steersman.api.errors import ApiError, NotFound
 from steersman.api.scheme import Kind
 from steersman.client.api import Api, EventType
 from steersman.runtime.backoff import Backoff
-from steersman.runtime.clock import Clock
 from steersman.runtime.lease import Document, micro, time_in
 
 log = logging.getLogger(__name__)

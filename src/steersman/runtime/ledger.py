@@ -17,10 +17,10 @@ from collections.abc import Iterable, Iterator
 import msgspec
 from msgspec import field
 
+from steersman.api.clock import Clock
 from steersman.api.kinds import Object, ObjectMeta
 from steersman.api.scheme import Key, Kind
 from steersman.intent.controller import Caches
-from steersman.runtime.clock import Clock
 from steersman.runtime.store import Store
 
 FORGIVEN_AFTER = 300.0

@@ -1,7 +1,7 @@
 """What the manager counts, under the names, labels and buckets of kube-controller-manager.
 
 A `Metrics` holds its own registry, so two managers in one process do not meet. What is counted on
-every event or round lives in plain cells (`steersman.runtime.metric_types`), which are read when somebody scrapes.
+every event or round lives in plain cells (`steersman.api.prometheus`), which are read when somebody scrapes.
 """
 
 from __future__ import annotations
@@ -11,13 +11,19 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from steersman.api.prometheus import (
+    DEFAULT_OPTIONS,
+    Counter,
+    Gauge,
+    Histogram,
+    MetricFamily,
+    Registry,
+    exposition,
+)
 from steersman.api.scheme import Kind
 from steersman.intent.metrics import Measure, exponential
 from steersman.intent.metrics import Metric as Declared
 from steersman.runtime.client_metrics import RestMetrics
-from steersman.runtime.metric_types import Counter, Family, Gauge, Histogram, Registry
-from steersman.runtime.prometheus_text import ALL, exposition
-from steersman.runtime.queue_names import QUEUES
 
 QUEUE_BUCKETS = exponential(10e-9, 10, 10)
 SYNC_BUCKETS = exponential(0.001, 2, 15)
@@ -32,6 +38,56 @@ PUBLISHERS: Mapping[str, str] = MappingProxyType(
     }
 )
 """Controllers whose rounds upstream counts by outcome, and what it calls them there."""
+QUEUES: Mapping[str, str] = MappingProxyType(
+    {
+        "bootstrap-signer-controller": "bootstrap_signer_queue",
+        "certificatesigningrequest-approving-controller": "certificate",
+        "certificatesigningrequest-signing-controller": "certificate",
+        "clusterrole-aggregation-controller": "ClusterRoleAggregator",
+        "cronjob-controller": "cronjob",
+        "daemonset-controller": "daemonset",
+        "deployment-controller": "deployment",
+        "disruption-controller": "disruption",
+        "endpoints-controller": "endpoint",
+        "endpointslice-controller": "endpoint_slice",
+        "endpointslice-mirroring-controller": "endpoint_slice_mirroring",
+        "ephemeral-volume-controller": "ephemeral_volume",
+        "garbage-collector-controller": "garbage_collector_attempt_to_delete",
+        "horizontal-pod-autoscaler-controller": "horizontalpodautoscaler",
+        "job-controller": "job",
+        "kube-apiserver-serving-clustertrustbundle-publisher-controller": (
+            "ca_cert_publisher_cluster_trust_bundles"
+        ),
+        "namespace-controller": "namespace",
+        "node-lifecycle-controller": "node_lifecycle_controller",
+        "persistentvolume-attach-detach-controller": "pvcs",
+        "persistentvolume-binder-controller": "claims",
+        "persistentvolume-expander-controller": "volume_expand",
+        "persistentvolume-protection-controller": "pvprotection",
+        "persistentvolumeclaim-protection-controller": "pvcprotection",
+        "pod-garbage-collector-controller": "orphaned_pods_nodes",
+        "podgroup-protection-controller": "podgroupprotection",
+        "replicaset-controller": "replicaset",
+        "replicationcontroller-controller": "replicationmanager",
+        "resourceclaim-controller": "resource_claim",
+        "resourcequota-controller": "resourcequota_primary",
+        "root-ca-certificate-publisher-controller": "root_ca_cert_publisher",
+        "selinux-warning-controller": "selinux_warning",
+        "service-cidr-controller": "ipaddresses",
+        "service-lb-controller": "service",
+        "serviceaccount-controller": "serviceaccount",
+        "serviceaccount-token-controller": "serviceaccount_tokens_service",
+        "statefulset-controller": "statefulset",
+        "storageversion-garbage-collector-controller": "storage_version_garbage_collector_storageversions",
+        "taint-eviction-controller": "noexec_taint_pod",
+        "token-cleaner-controller": "token_cleaner",
+        "ttl-after-finished-controller": "ttl_jobs_to_delete",
+        "ttl-controller": "ttlcontroller",
+        "validatingadmissionpolicy-status-controller": "validatingadmissionpolicy-status",
+        "volumeattributesclass-protection-controller": "vacprotection",
+    }
+)
+"""Upstream's names of the controllers' queues in ``workqueue_*``; a queue it does not name is called as its controller."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +114,7 @@ class Metrics(Registry):
     def __init__(self, enabled: bool = True) -> None:
         super().__init__()
         self.enabled = enabled
-        self.shown = ALL
+        self.options = DEFAULT_OPTIONS
         """Which of them `render` shows."""
         name = ("name",)
         self._depth = self.gauge("workqueue_depth", "Keys waiting in the queue", name, "BETA")
@@ -119,7 +175,7 @@ class Metrics(Registry):
             "garbagecollector_controller_resources_sync_error_total",
             "How often what there is to follow could not be learned, or not all of it",
         ).of()
-        self._stale: dict[str, Family[Counter]] = {}
+        self._stale: dict[str, MetricFamily[Counter]] = {}
         for subject in STALE:
             self._skips(subject)
         code = ("code",)
@@ -139,7 +195,7 @@ class Metrics(Registry):
     # -- declaring
 
     @property
-    def families(self) -> tuple[Family[Any], ...]:
+    def families(self) -> tuple[MetricFamily[Any], ...]:
         return super().families if self.enabled else ()
 
     def declare(self, metrics: Iterable[Declared]) -> None:
@@ -212,7 +268,7 @@ class Metrics(Registry):
         plural, _, group = resource.partition(".")
         (self._stale.get(subject) or self._skips(subject)).of(group, plural).inc()
 
-    def _skips(self, subject: str) -> Family[Counter]:
+    def _skips(self, subject: str) -> MetricFamily[Counter]:
         help = "Rounds put off since a cache did not show our own writes yet"
         family = self.counter(f"{subject}_controller_stale_sync_skips_total", help, ("group", "resource"))
         self._stale[subject] = family
@@ -239,4 +295,4 @@ class Metrics(Registry):
 
     def render(self) -> bytes:
         """What is shown of it, as text."""
-        return exposition(self, self.shown) if self.enabled else b""
+        return exposition(self, self.options) if self.enabled else b""

@@ -7,7 +7,7 @@ import os
 import resource
 from pathlib import Path
 
-from steersman.runtime.metric_types import Registry, Stability
+from steersman.api.prometheus import Registry, Stability
 
 _TICK = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")

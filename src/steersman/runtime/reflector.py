@@ -13,13 +13,13 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Generic, Protocol, TypeVar
 
+from steersman.api.clock import Clock
 from steersman.api.errors import ApiError, Unreachable
 from steersman.api.kinds import Object
 from steersman.api.scheme import Key, Kind
 from steersman.client.api import Api, EventType, UndecodableObject, WatchEvent
 from steersman.client.pager import list_page
 from steersman.runtime.backoff import Backoff, jittered
-from steersman.runtime.clock import Clock
 from steersman.runtime.reflector_state import (
     Broken,
     Empty,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Generator
 from typing import Any, TypeVar, cast
 
+from steersman.api.clock import Clock
 from steersman.api.errors import ApiError
 from steersman.api.kinds import Object
 from steersman.api.scheme import Key
@@ -24,7 +25,6 @@ from steersman.runtime.action_table import (
     interpretation_of,
     read_file,
 )
-from steersman.runtime.clock import Clock
 from steersman.runtime.event_recorder import Recorder
 from steersman.runtime.ledger import Ledger
 from steersman.runtime.metrics import Metrics

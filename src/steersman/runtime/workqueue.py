@@ -18,8 +18,9 @@ from collections.abc import Callable, Hashable
 from contextvars import copy_context
 from typing import Generic, NamedTuple, TypeVar
 
-from steersman.runtime.backoff import Bucket, ItemBackoff
-from steersman.runtime.clock import Clock
+from steersman.api.clock import Clock
+from steersman.api.token_bucket import TokenBucket
+from steersman.runtime.backoff import ItemBackoff
 from steersman.runtime.metrics import Metrics
 
 K = TypeVar("K", bound=Hashable)
@@ -72,7 +73,7 @@ class WorkQueue(Generic[K]):
         name: str,
         metrics: Metrics | None = None,
         backoff: ItemBackoff[K] | None = None,
-        bucket: Bucket | None = None,
+        bucket: TokenBucket | None = None,
         pace: float = 0.0,
     ) -> None:
         """``pace``: the shortest time, in seconds, between the starts of two rounds of one key that
@@ -83,7 +84,7 @@ class WorkQueue(Generic[K]):
         """The pace at this moment: whoever runs the queue may make it less, never more."""
         self._clock = clock
         self._backoff = ItemBackoff[K]() if backoff is None else backoff
-        self._bucket = Bucket() if bucket is None else bucket
+        self._bucket = TokenBucket() if bucket is None else bucket
         self._order: deque[K] = deque()
         """Whose turn it is: exactly the keys that are dirty and not being worked on."""
         self._dirty: dict[K, tuple[float, tuple[str, ...]]] = {}

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from msgspec.structs import replace
 
+from steersman.api.clock import Clock
 from steersman.server import status_errors
 from steersman.server.apply.field_manager import field_manager_for
 from steersman.server.auth.users import User
@@ -25,15 +26,6 @@ if TYPE_CHECKING:
     from steersman.server.auth.authentication import Authenticator
     from steersman.server.auth.rbac import RBACAuthorizer
     from steersman.server.auth.tokens import TokenIssuer
-
-
-class Clock(Protocol):
-    """The part of `steersman.runtime.clock.Clock` that the server needs."""
-
-    @property
-    def random(self) -> Random: ...
-
-    def now(self) -> datetime: ...
 
 
 MANAGER = "kube-apiserver"

@@ -14,12 +14,12 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
+from steersman.api.clock import Clock
 from steersman.api.errors import NotFound, TooManyRequests
 from steersman.api.generated import core_v1 as v1
 from steersman.api.generated import load
 from steersman.api.scheme import Kind
 from steersman.client.api import Api, EventType
-from steersman.runtime.clock import Clock
 from steersman.sim.kubelet import Kubelets, KubeletSettings, Shape
 from steersman.sim.kubelet.node import STATE, is_ready
 from steersman.sim.scheduler import Scheduler

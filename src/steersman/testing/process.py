@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Protocol, TypeAlias, cast
 
+from steersman.api.clock import Clock
 from steersman.api.errors import Unreachable
 from steersman.client.api import Api
 from steersman.intent.controller import Controller
 from steersman.runtime.action_table import read_file
-from steersman.runtime.clock import Clock
 from steersman.runtime.controller_group import ControllerGroup
 from steersman.runtime.metrics import Metrics
 from steersman.server.auth import users

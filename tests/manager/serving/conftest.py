@@ -11,6 +11,8 @@ from typing import Any
 import aiohttp
 import pytest
 
+from steersman.api.clock import RealClock
+from steersman.api.prometheus import Registry
 from steersman.client.config import AuthInfo, ClientConfig, Pem, TlsConfig
 from steersman.client.http import HttpApi, RequestAttempt
 from steersman.client.tls import load_certificate
@@ -21,8 +23,6 @@ from steersman.manager.serving.listener import HttpsListener, listen
 from steersman.manager.serving.metrics import ServingMetrics
 from steersman.manager.serving.routes import Routes
 from steersman.manager.serving.tls import TlsContexts
-from steersman.runtime.clock import LiveClock
-from steersman.runtime.metric_types import Registry
 from steersman.server.auth.ca import CertificateAuthority, CertificatePair, self_signed
 from steersman.server.auth.users import User
 from steersman.server.bootstrap import Bootstrap, bootstrap_server
@@ -107,7 +107,7 @@ def routes() -> Routes:
     return Routes(metrics=lambda: b"a_metric 1\n", configz=dict, pages={}, profiling=True)
 
 
-class Wound(LiveClock):
+class Wound(RealClock):
     """A clock that somebody winds."""
 
     def __init__(self) -> None:
@@ -130,7 +130,7 @@ Opened = Callable[..., Awaitable[Client]]
 async def opened(routes: Routes, session: aiohttp.ClientSession) -> AsyncIterator[Opened]:
     """Opens a door, and answers with who asks at it."""
     doors: list[HttpsListener] = []
-    clock = LiveClock()
+    clock = RealClock()
 
     async def open(
         authenticator: Authenticator | None = None,
@@ -187,7 +187,7 @@ TOKENS = {
 @pytest.fixture
 async def plane() -> AsyncIterator[Plane]:
     boot = Bootstrap.generate(now)
-    server = Server(LiveClock())
+    server = Server(RealClock())
     authorizer = bootstrap_server(server, client_ca=boot.authority.pair.cert)
     async with await boot.serve(server, authorizer, tokens=TOKENS) as edge:
         yield Plane(boot, edge)

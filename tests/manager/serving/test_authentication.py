@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from steersman.api.clock import RealClock
 from steersman.api.jwt import Untrusted
 from steersman.api.kinds.config import CONFIGMAPS
+from steersman.api.prometheus import Registry
 from steersman.http.head import Headers
 from steersman.manager.serving.authentication import Authenticator, Credentials, TokenReviewer, proxied_user
 from steersman.manager.serving.ca_bundles import (
@@ -21,8 +23,6 @@ from steersman.manager.serving.ca_bundles import (
 from steersman.manager.serving.cert_verify import authorities
 from steersman.manager.serving.metrics import ServingMetrics
 from steersman.manager.serving.reviews import subject
-from steersman.runtime.clock import LiveClock
-from steersman.runtime.metric_types import Registry
 from steersman.server.auth.ca import CertificateAuthority
 from steersman.server.auth.users import ANONYMOUS, User
 
@@ -45,7 +45,7 @@ def bearer(token: str, scheme: str = "Bearer") -> Credentials:
 async def test_a_token_is_whose_the_api_server_says(plane: Any) -> None:
     async with plane.api("manager") as api:
         authenticator = Authenticator(
-            LiveClock(), tokens=TokenReviewer(api, LiveClock(), 10, ServingMetrics(Registry()))
+            RealClock(), tokens=TokenReviewer(api, RealClock(), 10, ServingMetrics(Registry()))
         )
         user = await authenticator.authenticate(bearer("monitor", "bearer"))
         assert (user.name, user.groups) == ("monitor", ("system:monitoring", "system:authenticated"))
@@ -74,7 +74,7 @@ async def test_what_the_api_server_said_holds_for_its_time_yes_and_no(plane: Any
 
 async def test_that_the_api_server_did_not_answer_is_not_remembered(plane: Any) -> None:
     async with plane.api("wrong itself") as api:
-        tokens = TokenReviewer(api, LiveClock(), 10, ServingMetrics(Registry()))
+        tokens = TokenReviewer(api, RealClock(), 10, ServingMetrics(Registry()))
         for _ in range(2):
             with pytest.raises(Untrusted, match="Unauthorized"):
                 await tokens.authenticate("monitor")
@@ -82,7 +82,7 @@ async def test_that_the_api_server_did_not_answer_is_not_remembered(plane: Any) 
 
 
 async def test_nobody_is_asked_about_tokens_where_that_is_not_configured() -> None:
-    assert await Authenticator(LiveClock()).authenticate(bearer("anything")) == ANONYMOUS
+    assert await Authenticator(RealClock()).authenticate(bearer("anything")) == ANONYMOUS
 
 
 # -- certificates and proxies -----------------------------------------------------------------
@@ -92,7 +92,7 @@ async def test_a_certificate_says_who_its_bearer_is(
     authority: CertificateAuthority, stranger: CertificateAuthority
 ) -> None:
     roots = authorities(authority.pair.cert)
-    authenticator = Authenticator(LiveClock(), clients=lambda: roots)
+    authenticator = Authenticator(RealClock(), clients=lambda: roots)
     user = await authenticator.authenticate(Credentials(Headers(), der(authority, "me", "a", "b")))
     assert (user.name, user.groups) == ("me", ("a", "b", "system:authenticated"))
     with pytest.raises(Untrusted, match="unknown authority"):
@@ -105,16 +105,16 @@ async def test_a_good_token_makes_up_for_a_bad_certificate(
     async with plane.api("manager") as api:
         roots = authorities(plane.boot.authority.pair.cert)
         authenticator = Authenticator(
-            LiveClock(),
+            RealClock(),
             clients=lambda: roots,
-            tokens=TokenReviewer(api, LiveClock(), 10, ServingMetrics(Registry())),
+            tokens=TokenReviewer(api, RealClock(), 10, ServingMetrics(Registry())),
         )
         shown = Credentials(bearer("monitor").headers, der(stranger, "me"))
         assert (await authenticator.authenticate(shown)).name == "monitor"
 
 
 async def test_until_authorities_are_known_a_certificate_says_nothing(stranger: CertificateAuthority) -> None:
-    authenticator = Authenticator(LiveClock(), clients=lambda: (), proxies=lambda: None)
+    authenticator = Authenticator(RealClock(), clients=lambda: (), proxies=lambda: None)
     assert await authenticator.authenticate(Credentials(Headers(), der(stranger, "me"))) == ANONYMOUS
 
 
@@ -141,7 +141,7 @@ async def test_a_proxy_speaks_for_others_if_it_is_one_of_those(
     authority: CertificateAuthority, names: tuple[str, ...], proxy: str, expected: str | None
 ) -> None:
     believed = RequestHeaderConfig(authorities(authority.pair.cert), names)
-    authenticator = Authenticator(LiveClock(), proxies=lambda: believed)
+    authenticator = Authenticator(RealClock(), proxies=lambda: believed)
     shown = Credentials(Headers(SPOKEN), der(authority, proxy))
     if expected is None:
         with pytest.raises(Untrusted, match=f"cn={proxy} is not in the allowed list"):
@@ -154,7 +154,7 @@ async def test_nobody_else_speaks_for_others(
     authority: CertificateAuthority, stranger: CertificateAuthority
 ) -> None:
     believed = RequestHeaderConfig(authorities(authority.pair.cert))
-    authenticator = Authenticator(LiveClock(), proxies=lambda: believed)
+    authenticator = Authenticator(RealClock(), proxies=lambda: believed)
     assert await authenticator.authenticate(Credentials(Headers(SPOKEN))) == ANONYMOUS
     with pytest.raises(Untrusted):
         await authenticator.authenticate(Credentials(Headers(SPOKEN), der(stranger, "front")))
@@ -182,7 +182,7 @@ async def test_whom_the_cluster_trusts_is_read_and_followed(
     plane: Any, authority: CertificateAuthority
 ) -> None:
     async with plane.api("manager") as api, asyncio.TaskGroup() as group:
-        published = ClusterAuthentication(api, LiveClock())
+        published = ClusterAuthentication(api, RealClock())
         await published.load()
         assert published.clients() == authorities(plane.boot.authority.pair.cert)
         assert published.proxies() is None
@@ -210,7 +210,7 @@ async def test_what_cannot_be_read_of_it_changes_nothing(
     plane: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with plane.api("manager") as api:
-        published = ClusterAuthentication(api, LiveClock())
+        published = ClusterAuthentication(api, RealClock())
         await published.load()
         before = published.clients()
         await _write(plane, {"client-ca-file": "nonsense"})

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from steersman.api.clock import RealClock
 from steersman.api.errors import ApiError
 from steersman.manager.flags import UsageError
 from steersman.manager.serving.authorization import AccessReviewer, AllowedPaths, Authorizer
-from steersman.runtime.clock import LiveClock
 from steersman.server.auth.users import ANONYMOUS, User
 
 MONITOR = User("monitor", groups=("system:monitoring",))
@@ -48,7 +48,7 @@ async def test_masters_may_do_anything_without_asking() -> None:
 
 async def test_the_api_server_says_who_else_may(plane: Any) -> None:
     async with plane.api("manager") as api:
-        authorizer = Authorizer(AllowedPaths([]), AccessReviewer(api, LiveClock(), allowed=10, denied=10))
+        authorizer = Authorizer(AllowedPaths([]), AccessReviewer(api, RealClock(), allowed=10, denied=10))
         assert (await authorizer.authorize(MONITOR, "get", "/metrics")).allowed
         assert not (await authorizer.authorize(MONITOR, "post", "/metrics")).allowed
         assert not (await authorizer.authorize(ANONYMOUS, "get", "/metrics")).allowed
@@ -72,7 +72,7 @@ async def test_yes_and_no_hold_for_as_long_as_each_is_to(plane: Any, wound: Any)
 
 async def test_who_could_not_be_asked_about_is_not_let_in_and_asked_about_again(plane: Any) -> None:
     async with plane.api("wrong") as api:
-        access = AccessReviewer(api, LiveClock(), allowed=10, denied=10)
+        access = AccessReviewer(api, RealClock(), allowed=10, denied=10)
         for _ in range(2):
             with pytest.raises(ApiError, match="Unauthorized"):
                 await access.review(MONITOR, "get", "/metrics")

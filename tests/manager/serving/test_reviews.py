@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from steersman.api.clock import RealClock
 from steersman.api.errors import ApiError, Forbidden, ServerError, TooManyRequests, Unreachable
 from steersman.manager.serving.reviews import ATTEMPTS, TIMEOUT, TOKENS, review
-from steersman.runtime.clock import LiveClock
 from steersman.sim.loop import VirtualLoop
 
 
@@ -43,7 +43,7 @@ def ask(api: Moody) -> Any:
 
     async def asking() -> Any:
         try:
-            return await review(api, LiveClock(), TOKENS, {"token": "t"})  # type: ignore[arg-type]
+            return await review(api, RealClock(), TOKENS, {"token": "t"})  # type: ignore[arg-type]
         except ApiError as error:
             return error, asyncio.get_running_loop().time()
 

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from cryptography import x509
 
+from steersman.api.clock import RealClock
 from steersman.manager.flags import UsageError
 from steersman.manager.serving import ciphers as suites
 from steersman.manager.serving import serving_certs
 from steersman.manager.serving.authentication import Authenticator
 from steersman.manager.serving.cert_verify import authorities
 from steersman.manager.serving.tls import MAX_TRUSTED, SniCert, TlsContexts
-from steersman.runtime.clock import LiveClock
 from steersman.server.auth.ca import CertificateAuthority, CertificatePair, self_signed
 
 
@@ -163,7 +163,7 @@ def test_a_version_nobody_knows_is_refused_by_name() -> None:
 async def asking(opened: Any, authority: CertificateAuthority) -> Any:
     """A door that recognises the authority's clients."""
     roots = authorities(authority.pair.cert)
-    return await opened(Authenticator(LiveClock(), clients=lambda: roots))
+    return await opened(Authenticator(RealClock(), clients=lambda: roots))
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
@@ -188,7 +188,7 @@ async def test_what_strangers_show_is_not_kept(
 ) -> None:
     roots = authorities(authority.pair.cert)
     contexts = TlsContexts(fixed("it"), request_certificates=True)
-    client = await opened(Authenticator(LiveClock(), clients=lambda: roots), contexts=contexts)
+    client = await opened(Authenticator(RealClock(), clients=lambda: roots), contexts=contexts)
     for number in range(MAX_TRUSTED + 1):
         assert (await client.get("/healthz", pair=stranger.client(f"s{number}"))).status == 401
     trusted = [len(context.get_ca_certs()) for _, context in contexts._contexts.values()]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -17,16 +15,7 @@ from steersman.server.bootstrap_objects import create_bootstrap_objects
 from steersman.server.codec.convert import to_struct
 from steersman.server.server import Server
 from tests.harness import verbs
-
-
-class Still:
-    """Time stands still."""
-
-    def __init__(self) -> None:
-        self.random = random.Random(1)
-
-    def now(self) -> datetime:
-        return datetime(2026, 1, 1, tzinfo=UTC)
+from tests.harness.fake_clock import FakeClock
 
 
 class Asker:
@@ -64,7 +53,7 @@ class Asker:
 
 @pytest.fixture
 def server() -> Server:
-    server = Server(Still())
+    server = Server(FakeClock())
     server.extend(admission.default())
     namespaces = server.registry.find("", "v1", "namespaces")
     for name in ("default", "other"):

@@ -11,9 +11,9 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from steersman.api.clock import RealClock
 from steersman.client.http import HttpApi
 from steersman.client.kubeconfig import load
-from steersman.runtime.clock import LiveClock
 from steersman.server.auth.rbac import RBACAuthorizer
 from steersman.server.auth.users import User
 from steersman.server.bootstrap import Bootstrap, bootstrap_server
@@ -56,7 +56,7 @@ class Plane:
 
 @pytest.fixture
 async def plane(tmp_path: Path) -> AsyncIterator[Plane]:
-    clock = LiveClock()
+    clock = RealClock()
     server = Server(clock)
     boot = Bootstrap.generate(clock.now)
     authorizer = bootstrap_server(server, client_ca=boot.authority.pair.cert)

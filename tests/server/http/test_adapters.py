@@ -13,12 +13,12 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from steersman.api.clock import RealClock
 from steersman.api.errors import Forbidden, Invalid, NotFound
 from steersman.api.generated import load
 from steersman.client.api import Api, EventType
 from steersman.client.http import HttpApi
 from steersman.client.kubeconfig import load as load_kubeconfig
-from steersman.runtime.clock import LiveClock
 from steersman.server.auth.users import ADMIN, AUTHENTICATED, MASTERS, User
 from steersman.server.authorized_api import AuthorizedApi
 from steersman.server.bootstrap import Bootstrap, bootstrap_server
@@ -223,7 +223,7 @@ async def test_an_eviction_with_dry_run_in_its_body_stores_nothing(jane: Api, pl
 # -- TTL --------------------------------------------------------------------------------------
 
 
-class AdjustableClock(LiveClock):
+class AdjustableClock(RealClock):
     """The machine's clock, and a lead over it."""
 
     lead = timedelta(0)
@@ -240,7 +240,7 @@ def event(name: str) -> dict[str, Any]:
 @pytest.mark.parametrize("adapter", ["in process", "over HTTP"])
 async def test_an_event_is_gone_once_its_hour_is_over(adapter: str, tmp_path: Path) -> None:
     clock = AdjustableClock()
-    server, boot = Server(clock), Bootstrap.generate(LiveClock().now)
+    server, boot = Server(clock), Bootstrap.generate(RealClock().now)
     kubeconfig = tmp_path / "kubeconfig"
     async with await boot.serve(server, bootstrap_server(server)) as edge:
         kubeconfig.write_bytes(boot.kubeconfig(edge.url))

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
+from steersman.api.clock import RealClock
 from steersman.api.errors import Conflict, NotFound
 from steersman.api.generated import load
 from steersman.api.scheme import Kind
-from steersman.runtime.clock import LiveClock
 from steersman.server.bootstrap import bootstrap_server
 from steersman.server.local import LocalApi
 from steersman.server.server import Server
@@ -41,7 +41,7 @@ story = _story()
 
 
 async def test_the_story_is_told_over_http_as_in_process(plane: Any) -> None:
-    server = Server(LiveClock())
+    server = Server(RealClock())
     bootstrap_server(server)
     async with plane.connect() as api:
         assert await story.told(api) == await story.told(LocalApi(server))

@@ -20,18 +20,9 @@ from steersman.server.registry.object_meta import FOREGROUND, ORPHAN
 from steersman.server.registry.resources import Registry
 from steersman.server.server import Attributes, Server, Settle
 from tests.harness import verbs
+from tests.harness.fake_clock import FakeClock
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-
-
-class Still:
-    """A clock that stands still."""
-
-    def __init__(self, seed: int = 0) -> None:
-        self.random = random.Random(seed)
-
-    def now(self) -> datetime:
-        return NOW
 
 
 class Stuck(random.Random):
@@ -43,7 +34,7 @@ class Stuck(random.Random):
 
 @pytest.fixture
 def server() -> Server:
-    server = Server(Still())
+    server = Server(FakeClock())
     namespaces = server.registry.find("", "v1", "namespaces")
     verbs.create(server, namespaces, "", Namespace(metadata=ObjectMeta(name="default")))
     return server
@@ -63,15 +54,15 @@ def test_uids_are_random_uuids(server: Server) -> None:
 
 
 def test_a_generated_name_that_is_taken_is_drawn_again(server: Server) -> None:
-    twin = Server(Still(), store=server.store.fork(), names=random.Random(5))
+    twin = Server(FakeClock(), store=server.store.fork(), names=random.Random(5))
     taken = create(twin, generateName="x-").metadata.name
     assert taken.startswith("x-")
-    again = Server(Still(), store=twin.store, names=random.Random(5))
+    again = Server(FakeClock(), store=twin.store, names=random.Random(5))
     assert create(again, generateName="x-").metadata.name != taken
 
 
 def test_when_every_generated_name_is_taken_the_client_may_try_again(server: Server) -> None:
-    stuck = Server(Still(), store=server.store, names=Stuck(1))
+    stuck = Server(FakeClock(), store=server.store, names=Stuck(1))
     name = create(stuck, generateName="x-").metadata.name
     with pytest.raises(AlreadyExists) as refusal:
         create(stuck, generateName="x-")

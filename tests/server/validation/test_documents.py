@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
-from datetime import UTC, datetime
 from pathlib import Path
-from random import Random
 from types import ModuleType
 from typing import Any
 
@@ -18,6 +16,7 @@ from steersman.server.codec.convert import to_document, to_struct
 from steersman.server.registry.graceful_deletion import DeletionOptions
 from steersman.server.server import Server
 from tests.harness import verbs
+from tests.harness.fake_clock import FakeClock
 
 
 def _documents() -> ModuleType:
@@ -34,19 +33,9 @@ ANSWERS = json.loads(documents.ANSWERS.read_text())
 ROWS = documents.rows()
 
 
-class Still:
-    """A clock that stands."""
-
-    def __init__(self) -> None:
-        self.random = Random(1)
-
-    def now(self) -> datetime:
-        return datetime(2026, 1, 1, tzinfo=UTC)
-
-
 @pytest.fixture
 def server() -> Server:
-    server = Server(Still())
+    server = Server(FakeClock())
     namespaces = server.registry.find("", "v1", "namespaces")
     verbs.create(server, namespaces, "", to_struct(namespaces.type, {"metadata": {"name": "default"}}))
     return server

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
-from datetime import UTC, datetime
 from pathlib import Path
-from random import Random
 from types import ModuleType
 from typing import Any
 
@@ -30,6 +28,7 @@ from steersman.server.server import Server
 from steersman.server.validation import LOADERS, METADATA_ONLY, rules_for, validate_create, validate_update
 from steersman.server.validation.pods import pod as pods
 from tests.harness import verbs
+from tests.harness.fake_clock import FakeClock
 
 
 def _documents() -> ModuleType:
@@ -42,16 +41,6 @@ def _documents() -> ModuleType:
 
 
 documents = _documents()
-
-
-class Still:
-    """A clock that stands."""
-
-    def __init__(self) -> None:
-        self.random = Random(1)
-
-    def now(self) -> datetime:
-        return datetime(2026, 1, 1, tzinfo=UTC)
 
 
 ANSWERS = json.loads(documents.ANSWERS.read_text())
@@ -79,7 +68,7 @@ def test_a_kind_without_rules_is_held_to_those_of_metadata() -> None:
 
 @pytest.fixture
 def server() -> Server:
-    server = Server(Still())
+    server = Server(FakeClock())
     namespaces = server.registry.find("", "v1", "namespaces")
     verbs.create(server, namespaces, "", to_struct(namespaces.type, {"metadata": {"name": "default"}}))
     return server

@@ -13,6 +13,7 @@ from urllib.parse import unquote
 import msgspec
 
 from steersman.api.bounded_cache import ExpiringCache
+from steersman.api.clock import Clock
 from steersman.api.errors import ApiError
 from steersman.api.jwt import Untrusted, digest
 from steersman.client.api import Api
@@ -21,7 +22,6 @@ from steersman.manager.serving.ca_bundles import RequestHeaderConfig, RequestHea
 from steersman.manager.serving.cert_verify import verify
 from steersman.manager.serving.metrics import ServingMetrics
 from steersman.manager.serving.reviews import TOKENS, review, reviewed_user
-from steersman.runtime.clock import Clock
 from steersman.server.auth.users import ANONYMOUS, User, authenticated
 from steersman.server.auth.x509 import certificate_user
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import msgspec
 
 from steersman.api.bounded_cache import ExpiringCache
+from steersman.api.clock import Clock
 from steersman.client.api import Api
 from steersman.manager.flags import UsageError
 from steersman.manager.serving.reviews import ACCESS, review, subject
-from steersman.runtime.clock import Clock
 from steersman.server.auth.attributes import Decision
 from steersman.server.auth.users import MASTERS, User
 

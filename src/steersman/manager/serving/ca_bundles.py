@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from steersman.api.clock import Clock
 from steersman.api.errors import ApiError, NotFound
 from steersman.api.kinds.config import CONFIGMAPS, ConfigMap
 from steersman.client.api import Api, EventType
@@ -21,7 +22,6 @@ from steersman.client.tls import file_versions
 from steersman.manager.flags import UsageError
 from steersman.manager.serving.cert_verify import authorities
 from steersman.runtime.backoff import Backoff
-from steersman.runtime.clock import Clock
 
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate

@@ -9,6 +9,7 @@ import logging
 import socket
 from ipaddress import ip_address
 
+from steersman.api.clock import Clock
 from steersman.api.errors import ApiError
 from steersman.api.jwt import Untrusted
 from steersman.http.connection import HttpServer
@@ -30,7 +31,6 @@ from steersman.manager.serving.responses import (
 )
 from steersman.manager.serving.routes import RouteRequest, Routes
 from steersman.manager.serving.tls import TlsContexts
-from steersman.runtime.clock import Clock
 from steersman.server.http.request_info import parse_target, wants_pretty
 
 log = logging.getLogger(__name__)

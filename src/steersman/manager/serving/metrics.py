@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from steersman.api.prometheus import Registry
 from steersman.intent.metrics import exponential
-from steersman.runtime.metric_types import Registry
 
 if TYPE_CHECKING:
     from steersman.client.round_trip import RequestAttempt

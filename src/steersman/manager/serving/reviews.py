@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
+from steersman.api.clock import Clock
 from steersman.api.errors import ServerError, TooManyRequests, Unreachable
 from steersman.api.scheme import Kind
 from steersman.client.api import Api
-from steersman.runtime.clock import Clock
 from steersman.server.auth.users import User
 
 Document: TypeAlias = dict[str, Any]

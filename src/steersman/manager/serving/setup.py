@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
+from steersman.api.clock import Clock
 from steersman.api.errors import ApiError
 from steersman.client import kubeconfig
 from steersman.client.config import ClientConfig, ConfigError
@@ -34,7 +35,6 @@ from steersman.manager.serving.metrics import ServingMetrics
 from steersman.manager.serving.routes import Routes
 from steersman.manager.serving.tls import SniCert, TlsContexts
 from steersman.manager.version import KUBERNETES, user_agent
-from steersman.runtime.clock import Clock
 from steersman.runtime.metrics import Metrics
 
 if TYPE_CHECKING:

@@ -1,13 +1,12 @@
-"""Metrics of the HTTP server, in the text format of Prometheus and under upstream's names."""
+"""Metrics of the HTTP server, under upstream's names."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import NamedTuple
 
+from steersman.api.prometheus import Registry, exposition
 from steersman.server.storage.store import Store
-
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
 
 
 class RequestLabels(NamedTuple):
@@ -32,38 +31,35 @@ class Metrics:
         """Counts a request."""
         self._requests[labels] = self._requests.get(labels, 0) + 1
 
-    def text(self, store: Store, watches: Iterable[str]) -> str:
-        """All metrics. ``watches`` has the resource of each active watch."""
-        return "".join(f"{line}\n" for line in self._lines(store, watches))
-
-    def _lines(self, store: Store, watches: Iterable[str]) -> Iterator[str]:
-        name = "apiserver_request_total"
-        yield f"# HELP {name} Counter of apiserver requests broken out for each verb, resource and HTTP code."
-        yield f"# TYPE {name} counter"
-        for labels, count in sorted(self._requests.items()):
-            named = {"component": "apiserver", **labels._asdict(), "verb": labels.verb.upper()}
-            yield f"{name}{_labels(named)} {count}"
-        name = "apiserver_longrunning_requests"
-        yield f"# HELP {name} Gauge of all active long-running apiserver requests."
-        yield f"# TYPE {name} gauge"
-        counts: dict[str, int] = {}
+    def text(self, store: Store, watches: Iterable[str]) -> bytes:
+        """All metrics in the text format of Prometheus. ``watches`` has the resource of each active watch."""
+        registry = Registry()
+        requests = registry.counter(
+            "apiserver_request_total",
+            "Counter of apiserver requests broken out for each verb, resource and HTTP code.",
+            ("component", *RequestLabels._fields),
+            stability="",
+        )
+        for labels, count in self._requests.items():
+            values = labels._replace(verb=labels.verb.upper())
+            requests.of("apiserver", *map(str, values)).inc(count)
+        long_running = registry.gauge(
+            "apiserver_longrunning_requests",
+            "Gauge of all active long-running apiserver requests.",
+            ("group", "resource", "verb"),
+            stability="",
+        )
         for resource in watches:
-            counts[resource] = counts.get(resource, 0) + 1
-        for resource in sorted(counts):
             plural, _, group = resource.partition(".")
-            yield f"{name}{_labels({'group': group, 'resource': plural, 'verb': 'WATCH'})} {counts[resource]}"
-        name = "apiserver_resource_objects"
-        yield f"# HELP {name} Number of stored objects by resource."
-        yield f"# TYPE {name} gauge"
-        for table in sorted(store.tables(), key=lambda table: table.resource):
+            gauge = long_running.of(group, plural, "WATCH")
+            gauge.set(gauge.value + 1)
+        objects = registry.gauge(
+            "apiserver_resource_objects",
+            "Number of stored objects by resource.",
+            ("group", "resource"),
+            stability="",
+        )
+        for table in store.tables():
             plural, _, group = table.resource.partition(".")
-            yield f"{name}{_labels({'group': group, 'resource': plural})} {len(table)}"
-
-
-def _labels(labels: dict[str, object]) -> str:
-    told = (f'{name}="{_escaped(str(labels[name]))}"' for name in sorted(labels))
-    return f"{{{','.join(told)}}}"
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+            objects.of(group, plural).set(len(table))
+        return exposition(registry, about_metrics=False)

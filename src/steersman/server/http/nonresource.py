@@ -9,13 +9,13 @@ from typing import Any
 import msgspec
 
 from steersman.api.errors import ApiError, NotAcceptable, NotFound
+from steersman.api.prometheus import CONTENT_TYPE
 from steersman.server.codec.encoding import dump
 from steersman.server.codec.negotiation import JSON, YAML
 from steersman.server.discovery import documents
 from steersman.server.discovery.documents import AGGREGATED, Tagged
 from steersman.server.discovery.openapi import binary
 from steersman.server.http.context import Context
-from steersman.server.http.metrics import CONTENT_TYPE as METRICS_TYPE
 from steersman.server.http.request_info import first
 from steersman.server.http.responses import END, Response, document_response, encoded, routing_error
 
@@ -243,4 +243,4 @@ def _metrics(ctx: Context) -> Response:
     """``/metrics``."""
     state = ctx.state
     text = state.metrics.text(state.server.store, state.watches.resources())
-    return Response(text.encode(), 200, METRICS_TYPE)
+    return Response(text, 200, CONTENT_TYPE)

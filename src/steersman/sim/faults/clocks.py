@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any, ClassVar
 
-from steersman.runtime.clock import Clock
+from steersman.api.clock import Clock
 from steersman.sim.faults.crashes import describe
 from steersman.sim.faults.fault import ActiveFault, Call, Fault
 from steersman.sim.faults.injector import FaultInjector

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias
 
 import msgspec
 
+from steersman.api.clock import Clock
 from steersman.client.api import WatchEvent
-from steersman.runtime.clock import Clock
 
 if TYPE_CHECKING:
     from steersman.sim.faults.injector import FaultInjector

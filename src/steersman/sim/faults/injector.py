@@ -9,8 +9,8 @@ import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Protocol
 
+from steersman.api.clock import Clock
 from steersman.client.api import Api
-from steersman.runtime.clock import Clock
 from steersman.sim.faults.fault import UNNUMBERED, WRITES, ActiveFault, Call, Fault
 from steersman.sim.world import World
 

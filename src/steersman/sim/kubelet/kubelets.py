@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from steersman.api.clock import Clock
 from steersman.api.errors import ApiError, Conflict, NotFound
 from steersman.api.generated import core_v1 as v1
 from steersman.api.generated import load
@@ -20,7 +21,6 @@ from steersman.api.kinds import Struct
 from steersman.api.scheme import Key, Kind
 from steersman.client.api import Api
 from steersman.intent.controller import Change
-from steersman.runtime.clock import Clock
 from steersman.runtime.informer import Informer
 from steersman.runtime.worker_pool import WorkerPool
 from steersman.sim.kubelet.node import STATE, Shape, is_ready

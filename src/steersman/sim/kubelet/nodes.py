@@ -8,12 +8,12 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
+from steersman.api.clock import Clock
 from steersman.api.errors import AlreadyExists, ApiError, Conflict, NotFound
 from steersman.api.generated import coordination_v1, load
 from steersman.api.generated import core_v1 as v1
 from steersman.api.scheme import Kind
 from steersman.client.api import Api
-from steersman.runtime.clock import Clock
 from steersman.runtime.heartbeat import Heartbeat
 from steersman.sim.kubelet import node as nodes
 from steersman.sim.kubelet.pod_plan import KubeletSettings

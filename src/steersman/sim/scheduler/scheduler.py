@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from steersman.api.clock import Clock
 from steersman.api.errors import ApiError, NotFound
 from steersman.api.generated import core_v1 as v1
 from steersman.api.generated import load
 from steersman.api.scheme import Key, Kind
 from steersman.client.api import Api
 from steersman.intent.controller import Change
-from steersman.runtime.clock import Clock
 from steersman.runtime.event_recorder import Recorder
 from steersman.runtime.informer import Informer
 from steersman.runtime.worker_pool import WorkerPool

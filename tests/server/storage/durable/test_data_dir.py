@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import random
 import shutil
 import sqlite3
 import stat
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +34,7 @@ from steersman.server.storage.durable.errors import (
 )
 from steersman.server.storage.store import Store
 from steersman.server.storage.watch import Selection
+from tests.harness.fake_clock import FakeClock
 
 PODS = load("", "v1", "Pod")
 NAMESPACES = load("", "v1", "Namespace")
@@ -45,19 +44,8 @@ DEFINITIONS = load("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
 WIDGETS: Kind[Any] = Kind("example.com", "v1", "Widget", "widgets", True, dict)
 
 
-class Clock:
-    """Time that is set by hand."""
-
-    def __init__(self) -> None:
-        self.random = random.Random(1)
-        self.time = datetime(2026, 1, 1, tzinfo=UTC)
-
-    def now(self) -> datetime:
-        return self.time
-
-
-def serve(data_dir: DataDir, clock: Clock | None = None) -> LocalApi:
-    server = Server(clock or Clock(), store=data_dir.store)
+def serve(data_dir: DataDir, clock: FakeClock | None = None) -> LocalApi:
+    server = Server(clock or FakeClock(), store=data_dir.store)
     server.extend(establishing.install)
     data_dir.restart_ttls(server)
     return LocalApi(server)
@@ -156,19 +144,19 @@ def test_after_a_crash_no_revision_is_used_again_that_anybody_may_have_seen(tmp_
 
 
 async def test_events_begin_their_hour_anew_and_go_when_it_is_over(tmp_path: Path) -> None:
-    clock = Clock()
+    clock = FakeClock()
     with open_data_dir(tmp_path / "data") as data_dir:
         api = serve(data_dir, clock)
         await api.create(NAMESPACES, "", {"metadata": {"name": "default"}})
         await api.create(
             EVENTS, "default", {"metadata": {"name": "e"}, "involvedObject": {"namespace": "default"}}
         )
-    clock.time += timedelta(minutes=50)
+    clock.advance(minutes=50)
     with open_data_dir(tmp_path / "data") as data_dir:
         api = serve(data_dir, clock)
-        clock.time += timedelta(minutes=50)
+        clock.advance(minutes=50)
         assert len((await api.list(EVENTS, "default")).items) == 1
-        clock.time += timedelta(minutes=11)
+        clock.advance(minutes=11)
         assert (await api.list(EVENTS, "default")).items == []
 
 

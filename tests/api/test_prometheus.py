@@ -9,11 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
-from steersman.runtime.metric_types import Counter, Family, Registry
-from steersman.runtime.prometheus_text import Shown, allow_list, exposition, is_hidden, number
+from steersman.api.prometheus import (
+    Counter,
+    ExpositionOptions,
+    MetricFamily,
+    Registry,
+    exposition,
+    format_number,
+    is_hidden,
+    parse_allow_list,
+)
 
 
-def written(registry: Registry, shown: Shown = Shown()) -> list[str]:
+def written(registry: Registry, shown: ExpositionOptions = ExpositionOptions()) -> list[str]:
     """The lines about the metrics, without those about metrics of metrics."""
     text = exposition(registry, shown).decode()
     return [
@@ -23,7 +31,7 @@ def written(registry: Registry, shown: Shown = Shown()) -> list[str]:
     ]
 
 
-def meta(registry: Registry, name: str, shown: Shown = Shown()) -> float:
+def meta(registry: Registry, name: str, shown: ExpositionOptions = ExpositionOptions()) -> float:
     """One of the metrics about metrics."""
     (line,) = (
         line for line in exposition(registry, shown).decode().splitlines() if line.startswith(f"{name} ")
@@ -52,12 +60,12 @@ def meta(registry: Registry, name: str, shown: Shown = Shown()) -> float:
     ],
 )
 def test_numbers_are_written_as_go_writes_them(value: float, text: str) -> None:
-    assert number(value) == text
+    assert format_number(value) == text
 
 
 @given(st.floats(allow_nan=False))
 def test_a_written_number_is_the_number(value: float) -> None:
-    assert float(number(value)) == value
+    assert float(format_number(value)) == value
 
 
 def test_a_counter_has_its_stability_and_its_labels_in_order() -> None:
@@ -139,7 +147,7 @@ def test_a_disabled_metric_is_not_shown() -> None:
     registry = Registry()
     registry.gauge("a", "A")
     registry.gauge("b", "B")
-    shown = Shown(frozenset({"a"}))
+    shown = ExpositionOptions(frozenset({"a"}))
     assert written(registry, shown)[-1] == "b 0"
     assert not any(line.startswith("a ") for line in written(registry, shown))
     assert meta(registry, "disabled_metrics_total", shown) == 1
@@ -148,7 +156,9 @@ def test_a_disabled_metric_is_not_shown() -> None:
 def test_metrics_about_metrics_can_be_disabled_too() -> None:
     registry = Registry()
     registry.gauge("a", "A")
-    assert b"hidden_metrics_total" not in exposition(registry, Shown(frozenset({"hidden_metrics_total"})))
+    assert b"hidden_metrics_total" not in exposition(
+        registry, ExpositionOptions(frozenset({"hidden_metrics_total"}))
+    )
 
 
 @pytest.mark.parametrize(
@@ -167,14 +177,14 @@ def test_metrics_about_metrics_can_be_disabled_too() -> None:
 def test_what_is_deprecated_is_hidden_after_some_releases(
     stability: str, deprecated: str, hidden: bool
 ) -> None:
-    family = Family("old", "Old", "counter", (), Counter, stability, deprecated)  # type: ignore[arg-type]
+    family = MetricFamily("old", "Old", "counter", (), Counter, stability, deprecated)  # type: ignore[arg-type]
     assert is_hidden(family) is hidden
     registry = Registry()
     registry.add(family)
     assert (written(registry) == []) is hidden
     assert meta(registry, "hidden_metrics_total") == hidden
     told = f"(Deprecated since {deprecated}.0) " if deprecated else ""
-    assert written(registry, Shown(hidden=True))[0] == f"# HELP old [{stability}] {told}Old"
+    assert written(registry, ExpositionOptions(show_hidden=True))[0] == f"# HELP old [{stability}] {told}Old"
 
 
 def test_values_that_are_not_allowed_are_counted_together() -> None:
@@ -185,7 +195,7 @@ def test_values_that_are_not_allowed_are_counted_together() -> None:
     histogram = registry.histogram("took", "How long", (1,), ("verb",))
     histogram.of("GET").observe(0.5)
     histogram.of("PUT").observe(2)
-    shown = Shown(allowed=allow_list({"requests,verb": "GET", "took,verb": "POST"}))
+    shown = ExpositionOptions(allowed_values=parse_allow_list({"requests,verb": "GET", "took,verb": "POST"}))
     assert [line for line in written(registry, shown) if not line.startswith("#")] == [
         'requests{host="a",verb="GET"} 1',
         'requests{host="a",verb="unexpected"} 2',
@@ -201,4 +211,4 @@ def test_values_that_are_not_allowed_are_counted_together() -> None:
 @pytest.mark.parametrize("key", ["metric", "metric,", ",label", "met-ric,label", "a,b,c"])
 def test_an_allow_list_is_of_a_metric_and_a_label(key: str) -> None:
     with pytest.raises(ValueError, match="metricName,labelName"):
-        allow_list({key: "x"})
+        parse_allow_list({key: "x"})
