@@ -10,7 +10,7 @@ import pytest
 from steersman.api.errors import Conflict, NotFound
 from steersman.api.kinds import ObjectMeta
 from steersman.api.kinds.config import ConfigMap, Secret
-from steersman.controllers.bootstrap import INFO, clean, signature, signer
+from steersman.controllers.bootstrap import CLUSTER_INFO, delete_expired, signature, signer
 from steersman.intent.actions import Delete, Update
 from steersman.intent.verdict import Rest, Wake
 from steersman.testing.decision_driver import Shelves, walk
@@ -34,12 +34,12 @@ def token(name: str = "bootstrap-token-abcdef", **data: str) -> Secret:
 
 
 def info(**data: str) -> ConfigMap:
-    meta = ObjectMeta(name=INFO.name, namespace=INFO.namespace, uid="i", resourceVersion="2")
+    meta = ObjectMeta(name=CLUSTER_INFO.name, namespace=CLUSTER_INFO.namespace, uid="i", resourceVersion="2")
     return ConfigMap(metadata=meta, data={key.replace("_", "-"): value for key, value in data.items()})
 
 
 def sign(*objects: ConfigMap | Secret):  # type: ignore[no-untyped-def]
-    seen = signer.see(Shelves(signer, *objects), INFO)
+    seen = signer.see(Shelves(signer, *objects), CLUSTER_INFO)
     assert seen is not None
     return walk(signer.decide(seen, NOW))  # type: ignore[arg-type]
 
@@ -64,7 +64,7 @@ def test_every_token_that_may_signs_and_what_others_signed_goes() -> None:
     assert set(data) == {"kubeconfig", "other", "jws-kubeconfig-abcdef"}
     assert data["jws-kubeconfig-abcdef"].startswith(f"{ABC}..")
     assert update.target.metadata.resourceVersion == "2"
-    assert verdict == Rest("signed by every token that may")
+    assert verdict == Rest("cluster-info signed by all signing tokens")
 
 
 def test_what_is_signed_is_left_alone() -> None:
@@ -93,32 +93,32 @@ def test_a_token_that_may_not_sign_does_not(secret: Secret) -> None:
 
 def test_a_signature_ends_with_its_token() -> None:
     _, verdict = sign(info(kubeconfig="x"), token(expiration="2026-01-01T01:00:00+00:00"))
-    assert verdict == Wake(timedelta(hours=1), "a token that signs expires")
+    assert verdict == Wake(timedelta(hours=1), "a signing token expires")
 
 
 def test_without_a_kubeconfig_there_is_nothing_to_sign() -> None:
-    assert sign(info(other="x"), token()) == ([], Rest("there is no kubeconfig to sign"))
+    assert sign(info(other="x"), token()) == ([], Rest("cluster-info has no kubeconfig"))
 
 
 @pytest.mark.parametrize(
     ("expiration", "verdict", "deleted"),
     [
-        ("", Rest("does not expire"), False),
-        ("2026-01-01T00:30:00Z", Wake(timedelta(minutes=30), "has not expired"), False),
-        ("2026-01-01T00:00:00Z", Rest("expired"), True),
-        ("2025-01-01T00:00:00.5Z", Rest("expired"), True),
-        ("someday", Rest("expired"), True),
+        ("", Rest("token has no expiration"), False),
+        ("2026-01-01T00:30:00Z", Wake(timedelta(minutes=30), "token not expired"), False),
+        ("2026-01-01T00:00:00Z", Rest("token expired: Secret deleted"), True),
+        ("2025-01-01T00:00:00.5Z", Rest("token expired: Secret deleted"), True),
+        ("someday", Rest("token expired: Secret deleted"), True),
     ],
 )
 def test_a_token_lives_until_it_expires(expiration: str, verdict: object, deleted: bool) -> None:
     secret = token(expiration=expiration)
-    assert walk(clean(secret, NOW)) == ([Delete(secret)] if deleted else [], verdict)
+    assert walk(delete_expired(secret, NOW)) == ([Delete(secret)] if deleted else [], verdict)
 
 
 @pytest.mark.parametrize("error", [NotFound("gone"), Conflict("another")])
 def test_a_token_that_somebody_else_removed_is_no_error(error: Exception) -> None:
-    _, verdict = walk(clean(token(expiration="2025-01-01T00:00:00Z"), NOW), {Delete: error})
-    assert verdict == Rest("already gone")
+    _, verdict = walk(delete_expired(token(expiration="2025-01-01T00:00:00Z"), NOW), {Delete: error})
+    assert verdict == Rest("Secret already gone")
 
 
 def test_a_secret_never_shows_what_is_in_it() -> None:

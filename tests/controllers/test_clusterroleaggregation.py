@@ -9,7 +9,7 @@ import pytest
 
 from steersman.api.kinds import LabelSelector, LabelSelectorRequirement, ObjectMeta
 from steersman.api.kinds.rbac import CLUSTERROLES, AggregationRule, ClusterRole, PolicyRule
-from steersman.controllers.clusterroleaggregation import aggregated, controller, decide
+from steersman.controllers.clusterroleaggregation import aggregated_rules, controller, decide
 from steersman.intent.actions import Patch, PatchType
 from steersman.intent.verdict import InvalidSpec, Rest
 from steersman.runtime.controller_group import ControllerGroup
@@ -47,11 +47,11 @@ def test_rules_are_collected_once_each_in_the_order_of_selectors_and_names() -> 
         role("a", PODS, labels={"also": "view"}),
         role("c", JOBS, labels={"to": "edit"}),
     )
-    assert aggregated(looked) == (JOBS, PODS)
+    assert aggregated_rules(looked) == (JOBS, PODS)
 
 
 def test_a_role_never_collects_its_own_rules() -> None:
-    assert aggregated(seen(collector(PODS))) == ()
+    assert aggregated_rules(seen(collector(PODS))) == ()
 
 
 def test_missing_rules_are_applied_by_force_and_nothing_but_rules() -> None:
@@ -65,14 +65,14 @@ def test_missing_rules_are_applied_by_force_and_nothing_but_rules() -> None:
     }
     manager = "clusterrole-aggregation-controller"
     assert actions == [Patch(collecting, body, PatchType.APPLY, field_manager=manager, force=True)]
-    assert verdict == Rest("has 1 rules now")
+    assert verdict == Rest("rules updated: 1")
 
 
 @pytest.mark.parametrize(
     ("roles", "because"),
     [
-        ((role("plain", PODS),), "aggregates nothing"),
-        ((collector(JOBS), role("a", JOBS, labels={"to": "view"})), "has the rules of all it selects"),
+        ((role("plain", PODS),), "no aggregationRule"),
+        ((collector(JOBS), role("a", JOBS, labels={"to": "view"})), "rules up to date"),
     ],
 )
 def test_nothing_is_written_where_nothing_is_missing(roles: tuple[ClusterRole, ...], because: str) -> None:

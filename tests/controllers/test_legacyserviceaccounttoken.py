@@ -11,12 +11,12 @@ from steersman.api.errors import Conflict, NotFound
 from steersman.api.kinds import ObjectMeta, SecretReference, ServiceAccount
 from steersman.api.kinds.config import ACCOUNT_NAME, ConfigMap, Secret
 from steersman.controllers.legacyserviceaccounttoken import (
-    EVERY,
+    INTERVAL,
     INVALID_SINCE,
     LAST_USED,
     ROUND,
     controller,
-    mentioned,
+    secret_names,
 )
 from steersman.intent.actions import Action, Delete, List, Patch, Read
 from steersman.intent.verdict import InvalidSpec, Verdict, Wake
@@ -61,7 +61,7 @@ def look(
 def test_a_token_nobody_used_for_a_year_is_marked_invalid() -> None:
     unused = token()
     body = {"metadata": {"uid": "s", "labels": {INVALID_SINCE: "2026-06-15"}}}
-    assert look(OWNER, unused) == ([Patch(unused, body)], Wake(EVERY, "every token has been looked at"))
+    assert look(OWNER, unused) == ([Patch(unused, body)], Wake(INTERVAL, "tokens checked"))
 
 
 def test_one_that_has_been_invalid_for_a_year_is_deleted_if_it_is_still_what_it_was() -> None:
@@ -103,13 +103,13 @@ def test_a_token_that_a_pod_mounts_is_kept() -> None:
     ("since", "because"),
     [
         ("2025-06-14", None),
-        ("2025-06-15", "tokens have not been tracked for long enough"),
+        ("2025-06-15", "token use is not tracked for long enough yet"),
     ],
 )
 def test_the_day_tracking_began_does_not_count(since: str, because: str | None) -> None:
     actions, verdict = look(OWNER, token(), since=since)
     assert bool(actions) == (because is None)
-    assert verdict == Wake(EVERY, because or "every token has been looked at")
+    assert verdict == Wake(INTERVAL, because or "tokens checked")
 
 
 @pytest.mark.parametrize("since", [None, "yesterday"])
@@ -120,9 +120,7 @@ def test_where_nobody_can_tell_since_when_nothing_is_touched(since: str | None) 
 
 @pytest.mark.parametrize("error", [NotFound("gone"), Conflict("changed")])
 def test_a_token_that_changed_meanwhile_is_left_for_another_day(error: Exception) -> None:
-    assert look(OWNER, token(invalid="2025-01-01"), write=error)[1] == Wake(
-        EVERY, "every token has been looked at"
-    )
+    assert look(OWNER, token(invalid="2025-01-01"), write=error)[1] == Wake(INTERVAL, "tokens checked")
 
 
 @pytest.mark.parametrize(
@@ -138,4 +136,4 @@ def test_a_token_that_changed_meanwhile_is_left_for_another_day(error: Exception
     ],
 )
 def test_every_way_to_mention_a_secret_is_known(spec: dict[str, Any]) -> None:
-    assert "s" in set(mentioned(spec))
+    assert "s" in set(secret_names(spec))

@@ -54,7 +54,7 @@ def look(*objects: Any, live: Any = NotFound("none")) -> tuple[list[Action[Any]]
 
 
 def test_while_every_server_lives_nothing_is_written() -> None:
-    assert look(version(a="v1"), lease("a")) == ([], Rest("every server lives"))
+    assert look(version(a="v1"), lease("a")) == ([], Rest("all API servers have a lease"))
 
 
 def test_a_server_that_is_gone_is_forgotten_and_the_others_may_agree_now() -> None:
@@ -90,7 +90,7 @@ def test_agreeing_on_the_same_again_is_no_transition(common: str, since: datetim
 
 def test_what_no_server_stores_any_more_is_deleted() -> None:
     gone = version(a="v1")
-    assert look(gone) == ([Delete(gone)], Rest("no server stores it any more"))
+    assert look(gone) == ([Delete(gone)], Rest("no API server left: StorageVersion deleted"))
 
 
 def test_a_lease_of_something_else_is_not_a_servers() -> None:

@@ -99,7 +99,7 @@ def test_the_first_of_a_resource_begins_and_its_definition_is_told() -> None:
     )
     assert patch.body["status"]["conditions"][0]["message"] == "Migration m is running"
     assert conditions(actions) == [("Running", "True", "MigrationRunning", "The migration is running")]
-    assert verdict == Rest("runs now")
+    assert verdict == Rest("migration started")
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_the_first_of_a_resource_begins_and_its_definition_is_told() -> None:
     ids=["one that runs", "an older one", "one of the same age with an earlier name"],
 )
 def test_others_of_the_same_resource_wait(other: StorageVersionMigration) -> None:
-    assert look(migration(), other) == ([], Rest("another migration of the resource comes first"))
+    assert look(migration(), other) == ([], Rest("another migration of the resource goes first"))
 
 
 def test_the_revision_the_resource_has_reached_is_noted_first() -> None:
@@ -133,7 +133,7 @@ def test_every_object_that_is_not_newer_is_written_by_applying_nothing() -> None
         "storage-version-migrator-controller",
     )
     assert conditions(actions)[-1] == ("Succeeded", "True", "StorageVersionMigrationSucceeded", "")
-    assert verdict == Rest("wrote 2 objects")
+    assert verdict == Rest("migrated 2 objects")
 
 
 @pytest.mark.parametrize("error", [Conflict("changed"), NotFound("gone")])
@@ -203,4 +203,4 @@ def test_a_resource_that_cannot_be_written_fails() -> None:
 
 
 def test_what_has_ended_is_left_alone() -> None:
-    assert look(migration("m", "Failed")) == ([], Rest("has ended"))
+    assert look(migration("m", "Failed")) == ([], Rest("migration has ended"))

@@ -20,7 +20,7 @@ from steersman.api.kinds.admission import (
     Validation,
     Variable,
 )
-from steersman.controllers.validatingadmissionpolicystatus import MOST, controller, decide, matched
+from steersman.controllers.validatingadmissionpolicystatus import MAX_KINDS, controller, decide, matched_kinds
 from steersman.intent.actions import Discover, Patch, PatchType, ReadDocument
 from steersman.intent.verdict import Rest
 from steersman.sim.faults.requests import ErrorResponse
@@ -84,18 +84,18 @@ PODS = rule("", "v1", "pods")
     ],
 )
 def test_a_policy_matches_what_it_names(rules: tuple[Rule, ...], kinds: list[str]) -> None:
-    assert [f"{one.api_version} {one.kind}" for one in matched(policy(*rules), SERVED)] == kinds
+    assert [f"{one.api_version} {one.kind}" for one in matched_kinds(policy(*rules), SERVED)] == kinds
 
 
 def test_a_rule_is_checked_with_ten_kinds_and_ends_the_list_then() -> None:
     many = rule("many.example.com", "v1", *(f"kind{n:02}s" for n in reversed(range(12))))
-    found = [one.kind for one in matched(policy(PODS, many, DEPLOYMENTS), SERVED)]
-    assert found == ["Pod", *(f"Kind{n:02}" for n in range(MOST))]
+    found = [one.kind for one in matched_kinds(policy(PODS, many, DEPLOYMENTS), SERVED)]
+    assert found == ["Pod", *(f"Kind{n:02}" for n in range(MAX_KINDS))]
 
 
 def test_a_policy_without_constraints_matches_nothing() -> None:
     bare = ValidatingAdmissionPolicy(metadata=ObjectMeta(name="p", generation=1))
-    assert matched(bare, SERVED) == ()
+    assert matched_kinds(bare, SERVED) == ()
 
 
 # -- what is decided --------------------------------------------------------------------------
@@ -230,7 +230,7 @@ def test_a_policy_that_was_checked_is_left_alone() -> None:
     done = ValidatingAdmissionPolicy(
         metadata=seen.metadata, spec=seen.spec, status=ValidatingAdmissionPolicyStatus(observedGeneration=2)
     )
-    assert walk(decide(done, NOW)) == ([], Rest("checked already"))
+    assert walk(decide(done, NOW)) == ([], Rest("expressions already checked"))
     [watch] = controller.watches
     assert watch.when is not None
     assert [watch.when(one) for one in (seen, done)] == [True, False]
@@ -238,7 +238,7 @@ def test_a_policy_that_was_checked_is_left_alone() -> None:
 
 def test_a_policy_that_is_gone_needs_no_status() -> None:
     _, verdict = walk(decide(policy(DEPLOYMENTS), NOW), {Patch: NotFound("gone")})
-    assert verdict == Rest("already gone")
+    assert verdict == Rest("policy already gone")
 
 
 # -- in a cluster -----------------------------------------------------------------------------

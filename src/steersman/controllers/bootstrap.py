@@ -1,8 +1,7 @@
-"""bootstrap-signer and token-cleaner (decisions): bootstrap tokens vouch for cluster-info, and expire.
+"""bootstrap-signer-controller and token-cleaner-controller (decisions): sign cluster-info, delete expired bootstrap tokens.
 
-A bootstrap token is a secret of type ``bootstrap.kubernetes.io/token`` in kube-system. Whoever joins a
-cluster with one can check ``kube-public/cluster-info`` by it: the signer keeps a detached JWS for each
-token beside the kubeconfig. The cleaner deletes tokens whose time has passed.
+A bootstrap token is a Secret of type ``bootstrap.kubernetes.io/token`` in kube-system. A joining node verifies
+``kube-public/cluster-info`` with it: the signer keeps a detached JWS for each token beside the kubeconfig.
 """
 
 from __future__ import annotations
@@ -24,22 +23,26 @@ from steersman.intent.actions import Delete, Update
 from steersman.intent.controller import Caches, Change, Controller, Watch
 from steersman.intent.verdict import Rest, Verdict, Wake
 
-INFO = Key("kube-public", "cluster-info")
-SIGNATURE = "jws-kubeconfig-"
+CLUSTER_INFO = Key("kube-public", "cluster-info")
+SIGNATURE_PREFIX = "jws-kubeconfig-"
 TOKENS = SECRETS.where("type=bootstrap.kubernetes.io/token")
-INFOS = CONFIGMAPS.where(f"metadata.name={INFO.name},metadata.namespace={INFO.namespace}")
+CLUSTER_INFO_CONFIGMAPS = CONFIGMAPS.where(
+    f"metadata.name={CLUSTER_INFO.name},metadata.namespace={CLUSTER_INFO.namespace}"
+)
 
 _NAME = re.compile(r"bootstrap-token-([a-z0-9]{6})")
 _RFC3339 = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 
 
-class Seen(msgspec.Struct, frozen=True):
+class Observation(msgspec.Struct, frozen=True):
+    """The ConfigMap cluster-info and the bootstrap tokens."""
+
     info: ConfigMap
     tokens: tuple[Secret, ...]
 
 
 def expiry(secret: Secret) -> datetime | None:
-    """When a token expires; None for never. Raises `ValueError` where nobody can tell."""
+    """When a token expires; None for never. Raises `ValueError` for an invalid time."""
     text = plain(secret, "expiration").decode(errors="replace")
     if not text:
         return None
@@ -48,8 +51,8 @@ def expiry(secret: Secret) -> datetime | None:
     return datetime.fromisoformat(text)
 
 
-def expired(secret: Secret, now: datetime) -> bool:
-    """Whether a token has expired. One whose end cannot be read has."""
+def is_expired(secret: Secret, now: datetime) -> bool:
+    """Whether a token has expired. An invalid expiration counts as expired."""
     try:
         end = expiry(secret)
     except ValueError:
@@ -57,12 +60,12 @@ def expired(secret: Secret, now: datetime) -> bool:
     return end is not None and end <= now
 
 
-def signing(secret: Secret, now: datetime) -> tuple[str, bytes] | None:
-    """A token's id and secret, where it may sign."""
+def signing_token(secret: Secret, now: datetime) -> tuple[str, bytes] | None:
+    """The id and secret of a token that is valid and may sign; else None."""
     name = _NAME.fullmatch(secret.metadata.name)
     token = plain(secret, "token-id").decode(errors="replace")
     value = plain(secret, "token-secret")
-    if name is None or name[1] != token or not value or expired(secret, now):
+    if name is None or name[1] != token or not value or is_expired(secret, now):
         return None
     return (token, value) if plain(secret, "usage-bootstrap-signing") == b"true" else None
 
@@ -79,54 +82,56 @@ def _base64(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
-def signed(seen: Seen, now: datetime) -> Mapping[str, str] | None:
-    """What cluster-info should hold, or None where there is nothing to sign."""
+def signed_data(seen: Observation, now: datetime) -> Mapping[str, str] | None:
+    """The data of cluster-info with all signatures; None without a kubeconfig."""
     content = seen.info.data.get("kubeconfig")
     if content is None:
         return None
-    data = {key: value for key, value in seen.info.data.items() if not key.startswith(SIGNATURE)}
+    data = {key: value for key, value in seen.info.data.items() if not key.startswith(SIGNATURE_PREFIX)}
     for secret in seen.tokens:
-        if (token := signing(secret, now)) is not None:
-            data[SIGNATURE + token[0]] = signature(content, *token)
+        if (token := signing_token(secret, now)) is not None:
+            data[SIGNATURE_PREFIX + token[0]] = signature(content, *token)
     return data
 
 
-def observe(caches: Caches, key: Key) -> Seen | None:
-    info = caches[INFOS].get(INFO)
+def observe(caches: Caches, key: Key) -> Observation | None:
+    info = caches[CLUSTER_INFO_CONFIGMAPS].get(CLUSTER_INFO)
     if info is None:
         return None
-    return Seen(info, tuple(caches[TOKENS].list("kube-system")))
+    return Observation(info, tuple(caches[TOKENS].list("kube-system")))
 
 
-async def sign(seen: Seen, now: datetime) -> Verdict:
-    data = signed(seen, now)
+async def sign(seen: Observation, now: datetime) -> Verdict:
+    data = signed_data(seen, now)
     if data is None:
-        return Rest("there is no kubeconfig to sign")
+        return Rest("cluster-info has no kubeconfig")
     if data != dict(seen.info.data):
         info = seen.info
         await Update(
             ConfigMap(metadata=info.metadata, data=data, binaryData=info.binaryData, immutable=info.immutable)
         )
-    # differs: upstream leaves the signature of an expired token in place until something else happens.
-    ends = [end for secret in seen.tokens if signing(secret, now) and (end := expiry(secret)) is not None]
+    # differs: upstream keeps the signature of an expired token until something else changes.
+    ends = [
+        end for secret in seen.tokens if signing_token(secret, now) and (end := expiry(secret)) is not None
+    ]
     if ends:
-        return Wake(min(ends) - now, "a token that signs expires")
-    return Rest("signed by every token that may")
+        return Wake(min(ends) - now, "a signing token expires")
+    return Rest("cluster-info signed by all signing tokens")
 
 
-async def clean(secret: Secret, now: datetime) -> Verdict:
-    if not expired(secret, now):
+async def delete_expired(secret: Secret, now: datetime) -> Verdict:
+    if not is_expired(secret, now):
         end = expiry(secret)
-        return Rest("does not expire") if end is None else Wake(end - now, "has not expired")
+        return Rest("token has no expiration") if end is None else Wake(end - now, "token not expired")
     try:
         await Delete(secret)
     except (NotFound, Conflict):
-        return Rest("already gone")
-    return Rest("expired")
+        return Rest("Secret already gone")
+    return Rest("token expired: Secret deleted")
 
 
-def _info(caches: Caches, change: Change[Secret]) -> Iterable[Key]:
-    return (INFO,) if change.obj.metadata.namespace == "kube-system" else ()
+def _enqueue_cluster_info(caches: Caches, change: Change[Secret]) -> Iterable[Key]:
+    return (CLUSTER_INFO,) if change.obj.metadata.namespace == "kube-system" else ()
 
 
 def _in_kube_system(secret: Secret) -> bool:
@@ -137,7 +142,7 @@ signer = Controller(
     name="bootstrap-signer-controller",
     aliases=("bootstrapsigner",),
     service_account="bootstrap-signer",
-    watches=(Watch(INFOS), Watch(TOKENS, to=_info)),
+    watches=(Watch(CLUSTER_INFO_CONFIGMAPS), Watch(TOKENS, to=_enqueue_cluster_info)),
     workers=1,
     observe=observe,
     decide=sign,
@@ -149,6 +154,6 @@ cleaner = Controller(
     service_account="token-cleaner",
     watches=(Watch(TOKENS, when=_in_kube_system),),
     workers=1,
-    decide=clean,
+    decide=delete_expired,
     disabled_by_default=True,
 )

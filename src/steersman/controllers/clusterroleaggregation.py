@@ -1,4 +1,4 @@
-"""clusterrole-aggregation (a decision): a ClusterRole with an aggregation rule has the rules of those it selects."""
+"""clusterrole-aggregation-controller (a decision): fills in the rules of ClusterRoles that have an aggregationRule."""
 
 from __future__ import annotations
 
@@ -18,22 +18,23 @@ from steersman.intent.verdict import InvalidSpec, Rest, Verdict
 NAME = "clusterrole-aggregation-controller"
 
 
-class Seen(msgspec.Struct, frozen=True):
+class Observation(msgspec.Struct, frozen=True):
+    """A ClusterRole and all others, sorted by name."""
+
     role: ClusterRole
     others: tuple[ClusterRole, ...]
-    """By name."""
 
 
-def observe(caches: Caches, key: Key) -> Seen | None:
+def observe(caches: Caches, key: Key) -> Observation | None:
     role = caches[CLUSTERROLES].get(key)
     if role is None:
         return None
     others = (one for one in caches[CLUSTERROLES].list() if one.metadata.name != key.name)
-    return Seen(role, tuple(sorted(others, key=lambda one: one.metadata.name)))
+    return Observation(role, tuple(sorted(others, key=lambda one: one.metadata.name)))
 
 
-def aggregated(seen: Seen) -> tuple[PolicyRule, ...]:
-    """The rules of all selected roles, each once, in the order of selectors and names."""
+def aggregated_rules(seen: Observation) -> tuple[PolicyRule, ...]:
+    """The rules of all selected ClusterRoles without duplicates, in the order of selectors and names."""
     rules: dict[PolicyRule, None] = {}
     for selector in seen.role.aggregationRule.clusterRoleSelectors if seen.role.aggregationRule else ():
         try:
@@ -42,12 +43,12 @@ def aggregated(seen: Seen) -> tuple[PolicyRule, ...]:
             raise InvalidSpec(f"aggregationRule: {error}") from None
         for other in seen.others:
             if matches(other.metadata.labels):
-                rules.update((_view(rule), None) for rule in other.rules or ())
+                rules.update((_comparable(rule), None) for rule in other.rules or ())
     return tuple(rules)
 
 
-def _view(rule: PolicyRule) -> PolicyRule:
-    """Comparable, whatever type the cache holds; no verbs are the same as none given."""
+def _comparable(rule: PolicyRule) -> PolicyRule:
+    """A rule as a plain `PolicyRule`, whatever type the cache holds; missing verbs are empty."""
     return PolicyRule(
         apiGroups=rule.apiGroups,
         nonResourceURLs=rule.nonResourceURLs,
@@ -63,14 +64,14 @@ def _document(rule: PolicyRule) -> dict[str, Any]:
     return {**document, "verbs": list(rule.verbs or ())}
 
 
-async def decide(seen: Seen, now: datetime) -> Verdict:
+async def decide(seen: Observation, now: datetime) -> Verdict:
     if seen.role.aggregationRule is None:
-        return Rest("aggregates nothing")
-    rules = aggregated(seen)
-    if rules == tuple(map(_view, seen.role.rules or ())):
-        return Rest("has the rules of all it selects")
-    # Its role lets it update any ClusterRole without having the rights itself, which only an
-    # apply of the rules alone keeps from being a way to change anything else.
+        return Rest("no aggregationRule")
+    rules = aggregated_rules(seen)
+    if rules == tuple(map(_comparable, seen.role.rules or ())):
+        return Rest("rules up to date")
+    # The controller may escalate: it can write rules it does not hold itself. An apply patch of the rules
+    # alone cannot change anything else.
     body = {
         "apiVersion": CLUSTERROLES.api_version,
         "kind": CLUSTERROLES.name,
@@ -78,11 +79,11 @@ async def decide(seen: Seen, now: datetime) -> Verdict:
         "rules": [_document(rule) for rule in rules],
     }
     await Patch(seen.role, body, PatchType.APPLY, field_manager=NAME, force=True)
-    return Rest(f"has {len(rules)} rules now")
+    return Rest(f"rules updated: {len(rules)}")
 
 
-def _aggregating(caches: Caches, change: Change[ClusterRole]) -> Iterable[Key]:
-    """Any role may be part of any that aggregates: there are few of those, so all look."""
+def _enqueue_aggregating(caches: Caches, change: Change[ClusterRole]) -> Iterable[Key]:
+    """All ClusterRoles with an aggregationRule: they are few, and any role may be part of them."""
 
     def keys() -> Iterator[Key]:
         for role in caches[CLUSTERROLES].list():
@@ -95,7 +96,7 @@ def _aggregating(caches: Caches, change: Change[ClusterRole]) -> Iterable[Key]:
 controller = Controller(
     name=NAME,
     aliases=("clusterrole-aggregation",),
-    watches=(Watch(CLUSTERROLES, to=_aggregating),),
+    watches=(Watch(CLUSTERROLES, to=_enqueue_aggregating),),
     workers=5,
     observe=observe,
     decide=decide,

@@ -1,7 +1,8 @@
-"""legacy-serviceaccount-token-cleaner (a dialogue): tokens that were made on their own and that nobody uses go.
+"""legacy-serviceaccount-token-cleaner-controller (a dialogue): invalidates and deletes unused auto-generated tokens.
 
-Until 1.24 every ServiceAccount got a token in a secret. The API server notes when one is used, and since
-when it has been noting. One that has not been used for a year is marked invalid, and a year later deleted.
+Before 1.24 every ServiceAccount got a token in a Secret. The API server labels a token Secret with the day of
+its last use, and a ConfigMap says since when it does. A token that is unused for the clean-up period is labelled
+invalid, and deleted after another period.
 """
 
 from __future__ import annotations
@@ -29,10 +30,11 @@ INVALID_SINCE = "kubernetes.io/legacy-token-invalid-since"
 PERIOD = Flag(
     "legacy-service-account-token-clean-up-period",
     8760 * 3600.0,
-    "How long a token that was made on its own is kept unused, and then invalid.",
+    "How long an auto-generated token may be unused before it is invalid, and invalid before it is deleted.",
 )
-EVERY = timedelta(hours=24)
+INTERVAL = timedelta(hours=24)
 ROUND = Key("", "legacy tokens")
+"""The one key of this controller."""
 
 
 class Config(msgspec.Struct, frozen=True):
@@ -42,6 +44,8 @@ class Config(msgspec.Struct, frozen=True):
 
 
 class Token(msgspec.Struct, frozen=True):
+    """A token Secret, and its ServiceAccount, if it exists."""
+
     secret: Secret
     account: ServiceAccount | None
 
@@ -58,16 +62,16 @@ def observe(caches: Caches, key: Key) -> tuple[Token, ...]:
     return tuple(tokens())
 
 
-def day(text: str | None) -> date | None:
-    """A day as labels carry it; None where that is not one."""
+def parse_date(text: str | None) -> date | None:
+    """Parses a date in the format of labels; None where it is invalid."""
     try:
         return datetime.strptime(text or "", "%Y-%m-%d").replace(tzinfo=UTC).date()
     except ValueError:
         return None
 
 
-def unused(token: Token, before: datetime) -> bool:
-    """Whether a token is old, was made on its own, and was not used lately, as far as can be told."""
+def is_unused(token: Token, before: datetime) -> bool:
+    """Whether an auto-generated token was created before a time, and not used since."""
     meta = token.secret.metadata
     if (
         meta.creationTimestamp is None
@@ -76,58 +80,58 @@ def unused(token: Token, before: datetime) -> bool:
     ):
         return False
     if LAST_USED in meta.labels:
-        used = day(meta.labels[LAST_USED])
+        used = parse_date(meta.labels[LAST_USED])
         if used is None or used >= before.date():
             return False
-    # Only those that their account mentions were made on their own.
+    # Auto-generated tokens are those in ``secrets`` of their account.
     account = token.account
     return account is not None and any(one.name == meta.name for one in account.secrets)
 
 
-def mentioned(document: Any) -> Iterator[str]:
-    """Every secret that a pod mentions, wherever it may: rather one too many."""
+def secret_names(document: Any) -> Iterator[str]:
+    """The names of all Secrets that a pod spec refers to; a few too many rather than too few."""
     if isinstance(document, list):
         for one in document:
-            yield from mentioned(one)
+            yield from secret_names(one)
     elif isinstance(document, dict):
         for key, value in document.items():
             if key.endswith(("secret", "secretRef", "secretKeyRef", "SecretRef", "azureFile")):
                 yield from (value[name] for name in ("name", "secretName") if name in value)
             elif key == "imagePullSecrets":
                 yield from (one.get("name", "") for one in value)
-            yield from mentioned(value)
+            yield from secret_names(value)
 
 
 async def decide(tokens: tuple[Token, ...], now: datetime, config: Config = Config()) -> Verdict:
     try:
         tracking = await Read(Address(CONFIGMAPS, TRACKING.namespace, TRACKING.name))
     except NotFound:
-        return Wake(EVERY, "nobody tracks the use of tokens")
-    since = day(tracking.data.get("since"))
+        return Wake(INTERVAL, "token use is not tracked")
+    since = parse_date(tracking.data.get("since"))
     if since is None:
-        raise InvalidSpec("since when tokens are tracked cannot be read")
-    # The day it began counts as not tracked.
+        raise InvalidSpec("tracking ConfigMap has no valid 'since'")
+    # The first day is only partly tracked, and does not count.
     tracked = datetime.combine(since + timedelta(days=1), time(), UTC)
     if now < tracked + config.period:
-        return Wake(EVERY, "tokens have not been tracked for long enough")
+        return Wake(INTERVAL, "token use is not tracked for long enough yet")
     before = now - config.period
     used: dict[str, frozenset[str]] = {}
     for token in tokens:
-        if not unused(token, before):
+        if not is_unused(token, before):
             continue
         namespace = token.secret.metadata.namespace
         if namespace not in used:
             pods = await List(PODS.untyped, namespace, as_manager=True)
-            used[namespace] = frozenset(name for pod in pods for name in mentioned(pod.get("spec")))
+            used[namespace] = frozenset(name for pod in pods for name in secret_names(pod.get("spec")))
         if token.secret.metadata.name not in used[namespace]:
-            await _invalidate(token.secret, before, now)
-    return Wake(EVERY, "every token has been looked at")
+            await _invalidate_or_delete(token.secret, before, now)
+    return Wake(INTERVAL, "tokens checked")
 
 
-async def _invalidate(secret: Secret, before: datetime, now: datetime) -> None:
-    """First no longer valid, then, after as long again, no longer there."""
+async def _invalidate_or_delete(secret: Secret, before: datetime, now: datetime) -> None:
+    """Labels an unused token invalid; deletes one that has been invalid for the clean-up period."""
     meta = secret.metadata
-    invalid = day(meta.labels.get(INVALID_SINCE))
+    invalid = parse_date(meta.labels.get(INVALID_SINCE))
     try:
         if invalid is None:
             label = {INVALID_SINCE: now.strftime("%Y-%m-%d")}
@@ -135,7 +139,7 @@ async def _invalidate(secret: Secret, before: datetime, now: datetime) -> None:
         elif invalid < before.date():
             await Delete(secret, exact=True)
     except (NotFound, Conflict):
-        # It is not what it was: tomorrow is another day.
+        # The Secret has changed or is gone: the next round checks again.
         return
 
 

@@ -1,6 +1,6 @@
-"""storageversion-garbage-collector (a dialogue): what API servers that are gone store is forgotten.
+"""storageversion-garbage-collector-controller (a dialogue): removes dead API servers from StorageVersions.
 
-Every API server holds a lease that says it lives, and notes for every resource which version it stores.
+Every API server holds a lease, and records in a StorageVersion the version in which it stores a resource.
 """
 
 from __future__ import annotations
@@ -26,86 +26,87 @@ from steersman.intent.verdict import Rest, Verdict
 
 NAMESPACE = "kube-system"
 IDENTITY = "apiserver.kubernetes.io/identity"
-SERVERS = LEASES.where(f"metadata.namespace={NAMESPACE}")
-EQUAL = "AllEncodingVersionsEqual"
+SERVER_LEASES = LEASES.where(f"metadata.namespace={NAMESPACE}")
+ALL_EQUAL = "AllEncodingVersionsEqual"
 
 
-def _is_server(lease: Lease) -> bool:
+def _is_server_lease(lease: Lease) -> bool:
     return lease.metadata.labels.get(IDENTITY) == "kube-apiserver"
 
 
-class Seen(msgspec.Struct, frozen=True):
+class Observation(msgspec.Struct, frozen=True):
+    """A StorageVersion, and the ids of its API servers without a lease in the cache."""
+
     version: StorageVersion
-    doubtful: frozenset[str]
-    """Servers whose lease the cache does not show."""
+    without_lease: frozenset[str]
 
 
-def observe(caches: Caches, key: Key) -> Seen | None:
+def observe(caches: Caches, key: Key) -> Observation | None:
     version = caches[STORAGEVERSIONS].get(key)
     if version is None:
         return None
 
-    def lives(server: str) -> bool:
-        lease = caches[SERVERS].get(Key(NAMESPACE, server))
-        return lease is not None and _is_server(lease)
+    def has_lease(server: str) -> bool:
+        lease = caches[SERVER_LEASES].get(Key(NAMESPACE, server))
+        return lease is not None and _is_server_lease(lease)
 
     servers = (one.apiServerID for one in version.status.storageVersions)
-    return Seen(version, frozenset(server for server in servers if not lives(server)))
+    return Observation(version, frozenset(server for server in servers if not has_lease(server)))
 
 
-def common(
+def new_status(
     version: StorageVersion, kept: tuple[ServerStorageVersion, ...], now: datetime
 ) -> StorageVersionStatus:
-    """The status with only these servers in it, and whether they agree."""
+    """The status with the remaining servers, and the encoding version they have in common."""
     old = version.status
     encodings = {one.encodingVersion: None for one in kept}
-    agreed = next(iter(encodings)) if len(encodings) == 1 else None
+    common = next(iter(encodings)) if len(encodings) == 1 else None
     condition = Condition(
-        type=EQUAL,
-        status="True" if agreed is not None else "False",
+        type=ALL_EQUAL,
+        status="True" if common is not None else "False",
         observedGeneration=version.metadata.generation,
         lastTransitionTime=truncate(now),
-        reason="CommonEncodingVersionSet" if agreed is not None else "CommonEncodingVersionUnset",
-        message="Common encoding version set" if agreed is not None else "Common encoding version unset",
+        reason="CommonEncodingVersionSet" if common is not None else "CommonEncodingVersionUnset",
+        message="Common encoding version set" if common is not None else "Common encoding version unset",
     )
-    before = next((one for one in old.conditions if one.type == EQUAL), None)
-    others = tuple(one for one in old.conditions if one.type != EQUAL)
+    before = next((one for one in old.conditions if one.type == ALL_EQUAL), None)
+    others = tuple(one for one in old.conditions if one.type != ALL_EQUAL)
     if before is not None and before.status == condition.status:
-        changed = None not in (old.commonEncodingVersion, agreed) and old.commonEncodingVersion != agreed
+        changed = None not in (old.commonEncodingVersion, common) and old.commonEncodingVersion != common
         if not changed:
             condition = msgspec.structs.replace(condition, lastTransitionTime=before.lastTransitionTime)
     return StorageVersionStatus(
-        storageVersions=kept, commonEncodingVersion=agreed, conditions=(*others, condition)
+        storageVersions=kept, commonEncodingVersion=common, conditions=(*others, condition)
     )
 
 
-async def decide(seen: Seen, now: datetime) -> Verdict:
-    if not seen.doubtful:
-        return Rest("every server lives")
+async def decide(seen: Observation, now: datetime) -> Verdict:
+    if not seen.without_lease:
+        return Rest("all API servers have a lease")
     version = seen.version
     gone = set()
-    for server in sorted(seen.doubtful):
+    for server in sorted(seen.without_lease):
         try:
             lease = await Read(Address(LEASES, NAMESPACE, server))
         except NotFound:
             gone.add(server)
             continue
-        # differs: upstream takes any error for a lease that is gone.
-        if not _is_server(lease):
+        # differs: upstream takes any error for a missing lease.
+        if not _is_server_lease(lease):
             gone.add(server)
     if not gone:
-        return Rest("every server lives, the cache will show it")
+        return Rest("all API servers have a lease")
     kept = tuple(one for one in version.status.storageVersions if one.apiServerID not in gone)
     if not kept:
         await Delete(version)
-        return Rest("no server stores it any more")
-    await UpdateStatus(version, common(version, kept, now))
-    return Rest(f"forgot {len(gone)} servers")
+        return Rest("no API server left: StorageVersion deleted")
+    await UpdateStatus(version, new_status(version, kept, now))
+    return Rest(f"removed {len(gone)} API servers")
 
 
-def _of(caches: Caches, change: Change[Lease]) -> Iterable[Key]:
-    """A server that is gone is a reason to look at all it stored."""
-    if change.new is not None or not _is_server(change.obj):
+def _enqueue_versions_of(caches: Caches, change: Change[Lease]) -> Iterable[Key]:
+    """The StorageVersions of a deleted server lease."""
+    if change.new is not None or not _is_server_lease(change.obj):
         return ()
     return (one.key for one in caches[STORAGEVERSIONS].by("server", change.obj.metadata.name))
 
@@ -118,7 +119,10 @@ controller = Controller(
     name="storageversion-garbage-collector-controller",
     aliases=("storage-version-gc",),
     service_account="storage-version-garbage-collector",
-    watches=(Watch(STORAGEVERSIONS, indexes={"server": _servers}), Watch(SERVERS, to=_of)),
+    watches=(
+        Watch(STORAGEVERSIONS, indexes={"server": _servers}),
+        Watch(SERVER_LEASES, to=_enqueue_versions_of),
+    ),
     workers=1,
     observe=observe,
     decide=decide,

@@ -1,8 +1,9 @@
-"""storage-version-migrator (a service): every object of a resource is written anew, in the version that is stored now.
+"""storage-version-migrator-controller (a service): rewrites all objects of a resource in the current storage version.
 
-One migration of a resource runs at a time. It notes which revision the resource has reached, then writes
-every object that is not newer: an apply of nothing, which the server stores as it stores things now. Of a
-custom resource the definition is told, so that versions nobody stores any more can be dropped from it.
+One migration of a resource runs at a time. It records the resourceVersion that the resource has reached, then
+sends an empty apply patch for every object that is not newer, which the server stores in the current storage
+version. For a custom resource it keeps the condition StorageMigrating and ``storedVersions`` of the
+CustomResourceDefinition.
 """
 
 from __future__ import annotations
@@ -47,36 +48,37 @@ from steersman.intent.controller import Caches, Change, Controller, Watch
 from steersman.intent.verdict import InvalidSpec, Rest, Verdict
 
 NAME = "storage-version-migrator-controller"
-RUNNER = "migration-runner-controller"
-PATIENCE = timedelta(minutes=1)
-"""For how long a resource that is not served may still turn up."""
+CRD_FIELD_MANAGER = "migration-runner-controller"
+DISCOVERY_TIMEOUT = timedelta(minutes=1)
+"""How long after its creation a migration waits for its resource to be served."""
 VERBS = ("update", "patch", "list")
 MIGRATING = "StorageMigrating"
 
 
-class Seen(msgspec.Struct, frozen=True):
+class Observation(msgspec.Struct, frozen=True):
+    """A migration and the others of the same resource."""
+
     migration: StorageVersionMigration
     others: tuple[StorageVersionMigration, ...]
-    """Of the same resource."""
 
 
-def observe(caches: Caches, key: Key) -> Seen | None:
+def observe(caches: Caches, key: Key) -> Observation | None:
     migration = caches[STORAGEVERSIONMIGRATIONS].get(key)
     if migration is None:
         return None
     others = (one for one in caches[STORAGEVERSIONMIGRATIONS].list() if one.key != key)
-    return Seen(migration, tuple(one for one in others if _resource(one) == _resource(migration)))
+    return Observation(migration, tuple(one for one in others if _resource(one) == _resource(migration)))
 
 
 def _resource(migration: StorageVersionMigration) -> tuple[str, str]:
     return migration.spec.resource.group, migration.spec.resource.resource
 
 
-def runs(migration: StorageVersionMigration) -> bool:
+def is_running(migration: StorageVersionMigration) -> bool:
     return is_true(migration.status.conditions, "Running")
 
 
-def ended(migration: StorageVersionMigration) -> bool:
+def has_ended(migration: StorageVersionMigration) -> bool:
     conditions = migration.status.conditions
     return is_true(conditions, "Succeeded") or is_true(conditions, "Failed")
 
@@ -86,51 +88,51 @@ def _order(migration: StorageVersionMigration) -> tuple[float, str]:
     return created.timestamp() if created is not None else 0.0, migration.metadata.name
 
 
-async def decide(seen: Seen, now: datetime) -> Verdict:
+async def decide(seen: Observation, now: datetime) -> Verdict:
     migration = seen.migration
-    if ended(migration):
-        return await _finish(migration, now) if runs(migration) else Rest("has ended")
-    if not runs(migration):
-        first = min((one for one in seen.others if not ended(one)), key=_order, default=migration)
-        if any(map(runs, seen.others)) or _order(first) < _order(migration):
-            return Rest("another migration of the resource comes first")
-        await _tell(
+    if has_ended(migration):
+        return await _finish(migration, now) if is_running(migration) else Rest("migration has ended")
+    if not is_running(migration):
+        first = min((one for one in seen.others if not has_ended(one)), key=_order, default=migration)
+        if any(map(is_running, seen.others)) or _order(first) < _order(migration):
+            return Rest("another migration of the resource goes first")
+        await _set_crd_condition(
             migration, now, "True", "MigrationRunning", f"Migration {migration.metadata.name} is running"
         )
-        await _note(migration, now, "Running", "MigrationRunning", "The migration is running")
-        return Rest("runs now")
+        await _set_condition(migration, now, "Running", "MigrationRunning", "The migration is running")
+        return Rest("migration started")
     if not migration.status.resourceVersion:
-        return await _mark(migration, now)
+        return await _record_resource_version(migration, now)
     return await _migrate(migration, now)
 
 
 # -- steps ----------------------------------------------------------------------------------------
 
 
-async def _mark(migration: StorageVersionMigration, now: datetime) -> Verdict:
-    """Note up to which revision objects are to be written."""
-    resource = await _served(migration, now, "resource does not exist in discovery")
+async def _record_resource_version(migration: StorageVersionMigration, now: datetime) -> Verdict:
+    """Records the resourceVersion up to which objects are rewritten."""
+    resource = await _discover_resource(migration, now, "resource does not exist in discovery")
     if resource is None:
-        return Rest("failed: it is not served")
+        return Rest("failed: resource is not served")
     if not resource.can(*VERBS):
         place = f"{resource.group}/{resource.version}, Resource={resource.name}"
         why = f'resource "{place}" does not support discovery operations: [{" ".join(VERBS)}]'
-        await _note(migration, now, "Failed", "StorageVersionMigrationFailed", why)
-        return Rest("failed: it cannot be written")
+        await _set_condition(migration, now, "Failed", "StorageVersionMigrationFailed", why)
+        return Rest("failed: resource cannot be updated")
     version = await LatestResourceVersion(resource.partial)
     status = migration.status
     await UpdateStatus(
         migration, StorageVersionMigrationStatus(conditions=status.conditions, resourceVersion=version)
     )
-    return Rest(f"migrates up to revision {version}")
+    return Rest(f"migrating up to resourceVersion {version}")
 
 
 async def _migrate(migration: StorageVersionMigration, now: datetime) -> Verdict:
-    resource = await _served(
+    resource = await _discover_resource(
         migration, now, "migration encountered unhandled error: unable to obtain GVR from discovery"
     )
     if resource is None:
-        return Rest("failed: it is not served")
+        return Rest("failed: resource is not served")
     until = int(migration.status.resourceVersion)
     written = 0
     for obj in await List(resource.partial, ""):
@@ -140,7 +142,7 @@ async def _migrate(migration: StorageVersionMigration, now: datetime) -> Verdict
         body = {
             "apiVersion": resource.api_version,
             "kind": resource.kind,
-            # With both, an object that was changed, deleted or made anew is a conflict, and never created.
+            # Preconditions: a changed or recreated object is a conflict, and a deleted one is not created.
             "metadata": {"uid": meta.uid, "resourceVersion": meta.resourceVersion},
         }
         try:
@@ -151,22 +153,22 @@ async def _migrate(migration: StorageVersionMigration, now: datetime) -> Verdict
                 field_manager=NAME,
             )
         except (Conflict, NotFound):
-            # Somebody has written or deleted it since: that is as good.
+            # Any other write has migrated the object; a deleted one needs nothing.
             continue
         except (ServerError, TooManyRequests, Unreachable):
             raise
         except ApiError as error:
             why = f"migration encountered unhandled error: {error.message}"
-            await _note(migration, now, "Failed", "StorageVersionMigrationFailed", why)
-            return Rest("failed: an object cannot be written")
+            await _set_condition(migration, now, "Failed", "StorageVersionMigrationFailed", why)
+            return Rest(f"failed: {error.message}")
         written += 1
-    await _note(migration, now, "Succeeded", "StorageVersionMigrationSucceeded", "")
-    return Rest(f"wrote {written} objects")
+    await _set_condition(migration, now, "Succeeded", "StorageVersionMigrationSucceeded", "")
+    return Rest(f"migrated {written} objects")
 
 
 async def _finish(migration: StorageVersionMigration, now: datetime) -> Verdict:
     succeeded = is_true(migration.status.conditions, "Succeeded")
-    definition = await _definition(migration)
+    definition = await _read_crd(migration)
     if definition is not None:
         known = find(definition.status.conditions, MIGRATING)
         same = known is not None and known.observedGeneration == definition.metadata.generation
@@ -180,29 +182,29 @@ async def _finish(migration: StorageVersionMigration, now: datetime) -> Verdict:
             )
             message = f"The migration has succeeded{outcome}"
         stored = [version.name for version in definition.spec.versions if version.storage][:1]
-        await _say(definition, now, "False", reason, message, stored if same else [])
-    await _note(migration, now, "Running", "MigrationCompleted", "Migration completed", "False")
-    return Rest("has ended")
+        await _patch_crd(definition, now, "False", reason, message, stored if same else [])
+    await _set_condition(migration, now, "Running", "MigrationCompleted", "Migration completed", "False")
+    return Rest("migration has ended")
 
 
-async def _served(migration: StorageVersionMigration, now: datetime, why: str) -> Resource | None:
-    """The resource as it is served; None, and the migration has failed, where it will not be."""
+async def _discover_resource(migration: StorageVersionMigration, now: datetime, why: str) -> Resource | None:
+    """The resource from discovery. None if it is not served: then the migration has failed."""
     group, name = _resource(migration)
     found = await Discover()
     for resource in found.preferred:
         if (resource.group, resource.name) == (group, name):
             return resource
     created = migration.metadata.creationTimestamp
-    if found.lacks(group) or created is None or now < created + PATIENCE:
-        raise InvalidSpec(f"{name}.{group} is not served, as far as is known")
-    await _note(migration, now, "Failed", "StorageVersionMigrationFailed", why)
+    if found.lacks(group) or created is None or now < created + DISCOVERY_TIMEOUT:
+        raise InvalidSpec(f"{name}.{group} is not served yet")
+    await _set_condition(migration, now, "Failed", "StorageVersionMigrationFailed", why)
     return None
 
 
-# -- what is written ------------------------------------------------------------------------------
+# -- writes ---------------------------------------------------------------------------------------
 
 
-async def _note(
+async def _set_condition(
     migration: StorageVersionMigration,
     now: datetime,
     type_: str,
@@ -210,7 +212,7 @@ async def _note(
     message: str,
     state: str = "True",
 ) -> None:
-    """Set a condition of the migration."""
+    """Sets a condition of the migration."""
     condition = Condition(
         type=type_, status=state, lastTransitionTime=truncate(now), reason=reason, message=message
     )
@@ -225,7 +227,7 @@ async def _note(
     )
 
 
-async def _definition(migration: StorageVersionMigration) -> CustomResourceDefinition | None:
+async def _read_crd(migration: StorageVersionMigration) -> CustomResourceDefinition | None:
     group, name = _resource(migration)
     try:
         found: CustomResourceDefinition = await Read(
@@ -236,15 +238,15 @@ async def _definition(migration: StorageVersionMigration) -> CustomResourceDefin
     return found
 
 
-async def _tell(
+async def _set_crd_condition(
     migration: StorageVersionMigration, now: datetime, state: str, reason: str, message: str
 ) -> None:
-    definition = await _definition(migration)
+    definition = await _read_crd(migration)
     if definition is not None:
-        await _say(definition, now, state, reason, message, [])
+        await _patch_crd(definition, now, state, reason, message, [])
 
 
-async def _say(
+async def _patch_crd(
     definition: CustomResourceDefinition,
     now: datetime,
     state: str,
@@ -273,22 +275,24 @@ async def _say(
         "metadata": {"name": meta.name, "resourceVersion": meta.resourceVersion},
         "status": status,
     }
-    await Patch(definition, body, PatchType.APPLY, subresource="status", field_manager=RUNNER, force=True)
+    await Patch(
+        definition, body, PatchType.APPLY, subresource="status", field_manager=CRD_FIELD_MANAGER, force=True
+    )
 
 
-def _same_resource(caches: Caches, change: Change[StorageVersionMigration]) -> Iterable[Key]:
-    """When one ends, the next may begin."""
+def _enqueue_same_resource(caches: Caches, change: Change[StorageVersionMigration]) -> Iterable[Key]:
+    """A migration, and the others of its resource: one may start when another ends."""
     if change.new is not None:
         yield change.new.key
     for other in caches[STORAGEVERSIONMIGRATIONS].list():
-        if _resource(other) == _resource(change.obj) and other.key != change.obj.key and not ended(other):
+        if _resource(other) == _resource(change.obj) and other.key != change.obj.key and not has_ended(other):
             yield other.key
 
 
 controller = Controller(
     name=NAME,
     aliases=("svm",),
-    watches=(Watch(STORAGEVERSIONMIGRATIONS, to=_same_resource),),
+    watches=(Watch(STORAGEVERSIONMIGRATIONS, to=_enqueue_same_resource),),
     workers=5,
     observe=observe,
     decide=decide,

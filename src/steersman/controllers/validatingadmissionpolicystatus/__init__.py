@@ -1,7 +1,7 @@
-"""validatingadmissionpolicy-status (a dialogue): a policy's status says what is wrong with its expressions.
+"""validatingadmissionpolicy-status-controller (a dialogue): type-checks the CEL expressions of policies.
 
-The expressions are checked against the types of what the policy matches, by the server's own schemas. They are
-used all the same, whatever is wrong with them: this only warns.
+The expressions are checked against the OpenAPI schemas of the kinds that the policy matches. The warnings go into
+``status.typeChecking``; they do not keep a policy from being used.
 """
 
 from __future__ import annotations
@@ -17,60 +17,60 @@ from steersman.intent.actions import Discover, Patch, PatchType
 from steersman.intent.controller import Controller, Flag, Watch
 from steersman.intent.verdict import Rest, Verdict
 
-MANAGER = "validatingadmissionpolicy-status"
-MOST = 10
-"""How many kinds one rule is checked with."""
+FIELD_MANAGER = "validatingadmissionpolicy-status"
+MAX_KINDS = 10
+"""The most kinds that one rule is checked against."""
 WORKERS = Flag("concurrent-validating-admission-policy-status-syncs", 5)
 
 
-def behind(policy: ValidatingAdmissionPolicy) -> bool:
-    """Whether the status is of an earlier policy."""
+def is_unchecked(policy: ValidatingAdmissionPolicy) -> bool:
+    """Whether the status is of an earlier generation."""
     return policy.metadata.generation > policy.status.observedGeneration
 
 
-def matched(policy: ValidatingAdmissionPolicy, served: Discovered) -> tuple[Resource, ...]:
-    """What a policy matches by name, each kind once, by group, version and kind.
+def matched_kinds(policy: ValidatingAdmissionPolicy, discovered: Discovered) -> tuple[Resource, ...]:
+    """The kinds that a policy matches by name, sorted by group, version and kind.
 
-    Where a rule names more than is checked, the rules after it are left out as well.
+    A rule that matches `MAX_KINDS` ends the search, as upstream.
     """
     constraints = policy.spec.matchConstraints
     kinds: dict[tuple[str, str, str], Resource] = {}
     for rule in constraints.resourceRules if constraints is not None else ():
-        named = tuple(islice(_named(rule, served), MOST))
+        named = tuple(islice(_resources_of(rule, discovered), MAX_KINDS))
         kinds.update(((one.group, one.version, one.kind), one) for one in named)
-        if len(named) == MOST:
+        if len(named) == MAX_KINDS:
             break
     return tuple(kinds[key] for key in sorted(kinds))
 
 
-def _named(rule: Rule, served: Discovered) -> Iterator[Resource]:
-    """The resources a rule names. One that says "all" of groups or versions names none."""
+def _resources_of(rule: Rule, discovered: Discovered) -> Iterator[Resource]:
+    """The resources that a rule names. A rule with a wildcard group or version names none."""
     if any("*" in each for each in (*rule.apiGroups, *rule.apiVersions)):
         return
     names = sorted(name for name in rule.resources if "*" not in name and "/" not in name)
     for group in sorted(rule.apiGroups):
         for version in sorted(rule.apiVersions):
             for name in names:
-                yield from _served(served, group, version, name.lower())
+                yield from _find_resources(discovered, group, version, name.lower())
 
 
-def _served(served: Discovered, group: str, version: str, name: str) -> Iterator[Resource]:
-    for resource in served.resources:
-        # Who leaves the group out means the core group, but is given what any group has of that name.
-        meant = resource.version == version and (not group or resource.group == group)
-        if meant and name in (resource.name, resource.kind.lower()):
+def _find_resources(discovered: Discovered, group: str, version: str, name: str) -> Iterator[Resource]:
+    for resource in discovered.resources:
+        # As upstream: the empty group, which should be the core group, matches any group.
+        matches = resource.version == version and (not group or resource.group == group)
+        if matches and name in (resource.name, resource.kind.lower()):
             yield resource
 
 
 async def decide(policy: ValidatingAdmissionPolicy, now: datetime) -> Verdict:
-    # Most clusters have no policies: what reads expressions is loaded for the first of them.
-    from steersman.controllers.validatingadmissionpolicystatus.checking import checked
+    # Imported for the first policy: CEL is slow to load, and most clusters have no policies.
+    from steersman.controllers.validatingadmissionpolicystatus.type_checker import check_types
 
-    if not behind(policy):
-        return Rest("checked already")
-    kinds = matched(policy, await Discover())
-    wrong = await checked(policy.spec, kinds)
-    warnings = [{"fieldRef": field, "warning": warning} for field, warning in wrong]
+    if not is_unchecked(policy):
+        return Rest("expressions already checked")
+    kinds = matched_kinds(policy, await Discover())
+    found = await check_types(policy.spec, kinds)
+    warnings = [{"fieldRef": field, "warning": warning} for field, warning in found]
     body = {
         "apiVersion": VALIDATINGADMISSIONPOLICIES.api_version,
         "kind": VALIDATINGADMISSIONPOLICIES.name,
@@ -81,15 +81,17 @@ async def decide(policy: ValidatingAdmissionPolicy, now: datetime) -> Verdict:
         },
     }
     try:
-        await Patch(policy, body, PatchType.APPLY, subresource="status", field_manager=MANAGER, force=True)
+        await Patch(
+            policy, body, PatchType.APPLY, subresource="status", field_manager=FIELD_MANAGER, force=True
+        )
     except NotFound:
-        return Rest("already gone")
-    return Rest(f"checked with {len(kinds)} kinds: {len(wrong)} warnings")
+        return Rest("policy already gone")
+    return Rest(f"expressions checked against {len(kinds)} kinds: {len(found)} warnings")
 
 
 controller = Controller(
     name="validatingadmissionpolicy-status-controller",
-    watches=(Watch(VALIDATINGADMISSIONPOLICIES, when=behind),),
+    watches=(Watch(VALIDATINGADMISSIONPOLICIES, when=is_unchecked),),
     workers=WORKERS,
     decide=decide,
 )
