@@ -26,7 +26,7 @@ from benchmarks.workload import each
 from steersman.api.errors import NotFound
 from steersman.api.generated import load
 from steersman.api.kinds import NAMESPACES, SERVICEACCOUNTS
-from steersman.api.partial_object import Partial, partial
+from steersman.api.partial_object import PartialObject, partial_kind
 from steersman.api.scheme import Kind
 from steersman.client.api import EventType
 from steersman.client.http import HttpApi
@@ -36,8 +36,8 @@ from tests.harness.follow import beside, follow, gone, until
 
 CONTROLLERS = "namespace-controller,garbage-collector-controller,serviceaccount-controller"
 FULL, CASCADE = "full", "cascade"
-SPACES = partial("", "v1", "Namespace", "namespaces", False)
-PODS = partial("", "v1", "Pod", "pods", True)
+SPACES = partial_kind("", "v1", "Namespace", "namespaces", False)
+PODS = partial_kind("", "v1", "Pod", "pods", True)
 DEFINITIONS = load("apiextensions.k8s.io", "v1", "CustomResourceDefinition").untyped
 CUSTOM = 6
 
@@ -170,9 +170,9 @@ class Run:
     async def _cascade(self, way: str) -> None:
         """Delete the owner, and wait until its pods are as they should be and it is gone."""
         left: dict[str, None] = {}
-        maps = partial("", "v1", "ConfigMap", "configmaps", True)
+        maps = partial_kind("", "v1", "ConfigMap", "configmaps", True)
 
-        def pending(pod: Partial) -> bool:
+        def pending(pod: PartialObject) -> bool:
             return bool(pod.metadata.ownerReferences) and pod.metadata.name.startswith(way.lower())
 
         async with contextlib.aclosing(follow(self._api, PODS, CASCADE)) as changes:

@@ -27,7 +27,7 @@ from benchmarks.phases import watchdog
 from benchmarks.rounds import Phases, arguments, compare, flags
 from benchmarks.workload import each, pod_spec
 from steersman.api.clock import RealClock
-from steersman.api.conditions import is_true
+from steersman.api.conditions import is_condition_true
 from steersman.api.kinds import JOBS, NAMESPACES, SERVICEACCOUNTS, Job
 from steersman.client.http import HttpApi
 from tests.harness.assets import Binary
@@ -54,7 +54,7 @@ def job(name: str, pods: int, parallelism: int, mode: str) -> dict[str, Any]:
 
 def complete(found: Job) -> bool:
     """Whether a Job has ended well and says all that it will."""
-    return is_true(found.status.conditions, "Complete")
+    return is_condition_true(found.status.conditions, "Complete")
 
 
 async def run(api: HttpApi, plane: RealPlane, name: Binary, options: argparse.Namespace) -> list[Cost]:

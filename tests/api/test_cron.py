@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steersman.api.cron import Schedule, Unparseable, parse, zone_of
+from steersman.api.cron import Schedule, ScheduleSyntaxError, parse, time_zone
 
 
 def at(text: str) -> datetime:
@@ -106,7 +106,7 @@ def test_a_time_that_never_comes(schedule: str) -> None:
     ],
 )
 def test_what_is_not_a_schedule(schedule: str, why: str) -> None:
-    with pytest.raises(Unparseable) as caught:
+    with pytest.raises(ScheduleSyntaxError) as caught:
         parse(schedule)
     assert str(caught.value) == why
 
@@ -115,9 +115,9 @@ def test_what_is_not_a_schedule(schedule: str, why: str) -> None:
 def test_the_name_of_a_zone_is_no_path(name: str) -> None:
     if ".." in name:
         with pytest.raises(LookupError):
-            zone_of(name)
+            time_zone(name)
     else:
-        assert zone_of(name) is UTC
+        assert time_zone(name) is UTC
 
 
 @given(

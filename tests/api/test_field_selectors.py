@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steersman.api.field_selectors import FieldSelector, Term, parse_fields
+from steersman.api.field_selectors import FieldSelector, FieldTerm, parse_fields
 
 
 @pytest.mark.parametrize(
@@ -64,10 +64,12 @@ def test_terms_can_be_translated_and_dropped() -> None:
         parse_fields("unknown=1").translated(translate)
 
 
-terms = st.builds(Term, st.sampled_from(("a", "metadata.name", "x.y")), st.text(max_size=8), st.booleans())
+terms = st.builds(
+    FieldTerm, st.sampled_from(("a", "metadata.name", "x.y")), st.text(max_size=8), st.booleans()
+)
 
 
 @given(st.lists(terms, max_size=4))
-def test_what_a_selector_writes_reads_as_the_same_selector(terms: list[Term]) -> None:
+def test_what_a_selector_writes_reads_as_the_same_selector(terms: list[FieldTerm]) -> None:
     selector = FieldSelector(tuple(terms))
     assert sorted(map(str, parse_fields(str(selector)).terms)) == sorted(map(str, selector.terms))

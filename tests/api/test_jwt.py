@@ -9,36 +9,36 @@ from typing import Any
 
 import pytest
 
-from steersman.api.jwt import Bound, Claims, Ref, Untrusted, Verifier, encode
-from steersman.api.signing_keys import Keys, SigningKey, from_unpadded, unpadded
+from steersman.api.jwt import BoundObjectRef, Claims, InvalidCredential, KubernetesClaim, Verifier, encode
+from steersman.api.signing_keys import KeySet, SigningKey, base64url_decode, base64url_encode
 
 ISSUER = "https://kubernetes.default.svc"
-KEYS = Keys.generate()
+KEYS = KeySet.generate()
 CLAIMS = Claims(
     aud=(ISSUER,),
     exp=1794779438,
     iat=1794775838,
     iss=ISSUER,
     jti="2889f068-7704-4a59-8299-2d930ac68d6f",
-    bound=Bound(namespace="default", serviceaccount=Ref("bot", "u1")),
+    bound=KubernetesClaim(namespace="default", serviceaccount=BoundObjectRef("bot", "u1")),
     nbf=1794775838,
     sub="system:serviceaccount:default:bot",
 )
 
 
 def part(document: Any) -> str:
-    return unpadded(json.dumps(document, separators=(",", ":")).encode())
+    return base64url_encode(json.dumps(document, separators=(",", ":")).encode())
 
 
 def signed(header: dict[str, Any], payload: Any) -> str:
     text = f"{part(header)}.{part(payload)}"
-    return f"{text}.{unpadded(KEYS.signer.sign(text.encode()))}"
+    return f"{text}.{base64url_encode(KEYS.signer.sign(text.encode()))}"
 
 
 def test_a_token_has_exactly_the_shape_of_upstreams() -> None:
     header, payload, _ = encode(CLAIMS, KEYS.signer).split(".")
-    assert from_unpadded(header).decode() == f'{{"alg":"ES256","kid":"{KEYS.signer.id}"}}'
-    assert from_unpadded(payload).decode() == (
+    assert base64url_decode(header).decode() == f'{{"alg":"ES256","kid":"{KEYS.signer.id}"}}'
+    assert base64url_decode(payload).decode() == (
         '{"aud":["https://kubernetes.default.svc"],"exp":1794779438,"iat":1794775838,'
         '"iss":"https://kubernetes.default.svc","jti":"2889f068-7704-4a59-8299-2d930ac68d6f",'
         '"kubernetes.io":{"namespace":"default","serviceaccount":{"name":"bot","uid":"u1"}},'
@@ -52,7 +52,7 @@ def test_a_token_is_read_back() -> None:
 
 
 def test_a_token_without_a_key_id_is_tried_with_every_key() -> None:
-    both = Keys.load(Keys.generate().public_pem, KEYS.public_pem)
+    both = KeySet.load(KeySet.generate().public_pem, KEYS.public_pem)
     token = signed({"alg": "ES256"}, {"iss": ISSUER, "sub": "x"})
     claims = Verifier(both, [ISSUER]).read(token)
     assert claims is not None
@@ -78,23 +78,23 @@ def test_what_is_no_token_of_ours_is_left_to_others(token: str) -> None:
 
 
 def test_a_signature_by_an_unknown_key_is_refused() -> None:
-    token = encode(CLAIMS, Keys.generate().signer)
-    with pytest.raises(Untrusted) as refused:
+    token = encode(CLAIMS, KeySet.generate().signer)
+    with pytest.raises(InvalidCredential) as refused:
         Verifier(KEYS, [ISSUER]).read(token)
     assert refused.value.errors == ("invalid signature, no keys found",)
 
 
 def tampered() -> list[str]:
     header, payload, signature = encode(CLAIMS, KEYS.signer).split(".")
-    more = json.loads(from_unpadded(payload)) | {"sub": "system:serviceaccount:kube-system:root"}
+    more = json.loads(base64url_decode(payload)) | {"sub": "system:serviceaccount:kube-system:root"}
     # The public key is no secret: it must not serve as one.
     mac = hmac.new(KEYS.public_pem, f"{part({'alg': 'HS256'})}.{payload}".encode(), hashlib.sha256).digest()
     return [
         f"{header}.{part(more)}.{signature}",
-        f"{header}.{payload}.{unpadded(bytes(64))}",
+        f"{header}.{payload}.{base64url_encode(bytes(64))}",
         f"{header}.{payload}.",
         f"{part({'alg': 'none'})}.{payload}.",
-        f"{part({'alg': 'HS256'})}.{payload}.{unpadded(mac)}",
+        f"{part({'alg': 'HS256'})}.{payload}.{base64url_encode(mac)}",
         f"{part({'alg': 'ES384'})}.{payload}.{signature}",
         signed({"alg": "none"}, {"iss": ISSUER}),
         signed({"alg": "ES256", "crit": ["exp"], "exp": 1}, {"iss": ISSUER}),
@@ -103,12 +103,12 @@ def tampered() -> list[str]:
 
 @pytest.mark.parametrize("token", tampered())
 def test_what_was_tampered_with_is_refused(token: str) -> None:
-    with pytest.raises(Untrusted, match="cryptographic"):
+    with pytest.raises(InvalidCredential, match="cryptographic"):
         Verifier(KEYS, [ISSUER]).read(token)
 
 
 def test_claims_that_make_no_sense_are_refused() -> None:
-    with pytest.raises(Untrusted, match="claims cannot be read"):
+    with pytest.raises(InvalidCredential, match="claims cannot be read"):
         Verifier(KEYS, [ISSUER]).read(signed({"alg": "ES256"}, {"iss": ISSUER, "exp": "soon"}))
 
 
@@ -137,12 +137,12 @@ class Counted(SigningKey):
 
 def test_a_good_signature_is_checked_once_and_a_bad_one_each_time() -> None:
     key = Counted(KEYS.signer)
-    verifier = Verifier(Keys([key]), [ISSUER])
+    verifier = Verifier(KeySet([key]), [ISSUER])
     good, bad = encode(CLAIMS, KEYS.signer), tampered()[0]
     for _ in range(3):
         assert verifier.read(good) == CLAIMS
     assert len(key.checked) == 1
     for _ in range(2):
-        with pytest.raises(Untrusted):
+        with pytest.raises(InvalidCredential):
             verifier.read(bad)
     assert len(key.checked) == 3

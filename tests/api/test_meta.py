@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from steersman.api.kinds import DEPLOYMENTS, PODS, Deployment, ObjectMeta, OwnerReference, Pod, ReplicaSet
-from steersman.api.meta import controller_of, is_controlled_by, owner_reference, truncate
+from steersman.api.meta import controller_of, is_controlled_by, owner_reference, truncate_to_seconds
 
 OWNER = Deployment(metadata=ObjectMeta(name="web", namespace="shop", uid="u1"))
 
@@ -47,5 +47,5 @@ def test_an_owner_is_known_by_its_uid_and_not_by_its_name() -> None:
 
 def test_objects_carry_whole_seconds() -> None:
     exact = datetime(2026, 1, 2, 3, 4, 5, 999999, tzinfo=UTC)
-    assert truncate(exact) == datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-    assert truncate(truncate(exact)) == truncate(exact)
+    assert truncate_to_seconds(exact) == datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    assert truncate_to_seconds(truncate_to_seconds(exact)) == truncate_to_seconds(exact)

@@ -29,7 +29,7 @@ from steersman.api.pods import (
     is_terminating,
     ready_since,
     restarts,
-    victims,
+    sort_for_deletion,
 )
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -217,17 +217,17 @@ def test_a_deletion_cost_is_a_plain_integer_or_nothing(text: str, cost: int) -> 
 def test_of_two_pods_the_one_that_is_missed_least_goes_first(
     first: Pod, second: Pod, ranks: tuple[int, int]
 ) -> None:
-    assert victims([first, second], ranks, NOW) == [first, second]
-    assert victims([second, first], ranks[::-1], NOW) == [first, second]
+    assert sort_for_deletion([first, second], ranks, NOW) == [first, second]
+    assert sort_for_deletion([second, first], ranks[::-1], NOW) == [first, second]
 
 
 def test_where_comparisons_contradict_each_other_there_still_is_an_order() -> None:
     # a before b (uid), b before c (restarts), c before a (uid): upstream's rules go in a circle.
     instant = ago(seconds=9)
     a, b, c = pod("b", ready=ago(seconds=9.1)), pod("c", ready=instant, restarted=1), pod("a", ready=instant)
-    order = victims([a, b, c], (0, 0, 0), NOW)
+    order = sort_for_deletion([a, b, c], (0, 0, 0), NOW)
     assert order.index(b) < order.index(c)
-    assert order == victims([c, b, a], (0, 0, 0), NOW)
+    assert order == sort_for_deletion([c, b, a], (0, 0, 0), NOW)
 
 
 times = st.integers(-5, 3000).map(lambda seconds: ago(seconds=seconds))
@@ -262,8 +262,8 @@ def test_the_order_is_total_and_does_not_depend_on_how_the_pods_come(
     drawn: tuple[list[Pod], dict[str, int], list[Pod]],
 ) -> None:
     herd, ranks, shuffled = drawn
-    order = victims(herd, [ranks[p.metadata.uid] for p in herd], NOW)
-    assert order == victims(shuffled, [ranks[p.metadata.uid] for p in shuffled], NOW)
+    order = sort_for_deletion(herd, [ranks[p.metadata.uid] for p in herd], NOW)
+    assert order == sort_for_deletion(shuffled, [ranks[p.metadata.uid] for p in shuffled], NOW)
     assert sorted(p.metadata.uid for p in order) == sorted(ranks)
 
 
@@ -272,5 +272,5 @@ def test_ready_pods_outlive_those_that_are_not_on_equal_terms(
     drawn: tuple[list[Pod], dict[str, int], list[Pod]],
 ) -> None:
     herd = [p for p in drawn[0] if p.spec.nodeName and p.status.phase == "Running"]
-    order = [is_ready(p) for p in victims(herd, [0] * len(herd), NOW)]
+    order = [is_ready(p) for p in sort_for_deletion(herd, [0] * len(herd), NOW)]
     assert order == sorted(order)

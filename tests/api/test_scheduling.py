@@ -6,7 +6,7 @@ import pytest
 from steersman.api.kinds import Pod
 from steersman.api.kinds.daemonsets import NodeSelectorRequirement, NodeSelectorTerm, Toleration
 from steersman.api.kinds.nodes import Taint
-from steersman.api.scheduling import matches, tolerates
+from steersman.api.scheduling import matches_node_selector_term, tolerates
 
 LABELS = {"zone": "a", "cores": "8"}
 
@@ -80,17 +80,21 @@ def test_a_requirement_is_about_one_label(
     operator: str, key: str, values: tuple[str, ...], holds: bool
 ) -> None:
     need = NodeSelectorRequirement(key=key, operator=operator, values=values)
-    assert matches(NodeSelectorTerm(matchExpressions=(need,)), "n1", LABELS) is holds
+    assert matches_node_selector_term(NodeSelectorTerm(matchExpressions=(need,)), "n1", LABELS) is holds
 
 
 def test_all_of_a_term_must_hold_and_an_empty_one_never_does() -> None:
     here = NodeSelectorRequirement(key="metadata.name", operator="In", values=("n1",))
     zone = NodeSelectorRequirement(key="zone", operator="In", values=("a",))
     other = NodeSelectorRequirement(key="zone", operator="In", values=("b",))
-    assert matches(NodeSelectorTerm(matchExpressions=(zone,), matchFields=(here,)), "n1", LABELS)
-    assert not matches(NodeSelectorTerm(matchExpressions=(zone,), matchFields=(here,)), "n2", LABELS)
-    assert not matches(NodeSelectorTerm(matchExpressions=(zone, other)), "n1", LABELS)
-    assert not matches(NodeSelectorTerm(), "n1", LABELS)
+    assert matches_node_selector_term(
+        NodeSelectorTerm(matchExpressions=(zone,), matchFields=(here,)), "n1", LABELS
+    )
+    assert not matches_node_selector_term(
+        NodeSelectorTerm(matchExpressions=(zone,), matchFields=(here,)), "n2", LABELS
+    )
+    assert not matches_node_selector_term(NodeSelectorTerm(matchExpressions=(zone, other)), "n1", LABELS)
+    assert not matches_node_selector_term(NodeSelectorTerm(), "n1", LABELS)
 
 
 @pytest.mark.parametrize("affinity", [b'{"nodeAffinity":{}}', b"null"])

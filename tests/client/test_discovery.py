@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from steersman.api.discovery import Missing, Resource
+from steersman.api.discovery import ApiResource, FailedGroupVersion
 from steersman.api.errors import ServerError, ServiceUnavailable
-from steersman.api.partial_object import Partial
+from steersman.api.partial_object import PartialObject
 from steersman.client.api import EventType, UndecodableObject
 from steersman.client.decode import Decoder
 from steersman.client.discovery import ACCEPT, discover
@@ -87,8 +87,8 @@ LEGACY: dict[str, Any] = {
         "resources": [{"name": "things", "kind": "Thing", "namespaced": False, "verbs": ["delete"]}]
     },
 }
-PODS = Resource("", "v1", "Pod", "pods", True, ("get", "list"), ("status",))
-THINGS = Resource("example.com", "v2", "Thing", "things", False, ("delete",))
+PODS = ApiResource("", "v1", "Pod", "pods", True, ("get", "list"), ("status",))
+THINGS = ApiResource("example.com", "v2", "Thing", "things", False, ("delete",))
 
 
 class Documents:
@@ -115,13 +115,15 @@ async def test_the_aggregated_document_says_all_in_two_requests() -> None:
 
 async def test_a_version_that_is_stale_could_not_be_learned() -> None:
     found = await discover(Documents(AGGREGATED))
-    assert found.failed == (Missing("example.com/v1", "stale GroupVersion discovery: example.com/v1"),)
+    assert found.failed == (
+        FailedGroupVersion("example.com/v1", "stale GroupVersion discovery: example.com/v1"),
+    )
 
 
 async def test_a_server_without_aggregated_discovery_is_asked_for_each_version() -> None:
     found = await discover(Documents(LEGACY))
     assert found.resources == (PODS, THINGS)
-    assert found.failed == (Missing("example.com/v1", "the server is away"),)
+    assert found.failed == (FailedGroupVersion("example.com/v1", "the server is away"),)
     assert found.malformed == ("a/b/c",)
 
 
@@ -159,7 +161,7 @@ def test_of_the_metadata_only_the_identity_is_kept() -> None:
     event = reader.decode_event(
         PODS.partial, line("ADDED", name="a", uid="u", labels={"x": "y"}, finalizers=["f"])
     )
-    assert isinstance(event.obj, Partial)
+    assert isinstance(event.obj, PartialObject)
     assert event.obj.metadata.finalizers == ("f",)
     assert not hasattr(event.obj.metadata, "labels")
 

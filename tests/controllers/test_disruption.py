@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from steersman.api.discovery import Discovered, Resource
+from steersman.api.discovery import ApiResource, DiscoveryResult
 from steersman.api.errors import Conflict, NotFound, ServerError
 from steersman.api.kinds import (
     Condition,
@@ -25,7 +25,7 @@ from steersman.api.kinds import (
     ReplicaSet,
 )
 from steersman.api.kinds.policy import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
-from steersman.api.label_selectors import printed
+from steersman.api.label_selectors import format_as_go
 from steersman.api.scheme import Key
 from steersman.controllers.disruption import controller
 from steersman.controllers.disruption.status import (
@@ -160,9 +160,9 @@ def test_a_deployment_decides_for_its_sets() -> None:
     assert made.expectedPods == 8
 
 
-THING = Resource("example.com", "v1", "Thing", "things", True, ("get",), ("scale",))
-JOB = Resource("batch", "v1", "Job", "jobs", True, ("get",), ("status",))
-SERVED = Discovered((THING, JOB))
+THING = ApiResource("example.com", "v1", "Thing", "things", True, ("get",), ("scale",))
+JOB = ApiResource("batch", "v1", "Job", "jobs", True, ("get",), ("status",))
+SERVED = DiscoveryResult((THING, JOB))
 
 
 def scaled(replicas: int, uid: str = "thing") -> dict[str, Any]:
@@ -222,7 +222,7 @@ def test_pods_that_nobody_controls_are_told_of() -> None:
 
 def test_a_selector_is_printed_as_go_does() -> None:
     rule = LabelSelectorRequirement(key="a", operator="In", values=("b", "c"))
-    assert printed(LabelSelector(matchExpressions=(rule,))) == (
+    assert format_as_go(LabelSelector(matchExpressions=(rule,))) == (
         "&LabelSelector{MatchLabels:map[string]string{},"
         "MatchExpressions:[]LabelSelectorRequirement{LabelSelectorRequirement{Key:a,Operator:In,Values:[b c],},},}"
     )

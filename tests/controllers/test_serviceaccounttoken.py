@@ -13,7 +13,7 @@ from steersman.api.jwt import Verifier
 from steersman.api.kinds import ObjectMeta, SecretReference, ServiceAccount
 from steersman.api.kinds.config import ACCOUNT_NAME, ACCOUNT_TOKENS, ACCOUNT_UID, Secret
 from steersman.api.scheme import Key
-from steersman.api.signing_keys import Keys
+from steersman.api.signing_keys import KeySet
 from steersman.controllers.serviceaccounttoken import controller
 from steersman.intent.actions import Action, Delete, Read, ReadFile, ReadModifyWrite
 from steersman.intent.controller import Change
@@ -22,7 +22,7 @@ from steersman.intent.verdict import InvalidSpec, Rest, Verdict
 from steersman.testing.decision_driver import USUAL, Shelves, walk
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-KEYS = Keys.generate()
+KEYS = KeySet.generate()
 SETTINGS = Settings({"service-account-private-key-file": "sa.key", "root-ca-file": "ca.crt"})
 FILES = {"sa.key": KEYS.pem, "ca.crt": b"CA"}
 MEANT = Key("d", "t")
@@ -83,7 +83,7 @@ def test_an_empty_secret_gets_a_token_that_names_its_account_its_secret_and_no_e
 
 
 def test_a_token_is_signed_by_rsa_keys_too() -> None:
-    keys = Keys.generate("RS256")
+    keys = KeySet.generate("RS256")
     (amend,), _ = look(secret(), account(), files={"sa.key": keys.pem, "ca.crt": b"CA"})
     token = base64.b64decode(filled(amend)["data"]["token"]).decode()
     assert Verifier(keys, ["kubernetes/serviceaccount"]).read(token) is not None

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from steersman.api.discovery import Discovered, Missing, Resource
+from steersman.api.discovery import ApiResource, DiscoveryResult, FailedGroupVersion
 from steersman.api.errors import ApiError, Conflict, Forbidden, NotFound, ServiceUnavailable
 from steersman.api.kinds import Condition, ObjectMeta
 from steersman.api.kinds.storageversions import (
@@ -20,7 +20,7 @@ from steersman.api.kinds.storageversions import (
     StorageVersionMigrationSpec,
     StorageVersionMigrationStatus,
 )
-from steersman.api.partial_object import Identity, Partial
+from steersman.api.partial_object import PartialObject, PartialObjectMeta
 from steersman.controllers.storageversionmigrator import controller
 from steersman.intent.actions import (
     Action,
@@ -36,8 +36,8 @@ from steersman.intent.verdict import InvalidSpec, Rest, Verdict
 from steersman.testing.decision_driver import USUAL, Shelves, walk
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
-THINGS = Resource("example.com", "v2", "Thing", "things", True, ("list", "patch", "update"))
-SERVED = Discovered((THINGS,))
+THINGS = ApiResource("example.com", "v2", "Thing", "things", True, ("list", "patch", "update"))
+SERVED = DiscoveryResult((THINGS,))
 
 
 def migration(name: str = "m", *conditions: str, version: str = "", age: int = 5) -> StorageVersionMigration:
@@ -85,8 +85,10 @@ def conditions(actions: list[Action[Any]]) -> list[tuple[str, str, str, str]]:
     return [(one.type, one.status, one.reason, one.message) for one in update.status.conditions]
 
 
-def thing(name: str, version: str) -> Partial:
-    return Partial(metadata=Identity(name=name, namespace="d", uid=name, resourceVersion=version))
+def thing(name: str, version: str) -> PartialObject:
+    return PartialObject(
+        metadata=PartialObjectMeta(name=name, namespace="d", uid=name, resourceVersion=version)
+    )
 
 
 def test_the_first_of_a_resource_begins_and_its_definition_is_told() -> None:
@@ -185,17 +187,20 @@ def test_when_it_has_succeeded_the_definition_drops_old_versions_unless_it_chang
 
 
 def test_a_resource_that_may_still_turn_up_is_waited_for_and_then_not() -> None:
-    nothing = Discovered(())
+    nothing = DiscoveryResult(())
     with pytest.raises(InvalidSpec):
         look(migration("m", "Running", age=0), served=nothing)
     with pytest.raises(InvalidSpec):
-        look(migration("m", "Running"), served=Discovered((), (Missing("example.com/v2", "away"),)))
+        look(
+            migration("m", "Running"),
+            served=DiscoveryResult((), (FailedGroupVersion("example.com/v2", "away"),)),
+        )
     actions, _ = look(migration("m", "Running"), served=nothing)
     assert conditions(actions)[-1][3] == "resource does not exist in discovery"
 
 
 def test_a_resource_that_cannot_be_written_fails() -> None:
-    fixed = Discovered((Resource("example.com", "v2", "Thing", "things", True, ("list",)),))
+    fixed = DiscoveryResult((ApiResource("example.com", "v2", "Thing", "things", True, ("list",)),))
     actions, _ = look(migration("m", "Running"), served=fixed)
     assert conditions(actions)[-1][3] == (
         'resource "example.com/v2, Resource=things" does not support discovery operations: [update patch list]'

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from steersman.api.discovery import Discovered, Resource
+from steersman.api.discovery import ApiResource, DiscoveryResult
 from steersman.api.errors import NotFound, ServiceUnavailable
 from steersman.api.kinds import ObjectMeta
 from steersman.api.kinds.admission import (
@@ -28,15 +28,15 @@ from steersman.testing import Cluster
 from steersman.testing.decision_driver import USUAL, walk
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-SERVED = Discovered(
+SERVED = DiscoveryResult(
     (
-        Resource("", "v1", "Pod", "pods", True),
-        Resource("", "v1", "Event", "events", True),
-        Resource("", "v1", "ConfigMap", "configmaps", True),
-        Resource("apps", "v1", "Deployment", "deployments", True),
-        Resource("apps", "v1beta1", "Deployment", "deployments", True),
-        Resource("events.k8s.io", "v1", "Event", "events", True),
-        *(Resource("many.example.com", "v1", f"Kind{n:02}", f"kind{n:02}s", True) for n in range(12)),
+        ApiResource("", "v1", "Pod", "pods", True),
+        ApiResource("", "v1", "Event", "events", True),
+        ApiResource("", "v1", "ConfigMap", "configmaps", True),
+        ApiResource("apps", "v1", "Deployment", "deployments", True),
+        ApiResource("apps", "v1beta1", "Deployment", "deployments", True),
+        ApiResource("events.k8s.io", "v1", "Event", "events", True),
+        *(ApiResource("many.example.com", "v1", f"Kind{n:02}", f"kind{n:02}s", True) for n in range(12)),
     )
 )
 

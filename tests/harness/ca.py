@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from steersman.api.signing_keys import Keys
+from steersman.api.signing_keys import KeySet
 from steersman.server.auth import ca
 from steersman.server.auth.ca import CertificatePair, write_private
 
@@ -26,5 +26,5 @@ class CertificateAuthority(ca.CertificateAuthority):
 
 def key_pair() -> tuple[bytes, bytes]:
     """A private key and its public key as PEM: what signs and checks ServiceAccount tokens."""
-    keys = Keys.generate()
+    keys = KeySet.generate()
     return keys.pem, keys.public_pem

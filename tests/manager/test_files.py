@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from steersman.api.signing_keys import Keys
+from steersman.api.signing_keys import KeySet
 from steersman.client.config import ConfigError, Pem
 from steersman.intent.actions import FileUnreadable
 from steersman.intent.settings import Settings
@@ -48,7 +48,7 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pair = self_signed(name, now)
         (place / f"{name}.crt").write_bytes(pair.cert)
         (place / f"{name}.key").write_bytes(pair.key)
-    (place / "sa.key").write_bytes(Keys.generate().pem)
+    (place / "sa.key").write_bytes(KeySet.generate().pem)
     (place / "nonsense").write_text("hunter2")
     (place / "cut.key").write_text("-----BEGIN PRIVATE KEY-----\nMIG\n-----END PRIVATE KEY-----\n")
     (place / "torn.key").write_bytes((place / "ca.key").read_bytes().replace(b"\nM", b"\nMAAAA"))

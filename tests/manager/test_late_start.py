@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from steersman.api.discovery import Discovered, Missing
+from steersman.api.discovery import DiscoveryResult, FailedGroupVersion
 from steersman.api.errors import ServerError
 from steersman.api.kinds import LEASES, Lease, ObjectMeta
 from steersman.api.kinds.config import CONFIGMAPS, ConfigMap
@@ -43,15 +43,15 @@ class Partial(LocalApi):
 
     says = "all"
 
-    async def discover(self) -> Discovered:
+    async def discover(self) -> DiscoveryResult:
         found = await super().discover()
         if Partial.says == "all":
             return found
         if Partial.says == "nothing":
             raise ServerError("no discovery today")
         rest = tuple(each for each in found.resources if each.group != LEASES.group)
-        failed = (Missing(f"{LEASES.group}/v1", "is ill"),) if Partial.says == "some" else ()
-        return Discovered(rest, failed)
+        failed = (FailedGroupVersion(f"{LEASES.group}/v1", "is ill"),) if Partial.says == "some" else ()
+        return DiscoveryResult(rest, failed)
 
 
 WORLDS: list[World] = []

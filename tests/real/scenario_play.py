@@ -24,7 +24,7 @@ from multidict import CIMultiDict
 
 from steersman.api.clock import RealClock
 from steersman.api.jwt import Claims, encode
-from steersman.api.signing_keys import Keys
+from steersman.api.signing_keys import KeySet
 from steersman.server.auth.ca import CertificatePair
 from steersman.server.bootstrap import Bootstrap, bootstrap_server
 from steersman.server.server import Server
@@ -46,7 +46,7 @@ class Target:
     url: str
     context: Callable[[str], ssl.SSLContext]
     """What makes a connection somebody's."""
-    keys: Keys
+    keys: KeySet
     """What its ServiceAccount tokens are signed with."""
     compact: Callable[[], None]
     """Makes it forget what was."""
@@ -57,7 +57,7 @@ async def real() -> AsyncIterator[Target]:
     """A real control plane of its own."""
     # Its caches would remember for a while what etcd was told to forget.
     with RealPlane.start(apiserver=("--feature-gates=ListFromCacheSnapshot=false",)) as plane:
-        keys = Keys.load(plane.service_account_key.read_bytes())
+        keys = KeySet.load(plane.service_account_key.read_bytes())
         yield Target(
             plane.url,
             lambda user: plane.tls(user) if user else ssl.create_default_context(cafile=str(plane.ca)),
@@ -240,7 +240,7 @@ def _at(body: Any, path: str) -> Any:
     return body
 
 
-def expired(keys: Keys) -> str:
+def expired(keys: KeySet) -> str:
     """A token that held once."""
     at = int(datetime(2020, 1, 1, tzinfo=UTC).timestamp())
     return encode(

@@ -12,7 +12,7 @@ import pytest
 from steersman.api.errors import NotFound
 from steersman.api.generated import load
 from steersman.api.kinds import DEPLOYMENTS, NAMESPACES, PODS, REPLICASETS
-from steersman.api.partial_object import Partial, partial
+from steersman.api.partial_object import PartialObject, partial_kind
 from steersman.api.scheme import Kind
 from steersman.client.http import HttpApi
 from tests.harness.envtest import Binary, RealPlane
@@ -40,8 +40,8 @@ WIDGETS: Documents = Kind("example.com", "v1", "Widget", "widgets", True, dict)
 GADGETS: Documents = Kind("example.com", "v1", "Gadget", "gadgets", True, dict)
 
 
-def bare(kind: Kind[Any]) -> Kind[Partial]:
-    return partial(kind.group, kind.version, kind.name, kind.plural, kind.namespaced)
+def bare(kind: Kind[Any]) -> Kind[PartialObject]:
+    return partial_kind(kind.group, kind.version, kind.name, kind.plural, kind.namespaced)
 
 
 def definition(kind: Documents) -> dict[str, Any]:

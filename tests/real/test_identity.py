@@ -27,7 +27,7 @@ from steersman.api.kinds import SERVICEACCOUNTS
 from steersman.api.kinds.certificates import CERTIFICATESIGNINGREQUESTS, CertificateSigningRequest
 from steersman.api.kinds.config import CONFIGMAPS, SECRETS, Secret, plain
 from steersman.api.kinds.rbac import CLUSTERROLES
-from steersman.api.signing_keys import Keys
+from steersman.api.signing_keys import KeySet
 from steersman.controllers.bootstrap import signature
 from steersman.controllers.serviceaccounttoken import claims
 from tests.harness.child_process import Child
@@ -130,9 +130,9 @@ async def test_a_secret_gets_a_token_that_is_accepted_and_goes_with_its_account(
         assert plain(secret, "ca.crt") == plane.ca.read_bytes()
         token = plain(secret, "token").decode()
         assert whoami(plane, token=token) == (201, f"system:serviceaccount:{namespace}:bot")
-        forged = encode(claims(account, "bot-token"), Keys.generate().signer)
+        forged = encode(claims(account, "bot-token"), KeySet.generate().signer)
         assert whoami(plane, token=forged)[0] == 401
-        other = encode(claims(account, "another"), Keys.load(plane.service_account_key.read_bytes()).signer)
+        other = encode(claims(account, "another"), KeySet.load(plane.service_account_key.read_bytes()).signer)
         assert whoami(plane, token=other)[0] == 401
         await api.delete(SERVICEACCOUNTS, namespace, "bot")
         # The server remembers for ten seconds that a token was good; that its secret is gone is ours to show.

@@ -10,7 +10,7 @@ import pytest
 from steersman.api.errors import NotFound
 from steersman.api.generated import load
 from steersman.api.kinds import DEPLOYMENTS, NAMESPACES
-from steersman.api.partial_object import partial
+from steersman.api.partial_object import partial_kind
 from steersman.api.scheme import Kind
 from steersman.client.http import HttpApi
 from tests.harness.envtest import Binary, RealPlane
@@ -32,7 +32,7 @@ SERVICES: Documents = load("apiregistration.k8s.io", "v1", "APIService").untyped
 CONFIGMAPS: Documents = load("", "v1", "ConfigMap").untyped
 DOCUMENTS = NAMESPACES.untyped
 WIDGETS: Documents = Kind("example.com", "v1", "Widget", "widgets", True, dict)
-SPACES = partial("", "v1", "Namespace", "namespaces", False)
+SPACES = partial_kind("", "v1", "Namespace", "namespaces", False)
 
 
 def definition() -> dict[str, Any]:

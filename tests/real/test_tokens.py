@@ -15,7 +15,7 @@ import pytest
 from steersman.api.errors import ApiError
 from steersman.api.generated.authentication_v1 import TokenRequest
 from steersman.api.generated.core_v1 import Node, Pod, Secret, ServiceAccount
-from steersman.api.signing_keys import Keys, from_unpadded
+from steersman.api.signing_keys import KeySet, base64url_decode
 from steersman.server.auth.authentication import Authenticator, Credentials
 from steersman.server.auth.lookup import ObjectLookup
 from steersman.server.auth.tokens import TokenIssuer, openid_documents
@@ -63,7 +63,7 @@ def populate(plane: RealPlane, namespace: str) -> ObjectLookup:
 
 def timeless(token: str) -> dict[str, Any]:
     """What a token says, without what no two tokens say alike."""
-    told: dict[str, Any] = json.loads(from_unpadded(token.split(".")[1]))
+    told: dict[str, Any] = json.loads(base64url_decode(token.split(".")[1]))
     moments = [told["exp"] - told["iat"], told["nbf"] - told["iat"]]
     bound = told["kubernetes.io"]
     if "warnafter" in bound:
@@ -74,7 +74,7 @@ def timeless(token: str) -> dict[str, Any]:
 @pytest.mark.parametrize("kind", ["", "Pod", "Secret", "Node"])
 def test_tokens_are_the_same_and_hold_on_both_sides(plane: RealPlane, namespace: str, kind: str) -> None:
     objects = populate(plane, namespace)
-    keys = Keys.load(plane.service_account_key.read_bytes())
+    keys = KeySet.load(plane.service_account_key.read_bytes())
     spec: dict[str, Any] = {"expirationSeconds": 3607, "audiences": [ISSUER]}
     if kind:
         name = {"Pod": "p", "Secret": "s", "Node": namespace}[kind]
@@ -102,7 +102,7 @@ def test_tokens_are_the_same_and_hold_on_both_sides(plane: RealPlane, namespace:
 
 def test_a_real_server_refuses_requests_in_our_words(plane: RealPlane, namespace: str) -> None:
     objects = populate(plane, namespace)
-    mint = TokenIssuer(Keys.generate(), ISSUER, (ISSUER,))
+    mint = TokenIssuer(KeySet.generate(), ISSUER, (ISSUER,))
     for name, body in (
         ("bot", {"spec": {"expirationSeconds": 5}}),
         ("bot", {"spec": {"expirationSeconds": 2**33}}),
@@ -128,6 +128,6 @@ def test_a_real_server_refuses_requests_in_our_words(plane: RealPlane, namespace
 
 
 def test_the_documents_of_openid_are_the_same(plane: RealPlane) -> None:
-    keys = Keys.load(plane.service_account_key.read_bytes())
+    keys = KeySet.load(plane.service_account_key.read_bytes())
     for path, document in openid_documents(keys, ISSUER, f"{plane.url}/openid/v1/jwks").items():
         assert ask(plane, "GET", path)[1] == json.loads(document.body)

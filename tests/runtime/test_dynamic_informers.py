@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from steersman.api.discovery import Discovered, Missing
+from steersman.api.discovery import DiscoveryResult, FailedGroupVersion
 from steersman.api.errors import ServiceUnavailable
 from steersman.api.generated import load
 from steersman.api.kinds import PODS
@@ -58,7 +58,7 @@ class Moody(LocalApi):
         super().__init__(*args)
         self.capabilities = REMOTE
 
-    async def discover(self) -> Discovered:
+    async def discover(self) -> DiscoveryResult:
         self.asked += 1
         found = await super().discover()
         if isinstance(self.mood, Exception):
@@ -66,7 +66,7 @@ class Moody(LocalApi):
         if self.mood is None:
             return found
         kept = tuple(each for each in found.resources if each.group != self.mood)
-        return Discovered(kept, (Missing(f"{self.mood}/v1", "away"),))
+        return DiscoveryResult(kept, (FailedGroupVersion(f"{self.mood}/v1", "away"),))
 
 
 def itself(caches: Caches, kind: Kind[Any], change: Change[Any]) -> Iterator[Key]:
@@ -110,7 +110,7 @@ def world() -> Iterator[World]:
 def test_everything_that_can_be_deleted_is_followed_but_for_what_is_left_out(world: World) -> None:
     around = Around(world)
     found = world.run(world.api().discover())
-    wanted = {each.id for each in found.preferred if each.can("delete", "list", "watch")}
+    wanted = {each.id for each in found.preferred if each.supports("delete", "list", "watch")}
     assert {informer.kind.resource for informer in around.informers} == wanted - {
         "events",
         "events.events.k8s.io",
@@ -199,8 +199,8 @@ def test_an_odd_answer_is_a_failure_and_does_not_stop_anything(world: World) -> 
 def test_an_empty_answer_is_taken_for_a_failure(world: World) -> None:
     around = Around(world)
 
-    async def nothing() -> Discovered:
-        return Discovered()
+    async def nothing() -> DiscoveryResult:
+        return DiscoveryResult()
 
     around.api.discover = nothing  # type: ignore[method-assign]
     around.pass_(10 * PERIOD)
@@ -215,10 +215,10 @@ def test_what_is_in_a_group_that_does_not_answer_stays_and_others_come(world: Wo
     assert around.follows("deployments.apps")
     assert around.follows(WIDGET)
     assert around.dynamic_informers.all_objects.discovered.find("apps/v1", "Deployment") is not None
-    assert around.dynamic_informers.all_objects.discovered.lacks("apps")
+    assert around.dynamic_informers.all_objects.discovered.is_incomplete("apps")
     around.api.mood = None
     around.pass_(2 * PERIOD)
-    assert not around.dynamic_informers.all_objects.discovered.lacks("apps")
+    assert not around.dynamic_informers.all_objects.discovered.is_incomplete("apps")
     assert around.follows("deployments.apps")
 
 

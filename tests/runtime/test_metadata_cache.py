@@ -6,22 +6,22 @@ from typing import Any
 
 import pytest
 
-from steersman.api.discovery import Resource
+from steersman.api.discovery import ApiResource
 from steersman.api.kinds import OwnerReference
-from steersman.api.partial_object import Identity, Partial
+from steersman.api.partial_object import PartialObject, PartialObjectMeta
 from steersman.api.scheme import Key
 from steersman.intent.controller import Change
 from steersman.runtime.metadata_cache import MetadataCache
 from steersman.runtime.store import Store
 
-PODS = Resource("", "v1", "Pod", "pods", True)
-SETS = Resource("apps", "v1", "ReplicaSet", "replicasets", True)
+PODS = ApiResource("", "v1", "Pod", "pods", True)
+SETS = ApiResource("apps", "v1", "ReplicaSet", "replicasets", True)
 
 
-def obj(name: str, *owners: str, uid: str = "", version: str = "1") -> Partial:
+def obj(name: str, *owners: str, uid: str = "", version: str = "1") -> PartialObject:
     references = tuple(OwnerReference(uid=owner) for owner in owners)
-    return Partial(
-        metadata=Identity(
+    return PartialObject(
+        metadata=PartialObjectMeta(
             name=name,
             namespace="ns",
             uid=uid or f"uid-{name}",
@@ -39,15 +39,15 @@ class Filled:
     def __init__(self) -> None:
         self.everything = MetadataCache()
         self.everything.add_index("owner", owners)
-        self.stores: dict[str, Store[Partial]] = {}
+        self.stores: dict[str, Store[PartialObject]] = {}
         for resource in (PODS, SETS):
             self.stores[resource.id] = Store()
             self.everything.attach(resource.partial, self.stores[resource.id])
 
-    def put(self, resource: Resource, new: Partial) -> None:
+    def put(self, resource: ApiResource, new: PartialObject) -> None:
         self.everything.take(resource.partial, Change(self.stores[resource.id].put(new), new))
 
-    def remove(self, resource: Resource, old: Partial) -> None:
+    def remove(self, resource: ApiResource, old: PartialObject) -> None:
         self.stores[resource.id].remove(old.key)
         self.everything.take(resource.partial, Change(old, None))
 

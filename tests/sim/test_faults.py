@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import pytest
 from msgspec.structs import replace
 
-from steersman.api.discovery import Discovered
+from steersman.api.discovery import DiscoveryResult
 from steersman.api.errors import (
     ApiError,
     Conflict,
@@ -379,7 +379,7 @@ def test_discovery_failure_and_then_does_not(manager: Make) -> None:
 
 def test_discovery_of_one_group_fails_and_is_told_so(manager: Make) -> None:
     made = manager(faults.discovery_failure("apps", times=1))
-    partly: Discovered = made.do(made.api.discover())
+    partly: DiscoveryResult = made.do(made.api.discover())
     assert partly.lacks("apps")
     assert partly.find("v1", "Pod") is not None
     assert partly.find("apps/v1", "Deployment") is None

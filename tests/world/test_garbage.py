@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from steersman.api.discovery import Discovered
+from steersman.api.discovery import DiscoveryResult
 from steersman.api.errors import ServiceUnavailable
 from steersman.api.generated import load
 from steersman.api.kinds import DEPLOYMENTS, NAMESPACES, PODS, REPLICASETS
@@ -71,7 +71,7 @@ class Moody(LocalApi):
         super().__init__(*args)
         self.capabilities = REMOTE
 
-    async def discover(self) -> Discovered:
+    async def discover(self) -> DiscoveryResult:
         if self.blind:
             raise ServiceUnavailable("discovery is away")
         return await super().discover()

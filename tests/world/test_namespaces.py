@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from steersman.api.discovery import Discovered, Missing
+from steersman.api.discovery import DiscoveryResult, FailedGroupVersion
 from steersman.api.errors import ServiceUnavailable
 from steersman.api.generated import load
 from steersman.api.kinds import DEPLOYMENTS, NAMESPACES, PODS, SERVICEACCOUNTS
@@ -62,14 +62,14 @@ class Moody(LocalApi):
         super().__init__(*args)
         self.capabilities = REMOTE
 
-    async def discover(self) -> Discovered:
+    async def discover(self) -> DiscoveryResult:
         found = await super().discover()
         if isinstance(self.mood, Exception):
             raise self.mood
         if self.mood is None:
             return found
         kept = tuple(each for each in found.resources if each.group != self.mood)
-        return Discovered(kept, (Missing(f"{self.mood}/v1", "away"),))
+        return DiscoveryResult(kept, (FailedGroupVersion(f"{self.mood}/v1", "away"),))
 
 
 class Plane:

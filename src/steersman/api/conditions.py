@@ -9,7 +9,7 @@ import msgspec
 from steersman.api.kinds import Condition
 
 
-def find(conditions: Iterable[Condition], type: str) -> Condition | None:
+def find_condition(conditions: Iterable[Condition], type: str) -> Condition | None:
     """The condition of a type."""
     for condition in conditions:
         if condition.type == type:
@@ -17,32 +17,32 @@ def find(conditions: Iterable[Condition], type: str) -> Condition | None:
     return None
 
 
-def is_true(conditions: Iterable[Condition], type: str) -> bool:
+def is_condition_true(conditions: Iterable[Condition], type: str) -> bool:
     """Whether the condition is there and true."""
-    condition = find(conditions, type)
+    condition = find_condition(conditions, type)
     return condition is not None and condition.status == "True"
 
 
-def put(conditions: tuple[Condition, ...], new: Condition) -> tuple[Condition, ...]:
+def set_condition(conditions: tuple[Condition, ...], new: Condition) -> tuple[Condition, ...]:
     """The conditions with this one in place of any other of its type, last.
 
     The same status for the same reason is no news: nothing changes, not even the message. The same
     status for another reason is no transition: it keeps the time of the last one.
     """
-    old = find(conditions, new.type)
+    old = find_condition(conditions, new.type)
     if old is not None and old.status == new.status:
         if old.reason == new.reason:
             return conditions
         new = msgspec.structs.replace(new, lastTransitionTime=old.lastTransitionTime)
-    return (*drop(conditions, new.type), new)
+    return (*remove_condition(conditions, new.type), new)
 
 
-def revise(conditions: tuple[Condition, ...], new: Condition) -> tuple[Condition, ...]:
+def replace_condition(conditions: tuple[Condition, ...], new: Condition) -> tuple[Condition, ...]:
     """The conditions with this one where the one of its type was, or last.
 
     It is taken as it is, but for the time: the same status is no transition, whatever else is new.
     """
-    old = find(conditions, new.type)
+    old = find_condition(conditions, new.type)
     if old is None:
         return (*conditions, new)
     if old.status == new.status:
@@ -50,6 +50,6 @@ def revise(conditions: tuple[Condition, ...], new: Condition) -> tuple[Condition
     return tuple(new if condition.type == new.type else condition for condition in conditions)
 
 
-def drop(conditions: tuple[Condition, ...], type: str) -> tuple[Condition, ...]:
+def remove_condition(conditions: tuple[Condition, ...], type: str) -> tuple[Condition, ...]:
     """The conditions without those of a type."""
     return tuple(condition for condition in conditions if condition.type != type)

@@ -34,7 +34,7 @@ _ZONE_PART = re.compile(r"[A-Za-z._0-9+][A-Za-z.\-_0-9+]{0,13}")
 _PART = re.compile(r"(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)")
 
 
-class Unparseable(ValueError):
+class ScheduleSyntaxError(ValueError):
     """This is not a schedule. Says why in upstream's words."""
 
 
@@ -46,7 +46,7 @@ class Field(msgspec.Struct, frozen=True):
     """Whether it is unrestricted."""
 
 
-class Every(msgspec.Struct, frozen=True):
+class ConstantDelaySchedule(msgspec.Struct, frozen=True):
     """At a constant distance."""
 
     distance: timedelta
@@ -109,17 +109,17 @@ class Schedule(msgspec.Struct, frozen=True):
 
 
 @lru_cache(4096)
-def parse(text: str, zone: str = "") -> Schedule | Every:
-    """A schedule. Raises `Unparseable`; `LookupError` where there is no such zone."""
-    where: tzinfo = zone_of(zone)
+def parse(text: str, zone: str = "") -> Schedule | ConstantDelaySchedule:
+    """A schedule. Raises `ScheduleSyntaxError`; `LookupError` where there is no such zone."""
+    where: tzinfo = time_zone(zone)
     if not text:
-        raise Unparseable("empty spec string")
+        raise ScheduleSyntaxError("empty spec string")
     if text.startswith(("TZ=", "CRON_TZ=")):
         name, _, text = text.partition("=")[2].partition(" ")
         try:
-            where = zone_of(name)
+            where = time_zone(name)
         except LookupError as error:
-            raise Unparseable(f"provided bad location {name}: {error}") from None
+            raise ScheduleSyntaxError(f"provided bad location {name}: {error}") from None
         text = text.strip()
     if text.startswith("@every "):
         return _every(text)
@@ -127,10 +127,10 @@ def parse(text: str, zone: str = "") -> Schedule | Every:
         try:
             text = _DESCRIPTORS[text]
         except KeyError:
-            raise Unparseable(f"unrecognized descriptor: {text}") from None
+            raise ScheduleSyntaxError(f"unrecognized descriptor: {text}") from None
     fields = text.split()
     if len(fields) != 5:
-        raise Unparseable(f"expected exactly 5 fields, found {len(fields)}: [{' '.join(fields)}]")
+        raise ScheduleSyntaxError(f"expected exactly 5 fields, found {len(fields)}: [{' '.join(fields)}]")
     minute, hour, day, month, weekday = fields
     return Schedule(
         minute=_field(minute, 0, 59),
@@ -143,7 +143,7 @@ def parse(text: str, zone: str = "") -> Schedule | Every:
 
 
 @lru_cache(1024)
-def zone_of(name: str) -> tzinfo:
+def time_zone(name: str) -> tzinfo:
     """A time zone by its name. Raises `LookupError` in upstream's words."""
     if name in ("", "UTC", "Local"):
         return UTC
@@ -160,12 +160,12 @@ def _is_zone_part(text: str) -> bool:
     return _ZONE_PART.fullmatch(text) is not None and text not in (".", "..")
 
 
-def _every(text: str) -> Every:
+def _every(text: str) -> ConstantDelaySchedule:
     given = text.removeprefix("@every ")
     if not _DURATION.fullmatch(given):
-        raise Unparseable(f'failed to parse duration {text}: time: invalid duration "{given}"')
+        raise ScheduleSyntaxError(f'failed to parse duration {text}: time: invalid duration "{given}"')
     seconds = sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(given))
-    return Every(timedelta(seconds=1 if given.startswith("-") else max(1, int(seconds))))
+    return ConstantDelaySchedule(timedelta(seconds=1 if given.startswith("-") else max(1, int(seconds))))
 
 
 def _field(text: str, least: int, most: int, names: tuple[str, ...] = ()) -> Field:
@@ -187,24 +187,24 @@ def _range(text: str, least: int, most: int, names: tuple[str, ...]) -> tuple[ra
     else:
         start = _number(low, names, least)
         if len(high) > 1:
-            raise Unparseable(f"too many hyphens: {text}")
+            raise ScheduleSyntaxError(f"too many hyphens: {text}")
         end = _number(high[0], names, least) if high else start
     step = 1
     if len(steps) > 1:
-        raise Unparseable(f"too many slashes: {text}")
+        raise ScheduleSyntaxError(f"too many slashes: {text}")
     if steps:
         step = _number(steps[0])
         if not high:
             end = most
         free = free and step <= 1
     if start < least:
-        raise Unparseable(f"beginning of range ({start}) below minimum ({least}): {text}")
+        raise ScheduleSyntaxError(f"beginning of range ({start}) below minimum ({least}): {text}")
     if end > most:
-        raise Unparseable(f"end of range ({end}) above maximum ({most}): {text}")
+        raise ScheduleSyntaxError(f"end of range ({end}) above maximum ({most}): {text}")
     if start > end:
-        raise Unparseable(f"beginning of range ({start}) beyond end of range ({end}): {text}")
+        raise ScheduleSyntaxError(f"beginning of range ({start}) beyond end of range ({end}): {text}")
     if step == 0:
-        raise Unparseable(f"step of range should be a positive number: {text}")
+        raise ScheduleSyntaxError(f"step of range should be a positive number: {text}")
     return range(start, end + 1, step), free
 
 
@@ -212,8 +212,10 @@ def _number(text: str, names: tuple[str, ...] = (), least: int = 0) -> int:
     if text.lower() in names:
         return names.index(text.lower()) + least
     if not re.fullmatch(r"[+-]?[0-9]{1,18}", text):
-        raise Unparseable(f'failed to parse int from {text}: strconv.Atoi: parsing "{text}": invalid syntax')
+        raise ScheduleSyntaxError(
+            f'failed to parse int from {text}: strconv.Atoi: parsing "{text}": invalid syntax'
+        )
     number = int(text)
     if number < 0:
-        raise Unparseable(f"negative number ({number}) not allowed: {text}")
+        raise ScheduleSyntaxError(f"negative number ({number}) not allowed: {text}")
     return number

@@ -12,11 +12,11 @@ from functools import cached_property
 
 import msgspec
 
-from steersman.api.partial_object import Partial, partial
+from steersman.api.partial_object import PartialObject, partial_kind
 from steersman.api.scheme import Kind
 
 
-class Resource(msgspec.Struct, frozen=True):
+class ApiResource(msgspec.Struct, frozen=True):
     """One resource in one version."""
 
     group: str
@@ -26,7 +26,7 @@ class Resource(msgspec.Struct, frozen=True):
     """The path segment: ``pods``."""
     namespaced: bool
     verbs: tuple[str, ...] = ()
-    parts: tuple[str, ...] = ()
+    subresources: tuple[str, ...] = ()
     """Its subresources: ``scale``, ``status``."""
 
     @property
@@ -39,16 +39,16 @@ class Resource(msgspec.Struct, frozen=True):
         return f"{self.name}.{self.group}" if self.group else self.name
 
     @property
-    def partial(self) -> Kind[Partial]:
+    def partial(self) -> Kind[PartialObject]:
         """The resource, read for its metadata alone."""
-        return partial(self.group, self.version, self.kind, self.name, self.namespaced)
+        return partial_kind(self.group, self.version, self.kind, self.name, self.namespaced)
 
-    def can(self, *verbs: str) -> bool:
+    def supports(self, *verbs: str) -> bool:
         """Whether all of these may be asked of it."""
         return all(verb in self.verbs for verb in verbs)
 
 
-class Missing(msgspec.Struct, frozen=True):
+class FailedGroupVersion(msgspec.Struct, frozen=True):
     """A group-version that is served, of which could not be learned what is in it."""
 
     group_version: str
@@ -60,40 +60,40 @@ class Missing(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True)
-class Discovered:
+class DiscoveryResult:
     """What is served, and what could not be learned of it."""
 
-    resources: tuple[Resource, ...] = ()
+    resources: tuple[ApiResource, ...] = ()
     """In all their versions; within a group the preferred version comes first."""
-    failed: tuple[Missing, ...] = ()
+    failed: tuple[FailedGroupVersion, ...] = ()
     malformed: tuple[str, ...] = ()
     """Group-versions that are none."""
 
     @cached_property
-    def preferred(self) -> tuple[Resource, ...]:
+    def preferred(self) -> tuple[ApiResource, ...]:
         """Every resource once, in its preferred version."""
-        best: dict[str, Resource] = {}
+        best: dict[str, ApiResource] = {}
         for resource in self.resources:
             best.setdefault(resource.id, resource)
         return tuple(best.values())
 
     @cached_property
-    def _kinds(self) -> dict[tuple[str, str], Resource]:
-        kinds: dict[tuple[str, str], Resource] = {}
+    def _kinds(self) -> dict[tuple[str, str], ApiResource]:
+        kinds: dict[tuple[str, str], ApiResource] = {}
         for resource in self.resources:
             kinds.setdefault((resource.api_version, resource.kind), resource)
         return kinds
 
-    def find(self, api_version: str, kind: str) -> Resource | None:
+    def find(self, api_version: str, kind: str) -> ApiResource | None:
         """The resource by which objects of a kind are served; None where there is none that we know of."""
         return self._kinds.get((api_version, kind))
 
-    def lacks(self, group: str) -> bool:
+    def is_incomplete(self, group: str) -> bool:
         """Whether there may be more in a group than is known."""
         return any(missing.group == group for missing in self.failed)
 
     @property
-    def complaint(self) -> str:
+    def error_message(self) -> str:
         """What could not be learned, in upstream's words; empty where all was."""
         if not self.failed:
             return ""
@@ -101,10 +101,10 @@ class Discovered:
         return f"unable to retrieve the complete list of server APIs: {', '.join(each)}"
 
 
-def joined(parts: Iterable[Discovered]) -> Discovered:
+def merge_results(parts: Iterable[DiscoveryResult]) -> DiscoveryResult:
     """Several answers as one."""
     found = tuple(parts)
-    return Discovered(
+    return DiscoveryResult(
         tuple(resource for part in found for resource in part.resources),
         tuple(missing for part in found for missing in part.failed),
         tuple(name for part in found for name in part.malformed),

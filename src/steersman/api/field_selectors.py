@@ -8,7 +8,7 @@ from functools import lru_cache
 import msgspec
 
 
-class Term(msgspec.Struct, frozen=True):
+class FieldTerm(msgspec.Struct, frozen=True):
     """One condition on one field."""
 
     field: str
@@ -26,7 +26,7 @@ class Term(msgspec.Struct, frozen=True):
 class FieldSelector(msgspec.Struct, frozen=True):
     """A parsed field selector: all of its terms must hold."""
 
-    terms: tuple[Term, ...] = ()
+    terms: tuple[FieldTerm, ...] = ()
 
     @property
     def empty(self) -> bool:
@@ -51,7 +51,7 @@ class FieldSelector(msgspec.Struct, frozen=True):
         """
         pairs = ((translate(term.field, term.value), term.equal) for term in self.terms)
         return FieldSelector(
-            tuple(Term(field, value, equal) for (field, value), equal in pairs if field or value)
+            tuple(FieldTerm(field, value, equal) for (field, value), equal in pairs if field or value)
         )
 
     def __str__(self) -> str:
@@ -72,7 +72,7 @@ def parse_fields(text: str) -> FieldSelector:
         if at is None:
             raise ValueError(f"invalid selector: '{text}'; can't understand '{part}'")
         width = 2 if part.startswith(("!=", "=="), at) else 1
-        terms.append(Term(part[:at], _unescape(part[at + width :]), part[at] != "!"))
+        terms.append(FieldTerm(part[:at], _unescape(part[at + width :]), part[at] != "!"))
     return FieldSelector(tuple(term for term in terms if term.field or term.value))
 
 

@@ -14,10 +14,10 @@ from typing import Any
 import msgspec
 
 from steersman.api.bounded_cache import BoundedCache
-from steersman.api.signing_keys import Keys, SigningKey, from_unpadded, unpadded
+from steersman.api.signing_keys import KeySet, SigningKey, base64url_decode, base64url_encode
 
 
-class Untrusted(Exception):
+class InvalidCredential(Exception):
     """A credential was shown and does not hold. Says why; callers learn only that it was refused."""
 
     def __init__(self, *errors: str) -> None:
@@ -25,21 +25,21 @@ class Untrusted(Exception):
         self.errors = errors
 
 
-class Ref(msgspec.Struct, frozen=True, omit_defaults=True):
+class BoundObjectRef(msgspec.Struct, frozen=True, omit_defaults=True):
     """An object a token names."""
 
     name: str = ""
     uid: str = ""
 
 
-class Bound(msgspec.Struct, frozen=True, omit_defaults=True):
+class KubernetesClaim(msgspec.Struct, frozen=True, omit_defaults=True):
     """The ``kubernetes.io`` claim: whose token it is, and what it lives and dies with."""
 
     namespace: str = ""
-    node: Ref | None = None
-    pod: Ref | None = None
-    secret: Ref | None = None
-    serviceaccount: Ref | None = None
+    node: BoundObjectRef | None = None
+    pod: BoundObjectRef | None = None
+    secret: BoundObjectRef | None = None
+    serviceaccount: BoundObjectRef | None = None
     warnafter: int | float | None = None
 
 
@@ -51,7 +51,7 @@ class Claims(msgspec.Struct, frozen=True, omit_defaults=True):
     iat: int | float | None = None
     iss: str = ""
     jti: str = ""
-    bound: Bound | None = msgspec.field(default=None, name="kubernetes.io")
+    bound: KubernetesClaim | None = msgspec.field(default=None, name="kubernetes.io")
     legacy_namespace: str = msgspec.field(default="", name="kubernetes.io/serviceaccount/namespace")
     legacy_secret: str = msgspec.field(default="", name="kubernetes.io/serviceaccount/secret.name")
     legacy_account: str = msgspec.field(default="", name="kubernetes.io/serviceaccount/service-account.name")
@@ -79,7 +79,7 @@ _issued = msgspec.json.Decoder(_Issued)
 _claims = msgspec.json.Decoder(Claims)
 
 
-def digest(token: str) -> bytes:
+def token_digest(token: str) -> bytes:
     """What a token is known by where it must not be kept."""
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
 
@@ -87,24 +87,24 @@ def digest(token: str) -> bytes:
 def encode(claims: Claims, key: SigningKey) -> str:
     """A signed token."""
     head = msgspec.json.encode({"alg": key.algorithm, "kid": key.id})
-    text = f"{unpadded(head)}.{unpadded(msgspec.json.encode(claims))}"
-    return f"{text}.{unpadded(key.sign(text.encode()))}"
+    text = f"{base64url_encode(head)}.{base64url_encode(msgspec.json.encode(claims))}"
+    return f"{text}.{base64url_encode(key.sign(text.encode()))}"
 
 
 class Verifier:
     """Reads tokens that one of its keys signed for one of its issuers."""
 
-    def __init__(self, keys: Keys, issuers: Sequence[str]) -> None:
+    def __init__(self, keys: KeySet, issuers: Sequence[str]) -> None:
         self._keys = keys
         self._issuers = tuple(issuers)
         self._verified: BoundedCache[bytes, Claims] = BoundedCache(4096)
 
     def read(self, token: str, key: bytes = b"") -> Claims | None:
-        """The claims of a token; None where it is no token of these issuers. Raises `Untrusted`.
+        """The claims of a token; None where it is no token of these issuers. Raises `InvalidCredential`.
 
-        ``key`` is the token's `digest`, from who has it already.
+        ``key`` is the token's `token_digest`, from who has it already.
         """
-        key = key or digest(token)
+        key = key or token_digest(token)
         claims = self._verified.get(key)
         if claims is None:
             claims = self._verify(token)
@@ -117,24 +117,24 @@ class Verifier:
         if len(parts) != 3:
             return None
         try:
-            payload, signature = from_unpadded(parts[1]), from_unpadded(parts[2])
+            payload, signature = base64url_decode(parts[1]), base64url_decode(parts[2])
             # Nothing is believed yet: this only tells our tokens from other people's.
             if _issued.decode(payload).iss not in self._issuers:
                 return None
-            header = _header.decode(from_unpadded(parts[0]))
+            header = _header.decode(base64url_decode(parts[0]))
         except (ValueError, msgspec.DecodeError):
             return None
         candidates = self._keys.find(header.kid)
         if not candidates:
-            raise Untrusted("invalid signature, no keys found")
+            raise InvalidCredential("invalid signature, no keys found")
         signed = f"{parts[0]}.{parts[1]}".encode()
         for key in candidates:
             # Whoever cannot honour an extension marked critical must refuse the token.
             if header.crit is None and header.alg == key.algorithm and key.verifies(signature, signed):
                 break
         else:
-            raise Untrusted("go-jose/go-jose: error in cryptographic primitive")
+            raise InvalidCredential("go-jose/go-jose: error in cryptographic primitive")
         try:
             return _claims.decode(payload)
         except msgspec.DecodeError as error:
-            raise Untrusted(f"claims cannot be read: {error}") from None
+            raise InvalidCredential(f"claims cannot be read: {error}") from None

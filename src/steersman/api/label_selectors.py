@@ -20,7 +20,7 @@ _OPERATORS = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": 
 _SYMBOLS = {"in": " in ", "notin": " notin ", "gt": ">", "lt": "<"}
 
 
-class Expression(Protocol):
+class RequirementLike(Protocol):
     """A ``LabelSelectorRequirement`` of any of our types."""
 
     @property
@@ -31,13 +31,13 @@ class Expression(Protocol):
     def values(self) -> Iterable[str]: ...
 
 
-class Described(Protocol):
+class LabelSelectorLike(Protocol):
     """A ``LabelSelector`` of any of our types."""
 
     @property
     def matchLabels(self) -> Mapping[str, str]: ...  # noqa: N802  (as on the wire)
     @property
-    def matchExpressions(self) -> Iterable[Expression]: ...  # noqa: N802
+    def matchExpressions(self) -> Iterable[RequirementLike]: ...  # noqa: N802
 
 
 class Requirement(msgspec.Struct, frozen=True):
@@ -128,7 +128,7 @@ NOTHING = Selector(nothing=True)
 EVERYTHING = Selector()
 
 
-def compile_selector(selector: Described | Mapping[str, str] | None) -> Selector:
+def compile_selector(selector: LabelSelectorLike | Mapping[str, str] | None) -> Selector:
     """The selector of an API object: a LabelSelector, or the plain map of a ReplicationController.
 
     Compiling what was compiled before is free. Raises `ValueError` in upstream's words.
@@ -307,7 +307,7 @@ class _Parser:
                 raise ValueError(f"found '{token}', expected: ',' or ')'")
 
 
-def printed(selector: Described | None) -> str:
+def format_as_go(selector: LabelSelectorLike | None) -> str:
     """A selector the way Go prints the struct, which is how upstream puts it into messages and tables."""
     if selector is None:
         return "nil"

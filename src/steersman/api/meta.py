@@ -35,6 +35,6 @@ def owner_reference(owner: Object, kind: Kind[Any]) -> OwnerReference:
     )
 
 
-def truncate(now: datetime) -> datetime:
+def truncate_to_seconds(now: datetime) -> datetime:
     """The time as objects carry it: in whole seconds, so what is written equals what is read back."""
     return now.replace(microsecond=0)

@@ -14,8 +14,8 @@ from steersman.api.kinds import Object, OwnerReference, Struct
 from steersman.api.scheme import Kind
 
 
-class Identity(Struct, frozen=True):
-    """The part of an object's metadata that a `Partial` has."""
+class PartialObjectMeta(Struct, frozen=True):
+    """The part of an object's metadata that a `PartialObject` has."""
 
     name: str = ""
     namespace: str = ""
@@ -26,16 +26,16 @@ class Identity(Struct, frozen=True):
     finalizers: tuple[str, ...] = ()
 
 
-class Partial(Object, frozen=True):
+class PartialObject(Object, frozen=True):
     """An object of any kind, by its identity. Its type says nothing of its kind: `kind_of` knows it not."""
 
-    metadata: Identity = Identity()  # type: ignore[assignment]  # fewer fields than an ObjectMeta
+    metadata: PartialObjectMeta = PartialObjectMeta()  # type: ignore[assignment]  # fewer fields than an ObjectMeta
 
 
 @lru_cache(maxsize=4096)
-def partial(group: str, version: str, kind: str, plural: str, namespaced: bool) -> Kind[Partial]:
+def partial_kind(group: str, version: str, kind: str, plural: str, namespaced: bool) -> Kind[PartialObject]:
     """A resource, read for its metadata alone. The same resource is the same `Kind` each time."""
-    return Kind(group, version, kind, plural, namespaced, Partial)
+    return Kind(group, version, kind, plural, namespaced, PartialObject)
 
 
 def metadata_only(kind: Kind[Any]) -> bool:

@@ -20,7 +20,7 @@ POD_TEMPLATE_HASH = "pod-template-hash"
 """The label a Deployment puts on each of its ReplicaSets, their selectors and their pods."""
 
 
-class Template(Protocol):
+class PodTemplateLike(Protocol):
     """A ``PodTemplateSpec`` of any of our types."""
 
     @property
@@ -32,7 +32,7 @@ class Template(Protocol):
 T = TypeVar("T", bound=PodTemplateSpec)
 
 
-def same(a: Template, b: Template, ignoring: tuple[str, ...] = (POD_TEMPLATE_HASH,)) -> bool:
+def same(a: PodTemplateLike, b: PodTemplateLike, ignoring: tuple[str, ...] = (POD_TEMPLATE_HASH,)) -> bool:
     """Whether two templates mean the same, apart from the labels ignored.
 
     What is absent equals what is empty, and quantities are equal if their amounts are.
@@ -40,7 +40,7 @@ def same(a: Template, b: Template, ignoring: tuple[str, ...] = (POD_TEMPLATE_HAS
     return a is b or (_same_spec(a.spec, b.spec) and _same_metadata(a, b, ignoring))
 
 
-def digest(template: Template, collision_count: int | None = None) -> str:
+def digest(template: PodTemplateLike, collision_count: int | None = None) -> str:
     """The template's hash, as it ends a ReplicaSet's name. Another count gives another hash.
 
     differs: upstream hashes a dump of Go structs, which nobody else can write. The same function
@@ -49,7 +49,7 @@ def digest(template: Template, collision_count: int | None = None) -> str:
     return _hash(_document(template), collision_count)
 
 
-def equivalent(a: Template, b: Template) -> bool:
+def equivalent(a: PodTemplateLike, b: PodTemplateLike) -> bool:
     """Whether pods of two templates would be alike: `same`, and what is left unsaid equals its default.
 
     So a template kept long ago is still the one that a newer server shows with more fields filled in.
@@ -79,7 +79,7 @@ def _same_spec(a: Any, b: Any) -> bool:
     return a is b or (type(a) is type(b) and a == b) or _canonical(a) == _canonical(b)
 
 
-def _same_metadata(a: Template, b: Template, ignoring: tuple[str, ...]) -> bool:
+def _same_metadata(a: PodTemplateLike, b: PodTemplateLike, ignoring: tuple[str, ...]) -> bool:
     labels = _without(a.metadata.labels, ignoring)
     if labels != _without(b.metadata.labels, ignoring):
         return False
@@ -105,11 +105,11 @@ _encode = msgspec.json.Encoder(order="sorted").encode
 _decode = msgspec.json.Decoder().decode
 
 
-def _document(template: Template) -> bytes:
+def _document(template: PodTemplateLike) -> bytes:
     return b'{"metadata":' + _encode(_metadata(template)) + b',"spec":' + _canonical(template.spec) + b"}"
 
 
-def _metadata(template: Template, but: str = "") -> dict[str, Any]:
+def _metadata(template: PodTemplateLike, but: str = "") -> dict[str, Any]:
     document = _plain(_decode(_encode(template.metadata)))
     return {key: value for key, value in document.items() if key != but}
 

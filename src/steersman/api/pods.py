@@ -111,7 +111,9 @@ def deletion_cost(pod: Pod) -> int:
 _PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
 
 
-def victims(pods: Sequence[Pod], ranks: Sequence[int], now: datetime, *, costs: bool = True) -> list[Pod]:
+def sort_for_deletion(
+    pods: Sequence[Pod], ranks: Sequence[int], now: datetime, *, costs: bool = True
+) -> list[Pod]:
     """The pods in the order in which they should go. ``ranks`` counts each pod's company on its node; ``costs``:
     whether it counts what they would cost.
 

@@ -13,7 +13,7 @@ NO_EXECUTE = "NoExecute"
 _WHOLE = re.compile(r"[+-]?[0-9]{1,40}")
 
 
-class Tolerating(Protocol):
+class TolerationLike(Protocol):
     """A ``Toleration`` of any of our types."""
 
     @property
@@ -26,7 +26,7 @@ class Tolerating(Protocol):
     def effect(self) -> str: ...
 
 
-class Tainting(Protocol):
+class TaintLike(Protocol):
     """A ``Taint`` of any of our types."""
 
     @property
@@ -37,7 +37,7 @@ class Tainting(Protocol):
     def effect(self) -> str: ...
 
 
-class Requiring(Protocol):
+class NodeRequirementLike(Protocol):
     """A ``NodeSelectorRequirement`` of any of our types."""
 
     @property
@@ -48,16 +48,16 @@ class Requiring(Protocol):
     def values(self) -> tuple[str, ...]: ...
 
 
-class Term(Protocol):
+class NodeSelectorTermLike(Protocol):
     """A ``NodeSelectorTerm`` of any of our types."""
 
     @property
-    def matchExpressions(self) -> Iterable[Requiring]: ...  # noqa: N802  (as on the wire)
+    def matchExpressions(self) -> Iterable[NodeRequirementLike]: ...  # noqa: N802  (as on the wire)
     @property
-    def matchFields(self) -> Iterable[Requiring]: ...  # noqa: N802
+    def matchFields(self) -> Iterable[NodeRequirementLike]: ...  # noqa: N802
 
 
-def tolerates(tolerations: Iterable[Tolerating], taint: Tainting, *, numeric: bool = False) -> bool:
+def tolerates(tolerations: Iterable[TolerationLike], taint: TaintLike, *, numeric: bool = False) -> bool:
     """Whether one of the tolerations is for this taint.
 
     ``numeric`` is whether ``Gt`` and ``Lt`` mean something: the gate TaintTolerationComparisonOperators.
@@ -79,7 +79,7 @@ def tolerates(tolerations: Iterable[Tolerating], taint: Tainting, *, numeric: bo
     return False
 
 
-def matches(term: Term, name: str, labels: Mapping[str, str]) -> bool:
+def matches_node_selector_term(term: NodeSelectorTermLike, name: str, labels: Mapping[str, str]) -> bool:
     """Whether a term holds of the node of this name and these labels; an empty one never does."""
     if not term.matchExpressions and not term.matchFields:
         return False
@@ -89,7 +89,7 @@ def matches(term: Term, name: str, labels: Mapping[str, str]) -> bool:
     )
 
 
-def _holds(need: Requiring, labels: Mapping[str, str]) -> bool:
+def _holds(need: NodeRequirementLike, labels: Mapping[str, str]) -> bool:
     value = labels.get(need.key)
     match need.operator:
         case "In":

@@ -99,7 +99,7 @@ def kind_of(obj: object) -> Kind[Any]:
         raise LookupError(f"{type(obj).__qualname__} is not a registered Kubernetes type") from None
 
 
-def unusual(value: object) -> object:
+def encode_hook(value: object) -> object:
     """What msgspec cannot write by itself, as something it can: maps and lists of other makes."""
     if isinstance(value, Mapping):
         return dict(value)
@@ -108,7 +108,7 @@ def unusual(value: object) -> object:
     raise NotImplementedError(f"{type(value).__qualname__} cannot be written as JSON")
 
 
-_encoder = msgspec.json.Encoder(enc_hook=unusual)
+_encoder = msgspec.json.Encoder(enc_hook=encode_hook)
 
 
 def encode(kind: Kind[Any], body: object) -> bytes:

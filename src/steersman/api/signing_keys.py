@@ -29,19 +29,19 @@ _BLOCK = re.compile(rb"-----BEGIN ([A-Z ]+)-----.+?-----END \1-----", re.DOTALL)
 _RSA_BITS = 2048
 
 
-def unpadded(data: bytes) -> str:
+def base64url_encode(data: bytes) -> str:
     """Base64 for URLs, as JSON Web Tokens write it."""
     return urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
-def from_unpadded(text: str) -> bytes:
+def base64url_decode(text: str) -> bytes:
     """The other way round. Raises `ValueError`."""
     try:
         data = urlsafe_b64decode(text + "=" * (-len(text) % 4))
     except ValueError:
         data = b""
     # Python skips what is not of the alphabet; a token has one spelling.
-    if unpadded(data) != text:
+    if base64url_encode(data) != text:
         raise ValueError("not base64 for URLs")
     return data
 
@@ -59,7 +59,7 @@ class SigningKey:
         from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
         der = self.public.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
-        return unpadded(hashlib.sha256(der).digest())
+        return base64url_encode(hashlib.sha256(der).digest())
 
     @cached_property
     def algorithm(self) -> Algorithm:
@@ -106,12 +106,12 @@ class SigningKey:
         numbers = self.public.public_numbers()
         if self._curve is not None:
             algorithm, curve, size = self._curve
-            x, y = (unpadded(getattr(numbers, name).to_bytes(size)) for name in ("x", "y"))
+            x, y = (base64url_encode(getattr(numbers, name).to_bytes(size)) for name in ("x", "y"))
             return {
                 "use": "sig", "kty": "EC", "kid": self.id, "crv": curve, "alg": algorithm, "x": x, "y": y,
             }  # fmt: skip
         n, e = (
-            unpadded(value.to_bytes((value.bit_length() + 7) // 8))
+            base64url_encode(value.to_bytes((value.bit_length() + 7) // 8))
             for value in (getattr(numbers, name) for name in ("n", "e"))
         )
         return {"use": "sig", "kty": "RSA", "kid": self.id, "alg": "RS256", "n": n, "e": e}
@@ -128,7 +128,7 @@ class SigningKey:
             raise ValueError("unknown private key curve, must be 256, 384, or 521") from None
 
 
-class Keys:
+class KeySet:
     """All keys a server accepts, and the one it signs with: the first that can."""
 
     def __init__(self, keys: Iterable[SigningKey]) -> None:
@@ -142,7 +142,7 @@ class Keys:
             raise ValueError("no keys")
 
     @classmethod
-    def generate(cls, algorithm: Algorithm = "ES256") -> Keys:
+    def generate(cls, algorithm: Algorithm = "ES256") -> KeySet:
         """A new key. ES256 takes a fraction of a millisecond, RS256 some tenths of a second."""
         from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
@@ -151,7 +151,7 @@ class Keys:
         return cls([_whole(ec.generate_private_key(_curve_of(algorithm)))])
 
     @classmethod
-    def seeded(cls, random: Random) -> Keys:
+    def seeded(cls, random: Random) -> KeySet:
         """A key that comes out the same for the same seed. For simulated worlds: it is no secret."""
         from cryptography.hazmat.primitives.asymmetric import ec
 
@@ -159,7 +159,7 @@ class Keys:
         return cls([_whole(ec.derive_private_key(random.getrandbits(255) + 1, ec.SECP256R1()))])
 
     @classmethod
-    def load(cls, *pems: bytes) -> Keys:
+    def load(cls, *pems: bytes) -> KeySet:
         """The keys of some PEM files, private or public. Raises `ValueError` where there is none."""
         return cls([key for pem in pems for key in _read(pem)])
 

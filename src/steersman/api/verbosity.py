@@ -23,6 +23,6 @@ def verbosity(level: int) -> int:
     return max(0, logging.INFO - level)
 
 
-def told_as(brief: str, /, **values: Any) -> dict[str, Any]:
+def structured(brief: str, /, **values: Any) -> dict[str, Any]:
     """What a record is in terms of a message that is always the same and values: its ``extra``."""
     return {"brief": brief, "values": values}

@@ -13,7 +13,7 @@ from typing import Any, Generic, Literal, Protocol, TypeVar
 
 import msgspec
 
-from steersman.api.discovery import Discovered
+from steersman.api.discovery import DiscoveryResult
 from steersman.api.kinds import ObjectMeta
 from steersman.api.scheme import Kind
 from steersman.client.capabilities import Capabilities
@@ -161,7 +161,7 @@ class Api(Protocol):
         """Read or write a subresource as a plain document: ``token``, ``scale``, ``eviction``, ``binding`` …"""
         ...
 
-    async def discover(self) -> Discovered:
+    async def discover(self) -> DiscoveryResult:
         """Return the resources that the server serves. Raises if it does not answer: this never means "none"."""
         ...
 

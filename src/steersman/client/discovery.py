@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Protocol, TypeAlias
 
-from steersman.api.discovery import Discovered, Missing, Resource, joined
+from steersman.api.discovery import ApiResource, DiscoveryResult, FailedGroupVersion, merge_results
 from steersman.api.errors import ApiError, ServerError
 
 Document: TypeAlias = Mapping[str, Any]
@@ -31,54 +31,54 @@ class DocumentReader(Protocol):
     async def __call__(self, path: str, *, accept: str = ...) -> dict[str, Any]: ...
 
 
-async def discover(document: DocumentReader) -> Discovered:
+async def discover(document: DocumentReader) -> DiscoveryResult:
     """Return the resources that the server serves. Raises `ApiError` if discovery fails as a whole."""
     roots = await asyncio.gather(*(document(path, accept=ACCEPT) for path in ("/api", "/apis")))
     parts = [
         parse_aggregated(root) if root.get("kind") == LIST else await _legacy(document, root)
         for root in roots
     ]
-    return joined(parts)
+    return merge_results(parts)
 
 
 # -- one document ---------------------------------------------------------------------------------
 
 
-def parse_aggregated(document: Document) -> Discovered:
+def parse_aggregated(document: Document) -> DiscoveryResult:
     """Parse an aggregated discovery document. A version marked as stale counts as not discovered."""
-    found: list[Resource] = []
-    failed: list[Missing] = []
+    found: list[ApiResource] = []
+    failed: list[FailedGroupVersion] = []
     for group in _each(document, "items"):
         name = str((group.get("metadata") or {}).get("name") or "")
         for version in _each(group, "versions"):
             label = str(version.get("version") or "")
             if version.get("freshness") == "Stale":
                 missing = f"{name}/{label}" if name else label
-                failed.append(Missing(missing, f"stale GroupVersion discovery: {missing}"))
+                failed.append(FailedGroupVersion(missing, f"stale GroupVersion discovery: {missing}"))
                 continue
             found.extend(_aggregated_resources(name, label, version))
-    return Discovered(tuple(found), tuple(failed))
+    return DiscoveryResult(tuple(found), tuple(failed))
 
 
-def _aggregated_resources(group: str, version: str, document: Document) -> Iterator[Resource]:
+def _aggregated_resources(group: str, version: str, document: Document) -> Iterator[ApiResource]:
     for entry in _each(document, "resources"):
         kind = str((entry.get("responseKind") or {}).get("kind") or "")
         # An entry without a kind is only the parent of a subresource.
         if kind:
             name, verbs = str(entry.get("resource") or ""), tuple(entry.get("verbs") or ())
             parts = tuple(str(one.get("subresource") or "") for one in _each(entry, "subresources"))
-            yield Resource(group, version, kind, name, entry.get("scope") == "Namespaced", verbs, parts)
+            yield ApiResource(group, version, kind, name, entry.get("scope") == "Namespaced", verbs, parts)
 
 
 # -- many documents -------------------------------------------------------------------------------
 
 
-async def _legacy(document: DocumentReader, root: Document) -> Discovered:
+async def _legacy(document: DocumentReader, root: Document) -> DiscoveryResult:
     versions = list(group_versions(root))
     known = [name for name in versions if name.count("/") <= 1]
     malformed = tuple(name for name in versions if name.count("/") > 1)
     answers = await asyncio.gather(*(_resources(document, name) for name in known))
-    return joined((*answers, Discovered(malformed=malformed)))
+    return merge_results((*answers, DiscoveryResult(malformed=malformed)))
 
 
 def group_versions(root: Document) -> Iterator[str]:
@@ -94,16 +94,16 @@ def group_versions(root: Document) -> Iterator[str]:
         yield from sorted(names, key=lambda name: name != preferred)
 
 
-async def _resources(document: DocumentReader, group_version: str) -> Discovered:
+async def _resources(document: DocumentReader, group_version: str) -> DiscoveryResult:
     path = f"/apis/{group_version}" if "/" in group_version else f"/api/{group_version}"
     try:
         answer = await document(path, accept="application/json")
     except ApiError as error:
-        return Discovered(failed=(Missing(group_version, error.message),))
-    return Discovered(tuple(legacy_resources(group_version, answer)))
+        return DiscoveryResult(failed=(FailedGroupVersion(group_version, error.message),))
+    return DiscoveryResult(tuple(legacy_resources(group_version, answer)))
 
 
-def legacy_resources(group_version: str, document: Document) -> Iterator[Resource]:
+def legacy_resources(group_version: str, document: Document) -> Iterator[ApiResource]:
     """Yield the resources of one group version, with their subresources."""
     group, _, version = group_version.rpartition("/")
     subresources: dict[str, list[str]] = {}
@@ -117,7 +117,7 @@ def legacy_resources(group_version: str, document: Document) -> Iterator[Resourc
             verbs = tuple(entry.get("verbs") or ())
             kind = str(entry.get("kind") or "")
             parts = tuple(subresources.get(name, ()))
-            yield Resource(group, version, kind, name, bool(entry.get("namespaced")), verbs, parts)
+            yield ApiResource(group, version, kind, name, bool(entry.get("namespaced")), verbs, parts)
 
 
 def _each(document: Document, field: str) -> Iterable[Document]:

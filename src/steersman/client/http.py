@@ -23,7 +23,7 @@ import aiohttp
 import msgspec
 from multidict import CIMultiDict
 
-from steersman.api.discovery import Discovered
+from steersman.api.discovery import DiscoveryResult
 from steersman.api.errors import Unreachable
 from steersman.api.scheme import Kind, encode
 from steersman.api.token_bucket import TokenBucket
@@ -335,7 +335,7 @@ class HttpApi:
         answer = await self._round_tripper.send(request)
         return self._shared.decoder.for_kind(kind.untyped).decode_object(answer, wrote=request.is_write)
 
-    async def discover(self) -> Discovered:
+    async def discover(self) -> DiscoveryResult:
         return await discovery.discover(self.document)
 
     async def document(self, path: str, *, accept: str = "application/json") -> dict[str, Any]:

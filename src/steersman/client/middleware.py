@@ -15,7 +15,7 @@ from steersman.client.api import Api, Page, UndecodableObject, WatchEvent
 from steersman.client.capabilities import REMOTE, Capabilities
 
 if TYPE_CHECKING:
-    from steersman.api.discovery import Discovered
+    from steersman.api.discovery import DiscoveryResult
 
 T = TypeVar("T")
 
@@ -216,7 +216,7 @@ class Middleware(ABC):
 
     # -- beyond resources ------------------------------------------------------------------
 
-    async def discover(self) -> Discovered:
+    async def discover(self) -> DiscoveryResult:
         return await self._api.discover()
 
     async def document(self, path: str) -> dict[str, Any]:

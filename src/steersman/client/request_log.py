@@ -11,7 +11,7 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from steersman.api.verbosity import V, told_as
+from steersman.api.verbosity import V, structured
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ def log_request(method: str, server: str, path: str, headers: Mapping[str, str])
     """Log a request that is about to be sent."""
     if log.isEnabledFor(V[7]):
         values = {"verb": method, "url": _url(server, path), "headers": _headers(headers)}
-        log.log(V[7], "%s %s", method, values["url"], extra=told_as("Request", **values))
+        log.log(V[7], "%s %s", method, values["url"], extra=structured("Request", **values))
 
 
 def log_response(
@@ -53,7 +53,9 @@ def log_response(
     if headers and log.isEnabledFor(V[8]):
         values["headers"] = _headers(headers)
     values["milliseconds"] = int(seconds * 1000)
-    log.log(V[6], "%s %s: %s", method, values["url"], values["status"], extra=told_as("Response", **values))
+    log.log(
+        V[6], "%s %s: %s", method, values["url"], values["status"], extra=structured("Response", **values)
+    )
 
 
 def _status(code: int) -> str:

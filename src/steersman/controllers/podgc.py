@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from steersman.api.conditions import find, is_true
+from steersman.api.conditions import find_condition, is_condition_true
 from steersman.api.errors import NotFound
 from steersman.api.kinds import PODS, Pod
 from steersman.api.kinds.nodes import NODES, Node
@@ -112,7 +112,7 @@ def _deletion_order(pod: Pod) -> tuple[bool, datetime, str]:
 
 def is_out_of_service(node: Node | None) -> bool:
     """Whether a node that is not ready has the out-of-service taint."""
-    if node is None or is_true(node.status.conditions, "Ready"):
+    if node is None or is_condition_true(node.status.conditions, "Ready"):
         return False
     return any(taint.key == OUT_OF_SERVICE for taint in node.spec.taints)
 
@@ -132,7 +132,7 @@ def fail_pod(pod: Pod, now: datetime, reason: str = "", message: str = "") -> Pa
 
 
 def _disruption_target(pod: Pod, now: datetime, reason: str, message: str) -> dict[str, Any]:
-    known = find(pod.status.conditions, "DisruptionTarget")
+    known = find_condition(pod.status.conditions, "DisruptionTarget")
     since = known.lastTransitionTime if known is not None and known.status == "True" else None
     condition: dict[str, Any] = {
         "type": "DisruptionTarget",

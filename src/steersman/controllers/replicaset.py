@@ -30,7 +30,7 @@ from steersman.api.kinds import (
     ReplicationController,
     ReplicationControllerStatus,
 )
-from steersman.api.meta import controller_of, owner_reference, truncate
+from steersman.api.meta import controller_of, owner_reference, truncate_to_seconds
 from steersman.api.scheme import Key, Kind
 from steersman.controllers.shared.controller_ref import claim
 from steersman.controllers.shared.enqueue_owner import enqueue_owner
@@ -117,8 +117,8 @@ def new_status(
     ready = [pod for pod in active if pods.is_ready(pod)]
     updated = owner.status.conditions
     if failure is None:
-        updated = conditions.drop(updated, REPLICA_FAILURE)
-    elif conditions.find(updated, REPLICA_FAILURE) is None:
+        updated = conditions.remove_condition(updated, REPLICA_FAILURE)
+    elif conditions.find_condition(updated, REPLICA_FAILURE) is None:
         # An existing condition stays as it is, even where the reason differs now.
         updated = (*updated, failure)
     status: Status = replace(
@@ -211,7 +211,7 @@ async def decide(seen: Seen, now: datetime, config: Config) -> Verdict:
             status="True",
             reason=reason,
             message=str(failure),
-            lastTransitionTime=truncate(now),
+            lastTransitionTime=truncate_to_seconds(now),
         )
     status = new_status(owner, active, terminating if config.count_terminating else None, condition, now)
     await UpdateStatus(owner, status)
@@ -243,7 +243,7 @@ async def _delete(
     victims = active
     if count < len(active):
         ranks = [related.get(pod.spec.nodeName, 0) for pod in active]
-        order = pods.victims(active, ranks, now, costs=config.deletion_costs)
+        order = pods.sort_for_deletion(active, ranks, now, costs=config.deletion_costs)
         victims = order[:count]
         for ratio in age_ratios(order, count, now):
             await Measure(DELETION_AGE_RATIO, ratio)

@@ -20,7 +20,7 @@ from steersman.api.jwt import Claims, encode
 from steersman.api.kinds import SERVICEACCOUNTS, ServiceAccount
 from steersman.api.kinds.config import ACCOUNT_NAME, ACCOUNT_TOKENS, ACCOUNT_UID, Secret, plain
 from steersman.api.scheme import Key
-from steersman.api.signing_keys import Keys
+from steersman.api.signing_keys import KeySet
 from steersman.controllers.shared.flags import ROOT_CA_FILE
 from steersman.intent.actions import Address, Delete, Read, ReadFile, ReadModifyWrite
 from steersman.intent.controller import Caches, Change, Controller, Flag, Settings, Watch
@@ -158,7 +158,7 @@ async def decide(seen: TokenSecret | DeletedSecret, now: datetime, config: Confi
     data = {"ca.crt": bundle, "namespace": secret.metadata.namespace.encode()}
     if "token" in missing:
         try:
-            signer = Keys.load(await ReadFile(config.private_key_file)).signer
+            signer = KeySet.load(await ReadFile(config.private_key_file)).signer
         except ValueError as error:
             raise InvalidSpec(f"{config.private_key_file}: {error}") from None
         data["token"] = encode(claims(account, secret.metadata.name), signer).encode()

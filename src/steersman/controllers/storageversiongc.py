@@ -18,7 +18,7 @@ from steersman.api.kinds.storageversions import (
     StorageVersion,
     StorageVersionStatus,
 )
-from steersman.api.meta import truncate
+from steersman.api.meta import truncate_to_seconds
 from steersman.api.scheme import Key
 from steersman.intent.actions import Address, Delete, Read, UpdateStatus
 from steersman.intent.controller import Caches, Change, Controller, Watch
@@ -65,7 +65,7 @@ def new_status(
         type=ALL_EQUAL,
         status="True" if common is not None else "False",
         observedGeneration=version.metadata.generation,
-        lastTransitionTime=truncate(now),
+        lastTransitionTime=truncate_to_seconds(now),
         reason="CommonEncodingVersionSet" if common is not None else "CommonEncodingVersionUnset",
         message="Common encoding version set" if common is not None else "Common encoding version unset",
     )

@@ -14,8 +14,8 @@ from typing import Any
 
 import msgspec
 
-from steersman.api.conditions import find, is_true
-from steersman.api.discovery import Resource
+from steersman.api.conditions import find_condition, is_condition_true
+from steersman.api.discovery import ApiResource
 from steersman.api.errors import (
     ApiError,
     Conflict,
@@ -32,7 +32,7 @@ from steersman.api.kinds.storageversions import (
     StorageVersionMigration,
     StorageVersionMigrationStatus,
 )
-from steersman.api.meta import truncate
+from steersman.api.meta import truncate_to_seconds
 from steersman.api.scheme import Key
 from steersman.intent.actions import (
     Address,
@@ -75,12 +75,12 @@ def _resource(migration: StorageVersionMigration) -> tuple[str, str]:
 
 
 def is_running(migration: StorageVersionMigration) -> bool:
-    return is_true(migration.status.conditions, "Running")
+    return is_condition_true(migration.status.conditions, "Running")
 
 
 def has_ended(migration: StorageVersionMigration) -> bool:
     conditions = migration.status.conditions
-    return is_true(conditions, "Succeeded") or is_true(conditions, "Failed")
+    return is_condition_true(conditions, "Succeeded") or is_condition_true(conditions, "Failed")
 
 
 def _order(migration: StorageVersionMigration) -> tuple[float, str]:
@@ -114,7 +114,7 @@ async def _record_resource_version(migration: StorageVersionMigration, now: date
     resource = await _discover_resource(migration, now, "resource does not exist in discovery")
     if resource is None:
         return Rest("failed: resource is not served")
-    if not resource.can(*VERBS):
+    if not resource.supports(*VERBS):
         place = f"{resource.group}/{resource.version}, Resource={resource.name}"
         why = f'resource "{place}" does not support discovery operations: [{" ".join(VERBS)}]'
         await _set_condition(migration, now, "Failed", "StorageVersionMigrationFailed", why)
@@ -167,10 +167,10 @@ async def _migrate(migration: StorageVersionMigration, now: datetime) -> Verdict
 
 
 async def _finish(migration: StorageVersionMigration, now: datetime) -> Verdict:
-    succeeded = is_true(migration.status.conditions, "Succeeded")
+    succeeded = is_condition_true(migration.status.conditions, "Succeeded")
     definition = await _read_crd(migration)
     if definition is not None:
-        known = find(definition.status.conditions, MIGRATING)
+        known = find_condition(definition.status.conditions, MIGRATING)
         same = known is not None and known.observedGeneration == definition.metadata.generation
         reason, message = "MigrationFailed", "The migration has failed"
         if succeeded:
@@ -187,7 +187,9 @@ async def _finish(migration: StorageVersionMigration, now: datetime) -> Verdict:
     return Rest("migration has ended")
 
 
-async def _discover_resource(migration: StorageVersionMigration, now: datetime, why: str) -> Resource | None:
+async def _discover_resource(
+    migration: StorageVersionMigration, now: datetime, why: str
+) -> ApiResource | None:
     """The resource from discovery. None if it is not served: then the migration has failed."""
     group, name = _resource(migration)
     found = await Discover()
@@ -195,7 +197,7 @@ async def _discover_resource(migration: StorageVersionMigration, now: datetime, 
         if (resource.group, resource.name) == (group, name):
             return resource
     created = migration.metadata.creationTimestamp
-    if found.lacks(group) or created is None or now < created + DISCOVERY_TIMEOUT:
+    if found.is_incomplete(group) or created is None or now < created + DISCOVERY_TIMEOUT:
         raise InvalidSpec(f"{name}.{group} is not served yet")
     await _set_condition(migration, now, "Failed", "StorageVersionMigrationFailed", why)
     return None
@@ -214,7 +216,7 @@ async def _set_condition(
 ) -> None:
     """Sets a condition of the migration."""
     condition = Condition(
-        type=type_, status=state, lastTransitionTime=truncate(now), reason=reason, message=message
+        type=type_, status=state, lastTransitionTime=truncate_to_seconds(now), reason=reason, message=message
     )
     if state == "False":
         condition = msgspec.structs.replace(condition, observedGeneration=migration.metadata.generation)

@@ -16,7 +16,7 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar
 
 import msgspec
 
-from steersman.api.discovery import Discovered
+from steersman.api.discovery import DiscoveryResult
 from steersman.api.errors import ApiError
 from steersman.api.kinds import Object
 from steersman.api.scheme import Key, Kind
@@ -192,7 +192,7 @@ class CreateReview(Action[T], frozen=True):
     body: object
 
 
-class Discover(Action[Discovered], frozen=True):
+class Discover(Action[DiscoveryResult], frozen=True):
     """Discovers the resources that the server serves. Raises when discovery fails as a whole."""
 
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeAlias
 import msgspec
 from msgspec import field
 
-from steersman.api.discovery import Discovered, Resource
+from steersman.api.discovery import ApiResource, DiscoveryResult
 from steersman.api.kinds import Object
 from steersman.api.scheme import Key, Kind
 from steersman.intent.controller import Caches, Change, Index
@@ -49,7 +49,7 @@ class AllObjects(Protocol):
     """A cache of the objects of all followed resources, at one instant."""
 
     @property
-    def discovered(self) -> Discovered:
+    def discovered(self) -> DiscoveryResult:
         """The resources the server serves, as far as discovery could tell."""
         ...
 
@@ -62,7 +62,7 @@ class AllObjects(Protocol):
         """The object with an `Item.key`."""
         ...
 
-    def at(self, resource: Resource, namespace: str, name: str) -> Item | None:
+    def at(self, resource: ApiResource, namespace: str, name: str) -> Item | None:
         """The object of a resource, in whichever version it is followed."""
         ...
 
@@ -92,6 +92,6 @@ class AllResources(msgspec.Struct, frozen=True):
     """Group-resources to leave out, as RBAC writes them: ``events.events.k8s.io``."""
     indexes: Mapping[str, Index] = field(default_factory=dict)
 
-    def wants(self, resource: Resource) -> bool:
+    def wants(self, resource: ApiResource) -> bool:
         """Whether a resource is selected."""
-        return resource.can(*self.verbs) and resource.id not in self.excluded
+        return resource.supports(*self.verbs) and resource.id not in self.excluded

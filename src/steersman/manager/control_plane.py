@@ -15,7 +15,7 @@ from steersman.api.errors import ApiError
 from steersman.api.generated import load
 from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.api.generated.rbac_v1 import ClusterRoleBinding, RoleRef, Subject
-from steersman.api.signing_keys import Keys
+from steersman.api.signing_keys import KeySet
 from steersman.client.api import Api
 from steersman.intent.controller import Controller, Settings
 from steersman.manager.controller_selection import select
@@ -220,12 +220,12 @@ def _server(
     data_dir.log.on_failure = failed
     cert, key, signing = (data_dir.blob(name) for name in ("ca.crt", "ca.key", "sa.key"))
     if cert is None or key is None or signing is None:
-        pair, keys = self_signed("steersman", clock.now()), Keys.generate()
+        pair, keys = self_signed("steersman", clock.now()), KeySet.generate()
         cert, key, signing = pair.cert, pair.key, keys.pem
         for name, value in (("ca.crt", cert), ("ca.key", key), ("sa.key", signing)):
             data_dir.put_blob(name, value)
     boot = Bootstrap(
-        CertificateAuthority(CertificatePair(cert, key), clock.now), Keys.load(signing), clock.now
+        CertificateAuthority(CertificatePair(cert, key), clock.now), KeySet.load(signing), clock.now
     )
     server = Server(clock, store=data_dir.store)
     data_dir.restart_ttls(server)

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
-from steersman.api.discovery import Discovered
+from steersman.api.discovery import DiscoveryResult
 from steersman.api.errors import ApiError
 from steersman.client.api import Api
 from steersman.intent.controller import Controller
@@ -50,7 +50,7 @@ async def start_late(
         absent = tuple(one for one in absent if any(_missing(one, discovered)))
 
 
-async def _discover(api: Api) -> Discovered | None:
+async def _discover(api: Api) -> DiscoveryResult | None:
     """The resources the server serves; None where discovery fails."""
     try:
         return await api.discover()
@@ -64,10 +64,10 @@ async def _discover(api: Api) -> Discovered | None:
         return None
 
 
-def _missing(controller: Controller[Any], discovered: Discovered | None) -> Iterator[str]:
+def _missing(controller: Controller[Any], discovered: DiscoveryResult | None) -> Iterator[str]:
     """Reasons why a controller cannot start."""
     for kind in controller.required_kinds:
-        if discovered is None or discovered.lacks(kind.group):
+        if discovered is None or discovered.is_incomplete(kind.group):
             # Unknown is not the same as missing, but the caches could not be filled either.
             yield f"discovery does not say whether {kind} is served"
         elif not any(

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar, cast
 import msgspec
 
 from steersman.api.clock import Clock
-from steersman.api.discovery import Discovered
+from steersman.api.discovery import DiscoveryResult
 from steersman.api.errors import ApiError, Conflict
 from steersman.api.kinds import Object, ObjectMeta, Struct
 from steersman.api.scheme import Key, Kind, kind_of
@@ -557,14 +557,14 @@ class CreateReviewInterpretation(Interpretation[CreateReview[Any]]):
 class DiscoverInterpretation(Interpretation[Discover]):
     verb = "discover"
 
-    async def perform(self, env: Environment, key: Key, action: Discover) -> Discovered:
+    async def perform(self, env: Environment, key: Key, action: Discover) -> DiscoveryResult:
         return await env.api.discover()
 
     def describe(self, action: Discover) -> str:
         return "discover"
 
-    def simulate(self, server: SimulatedServer, action: Discover) -> Discovered:
-        return Discovered()
+    def simulate(self, server: SimulatedServer, action: Discover) -> DiscoveryResult:
+        return DiscoveryResult()
 
 
 @interprets(ReadDocument)

@@ -17,7 +17,7 @@ from steersman.api.clock import Clock
 from steersman.api.errors import ApiError, Conflict
 from steersman.api.kinds import Object
 from steersman.api.scheme import Key, Kind
-from steersman.api.verbosity import V, told_as
+from steersman.api.verbosity import V, structured
 from steersman.intent.all_resources import AllObjects
 from steersman.intent.controller import Cache, Caches, Change, Controller, Watch
 from steersman.intent.verdict import InvalidSpec, Rest, Verdict, Wake
@@ -254,14 +254,14 @@ class ControllerRunner(Generic[S]):
         name, values = self.controller.name, {"logger": self.controller.name, "key": str(key)}
         if isinstance(error, Conflict):
             # Somebody else wrote in between; the cache will show it in a moment.
-            told = told_as("Looking again after a conflict", **values, err=error)
+            told = structured("Looking again after a conflict", **values, err=error)
             log.log(V[4], "%s %s: conflict, looking again: %s", name, key, error, extra=told)
         elif isinstance(error, ApiError | InvalidSpec):
-            told = told_as("The round failed", **values, err=error)
+            told = structured("The round failed", **values, err=error)
             log.warning("%s %s: %s", name, key, error, extra=told)
         else:
             self.crashes += 1
-            told = told_as("The round failed", **values)
+            told = structured("The round failed", **values)
             log.error("%s %s: the round failed", name, key, exc_info=error, extra=told)
         self.queue.retry(key, "the last round failed")
         why = str(error) if isinstance(error, ApiError | InvalidSpec) else f"{type(error).__name__}: {error}"

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from steersman.api.clock import Clock
-from steersman.api.discovery import Discovered, Resource
+from steersman.api.discovery import ApiResource, DiscoveryResult
 from steersman.api.errors import ApiError
 from steersman.api.kinds import Object
 from steersman.api.scheme import Key, Kind
@@ -43,7 +43,7 @@ GRACE = 10.0
 class _Followed(msgspec.Struct):
     """A resource that is followed."""
 
-    resource: Resource
+    resource: ApiResource
     kind: Kind[Any]
     informer: Informer[Any]
     shared: bool
@@ -87,7 +87,7 @@ class DynamicInformers:
         self._followed: dict[str, _Followed] = {}
         self._unread: dict[str, _Followed] = {}
         """Those that had not been read when somebody last asked."""
-        self._seen: Discovered | None = None
+        self._seen: DiscoveryResult | None = None
         """The last answer that was followed to the letter."""
         # Where the server is in this process all that adds to it is seen.
         self._period = None if api.capabilities.steady else PERIOD
@@ -142,7 +142,7 @@ class DynamicInformers:
             self._failed()
             return
         if found.failed:
-            log.warning("%s", found.complaint)
+            log.warning("%s", found.error_message)
             self._failed()
         if not found.resources:
             log.warning("the server says that it serves nothing: taken for a mistake")
@@ -156,13 +156,13 @@ class DynamicInformers:
         if self._metrics is not None:
             self._metrics.sync_error()
 
-    def _follow(self, found: Discovered) -> None:
+    def _follow(self, found: DiscoveryResult) -> None:
         known = self.all_objects.discovered
         if found.failed:
             # What is in a group that did not answer is as it was.
             lost = {missing.group_version for missing in found.failed}
             kept = tuple(each for each in known.resources if each.api_version in lost)
-            found = Discovered((*found.resources, *kept), found.failed, found.malformed)
+            found = DiscoveryResult((*found.resources, *kept), found.failed, found.malformed)
         if found.resources != known.resources or found.failed != known.failed:
             self.all_objects.discovered = found
         wanted = {
@@ -182,7 +182,7 @@ class DynamicInformers:
         waiting = self._let_go(wanted)
         self._seen = None if waiting or found.failed else found
 
-    def _begin(self, resource: Resource) -> None:
+    def _begin(self, resource: ApiResource) -> None:
         informer = self._informers.known(resource.partial)
         shared = informer is not None
         if informer is None:
@@ -192,7 +192,7 @@ class DynamicInformers:
         self.all_objects.attach(informer.kind, informer.store)
         self._listen(followed)
 
-    def _let_go(self, wanted: dict[str, Resource]) -> bool:
+    def _let_go(self, wanted: dict[str, ApiResource]) -> bool:
         """End what has been missing for long enough; whether some is missing for less."""
         now = self._clock.monotonic()
         waiting = False
@@ -267,7 +267,7 @@ class DynamicInformers:
             log.warning("not everything could be read yet, going on: %s", ", ".join(self._unfilled()))
 
 
-def _served(followed: _Followed, found: Discovered) -> bool:
+def _served(followed: _Followed, found: DiscoveryResult) -> bool:
     """Whether a resource is still served as it is followed. One version shows the same objects as another."""
     kind = followed.kind
     return followed.shared or any(

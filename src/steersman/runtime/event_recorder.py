@@ -26,7 +26,7 @@ from steersman.api.errors import (
 )
 from steersman.api.kinds import Object
 from steersman.api.scheme import Kind
-from steersman.api.verbosity import V, told_as
+from steersman.api.verbosity import V, structured
 from steersman.client.api import Api
 from steersman.runtime.event_correlator import SERIES_ENDS, Correlated, Correlator, Identity, SeriesCorrelator
 from steersman.runtime.events import EVENTS, SERIES_EVENTS, ObjectReference, Scribe, reference
@@ -131,7 +131,7 @@ class Recorder:
             return
         ref = about if isinstance(about, ObjectReference) else reference(about)
         if log.isEnabledFor(V[3]):
-            told = told_as(
+            told = structured(
                 "Event occurred",
                 object=f"{ref.namespace}/{ref.name}",
                 kind=ref.kind,

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any
 
-from steersman.api.discovery import Discovered, Resource
+from steersman.api.discovery import ApiResource, DiscoveryResult
 from steersman.api.kinds import Object
 from steersman.api.scheme import Key, Kind
 from steersman.intent.all_resources import Item
@@ -80,7 +80,7 @@ class MetadataCache:
     """All objects that are followed; see `steersman.intent.all_resources.AllObjects`."""
 
     def __init__(self, unfilled: Callable[[], tuple[str, ...]] = tuple) -> None:
-        self.discovered = Discovered()
+        self.discovered = DiscoveryResult()
         self._unfilled = unfilled
         self._stores: dict[str, tuple[Kind[Any], Store[Any]]] = {}
         self._items: dict[str, Item] = {}
@@ -96,7 +96,7 @@ class MetadataCache:
         resource, _, name = key.name.partition("/")
         return self._at(resource, key.namespace, name)
 
-    def at(self, resource: Resource, namespace: str, name: str) -> Item | None:
+    def at(self, resource: ApiResource, namespace: str, name: str) -> Item | None:
         return self._at(resource.id, namespace, name)
 
     def _at(self, resource: str, namespace: str, name: str) -> Item | None:

@@ -24,7 +24,7 @@ from msgspec.structs import replace
 
 from steersman.api.generated.core_v1 import ConfigMap, Namespace
 from steersman.api.generated.meta_v1 import ObjectMeta
-from steersman.api.signing_keys import Keys
+from steersman.api.signing_keys import KeySet
 from steersman.server import admission
 from steersman.server.admission.certificates import allowed_by
 from steersman.server.admission.role_escalation import RoleEscalation
@@ -95,7 +95,7 @@ class Bootstrap(msgspec.Struct, frozen=True, eq=False):
     """The certificate authority and the signing keys of a control plane, and what is made with them."""
 
     authority: CertificateAuthority
-    keys: Keys
+    keys: KeySet
     """The keys that sign ServiceAccount tokens."""
     now: Callable[[], datetime]
     issuer: str = ISSUER
@@ -103,7 +103,7 @@ class Bootstrap(msgspec.Struct, frozen=True, eq=False):
     @classmethod
     def generate(cls, now: Callable[[], datetime]) -> Bootstrap:
         """Generates a new authority and new keys."""
-        return cls(CertificateAuthority(self_signed("steersman", now()), now), Keys.generate(), now)
+        return cls(CertificateAuthority(self_signed("steersman", now()), now), KeySet.generate(), now)
 
     @classmethod
     def load_or_generate(cls, directory: Path, now: Callable[[], datetime]) -> Bootstrap:
@@ -112,11 +112,11 @@ class Bootstrap(msgspec.Struct, frozen=True, eq=False):
         names = ("ca.crt", "ca.key", "sa.key")
         files = [directory / name for name in names]
         if not all(file.is_file() for file in files):
-            pair, keys = self_signed("steersman", now()), Keys.generate()
+            pair, keys = self_signed("steersman", now()), KeySet.generate()
             for file, data in zip(files, (pair.cert, pair.key, keys.pem), strict=True):
                 write_private(file, data)
         cert, key, signing = (file.read_bytes() for file in files)
-        return cls(CertificateAuthority(CertificatePair(cert, key), now), Keys.load(signing), now)
+        return cls(CertificateAuthority(CertificatePair(cert, key), now), KeySet.load(signing), now)
 
     def tls(self, addresses: Iterable[str] = ("127.0.0.1", "::1", SERVICE_ADDRESS)) -> ssl.SSLContext:
         """The TLS context of the server: client certificates are optional, but must be signed by our authority."""

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from steersman.api.discovery import Discovered
+from steersman.api.discovery import DiscoveryResult
 from steersman.api.errors import NotFound
 from steersman.api.partial_object import metadata_only
 from steersman.api.scheme import Kind
@@ -63,7 +63,7 @@ class LocalApi:
         self.user = user
         self.manager = manager
         self.capabilities: Capabilities = InProcess(server)
-        self._discovered = (-1, Discovered())
+        self._discovered = (-1, DiscoveryResult())
 
     # -- reading ------------------------------------------------------------------------------
 
@@ -132,7 +132,7 @@ class LocalApi:
             timeout=timeout_seconds,
         )
 
-    async def discover(self) -> Discovered:
+    async def discover(self) -> DiscoveryResult:
         await turn()
         generation = self.server.registry.generation
         if self._discovered[0] != generation:

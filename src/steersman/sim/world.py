@@ -28,7 +28,7 @@ import msgspec
 
 from steersman.api.generated.core_v1 import Namespace
 from steersman.api.generated.meta_v1 import ObjectMeta
-from steersman.api.scheme import unusual
+from steersman.api.scheme import encode_hook
 from steersman.server import admission, crd
 from steersman.server.admission import Plugins
 from steersman.server.auth.users import AUTHENTICATED, MASTERS, User
@@ -238,7 +238,7 @@ class World:
             self._changed = self.loop.time()
             self._recent.append((commit.resource, commit.key, asyncio.current_task(self.loop)))
         if self._keep:
-            body = msgspec.json.encode(commit.obj, enc_hook=unusual).decode()
+            body = msgspec.json.encode(commit.obj, enc_hook=encode_hook).decode()
             what = f"{commit.event.type.value} {commit.resource} {commit.key}"
             self.journal.append(f"{self.loop.time():.6f} {commit.revision} {what} {body}")
 

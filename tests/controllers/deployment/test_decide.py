@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from steersman.api import pod_templates
-from steersman.api.conditions import find
+from steersman.api.conditions import find_condition
 from steersman.api.errors import AlreadyExists, Cause, Conflict, Forbidden, NotFound
 from steersman.api.generated import load
 from steersman.api.kinds import (
@@ -63,7 +63,7 @@ def status_of(actions: list[Action[Any]]) -> DeploymentStatus:
 
 
 def progressing(actions: list[Action[Any]]) -> Condition:
-    condition = find(status_of(actions).conditions, "Progressing")
+    condition = find_condition(status_of(actions).conditions, "Progressing")
     assert condition is not None
     return condition
 
@@ -224,7 +224,7 @@ def test_a_failure_of_a_set_is_shown_and_told() -> None:
     owner = deployment(2, annotations={REVISION: "1"}, status=DeploymentStatus(conditions=(moving(),)))
     rs = replicaset(owner, replicas=2, current=0, conditions=(failure,), annotations=marks(2, 3))
     actions, verdict = run(owner, rs)
-    shown = find(status_of(actions).conditions, "ReplicaFailure")
+    shown = find_condition(status_of(actions).conditions, "ReplicaFailure")
     assert shown is not None
     assert (shown.status, shown.reason, shown.message) == ("True", "FailedCreate", "quota")
     assert verdict.because.startswith(

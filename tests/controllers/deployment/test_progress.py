@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from steersman.api.conditions import find
+from steersman.api.conditions import find_condition
 from steersman.api.kinds import Condition, Deployment, DeploymentStatus
 from steersman.controllers.deployment import status as deployment_status
 from steersman.controllers.deployment.replicasets import Limits, ReplicaSets
@@ -60,7 +60,7 @@ def said(
         sets.append(replicaset(owner, "v2", 3, current=new[0], available=new[1]))
     sets = ReplicaSets.of(owner, sets)
     status = deployment_status.new_status(sets, Limits.of(owner), owner.status.conditions, now)
-    return find(deployment_status.with_progress(sets, status, now).conditions, "Progressing")
+    return find_condition(deployment_status.with_progress(sets, status, now).conditions, "Progressing")
 
 
 SOON = THEN + timedelta(seconds=30)
@@ -284,7 +284,7 @@ def test_the_message_names_the_new_set_or_else_the_deployment(
 def test_pausing_and_resuming_is_news(paused: bool, was: Condition | None, status: str, reason: str) -> None:
     conditions = () if was is None else (was,)
     owner = deployment(paused=paused, status=DeploymentStatus(conditions=conditions))
-    condition = find(deployment_status.with_paused(owner, LATE), "Progressing")
+    condition = find_condition(deployment_status.with_paused(owner, LATE), "Progressing")
     assert condition is not None
     assert (condition.status, condition.reason) == (status, reason)
     if was is not None and was.reason == reason:
@@ -347,8 +347,11 @@ def test_a_failure_is_shown_while_it_lasts() -> None:
     broken = ReplicaSets.of(owner, [replicaset(owner, conditions=(FAILURE,))])
     status = deployment_status.new_status(broken, Limits.of(owner), (), LATE)
     shown = deployment_status.with_progress(broken, status, LATE).conditions
-    assert find(shown, "ReplicaFailure") is not None
+    assert find_condition(shown, "ReplicaFailure") is not None
 
     mended = ReplicaSets.of(owner, [replicaset(owner)])
     status = deployment_status.new_status(mended, Limits.of(owner), shown, LATE)
-    assert find(deployment_status.with_progress(mended, status, LATE).conditions, "ReplicaFailure") is None
+    assert (
+        find_condition(deployment_status.with_progress(mended, status, LATE).conditions, "ReplicaFailure")
+        is None
+    )

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 from msgspec.structs import replace
 
-from steersman.api.conditions import find
+from steersman.api.conditions import find_condition
 from steersman.api.kinds import ReplicaSetStatus
 from steersman.controllers.deployment.replicasets import Limits, ReplicaSets
 from steersman.controllers.deployment.status import new_status, terminating_replicas
@@ -56,7 +56,7 @@ def test_enough_are_available_when_no_more_are_missing_than_may_be(
 ) -> None:
     owner = deployment(4, strategy="Recreate" if strategy == "Recreate" else "RollingUpdate")
     sets = ReplicaSets.of(owner, [replicaset(owner, replicas=4, available=available)])
-    condition = find(new_status(sets, Limits.of(owner), (), NOW).conditions, "Available")
+    condition = find_condition(new_status(sets, Limits.of(owner), (), NOW).conditions, "Available")
     assert condition is not None
     assert (condition.status, condition.reason) == (status, reason)
     assert condition.lastUpdateTime == datetime(2024, 5, 1, 12, tzinfo=UTC)

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from steersman.api.discovery import Discovered, Resource
+from steersman.api.discovery import ApiResource, DiscoveryResult
 from steersman.api.errors import Conflict, Forbidden, Invalid, NotFound, ServiceUnavailable
 from steersman.api.kinds import OwnerReference
-from steersman.api.partial_object import Identity, Partial
+from steersman.api.partial_object import PartialObject, PartialObjectMeta
 from steersman.api.scheme import Key, Kind
 from steersman.controllers import garbagecollector
 from steersman.controllers.garbagecollector.graph import enqueue
@@ -27,21 +27,21 @@ from steersman.testing.decision_driver import USUAL, walk
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 ALL = ("create", "delete", "get", "list", "patch", "update", "watch")
 
-PODS = Resource("", "v1", "Pod", "pods", True, ALL)
-SETS = Resource("apps", "v1", "ReplicaSet", "replicasets", True, ALL)
-NODES = Resource("", "v1", "Node", "nodes", False, ALL)
-WIDGETS = Resource("example.com", "v1", "Widget", "widgets", True, ALL)
-SERVED = Discovered((PODS, SETS, NODES, WIDGETS))
+PODS = ApiResource("", "v1", "Pod", "pods", True, ALL)
+SETS = ApiResource("apps", "v1", "ReplicaSet", "replicasets", True, ALL)
+NODES = ApiResource("", "v1", "Node", "nodes", False, ALL)
+WIDGETS = ApiResource("example.com", "v1", "Widget", "widgets", True, ALL)
+SERVED = DiscoveryResult((PODS, SETS, NODES, WIDGETS))
 
 
 class Cluster:
     """Caches filled by hand: a `Caches`."""
 
-    def __init__(self, *things: tuple[Resource, Partial], unfilled: tuple[str, ...] = ()) -> None:
+    def __init__(self, *things: tuple[ApiResource, PartialObject], unfilled: tuple[str, ...] = ()) -> None:
         self.all_objects = MetadataCache(lambda: unfilled)
         self.all_objects.discovered = SERVED
         self.memory = AbsentOwners()
-        self.stores: dict[str, Store[Partial]] = {}
+        self.stores: dict[str, Store[PartialObject]] = {}
         for name, index in garbagecollector.controller.follows_all.indexes.items():  # type: ignore[union-attr]
             self.all_objects.add_index(name, index)
         for resource in SERVED.resources:
@@ -52,7 +52,7 @@ class Cluster:
     def __getitem__(self, kind: Kind[Any]) -> Any:
         return self.stores[kind.resource]
 
-    def put(self, *things: tuple[Resource, Partial]) -> list[Key]:
+    def put(self, *things: tuple[ApiResource, PartialObject]) -> list[Key]:
         """Take in objects; answers with the keys that are to be looked at."""
         keys: list[Key] = []
         for resource, obj in things:
@@ -60,33 +60,33 @@ class Cluster:
             keys += self._tell(resource, Change(old, obj))
         return keys
 
-    def remove(self, resource: Resource, obj: Partial) -> list[Key]:
+    def remove(self, resource: ApiResource, obj: PartialObject) -> list[Key]:
         self.stores[resource.id].remove(obj.key)
         return self._tell(resource, Change(obj, None))
 
-    def _tell(self, resource: Resource, change: Change[Any]) -> list[Key]:
+    def _tell(self, resource: ApiResource, change: Change[Any]) -> list[Key]:
         self.all_objects.take(resource.partial, change)
         return list(enqueue(self, resource.partial, change))
 
     def decide(
-        self, resource: Resource, obj: Partial, answers: Any = None
+        self, resource: ApiResource, obj: PartialObject, answers: Any = None
     ) -> tuple[list[Action[Any]], Verdict]:
         seen = garbagecollector.observe(self, Item(resource.partial, obj).key)
         assert seen is not None
         return walk(garbagecollector.decide(seen, NOW), answers)
 
 
-def thing(name: str, *owners: OwnerReference, **meta: Any) -> Partial:
+def thing(name: str, *owners: OwnerReference, **meta: Any) -> PartialObject:
     meta = {"namespace": "default", "uid": f"uid-{name}", "resourceVersion": "7", **meta}
-    return Partial(metadata=Identity(name=name, ownerReferences=owners, **meta))
+    return PartialObject(metadata=PartialObjectMeta(name=name, ownerReferences=owners, **meta))
 
 
-def going(name: str, *owners: OwnerReference, finalizers: tuple[str, ...] = (), **meta: Any) -> Partial:
+def going(name: str, *owners: OwnerReference, finalizers: tuple[str, ...] = (), **meta: Any) -> PartialObject:
     return thing(name, *owners, finalizers=finalizers, deletionTimestamp=NOW, **meta)
 
 
 def owned(
-    name: str, resource: Resource = SETS, *, uid: str = "", blocks: bool | None = True
+    name: str, resource: ApiResource = SETS, *, uid: str = "", blocks: bool | None = True
 ) -> OwnerReference:
     return OwnerReference(
         apiVersion=resource.api_version,
@@ -101,7 +101,7 @@ def not_found(name: str, plural: str = "replicasets") -> NotFound:
     return NotFound(f'{plural} "{name}" not found', details={"name": name, "kind": plural})
 
 
-def live(*found: Partial) -> Callable[[Action[Any]], Any]:
+def live(*found: PartialObject) -> Callable[[Action[Any]], Any]:
     """A server that has just these objects."""
     by_name = {obj.metadata.name: obj for obj in found}
 
@@ -116,7 +116,7 @@ def live(*found: Partial) -> Callable[[Action[Any]], Any]:
 
 
 def removed(
-    obj: Partial, resource: Resource = PODS, policy: Any = "Background", exact: bool = True
+    obj: PartialObject, resource: ApiResource = PODS, policy: Any = "Background", exact: bool = True
 ) -> Delete:
     meta = obj.metadata
     address = Address(resource.partial, meta.namespace, meta.name, meta.uid, meta.resourceVersion)
@@ -202,7 +202,7 @@ def test_an_owner_that_was_seen_to_go_is_absent_even_when_its_kind_is_served_no_
     pod = thing("pod", owned("w", WIDGETS))
     cluster = Cluster((WIDGETS, widget), (PODS, pod))
     cluster.remove(WIDGETS, widget)
-    cluster.all_objects.discovered = Discovered((PODS, SETS, NODES))
+    cluster.all_objects.discovered = DiscoveryResult((PODS, SETS, NODES))
     assert cluster.decide(PODS, pod)[0] == [removed(pod)]
 
 
@@ -360,7 +360,7 @@ def test_an_owner_waits_for_the_dependents_that_block_it() -> None:
         thing("pod", owned("web"), namespace="other"),
     ],
 )
-def test_an_owner_does_not_wait_for_others(dependent: Partial) -> None:
+def test_an_owner_does_not_wait_for_others(dependent: PartialObject) -> None:
     web = going("web", finalizers=("mine", *FRONT))
     actions, _ = Cluster((SETS, web), (PODS, dependent)).decide(SETS, web)
     assert actions == [_stripped("web", 1, "foregroundDeletion")]
@@ -446,7 +446,7 @@ def test_a_cache_that_cannot_be_filled_does_not_hold_up_deletions_for_ever() -> 
 # -- whom a change concerns -------------------------------------------------------------------------------
 
 
-def key(resource: Resource, name: str) -> Key:
+def key(resource: ApiResource, name: str) -> Key:
     return Key("default", f"{resource.id}/{name}")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from steersman.api.discovery import Discovered, Resource
+from steersman.api.discovery import ApiResource, DiscoveryResult
 from steersman.api.errors import Conflict, Forbidden, NotFound
 from steersman.api.kinds import (
     Condition,
@@ -41,9 +41,9 @@ from steersman.intent.verdict import Verdict, Wake
 from steersman.testing.decision_driver import USUAL, Shelves, walk
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
-DEPLOYMENTS = Resource("apps", "v1", "Deployment", "deployments", True, ("get",), ("scale",))
-QUEUES = Resource("example.com", "v1", "Queue", "queues", True, ("get",))
-SERVED = Discovered((DEPLOYMENTS, QUEUES))
+DEPLOYMENTS = ApiResource("apps", "v1", "Deployment", "deployments", True, ("get",), ("scale",))
+QUEUES = ApiResource("example.com", "v1", "Queue", "queues", True, ("get",))
+SERVED = DiscoveryResult((DEPLOYMENTS, QUEUES))
 CPU = MetricSpec(
     type="Resource",
     resource=ResourceMetricSource(name="cpu", target=MetricTarget(type="Utilization", averageUtilization=50)),

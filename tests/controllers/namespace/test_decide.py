@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from steersman.api.discovery import Discovered, Missing, Resource
+from steersman.api.discovery import ApiResource, DiscoveryResult, FailedGroupVersion
 from steersman.api.errors import Conflict, Forbidden, MethodNotAllowed, NotFound, ServiceUnavailable
 from steersman.api.kinds import Namespace, ObjectMeta
-from steersman.api.partial_object import Identity, Partial
+from steersman.api.partial_object import PartialObject, PartialObjectMeta
 from steersman.controllers.namespace import DOCUMENTS, controller, decide
 from steersman.controllers.namespace.conditions import HEALTHY, update_conditions
 from steersman.controllers.namespace.resources_deleter import (
@@ -31,13 +31,13 @@ DELETED = datetime(2026, 1, 1, 12, tzinfo=UTC)
 NOW = DELETED + timedelta(seconds=5)
 ALL = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 
-PODS = Resource("", "v1", "Pod", "pods", True, ALL)
-MAPS = Resource("", "v1", "ConfigMap", "configmaps", True, ALL)
-NODES = Resource("", "v1", "Node", "nodes", False, ALL)
-WIDGETS = Resource("example.com", "v1", "Widget", "widgets", True, ALL)
-ONE_BY_ONE = Resource("example.com", "v1", "Widget", "widgets", True, ("delete", "get", "list"))
-UNLISTED = Resource("example.com", "v1", "Secretive", "secretives", True, ("delete", "deletecollection"))
-REVIEWS = Resource("authorization.k8s.io", "v1", "Review", "localsubjectaccessreviews", True, ("create",))
+PODS = ApiResource("", "v1", "Pod", "pods", True, ALL)
+MAPS = ApiResource("", "v1", "ConfigMap", "configmaps", True, ALL)
+NODES = ApiResource("", "v1", "Node", "nodes", False, ALL)
+WIDGETS = ApiResource("example.com", "v1", "Widget", "widgets", True, ALL)
+ONE_BY_ONE = ApiResource("example.com", "v1", "Widget", "widgets", True, ("delete", "get", "list"))
+UNLISTED = ApiResource("example.com", "v1", "Secretive", "secretives", True, ("delete", "deletecollection"))
+REVIEWS = ApiResource("authorization.k8s.io", "v1", "Review", "localsubjectaccessreviews", True, ("create",))
 
 
 def document(**changes: Any) -> dict[str, Any]:
@@ -61,14 +61,14 @@ class Server:
 
     def __init__(
         self,
-        *resources: Resource,
+        *resources: ApiResource,
         there: dict[str, int] | None = None,
         held: dict[str, tuple[str, ...]] | None = None,
         pods: tuple[PodGrace, ...] = (),
         namespace: dict[str, Any] | None = None,
         **answers: Any,
     ) -> None:
-        self.found: Any = Discovered(resources or (PODS, MAPS, NODES, WIDGETS))
+        self.found: Any = DiscoveryResult(resources or (PODS, MAPS, NODES, WIDGETS))
         self.there = dict(there or {})
         self.held = held or {}
         self.pods = pods
@@ -93,7 +93,9 @@ class Server:
             case List(kind=kind):
                 finalizers = self.held.get(kind.plural, ())
                 return [
-                    Partial(metadata=Identity(name=f"{kind.plural}-{n}", finalizers=finalizers))
+                    PartialObject(
+                        metadata=PartialObjectMeta(name=f"{kind.plural}-{n}", finalizers=finalizers)
+                    )
                     for n in range(self.there.get(kind.plural, 0))
                 ]
             case DeleteCollection(kind=kind) | Delete(target=Address(kind=kind)):
@@ -286,8 +288,10 @@ def test_a_namespace_is_never_let_go_when_discovery_fails() -> None:
 
 def test_what_is_known_is_emptied_while_some_groups_are_away() -> None:
     server = Server(there={"widgets": 1})
-    missing = Missing("metrics.k8s.io/v1beta1", "stale GroupVersion discovery: metrics.k8s.io/v1beta1")
-    server.found = Discovered(server.found.resources, (missing,))
+    missing = FailedGroupVersion(
+        "metrics.k8s.io/v1beta1", "stale GroupVersion discovery: metrics.k8s.io/v1beta1"
+    )
+    server.found = DiscoveryResult(server.found.resources, (missing,))
     said: list[Action[Any]] = []
     with pytest.raises(InvalidSpec):
         server.decide(said)
@@ -303,7 +307,7 @@ def test_what_is_known_is_emptied_while_some_groups_are_away() -> None:
 
 def test_a_group_version_that_is_none_keeps_the_namespace() -> None:
     server = Server()
-    server.found = Discovered(server.found.resources, malformed=("a/b/c",))
+    server.found = DiscoveryResult(server.found.resources, malformed=("a/b/c",))
     said: list[Action[Any]] = []
     with pytest.raises(InvalidSpec):
         server.decide(said)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from steersman.api.clock import RealClock
-from steersman.api.jwt import Untrusted
+from steersman.api.jwt import InvalidCredential
 from steersman.api.kinds.config import CONFIGMAPS
 from steersman.api.prometheus import Registry
 from steersman.http.head import Headers
@@ -49,7 +49,7 @@ async def test_a_token_is_whose_the_api_server_says(plane: Any) -> None:
         )
         user = await authenticator.authenticate(bearer("monitor", "bearer"))
         assert (user.name, user.groups) == ("monitor", ("system:monitoring", "system:authenticated"))
-        with pytest.raises(Untrusted, match="invalid bearer token"):
+        with pytest.raises(InvalidCredential, match="invalid bearer token"):
             await authenticator.authenticate(bearer("wrong"))
         for nothing in (bearer("wrong", "Token"), bearer("", "Bearer"), Credentials(Headers())):
             assert await authenticator.authenticate(nothing) == ANONYMOUS
@@ -61,7 +61,7 @@ async def test_what_the_api_server_said_holds_for_its_time_yes_and_no(plane: Any
 
         async def ask() -> int:
             await tokens.authenticate("monitor")
-            with pytest.raises(Untrusted):
+            with pytest.raises(InvalidCredential):
                 await tokens.authenticate("wrong")
             return len(plane.asked)
 
@@ -76,7 +76,7 @@ async def test_that_the_api_server_did_not_answer_is_not_remembered(plane: Any) 
     async with plane.api("wrong itself") as api:
         tokens = TokenReviewer(api, RealClock(), 10, ServingMetrics(Registry()))
         for _ in range(2):
-            with pytest.raises(Untrusted, match="Unauthorized"):
+            with pytest.raises(InvalidCredential, match="Unauthorized"):
                 await tokens.authenticate("monitor")
     assert len(plane.asked) == 2
 
@@ -95,7 +95,7 @@ async def test_a_certificate_says_who_its_bearer_is(
     authenticator = Authenticator(RealClock(), clients=lambda: roots)
     user = await authenticator.authenticate(Credentials(Headers(), der(authority, "me", "a", "b")))
     assert (user.name, user.groups) == ("me", ("a", "b", "system:authenticated"))
-    with pytest.raises(Untrusted, match="unknown authority"):
+    with pytest.raises(InvalidCredential, match="unknown authority"):
         await authenticator.authenticate(Credentials(Headers(), der(stranger, "me")))
 
 
@@ -144,7 +144,7 @@ async def test_a_proxy_speaks_for_others_if_it_is_one_of_those(
     authenticator = Authenticator(RealClock(), proxies=lambda: believed)
     shown = Credentials(Headers(SPOKEN), der(authority, proxy))
     if expected is None:
-        with pytest.raises(Untrusted, match=f"cn={proxy} is not in the allowed list"):
+        with pytest.raises(InvalidCredential, match=f"cn={proxy} is not in the allowed list"):
             await authenticator.authenticate(shown)
     else:
         assert (await authenticator.authenticate(shown)).name == expected
@@ -156,7 +156,7 @@ async def test_nobody_else_speaks_for_others(
     believed = RequestHeaderConfig(authorities(authority.pair.cert))
     authenticator = Authenticator(RealClock(), proxies=lambda: believed)
     assert await authenticator.authenticate(Credentials(Headers(SPOKEN))) == ANONYMOUS
-    with pytest.raises(Untrusted):
+    with pytest.raises(InvalidCredential):
         await authenticator.authenticate(Credentials(Headers(SPOKEN), der(stranger, "front")))
 
 

@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from steersman.api.jwt import Untrusted
+from steersman.api.jwt import InvalidCredential
 from steersman.manager.serving.cert_verify import authorities, verify
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
@@ -117,12 +117,12 @@ EXPIRED = "certificate has expired or is not yet valid"
     ],
 )
 def test_who_cannot_is_not(chain: list[Signer], words: str) -> None:
-    with pytest.raises(Untrusted, match=words):
+    with pytest.raises(InvalidCredential, match=words):
         verify([one.der for one in chain], [ROOT.certificate], NOW)
 
 
 def test_a_certificate_that_is_none_is_not_trusted() -> None:
-    with pytest.raises(Untrusted, match="cannot be read"):
+    with pytest.raises(InvalidCredential, match="cannot be read"):
         verify([b"\x30\x03nay"], [ROOT.certificate], NOW)
 
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from steersman.api.generated import load
 from steersman.api.generated.core_v1 import ConfigMap
 from steersman.api.generated.meta_v1 import ManagedFieldsEntry, ObjectMeta
-from steersman.api.scheme import unusual
+from steersman.api.scheme import encode_hook
 from steersman.server.apply import deferred_owners, field_set
 from steersman.server.apply.deferred_owners import MAX_PENDING_WRITES, DeferredManagedFields
 from steersman.server.codec.convert import to_document
@@ -87,7 +87,7 @@ def test_what_is_encoded_has_its_entries(server: Server) -> None:
         "operation": "Update",
         "time": "2026-01-01T00:00:00Z",
     }
-    raw = msgspec.json.encode(obj, enc_hook=unusual)
+    raw = msgspec.json.encode(obj, enc_hook=encode_hook)
     assert msgspec.json.decode(raw, type=ConfigMap) == obj
 
 

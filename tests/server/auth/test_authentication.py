@@ -15,8 +15,8 @@ from steersman.api.errors import Unauthorized, to_status
 from steersman.api.generated.authentication_v1 import TokenRequest, TokenRequestSpec
 from steersman.api.generated.core_v1 import Secret, ServiceAccount
 from steersman.api.generated.meta_v1 import ObjectMeta
-from steersman.api.jwt import Claims, Untrusted, encode
-from steersman.api.signing_keys import Keys, unpadded
+from steersman.api.jwt import Claims, InvalidCredential, encode
+from steersman.api.signing_keys import KeySet, base64url_encode
 from steersman.server.auth.authentication import Authenticator, Credentials
 from steersman.server.auth.ca import CertificateAuthority, self_signed
 from steersman.server.auth.lookup import ObjectLookup
@@ -26,7 +26,7 @@ from steersman.server.auth.users import ANONYMOUS, User
 
 NOW = datetime(2026, 11, 15, 20, 50, 38, tzinfo=UTC)
 ISSUER = "https://kubernetes.default.svc"
-KEYS = Keys.generate()
+KEYS = KeySet.generate()
 BOT = ServiceAccount(metadata=ObjectMeta(namespace="ns", name="bot", uid="u-bot"))
 LEGACY = encode(
     Claims(
@@ -124,7 +124,7 @@ ACCOUNTS = ("system:serviceaccounts", "system:serviceaccounts:ns", "system:authe
         (
             Credentials(
                 protocols=(
-                    f"v4.channel.k8s.io, base64url.bearer.authorization.k8s.io.{unpadded(ADMIN.encode())}",
+                    f"v4.channel.k8s.io, base64url.bearer.authorization.k8s.io.{base64url_encode(ADMIN.encode())}",
                 )
             ),
             "admin",
@@ -201,7 +201,7 @@ def test_anonymous_requests_are_refused_if_disabled() -> None:
     ],
 )
 def test_a_token_among_protocols_must_be_put_rightly(protocols: tuple[str, ...], error: str) -> None:
-    with pytest.raises(Untrusted) as refused:
+    with pytest.raises(InvalidCredential) as refused:
         authenticator().authenticate_for(Credentials(protocols=protocols), NOW)
     assert refused.value.errors == (error,)
 
@@ -239,7 +239,7 @@ def test_a_token_may_be_asked_about_for_other_audiences(
     ],
 )
 def test_a_token_for_others_is_refused(token: str, error: str) -> None:
-    with pytest.raises(Untrusted) as refused:
+    with pytest.raises(InvalidCredential) as refused:
         authenticator().authenticate_for(bearing(token), NOW, ("vault",))
     assert refused.value.errors == (error,)
 

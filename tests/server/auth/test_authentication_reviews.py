@@ -13,7 +13,7 @@ from steersman.api.errors import BadRequest
 from steersman.api.generated.authentication_v1 import TokenRequest, TokenReview, TokenReviewSpec
 from steersman.api.generated.core_v1 import ServiceAccount
 from steersman.api.generated.meta_v1 import ObjectMeta
-from steersman.api.signing_keys import Keys
+from steersman.api.signing_keys import KeySet
 from steersman.server.auth.authentication import Authenticator
 from steersman.server.auth.lookup import ObjectLookup
 from steersman.server.auth.reviews import self_subject_review, token_review
@@ -22,7 +22,7 @@ from steersman.server.auth.users import User
 
 NOW = datetime(2026, 11, 15, 20, 50, 38, 123456, tzinfo=UTC)
 ISSUER = "https://kubernetes.default.svc"
-KEYS = Keys.generate()
+KEYS = KeySet.generate()
 BOT = ServiceAccount(metadata=ObjectMeta(namespace="ns", name="bot", uid="u-bot"))
 LOOKUP = ObjectLookup(lambda *key: BOT if key == ("serviceaccounts", "ns", "bot") else None)
 AUTHENTICATOR = Authenticator(LOOKUP, keys=KEYS, issuers=[ISSUER])

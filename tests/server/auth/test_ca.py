@@ -13,7 +13,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
-from steersman.api.signing_keys import Keys
+from steersman.api.signing_keys import KeySet
 from steersman.server.auth.ca import YEAR, CertificateAuthority, CertificatePair, self_signed, write_private
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -127,7 +127,7 @@ def test_an_authority_that_was_kept_goes_on() -> None:
 
 def test_a_key_of_another_kind_is_an_error() -> None:
     with pytest.raises(ValueError, match="elliptic curve"):
-        CertificateAuthority(CertificatePair(CA.cert, Keys.generate("RS256").pem), lambda: NOW)
+        CertificateAuthority(CertificatePair(CA.cert, KeySet.generate("RS256").pem), lambda: NOW)
 
 
 def test_a_private_file_is_for_its_owner_alone(tmp_path: Path) -> None:

@@ -6,12 +6,12 @@ import json
 
 import pytest
 
-from steersman.api.signing_keys import Keys
+from steersman.api.signing_keys import KeySet
 from steersman.server.auth.tokens import openid_documents
 
 ISSUER = "https://kubernetes.default.svc"
 KEYSET = "https://127.0.0.1:6443/openid/v1/jwks"
-KEYS = Keys([*Keys.generate("ES384").all, *Keys.generate("ES256").all])
+KEYS = KeySet([*KeySet.generate("ES384").all, *KeySet.generate("ES256").all])
 
 
 def test_the_configuration_is_upstreams_byte_for_byte() -> None:

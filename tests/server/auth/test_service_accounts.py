@@ -11,7 +11,7 @@ import pytest
 
 from steersman.api.generated.core_v1 import Node, ObjectReference, Pod, Secret, ServiceAccount
 from steersman.api.generated.meta_v1 import ObjectMeta
-from steersman.api.jwt import Bound, Claims, Ref, Untrusted
+from steersman.api.jwt import BoundObjectRef, Claims, InvalidCredential, KubernetesClaim
 from steersman.server.auth.lookup import ObjectLookup
 from steersman.server.auth.service_accounts import (
     INVALID_SINCE,
@@ -48,7 +48,11 @@ def claims(**bound: Any) -> Claims:
         iat=AT,
         nbf=AT,
         jti="j1",
-        bound=Bound(namespace="ns", serviceaccount=bound.pop("serviceaccount", Ref("bot", "u-bot")), **bound),
+        bound=KubernetesClaim(
+            namespace="ns",
+            serviceaccount=bound.pop("serviceaccount", BoundObjectRef("bot", "u-bot")),
+            **bound,
+        ),
         sub="system:serviceaccount:ns:bot",
     )
 
@@ -60,18 +64,18 @@ PRE = "authentication.kubernetes.io/"
     ("told", "extra"),
     [
         (claims(), {}),
-        (claims(secret=Ref("s", "u-s")), {}),
-        (claims(pod=Ref("p", "u-p")), {"pod-name": "p", "pod-uid": "u-p"}),
+        (claims(secret=BoundObjectRef("s", "u-s")), {}),
+        (claims(pod=BoundObjectRef("p", "u-p")), {"pod-name": "p", "pod-uid": "u-p"}),
         (
-            claims(pod=Ref("p", "u-p"), node=Ref("n", "u-n")),
+            claims(pod=BoundObjectRef("p", "u-p"), node=BoundObjectRef("n", "u-n")),
             {"pod-name": "p", "pod-uid": "u-p", "node-name": "n", "node-uid": "u-n"},
         ),
         # A pod's node is only told: it need not be there.
         (
-            claims(pod=Ref("p", "u-p"), node=Ref("gone")),
+            claims(pod=BoundObjectRef("p", "u-p"), node=BoundObjectRef("gone")),
             {"pod-name": "p", "pod-uid": "u-p", "node-name": "gone"},
         ),
-        (claims(node=Ref("n", "u-n")), {"node-name": "n", "node-uid": "u-n"}),
+        (claims(node=BoundObjectRef("n", "u-n")), {"node-name": "n", "node-uid": "u-n"}),
     ],
 )
 def test_a_bearer_is_the_account_with_what_its_token_is_bound_to(told: Claims, extra: dict[str, str]) -> None:
@@ -96,14 +100,14 @@ def test_a_token_holds_for_its_time_and_a_minute_of_leeway(seconds: float, error
     if error is None:
         assert token_user(claims(), ALL, now).uid == "u-bot"
         return
-    with pytest.raises(Untrusted) as refused:
+    with pytest.raises(InvalidCredential) as refused:
         token_user(claims(), ALL, now)
     assert refused.value.errors == (error,)
 
 
 def test_a_token_issued_in_the_future_is_refused() -> None:
     told = msgspec.structs.replace(claims(), nbf=None, iat=AT + 61)
-    with pytest.raises(Untrusted, match="service account token is issued in the future"):
+    with pytest.raises(InvalidCredential, match="service account token is issued in the future"):
         token_user(told, ALL, NOW)
 
 
@@ -115,37 +119,37 @@ INVALIDATED = "service account token has been invalidated"
     [
         (claims(), lookup(), 'serviceaccounts "bot" not found'),
         (
-            claims(serviceaccount=Ref("bot", "old")),
+            claims(serviceaccount=BoundObjectRef("bot", "old")),
             ALL,
             "service account UID (u-bot) does not match claim (old)",
         ),
         (claims(), lookup(deleted(BOT, 61)), "service account ns/bot has been deleted"),
-        (claims(secret=Ref("s", "u-s")), lookup(BOT), INVALIDATED),
+        (claims(secret=BoundObjectRef("s", "u-s")), lookup(BOT), INVALIDATED),
         (
-            claims(secret=Ref("s", "old")),
+            claims(secret=BoundObjectRef("s", "old")),
             ALL,
             "secret UID (u-s) does not match service account secret ref claim (old)",
         ),
-        (claims(secret=Ref("s", "u-s")), lookup(BOT, deleted(SECRET, 61)), INVALIDATED),
-        (claims(pod=Ref("p", "u-p")), lookup(BOT), INVALIDATED),
+        (claims(secret=BoundObjectRef("s", "u-s")), lookup(BOT, deleted(SECRET, 61)), INVALIDATED),
+        (claims(pod=BoundObjectRef("p", "u-p")), lookup(BOT), INVALIDATED),
         (
-            claims(pod=Ref("p", "old")),
+            claims(pod=BoundObjectRef("p", "old")),
             ALL,
             "pod UID (u-p) does not match service account pod ref claim (old)",
         ),
-        (claims(pod=Ref("p", "u-p")), lookup(BOT, deleted(POD, 61)), INVALIDATED),
-        (claims(node=Ref("n", "u-n")), lookup(BOT), INVALIDATED),
+        (claims(pod=BoundObjectRef("p", "u-p")), lookup(BOT, deleted(POD, 61)), INVALIDATED),
+        (claims(node=BoundObjectRef("n", "u-n")), lookup(BOT), INVALIDATED),
         (
-            claims(node=Ref("n", "old")),
+            claims(node=BoundObjectRef("n", "old")),
             ALL,
             "node UID (u-n) does not match service account node ref claim (old)",
         ),
-        (claims(node=Ref("n", "u-n")), lookup(BOT, deleted(NODE, 61)), INVALIDATED),
+        (claims(node=BoundObjectRef("n", "u-n")), lookup(BOT, deleted(NODE, 61)), INVALIDATED),
         (Claims(), ALL, 'serviceaccounts "" not found'),
     ],
 )
 def test_a_token_dies_with_what_it_names(told: Claims, objects: ObjectLookup, error: str) -> None:
-    with pytest.raises(Untrusted) as refused:
+    with pytest.raises(InvalidCredential) as refused:
         token_user(told, objects, NOW)
     assert refused.value.errors == (error,)
 
@@ -154,8 +158,8 @@ def test_a_token_dies_with_what_it_names(told: Claims, objects: ObjectLookup, er
     ("told", "objects"),
     [
         (claims(), lookup(deleted(BOT, 59))),
-        (claims(pod=Ref("p", "u-p")), lookup(BOT, deleted(POD, 59))),
-        (claims(node=Ref("n", "u-n")), lookup(BOT, deleted(NODE, 59))),
+        (claims(pod=BoundObjectRef("p", "u-p")), lookup(BOT, deleted(POD, 59))),
+        (claims(node=BoundObjectRef("n", "u-n")), lookup(BOT, deleted(NODE, 59))),
     ],
 )
 def test_what_is_being_deleted_may_be_used_a_minute_longer(told: Claims, objects: ObjectLookup) -> None:
@@ -242,13 +246,13 @@ def test_a_legacy_token_is_refused_in_upstreams_words(
     changes: dict[str, str], objects: ObjectLookup, error: str
 ) -> None:
     told = msgspec.structs.replace(LEGACY, **changes)
-    with pytest.raises(Untrusted) as refused:
+    with pytest.raises(InvalidCredential) as refused:
         legacy_token_user(told, TOKEN, objects, NOW, lambda use: None)
     assert refused.value.errors == (error,)
 
 
 def test_the_use_of_a_token_marked_invalid_is_noted_too() -> None:
     used: list[LegacyUse] = []
-    with pytest.raises(Untrusted):
+    with pytest.raises(InvalidCredential):
         legacy_token_user(LEGACY, TOKEN, lookup(BOT, holding(**{INVALID_SINCE: "x"})), NOW, used.append)
     assert len(used) == 1

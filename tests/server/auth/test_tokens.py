@@ -14,7 +14,7 @@ from steersman.api.generated.authentication_v1 import BoundObjectReference, Toke
 from steersman.api.generated.core_v1 import Node, Pod, PodSpec, Secret, ServiceAccount
 from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.api.jwt import Claims, Verifier
-from steersman.api.signing_keys import Keys, from_unpadded
+from steersman.api.signing_keys import KeySet, base64url_decode
 from steersman.server.auth.lookup import ObjectLookup
 from steersman.server.auth.service_accounts import token_user
 from steersman.server.auth.tokens import IssuedToken, TokenIssuer
@@ -22,7 +22,7 @@ from steersman.server.auth.tokens import IssuedToken, TokenIssuer
 NOW = datetime(2026, 11, 15, 20, 50, 38, 123456, tzinfo=UTC)
 AT = 1794775838
 ISSUER = "https://kubernetes.default.svc"
-KEYS = Keys.generate()
+KEYS = KeySet.generate()
 OBJECTS: tuple[Any, ...] = (
     ServiceAccount(metadata=ObjectMeta(namespace="default", name="bot", uid="u-bot")),
     ServiceAccount(metadata=ObjectMeta(namespace="default", name="other", uid="u-other")),
@@ -71,7 +71,7 @@ def test_a_plain_request_is_for_this_server_and_an_hour() -> None:
     assert (answer.spec.audiences, answer.spec.expirationSeconds) == ((ISSUER,), 3600)
     assert answer.status.expirationTimestamp == NOW.replace(microsecond=0) + timedelta(hours=1)
     _, payload, _ = answer.status.token.split(".")
-    told = msgspec.json.decode(from_unpadded(payload))
+    told = msgspec.json.decode(base64url_decode(payload))
     jti = told.pop("jti")
     assert jti[14] == "4"
     assert told == {

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID, ObjectIdentifier
 
-from steersman.api.jwt import Untrusted
+from steersman.api.jwt import InvalidCredential
 from steersman.server.auth.x509 import certificate_user
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -65,6 +65,6 @@ def test_a_certificate_without_a_common_name_has_no_user() -> None:
     ],
 )
 def test_a_certificate_that_makes_no_sense_is_refused(der: bytes, error: str) -> None:
-    with pytest.raises(Untrusted) as refused:
+    with pytest.raises(InvalidCredential) as refused:
         certificate_user(der)
     assert refused.value.errors == (error,)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steersman.api.generated.apiextensions_v1 import JSONSchemaProps
-from steersman.api.patch.values import alike, copied
+from steersman.api.patch.values import deep_copy, json_equal
 from steersman.server.crd.defaulting import filler
 from steersman.server.crd.pruning import prune, pruner
 
@@ -52,7 +52,7 @@ def fields(**properties: Any) -> dict[str, Any]:
 def test_fields_no_schema_speaks_of_go_and_are_told(
     schema: dict[str, Any], value: dict[str, Any], left: dict[str, Any], gone: list[str]
 ) -> None:
-    made = copied(value)
+    made = deep_copy(value)
     assert prune(pruner(schema_of(schema), root=True), made, tell=True) == tuple(gone)
     assert made == left
 
@@ -77,9 +77,9 @@ def test_fields_no_schema_speaks_of_go_and_are_told(
 def test_what_is_not_said_is_filled_in(
     schema: dict[str, Any], value: dict[str, Any], filled: dict[str, Any]
 ) -> None:
-    made = copied(value)
+    made = deep_copy(value)
     filler(schema_of(schema))(made)
-    assert alike(made, filled)
+    assert json_equal(made, filled)
 
 
 def test_objects_do_not_share_what_was_filled_in() -> None:
@@ -115,18 +115,18 @@ SCHEMAS = st.recursive(
 @given(st.dictionaries(st.sampled_from("abc"), SCHEMAS), st.dictionaries(st.sampled_from("abcd"), VALUES))
 def test_what_fits_once_fits_again(properties: dict[str, Any], value: dict[str, Any]) -> None:
     schema = schema_of(fields(**properties))
-    once = copied(value)
+    once = deep_copy(value)
     prune(pruner(schema), once)
     filler(schema)(once)
-    twice = copied(once)
+    twice = deep_copy(once)
     assert prune(pruner(schema), twice, tell=True) == ()
     filler(schema)(twice)
-    assert alike(once, twice)
+    assert json_equal(once, twice)
 
 
 @given(st.dictionaries(st.sampled_from("abc"), SCHEMAS), st.dictionaries(st.sampled_from("abcd"), VALUES))
 def test_what_went_is_told_and_nothing_else(properties: dict[str, Any], value: dict[str, Any]) -> None:
-    made = copied(value)
+    made = deep_copy(value)
     gone = prune(pruner(schema_of(fields(**properties))), made, tell=True)
     assert bool(gone) == (made != value)
     assert all(name.split(".")[0].split("[")[0] in value for name in gone)

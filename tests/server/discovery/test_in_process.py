@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
-from steersman.api.discovery import Discovered, joined
+from steersman.api.discovery import DiscoveryResult, merge_results
 from steersman.api.generated import load
-from steersman.api.partial_object import partial
+from steersman.api.partial_object import partial_kind
 from steersman.api.scheme import Kind
 from steersman.client.discovery import parse_aggregated
 from steersman.server.http.discovery_cache import DiscoveryCache
@@ -34,17 +34,17 @@ def definition(*versions: str) -> dict[str, Any]:
     }
 
 
-def documents(world: World) -> Discovered:
+def documents(world: World) -> DiscoveryResult:
     catalogue = DiscoveryCache(world.server)
     found = catalogue.discovery
     catalogue.close()
-    return joined(
+    return merge_results(
         parse_aggregated(msgspec.json.decode(tagged.body))
         for tagged in (found.aggregated_api, found.aggregated_apis)
     )
 
 
-def shown(found: Discovered) -> list[tuple[Any, ...]]:
+def shown(found: DiscoveryResult) -> list[tuple[Any, ...]]:
     return sorted(
         (each.group, each.version, each.kind, each.name, each.namespaced, sorted(each.verbs))
         for each in found.resources
@@ -80,7 +80,7 @@ def test_metadata_of_a_custom_resource_is_the_object_itself_and_no_copy() -> Non
         world.run(api.create(DEFINITIONS, "", definition("v1")))
         body = {"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": {"x": 1}}
         world.run(api.create(WIDGETS, "default", body))
-        kind = partial("example.com", "v1", "Widget", "widgets", True)
+        kind = partial_kind("example.com", "v1", "Widget", "widgets", True)
         one, page = world.run(api.get(kind, "default", "w")), world.run(api.list(kind, "default"))
         assert one is page.items[0]
         assert one.metadata.name == "w"

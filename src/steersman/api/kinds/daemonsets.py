@@ -48,7 +48,7 @@ class Affinity(Struct, frozen=True):
     nodeAffinity: NodeAffinity | None = None
 
 
-class Placing(Struct, frozen=True):
+class PodPlacement(Struct, frozen=True):
     """The part of a pod's spec that is about nodes."""
 
     nodeName: str = ""

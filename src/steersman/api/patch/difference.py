@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from steersman.api.patch.order import elements_are_objects, key_of, places, token, unique
+from steersman.api.patch.order import elements_are_objects, key_of, positions, token, unique
 from steersman.api.patch.schema import DELETE_FROM, DIRECTIVE, ORDER, RETAIN, Field, Schema, find_field
-from steersman.api.patch.values import Document, PatchError, alike, bounded, printed
+from steersman.api.patch.values import Document, PatchError, format_as_go, json_equal, limits_nesting
 
 
-@bounded
+@limits_nesting
 def diff(old: Document, new: Document, schema: Schema) -> Document:
     """The patch that makes ``new`` of ``old``; empty if they are alike.
 
@@ -25,7 +25,7 @@ def _difference(old: Document, new: Document, schema: Schema | None, *, retain: 
         before: Any = old.get(key)
         if key not in old or type(before) is not type(value):
             patch[key] = value
-        elif alike(before, value):
+        elif json_equal(before, value):
             continue
         elif isinstance(value, dict):
             field = find_field(schema, key)
@@ -54,9 +54,9 @@ def _list_difference(name: str, old: list[Any], new: list[Any], field: Field) ->
         gone: list[Any] = []
         order: list[Any] = [{field.key: item[field.key]} for item in new]
     else:
-        before, after = places(old, ""), places(new, "")
+        before, after = positions(old, ""), positions(new, "")
         changes = [item for item in new if token(item) not in before]
-        gone = sorted(unique([item for item in old if token(item) not in after]), key=printed)
+        gone = sorted(unique([item for item in old if token(item) not in after]), key=format_as_go)
         order = new
     said = {name: changes, f"{DELETE_FROM}/{name}": gone, f"{ORDER}/{name}": order}
     return {key: value for key, value in said.items() if value}
@@ -64,7 +64,7 @@ def _list_difference(name: str, old: list[Any], new: list[Any], field: Field) ->
 
 def _changed(old: list[Any], new: list[Any], field: Field) -> list[Document]:
     """What to say about the items that are new or not alike, in their new order."""
-    changes, before = [], places(old, field.key)
+    changes, before = [], positions(old, field.key)
     for item in new:
         value = key_of(item, field.key)
         was = before.get(token(value))
@@ -76,6 +76,8 @@ def _changed(old: list[Any], new: list[Any], field: Field) -> list[Document]:
 
 
 def _deleted(old: list[Any], new: list[Any], key: str) -> list[Document]:
-    after = places(new, key)
-    values = sorted((value for item in old if token(value := key_of(item, key)) not in after), key=printed)
+    after = positions(new, key)
+    values = sorted(
+        (value for item in old if token(value := key_of(item, key)) not in after), key=format_as_go
+    )
     return [{key: value, DIRECTIVE: "delete"} for value in values]

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from steersman.api.patch.values import PatchError, TooManyOperations, alike, bounded, copied
+from steersman.api.patch.values import PatchError, TooManyOperations, deep_copy, json_equal, limits_nesting
 
 MAX_OPERATIONS = 10_000
 MAX_COPIED_BYTES = 3 * 1024 * 1024
@@ -24,7 +24,7 @@ _MISSING = "missing value"
 _INVALID_INDEX = "Unable to access invalid index: {}: invalid index referenced"
 
 
-@bounded
+@limits_nesting
 def apply(document: Container, patch: Sequence[Any]) -> Container:
     """The document with all operations carried out, or `PatchError`; neither argument is changed."""
     if not isinstance(patch, list | tuple) or not all(isinstance(op, dict) for op in patch):
@@ -33,7 +33,7 @@ def apply(document: Container, patch: Sequence[Any]) -> Container:
         raise TooManyOperations(
             f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {len(patch)}"
         )
-    patching = _Patching(copied(document))
+    patching = _Patching(deep_copy(document))
     for operation in patch:
         patching.do(operation)
     return patching.document
@@ -82,7 +82,7 @@ class _Patching:
         if found is None:
             raise PatchError(f'add operation does not apply: doc is missing path: "{path}": {_MISSING}')
         try:
-            _insert(*found, copied(operation.get("value")))
+            _insert(*found, deep_copy(operation.get("value")))
         except PatchError as error:
             raise PatchError(f"error in add for path: '{path}': {error}") from None
 
@@ -98,7 +98,7 @@ class _Patching:
 
     def _replace(self, operation: dict[str, Any]) -> None:
         path = _pointer(operation, "path", "replace")
-        value = copied(operation.get("value"))
+        value = deep_copy(operation.get("value"))
         if path == "":
             if not isinstance(value, dict | list):
                 raise PatchError("replace operation value must be object or array")
@@ -163,7 +163,7 @@ class _Patching:
                 f"exceeding the limit {MAX_COPIED_BYTES}"
             )
         try:
-            _insert(*found, copied(value))
+            _insert(*found, deep_copy(value))
         except PatchError as error:
             raise PatchError(f"error while adding value during copy: {error}") from None
 
@@ -179,7 +179,7 @@ class _Patching:
                 value = _get(*found)
             except PatchError as error:
                 raise PatchError(f"error in test for path: '{path}': {error}") from None
-        if not alike(value, operation.get("value")):
+        if not json_equal(value, operation.get("value")):
             raise PatchError(f"testing value {path} failed: test failed")
 
 

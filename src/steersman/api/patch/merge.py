@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from steersman.api.patch.values import Document, PatchError, alike, bounded, pruned
+from steersman.api.patch.values import Document, PatchError, json_equal, limits_nesting, without_nulls
 
 
-@bounded
+@limits_nesting
 def apply(document: Document, patch: Any) -> Document:
     """The document with the patch applied; neither is changed.
 
@@ -27,7 +27,7 @@ def _merged(document: Document, patch: Document) -> Document:
         elif not isinstance(old, dict):
             # Upstream drops nulls from what is new all through, in the items of lists as well; the
             # RFC would keep those.
-            result[key] = pruned(value)
+            result[key] = without_nulls(value)
         elif isinstance(value, dict):
             result[key] = _merged(old, value)
         else:
@@ -35,7 +35,7 @@ def _merged(document: Document, patch: Document) -> Document:
     return result
 
 
-@bounded
+@limits_nesting
 def diff(old: Document, new: Document) -> Document:
     """The patch that makes ``new`` of ``old``; empty if they are alike.
 
@@ -53,7 +53,7 @@ def _difference(old: Document, new: Document) -> Document:
         elif isinstance(value, dict) and isinstance(before, dict):
             if inner := _difference(before, value):
                 patch[key] = inner
-        elif not alike(before, value):
+        elif not json_equal(before, value):
             patch[key] = value
     patch.update((key, None) for key in old if key not in new)
     return patch

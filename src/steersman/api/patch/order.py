@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from steersman.api.patch.values import PatchError, printed, wrong_type
+from steersman.api.patch.values import PatchError, format_as_go, wrong_type
 
 
 def elements_are_objects(*lists: list[Any]) -> bool:
@@ -22,7 +22,7 @@ def elements_are_objects(*lists: list[Any]) -> bool:
             if kind is list:
                 raise PatchError("lists of lists are not supported")
             if type(item) is not kind or item is None:
-                raise PatchError(f"list element types are not identical: {printed(list(lists))}")
+                raise PatchError(f"list element types are not identical: {format_as_go(list(lists))}")
     if kind is None:
         raise PatchError("no elements in any of the given slices")
     return kind is dict
@@ -35,7 +35,7 @@ def key_of(item: Any, key: str) -> Any:
     if not isinstance(item, dict):
         raise wrong_type(dict, item)
     if key not in item:
-        raise PatchError(f"map: {printed(item)} does not contain declared merge key: {key}")
+        raise PatchError(f"map: {format_as_go(item)} does not contain declared merge key: {key}")
     return item[key]
 
 
@@ -46,7 +46,7 @@ def token(value: Any) -> Hashable:
     return (type(value), value)
 
 
-def places(items: list[Any], key: str) -> dict[Hashable, int]:
+def positions(items: list[Any], key: str) -> dict[Hashable, int]:
     """Where each item stands, by the token of what tells it apart; of several the first."""
     found: dict[Hashable, int] = {}
     for i, item in enumerate(items):
@@ -64,13 +64,13 @@ def unique(items: list[Any]) -> list[Any]:
     return list({token(item): item for item in reversed(items)}.values())[::-1]
 
 
-def arranged(merged: list[Any], order: list[Any], live: list[Any], key: str) -> list[Any]:
+def sort_like(merged: list[Any], order: list[Any], live: list[Any], key: str) -> list[Any]:
     """A merged list in order: as ``order`` says for what it names, as in ``live`` for the others.
 
     The two sorts are interleaved as far as ``live`` tells how; where it does not, what ``order``
     names goes first.
     """
-    wanted, before = places(order, key), places(live, key)
+    wanted, before = positions(order, key), positions(live, key)
     named: list[tuple[int, int | None, Any]] = []
     others: list[tuple[int, Any]] = []
     for item in merged:

@@ -10,9 +10,16 @@ from collections.abc import Hashable
 from typing import Any
 
 from steersman.api.patch.difference import diff
-from steersman.api.patch.order import arranged, elements_are_objects, key_of, places, token, unique
+from steersman.api.patch.order import elements_are_objects, key_of, positions, sort_like, token, unique
 from steersman.api.patch.schema import DELETE_FROM, DIRECTIVE, ORDER, RETAIN, Field, Schema, find_field
-from steersman.api.patch.values import Document, PatchError, bounded, printed, type_name, wrong_type
+from steersman.api.patch.values import (
+    Document,
+    PatchError,
+    format_as_go,
+    limits_nesting,
+    type_name,
+    wrong_type,
+)
 
 __all__ = ["apply", "diff"]
 
@@ -21,7 +28,7 @@ BAD_DELETE = "invalid patch format of primitive list"
 BAD_ORDER = "invalid patch format of setElementOrder list"
 
 
-@bounded
+@limits_nesting
 def apply(document: Document, patch: Document, schema: Schema) -> Document:
     """The document with the patch applied; neither is changed.
 
@@ -133,7 +140,7 @@ def _ordered(document: Document, patch: Document, schema: Schema | None) -> tupl
         else:
             merged = _merged_list(live, change, field)
         elements_are_objects(live or [], change or [])
-        document[name] = arranged(merged, order, live or [], field.key)
+        document[name] = sort_like(merged, order, live or [], field.key)
     return document, patch
 
 
@@ -150,7 +157,7 @@ def _check_order(change: list[Any], order: list[Any], key: str) -> None:
         name = token(key_of(item, key))
         if not any(token(key_of(place, key)) == name for place in ordered):
             raise PatchError(
-                f"The order in patch list:\n{printed(change)}\n doesn't match {ORDER} list:\n{printed(order)}\n"
+                f"The order in patch list:\n{format_as_go(change)}\n doesn't match {ORDER} list:\n{format_as_go(order)}\n"
             )
 
 
@@ -160,18 +167,18 @@ def _merged_list(live: list[Any], change: list[Any], field: Field) -> list[Any]:
     if not live and not change:
         return live
     if not elements_are_objects(live, change):
-        return arranged(unique([*live, *change]), change, live, "")
+        return sort_like(unique([*live, *change]), change, live, "")
     if not field.key:
         raise PatchError("cannot merge lists without merge key for struct")
     live, change = _directed(live, change, field.key)
-    merged, at = list(live), places(live, field.key)
+    merged, at = list(live), positions(live, field.key)
     for item in change:
         found = at.setdefault(token(key_of(item, field.key)), len(merged))
         if found == len(merged):
             merged.append(_fresh(item))
         else:
             merged[found] = _merged(merged[found], item, field.schema)
-    return arranged(merged, change, live, field.key)
+    return sort_like(merged, change, live, field.key)
 
 
 def _directed(live: list[Any], change: list[Any], key: str) -> tuple[list[Any], list[Any]]:
@@ -199,7 +206,7 @@ def _directed(live: list[Any], change: list[Any], key: str) -> tuple[list[Any], 
 def _removed(live: list[Any], removed: list[Any]) -> list[Any]:
     if (live or removed) and elements_are_objects(live, removed):
         raise PatchError(BAD_DELETE)
-    gone = places(removed, "")
+    gone = positions(removed, "")
     return [item for item in live if token(item) not in gone]
 
 
@@ -212,5 +219,7 @@ def _listed(directive: str, prefix: str, error: str) -> str:
 
 
 def _unknown(directive: Any, patch: Document) -> PatchError:
-    said = directive if isinstance(directive, str) else f"%!s({type_name(directive)}={printed(directive)})"
-    return PatchError(f"unknown patch type: {said} in map: {printed(patch)}")
+    said = (
+        directive if isinstance(directive, str) else f"%!s({type_name(directive)}={format_as_go(directive)})"
+    )
+    return PatchError(f"unknown patch type: {said} in map: {format_as_go(patch)}")

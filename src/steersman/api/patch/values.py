@@ -21,7 +21,7 @@ class TooManyOperations(PatchError):
     """A JSON patch with more operations than the server is willing to carry out."""
 
 
-def bounded(function: Callable[P, R]) -> Callable[P, R]:
+def limits_nesting(function: Callable[P, R]) -> Callable[P, R]:
     """Refuse what is nested deeper than the interpreter can follow, like any other bad patch."""
 
     @wraps(function)
@@ -34,32 +34,32 @@ def bounded(function: Callable[P, R]) -> Callable[P, R]:
     return guarded
 
 
-def alike(a: Any, b: Any) -> bool:
+def json_equal(a: Any, b: Any) -> bool:
     """Whether two values are the same JSON. Unlike in Python, true is not 1."""
     if type(a) is not type(b):
         return False
     if isinstance(a, dict):
-        return len(a) == len(b) and all(key in b and alike(value, b[key]) for key, value in a.items())
+        return len(a) == len(b) and all(key in b and json_equal(value, b[key]) for key, value in a.items())
     if isinstance(a, list):
-        return len(a) == len(b) and all(map(alike, a, b))
+        return len(a) == len(b) and all(map(json_equal, a, b))
     return bool(a == b)
 
 
-def copied(value: Any) -> Any:
+def deep_copy(value: Any) -> Any:
     """A value that shares nothing with the one given."""
     if isinstance(value, dict):
-        return {key: copied(child) for key, child in value.items()}
+        return {key: deep_copy(child) for key, child in value.items()}
     if isinstance(value, list):
-        return [copied(item) for item in value]
+        return [deep_copy(item) for item in value]
     return value
 
 
-def pruned(value: Any) -> Any:
+def without_nulls(value: Any) -> Any:
     """A value without the fields that are null, which in a patch means: not there."""
     if isinstance(value, dict):
-        return {key: pruned(child) for key, child in value.items() if child is not None}
+        return {key: without_nulls(child) for key, child in value.items() if child is not None}
     if isinstance(value, list):
-        return [pruned(item) for item in value]
+        return [without_nulls(item) for item in value]
     return value
 
 
@@ -78,12 +78,12 @@ def type_name(value: Any) -> str:
     return _TYPES.get(type(value), "%!s(<nil>)")
 
 
-def printed(value: Any) -> str:
+def format_as_go(value: Any) -> str:
     """A value as upstream's messages print it, and as it sorts the keys of items."""
     if isinstance(value, dict):
-        return f"map[{' '.join(f'{key}:{printed(value[key])}' for key in sorted(value))}]"
+        return f"map[{' '.join(f'{key}:{format_as_go(value[key])}' for key in sorted(value))}]"
     if isinstance(value, list):
-        return f"[{' '.join(map(printed, value))}]"
+        return f"[{' '.join(map(format_as_go, value))}]"
     if isinstance(value, bool):
         return "true" if value else "false"
     return "<nil>" if value is None else str(value)

@@ -12,23 +12,23 @@ Amounts: TypeAlias = dict[str, Quantity]
 _POD_LEVEL = ("cpu", "memory")
 
 
-def parsed(amounts: Mapping[str, Any]) -> Amounts:
+def parse_amounts(amounts: Mapping[str, Any]) -> Amounts:
     """Amounts as numbers. Raises `ValueError` for what is none."""
     return {name: Quantity.parse(amounts[name]) for name in amounts}
 
 
-def total(spec: Any, which: str) -> Amounts:
+def pod_total(spec: Any, which: str) -> Amounts:
     """The ``requests`` or ``limits`` of a pod: of its containers together, or of one that runs before them.
 
     Sidecars run beside both.
     """
     sums: Amounts = {}
     for container in spec.containers:
-        add(sums, parsed(getattr(container.resources, which)))
+        add(sums, parse_amounts(getattr(container.resources, which)))
     sidecars: Amounts = {}
     before: Amounts = {}
     for container in spec.initContainers:
-        amounts = parsed(getattr(container.resources, which))
+        amounts = parse_amounts(getattr(container.resources, which))
         if container.restartPolicy == "Always":
             add(sums, amounts)
             add(sidecars, amounts)
@@ -38,7 +38,7 @@ def total(spec: Any, which: str) -> Amounts:
         _raise(before, amounts)
     _raise(sums, before)
     if spec.resources is not None:
-        said = parsed(getattr(spec.resources, which))
+        said = parse_amounts(getattr(spec.resources, which))
         sums.update(
             {name: said[name] for name in said if name in _POD_LEVEL or name.startswith("hugepages-")}
         )
@@ -47,7 +47,7 @@ def total(spec: Any, which: str) -> Amounts:
 
 def with_overhead(spec: Any, sums: Amounts, which: str) -> Amounts:
     """The same with what it takes to run the pod at all: of limits only those there are."""
-    for name, amount in parsed(spec.overhead).items():
+    for name, amount in parse_amounts(spec.overhead).items():
         if which == "requests" or (name in sums and sums[name].sign):
             sums[name] = sums[name] + amount if name in sums else amount
     return sums
@@ -64,7 +64,7 @@ def _raise(sums: Amounts, others: Mapping[str, Quantity]) -> None:
             sums[name] = amount
 
 
-def quality_of(spec: Any) -> str:
+def qos_class(spec: Any) -> str:
     """The pod's QoS class: BestEffort asks for nothing, Guaranteed for exactly its limits."""
     if spec.resources is not None:
         parts = [spec.resources]
@@ -86,11 +86,11 @@ def quality_of(spec: Any) -> str:
 
 def _sum(lists: Iterable[Mapping[str, Any]]) -> dict[str, Quantity]:
     """Amounts of compute resources, added up; zeros do not count."""
-    total: dict[str, Quantity] = {}
+    sums: dict[str, Quantity] = {}
     for amounts in lists:
         for name in _POD_LEVEL:
             if name in amounts:
                 amount = Quantity.parse(amounts[name])
                 if amount.sign > 0:
-                    total[name] = total[name] + amount if name in total else amount
-    return total
+                    sums[name] = sums[name] + amount if name in sums else amount
+    return sums

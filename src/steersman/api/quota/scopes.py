@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from steersman.api.kinds.quota import ScopedResourceSelectorRequirement as Scope
-from steersman.api.quota.compute import quality_of
+from steersman.api.quota.compute import qos_class
 
 
 def scopes_of(quota: Any) -> tuple[Scope, ...]:
@@ -18,12 +18,12 @@ def scopes_of(quota: Any) -> tuple[Scope, ...]:
     return plain + (tuple(chosen.matchExpressions) if chosen is not None else ())
 
 
-def nothing_in(obj: Any, scope: Scope) -> bool:
+def matches_no_scope(obj: Any, scope: Scope) -> bool:
     """Of most kinds nothing is within any scope."""
     return False
 
 
-def pod_in(pod: Any, scope: Scope) -> bool:
+def pod_matches_scope(pod: Any, scope: Scope) -> bool:
     """Whether a pod is within a scope."""
     spec = pod.spec
     match scope.scopeName:
@@ -32,9 +32,9 @@ def pod_in(pod: Any, scope: Scope) -> bool:
         case "NotTerminating":
             return spec.activeDeadlineSeconds is None or spec.activeDeadlineSeconds < 0
         case "BestEffort":
-            return quality_of(spec) == "BestEffort"
+            return qos_class(spec) == "BestEffort"
         case "NotBestEffort":
-            return quality_of(spec) != "BestEffort"
+            return qos_class(spec) != "BestEffort"
         case "PriorityClass":
             return _selected(scope, (spec.priorityClassName,) if spec.priorityClassName else ())
         case "CrossNamespacePodAffinity":
@@ -42,7 +42,7 @@ def pod_in(pod: Any, scope: Scope) -> bool:
     return False
 
 
-def claim_in(claim: Any, scope: Scope) -> bool:
+def claim_matches_scope(claim: Any, scope: Scope) -> bool:
     """Whether a claim is within a scope."""
     if scope.scopeName != "VolumeAttributesClass":
         return False

@@ -9,8 +9,8 @@ import msgspec
 
 from steersman.api.bounded_cache import BoundedCache
 from steersman.api.quantity import NANO, ZERO, Quantity
-from steersman.api.quota.compute import Amounts, add, total, with_overhead
-from steersman.api.quota.scopes import claim_in, nothing_in, pod_in
+from steersman.api.quota.compute import Amounts, add, pod_total, with_overhead
+from steersman.api.quota.scopes import claim_matches_scope, matches_no_scope, pod_matches_scope
 
 ONE = Quantity.parse("1")
 COUNT = "count/"
@@ -36,7 +36,7 @@ class Evaluator(msgspec.Struct, frozen=True):
     usage: Used
     matching: Callable[[str], bool]
     """Whether a name in a quota is about this resource."""
-    scoped: Callable[[Any, Any], bool] = nothing_in
+    scoped: Callable[[Any, Any], bool] = matches_no_scope
     """Whether an object is within a scope."""
     missing: Callable[[Any, Iterable[str]], str] = lambda obj, names: ""
     """What an object must say, where a quota has these names, and does not."""
@@ -57,8 +57,8 @@ def pod_usage(pod: Any) -> Amounts:
     spec = pod.spec
     known = _usage.get(id(spec))
     if known is None:
-        requests = with_overhead(spec, total(spec, "requests"), "requests")
-        limits = with_overhead(spec, total(spec, "limits"), "limits")
+        requests = with_overhead(spec, pod_total(spec, "requests"), "requests")
+        limits = with_overhead(spec, pod_total(spec, "limits"), "limits")
         known = (spec, {"count/pods": ONE, **_compute(requests, limits)})
         _usage.put(id(spec), known)
     return known[1]
@@ -200,13 +200,15 @@ BARE = ("configmaps", "replicationcontrollers", "resourcequotas", "secrets")
 """Counted under their bare names, too, since before there was ``count/``."""
 
 _EVALUATORS = {
-    "pods": Evaluator(pod_usage, _about_pods, pod_in, _unsaid, _pod_updates),
+    "pods": Evaluator(pod_usage, _about_pods, pod_matches_scope, _unsaid, _pod_updates),
     "services": Evaluator(
         service_usage,
         lambda name: name in ("count/services", "services", "services.nodeports", "services.loadbalancers"),
         updates=lambda new, old, subresource: not subresource,
     ),
-    "persistentvolumeclaims": Evaluator(claim_usage, _about_claims, claim_in, updates=_claim_updates),
+    "persistentvolumeclaims": Evaluator(
+        claim_usage, _about_claims, claim_matches_scope, updates=_claim_updates
+    ),
     "resourceclaims.resource.k8s.io": Evaluator(
         device_usage,
         lambda name: name == f"{COUNT}resourceclaims.resource.k8s.io" or name.endswith(DEVICES),

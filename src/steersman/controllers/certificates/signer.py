@@ -20,7 +20,7 @@ from steersman.api.kinds.certificates import (
     CertificateSigningRequest,
     CertificateSigningRequestStatus,
 )
-from steersman.api.meta import truncate
+from steersman.api.meta import truncate_to_seconds
 from steersman.controllers.certificates.authority import SigningError, lifetime, load, sign
 from steersman.controllers.certificates.requests import (
     CLIENT,
@@ -155,7 +155,7 @@ def _failed_status(
         status="True",
         reason="SignerValidationFailure",
         message=error,
-        lastUpdateTime=truncate(now),
+        lastUpdateTime=truncate_to_seconds(now),
     )
     return CertificateSigningRequestStatus(conditions=(*status.conditions, failed))
 

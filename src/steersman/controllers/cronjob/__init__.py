@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from steersman.api.cron import Every, Schedule, Unparseable, zone_of
+from steersman.api.cron import ConstantDelaySchedule, Schedule, ScheduleSyntaxError, time_zone
 from steersman.api.errors import AlreadyExists, ApiError
 from steersman.api.kinds import JOBS, Job, ObjectMeta
 from steersman.api.kinds.cronjobs import CRONJOBS, NEW_JOBS, CronJob, NewJob, ObjectReference
@@ -97,7 +97,7 @@ def _skip_past_times(cron: CronJob, now: datetime) -> Verdict | None:
         if due.latest is not None and now - due.latest <= JUST_DUE:
             return None
         following = schedule.next(now)
-    except (Unparseable, LookupError, InvalidSchedule):
+    except (ScheduleSyntaxError, LookupError, InvalidSchedule):
         return None
     if following is None:
         return None
@@ -111,7 +111,7 @@ async def _sync(seen: Seen, draft: StatusDraft, now: datetime) -> Verdict:
         return Rest("being deleted")
     if spec.timeZone is not None:
         try:
-            zone_of(spec.timeZone)
+            time_zone(spec.timeZone)
         except LookupError as error:
             message = f"invalid timeZone: {_quoted(spec.timeZone)}: {error.args[0]}"
             await Emit(cron, "Warning", "UnknownTimeZone", message)
@@ -126,7 +126,7 @@ async def _sync(seen: Seen, draft: StatusDraft, now: datetime) -> Verdict:
         await Emit(cron, "Warning", "UnsupportedSchedule", message)
     try:
         schedule = schedule_of(cron)
-    except (Unparseable, LookupError) as error:
+    except (ScheduleSyntaxError, LookupError) as error:
         message = f"unparseable schedule: {_quoted(spec.schedule)} : {error.args[0]}"
         await Emit(cron, "Warning", "UnparseableSchedule", message)
         return Rest("unparseable schedule")
@@ -143,7 +143,7 @@ async def _sync(seen: Seen, draft: StatusDraft, now: datetime) -> Verdict:
 async def _start(
     cron: CronJob,
     draft: StatusDraft,
-    schedule: Schedule | Every,
+    schedule: Schedule | ConstantDelaySchedule,
     due: Due,
     at: datetime,
     now: datetime,
@@ -207,7 +207,7 @@ def job_name(cron: CronJob, at: datetime) -> str:
 async def _create(cron: CronJob, at: datetime) -> Job | None:
     """Creates the Job of a scheduled time, or finds it; None where its name belongs to a Job of another owner."""
     template = cron.spec.jobTemplate
-    local = at.astimezone(zone_of(cron.spec.timeZone or ""))
+    local = at.astimezone(time_zone(cron.spec.timeZone or ""))
     stamp = local.isoformat().replace("+00:00", "Z")
     namespace = cron.metadata.namespace
     body = NewJob(

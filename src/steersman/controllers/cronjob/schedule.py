@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from steersman.api.cron import Every, Schedule, parse
+from steersman.api.cron import ConstantDelaySchedule, Schedule, parse
 from steersman.api.kinds.cronjobs import CronJob
 
 TOO_MANY_MISSED = 100
@@ -30,14 +30,14 @@ class Due(msgspec.Struct, frozen=True):
     """About how many scheduled times before it were missed."""
 
 
-def schedule_of(cron: CronJob) -> Schedule | Every:
+def schedule_of(cron: CronJob) -> Schedule | ConstantDelaySchedule:
     """The parsed schedule, in the CronJob's time zone. Raises `Unparseable` or `LookupError`."""
     own_zone = "TZ" in cron.spec.schedule
     return parse(cron.spec.schedule, "" if own_zone else cron.spec.timeZone or "")
 
 
 def most_recent_due(
-    cron: CronJob, schedule: Schedule | Every, now: datetime, *, deadline: bool = True
+    cron: CronJob, schedule: Schedule | ConstantDelaySchedule, now: datetime, *, deadline: bool = True
 ) -> Due:
     """The time that is due now; with ``deadline``, none before ``startingDeadlineSeconds``. Raises `InvalidSchedule`."""
     since = cron.status.lastScheduleTime or cron.metadata.creationTimestamp or now
@@ -64,7 +64,7 @@ def most_recent_due(
     return Due(since, latest, missed)
 
 
-def until_next(cron: CronJob, schedule: Schedule | Every, now: datetime) -> timedelta:
+def until_next(cron: CronJob, schedule: Schedule | ConstantDelaySchedule, now: datetime) -> timedelta:
     """How long until the next scheduled time, with `PADDING`. Raises `InvalidSchedule`."""
     try:
         due = most_recent_due(cron, schedule, now, deadline=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
-from steersman.api.conditions import is_true
+from steersman.api.conditions import is_condition_true
 from steersman.api.errors import ApiError, NotFound
 from steersman.api.kinds import JOBS, Job
 from steersman.api.kinds.cronjobs import CronJob, CronJobStatus, ObjectReference
@@ -66,7 +66,7 @@ class StatusDraft:
 def finished_type(job: Job) -> str:
     """The condition a Job has finished with, ``Complete`` or ``Failed``; empty where it has not finished."""
     for type_ in ("Complete", "Failed"):
-        if is_true(job.status.conditions, type_):
+        if is_condition_true(job.status.conditions, type_):
             return type_
     return ""
 

@@ -9,10 +9,10 @@ import msgspec
 
 from steersman.api.bounded_cache import BoundedCache
 from steersman.api.kinds import Opaque, Pod
-from steersman.api.kinds.daemonsets import NodeSelectorTerm, Placing, Toleration
+from steersman.api.kinds.daemonsets import NodeSelectorTerm, PodPlacement, Toleration
 from steersman.api.kinds.nodes import Node
 from steersman.api.pods import is_terminal
-from steersman.api.scheduling import NO_EXECUTE, NO_SCHEDULE, matches, tolerates
+from steersman.api.scheduling import NO_EXECUTE, NO_SCHEDULE, matches_node_selector_term, tolerates
 from steersman.controllers.daemonset.template import daemon_tolerations, target_node
 
 # -- should a node run a pod ------------------------------------------------------------------
@@ -62,14 +62,16 @@ class NodeRequirements(msgspec.Struct, frozen=True):
         for key, value in self.labels:
             if labels.get(key) != value:
                 return False
-        return self.terms is None or any(matches(term, name, labels) for term in self.terms)
+        return self.terms is None or any(
+            matches_node_selector_term(term, name, labels) for term in self.terms
+        )
 
 
-_decode = msgspec.json.Decoder(Placing).decode
-_cache: BoundedCache[int, tuple[Opaque | Placing, NodeRequirements]] = BoundedCache(1024)
+_decode = msgspec.json.Decoder(PodPlacement).decode
+_cache: BoundedCache[int, tuple[Opaque | PodPlacement, NodeRequirements]] = BoundedCache(1024)
 
 
-def requirements_of(spec: Opaque | Placing) -> NodeRequirements:
+def requirements_of(spec: Opaque | PodPlacement) -> NodeRequirements:
     """The requirements of a template's pod spec, cached since every change of a node needs them."""
     cached = _cache.get(id(spec))
     if cached is None:
@@ -79,7 +81,7 @@ def requirements_of(spec: Opaque | Placing) -> NodeRequirements:
     return cached[1]
 
 
-def _read(spec: Opaque | Placing) -> NodeRequirements:
+def _read(spec: Opaque | PodPlacement) -> NodeRequirements:
     placing = _decode(spec) if isinstance(spec, msgspec.Raw) else spec
     affinity = placing.affinity and placing.affinity.nodeAffinity
     required = affinity and affinity.requiredDuringSchedulingIgnoredDuringExecution

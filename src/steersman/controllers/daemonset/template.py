@@ -12,7 +12,7 @@ from steersman.api.kinds import NewPod, ObjectMeta, Opaque, Pod
 from steersman.api.kinds.daemonsets import DAEMONSETS, Affinity, DaemonSet, Toleration
 from steersman.api.meta import owner_reference
 from steersman.api.scheduling import NO_EXECUTE, NO_SCHEDULE
-from steersman.api.scheme import unusual
+from steersman.api.scheme import encode_hook
 from steersman.controllers.shared.history import REVISION
 from steersman.controllers.shared.pod_control import pods_prefix
 
@@ -25,7 +25,7 @@ _NODE_NAME = "metadata.name"
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
 
-_encode = msgspec.json.Encoder(enc_hook=unusual).encode
+_encode = msgspec.json.Encoder(enc_hook=encode_hook).encode
 _affinity = msgspec.json.Decoder(Affinity | None).decode
 
 

@@ -7,9 +7,9 @@ from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
-from steersman.api.conditions import drop, find, put
+from steersman.api.conditions import find_condition, remove_condition, set_condition
 from steersman.api.kinds import Condition, Deployment, DeploymentStatus, ReplicaSet
-from steersman.api.meta import truncate
+from steersman.api.meta import truncate_to_seconds
 from steersman.controllers.deployment.replicasets import (
     LONG_AGO,
     Limits,
@@ -57,7 +57,7 @@ def new_status(
         # While a ReplicaSet is scaled down more pods are available than desired: then none is unavailable.
         unavailableReplicas=max(0, sets.total_size - available),
         terminatingReplicas=terminating_replicas(sets) if count_terminating else None,
-        conditions=put(conditions, availability(available >= limits.min_available, now)),
+        conditions=set_condition(conditions, availability(available >= limits.min_available, now)),
     )
 
 
@@ -90,7 +90,7 @@ def terminating_replicas(sets: Iterable[ReplicaSet]) -> int | None:
 
 def new_condition(type_: str, status: str, reason: str, message: str, now: datetime) -> Condition:
     """A condition that changed now."""
-    at = truncate(now)
+    at = truncate_to_seconds(now)
     return Condition(
         type=type_, status=status, reason=reason, message=message, lastUpdateTime=at, lastTransitionTime=at
     )
@@ -118,14 +118,18 @@ def with_paused(deployment: Deployment, now: datetime) -> tuple[Condition, ...]:
     failed.
     """
     conditions = deployment.status.conditions
-    condition = find(conditions, PROGRESSING)
+    condition = find_condition(conditions, PROGRESSING)
     reason = condition.reason if condition is not None else ""
     if progress_deadline(deployment) is None or reason == TIMED_OUT:
         return conditions
     if deployment.spec.paused and reason != PAUSED:
-        return put(conditions, new_condition(PROGRESSING, "Unknown", PAUSED, "Deployment is paused", now))
+        return set_condition(
+            conditions, new_condition(PROGRESSING, "Unknown", PAUSED, "Deployment is paused", now)
+        )
     if not deployment.spec.paused and reason == PAUSED:
-        return put(conditions, new_condition(PROGRESSING, "Unknown", RESUMED, "Deployment is resumed", now))
+        return set_condition(
+            conditions, new_condition(PROGRESSING, "Unknown", RESUMED, "Deployment is resumed", now)
+        )
     return conditions
 
 
@@ -136,16 +140,18 @@ def with_created(
     if progress_deadline(deployment) is None:
         return conditions
     message = f'Created new replica set "{name}"'
-    return put(conditions, new_condition(PROGRESSING, "True", CREATED, message, now))
+    return set_condition(conditions, new_condition(PROGRESSING, "True", CREATED, message, now))
 
 
 def with_found(
     deployment: Deployment, conditions: tuple[Condition, ...], name: str, now: datetime
 ) -> tuple[Condition, ...]:
     """The conditions where a new ReplicaSet exists and there is no Progressing condition yet."""
-    if progress_deadline(deployment) is None or find(conditions, PROGRESSING) is not None:
+    if progress_deadline(deployment) is None or find_condition(conditions, PROGRESSING) is not None:
         return conditions
-    return put(conditions, new_condition(PROGRESSING, "True", FOUND, f'Found new replica set "{name}"', now))
+    return set_condition(
+        conditions, new_condition(PROGRESSING, "True", FOUND, f'Found new replica set "{name}"', now)
+    )
 
 
 def with_create_error(
@@ -154,7 +160,7 @@ def with_create_error(
     """The conditions after the new ReplicaSet could not be created."""
     if progress_deadline(deployment) is None:
         return conditions
-    return put(conditions, new_condition(PROGRESSING, "False", CREATE_ERROR, message, now))
+    return set_condition(conditions, new_condition(PROGRESSING, "False", CREATE_ERROR, message, now))
 
 
 # -- progress ---------------------------------------------------------------------------------
@@ -181,7 +187,7 @@ def is_progressing(before: DeploymentStatus, after: DeploymentStatus) -> bool:
 def deadline_at(deployment: Deployment, conditions: tuple[Condition, ...]) -> datetime | None:
     """When the rollout exceeds its progress deadline; None where no rollout is under way or it has no deadline."""
     seconds = progress_deadline(deployment)
-    condition = find(conditions, PROGRESSING)
+    condition = find_condition(conditions, PROGRESSING)
     if seconds is None or condition is None or condition.reason in (NEW_AVAILABLE, TIMED_OUT):
         return None
     return (condition.lastUpdateTime or LONG_AGO) + timedelta(seconds=seconds)
@@ -195,17 +201,21 @@ def with_progress(sets: ReplicaSets, status: DeploymentStatus, now: datetime) ->
     deployment = sets.deployment
     conditions = status.conditions
     if progress_deadline(deployment) is None:
-        conditions = drop(conditions, PROGRESSING)
+        conditions = remove_condition(conditions, PROGRESSING)
     else:
         conditions = _progress(sets, status, now)
     failure = replica_failure(sets)
-    conditions = put(conditions, failure) if failure is not None else drop(conditions, REPLICA_FAILURE)
+    conditions = (
+        set_condition(conditions, failure)
+        if failure is not None
+        else remove_condition(conditions, REPLICA_FAILURE)
+    )
     return replace(status, conditions=conditions) if conditions != status.conditions else status
 
 
 def _progress(sets: ReplicaSets, status: DeploymentStatus, now: datetime) -> tuple[Condition, ...]:
     deployment, conditions = sets.deployment, status.conditions
-    condition = find(conditions, PROGRESSING)
+    condition = find_condition(conditions, PROGRESSING)
     if (
         condition is not None
         and condition.reason == NEW_AVAILABLE
@@ -220,18 +230,18 @@ def _progress(sets: ReplicaSets, status: DeploymentStatus, now: datetime) -> tup
     )
     if is_complete(deployment, status):
         message = f"{subject} has successfully progressed."
-        return put(conditions, new_condition(PROGRESSING, "True", NEW_AVAILABLE, message, now))
+        return set_condition(conditions, new_condition(PROGRESSING, "True", NEW_AVAILABLE, message, now))
     if is_progressing(deployment.status, status):
         updated = new_condition(PROGRESSING, "True", UPDATED, f"{subject} is progressing.", now)
         if condition is not None and condition.status == "True":
             updated = replace(updated, lastTransitionTime=condition.lastTransitionTime)
         # Any progress restarts the deadline, so lastUpdateTime is new even where reason and status are not.
-        return (*drop(conditions, PROGRESSING), updated)
+        return (*remove_condition(conditions, PROGRESSING), updated)
     due = deadline_at(deployment, conditions)
     # differs: at the very instant, not a moment later, so that waking then is enough.
     if due is not None and due <= now:
         message = f"{subject} has timed out progressing."
-        return put(conditions, new_condition(PROGRESSING, "False", TIMED_OUT, message, now))
+        return set_condition(conditions, new_condition(PROGRESSING, "False", TIMED_OUT, message, now))
     return conditions
 
 
@@ -239,7 +249,7 @@ def replica_failure(sets: ReplicaSets) -> Condition | None:
     """The ReplicaFailure condition of the new ReplicaSet, or else of another."""
     ordered: Iterable[ReplicaSet] = sets if sets.new is None else (sets.new, *sets.old)
     for rs in ordered:
-        failure = find(rs.status.conditions, REPLICA_FAILURE)
+        failure = find_condition(rs.status.conditions, REPLICA_FAILURE)
         if failure is not None:
             return Condition(
                 type=REPLICA_FAILURE,
@@ -260,7 +270,7 @@ def describe(sets: ReplicaSets, status: DeploymentStatus, limits: Limits, old_po
     replicas = limits.replicas
     if is_complete(sets.deployment, status):
         return f"{replicas} of {replicas} replicas updated and available"
-    condition = find(status.conditions, PROGRESSING)
+    condition = find_condition(status.conditions, PROGRESSING)
     reason = condition.reason if condition is not None else ""
     if reason == NEW_AVAILABLE and status.replicas == status.updatedReplicas:
         text = f"rolled out; {_available(sets, replicas)}"
@@ -269,7 +279,7 @@ def describe(sets: ReplicaSets, status: DeploymentStatus, limits: Limits, old_po
         text = f"rollout made no progress for {seconds}s: {_pending(sets, status, replicas, old_pods)}"
     else:
         text = f"rollout in progress: {_pending(sets, status, replicas, old_pods)}"
-    failure = find(status.conditions, REPLICA_FAILURE)
+    failure = find_condition(status.conditions, REPLICA_FAILURE)
     return f"{text}; {failure.reason}: {failure.message}" if failure is not None else text
 
 

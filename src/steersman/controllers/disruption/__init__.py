@@ -14,12 +14,12 @@ from typing import Any
 
 import msgspec
 
-from steersman.api.conditions import find
+from steersman.api.conditions import find_condition
 from steersman.api.errors import ApiError, Conflict
 from steersman.api.kinds import DEPLOYMENTS, PODS, REPLICASETS, REPLICATIONCONTROLLERS, Pod
 from steersman.api.kinds.policy import PODDISRUPTIONBUDGETS, PodDisruptionBudget
 from steersman.api.kinds.statefulsets import STATEFULSETS
-from steersman.api.label_selectors import NOTHING, Selector, compile_selector, printed
+from steersman.api.label_selectors import NOTHING, Selector, compile_selector, format_as_go
 from steersman.api.meta import controller_of
 from steersman.api.scheme import Key
 from steersman.controllers.disruption.expected_pods import Scales, cached_scales, expected_pods
@@ -143,7 +143,7 @@ def _counts_expected_pods(budget: PodDisruptionBudget) -> bool:
 def _unmanaged_pods_message(budget: PodDisruptionBudget) -> str:
     """Upstream's message, which prints the selector as Go does."""
     return (
-        f"Pods selected by this PodDisruptionBudget (selector: {printed(budget.spec.selector)}) were found to be "
+        f"Pods selected by this PodDisruptionBudget (selector: {format_as_go(budget.spec.selector)}) were found to be "
         "unmanaged. As a result, the status of the PDB cannot be calculated correctly, which may result in "
         'undefined behavior. To account for these pods please set ".spec.minAvailable" field of the PDB to an '
         "integer value."
@@ -157,7 +157,7 @@ def disruption_target_since(pod: Pod) -> datetime | None:
     """Since when a pod that is not being deleted has the condition DisruptionTarget; None without it."""
     if pod.metadata.deletionTimestamp is not None or pod.status.phase in ("Succeeded", "Failed"):
         return None
-    condition = find(pod.status.conditions, DISRUPTION_TARGET)
+    condition = find_condition(pod.status.conditions, DISRUPTION_TARGET)
     if condition is None or condition.status != "True" or condition.reason == "TerminationByKubelet":
         return None
     return condition.lastTransitionTime

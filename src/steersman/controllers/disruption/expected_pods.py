@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
-from steersman.api.discovery import Discovered
+from steersman.api.discovery import DiscoveryResult
 from steersman.api.errors import NotFound
 from steersman.api.kinds import DEPLOYMENTS, REPLICASETS, REPLICATIONCONTROLLERS, OwnerReference, Pod
 from steersman.api.kinds.statefulsets import STATEFULSETS
@@ -68,7 +68,7 @@ async def expected_pods(pods: Iterable[Pod], known: Scales) -> int:
     """The sum of the replicas of all controllers of these pods. Pods without a controller do not count."""
     replicas: dict[str, int] = {}
     visited: dict[str, None] = {}
-    discovered: Discovered | None = None
+    discovered: DiscoveryResult | None = None
     for pod in pods:
         reference = controller_of(pod)
         if reference is None or reference.uid in visited:
@@ -83,7 +83,7 @@ async def expected_pods(pods: Iterable[Pod], known: Scales) -> int:
     return sum(replicas.values())
 
 
-async def _live_scale(pod: Pod, reference: OwnerReference, discovered: Discovered) -> tuple[str, int]:
+async def _live_scale(pod: Pod, reference: OwnerReference, discovered: DiscoveryResult) -> tuple[str, int]:
     """Reads the scale subresource of a controller."""
     group, kind = _group(reference), reference.kind
     resource = next(
@@ -96,7 +96,7 @@ async def _live_scale(pod: Pod, reference: OwnerReference, discovered: Discovere
     try:
         scale = await Read(Address(resource.partial.untyped, pod.metadata.namespace, reference.name), "scale")
     except NotFound:
-        if "scale" not in resource.parts:
+        if "scale" not in resource.subresources:
             raise CountError(f"{resource.id} does not implement the scale subresource") from None
         raise CountError(f'found no controllers for pod "{pod.metadata.name}"') from None
     uid = scale["metadata"].get("uid", "")

@@ -7,11 +7,11 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from steersman.api.conditions import find, revise
+from steersman.api.conditions import find_condition, replace_condition
 from steersman.api.intstr import scaled
 from steersman.api.kinds import Condition, Pod
 from steersman.api.kinds.policy import PodDisruptionBudget, PodDisruptionBudgetStatus
-from steersman.api.meta import truncate
+from steersman.api.meta import truncate_to_seconds
 from steersman.api.pods import is_ready
 
 DISRUPTION_ALLOWED = "DisruptionAllowed"
@@ -78,7 +78,7 @@ def new_status(
         status="True" if allowed else "False",
         observedGeneration=generation,
         reason="SufficientPods" if allowed else "InsufficientPods",
-        lastTransitionTime=truncate(now),
+        lastTransitionTime=truncate_to_seconds(now),
     )
     status = PodDisruptionBudgetStatus(
         conditions=budget.status.conditions,
@@ -89,11 +89,11 @@ def new_status(
         expectedPods=expected,
         observedGeneration=generation,
     )
-    known = find(budget.status.conditions, DISRUPTION_ALLOWED)
+    known = find_condition(budget.status.conditions, DISRUPTION_ALLOWED)
     same = known is not None and (known.status, known.reason) == (condition.status, condition.reason)
     if same and _counts(budget.status) == _counts(status):
         return budget.status
-    return msgspec.structs.replace(status, conditions=revise(budget.status.conditions, condition))
+    return msgspec.structs.replace(status, conditions=replace_condition(budget.status.conditions, condition))
 
 
 def failed_status(budget: PodDisruptionBudget, why: str, now: datetime) -> PodDisruptionBudgetStatus:
@@ -105,10 +105,10 @@ def failed_status(budget: PodDisruptionBudget, why: str, now: datetime) -> PodDi
         observedGeneration=old.observedGeneration,
         reason="SyncFailed",
         message=why,
-        lastTransitionTime=truncate(now),
+        lastTransitionTime=truncate_to_seconds(now),
     )
     return PodDisruptionBudgetStatus(
-        conditions=revise(old.conditions, condition),
+        conditions=replace_condition(old.conditions, condition),
         currentHealthy=old.currentHealthy,
         desiredHealthy=old.desiredHealthy,
         disruptedPods=old.disruptedPods,
@@ -120,7 +120,7 @@ def failed_status(budget: PodDisruptionBudget, why: str, now: datetime) -> PodDi
 
 def has_failed_status(budget: PodDisruptionBudget, why: str) -> bool:
     """Whether the status already is that of a sync that failed for this reason."""
-    known = find(budget.status.conditions, DISRUPTION_ALLOWED)
+    known = find_condition(budget.status.conditions, DISRUPTION_ALLOWED)
     same = known is not None and (known.status, known.reason, known.message) == ("False", "SyncFailed", why)
     return same and not budget.status.disruptionsAllowed
 

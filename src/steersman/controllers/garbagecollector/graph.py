@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from steersman.api.discovery import Resource
+from steersman.api.discovery import ApiResource
 from steersman.api.kinds import Object, OwnerReference
 from steersman.api.scheme import Key, Kind
 from steersman.controllers.garbagecollector.owner_refs import (
@@ -40,7 +40,7 @@ class Owner(msgspec.Struct, frozen=True):
 
     reference: OwnerReference
     state: OwnerState
-    resource: Resource | None = None
+    resource: ApiResource | None = None
     """The resource of the owner; None where its kind is not served."""
     in_other_namespace: bool = False
     """An object with this uid is in another namespace, and cannot own this one."""

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from steersman.api.errors import Conflict, Invalid, NotFound
 from steersman.api.kinds import Object, OwnerReference
-from steersman.api.partial_object import Partial, partial
+from steersman.api.partial_object import PartialObject, partial_kind
 from steersman.api.scheme import Kind
 from steersman.intent.actions import Address, Batch, Delete, Failed, Patch, PatchType, Propagation, Read
 from steersman.intent.all_resources import Item
@@ -20,10 +20,10 @@ MAX_BATCH = 250
 """The most dependents that are patched at once."""
 
 
-def metadata_kind(item: Item) -> Kind[Partial]:
+def metadata_kind(item: Item) -> Kind[PartialObject]:
     """The kind that reads an object's metadata alone."""
     kind = item.kind
-    return partial(kind.group, kind.version, kind.name, kind.plural, kind.namespaced)
+    return partial_kind(kind.group, kind.version, kind.name, kind.plural, kind.namespaced)
 
 
 async def read_live(item: Item) -> Object | None:
@@ -146,7 +146,7 @@ async def _apply(item: Item, make: Callable[[Object], Operations], *, stale: boo
     return known
 
 
-def _patch(item: Item, patch: Operations) -> Patch[Partial]:
+def _patch(item: Item, patch: Operations) -> Patch[PartialObject]:
     # differs: upstream sends strategic merge patches, and merge patches with a resourceVersion for custom
     # resources. The test operations are as exact, and do not fail when only the status changes.
     operations = [_test("uid", item.uid), *patch]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from steersman.api.discovery import Resource
+from steersman.api.discovery import ApiResource
 from steersman.api.errors import NotFound
 from steersman.api.kinds import OwnerReference
 from steersman.controllers.garbagecollector.graph import Observation, Owner, OwnerState
@@ -52,8 +52,8 @@ async def classify_owners(seen: Observation) -> Classified:
     )
 
 
-def _is_watched(seen: Observation, resource: Resource | None) -> bool:
-    return resource is not None and resource.can("list", "watch") and resource.id not in seen.unfilled
+def _is_watched(seen: Observation, resource: ApiResource | None) -> bool:
+    return resource is not None and resource.supports("list", "watch") and resource.id not in seen.unfilled
 
 
 async def _emit_invalid_namespace(seen: Observation, reference: OwnerReference) -> None:
@@ -87,7 +87,7 @@ async def _read_state(seen: Observation, owner: Owner) -> OwnerState:
     return OwnerState.DANGLING
 
 
-def _is_about_object(error: NotFound, resource: Resource) -> bool:
+def _is_about_object(error: NotFound, resource: ApiResource) -> bool:
     """Whether the object was not found, and not the whole resource."""
     return bool(error.details.get("name")) or error.details.get("kind") == resource.name
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from steersman.api.bounded_cache import BoundedCache
-from steersman.api.discovery import Resource
+from steersman.api.discovery import ApiResource
 from steersman.api.kinds import Object, OwnerReference
 from steersman.api.scheme import Kind
 from steersman.intent.all_resources import AllObjects, Item
@@ -55,7 +55,7 @@ def blocks(item: Item, owner: Item) -> bool:
 
 
 def find_owner(
-    objects: AllObjects, item_namespace: str, reference: OwnerReference, resource: Resource
+    objects: AllObjects, item_namespace: str, reference: OwnerReference, resource: ApiResource
 ) -> Item | None:
     """The owner that a reference names, where the cache has it with the same uid."""
     namespace = item_namespace if resource.namespaced else ""

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from steersman.api.discovery import Discovered
+from steersman.api.discovery import DiscoveryResult
 from steersman.api.errors import ApiError
 from steersman.api.kinds import PODS, Pod
 from steersman.api.kinds.autoscaling import (
@@ -25,7 +25,7 @@ from steersman.api.kinds.autoscaling import (
     HPAScalingRules,
 )
 from steersman.api.label_selectors import Selector, parse_selector
-from steersman.api.meta import truncate
+from steersman.api.meta import truncate_to_seconds
 from steersman.api.quantity import Quantity
 from steersman.api.scheme import Key
 from steersman.controllers.horizontalpodautoscaler import monitor
@@ -113,7 +113,7 @@ class Memory:
         self.selectors: dict[Key, Selector] = {}
         """The selector of each autoscaler's target, to find pods that two autoscalers scale."""
         self._histories: dict[Key, tuple[str, History]] = {}
-        self._discovered: tuple[datetime, Discovered] | None = None
+        self._discovered: tuple[datetime, DiscoveryResult] | None = None
 
     def history(self, autoscaler: HorizontalPodAutoscaler) -> History:
         """The recommendations and scale events of an autoscaler."""
@@ -129,7 +129,7 @@ class Memory:
         self.selectors.pop(key, None)
         self._histories.pop(key, None)
 
-    async def discover(self, now: datetime) -> Discovered:
+    async def discover(self, now: datetime) -> DiscoveryResult:
         """The resources the server serves, read at most 30 seconds ago."""
         if self._discovered is None or now - self._discovered[0] >= DISCOVERY_TTL:
             self._discovered = (now, await Discover())
@@ -274,7 +274,7 @@ async def _rescale(
         status = with_condition(status, now, "ScaledToZero", to_zero, reason, message)
     else:
         status = without_condition(status, "ScaledToZero")
-    status = replace(status, desiredReplicas=replicas, lastScaleTime=truncate(now))
+    status = replace(status, desiredReplicas=replicas, lastScaleTime=truncate_to_seconds(now))
     because = f"scaled from {current} to {replicas} replicas: {desired.reason}"
     return Result(status, because, monitor.scale_action(current, replicas), desired.error)
 

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from steersman.api.discovery import Discovered
+from steersman.api.discovery import DiscoveryResult
 from steersman.api.errors import ApiError, NotFound
 from steersman.api.kinds.autoscaling import PODMETRICS, CrossVersionObjectReference
 from steersman.api.quantity import Quantity
@@ -68,7 +68,7 @@ async def object_metric(
     namespace: str,
     reference: CrossVersionObjectReference,
     metric_selector: str,
-    discovered: Discovered,
+    discovered: DiscoveryResult,
 ) -> int:
     """The value of a custom metric that describes one object."""
     group = reference.apiVersion.rpartition("/")[0]

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from steersman.api.discovery import Discovered
+from steersman.api.discovery import DiscoveryResult
 from steersman.api.kinds.autoscaling import (
     MetricIdentifier,
     MetricSpec,
@@ -14,7 +14,7 @@ from steersman.api.kinds.autoscaling import (
     ObjectMetricSource,
     PodsMetricSource,
 )
-from steersman.api.label_selectors import compile_selector, printed
+from steersman.api.label_selectors import compile_selector, format_as_go
 from steersman.api.quantity import Format, Quantity
 from steersman.controllers.horizontalpodautoscaler import metrics_client
 from steersman.controllers.horizontalpodautoscaler.replica_calculator import MetricError, ReplicaCalculator
@@ -53,7 +53,7 @@ class Proposal(msgspec.Struct, frozen=True):
     """The entry in ``status.currentMetrics``."""
 
 
-async def propose(target: Target, metric: MetricSpec, discovered: Discovered) -> Proposal:
+async def propose(target: Target, metric: MetricSpec, discovered: DiscoveryResult) -> Proposal:
     """Reads one metric and computes its replicas. Raises `InvalidMetric`."""
     match metric.type:
         case "Resource" if metric.resource is not None:
@@ -132,7 +132,7 @@ async def _pods(target: Target, source: PodsMetricSource) -> Proposal:
     return Proposal(replicas, f"pods metric {source.metric.name}", status)
 
 
-async def _object(target: Target, source: ObjectMetricSource, discovered: Discovered) -> Proposal:
+async def _object(target: Target, source: ObjectMetricSource, discovered: DiscoveryResult) -> Proposal:
     metric, goal = source.metric, source.target
     # Upstream repeats the failure for one of the two target types.
     step = f"failed to get {metric.name} object metric: " if goal.type == "AverageValue" else ""
@@ -152,7 +152,7 @@ async def _object(target: Target, source: ObjectMetricSource, discovered: Discov
             current = {"value": _quantity(usage)}
         else:
             replicas, each = target.calculator.per_pod(target.status_replicas, usage, _milli(average_value))
-            name = f"external metric {metric.name}({printed(metric.selector)})"
+            name = f"external metric {metric.name}({format_as_go(metric.selector)})"
             current = {"averageValue": _quantity(each)}
     except (MetricError, ValueError, ZeroDivisionError) as error:
         message = f"failed to get object metric value: {step}{error}"
@@ -167,7 +167,7 @@ async def _object(target: Target, source: ObjectMetricSource, discovered: Discov
 
 async def _external(target: Target, source: PodsMetricSource) -> Proposal:
     metric, goal = source.metric, source.target
-    shown = printed(metric.selector)
+    shown = format_as_go(metric.selector)
     step = ""
     try:
         if goal.averageValue is not None:

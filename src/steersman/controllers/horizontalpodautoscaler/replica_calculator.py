@@ -13,11 +13,11 @@ from typing import TypeAlias
 
 import msgspec
 
-from steersman.api.conditions import find
+from steersman.api.conditions import find_condition
 from steersman.api.kinds import Container, InitContainer, Pod
 from steersman.api.pods import is_ready
 from steersman.api.quantity import Quantity
-from steersman.api.quota.compute import total, with_overhead
+from steersman.api.quota.compute import pod_total, with_overhead
 
 MAX_REPLICAS = 2**31 - 1
 
@@ -182,7 +182,7 @@ def group_pods(
 
     def is_initializing(pod: Pod, metric: PodMetric) -> bool:
         """Whether the CPU usage of a pod may still be that of its start."""
-        condition, started = find(pod.status.conditions, "Ready"), pod.status.startTime
+        condition, started = find_condition(pod.status.conditions, "Ready"), pod.status.startTime
         if condition is None or started is None:
             return True
         since = condition.lastTransitionTime or started
@@ -218,7 +218,7 @@ def pod_requests(
 def _pod_request(pod: Pod, container: str, resource: str, pod_level: bool) -> int:
     spec, name = pod.spec, pod.metadata.name
     if pod_level and not container and spec.resources is not None and spec.resources.requests:
-        requests = with_overhead(spec, total(spec, "requests"), "requests")
+        requests = with_overhead(spec, pod_total(spec, "requests"), "requests")
         if resource not in requests:
             raise MetricError(f"missing pod-level request for {resource} in Pod {name}")
         return requests[resource].milli()

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from steersman.api.discovery import Discovered
+from steersman.api.discovery import DiscoveryResult
 from steersman.api.errors import ApiError, Conflict
 from steersman.api.kinds.autoscaling import CrossVersionObjectReference
 from steersman.api.scheme import Kind
@@ -45,7 +45,9 @@ class Scale(msgspec.Struct, frozen=True):
         return str((self.document.get("status") or {}).get("selector", ""))
 
 
-async def read_scale(reference: CrossVersionObjectReference, namespace: str, discovered: Discovered) -> Scale:
+async def read_scale(
+    reference: CrossVersionObjectReference, namespace: str, discovered: DiscoveryResult
+) -> Scale:
     """Reads the scale of the referenced object, in any version of its group. Raises `UnknownKind` or `ApiError`."""
     if reference.apiVersion.count("/") > 1:
         raise InvalidReference(f"unexpected GroupVersion string: {reference.apiVersion}")

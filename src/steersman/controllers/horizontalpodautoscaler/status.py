@@ -6,11 +6,11 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from steersman.api.conditions import drop, is_true, revise
+from steersman.api.conditions import is_condition_true, remove_condition, replace_condition
 from steersman.api.errors import ApiError
 from steersman.api.kinds import Condition
 from steersman.api.kinds.autoscaling import HorizontalPodAutoscaler, HorizontalPodAutoscalerStatus
-from steersman.api.meta import truncate
+from steersman.api.meta import truncate_to_seconds
 from steersman.intent.actions import Emit, UpdateStatus
 
 
@@ -23,19 +23,19 @@ def with_condition(
         status="True" if state else "False",
         reason=reason,
         message=message,
-        lastTransitionTime=truncate(now),
+        lastTransitionTime=truncate_to_seconds(now),
     )
-    return replace(status, conditions=revise(status.conditions, condition))
+    return replace(status, conditions=replace_condition(status.conditions, condition))
 
 
 def without_condition(status: HorizontalPodAutoscalerStatus, type_: str) -> HorizontalPodAutoscalerStatus:
     """The status without the condition of this type."""
-    return replace(status, conditions=drop(status.conditions, type_))
+    return replace(status, conditions=remove_condition(status.conditions, type_))
 
 
 def has_condition(status: HorizontalPodAutoscalerStatus, type_: str) -> bool:
     """Whether the condition of this type is True."""
-    return is_true(status.conditions, type_)
+    return is_condition_true(status.conditions, type_)
 
 
 async def write_status(autoscaler: HorizontalPodAutoscaler, status: HorizontalPodAutoscalerStatus) -> None:

@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from steersman.api.kinds import JOBS, PODS, Job, JobStatus, Pod
-from steersman.api.meta import truncate
+from steersman.api.meta import truncate_to_seconds
 from steersman.api.scheme import Key
 from steersman.controllers.job import tracking
 from steersman.controllers.job.backoff import ZERO, FailureMemory, FailureStreak
@@ -167,7 +167,7 @@ def _started(job: Job, now: datetime) -> JobStatus:
     if status.uncountedTerminatedPods is None:
         status = replace(status, uncountedTerminatedPods=NO_UNCOUNTED)
     if status.startTime is None and not is_suspended(job):
-        status = replace(status, startTime=truncate(now))
+        status = replace(status, startTime=truncate_to_seconds(now))
     return status
 
 
@@ -178,7 +178,7 @@ async def _suspended_or_resumed(job: Job, status: JobStatus, now: datetime, conf
         started = None if config.clear_start_time else status.startTime
     else:
         new = new_condition("Suspended", "JobResumed", "Job resumed", now, status="False")
-        reason, started = "Resumed", truncate(now)
+        reason, started = "Resumed", truncate_to_seconds(now)
     conditions = ensure_condition(status.conditions, new)
     if conditions == status.conditions:
         return status

@@ -10,9 +10,9 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from steersman.api.conditions import find
+from steersman.api.conditions import find_condition
 from steersman.api.kinds import Condition, Job, Opaque, Pod
-from steersman.api.meta import truncate
+from steersman.api.meta import truncate_to_seconds
 from steersman.controllers.job.pods import (
     backoff_limit_of,
     completions_of,
@@ -81,7 +81,7 @@ def completions_reached(counts: Tally, active: int) -> FinishedCondition | None:
 
 def _recorded(job: Job) -> FinishedCondition | None:
     for succeeds, type_ in ((True, "SuccessCriteriaMet"), (False, "FailureTarget")):
-        condition = find(job.status.conditions, type_)
+        condition = find_condition(job.status.conditions, type_)
         if condition is not None and condition.status == "True":
             return FinishedCondition(succeeds, condition.reason, condition.message, recorded=True)
     return None
@@ -158,7 +158,7 @@ def _by_indexes(counts: Tally) -> FinishedCondition | None:
 
 def new_condition(type_: str, reason: str, message: str, now: datetime, status: str = "True") -> Condition:
     """A condition that changed now."""
-    at = truncate(now)
+    at = truncate_to_seconds(now)
     return Condition(
         type=type_, status=status, reason=reason, message=message, lastProbeTime=at, lastTransitionTime=at
     )
@@ -169,7 +169,7 @@ def ensure_condition(conditions: tuple[Condition, ...], new: Condition) -> tuple
 
     A condition with status False is not added where there is none of its type.
     """
-    old = find(conditions, new.type)
+    old = find_condition(conditions, new.type)
     if old is None:
         return conditions if new.status == "False" else (*conditions, new)
     if (old.status, old.reason, old.message) == (new.status, new.reason, new.message):

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from itertools import groupby
 
 from steersman.api import pods
-from steersman.api.conditions import is_true
+from steersman.api.conditions import is_condition_true
 from steersman.api.kinds import Job, Pod
 from steersman.intent.actions import Patch, PatchType
 from steersman.intent.verdict import InvalidSpec
@@ -49,7 +49,9 @@ def is_suspended(job: Job) -> bool:
 
 def is_finished(job: Job) -> bool:
     """Whether the Job has the condition Complete or Failed."""
-    return is_true(job.status.conditions, "Complete") or is_true(job.status.conditions, "Failed")
+    return is_condition_true(job.status.conditions, "Complete") or is_condition_true(
+        job.status.conditions, "Failed"
+    )
 
 
 def has_backoff_limit_per_index(job: Job) -> bool:

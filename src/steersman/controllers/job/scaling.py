@@ -15,7 +15,7 @@ from steersman.api.kinds import JOBS, Job, NewPod, ObjectMeta, Opaque, Pod
 from steersman.api.label_syntax import MAX_NAME
 from steersman.api.meta import owner_reference
 from steersman.api.pods import is_ready, is_terminating
-from steersman.api.scheme import unusual
+from steersman.api.scheme import encode_hook
 from steersman.controllers.job.backoff import ZERO, FailureStreak, remaining, remaining_after
 from steersman.controllers.job.metrics import count_creations
 from steersman.controllers.job.pods import (
@@ -242,7 +242,7 @@ def _failure_annotations(job: Job, previous: Pod | None) -> dict[str, str]:
     return {**failures, INDEX_IGNORED_FAILURES: str(ignored)} if ignored else failures
 
 
-_encoder = msgspec.json.Encoder(enc_hook=unusual)
+_encoder = msgspec.json.Encoder(enc_hook=encode_hook)
 
 
 def _with_hostname(spec: Opaque, hostname: str) -> Opaque:

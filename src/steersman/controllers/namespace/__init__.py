@@ -10,7 +10,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
-from steersman.api.discovery import Discovered, Resource
+from steersman.api.discovery import ApiResource, DiscoveryResult
 from steersman.api.errors import ApiError, Conflict, NotFound
 from steersman.api.kinds import NAMESPACES, Namespace
 from steersman.controllers.namespace import conditions
@@ -64,7 +64,7 @@ async def decide(seen: Namespace, now: datetime) -> Verdict:
 # -- content --------------------------------------------------------------------------------------
 
 
-async def _discover(states: dict[str, State]) -> tuple[Resource, ...]:
+async def _discover(states: dict[str, State]) -> tuple[ApiResource, ...]:
     """The namespaced resources that can be deleted; sets the discovery conditions in ``states``."""
     try:
         found = await Discover()
@@ -72,19 +72,19 @@ async def _discover(states: dict[str, State]) -> tuple[Resource, ...]:
         states[conditions.DISCOVERY] = conditions.discovery_failed(error.message, 0)
         return ()
     if found.failed:
-        states[conditions.DISCOVERY] = conditions.discovery_failed(found.complaint, len(found.failed))
+        states[conditions.DISCOVERY] = conditions.discovery_failed(found.error_message, len(found.failed))
     if found.malformed:
         states[conditions.PARSING] = conditions.parsing_failed(found.malformed)
     return deletable(found)
 
 
-def deletable(found: Discovered) -> tuple[Resource, ...]:
+def deletable(found: DiscoveryResult) -> tuple[ApiResource, ...]:
     """The namespaced resources that can be deleted."""
-    return tuple(each for each in found.preferred if each.namespaced and each.can("delete"))
+    return tuple(each for each in found.preferred if each.namespaced and each.supports("delete"))
 
 
 async def _delete_all(
-    resources: tuple[Resource, ...], name: str, since: datetime, now: datetime, states: dict[str, State]
+    resources: tuple[ApiResource, ...], name: str, since: datetime, now: datetime, states: dict[str, State]
 ) -> Remaining:
     """Deletes the content of a namespace; sets the content conditions in ``states``."""
     pods = next(filter(is_pods, resources), None)

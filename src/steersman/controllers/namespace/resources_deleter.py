@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from msgspec import field
 
-from steersman.api.discovery import Resource
+from steersman.api.discovery import ApiResource
 from steersman.api.errors import ApiError, MethodNotAllowed, NotFound
 from steersman.api.kinds import PODS, Object, Struct
 from steersman.intent.actions import (
@@ -60,7 +60,7 @@ class Remaining(msgspec.Struct):
     """The estimated seconds until they are gone; 0 where there is no estimate."""
     errors: list[str] = field(default_factory=list)
 
-    def add(self, resource: Resource, namespace: str, objects: Sequence[Object], estimate: int) -> None:
+    def add(self, resource: ApiResource, namespace: str, objects: Sequence[Object], estimate: int) -> None:
         """Adds the remaining objects of one resource."""
         if not objects:
             return
@@ -74,11 +74,11 @@ class Remaining(msgspec.Struct):
             self.errors.append(f"unexpected items still remain in namespace: {namespace} for gvr: {where}")
 
 
-def is_pods(resource: Resource) -> bool:
+def is_pods(resource: ApiResource) -> bool:
     return resource.id == "pods" and resource.version == "v1"
 
 
-async def delete_pods(pods: Resource, namespace: str, since: datetime, now: datetime) -> Remaining:
+async def delete_pods(pods: ApiResource, namespace: str, since: datetime, now: datetime) -> Remaining:
     """Deletes the pods of a namespace, before all other objects, which they may still use."""
     remaining = Remaining()
     try:
@@ -106,7 +106,7 @@ def longest_grace_period(pods: Iterable[PodGrace]) -> int:
     )
 
 
-async def delete_content(resources: Sequence[Resource], namespace: str) -> Remaining:
+async def delete_content(resources: Sequence[ApiResource], namespace: str) -> Remaining:
     """Deletes the objects of resources other than pods."""
     remaining = Remaining()
     await _delete_and_list(resources, namespace, remaining, 0)
@@ -114,7 +114,7 @@ async def delete_content(resources: Sequence[Resource], namespace: str) -> Remai
 
 
 async def _delete_and_list(
-    resources: Sequence[Resource],
+    resources: Sequence[ApiResource],
     namespace: str,
     remaining: Remaining,
     estimate: int,
@@ -130,7 +130,7 @@ async def _delete_and_list(
     elif not has_objects:
         return
     resources = await _delete(resources, namespace, remaining)
-    listable = [resource for resource in resources if resource.can("list")]
+    listable = [resource for resource in resources if resource.supports("list")]
     lists = await _all([List(resource.partial, namespace) for resource in listable])
     for resource, outcome in zip(listable, lists, strict=True):
         if isinstance(outcome, Failed):
@@ -140,11 +140,11 @@ async def _delete_and_list(
 
 
 async def _with_objects(
-    resources: Sequence[Resource], namespace: str, remaining: Remaining
-) -> list[Resource]:
+    resources: Sequence[ApiResource], namespace: str, remaining: Remaining
+) -> list[ApiResource]:
     """The resources that have objects in the namespace, or that cannot be listed."""
-    found = [resource for resource in resources if not resource.can("list")]
-    listable = [resource for resource in resources if resource.can("list")]
+    found = [resource for resource in resources if not resource.supports("list")]
+    listable = [resource for resource in resources if resource.supports("list")]
     lists = await _all([List(resource.partial, namespace, limit=1) for resource in listable])
     for resource, outcome in zip(listable, lists, strict=True):
         if isinstance(outcome, Failed):
@@ -154,11 +154,13 @@ async def _with_objects(
     return found
 
 
-async def _delete(resources: Sequence[Resource], namespace: str, remaining: Remaining) -> list[Resource]:
+async def _delete(
+    resources: Sequence[ApiResource], namespace: str, remaining: Remaining
+) -> list[ApiResource]:
     """Deletes all objects; returns the resources for which that was possible."""
-    collections = [resource for resource in resources if resource.can("deletecollection")]
-    single = [resource for resource in resources if not resource.can("deletecollection")]
-    done: list[Resource] = []
+    collections = [resource for resource in resources if resource.supports("deletecollection")]
+    single = [resource for resource in resources if not resource.supports("deletecollection")]
+    done: list[ApiResource] = []
     # Background deletion: no object may keep the namespace by an orphan or foreground finalizer of its own.
     outcomes = await _all([DeleteCollection(each.partial, namespace, "Background") for each in collections])
     for resource, outcome in zip(collections, outcomes, strict=True):
@@ -174,9 +176,9 @@ async def _delete(resources: Sequence[Resource], namespace: str, remaining: Rema
     return done
 
 
-async def _delete_each(resource: Resource, namespace: str, remaining: Remaining) -> bool:
+async def _delete_each(resource: ApiResource, namespace: str, remaining: Remaining) -> bool:
     """Deletes objects one by one, where the collection cannot be deleted; whether that succeeded."""
-    if not resource.can("list"):
+    if not resource.supports("list"):
         return True
     kind = resource.partial
     try:

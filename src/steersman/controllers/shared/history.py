@@ -21,7 +21,7 @@ from steersman.api.generated_names import fnv32, safe_encode
 from steersman.api.kinds import Object, ObjectMeta, Opaque, PodTemplateSpec
 from steersman.api.kinds.revisions import CONTROLLERREVISIONS, ControllerRevision
 from steersman.api.meta import owner_reference
-from steersman.api.scheme import kind_of, unusual
+from steersman.api.scheme import encode_hook, kind_of
 from steersman.intent.actions import Create, Patch, Read
 from steersman.intent.verdict import InvalidSpec
 
@@ -37,7 +37,7 @@ MAX_NAME_PREFIX = 223
 # -- data -------------------------------------------------------------------------------------
 
 
-def data_of(template: pod_templates.Template) -> Opaque:
+def data_of(template: pod_templates.PodTemplateLike) -> Opaque:
     """A revision's data: the patch that replaces any template by this one."""
     metadata, spec = _decode(_encode(template.metadata)), _decode(_raw(template.spec))
     content = {"$patch": "replace", "metadata": metadata, "spec": spec}
@@ -57,7 +57,7 @@ def same(a: Opaque, b: Opaque) -> bool:
     return _canonical(_raw(a)) == _canonical(_raw(b))
 
 
-def equivalent(template: pod_templates.Template, revision: ControllerRevision) -> bool:
+def equivalent(template: pod_templates.PodTemplateLike, revision: ControllerRevision) -> bool:
     """Whether a template equals the revision's, where a field that is left out equals its default."""
     try:
         return pod_templates.equivalent(template, template_of(revision))
@@ -80,7 +80,7 @@ def name_of(owner: Object, hash_: str) -> str:
 
 
 def new_revision(
-    owner: Object, template: pod_templates.Template, number: int, *, label: str, hash_: str
+    owner: Object, template: pod_templates.PodTemplateLike, number: int, *, label: str, hash_: str
 ) -> ControllerRevision:
     """A new revision for a template, with the template's labels and its hash under ``label``."""
     return ControllerRevision(
@@ -154,7 +154,7 @@ def renumber(revision: ControllerRevision, number: int) -> Patch[ControllerRevis
 
 # -- encoding ---------------------------------------------------------------------------------
 
-_encode = msgspec.json.Encoder(enc_hook=unusual, order="sorted").encode
+_encode = msgspec.json.Encoder(enc_hook=encode_hook, order="sorted").encode
 _decode = msgspec.json.Decoder().decode
 
 

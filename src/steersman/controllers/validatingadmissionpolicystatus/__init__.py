@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from itertools import islice
 
-from steersman.api.discovery import Discovered, Resource
+from steersman.api.discovery import ApiResource, DiscoveryResult
 from steersman.api.errors import NotFound
 from steersman.api.kinds.admission import VALIDATINGADMISSIONPOLICIES, Rule, ValidatingAdmissionPolicy
 from steersman.intent.actions import Discover, Patch, PatchType
@@ -28,13 +28,13 @@ def is_unchecked(policy: ValidatingAdmissionPolicy) -> bool:
     return policy.metadata.generation > policy.status.observedGeneration
 
 
-def matched_kinds(policy: ValidatingAdmissionPolicy, discovered: Discovered) -> tuple[Resource, ...]:
+def matched_kinds(policy: ValidatingAdmissionPolicy, discovered: DiscoveryResult) -> tuple[ApiResource, ...]:
     """The kinds that a policy matches by name, sorted by group, version and kind.
 
     A rule that matches `MAX_KINDS` ends the search, as upstream.
     """
     constraints = policy.spec.matchConstraints
-    kinds: dict[tuple[str, str, str], Resource] = {}
+    kinds: dict[tuple[str, str, str], ApiResource] = {}
     for rule in constraints.resourceRules if constraints is not None else ():
         named = tuple(islice(_resources_of(rule, discovered), MAX_KINDS))
         kinds.update(((one.group, one.version, one.kind), one) for one in named)
@@ -43,7 +43,7 @@ def matched_kinds(policy: ValidatingAdmissionPolicy, discovered: Discovered) -> 
     return tuple(kinds[key] for key in sorted(kinds))
 
 
-def _resources_of(rule: Rule, discovered: Discovered) -> Iterator[Resource]:
+def _resources_of(rule: Rule, discovered: DiscoveryResult) -> Iterator[ApiResource]:
     """The resources that a rule names. A rule with a wildcard group or version names none."""
     if any("*" in each for each in (*rule.apiGroups, *rule.apiVersions)):
         return
@@ -54,7 +54,9 @@ def _resources_of(rule: Rule, discovered: Discovered) -> Iterator[Resource]:
                 yield from _find_resources(discovered, group, version, name.lower())
 
 
-def _find_resources(discovered: Discovered, group: str, version: str, name: str) -> Iterator[Resource]:
+def _find_resources(
+    discovered: DiscoveryResult, group: str, version: str, name: str
+) -> Iterator[ApiResource]:
     for resource in discovered.resources:
         # As upstream: the empty group, which should be the core group, matches any group.
         matches = resource.version == version and (not group or resource.group == group)

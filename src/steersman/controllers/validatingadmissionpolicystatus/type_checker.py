@@ -9,7 +9,7 @@ from steersman.api.cel.environment import Structs
 from steersman.api.cel.policies import Matched, environment, warnings, with_variables
 from steersman.api.cel.schemas import Unknown, kind_type
 from steersman.api.cel.types import DYN, Type
-from steersman.api.discovery import Resource
+from steersman.api.discovery import ApiResource
 from steersman.api.errors import NotFound
 from steersman.api.kinds.admission import ValidatingAdmissionPolicySpec
 from steersman.intent.actions import ReadDocument
@@ -60,7 +60,7 @@ async def _param_type(
 
 
 async def _environments(
-    spec: ValidatingAdmissionPolicySpec, resources: Sequence[Resource]
+    spec: ValidatingAdmissionPolicySpec, resources: Sequence[ApiResource]
 ) -> tuple[Matched, ...]:
     """The matched kinds that have a schema, each with the CEL environment of its expressions."""
     openapi, shared = _OpenApi(), Structs()
@@ -79,7 +79,7 @@ async def _environments(
 
 
 async def check_types(
-    spec: ValidatingAdmissionPolicySpec, resources: Sequence[Resource]
+    spec: ValidatingAdmissionPolicySpec, resources: Sequence[ApiResource]
 ) -> tuple[tuple[str, str], ...]:
     """The warnings of all expressions, each with the path of its field."""
     if not resources:

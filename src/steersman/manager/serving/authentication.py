@@ -15,7 +15,7 @@ import msgspec
 from steersman.api.bounded_cache import ExpiringCache
 from steersman.api.clock import Clock
 from steersman.api.errors import ApiError
-from steersman.api.jwt import Untrusted, digest
+from steersman.api.jwt import InvalidCredential, token_digest
 from steersman.client.api import Api
 from steersman.http.head import Headers
 from steersman.manager.serving.ca_bundles import RequestHeaderConfig, RequestHeaderNames
@@ -49,12 +49,12 @@ class TokenReviewer:
         self._clock = clock
         self._ttl = ttl
         self._metrics = metrics
-        self._known: ExpiringCache[bytes, User | Untrusted] = ExpiringCache(clock.monotonic, 8192)
+        self._known: ExpiringCache[bytes, User | InvalidCredential] = ExpiringCache(clock.monotonic, 8192)
 
     async def authenticate(self, token: str) -> User:
-        """The user of a token. Raises `Untrusted`."""
+        """The user of a token. Raises `InvalidCredential`."""
         # By digest: tokens are not kept in memory.
-        key, start = digest(token), self._clock.monotonic()
+        key, start = token_digest(token), self._clock.monotonic()
         found = self._known.get(key)
         known = found is not None
         try:
@@ -63,23 +63,23 @@ class TokenReviewer:
                 self._known.put(key, found, self._ttl)
         finally:
             self._metrics.token_lookup(known, self._clock.monotonic() - start)
-        if isinstance(found, Untrusted):
+        if isinstance(found, InvalidCredential):
             raise found
         return found
 
-    async def _review(self, token: str) -> User | Untrusted:
+    async def _review(self, token: str) -> User | InvalidCredential:
         self._metrics.reviews_in_flight(1)
         try:
             status = await review(self._api, self._clock, TOKENS, {"token": token})
         except ApiError as error:
             log.error("Failed to make webhook authenticator request: %s", error)
             self._metrics.token_review(False)
-            raise Untrusted(str(error)) from None
+            raise InvalidCredential(str(error)) from None
         finally:
             self._metrics.reviews_in_flight(-1)
         self._metrics.token_review(True)
         if not status.get("authenticated"):
-            return Untrusted(str(status.get("error") or _INVALID))
+            return InvalidCredential(str(status.get("error") or _INVALID))
         return reviewed_user(status.get("user") or {})
 
 
@@ -105,18 +105,18 @@ class Authenticator:
         return self._clients is not None or self._proxies is not None
 
     async def authenticate(self, credentials: Credentials) -> User:
-        """The user of a request. Raises `Untrusted`."""
+        """The user of a request. Raises `InvalidCredential`."""
         errors: list[str] = []
         for method in (self._by_proxy, self._by_certificate, self._by_token):
             try:
                 user = await method(credentials)
-            except Untrusted as error:
+            except InvalidCredential as error:
                 errors += error.errors
             else:
                 if user is not None:
                     return authenticated(user)
         if errors:
-            raise Untrusted(*errors)
+            raise InvalidCredential(*errors)
         return ANONYMOUS
 
     async def _by_proxy(self, credentials: Credentials) -> User | None:
@@ -127,7 +127,7 @@ class Authenticator:
         proxy = certificate_user(credentials.chain[0])
         name = proxy.name if proxy is not None else ""
         if proxies.names and name not in proxies.names:
-            raise Untrusted(f"x509: subject with cn={name} is not in the allowed list")
+            raise InvalidCredential(f"x509: subject with cn={name} is not in the allowed list")
         return proxied_user(credentials.headers, proxies.headers)
 
     async def _by_certificate(self, credentials: Credentials) -> User | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from steersman.api.jwt import Untrusted
+from steersman.api.jwt import InvalidCredential
 
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate
@@ -23,17 +23,17 @@ def authorities(pem: bytes) -> tuple[Certificate, ...]:
 
 
 def verify(chain: Sequence[bytes], roots: Iterable[Certificate], now: datetime) -> None:
-    """Verify the first certificate of a chain against roots, with the others as intermediates. Raises `Untrusted`."""
+    """Verify the first certificate of a chain against roots, with the others as intermediates. Raises `InvalidCredential`."""
     from cryptography import x509
 
     try:
         own, *others = (x509.load_der_x509_certificate(one) for one in chain[: MAX_INTERMEDIATES + 1])
         _check(own, now)
         if not _chains_to(own, others, tuple(roots), now):
-            raise Untrusted("certificate signed by unknown authority")
+            raise InvalidCredential("certificate signed by unknown authority")
     except ValueError:
         # cryptography parses extensions only when they are read.
-        raise Untrusted("the certificate cannot be read") from None
+        raise InvalidCredential("the certificate cannot be read") from None
 
 
 def _chains_to(
@@ -59,18 +59,18 @@ def _chains_to(
 def _valid(certificate: Certificate, now: datetime) -> bool:
     try:
         _check(certificate, now)
-    except Untrusted:
+    except InvalidCredential:
         return False
     return True
 
 
 def _check(certificate: Certificate, now: datetime) -> None:
-    """Check what must hold for each certificate of a chain. Raises `Untrusted`."""
+    """Check what must hold for each certificate of a chain. Raises `InvalidCredential`."""
     from cryptography import x509
     from cryptography.x509.oid import ExtendedKeyUsageOID, ExtensionOID
 
     if not certificate.not_valid_before_utc <= now <= certificate.not_valid_after_utc:
-        raise Untrusted("certificate has expired or is not yet valid")
+        raise InvalidCredential("certificate has expired or is not yet valid")
     known = (
         ExtensionOID.BASIC_CONSTRAINTS,
         ExtensionOID.KEY_USAGE,
@@ -80,11 +80,11 @@ def _check(certificate: Certificate, now: datetime) -> None:
     for extension in certificate.extensions:
         if extension.critical and extension.oid not in known:
             # differs: upstream supports name constraints; here a CA that has them is not trusted.
-            raise Untrusted("unhandled critical extension")
+            raise InvalidCredential("unhandled critical extension")
         if isinstance(extension.value, x509.ExtendedKeyUsage):
             usages = (ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.ANY_EXTENDED_KEY_USAGE)
             if not any(usage in usages for usage in extension.value):
-                raise Untrusted("certificate specifies an incompatible key usage")
+                raise InvalidCredential("certificate specifies an incompatible key usage")
 
 
 def _issued(certificate: Certificate, issuer: Certificate, depth: int) -> bool:

@@ -11,7 +11,7 @@ from ipaddress import ip_address
 
 from steersman.api.clock import Clock
 from steersman.api.errors import ApiError
-from steersman.api.jwt import Untrusted
+from steersman.api.jwt import InvalidCredential
 from steersman.http.connection import HttpServer
 from steersman.http.head import http_date
 from steersman.http.request import HttpRequest
@@ -138,7 +138,7 @@ class HttpsListener:
         start = self._clock.monotonic()
         try:
             user = await self._authenticator.authenticate(credentials)
-        except Untrusted as error:
+        except InvalidCredential as error:
             log.warning("Unable to authenticate the request: %s", "; ".join(error.errors))
             self._metrics.authenticated(None, self._clock.monotonic() - start)
             return UNAUTHORIZED

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from steersman.api.generated.core_v1 import Container, LimitRange, PodSpec
 from steersman.api.quantity import Quantity
-from steersman.api.quota.compute import Amounts, parsed, total
+from steersman.api.quota.compute import Amounts, parse_amounts, pod_total
 from steersman.server.admission.plugin import Draft, Lookups, PodPlugin, Refused
 from steersman.server.defaulting.missing_fields import put
 from steersman.server.server import Attributes, Settle
@@ -41,7 +41,7 @@ class LimitRanger(PodPlugin):
     def validate(self, request: Attributes, look: Lookups) -> Settle | None:
         if request.old is not None and request.old.metadata.deletionTimestamp is not None:
             return None
-        asked = parsed(request.obj.spec.resources.requests)
+        asked = parse_amounts(request.obj.spec.resources.requests)
         for limit_range in look.all("limitranges", request.namespace):
             found: list[str] = []
             for item in limit_range.spec.limits or ():
@@ -100,11 +100,11 @@ def _pod_faults(spec: PodSpec, limit_range: LimitRange) -> Iterator[str]:
     for item in limit_range.spec.limits or ():
         if item.type == "Container":
             parts = [
-                (parsed(container.resources.requests), parsed(container.resources.limits))
+                (parse_amounts(container.resources.requests), parse_amounts(container.resources.limits))
                 for container in (*spec.containers, *spec.initContainers)
             ]
         elif item.type == "Pod":
-            parts = [(total(spec, "requests"), total(spec, "limits"))]
+            parts = [(pod_total(spec, "requests"), pod_total(spec, "limits"))]
         else:
             continue
         for part in parts:

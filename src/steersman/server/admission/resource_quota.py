@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from steersman.api.generated.core_v1 import ResourceQuota as Quota
 from steersman.api.quantity import ZERO, Quantity
-from steersman.api.quota.compute import Amounts, parsed
+from steersman.api.quota.compute import Amounts, parse_amounts
 from steersman.api.quota.scopes import scopes_of
 from steersman.api.quota.usage import Evaluator, difference, evaluator
 from steersman.server.admission.plugin import Lookups, Plugin, Refused
@@ -99,7 +99,7 @@ def _charged(quota: Quota, delta: Amounts, *, check: bool) -> Quota | None:
         return None
     used = {name: Quantity.parse(status.used.get(name, 0)) for name in asked}
     then = {name: used[name] + amount for name, amount in asked.items()}
-    hard = parsed(status.hard)
+    hard = parse_amounts(status.hard)
     over = [name for name in sorted(asked) if then[name] > hard[name]]
     if over and check:
         parts = ("requested", asked), ("used", used), ("limited", hard)

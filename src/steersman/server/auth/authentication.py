@@ -13,8 +13,8 @@ from typing import TypeAlias
 import msgspec
 
 from steersman.api.errors import Unauthorized
-from steersman.api.jwt import Untrusted, Verifier, digest
-from steersman.api.signing_keys import Keys, from_unpadded
+from steersman.api.jwt import InvalidCredential, Verifier, token_digest
+from steersman.api.signing_keys import KeySet, base64url_decode
 from steersman.server.auth.attributes import quoted
 from steersman.server.auth.bootstrap_tokens import bootstrap_token_user
 from steersman.server.auth.lookup import ObjectGetter
@@ -60,7 +60,7 @@ class Authenticator:
         self,
         objects: ObjectGetter,
         *,
-        keys: Keys,
+        keys: KeySet,
         issuers: Sequence[str],
         audiences: Sequence[str] = (),
         tokens: Mapping[str, User] | None = None,
@@ -76,27 +76,27 @@ class Authenticator:
         self._anonymous = anonymous
         self._used = used
         # By digest: the lookup leaks nothing by its timing, and tokens are not kept in clear text.
-        self._static = {digest(token): user for token, user in (tokens or {}).items()}
+        self._static = {token_digest(token): user for token, user in (tokens or {}).items()}
         self._verifier = Verifier(keys, (LEGACY_ISSUER, *issuers))
 
     def authenticate(self, credentials: Credentials, now: datetime) -> Identity:
         """The user of a request. Raises `Unauthorized`, without a reason, as upstream does."""
         try:
             return self.authenticate_for(credentials, now)
-        except Untrusted as error:
+        except InvalidCredential as error:
             raise Unauthorized("Unauthorized", reason="Unauthorized") from error
 
     def authenticate_for(
         self, credentials: Credentials, now: datetime, audiences: tuple[str, ...] = ()
     ) -> Identity:
-        """The user of credentials for some audiences, by default the server's. Raises `Untrusted` with the reasons."""
+        """The user of credentials for some audiences, by default the server's. Raises `InvalidCredential` with the reasons."""
         wanted = audiences or self.audiences
         errors: list[str] = []
         warnings: tuple[str, ...] = ()
         if credentials.certificate is not None:
             try:
                 user = certificate_user(credentials.certificate)
-            except Untrusted as error:
+            except InvalidCredential as error:
                 errors += error.errors
             else:
                 if user is not None:
@@ -107,19 +107,19 @@ class Authenticator:
                 if token:
                     user, meant, more = self._token(token, now, wanted)
                     return Identity(authenticated(user), meant, warnings + more)
-            except Untrusted as error:
+            except InvalidCredential as error:
                 errors += error.errors
         if errors:
-            raise Untrusted(*errors)
+            raise InvalidCredential(*errors)
         if not self._anonymous:
-            raise Untrusted("no credentials")
+            raise InvalidCredential("no credentials")
         return Identity(ANONYMOUS, wanted, warnings)
 
     def _token(self, token: str, now: datetime, wanted: tuple[str, ...]) -> _TokenUser:
-        """The user of a token. Raises `Untrusted`, also for an unknown token."""
+        """The user of a token. Raises `InvalidCredential`, also for an unknown token."""
         # Tokens without audiences are for this server alone.
         ours = _intersection(self.audiences, wanted)
-        key = digest(token)
+        key = token_digest(token)
         user = self._static.get(key) if ours else None
         if user is not None:
             return user, ours, ()
@@ -132,15 +132,15 @@ class Authenticator:
             return user, meant, warnings
         user = bootstrap_token_user(token, self._objects, now) if ours else None
         if user is None:
-            raise Untrusted(_INVALID)
+            raise InvalidCredential(_INVALID)
         return user, ours, ()
 
     def _matching_audiences(self, values: tuple[str, ...], wanted: tuple[str, ...]) -> tuple[str, ...]:
-        """The requested audiences that a token has. Raises `Untrusted` if there is none."""
+        """The requested audiences that a token has. Raises `InvalidCredential` if there is none."""
         values = values or self.audiences
         shared = _intersection(values, wanted)
         if not shared:
-            raise Untrusted(
+            raise InvalidCredential(
                 f"token audiences {quoted(values)} is invalid for the target audiences {quoted(wanted)}"
             )
         return shared
@@ -161,21 +161,21 @@ def _bearer_token(credentials: Credentials, warnings: tuple[str, ...]) -> tuple[
 
 
 def _protocol_token(credentials: Credentials, warnings: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
-    """The bearer token among the subprotocols of a WebSocket. Raises `Untrusted` if it is malformed."""
+    """The bearer token among the subprotocols of a WebSocket. Raises `InvalidCredential` if it is malformed."""
     offered = [one.strip() for header in credentials.protocols for one in header.split(",")]
     tokens = [one.removeprefix(_PROTOCOL) for one in offered if one.startswith(_PROTOCOL)]
     if not tokens:
         return "", warnings
     if len(tokens) > 1:
-        raise Untrusted("multiple base64.bearer.authorization tokens specified")
+        raise InvalidCredential("multiple base64.bearer.authorization tokens specified")
     try:
-        data = from_unpadded(tokens[0])
+        data = base64url_decode(tokens[0])
     except ValueError:
-        raise Untrusted("invalid base64.bearer.authorization token encoding") from None
+        raise InvalidCredential("invalid base64.bearer.authorization token encoding") from None
     try:
         token = data.decode()
     except UnicodeDecodeError:
-        raise Untrusted("invalid base64.bearer.authorization token") from None
+        raise InvalidCredential("invalid base64.bearer.authorization token") from None
     if token and len(offered) == 1:
-        raise Untrusted("missing additional subprotocol")
+        raise InvalidCredential("missing additional subprotocol")
     return token, warnings

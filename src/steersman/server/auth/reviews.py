@@ -32,7 +32,7 @@ from steersman.api.generated.authorization_v1 import (
     SubjectRulesReviewStatus,
 )
 from steersman.api.generated.meta_v1 import ObjectMeta
-from steersman.api.jwt import Untrusted
+from steersman.api.jwt import InvalidCredential
 from steersman.server import status_errors
 from steersman.server.auth.attributes import Attributes, Authorizer, aggregate
 from steersman.server.auth.authentication import Authenticator, Credentials
@@ -202,7 +202,7 @@ def token_review(body: TokenReview, authenticator: Authenticator, now: datetime)
     credentials = Credentials(authorization=f"Bearer {body.spec.token}")
     try:
         errors = authenticator.authenticate_for(credentials, now, body.spec.audiences)
-    except Untrusted as error:
+    except InvalidCredential as error:
         # Upstream first tries the loopback token, whose error comes first.
         status = TokenReviewStatus(error=aggregate(("invalid bearer token", *error.errors)))
     else:

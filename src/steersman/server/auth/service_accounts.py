@@ -11,7 +11,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
-from steersman.api.jwt import Bound, Claims, Ref, Untrusted
+from steersman.api.jwt import BoundObjectRef, Claims, InvalidCredential, KubernetesClaim
 from steersman.server import status_errors
 from steersman.server.auth.lookup import ObjectGetter, secret_data
 from steersman.server.auth.users import (
@@ -52,18 +52,20 @@ class LegacyUse(NamedTuple):
 
 
 def token_user(claims: Claims, objects: ObjectGetter, now: datetime) -> User:
-    """The user of a TokenRequest token. Raises `Untrusted` if it is not valid any more."""
+    """The user of a TokenRequest token. Raises `InvalidCredential` if it is not valid any more."""
     _check_times(claims, now.timestamp())
-    bound = claims.bound or Bound()
-    ref = bound.serviceaccount or Ref()
+    bound = claims.bound or KubernetesClaim()
+    ref = bound.serviceaccount or BoundObjectRef()
     gone = now - timedelta(seconds=_LEEWAY)
     found = objects.service_account(bound.namespace, ref.name)
     if found is None:
-        raise Untrusted(status_errors.not_found("", "serviceaccounts", ref.name).message)
+        raise InvalidCredential(status_errors.not_found("", "serviceaccounts", ref.name).message)
     if found.metadata.uid != ref.uid:
-        raise Untrusted(f"service account UID ({found.metadata.uid}) does not match claim ({ref.uid})")
+        raise InvalidCredential(
+            f"service account UID ({found.metadata.uid}) does not match claim ({ref.uid})"
+        )
     if _deleted(found, gone):
-        raise Untrusted(f"service account {bound.namespace}/{ref.name} has been deleted")
+        raise InvalidCredential(f"service account {bound.namespace}/{ref.name} has been deleted")
     extra: dict[str, tuple[str, ...]] = {}
     if bound.secret is not None:
         _check_bound("secret", bound.secret, objects.secret(bound.namespace, bound.secret.name), gone)
@@ -86,22 +88,22 @@ def token_user(claims: Claims, objects: ObjectGetter, now: datetime) -> User:
 
 def _check_times(claims: Claims, now: float) -> None:
     if claims.nbf is not None and now + _LEEWAY < int(claims.nbf):
-        raise Untrusted("service account token is not valid yet")
+        raise InvalidCredential("service account token is not valid yet")
     if claims.exp is not None and now - _LEEWAY > int(claims.exp):
-        raise Untrusted("service account token has expired")
+        raise InvalidCredential("service account token has expired")
     if claims.iat is not None and now + _LEEWAY < int(claims.iat):
-        raise Untrusted("service account token is issued in the future")
+        raise InvalidCredential("service account token is issued in the future")
 
 
-def _check_bound(kind: str, ref: Ref, found: Object | None, gone: datetime) -> None:
+def _check_bound(kind: str, ref: BoundObjectRef, found: Object | None, gone: datetime) -> None:
     if found is None:
-        raise Untrusted(_INVALIDATED)
+        raise InvalidCredential(_INVALIDATED)
     if found.metadata.uid != ref.uid:
-        raise Untrusted(
+        raise InvalidCredential(
             f"{kind} UID ({found.metadata.uid}) does not match service account {kind} ref claim ({ref.uid})"
         )
     if _deleted(found, gone):
-        raise Untrusted(_INVALIDATED)
+        raise InvalidCredential(_INVALIDATED)
 
 
 def _deleted(obj: Object, before: datetime) -> bool:
@@ -115,7 +117,7 @@ def _deleted(obj: Object, before: datetime) -> bool:
 def legacy_token_user(
     claims: Claims, token: str, objects: ObjectGetter, now: datetime, used: Callable[[LegacyUse], None]
 ) -> tuple[User, tuple[str, ...]]:
-    """The user of a legacy token, and warnings. Raises `Untrusted`."""
+    """The user of a legacy token, and warnings. Raises `InvalidCredential`."""
     namespace, name, uid = claims.legacy_namespace, claims.legacy_account, claims.legacy_uid
     for claim, value in (
         ("sub", claims.sub),
@@ -125,18 +127,18 @@ def legacy_token_user(
         ("serviceAccountUID", uid),
     ):
         if not value:
-            raise Untrusted(f"{claim} claim is missing")
+            raise InvalidCredential(f"{claim} claim is missing")
     if split_service_account(claims.sub) != (namespace, name):
-        raise Untrusted("sub claim is invalid")
+        raise InvalidCredential("sub claim is invalid")
     secret = objects.secret(namespace, claims.legacy_secret)
     if secret is None or secret.metadata.deletionTimestamp is not None:
-        raise Untrusted("Token has been invalidated")
+        raise InvalidCredential("Token has been invalidated")
     if not hmac.compare_digest(secret_data(secret, "token"), token.encode()):
-        raise Untrusted("Token does not match server's copy")
+        raise InvalidCredential("Token does not match server's copy")
     found = _legacy_account(namespace, name, uid, objects)
     _note(secret, now, used)
     if secret.metadata.labels.get(INVALID_SINCE):
-        raise Untrusted(
+        raise InvalidCredential(
             f"the token in secret {secret.key} for service account {namespace}/{name} has been marked invalid."
             " Use tokens from the TokenRequest API or manually created secret-based tokens, or remove the"
             f" '{INVALID_SINCE}' label from the secret to temporarily allow use of this token"
@@ -148,11 +150,11 @@ def legacy_token_user(
 def _legacy_account(namespace: str, name: str, uid: str, objects: ObjectGetter) -> ServiceAccount:
     found = objects.service_account(namespace, name)
     if found is None:
-        raise Untrusted(status_errors.not_found("", "serviceaccounts", name).message)
+        raise InvalidCredential(status_errors.not_found("", "serviceaccounts", name).message)
     if found.metadata.deletionTimestamp is not None:
-        raise Untrusted(f"ServiceAccount {namespace}/{name} has been deleted")
+        raise InvalidCredential(f"ServiceAccount {namespace}/{name} has been deleted")
     if found.metadata.uid != uid:
-        raise Untrusted(f"ServiceAccount UID ({found.metadata.uid}) does not match claim ({uid})")
+        raise InvalidCredential(f"ServiceAccount UID ({found.metadata.uid}) does not match claim ({uid})")
     return found
 
 

@@ -15,8 +15,8 @@ from steersman.api.generated.authentication_v1 import (
     TokenRequestSpec,
     TokenRequestStatus,
 )
-from steersman.api.jwt import Bound, Claims, Ref, encode
-from steersman.api.signing_keys import Keys
+from steersman.api.jwt import BoundObjectRef, Claims, KubernetesClaim, encode
+from steersman.api.signing_keys import KeySet
 from steersman.server import status_errors
 from steersman.server.auth.lookup import ObjectGetter
 from steersman.server.auth.users import service_account_username
@@ -47,7 +47,7 @@ class IssuedToken(NamedTuple):
 class TokenIssuer(msgspec.Struct, frozen=True):
     """Issues ServiceAccount tokens."""
 
-    keys: Keys
+    keys: KeySet
     issuer: str
     audiences: tuple[str, ...]
     """The audiences of the server, the default of a token."""
@@ -92,7 +92,7 @@ class TokenIssuer(msgspec.Struct, frozen=True):
             bound=msgspec.structs.replace(
                 bound,
                 namespace=namespace,
-                serviceaccount=Ref(name, body.metadata.uid),
+                serviceaccount=BoundObjectRef(name, body.metadata.uid),
                 warnafter=None if warn_after is None else at + warn_after,
             ),
             nbf=at,
@@ -154,14 +154,14 @@ def _lifetime(spec: TokenRequestSpec) -> int:
 
 def _bound_object_claim(
     ref: BoundObjectReference | None, namespace: str, account: str, objects: ObjectGetter
-) -> Bound:
+) -> KubernetesClaim:
     """The claim with the object that a token is bound to: it is valid as long as the object exists."""
     if ref is None:
-        return Bound()
+        return KubernetesClaim()
     group, slash, version = ref.apiVersion.partition("/")
     if not slash:
         group, version = "", group
-    bound: Bound
+    bound: KubernetesClaim
     if group == "" and ref.kind == "Pod":
         pod = _require(objects.pod(namespace, ref.name), "pods", ref.name)
         if pod.spec.serviceAccountName != account:
@@ -169,18 +169,20 @@ def _bound_object_claim(
                 f"cannot bind token for serviceaccount {status_errors.quote(account)}"
                 " to pod running with different serviceaccount name."
             )
-        bound = Bound(pod=_ref(pod))
+        bound = KubernetesClaim(pod=_ref(pod))
         if pod.spec.nodeName:
             node = objects.node(pod.spec.nodeName)
             # Without its uid if the node does not exist.
-            bound = Bound(pod=_ref(pod), node=Ref(pod.spec.nodeName) if node is None else _ref(node))
+            bound = KubernetesClaim(
+                pod=_ref(pod), node=BoundObjectRef(pod.spec.nodeName) if node is None else _ref(node)
+            )
         uid = pod.metadata.uid
     elif group == "" and ref.kind == "Node":
         node = _require(objects.node(ref.name), "nodes", ref.name)
-        bound, uid = Bound(node=_ref(node)), node.metadata.uid
+        bound, uid = KubernetesClaim(node=_ref(node)), node.metadata.uid
     elif group == "" and ref.kind == "Secret":
         secret = _require(objects.secret(namespace, ref.name), "secrets", ref.name)
-        bound, uid = Bound(secret=_ref(secret)), secret.metadata.uid
+        bound, uid = KubernetesClaim(secret=_ref(secret)), secret.metadata.uid
     else:
         raise status_errors.bad_request(
             f"cannot bind token to object of type {group}/{version}, Kind={ref.kind}"
@@ -196,8 +198,8 @@ def _bound_object_claim(
     return bound
 
 
-def _ref(obj: Object) -> Ref:
-    return Ref(obj.metadata.name, obj.metadata.uid)
+def _ref(obj: Object) -> BoundObjectRef:
+    return BoundObjectRef(obj.metadata.name, obj.metadata.uid)
 
 
 def _require(obj: O | None, plural: str, name: str) -> O:
@@ -223,7 +225,7 @@ class OpenIDDocument(NamedTuple):
     cache_control: str = _CACHE
 
 
-def openid_documents(keys: Keys, issuer: str, keyset: str) -> Mapping[str, OpenIDDocument]:
+def openid_documents(keys: KeySet, issuer: str, keyset: str) -> Mapping[str, OpenIDDocument]:
     """The OpenID configuration and the JSON Web Key Set, by path. ``keyset`` is the external URL of `JWKS_PATH`.
 
     Raises `ValueError` for an issuer that OpenID does not allow.

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from functools import lru_cache
 
-from steersman.api.jwt import Untrusted
+from steersman.api.jwt import InvalidCredential
 from steersman.server.auth.users import CREDENTIAL_ID, User
 
 _UID = "1.3.6.1.4.1.57683.2"
@@ -17,14 +17,14 @@ _UID = "1.3.6.1.4.1.57683.2"
 
 @lru_cache(maxsize=1024)
 def certificate_user(der: bytes) -> User | None:
-    """The user of a certificate; None if it has no common name. Raises `Untrusted` if it cannot be read."""
+    """The user of a certificate; None if it has no common name. Raises `InvalidCredential` if it cannot be read."""
     from cryptography import x509
     from cryptography.x509.oid import NameOID, ObjectIdentifier
 
     try:
         subject = x509.load_der_x509_certificate(der).subject
     except ValueError:
-        raise Untrusted("the client certificate cannot be read") from None
+        raise InvalidCredential("the client certificate cannot be read") from None
 
     def values(oid: ObjectIdentifier) -> list[str]:
         values = (attribute.value for attribute in subject.get_attributes_for_oid(oid))
@@ -36,9 +36,9 @@ def certificate_user(der: bytes) -> User | None:
         return None
     uids = values(ObjectIdentifier(_UID))
     if len(uids) > 1:
-        raise Untrusted(f"expected 1 UID, but found multiple: [{' '.join(uids)}]")
+        raise InvalidCredential(f"expected 1 UID, but found multiple: [{' '.join(uids)}]")
     if uids == [""]:
-        raise Untrusted("UID cannot be an empty string")
+        raise InvalidCredential("UID cannot be an empty string")
     return User(
         names[-1],
         uid=uids[0] if uids else "",

@@ -22,7 +22,7 @@ import msgspec
 from steersman.api.generated.core_v1 import PodSpec
 from steersman.api.generated.merge import Field, fields_of
 from steersman.api.kinds import EMPTY, Struct
-from steersman.api.scheme import unusual
+from steersman.api.scheme import encode_hook
 
 Converter: TypeAlias = Callable[[Any], Any]
 
@@ -43,7 +43,7 @@ CODECS: dict[type, Codec] = {}
 """By type. The others are structs all through."""
 
 # The shared empty map is no dict, and what stands for managedFields is no tuple.
-_encoder = msgspec.json.Encoder(enc_hook=unusual)
+_encoder = msgspec.json.Encoder(enc_hook=encode_hook)
 _decoders: dict[type, msgspec.json.Decoder[Any]] = {}
 _normalizers: dict[type, Converter] = {}
 _builders: dict[type, dict[type, Converter]] = {}

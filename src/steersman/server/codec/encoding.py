@@ -15,10 +15,10 @@ from msgspec.structs import replace
 
 from steersman.api.bounded_cache import BoundedCache
 from steersman.api.kinds import Struct
-from steersman.api.scheme import unusual
+from steersman.api.scheme import encode_hook
 from steersman.server.codec.convert import CODECS, micro_time_paths
 
-dump: Callable[[Any], bytes] = msgspec.json.Encoder(enc_hook=unusual).encode
+dump: Callable[[Any], bytes] = msgspec.json.Encoder(enc_hook=encode_hook).encode
 """Encodes any value as JSON."""
 
 

@@ -9,16 +9,16 @@ import msgspec
 
 from steersman.api.generated import meta_v1
 from steersman.api.kinds import EMPTY
-from steersman.api.patch.values import alike
-from steersman.api.scheme import unusual
+from steersman.api.patch.values import json_equal
+from steersman.api.scheme import encode_hook
 from steersman.server.codec.convert import CODECS, Codec, to_builtins, to_struct
 from steersman.server.crd.pruning import META
 
 T = TypeVar("T")
 
-_encoder = msgspec.json.Encoder(enc_hook=unusual)
+_encoder = msgspec.json.Encoder(enc_hook=encode_hook)
 
-_sorted = msgspec.json.Encoder(enc_hook=unusual, order="deterministic")
+_sorted = msgspec.json.Encoder(enc_hook=encode_hook, order="deterministic")
 
 
 def _number(text: str) -> int | float:
@@ -61,7 +61,7 @@ def same(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
     if a is b:
         return True
     try:
-        return a == b and alike(dict(a), dict(b))
+        return a == b and json_equal(dict(a), dict(b))
     except RecursionError:
         # Nested deeper than Python follows; its encoder does.
         return _sorted.encode(a) == _sorted.encode(b)

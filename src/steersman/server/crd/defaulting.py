@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from steersman.api.generated.apiextensions_v1 import JSONSchemaProps
-from steersman.api.patch.values import copied
+from steersman.api.patch.values import deep_copy
 
 Fill: TypeAlias = Callable[[Any], None]
 """Fills in an object or a list."""
@@ -39,7 +39,7 @@ def filler(schema: JSONSchemaProps) -> Fill:
         elif items is not None and fill_items is not None:
             for index, item in enumerate(value):
                 if item is None and not items.nullable:
-                    item = value[index] = copied(items.default)
+                    item = value[index] = deep_copy(items.default)
                 if type(item) in _CONTAINERS:
                     fill_items(item)
 
@@ -56,7 +56,7 @@ def filler(schema: JSONSchemaProps) -> Fill:
             drop(value, null)
         for name, default in defaults.items():
             if name not in value:
-                value[name] = copied(default) if type(default) in _CONTAINERS else default
+                value[name] = deep_copy(default) if type(default) in _CONTAINERS else default
 
     def drop(value: dict[str, Any], null: list[str]) -> None:
         for name in null:
@@ -74,7 +74,7 @@ def filler(schema: JSONSchemaProps) -> Fill:
 
 def _filled(default: Any, fill: Fill) -> Any:
     """A default, with what it leaves out filled in, too."""
-    made = copied(default)
+    made = deep_copy(default)
     if type(made) in _CONTAINERS:
         fill(made)
     return made

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from steersman.api.generated.apiextensions_v1 import JSONSchemaProps
-from steersman.api.patch.values import alike, copied
+from steersman.api.patch.values import deep_copy, json_equal
 from steersman.server.crd.embedded import coercion, embedded_check
 from steersman.server.crd.errors import MISSING, Fault, problems
 from steersman.server.crd.pruning import META, pruner
@@ -29,12 +29,12 @@ def default_problems(
 
 def _default(schema: JSONSchemaProps, path: str, errors: FieldErrors, inside_metadata: bool) -> None:
     where = f"{path}.default"
-    value = copied(schema.default)
+    value = deep_copy(schema.default)
     if not inside_metadata and type(value) in (dict, list):
         pruner(schema, root=schema.xKubernetesEmbeddedResource)(value, "", None)
-        if not alike(value, schema.default):
+        if not json_equal(value, schema.default):
             errors.invalid(where, schema.default, "must not have unknown fields")
-            value = copied(schema.default)
+            value = deep_copy(schema.default)
     for visit in (coercion(schema), embedded_check(schema)):
         wrong = FieldErrors()
         if visit is not None:

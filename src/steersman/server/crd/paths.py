@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from steersman.api.generated.apiextensions_v1 import JSONSchemaProps
-from steersman.api.patch.values import copied, printed, type_name
+from steersman.api.patch.values import deep_copy, format_as_go, type_name
 
 _TOKENS = re.compile(r"'(?:[^'\\]|\\.)*'|[.\[\]]|[^.\[\]]+")
 
@@ -89,7 +89,7 @@ def value_at(content: Mapping[str, Any], names: tuple[str, ...], type_: type) ->
 def _wrong_type(names: tuple[str, ...], value: Any, wanted: str) -> BadPath:
     path = "".join(f".{name}" for name in names)
     shown = "<nil>" if value is None else type_name(value)
-    return BadPath(f"{path} accessor error: {printed(value)} is of the type {shown}, expected {wanted}")
+    return BadPath(f"{path} accessor error: {format_as_go(value)} is of the type {shown}, expected {wanted}")
 
 
 def with_value(content: Mapping[str, Any], names: tuple[str, ...], value: Any) -> dict[str, Any]:
@@ -97,7 +97,7 @@ def with_value(content: Mapping[str, Any], names: tuple[str, ...], value: Any) -
 
     Raises `BadPath` where something on the way is no object.
     """
-    made: dict[str, Any] = copied(dict(content))
+    made: dict[str, Any] = deep_copy(dict(content))
     here: Any = made
     for index, name in enumerate(names[:-1]):
         here = here.setdefault(name, {})
@@ -113,4 +113,4 @@ def text_at(content: Mapping[str, Any], names: tuple[str, ...]) -> str:
     here: Any = content
     for name in names:
         here = here.get(name) if isinstance(here, Mapping) else None
-    return "" if here is None else printed(here)
+    return "" if here is None else format_as_go(here)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from steersman.api.generated.apiextensions_v1 import JSONSchemaProps
-from steersman.api.patch.values import alike
+from steersman.api.patch.values import json_equal
 from steersman.server.crd import formats
 from steersman.server.crd.combinators import junction
 from steersman.server.crd.errors import MISSING, Check, Fault, mistyped
@@ -96,7 +96,7 @@ def _node(schema: JSONSchemaProps) -> Node:
                 choices(value, path, out)
             if kind is dict:
                 count += 1 + of_object(value, path, out, old)
-        if old is not MISSING and len(out) > start and alike(value, old):
+        if old is not MISSING and len(out) > start and json_equal(value, old):
             del out[start:]
         return count
 
@@ -189,7 +189,7 @@ def _chosen(value: Any, choice: Any) -> bool:
     if {type(value), type(choice)} == {int, float}:
         # Upstream converts to the choice's type first, so that 1.5 counts as 1.
         return bool(type(choice)(value) == choice)
-    return alike(value, choice)
+    return json_equal(value, choice)
 
 
 # -- arrays and objects -----------------------------------------------------------------------
@@ -217,7 +217,7 @@ def _of_array(schema: JSONSchemaProps) -> Check:
             out.append(Fault("invalid", path, f"{path} in body should have at least {least} items", size))
         if most is not None and size > most:
             out.append(Fault("many", path, f"{path} in body should have at most {most} items", size, most))
-        if unique and any(alike(each, other) for at, each in enumerate(value) for other in value[:at]):
+        if unique and any(json_equal(each, other) for at, each in enumerate(value) for other in value[:at]):
             out.append(Fault("invalid", path, f"{path} in body shouldn't contain duplicates"))
         return count
 

@@ -5,23 +5,23 @@ from __future__ import annotations
 from functools import cache
 
 from steersman.api import generated
-from steersman.api.discovery import Discovered, Resource
+from steersman.api.discovery import ApiResource, DiscoveryResult
 from steersman.server.discovery.documents import version_order
 from steersman.server.registry.resources import Registry
 
 CUSTOM = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
 
 
-def discovered(registry: Registry) -> Discovered:
+def discovered(registry: Registry) -> DiscoveryResult:
     """Everything a registry serves now. It says the same until its generation changes."""
     built_in = _built_in()
     whole = {(each.group, each.version) for each in built_in}
     custom = sorted(registry.added(), key=lambda each: (each.group, version_order(each.version), each.plural))
-    return Discovered(
+    return DiscoveryResult(
         (
             *built_in,
             *(
-                Resource(
+                ApiResource(
                     each.group,
                     each.version,
                     each.kind,
@@ -39,9 +39,9 @@ def discovered(registry: Registry) -> Discovered:
 
 
 @cache
-def _built_in() -> tuple[Resource, ...]:
+def _built_in() -> tuple[ApiResource, ...]:
     return tuple(
-        Resource(
+        ApiResource(
             row.group,
             row.version,
             row.kind,

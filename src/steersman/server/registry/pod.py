@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from steersman.api.bounded_cache import BoundedCache
 from steersman.api.generated.core_v1 import Container, Pod, PodCondition, PodSpec, PodStatus
-from steersman.api.quota.compute import quality_of
+from steersman.api.quota.compute import qos_class
 from steersman.server import status_errors
 from steersman.server.registry.strategy import WriteContext
 
@@ -22,7 +22,7 @@ def prepare_for_create(pod: Pod, context: WriteContext) -> Pod:
     known = _initial_status.get(id(spec))
     if known is None:
         try:
-            quality = quality_of(spec)
+            quality = qos_class(spec)
         except ValueError as error:
             message = f'Pod in version "v1" cannot be handled as a Pod: {error}'
             raise status_errors.bad_request(message) from None

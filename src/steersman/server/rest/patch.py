@@ -15,7 +15,7 @@ from steersman.api.errors import ApiError, Invalid, ServerError, TooLarge, Unsup
 from steersman.api.generated.merge import fields_of
 from steersman.api.kinds import Struct
 from steersman.api.patch import PatchError, TooManyOperations, json, merge, schema_of, strategic
-from steersman.api.patch.values import printed
+from steersman.api.patch.values import format_as_go
 from steersman.server import status_errors
 from steersman.server.apply.options import APPLY_YAML
 from steersman.server.codec import field_validation
@@ -217,7 +217,7 @@ def _unfit(type_: type[Any], whole: Mapping[str, Any], body: object, content_typ
     if content_type == STRATEGIC:
         # Upstream reads these another way, and says less.
         return field_validation.invalid_patch(
-            printed(body), f"unrecognized type: {why.rpartition(' of type ')[2]}"
+            format_as_go(body), f"unrecognized type: {why.rpartition(' of type ')[2]}"
         )
     return _refused(whole, why)
 
@@ -225,7 +225,7 @@ def _unfit(type_: type[Any], whole: Mapping[str, Any], body: object, content_typ
 def patched_text(resource: Resource, old: Any, body: object, content_type: str) -> str:
     """The result of a patch as its refusal prints it."""
     if content_type == STRATEGIC:
-        return printed(body)
+        return format_as_go(body)
     whole = to_document(resource.api_version, resource.kind, old)
     return msgspec.json.encode(
         patched_document(resource.type, whole, _without_type(body), content_type)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from steersman.api.label_selectors import printed
+from steersman.api.label_selectors import format_as_go
 from steersman.server.tables.cells import age
 from steersman.server.tables.printer import NAME, Cell, Printer, Printers, columns, integer
 
@@ -65,7 +65,7 @@ def _format_param_ref(reference: ParamRef | None) -> str:
             # The scope of the parameter's resource is unknown here.
             return f"{reference.namespace or '*'}/{reference.name}"
         if reference.selector is not None:
-            return printed(reference.selector)
+            return format_as_go(reference.selector)
     return "<unset>"
 
 

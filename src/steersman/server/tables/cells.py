@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from steersman.api.label_selectors import Described, compile_selector
+from steersman.api.label_selectors import LabelSelectorLike, compile_selector
 from steersman.api.quantity import Quantity
 
 
@@ -15,7 +15,7 @@ def format_labels(labels: Mapping[str, str]) -> str:
     return ",".join(f"{key}={labels[key]}" for key in sorted(labels)) or "<none>"
 
 
-def format_selector(selector: Described | None) -> str:
+def format_selector(selector: LabelSelectorLike | None) -> str:
     """A label selector as a query spells it."""
     try:
         return str(compile_selector(selector)) or "<none>"

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from msgspec.structs import replace
 
-from steersman.api.cron import Unparseable, parse, zone_of
+from steersman.api.cron import ScheduleSyntaxError, parse, time_zone
 from steersman.api.generated import batch_v1
 from steersman.api.generated import core_v1 as v1
 from steersman.api.generated.meta_v1 import ObjectMeta
@@ -322,7 +322,7 @@ def cron_schedule_error(text: str) -> str | None:
     """The parse error of a cron schedule; None where it is valid."""
     try:
         parse(text)
-    except Unparseable as error:
+    except ScheduleSyntaxError as error:
         return str(error)
     return None
 
@@ -332,7 +332,7 @@ def time_zone_error(name: str) -> str | None:
     if not name:
         return "unknown time zone "
     try:
-        zone_of(name)
+        time_zone(name)
     except LookupError as error:
         return str(error.args[0])
     return None

@@ -13,7 +13,7 @@ from steersman.sim.faults.injector import FaultInjector, forever
 from steersman.sim.faults.watches import close
 
 if TYPE_CHECKING:
-    from steersman.api.discovery import Discovered
+    from steersman.api.discovery import DiscoveryResult
 
 T = TypeVar("T")
 
@@ -54,7 +54,7 @@ class FaultyApi(Middleware):
         finally:
             await close(events)
 
-    async def discover(self) -> Discovered:
+    async def discover(self) -> DiscoveryResult:
         call = self._injector.call("discover", "", "", "", "")
         return await self._through(call, self._api.discover)
 

@@ -165,14 +165,17 @@ class _PartialDiscovery(_MatchingRequests):
         self._until = self._until or now + fault.seconds
         if now >= self._until if fault.seconds else self.count >= fault.nth + fault.times:
             return answer
-        from steersman.api.discovery import Missing
+        from steersman.api.discovery import FailedGroupVersion
 
         lost = dict.fromkeys(each.api_version for each in answer.resources if each.group == fault.group)
         self._injector.record(f"discovery of {fault.group} fails")
         return replace(
             answer,
             resources=tuple(each for each in answer.resources if each.group != fault.group),
-            failed=(*answer.failed, *(Missing(each, "the server does not answer") for each in lost)),
+            failed=(
+                *answer.failed,
+                *(FailedGroupVersion(each, "the server does not answer") for each in lost),
+            ),
         )
 
 

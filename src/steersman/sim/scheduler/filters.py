@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from steersman.api.generated import core_v1 as v1
-from steersman.api.scheduling import matches, tolerates
+from steersman.api.scheduling import matches_node_selector_term, tolerates
 from steersman.sim.scheduler.node_info import Host
 from steersman.sim.scheduler.requirements import Demand
 
@@ -70,7 +70,9 @@ def selected(wants: Demand, host: Host) -> bool:
         if labels.get(key) != value:
             return False
     required = wants.affinity and wants.affinity.requiredDuringSchedulingIgnoredDuringExecution
-    return not required or any(matches(term, host.name, labels) for term in required.nodeSelectorTerms)
+    return not required or any(
+        matches_node_selector_term(term, host.name, labels) for term in required.nodeSelectorTerms
+    )
 
 
 def score(wants: Demand, host: Host) -> int:
@@ -88,7 +90,7 @@ def score(wants: Demand, host: Host) -> int:
     total = least + balanced
     if wants.affinity is not None:
         for each in wants.affinity.preferredDuringSchedulingIgnoredDuringExecution:
-            if matches(each.preference, host.name, host.labels):
+            if matches_node_selector_term(each.preference, host.name, host.labels):
                 total += 2.0 * each.weight
     for taint in host.node.spec.taints:
         if taint.effect == "PreferNoSchedule" and not tolerates(wants.tolerations, taint):

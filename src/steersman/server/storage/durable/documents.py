@@ -14,7 +14,7 @@ import msgspec
 
 from steersman.api.errors import NotFound
 from steersman.api.generated import load, resources
-from steersman.api.scheme import Kind, kind_of, unusual
+from steersman.api.scheme import Kind, encode_hook, kind_of
 from steersman.server.codec.convert import to_struct
 from steersman.server.crd.custom import Custom, read
 from steersman.server.registry.resources import Registry
@@ -32,7 +32,7 @@ class TypeMeta(msgspec.Struct, frozen=True):
     kind: str = ""
 
 
-_encoder = msgspec.json.Encoder(enc_hook=unusual)
+_encoder = msgspec.json.Encoder(enc_hook=encode_hook)
 _type_meta = msgspec.json.Decoder(TypeMeta)
 
 
@@ -67,8 +67,8 @@ def _encode_custom(store: Store, resource: str, obj: Custom) -> bytes:
         raw = _encoder.encode(body)
     except (OverflowError, ValueError):
         # msgspec cannot encode integers of more than 64 bits, which custom resources may hold.
-        plain = {"metadata": msgspec.to_builtins(obj.metadata, enc_hook=unusual), **content}
-        raw = json.dumps(plain, separators=(",", ":"), default=unusual, allow_nan=False).encode()
+        plain = {"metadata": msgspec.to_builtins(obj.metadata, enc_hook=encode_hook), **content}
+        raw = json.dumps(plain, separators=(",", ":"), default=encode_hook, allow_nan=False).encode()
     return _spliced(f"{group}/{obj.stored_in}", kind, raw)
 
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from steersman.api.generated import core_v1 as v1
 from steersman.api.generated.base import Quantity as Amount
 from steersman.api.go_quote import quote
-from steersman.api.quota.compute import quality_of
+from steersman.api.quota.compute import qos_class
 from steersman.server.validation import addresses, names
 from steersman.server.validation import metadata as meta
 from steersman.server.validation.field_errors import FieldErrors, format_diff, go_slice, go_struct
@@ -52,7 +52,7 @@ def validate_resize(errors: FieldErrors, new: v1.Pod, old: v1.Pod) -> None:
         errors.forbidden("[]", f"{unsized} pods cannot be resized")
         return
     # Defaulting has refused unparseable quantities.
-    if (old.status.qosClass or quality_of(old.spec)) != quality_of(new.spec):
+    if (old.status.qosClass or qos_class(old.spec)) != qos_class(new.spec):
         errors.invalid("spec", new.status.qosClass, "Pod QOS Class may not change as a result of resizing")
     running = (status for status in old.status.containerStatuses if status.state.running is not None)
     if any(status.resources is None for status in list(running)[:1]):
