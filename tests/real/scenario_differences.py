@@ -54,7 +54,7 @@ DIFFERENCES = (
         ("watching: as YAML",),
         ("headers.Content-Type",),
         "watches are JSON, also for who asks for YAML",
-        "nobody reads them so",
+        "no client asks for it",
     ),
     Difference(
         "no protobuf for custom resources",

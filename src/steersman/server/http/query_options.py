@@ -32,8 +32,8 @@ class WriteOptions(NamedTuple):
     force: bool | None = None
 
 
-class DeleteOptions(NamedTuple):
-    """The options of a deletion."""
+class DeleteParameters(NamedTuple):
+    """The options of a deletion, and how it is answered."""
 
     deletion: DeletionOptions
     dry_run: bool = False
@@ -136,7 +136,7 @@ def _dry_run_problems(values: Sequence[str]) -> list[FieldError]:
     )
 
 
-def delete_options(query: Query, body: bytes) -> DeleteOptions:
+def delete_options(query: Query, body: bytes) -> DeleteParameters:
     """The options of a deletion: those in the body, or else those in the query. Raises `BadRequest` or `Invalid`."""
     given = _from_body(body) if body else _from_query(query)
     wrong: list[FieldError] = []
@@ -158,7 +158,7 @@ def delete_options(query: Query, body: bytes) -> DeleteOptions:
         propagation=policy,
         grace_period=given.gracePeriodSeconds,
     )
-    return DeleteOptions(options, bool(given.dryRun), given.orphanDependents is False)
+    return DeleteParameters(options, bool(given.dryRun), given.orphanDependents is False)
 
 
 def _from_body(body: bytes) -> meta_v1.DeleteOptions:

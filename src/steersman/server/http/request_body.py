@@ -99,12 +99,12 @@ def decode(
         raise unknown_format(*accepted)
     if form == PROTOBUF:
         return _from_protobuf(type_, group, version, kind, raw)
-    looks = checks.directive != "Ignore"
-    key = (type_, version, form, looks, raw)
+    is_checked = checks.directive != "Ignore"
+    key = (type_, version, form, is_checked, raw)
     known = _bodies.get(key)
     if known is None:
         schema = typed_schema_of(type_) if schema is None else schema
-        known = _read(type_, group, version, kind, raw, form, schema if looks else None)
+        known = _read(type_, group, version, kind, raw, form, schema if is_checked else None)
         # The schema of custom resources can change.
         if len(raw) <= _LARGEST_CACHED and type_ not in CODECS:
             _bodies.put(key, known)
@@ -181,32 +181,34 @@ def _check_kind(
     type_: type[Any], group: str, version: str, kind: str, document: Mapping[str, Any], raw: bytes
 ) -> None:
     """Refuses a document whose apiVersion or kind is not the expected one."""
-    said, named = document.get("apiVersion"), document.get("kind")
+    api_version, given_kind = document.get("apiVersion"), document.get("kind")
     expected = f"{group}/{version}" if group else version
-    if type_ in CODECS and not (said and named):
-        missing = "apiVersion" if named else "Kind"
+    if type_ in CODECS and not (api_version and given_kind):
+        missing = "apiVersion" if given_kind else "Kind"
         text = raw.decode("utf-8", "replace")
         raise field_validation.unrecognized_body(kind, raw, f"Object '{missing}' is missing in '{text}'")
-    said, named = said or expected, named or kind
-    if (said, named) == (expected, kind):
+    api_version, given_kind = api_version or expected, given_kind or kind
+    if (api_version, given_kind) == (expected, kind):
         return
     if type_ in CODECS:
         # Upstream decodes any kind as a custom resource, and then finds the object invalid.
-        if said != expected:
-            raise _other_version(said, expected)
+        if api_version != expected:
+            raise _other_version(api_version, expected)
         name = (document.get("metadata") or {}).get("name") or ""
-        wrong = [status_errors.field_invalid("kind", named, f"must be {kind}")]
-        raise status_errors.invalid(group, str(named), name, wrong)
-    told = str(said).rpartition("/")[2]
-    why = field_validation.kind_mismatch(group, kind, str(said), str(named))
+        wrong = [status_errors.field_invalid("kind", given_kind, f"must be {kind}")]
+        raise status_errors.invalid(group, str(given_kind), name, wrong)
+    given_version = str(api_version).rpartition("/")[2]
+    why = field_validation.kind_mismatch(group, kind, str(api_version), str(given_kind))
     if not why:
-        raise _other_version(said, expected)
-    raise status_errors.bad_request(f'{named} in version "{told}" cannot be handled as a {kind}: {why}')
+        raise _other_version(api_version, expected)
+    raise status_errors.bad_request(
+        f'{given_kind} in version "{given_version}" cannot be handled as a {kind}: {why}'
+    )
 
 
-def _other_version(said: object, expected: str) -> ApiError:
+def _other_version(api_version: object, expected: str) -> ApiError:
     return status_errors.bad_request(
-        f"the API version in the data ({said}) does not match the expected API version ({expected})"
+        f"the API version in the data ({api_version}) does not match the expected API version ({expected})"
     )
 
 

@@ -153,16 +153,16 @@ def _check_allowed(budget: PodDisruptionBudget) -> None:
 def _why_exhausted(budget: PodDisruptionBudget) -> str:
     name, status = budget.metadata.name, budget.status
     condition = next((c for c in status.conditions if c.type == "DisruptionAllowed"), None)
-    said = condition.message if condition is not None and condition.status == "False" else ""
-    if condition is not None and said and condition.reason == "SyncFailed":
-        return f"The disruption budget {name} does not allow evicting pods currently because it failed sync: {said}"
+    message = condition.message if condition is not None and condition.status == "False" else ""
+    if condition is not None and message and condition.reason == "SyncFailed":
+        return f"The disruption budget {name} does not allow evicting pods currently because it failed sync: {message}"
     if status.currentHealthy <= status.desiredHealthy:
         return (
             f"The disruption budget {name} needs {status.desiredHealthy} healthy pods "
             f"and has {status.currentHealthy} currently"
         )
-    if condition is not None and said:
-        return f"The disruption budget {name} does not allow evicting pods currently ({condition.reason}): {said}"
+    if condition is not None and message:
+        return f"The disruption budget {name} does not allow evicting pods currently ({condition.reason}): {message}"
     return f"The disruption budget {name} does not allow evicting pods currently"
 
 

@@ -96,11 +96,11 @@ def parse_version(text: str) -> int:
     if not text:
         return 0
     if not (text.isascii() and text.isdigit()):
-        raise status_errors.bad_request(f"invalid resource version: {_unlike(text)}")
+        raise status_errors.bad_request(f"invalid resource version: {_invalid_version(text)}")
     return int(text)
 
 
-def _unlike(version: str) -> status_errors.FieldError:
+def _invalid_version(version: str) -> status_errors.FieldError:
     return status_errors.field_invalid("resourceVersion", version, not_a_number(version))
 
 
@@ -136,7 +136,7 @@ def list_objects(server: Server, request: Request) -> Page:
 
 def _check_reached(store: Store, version: str) -> None:
     if not (version.isascii() and version.isdigit()):
-        raise ServerError(str(_unlike(version)), reason="")
+        raise ServerError(str(_invalid_version(version)), reason="")
     if int(version) > store.revision:
         raise status_errors.resource_version_too_large(int(version), store.revision)
 
@@ -181,12 +181,12 @@ def _instant(store: Store, limit: int, continue_: str, version: str, match: str)
             raise status_errors.bad_request("specifying resource version is not allowed when using continue")
         revision, start = decode_token(continue_)
         return (store.revision if revision == _LATEST else revision), start
-    asked = parse_version(version)
+    requested = parse_version(version)
     # With a limit and no resourceVersionMatch, a version has always meant exactly that version.
-    exact = match == "Exact" or (not match and asked > 0 and limit > 0)
-    if asked > store.revision:
-        raise status_errors.resource_version_too_large(asked, store.revision, wait=not exact)
-    return (asked if exact else store.revision), ""
+    exact = match == "Exact" or (not match and requested > 0 and limit > 0)
+    if requested > store.revision:
+        raise status_errors.resource_version_too_large(requested, store.revision, wait=not exact)
+    return (requested if exact else store.revision), ""
 
 
 def _check(version: str, match: str, continue_: str) -> None:

@@ -90,7 +90,7 @@ def patched_struct(
         full: S = to_struct(type(obj), made)
     except ValueError as error:
         whole = {"apiVersion": api_version, "kind": kind, **made}
-        raise _unfit(type(obj), whole, body, content_type, str(error)) from None
+        raise _invalid_result(type(obj), whole, body, content_type, str(error)) from None
     return full
 
 
@@ -116,7 +116,7 @@ def patched(resource: Resource, old: Any, body: object, content_type: str) -> An
         full = to_struct(type_, {name: value for name, value in made.items() if name in fields})
     except ValueError as error:
         whole = {**to_document(resource.api_version, resource.kind, old), **made}
-        raise _unfit(type_, whole, body, content_type, str(error)) from None
+        raise _invalid_result(type_, whole, body, content_type, str(error)) from None
     if micro_time_paths(type_) and (fault := go_decode_error(type_, made)):
         raise _refused({**to_document(resource.api_version, resource.kind, old), **made}, fault)
     attributes = [fields[name].attribute for name in touched]
@@ -211,7 +211,9 @@ def _check_kind(resource: Resource, old: Any, body: object, content_type: str) -
     raise _refused(whole, field_validation.kind_mismatch(resource.group, resource.kind, version, kind))
 
 
-def _unfit(type_: type[Any], whole: Mapping[str, Any], body: object, content_type: str, why: str) -> ApiError:
+def _invalid_result(
+    type_: type[Any], whole: Mapping[str, Any], body: object, content_type: str, why: str
+) -> ApiError:
     """The refusal of a patch whose result is no valid object of the type."""
     why = go_decode_error(type_, whole) or why
     if content_type == STRATEGIC:
@@ -248,14 +250,14 @@ _MISUSED = ("lists of lists are not supported", "patch content doesn't match ret
 
 
 def _refusal(error: PatchError, content_type: str) -> ApiError:
-    said = str(error)
-    if content_type == STRATEGIC and said in _MISUSED:
-        return Invalid(said)
-    if content_type == STRATEGIC and said not in _MISFORMED:
+    message = str(error)
+    if content_type == STRATEGIC and message in _MISUSED:
+        return Invalid(message)
+    if content_type == STRATEGIC and message not in _MISFORMED:
         # Upstream does not tell whose mistake it is.
-        return ServerError(said)
+        return ServerError(message)
     if content_type != JSON:
-        return status_errors.bad_request(said)
+        return status_errors.bad_request(message)
     return Invalid(
         "the server rejected our request due to an error in our request",
         reason="Invalid",

@@ -1,4 +1,4 @@
-"""Protobuf bodies where requests are read."""
+"""Request bodies in protobuf."""
 
 from __future__ import annotations
 
