@@ -1,1 +1,1 @@
-"""Request bodies to objects and back: JSON, YAML, protobuf, content negotiation, field validation."""
+"""Decoding and encoding of objects: JSON, YAML, protobuf, strict decoding, and content negotiation."""

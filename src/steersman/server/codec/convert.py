@@ -1,10 +1,9 @@
-"""Bodies to full structs, and full structs to documents.
+"""Conversion of request bodies to full structs, and of full structs to documents.
 
-A body may be a document, raw JSON, a view of `steersman.api.kinds` (whose parts may again be raw or
-full structs) or the full struct itself. What is a full struct already is kept as it is and shared, never
-copied; what has to be built is built once.
+A body is a document, raw JSON, a view of `steersman.api.kinds` (whose parts may be raw or full structs), or
+the full struct itself. Parts that are full structs already are shared, never copied.
 
-Like the real server this keeps `Time` in whole seconds and in UTC, and takes null for absent.
+Like upstream this keeps `Time` in whole seconds and in UTC, and treats null as absent.
 """
 
 from __future__ import annotations
@@ -28,56 +27,56 @@ Converter: TypeAlias = Callable[[Any], Any]
 
 
 class Codec(NamedTuple):
-    """How objects are read and shown that are no structs all through."""
+    """The conversions of a type that is not a struct throughout, such as a custom resource."""
 
-    read: Callable[[object], Any]
+    decode: Callable[[object], Any]
     document: Callable[[str, str, Any], dict[str, Any]]
-    """From an ``apiVersion``, a ``kind`` and the object."""
+    """Makes a document of an ``apiVersion``, a ``kind`` and the object."""
     view: Callable[[type[Any], str, str, Any], Any]
-    """The same as another type, the first argument."""
+    """Converts the object to another type, the first argument."""
     encode: Callable[[str, str, Any], bytes]
     """The JSON of an object, from an ``apiVersion``, a ``kind`` and the object."""
 
 
 CODECS: dict[type, Codec] = {}
-"""By type. The others are structs all through."""
+"""The codecs by type; all other types are structs throughout."""
 
-# The shared empty map is no dict, and what stands for managedFields is no tuple.
+# The hook encodes the shared empty map, which is no dict, and deferred managedFields, which are no tuple.
 _encoder = msgspec.json.Encoder(enc_hook=encode_hook)
 _decoders: dict[type, msgspec.json.Decoder[Any]] = {}
 _normalizers: dict[type, Converter] = {}
 _builders: dict[type, dict[type, Converter]] = {}
-"""By the type to be made, and by that of the view."""
+"""Functions that make a full struct of a view, by the struct's type and the view's type."""
 
 
 def to_struct(type_: type[Any], body: object) -> Any:
-    """The body as a full struct. Raises `ValueError` for what is no such object."""
-    form = CODECS.get(type_)
-    if form is not None:
-        return form.read(body)
+    """The full struct of a body. Raises `ValueError` where the body does not fit the type."""
+    codec = CODECS.get(type_)
+    if codec is not None:
+        return codec.decode(body)
     if type(body) is type_:
         return _normalize(body)
     if isinstance(body, msgspec.Struct):
         return _from_view(type_, body)
     if isinstance(body, (msgspec.Raw, bytes)):
         raw = bytes(body)
-        made = _normalize(_decode_json(type_, raw))
-        return _drop_empty_maps(made) if _EMPTY_OBJECT.search(raw) else made
+        result = _normalize(_decode_json(type_, raw))
+        return _drop_empty_maps(result) if _EMPTY_OBJECT.search(raw) else result
     if isinstance(body, Mapping):
         return _drop_empty_maps(_normalize(_convert_document(type_, body)))
     raise ValueError(f"Expected `object`, got `{type(body).__name__}`")
 
 
 def to_builtins(value: Any) -> Any:
-    """A full struct, or any part of one, as it looks on the wire: dicts, lists and scalars."""
+    """A full struct, or a part of one, as plain data: dicts, lists and scalars as in JSON."""
     return msgspec.json.decode(_encoder.encode(value))
 
 
 def to_document(api_version: str, kind: str, obj: Any) -> dict[str, Any]:
     """A full struct as a plain document, with its ``apiVersion`` and ``kind``."""
-    form = CODECS.get(type(obj))
-    if form is not None:
-        return form.document(api_version, kind, obj)
+    codec = CODECS.get(type(obj))
+    if codec is not None:
+        return codec.document(api_version, kind, obj)
     return {"apiVersion": api_version, "kind": kind, **to_builtins(obj)}
 
 
@@ -88,7 +87,7 @@ def _convert_document(type_: type[Any], body: Mapping[str, Any]) -> Any:
     try:
         return msgspec.convert(body, type_)
     except msgspec.ValidationError:
-        # Null is absent everywhere in the API. Few documents have any, so look only when one does not fit.
+        # Null means absent everywhere in the API. Few documents have any, so they are removed on failure only.
         return msgspec.convert(without_nulls(body), type_)
 
 
@@ -103,7 +102,7 @@ def _decode_json(type_: type[Any], raw: bytes) -> Any:
 
 
 def without_nulls(value: Any) -> Any:
-    """A document without its nulls; those in lists stay, since removing them would move the others."""
+    """A document without nulls, except those that are items of lists."""
     if isinstance(value, Mapping):
         return {key: without_nulls(item) for key, item in value.items() if item is not None}
     if isinstance(value, (list, tuple)):
@@ -115,94 +114,94 @@ def without_nulls(value: Any) -> Any:
 
 
 class _FieldPlan(NamedTuple):
-    """A field of a full struct, and what makes any value into the one it has there."""
+    """A field of a full struct, with the function that converts its values."""
 
     name: str
-    turn: Converter | None
+    converter: Converter | None
     default: Any
-    """What it has when nobody says anything; `_NO_DEFAULT` where that is made anew each time."""
+    """The default value; `_NO_DEFAULT` where a factory makes it."""
 
 
 _NO_DEFAULT = object()
 
 
 def _normalize(obj: Any) -> Any:
-    """A full struct whose parts are full structs too and whose times are as the server keeps them.
+    """A full struct with full structs as its parts, and with its times in UTC and in whole seconds.
 
-    Controllers put parts of views into full structs they were given (a condition into a status).
-    Itself where there is nothing to change.
+    Controllers put parts of views into full structs, such as a condition into a status. Returns the same
+    object where nothing changes.
     """
     type_ = type(obj)
-    settle = _normalizers.get(type_)
-    if settle is None:
-        settle = _normalizers[type_] = _compile_normalizer(type_)
-    return settle(obj)
+    normalize = _normalizers.get(type_)
+    if normalize is None:
+        normalize = _normalizers[type_] = _compile_normalizer(type_)
+    return normalize(obj)
 
 
 def _from_view(type_: type[Any], body: msgspec.Struct) -> Any:
-    """A full struct from a view: from the fields both have."""
-    known = _builders.setdefault(type_, {})
+    """The full struct of a view, from the fields both have."""
+    builders = _builders.setdefault(type_, {})
     view = type(body)
-    build = known.get(view)
+    build = builders.get(view)
     if build is None:
-        build = known[view] = _compile_builder(type_, view)
+        build = builders[view] = _compile_builder(type_, view)
     return build(body)
 
 
-# What goes through every field of every object written is compiled for its type: a loop over the fields takes
-# three times as long.
+# These functions visit every field of every written object, so they are compiled for each type: a loop over the
+# fields takes three times as long.
 
 
 def _compile_normalizer(type_: type[Struct]) -> Converter:
-    """Looks at the fields of a struct that may need a turn: structs, maps and times.
+    """Compiles a function that converts the structs, maps and times of a struct.
 
-    Pod specs are never looked into: whoever passes one on got it from here.
+    Pod specs are left out: those in a full struct were normalized before.
     """
-    parts = () if type_ is PodSpec else _field_plans(type_)
-    turned = [part for part in parts if part.turn is not None and part.turn is not tuple]
+    candidates = () if type_ is PodSpec else _field_plans(type_)
+    plans = [plan for plan in candidates if plan.converter is not None and plan.converter is not tuple]
     lines = ["changes = None"]
-    for number, part in enumerate(turned):
+    for number, plan in enumerate(plans):
         lines += [
-            f"value = obj.{part.name}",
-            f"if {_is_set_expression(number, part)}:",
-            f"    turned = turn{number}(value)",
-            "    if turned is not value:",
+            f"value = obj.{plan.name}",
+            f"if {_is_set_expression(number, plan)}:",
+            f"    converted = convert{number}(value)",
+            "    if converted is not value:",
             "        if changes is None: changes = {}",
-            f"        changes[{part.name!r}] = turned",
+            f"        changes[{plan.name!r}] = converted",
         ]
     lines.append("return obj if changes is None else replace(obj, **changes)")
-    return _compile("obj", lines, turned, {"replace": msgspec.structs.replace})
+    return _compile("obj", lines, plans, {"replace": msgspec.structs.replace})
 
 
 def _compile_builder(type_: type[Struct], view: type) -> Converter:
-    """Makes a struct from the fields it has in common with a view of it."""
-    shared = [part for part in _field_plans(type_) if hasattr(view, part.name)]
+    """Compiles a function that makes a struct from the fields it shares with a view."""
+    plans = [plan for plan in _field_plans(type_) if hasattr(view, plan.name)]
     lines = ["values = {}"]
-    for number, part in enumerate(shared):
-        value = "value" if part.turn is None else f"turn{number}(value)"
+    for number, plan in enumerate(plans):
+        value = "value" if plan.converter is None else f"convert{number}(value)"
         lines += [
-            f"value = body.{part.name}",
-            f"if {_is_set_expression(number, part)}: values[{part.name!r}] = {value}",
+            f"value = body.{plan.name}",
+            f"if {_is_set_expression(number, plan)}: values[{plan.name!r}] = {value}",
         ]
     lines.append("return type_(**values)")
-    return _compile("body", lines, shared, {"type_": type_})
+    return _compile("body", lines, plans, {"type_": type_})
 
 
-def _is_set_expression(number: int, part: _FieldPlan) -> str:
-    """Whether a value says anything."""
+def _is_set_expression(number: int, plan: _FieldPlan) -> str:
+    """The source of the test whether a value is set."""
     return "value is not None" + (
-        f" and value is not default{number}" if part.default is not _NO_DEFAULT else ""
+        f" and value is not default{number}" if plan.default is not _NO_DEFAULT else ""
     )
 
 
 def _compile(
-    argument: str, lines: Sequence[str], parts: Sequence[_FieldPlan], names: dict[str, Any]
+    argument: str, lines: Sequence[str], plans: Sequence[_FieldPlan], names: dict[str, Any]
 ) -> Converter:
-    for number, part in enumerate(parts):
-        names |= {f"turn{number}": part.turn, f"default{number}": part.default}
+    for number, plan in enumerate(plans):
+        names |= {f"convert{number}": plan.converter, f"default{number}": plan.default}
     exec("\n    ".join((f"def compiled({argument}):", *lines)), names)
-    made: Converter = names["compiled"]
-    return made
+    result: Converter = names["compiled"]
+    return result
 
 
 def _field_plans(type_: type[Struct]) -> tuple[_FieldPlan, ...]:
@@ -218,7 +217,7 @@ def _field_plans(type_: type[Struct]) -> tuple[_FieldPlan, ...]:
 
 
 def _converter_of(owner: type, field: Field) -> Converter | None:
-    """What makes any value of a field into the one a full struct has there."""
+    """The function that converts any value of a field to the type in the full struct."""
     struct = field.struct
     if struct is None:
         if field.type is datetime:
@@ -231,7 +230,7 @@ def _converter_of(owner: type, field: Field) -> Converter | None:
 
     builders = _builders.setdefault(struct, {})
 
-    def one(value: Any) -> Any:
+    def convert(value: Any) -> Any:
         kind = type(value)
         if kind is struct:
             return _normalize(value)
@@ -239,17 +238,17 @@ def _converter_of(owner: type, field: Field) -> Converter | None:
         return to_struct(struct, value) if build is None else build(value)
 
     if field.shape == "object":
-        return one
+        return convert
     if field.shape == "list":
-        return lambda items: _map_items(one, items)
-    return lambda items: {key: one(item) for key, item in items.items()} or EMPTY
+        return lambda items: _map_items(convert, items)
+    return lambda items: {key: convert(item) for key, item in items.items()} or EMPTY
 
 
 _EMPTY_OBJECT = re.compile(rb"\{\s*\}")
 
 
 def _drop_empty_maps(obj: Any) -> Any:
-    """A struct without maps of nothing, also in pod specs; itself where there are none."""
+    """A struct with the shared empty map for each empty one, also in pod specs."""
     changes: dict[str, Any] = {}
     kind: type[Struct] = type(obj)
     maps, objects, lists = _fields_with_maps(kind)
@@ -260,54 +259,54 @@ def _drop_empty_maps(obj: Any) -> Any:
     for name in objects:
         value = getattr(obj, name)
         if value is not None:
-            made = _drop_empty_maps(value)
-            if made is not value:
-                changes[name] = made
+            result = _drop_empty_maps(value)
+            if result is not value:
+                changes[name] = result
     for name in lists:
         value = getattr(obj, name)
         if value:
-            made = _map_items(_drop_empty_maps, value)
-            if made is not value:
-                changes[name] = made
+            result = _map_items(_drop_empty_maps, value)
+            if result is not value:
+                changes[name] = result
     return msgspec.structs.replace(obj, **changes) if changes else obj
 
 
 @cache
 def _fields_with_maps(type_: type[Struct]) -> tuple[tuple[str, ...], ...]:
-    """The fields of a struct in which maps of nothing may be: maps, objects and lists of objects."""
-    found: dict[str, list[str]] = {"map": [], "object": [], "list": []}
+    """The fields of a struct that may hold empty maps: maps, objects and lists of objects."""
+    fields: dict[str, list[str]] = {"map": [], "object": [], "list": []}
     for field in fields_of(type_).values():
-        inside = (
+        has_maps = (
             field.struct is not None and field.struct is not type_ and any(_fields_with_maps(field.struct))
         )
-        if field.shape == "map" or (field.shape in found and inside):
-            found[field.shape].append(field.attribute)
-    return tuple(tuple(names) for names in found.values())
+        if field.shape == "map" or (field.shape in fields and has_maps):
+            fields[field.shape].append(field.attribute)
+    return tuple(tuple(names) for names in fields.values())
 
 
 def _normalize_map(value: Mapping[str, Any]) -> Mapping[str, Any]:
-    # An empty map is not told from none at all, and is not written.
+    # An empty map and an absent one are the same, and neither is encoded.
     return value or EMPTY
 
 
 def _decode_raw(value: Any) -> Any:
-    """What the API leaves open is plain data here, also where a view has it raw."""
+    """A value of any type as plain data, where a view holds it as raw JSON."""
     return msgspec.json.decode(value) if isinstance(value, msgspec.Raw) else value
 
 
-def _map_items(turn: Converter, items: Sequence[Any]) -> Sequence[Any]:
+def _map_items(converter: Converter, items: Sequence[Any]) -> Sequence[Any]:
     if not isinstance(items, (tuple, list)):
-        return items  # managedFields that nobody has worked out yet
-    turned = tuple([turn(item) for item in items])
-    same = type(items) is tuple and all(map(is_, turned, items))
-    return items if same else turned
+        return items  # deferred managedFields
+    converted = tuple([converter(item) for item in items])
+    unchanged = type(items) is tuple and all(map(is_, converted, items))
+    return items if unchanged else converted
 
 
-# -- time -------------------------------------------------------------------------------------
+# -- times ------------------------------------------------------------------------------------
 
 
 def _to_utc(value: Any) -> datetime | None:
-    """An instant in UTC, from a datetime or from text; empty text is none."""
+    """A time in UTC, from a datetime or a string; an empty string is None."""
     if isinstance(value, str):
         value = msgspec.convert(value, datetime) if value else None
     if value is not None and value.tzinfo is not UTC:
@@ -324,26 +323,26 @@ def _to_whole_seconds(value: Any) -> datetime | None:
 
 @cache
 def is_micro_time(owner: type, attribute: str) -> bool:
-    """Whether a field keeps microseconds. Both sorts are datetimes, so only the declaration tells."""
+    """Whether a field is a MicroTime. Both kinds of time are datetimes, so the annotation decides."""
     for cls in owner.__mro__:
-        note = inspect.get_annotations(cls).get(attribute)
-        if note is not None:
-            return "MicroTime" in str(note)
+        annotation = inspect.get_annotations(cls).get(attribute)
+        if annotation is not None:
+            return "MicroTime" in str(annotation)
     return False
 
 
 @cache
 def micro_time_paths(type_: type[Struct]) -> tuple[tuple[str, ...], ...]:
-    """Where in a struct there are times with microseconds: ``("spec", "renewTime")``."""
+    """The paths of the MicroTime fields in a struct: ``("spec", "renewTime")``."""
     return tuple(_micro_time_paths(type_, ()))
 
 
-def _micro_time_paths(type_: type[Struct], within: tuple[type, ...]) -> list[tuple[str, ...]]:
-    found: list[tuple[str, ...]] = []
+def _micro_time_paths(type_: type[Struct], ancestors: tuple[type, ...]) -> list[tuple[str, ...]]:
+    fields: list[tuple[str, ...]] = []
     for field in fields_of(type_).values():
         if field.type is datetime and is_micro_time(type_, field.attribute):
-            found.append((field.attribute,))
-        elif field.struct is not None and field.shape == "object" and field.struct not in within:
-            below = _micro_time_paths(field.struct, (*within, type_))
-            found += [(field.attribute, *path) for path in below]
-    return found
+            fields.append((field.attribute,))
+        elif field.struct is not None and field.shape == "object" and field.struct not in ancestors:
+            nested = _micro_time_paths(field.struct, (*ancestors, type_))
+            fields += [(field.attribute, *path) for path in nested]
+    return fields

@@ -1,7 +1,7 @@
-"""Field validation: what a body has that nobody knows, or has twice.
+"""Field validation: unknown and duplicate fields of request bodies.
 
-With ``fieldValidation=Strict`` such a body is refused, with ``Warn`` (the default) the answer warns of it,
-with ``Ignore`` nobody looks. Texts are the real server's.
+With ``fieldValidation=Strict`` such a body is refused. With ``Warn``, the default, the response has a warning
+for each. With ``Ignore`` they are not looked for. The texts are upstream's.
 """
 
 from __future__ import annotations
@@ -19,164 +19,167 @@ from steersman.server.codec.json_yaml import count_written_keys
 Directive: TypeAlias = Literal["Ignore", "Warn", "Strict"]
 
 MAX_ERRORS = 100
-"""How many faults are told of at most."""
+"""The number of errors that are reported at most."""
 
 
-def parse_directive(said: str) -> Directive:
-    """What the ``fieldValidation`` of a request means; it has been checked to be one of them."""
-    return "Strict" if said == "Strict" else "Ignore" if said == "Ignore" else "Warn"
+def parse_directive(value: str) -> Directive:
+    """The directive of a request's ``fieldValidation`` parameter, which has been validated before."""
+    return "Strict" if value == "Strict" else "Ignore" if value == "Ignore" else "Warn"
 
 
-# -- faults -----------------------------------------------------------------------------------
+# -- strict errors ----------------------------------------------------------------------------
 
 
 def strict_errors(raw: bytes, document: Any, schema: TypedSchema = DEDUCED) -> tuple[str, ...]:
-    """What is wrong with the fields of a JSON body, in order: unknown ones, and those that come twice.
+    """The unknown and duplicate fields of a JSON body, in order.
 
-    ``document`` is the body decoded. Without a shape any field will do, once.
+    ``document`` is the decoded body. Without a schema every field is known.
     """
     unknown: list[str] = []
     count = _append_unknown_fields(document, schema, "", unknown)
-    # Few bodies have a key twice, so only those are read again.
+    # Few bodies have duplicate keys, so only those are parsed again.
     if raw.count(b":") != count and count_written_keys(raw) != count:
         return _all_strict_errors(raw, schema)
     return tuple(unknown[:MAX_ERRORS])
 
 
 def unknown_fields(document: Any, schema: TypedSchema) -> tuple[str, ...]:
-    """The unknown fields of a document, such as one that a patch has made."""
-    found: list[str] = []
-    _append_unknown_fields(document, schema, "", found)
-    return tuple(found[:MAX_ERRORS])
+    """The unknown fields of a document, such as the result of a patch."""
+    errors: list[str] = []
+    _append_unknown_fields(document, schema, "", errors)
+    return tuple(errors[:MAX_ERRORS])
 
 
-def _append_unknown_fields(value: Any, schema: TypedSchema, path: str, found: list[str]) -> int:
-    """Notes unknown fields; answers with how many keys there are in all."""
+def _append_unknown_fields(value: Any, schema: TypedSchema, path: str, errors: list[str]) -> int:
+    """Appends an error for each unknown field; returns the number of keys in the document."""
     count = 0
     if type(value) is dict:
-        typed = schema.map
+        map_schema = schema.map
         count = len(value)
         for name, part in value.items():
-            if typed is not None and not typed.allows(name):
-                found.append(f'unknown field "{path}{name}"')
+            if map_schema is not None and not map_schema.allows(name):
+                errors.append(f'unknown field "{path}{name}"')
                 # What is in it is skipped, but it has keys all the same.
                 count += _append_unknown_fields(part, DEDUCED, "", []) if type(part) in (dict, list) else 0
             elif type(part) is dict:
                 count += _append_unknown_fields(
-                    part, DEDUCED if typed is None else typed.at(name), f"{path}{name}.", found
+                    part, DEDUCED if map_schema is None else map_schema.at(name), f"{path}{name}.", errors
                 )
             elif type(part) is list:
                 count += _append_unknown_fields(
-                    part, DEDUCED if typed is None else typed.at(name), f"{path}{name}", found
+                    part, DEDUCED if map_schema is None else map_schema.at(name), f"{path}{name}", errors
                 )
     elif type(value) is list:
         item = DEDUCED if schema.list is None else schema.list.item
         for index, part in enumerate(value):
             if type(part) is dict:
-                count += _append_unknown_fields(part, item, f"{path}[{index}].", found)
+                count += _append_unknown_fields(part, item, f"{path}[{index}].", errors)
             elif type(part) is list:
-                count += _append_unknown_fields(part, item, f"{path}[{index}]", found)
+                count += _append_unknown_fields(part, item, f"{path}[{index}]", errors)
     return count
 
 
 class _ObjectPairs(list[tuple[str, Any]]):
-    """An object as it was written, with all its keys."""
+    """A JSON object as pairs, duplicate keys included."""
 
 
 def _all_strict_errors(raw: bytes, schema: TypedSchema) -> tuple[str, ...]:
-    """All faults of a body in the order they are in it."""
-    found: dict[str, None] = {}
-    _collect_strict_errors(json.loads(raw, object_pairs_hook=_ObjectPairs), schema, "", found)
-    return tuple(found)[:MAX_ERRORS]
+    """The strict errors of a body, in the order of the fields."""
+    errors: dict[str, None] = {}
+    _collect_strict_errors(json.loads(raw, object_pairs_hook=_ObjectPairs), schema, "", errors)
+    return tuple(errors)[:MAX_ERRORS]
 
 
-def _collect_strict_errors(value: Any, schema: TypedSchema, path: str, found: dict[str, None]) -> None:
+def _collect_strict_errors(value: Any, schema: TypedSchema, path: str, errors: dict[str, None]) -> None:
     if isinstance(value, _ObjectPairs):
-        typed = deduce(schema, dict(value))
-        typed = typed if isinstance(typed, Map) else DEDUCED.map
-        assert typed is not None
+        map_schema = deduce(schema, dict(value))
+        map_schema = map_schema if isinstance(map_schema, Map) else DEDUCED.map
+        assert map_schema is not None
         seen: set[str] = set()
         for name, part in value:
-            if not typed.allows(name):
-                found[f'unknown field "{path}{name}"'] = None
+            if not map_schema.allows(name):
+                errors[f'unknown field "{path}{name}"'] = None
                 continue
             if name in seen:
-                found[f'duplicate field "{path}{name}"'] = None
+                errors[f'duplicate field "{path}{name}"'] = None
             seen.add(name)
             _collect_strict_errors(
-                part, typed.at(name), f"{path}{name}{'.' if isinstance(part, _ObjectPairs) else ''}", found
+                part,
+                map_schema.at(name),
+                f"{path}{name}{'.' if isinstance(part, _ObjectPairs) else ''}",
+                errors,
             )
     elif isinstance(value, list):
-        listed = deduce(schema, value)
-        item = listed.item if isinstance(listed, List) else DEDUCED
+        list_schema = deduce(schema, value)
+        item = list_schema.item if isinstance(list_schema, List) else DEDUCED
         for index, part in enumerate(value):
             _collect_strict_errors(
-                part, item, f"{path}[{index}]{'.' if isinstance(part, _ObjectPairs) else ''}", found
+                part, item, f"{path}[{index}]{'.' if isinstance(part, _ObjectPairs) else ''}", errors
             )
 
 
-def yaml_strict_errors(doubled: Sequence[str]) -> tuple[str, ...]:
-    """The one fault of all keys that a YAML body has twice."""
-    return ("\n  ".join(("yaml: unmarshal errors:", *doubled)),) if doubled else ()
+def yaml_strict_errors(duplicate_keys: Sequence[str]) -> tuple[str, ...]:
+    """The strict error for the duplicate keys of a YAML body, if there are any."""
+    return ("\n  ".join(("yaml: unmarshal errors:", *duplicate_keys)),) if duplicate_keys else ()
 
 
-# -- what becomes of them ---------------------------------------------------------------------
+# -- warnings and refusals --------------------------------------------------------------------
 
 
-def warning_texts(found: Sequence[str]) -> tuple[str, ...]:
-    """What an answer warns of: a text for each ``Warning`` header, without code and quotes."""
-    told: dict[str, None] = {}
-    for fault in found:
-        head, line, rest = fault.partition("yaml: unmarshal errors:\n")
+def warning_texts(errors: Sequence[str]) -> tuple[str, ...]:
+    """The texts of the ``Warning`` headers for strict errors, without code and quotes."""
+    texts: dict[str, None] = {}
+    for error in errors:
+        head, line, rest = error.partition("yaml: unmarshal errors:\n")
         if line and head in ("", "error converting YAML to JSON: "):
-            told.update(dict.fromkeys(each.strip() for each in rest.split("\n")))
+            texts.update(dict.fromkeys(name.strip() for name in rest.split("\n")))
         else:
-            told[fault] = None
-    return tuple(told)
+            texts[error] = None
+    return tuple(texts)
 
 
-def strict_decoding_error(found: Sequence[str]) -> str:
-    """All faults in one sentence."""
-    return f"strict decoding error: {', '.join(found)}"
+def strict_decoding_error(errors: Sequence[str]) -> str:
+    """All strict errors in one message."""
+    return f"strict decoding error: {', '.join(errors)}"
 
 
-def strict_body_error(kind: str, version: str, found: Sequence[str]) -> ApiError:
-    """The refusal of a body to create or replace an object with."""
-    return undecodable_body(kind, version, strict_decoding_error(found))
+def strict_body_error(kind: str, version: str, errors: Sequence[str]) -> ApiError:
+    """The refusal of a create or update body with strict errors."""
+    return undecodable_body(kind, version, strict_decoding_error(errors))
 
 
-def undecodable_body(kind: str, version: str, why: str) -> ApiError:
-    """The refusal of a body that cannot be read as the object it should be."""
-    return status_errors.bad_request(f'{kind} in version "{version}" cannot be handled as a {kind}: {why}')
+def undecodable_body(kind: str, version: str, detail: str) -> ApiError:
+    """The refusal of a body that cannot be decoded as its kind."""
+    return status_errors.bad_request(f'{kind} in version "{version}" cannot be handled as a {kind}: {detail}')
 
 
-def unrecognized_body(kind: str, raw: bytes, why: str) -> ApiError:
-    """The refusal of a body that is no document."""
+def unrecognized_body(kind: str, raw: bytes, detail: str) -> ApiError:
+    """The refusal of a body that is not a JSON, YAML or protobuf document."""
     return status_errors.bad_request(
-        f"the object provided is unrecognized (must be of type {kind}): {why} ({_summary(raw)})"
+        f"the object provided is unrecognized (must be of type {kind}): {detail} ({_summary(raw)})"
     )
 
 
-def _summary(raw: bytes, most: int = 30) -> str:
+def _summary(raw: bytes, limit: int = 30) -> str:
     if not raw:
         return "<empty>"
-    shown = raw[:most].decode("utf-8", "replace") if raw[:1] == b"{" else raw[:most].hex()
-    return f"{shown} ..." if len(raw) > most else shown
+    patched = raw[:limit].decode("utf-8", "replace") if raw[:1] == b"{" else raw[:limit].hex()
+    return f"{patched} ..." if len(raw) > limit else patched
 
 
-def invalid_patch(shown: str, why: str) -> ApiError:
-    """The refusal of a patch that makes something which is no such object; ``shown`` is what it makes."""
-    return status_errors.invalid("", "", "", [status_errors.field_invalid("patch", shown, why)])
+def invalid_patch(patched: str, detail: str) -> ApiError:
+    """The refusal of a patch whose result, ``patched``, cannot be decoded."""
+    return status_errors.invalid("", "", "", [status_errors.field_invalid("patch", patched, detail)])
 
 
-def strict_apply_error(doubled: Sequence[str]) -> ApiError:
-    """The refusal of an applied document that has keys twice."""
-    return status_errors.bad_request(f"error strict decoding YAML: {apply_strict_errors(doubled)[0]}")
+def strict_apply_error(duplicate_keys: Sequence[str]) -> ApiError:
+    """The refusal of an apply body with duplicate keys."""
+    return status_errors.bad_request(f"error strict decoding YAML: {apply_strict_errors(duplicate_keys)[0]}")
 
 
-def apply_strict_errors(doubled: Sequence[str]) -> tuple[str, ...]:
-    """The one fault of all keys that an applied document has twice."""
-    return tuple(f"error converting YAML to JSON: {fault}" for fault in yaml_strict_errors(doubled))
+def apply_strict_errors(duplicate_keys: Sequence[str]) -> tuple[str, ...]:
+    """The strict error for the duplicate keys of an apply body, if there are any."""
+    return tuple(f"error converting YAML to JSON: {error}" for error in yaml_strict_errors(duplicate_keys))
 
 
 # -- JSON patches -----------------------------------------------------------------------------
@@ -194,30 +197,32 @@ _OPERATIONS = TypedSchema(
 
 
 def json_patch_strict_errors(raw: bytes, operations: Any) -> tuple[str, ...]:
-    """What is wrong with the operations of a JSON patch."""
-    return tuple(f"json patch {fault}" for fault in strict_errors(raw, operations, _OPERATIONS))
+    """The strict errors of the operations of a JSON patch."""
+    return tuple(f"json patch {error}" for error in strict_errors(raw, operations, _OPERATIONS))
 
 
 # -- other kinds ------------------------------------------------------------------------------
 
 
-def kind_mismatch(group: str, kind: str, version: str, named: str) -> str:
-    """Why a document of another kind or version is none of this; empty where it is of another version."""
-    if not _is_registered(version, named):
-        return f'no kind "{named}" is registered for version "{version}" in scheme "pkg/api/legacyscheme/scheme.go:30"'
-    if named == kind:
+def kind_mismatch(group: str, kind: str, version: str, other_kind: str) -> str:
+    """The error for a document of another kind; empty where only its version differs."""
+    if not _is_registered(version, other_kind):
+        return f'no kind "{other_kind}" is registered for version "{version}" in scheme "pkg/api/legacyscheme/scheme.go:30"'
+    if other_kind == kind:
         return ""
-    own = (group or "core").partition(".")[0]
-    return f"converting ({version.rpartition('/')[2]}.{named}) to ({own}.{kind}): unknown conversion"
+    go_package = (group or "core").partition(".")[0]
+    return (
+        f"converting ({version.rpartition('/')[2]}.{other_kind}) to ({go_package}.{kind}): unknown conversion"
+    )
 
 
 def _is_registered(api_version: str, kind: str) -> bool:
     group, _, version = api_version.rpartition("/")
     if kind in _REMOVED_VERSIONS.get(api_version, ()):
         return True
-    for each in (kind, kind.removesuffix("List")):
+    for name in (kind, kind.removesuffix("List")):
         try:
-            load(group, version, each)
+            load(group, version, name)
         except LookupError:
             continue
         return True
@@ -242,4 +247,4 @@ _REMOVED_VERSIONS: Mapping[str, tuple[str, ...]] = {
     "scheduling.k8s.io/v1beta1": ("PriorityClass",),
     "storage.k8s.io/v1beta1": ("StorageClass", "VolumeAttachment", "CSIDriver", "CSINode"),
 }
-"""Versions nobody serves any more, which upstream can still read."""
+"""Versions that are no longer served and that upstream can still decode."""

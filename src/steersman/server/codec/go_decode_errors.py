@@ -1,7 +1,7 @@
-"""What Go says when it cannot read a document as a struct: the first value that does not fit its field.
+"""The error of Go's JSON decoder for a document that does not fit a struct: its first value of a wrong type.
 
-Asked only when reading has failed. What our structs do not know is named by what it is made of:
-differs: named texts and numbers (``v1.RestartPolicy``) are ``string`` and ``int32``.
+Called only after decoding has failed.
+differs: named string and number types (``v1.RestartPolicy``) are reported as ``string`` and ``int32``.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _INT64_FIELDS = frozenset(
         "uid",
     }
 )
-"""The numbers of 64 bits."""
+"""The fields of type int64; all other integers are int32."""
 
 _QUANTITY = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 _TIME = re.compile(r"(\d{4})(-)(\d\d)(-)(\d\d)(T)(\d\d)(:)(\d\d)(:)(\d\d)(\.\d+)?(Z|[+-]\d\d:\d\d)")
@@ -58,7 +58,7 @@ _TIME_SHAPES = (r"\d{4}", "-", r"\d\d", "-", r"\d\d", "T", r"\d\d", ":", r"\d\d"
 
 
 def go_decode_error(type_: type[Any], document: Any) -> str:
-    """What is wrong with a document, in Go's words; empty where nothing is."""
+    """Go's error for a document; empty where it fits the type."""
     if not isinstance(document, Mapping):
         return f"json: cannot unmarshal {_json_type(document)} into Go value of type {_go_struct_name(type_)}"
     return next(_object_errors(type_, document, ()), "")
@@ -84,8 +84,8 @@ def _field_errors(owner: type[Struct], field: Field, value: Any, path: tuple[str
         yield from _scalar_errors(owner, field.type, value, path)
         return
     inner = get_args(field.type)[0 if field.shape == "list" else 1]
-    whole = list if field.shape == "list" else Mapping
-    if not isinstance(value, whole):
+    container = list if field.shape == "list" else Mapping
+    if not isinstance(value, container):
         prefix = "[]" if field.shape == "list" else "map[string]"
         yield _type_error(
             owner,
@@ -106,25 +106,25 @@ def _field_errors(owner: type[Struct], field: Field, value: Any, path: tuple[str
 
 
 def _scalar_errors(owner: type[Struct], type_: Any, value: Any, path: tuple[str, ...]) -> Iterator[str]:
-    """A single value: a scalar, or what has a way of its own to be read."""
-    arms = frozenset(arm for arm in get_args(type_) if arm is not NoneType) or frozenset({type_})
-    sort = _json_type(value)
-    if arms == {str} and sort != "string":
+    """The errors of a scalar, or of a type with its own decoding such as a time."""
+    types = frozenset(arm for arm in get_args(type_) if arm is not NoneType) or frozenset({type_})
+    json_type = _json_type(value)
+    if types == {str} and json_type != "string":
         yield _type_error(owner, path, value, _go_scalar_name(owner, str, path))
-    elif arms == {str} and _is_bytes(owner, path):
+    elif types == {str} and _is_bytes(owner, path):
         yield from _base64_errors(value)
-    elif arms == {bool} and sort != "bool":
+    elif types == {bool} and json_type != "bool":
         yield _type_error(owner, path, value, "bool")
-    elif arms == {int}:
+    elif types == {int}:
         yield from _integer_errors(owner, value, path)
-    elif arms == {int, float} and sort != "number":
+    elif types == {int, float} and json_type != "number":
         yield _type_error(owner, path, value, "float64")
-    elif arms == {int, str} and sort != "string":
+    elif types == {int, str} and json_type != "string":
         yield from _integer_errors(owner, value, path)
-    elif arms == {int, str, float} and sort not in ("string", "number"):
+    elif types == {int, str, float} and json_type not in ("string", "number"):
         yield _QUANTITY
-    elif arms == {datetime}:
-        if sort != "string":
+    elif types == {datetime}:
+        if json_type != "string":
             yield _type_error(owner, path, value, "string")
         elif value and is_micro_time(owner, path[-1]):
             yield from _micro_time_errors(value)
@@ -133,28 +133,30 @@ def _scalar_errors(owner: type[Struct], type_: Any, value: Any, path: tuple[str,
 
 
 def _integer_errors(owner: type[Struct], value: Any, path: tuple[str, ...]) -> Iterator[str]:
-    go = _go_scalar_name(owner, int, path)
+    go_type = _go_scalar_name(owner, int, path)
     if _json_type(value) != "number":
-        yield _type_error(owner, path, value, go)
+        yield _type_error(owner, path, value, go_type)
         return
-    limit = 2**63 if go == "int64" else 2**31
+    limit = 2**63 if go_type == "int64" else 2**31
     if isinstance(value, float) or not -limit <= value < limit:
         yield _unmarshal_error(
-            f"number {value:g}" if isinstance(value, float) else f"number {value}", owner, path, go
+            f"number {value:g}" if isinstance(value, float) else f"number {value}", owner, path, go_type
         )
 
 
-def _type_error(owner: type[Struct], path: tuple[str, ...], value: Any, go: str) -> str:
-    return _unmarshal_error(_json_type(value), owner, path, go)
+def _type_error(owner: type[Struct], path: tuple[str, ...], value: Any, go_type: str) -> str:
+    return _unmarshal_error(_json_type(value), owner, path, go_type)
 
 
-def _unmarshal_error(what: str, owner: type[Struct], path: tuple[str, ...], go: str) -> str:
+def _unmarshal_error(value_text: str, owner: type[Struct], path: tuple[str, ...], go_type: str) -> str:
     name = owner.__name__.removeprefix("Nested")
-    return f"json: cannot unmarshal {what} into Go struct field {name}.{'.'.join(path)} of type {go}"
+    return (
+        f"json: cannot unmarshal {value_text} into Go struct field {name}.{'.'.join(path)} of type {go_type}"
+    )
 
 
 def _json_type(value: Any) -> str:
-    """What JSON calls a value."""
+    """The JSON type of a value, as Go names it."""
     if isinstance(value, bool):
         return "bool"
     if isinstance(value, (int, float)):
@@ -165,25 +167,25 @@ def _json_type(value: Any) -> str:
 
 
 def _go_struct_name(struct: type[Any]) -> str:
-    """A struct as Go names it, by its package: ``v1.Container``."""
+    """A struct's name in Go, with its package: ``v1.Container``."""
     version = struct.__module__.rpartition("_")[2]
     return f"{version}.{struct.__name__.removeprefix('Nested')}"
 
 
 def _go_scalar_name(owner: type[Struct], type_: Any, path: tuple[str, ...]) -> str:
-    """A scalar type as Go names it."""
-    arms = frozenset(arm for arm in get_args(type_) if arm is not NoneType) or frozenset({type_})
-    if arms == {str}:
+    """A scalar type's name in Go."""
+    types = frozenset(arm for arm in get_args(type_) if arm is not NoneType) or frozenset({type_})
+    if types == {str}:
         return "[]uint8" if _is_bytes(owner, path) else "string"
-    if arms == {bool}:
+    if types == {bool}:
         return "bool"
-    if arms == {int}:
+    if types == {int}:
         return "int64" if path and path[-1] in _INT64_FIELDS else "int32"
-    if arms == {int, str}:
+    if types == {int, str}:
         return "intstr.IntOrString"
-    if arms == {int, str, float}:
+    if types == {int, str, float}:
         return "resource.Quantity"
-    return "v1.Time" if arms == {datetime} else "float64" if arms == {int, float} else "interface {}"
+    return "v1.Time" if types == {datetime} else "float64" if types == {int, float} else "interface {}"
 
 
 def _is_bytes(owner: type[Struct], path: tuple[str, ...]) -> bool:
@@ -194,20 +196,22 @@ def _base64_errors(text: str) -> Iterator[str]:
     try:
         b64decode(text, validate=True)
     except (Base64Error, ValueError):
-        at = next((index for index, letter in enumerate(text) if not re.match(r"[A-Za-z0-9+/=]", letter)), 0)
-        yield f"illegal base64 data at input byte {at}"
+        position = next(
+            (index for index, char in enumerate(text) if not re.match(r"[A-Za-z0-9+/=]", char)), 0
+        )
+        yield f"illegal base64 data at input byte {position}"
 
 
 def _micro_time_errors(text: str) -> Iterator[str]:
-    """Times with microseconds have six digits of them, neither more nor less."""
-    found = _TIME.fullmatch(text)
-    if found is not None and len(found[12] or "") == 7:
+    """The error of a MicroTime, which has exactly six digits of a second."""
+    match = _TIME.fullmatch(text)
+    if match is not None and len(match[12] or "") == 7:
         return
-    told = _time_error(text)
-    if found is not None:
-        rest = text[found.start(12) if found[12] else found.start(13) :]
-        told = f'parsing time "{text}" as "": cannot parse "{rest}" as ".000000"'
-    yield told.replace('as "2006-01-02T15:04:05Z07:00"', 'as ""', 1).replace(
+    message = _time_error(text)
+    if match is not None:
+        rest = text[match.start(12) if match[12] else match.start(13) :]
+        message = f'parsing time "{text}" as "": cannot parse "{rest}" as ".000000"'
+    yield message.replace('as "2006-01-02T15:04:05Z07:00"', 'as ""', 1).replace(
         'as ""', 'as "2006-01-02T15:04:05.000000Z07:00"', 1
     )
 
@@ -215,9 +219,9 @@ def _micro_time_errors(text: str) -> Iterator[str]:
 def _time_error(text: str) -> str:
     rest, part = text, _TIME_PARTS[-1]
     for shape, name in zip(_TIME_SHAPES, _TIME_PARTS, strict=False):
-        found = re.match(shape, rest)
-        if found is None:
+        match = re.match(shape, rest)
+        if match is None:
             part = name
             break
-        rest = rest[found.end() :]
+        rest = rest[match.end() :]
     return f'parsing time "{text}" as "2006-01-02T15:04:05Z07:00": cannot parse "{rest}" as "{part}"'

@@ -1,7 +1,7 @@
-"""JSON and YAML as the real server reads them: what comes out, and what it says of what it cannot read.
+"""Decoding of JSON and YAML bodies by upstream's rules and with upstream's errors.
 
-YAML is read by the rules of the library upstream uses: version 1.1 (``yes`` is true) without dates and base-60
-numbers, keys of any scalar, merge keys, aliases up to a limit. Of several documents the first counts.
+YAML follows the library upstream uses: version 1.1 (``yes`` is true) without dates and base-60 numbers, keys of
+any scalar type, merge keys, and a limit for aliases. Of several documents the first is decoded.
 """
 
 from __future__ import annotations
@@ -15,34 +15,34 @@ import msgspec
 import yaml
 
 MAX_DEPTH = 128
-"""How far documents may be nested.
+"""The number of levels a document may be nested.
 
-differs: upstream takes 10,000 levels, and no object needs more than a few dozen.
+differs: upstream's limit is 10,000 levels; no object needs more than a few dozen.
 """
 
 _MAX_DEPTH_EXCEEDED = "exceeded max depth"
 
 
 class MalformedDocument(ValueError):
-    """A body that is no document."""
+    """A body that is not valid JSON or YAML, or is nested too deeply."""
 
 
 # -- JSON -------------------------------------------------------------------------------------
 
 
 def decode_json(raw: bytes) -> Any:
-    """A JSON document. Raises `MalformedDocument`."""
+    """Decodes a JSON document. Raises `MalformedDocument`."""
     try:
         document = msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        problem = _go_json_error(raw)
-        if not problem:
-            # Letters that are none are read as such.
+        message = _go_json_error(raw)
+        if not message:
+            # Only the encoding is invalid: decode it with replacement characters, as Go does.
             return decode_json(replace_invalid_utf8(raw))
-        raise MalformedDocument(problem) from None
+        raise MalformedDocument(message) from None
     except RecursionError:
         raise MalformedDocument(f"invalid character '{{' {_MAX_DEPTH_EXCEEDED}") from None
-    # Every level has a bracket, so most documents need not be looked at.
+    # Every level has a bracket, so few documents have to be measured.
     if raw.count(b"{") + raw.count(b"[") > MAX_DEPTH and _depth(document) > MAX_DEPTH:
         raise MalformedDocument(f"invalid character '{{' {_MAX_DEPTH_EXCEEDED}")
     return document
@@ -59,36 +59,36 @@ _GO_CONTEXTS = {
 
 
 def _go_json_error(raw: bytes) -> str:
-    """What is wrong with a document, as Go says it; empty where that is only how it is encoded."""
+    """Go's error for a document; empty where only its UTF-8 is invalid."""
     text = raw.decode("utf-8", "replace")
     try:
         json.loads(text)
     except json.JSONDecodeError as error:
-        at = error.pos
-        if at >= len(text) or error.msg.startswith("Unterminated string"):
+        position = error.pos
+        if position >= len(text) or error.msg.startswith("Unterminated string"):
             return "unexpected end of JSON input"
-        where = _GO_CONTEXTS.get(error.msg, "looking for beginning of value")
-        return f"invalid character {_quote_char(text[at])} {where}"
+        context = _GO_CONTEXTS.get(error.msg, "looking for beginning of value")
+        return f"invalid character {_quote_char(text[position])} {context}"
     except RecursionError:
         return f"invalid character '{{' {_MAX_DEPTH_EXCEEDED}"
     return ""
 
 
 def replace_invalid_utf8(raw: bytes) -> bytes:
-    """A text in UTF-8, with a sign in place of each letter that is none, as Go has it."""
+    """UTF-8 with a replacement character for each invalid sequence, as Go decodes it."""
     return raw.decode("utf-8", "replace").encode()
 
 
-def _quote_char(letter: str) -> str:
-    return {"'": "'\\''", '"': "'\"'", "\n": "'\\n'", "\t": "'\\t'"}.get(letter, f"'{letter}'")
+def _quote_char(char: str) -> str:
+    return {"'": "'\\''", '"': "'\"'", "\n": "'\\n'", "\t": "'\\t'"}.get(char, f"'{char}'")
 
 
 _STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*"')
 
 
 def count_written_keys(raw: bytes) -> int:
-    """How many keys a JSON document was written with; more than it has, where some come twice."""
-    # A colon outside of texts is a key.
+    """The number of keys in the text of a JSON document, duplicates included."""
+    # Every colon outside of strings follows a key.
     return _STRINGS.sub(b"", raw).count(b":")
 
 
@@ -99,8 +99,8 @@ def _count_keys(document: Any) -> int:
 
 
 def _depth(document: Any) -> int:
-    """How far a document is nested. Not by recursion: that is what deep ones are kept from."""
-    deepest, level = 0, [document]
+    """The number of levels of a document, measured without recursion, which the limit protects."""
+    depth, level = 0, [document]
     while level:
         level = [
             inner
@@ -108,23 +108,23 @@ def _depth(document: Any) -> int:
             for inner in (value.values() if isinstance(value, dict) else value)
             if isinstance(inner, (dict, list))
         ]
-        deepest += 1
-    return deepest if isinstance(document, (dict, list)) else 0
+        depth += 1
+    return depth if isinstance(document, (dict, list)) else 0
 
 
 # -- YAML -------------------------------------------------------------------------------------
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """Leaves plain scalars as they are, to be resolved by Go's rules."""
+    """A loader that leaves plain scalars unresolved, for `_resolve_scalar`."""
 
     yaml_implicit_resolvers: ClassVar[dict[Any, Any]] = {None: [("plain", re.compile(""))]}
 
 
 def decode_yaml(raw: bytes) -> tuple[Any, tuple[str, ...]]:
-    """A YAML document, and which keys it has twice. Raises `MalformedDocument`."""
+    """Decodes a YAML document; returns it with its duplicate keys. Raises `MalformedDocument`."""
     if raw[:1] == b"{":
-        # Most of what is sent as YAML is JSON, which is read many times faster.
+        # Most YAML bodies are JSON, which decodes many times faster.
         try:
             document = decode_json(raw)
         except MalformedDocument:
@@ -134,13 +134,13 @@ def decode_yaml(raw: bytes) -> tuple[Any, tuple[str, ...]]:
     loader = None
     try:
         loader = _Loader(raw)
-        # Composing recurses, so too deep a document is told by its events first.
+        # Composing recurses, so the depth is checked on events first.
         _check_depth(raw)
         node = loader.get_node() if loader.check_node() else None
         if node is None:
             return None, ()
-        reading = _Constructor(raw)
-        return reading.value(node), tuple(reading.doubled)
+        constructor = _Constructor(raw)
+        return constructor.value(node), tuple(constructor.duplicate_keys)
     except yaml.reader.ReaderError as error:
         raise MalformedDocument(f"yaml: {error.reason}") from None
     except yaml.MarkedYAMLError as error:
@@ -169,10 +169,10 @@ def _go_yaml_error(error: yaml.MarkedYAMLError, raw: bytes) -> str:
         line = error.problem_mark.line + isinstance(error, yaml.scanner.ScannerError)
     elif error.context_mark is not None:
         line = error.context_mark.line
-    problem = error.problem or "could not be read"
-    if problem.startswith("found undefined alias") and error.problem_mark is not None:
+    message = error.problem or "could not be read"
+    if message.startswith("found undefined alias") and error.problem_mark is not None:
         return f"yaml: unknown anchor '{_anchor_name(raw, error.problem_mark.index)}' referenced"
-    return f"yaml: line {line}: {problem}" if line else f"yaml: {problem}"
+    return f"yaml: line {line}: {message}" if line else f"yaml: {message}"
 
 
 _CONSTANTS: dict[str, Any] = {
@@ -189,7 +189,7 @@ _TAG = "tag:yaml.org,2002:"
 
 
 def _resolve_scalar(text: str) -> Any:
-    """What a plain scalar means."""
+    """The value of a plain scalar, by the rules of Go's YAML library."""
     if text in _CONSTANTS:
         return _CONSTANTS[text]
     if text[0] not in "+-.0123456789":
@@ -207,25 +207,25 @@ def _resolve_scalar(text: str) -> Any:
 
 
 class _Constructor:
-    """Makes a document of a tree of nodes, in which aliases are nodes that come again."""
+    """Constructs a document from a tree of nodes, in which an alias is a node that occurs again."""
 
     def __init__(self, raw: bytes) -> None:
-        self.doubled: list[str] = []
+        self.duplicate_keys: list[str] = []
         self._raw = raw
-        self._met: set[int] = set()
-        self._open: set[int] = set()
-        self._read = self._again = 0
-        self._within = 0
-        """How many aliases lead to where we are."""
+        self._visited: set[int] = set()
+        self._ancestors: set[int] = set()
+        self._node_count = self._aliased_count = 0
+        self._alias_depth = 0
+        """The number of aliases on the way to the current node."""
 
     def value(self, node: yaml.Node) -> Any:
-        alias = id(node) in self._met
-        if id(node) in self._open:
+        alias = id(node) in self._visited
+        if id(node) in self._ancestors:
             raise MalformedDocument(f"yaml: anchor '{self._anchor(node)}' value contains itself")
-        self._met.add(id(node))
-        self._within += alias
+        self._visited.add(id(node))
+        self._alias_depth += alias
         self._count()
-        self._open.add(id(node))
+        self._ancestors.add(id(node))
         try:
             if isinstance(node, yaml.ScalarNode):
                 return self._scalar(node)
@@ -234,17 +234,17 @@ class _Constructor:
             assert isinstance(node, yaml.MappingNode)
             return self._mapping(node, {})
         finally:
-            self._open.discard(id(node))
-            self._within -= alias
+            self._ancestors.discard(id(node))
+            self._alias_depth -= alias
 
     def _count(self) -> None:
-        """A few lines of aliases can stand for more than any memory holds."""
-        self._read += 1
-        self._again += self._within > 0
+        """Counts a node; refuses documents whose aliases expand to excessive size."""
+        self._node_count += 1
+        self._aliased_count += self._alias_depth > 0
         if (
-            self._again > 100
-            and self._read > 1000
-            and self._again / self._read > _max_alias_ratio(self._read)
+            self._aliased_count > 100
+            and self._node_count > 1000
+            and self._aliased_count / self._node_count > _max_alias_ratio(self._node_count)
         ):
             raise MalformedDocument("yaml: document contains excessive aliasing")
 
@@ -254,55 +254,55 @@ class _Constructor:
             return text
         if tag != "plain" and not tag.startswith(_TAG):
             return text
-        found = _resolve_scalar(text)
-        if isinstance(found, float) and not math.isfinite(found):
-            shown = "NaN" if math.isnan(found) else "+Inf" if found > 0 else "-Inf"
+        value = _resolve_scalar(text)
+        if isinstance(value, float) and not math.isfinite(value):
+            shown = "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
             raise MalformedDocument(f"json: unsupported value: {shown}")
-        return float(found) if tag == f"{_TAG}float" and type(found) is int else found
+        return float(value) if tag == f"{_TAG}float" and type(value) is int else value
 
-    def _mapping(self, node: yaml.MappingNode, made: dict[str, Any]) -> dict[str, Any]:
+    def _mapping(self, node: yaml.MappingNode, mapping: dict[str, Any]) -> dict[str, Any]:
         for key, part in node.value:
             if isinstance(key, yaml.ScalarNode) and key.tag == "plain" and key.value == "<<":
-                self._merge(part, made)
+                self._merge(part, mapping)
                 continue
-            found = self.value(key)
-            if isinstance(found, (dict, list)):
+            key_value = self.value(key)
+            if isinstance(key_value, (dict, list)):
                 raise MalformedDocument("yaml: invalid map key")
             value = self.value(part)
-            name = _key_text(found)
-            if name in made:
-                shown = json.dumps(found, ensure_ascii=False)
-                self.doubled.append(f"line {part.start_mark.line + 1}: key {shown} already set in map")
-            made[name] = value
-        return made
+            name = _key_text(key_value)
+            if name in mapping:
+                shown = json.dumps(key_value, ensure_ascii=False)
+                self.duplicate_keys.append(f"line {part.start_mark.line + 1}: key {shown} already set in map")
+            mapping[name] = value
+        return mapping
 
-    def _merge(self, node: yaml.Node, made: dict[str, Any]) -> None:
-        # Those that come last are merged first, so that the first win.
+    def _merge(self, node: yaml.Node, mapping: dict[str, Any]) -> None:
+        # The last ones are merged first, so that the first ones win.
         parts = reversed(node.value) if isinstance(node, yaml.SequenceNode) else (node,)
         for part in parts:
             if not isinstance(part, yaml.MappingNode):
                 raise MalformedDocument("yaml: map merge requires map or sequence of maps as the value")
-            if id(part) in self._open:
+            if id(part) in self._ancestors:
                 raise MalformedDocument(f"yaml: anchor '{self._anchor(part)}' value contains itself")
-            self._within += 1
+            self._alias_depth += 1
             self._count()
-            self._mapping(part, made)
-            self._within -= 1
+            self._mapping(part, mapping)
+            self._alias_depth -= 1
 
     def _anchor(self, node: yaml.Node) -> str:
         return _anchor_name(self._raw, node.start_mark.index)
 
 
-def _anchor_name(raw: bytes, at: int) -> str:
-    """The name of the anchor or alias at a place."""
-    found = re.match(r"\s*[&*]([^\s,\[\]{}]+)", raw.decode("utf-8", "replace")[at:])
-    return found[1] if found else ""
+def _anchor_name(raw: bytes, position: int) -> str:
+    """The name of the anchor or alias at a position."""
+    match = re.match(r"\s*[&*]([^\s,\[\]{}]+)", raw.decode("utf-8", "replace")[position:])
+    return match[1] if match else ""
 
 
-def _max_alias_ratio(read: int) -> float:
-    """Which share of a document may come from aliases: nearly all of a small one, little of a large one."""
-    few, many = 400_000, 4_000_000
-    return 0.99 - 0.89 * (min(max(read, few), many) - few) / (many - few)
+def _max_alias_ratio(nodes: int) -> float:
+    """The share of nodes that may come from aliases: 0.99 of a small document, 0.1 of a large one."""
+    small, large = 400_000, 4_000_000
+    return 0.99 - 0.89 * (min(max(nodes, small), large) - small) / (large - small)
 
 
 def _key_text(key: Any) -> str:

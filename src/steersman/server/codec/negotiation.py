@@ -1,8 +1,7 @@
-"""What a client will take: reading an Accept header the way kube-apiserver does.
+"""Content negotiation: parses an Accept header as kube-apiserver does.
 
-Kubernetes asks for more than a media type there: ``application/json;as=Table;g=meta.k8s.io;v=v1`` wants
-the objects as another kind. Clauses are tried from the most to the least wanted, and one that asks for a
-kind the endpoint cannot make is passed over.
+A clause may request another kind, too: ``application/json;as=Table;g=meta.k8s.io;v=v1``. Clauses are tried in
+order of preference; a clause with a kind that the endpoint does not serve is skipped.
 """
 
 from __future__ import annotations
@@ -17,11 +16,11 @@ YAML = "application/yaml"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 
 SERVED = (JSON, YAML)
-"""What the embedded server can write. differs: upstream also writes protobuf."""
+"""The media types of responses. differs: upstream also encodes protobuf."""
 
 
 class Target(NamedTuple):
-    """The kind an answer shall be turned into."""
+    """The group, version and kind that a client wants the response converted to."""
 
     group: str
     version: str
@@ -29,7 +28,7 @@ class Target(NamedTuple):
 
 
 class MediaTypeOptions(NamedTuple):
-    """What an answer shall look like."""
+    """The negotiated form of a response."""
 
     media_type: str
     target: Target | None = None
@@ -38,16 +37,16 @@ class MediaTypeOptions(NamedTuple):
 
     @property
     def content_type(self) -> str:
-        """The header of the answer."""
+        """The Content-Type header of the response."""
         return f"{self.media_type};stream={self.stream}" if self.stream else self.media_type
 
 
 Restriction: TypeAlias = Callable[[Target | None], bool]
-"""Whether an endpoint can answer with a kind; None is its own."""
+"""Whether an endpoint serves a target; None is its own kind (upstream's EndpointRestrictions)."""
 
 
 _INSERTION_SORT_LIMIT = 12
-"""So many clauses are sorted by insertion; nobody has more, and sorting must stay cheap if one does."""
+"""The number of clauses up to which insertion sort is used, as Go does; longer lists use a fast sort."""
 
 
 class _Clause(NamedTuple):
@@ -58,7 +57,7 @@ class _Clause(NamedTuple):
 
 
 def is_supported(accept: str) -> bool:
-    """Whether a header names a form of answers upstream has, or takes any: nothing else is even looked at."""
+    """Whether a header accepts a media type that upstream serves; other headers are ignored."""
     if not accept:
         return True
     types = (clause.partition(";")[0].strip() for clause in accept.split(","))
@@ -69,7 +68,7 @@ _SUPPORTED = ("*/*", JSON, YAML, PROTOBUF)
 
 
 def own_kind(target: Target | None) -> bool:
-    """For endpoints that answer with what they have."""
+    """The restriction of endpoints that serve their own kind only."""
     return target is None
 
 
@@ -77,27 +76,27 @@ _META_KINDS = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
 
 
 def own_kind_or_meta(target: Target | None) -> bool:
-    """For endpoints of resources: the objects, a table of them, or only their metadata."""
+    """The restriction of resource endpoints: their own kind, a Table, or PartialObjectMetadata."""
     return target is None or (
         target.group == "meta.k8s.io" and target.version in ("v1", "v1beta1") and target.kind in _META_KINDS
     )
 
 
 def negotiate(
-    accept: str, allows: Restriction = own_kind, served: Sequence[str] = SERVED
+    accept: str, restriction: Restriction = own_kind, served: Sequence[str] = SERVED
 ) -> MediaTypeOptions:
-    """The best answer a client takes; the first that is served where it does not say.
+    """The form that the client prefers; the first served media type without an Accept header.
 
-    Raises `NotAcceptable` where there is none.
+    Raises `NotAcceptable` where no clause matches.
     """
     if not accept:
         return MediaTypeOptions(served[0])
     for clause in _parse_clauses(accept):
         for media_type in served:
             if _matches(clause, media_type):
-                choice = _accept(clause, media_type, allows)
-                if choice is not None:
-                    return choice
+                options = _accept(clause, media_type, restriction)
+                if options is not None:
+                    return options
     raise NotAcceptable(
         f"only the following media types are accepted: {', '.join(served)}", reason="NotAcceptable"
     )
@@ -110,20 +109,20 @@ def _matches(clause: _Clause, media_type: str) -> bool:
     return clause.type == type_ and clause.subtype in (subtype, "*")
 
 
-def _accept(clause: _Clause, media_type: str, allows: Restriction) -> MediaTypeOptions | None:
-    said = clause.parameters
+def _accept(clause: _Clause, media_type: str, restriction: Restriction) -> MediaTypeOptions | None:
+    parameters = clause.parameters
     target = None
-    if "as" in said or "g" in said or "v" in said:
-        target = Target(said.get("g", ""), said.get("v", ""), said.get("as", ""))
-    stream = said.get("stream", "")
-    # Nobody serves another version of the generic kinds than asked for by "v".
-    if said.get("sv") or stream not in ("", "watch") or not allows(target):
+    if "as" in parameters or "g" in parameters or "v" in parameters:
+        target = Target(parameters.get("g", ""), parameters.get("v", ""), parameters.get("as", ""))
+    stream = parameters.get("stream", "")
+    # Upstream serves no other version of the meta kinds than the one in "v".
+    if parameters.get("sv") or stream not in ("", "watch") or not restriction(target):
         return None
-    return MediaTypeOptions(media_type, target, stream, said.get("pretty") == "1")
+    return MediaTypeOptions(media_type, target, stream, parameters.get("pretty") == "1")
 
 
 def _parse_clauses(accept: str) -> list[_Clause]:
-    """The clauses of a header, most wanted first. What is no media type is passed over."""
+    """The clauses of a header by preference. Invalid media types are skipped."""
     clauses: list[_Clause] = []
     for part in accept.split(","):
         media_type, *rest = part.split(";")
@@ -152,19 +151,19 @@ def _quality(text: str) -> float:
 def _sort_clauses(clauses: list[_Clause]) -> list[_Clause]:
     if len(clauses) > _INSERTION_SORT_LIMIT:
         return sorted(clauses, key=lambda clause: -clause.quality)
-    # The comparison is not an order (a wildcard of higher quality comes both before and after), so how
-    # it is sorted matters: by insertion, as Go does with as few as these.
+    # The comparison is not a total order (a wildcard of higher quality comes both before and after), so the
+    # algorithm matters: Go uses insertion sort for lists this short.
     for start in range(1, len(clauses)):
-        place = start
-        while place and _precedes(clauses[place], clauses[place - 1]):
-            clauses[place - 1], clauses[place] = clauses[place], clauses[place - 1]
-            place -= 1
+        index = start
+        while index and _precedes(clauses[index], clauses[index - 1]):
+            clauses[index - 1], clauses[index] = clauses[index], clauses[index - 1]
+            index -= 1
     return clauses
 
 
-def _precedes(one: _Clause, other: _Clause) -> bool:
+def _precedes(left: _Clause, right: _Clause) -> bool:
     return (
-        one.quality > other.quality
-        or (one.type != "*" and other.type == "*")
-        or (one.subtype != "*" and other.subtype == "*")
+        left.quality > right.quality
+        or (left.type != "*" and right.type == "*")
+        or (left.subtype != "*" and right.subtype == "*")
     )

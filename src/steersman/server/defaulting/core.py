@@ -41,7 +41,7 @@ def default_config_map(obj: v1.ConfigMap) -> v1.ConfigMap:
 
 
 def _check_base64(data: Mapping[str, str]) -> None:
-    """Raises `Malformed` for data that is not base64."""
+    """Raises `MalformedValue` for data that is not base64."""
     for value in data.values():
         text = value.replace("\n", "").replace("\r", "") if "\n" in value else value
         if len(text) % 4 or not _is_base64(text):

@@ -16,14 +16,14 @@ from steersman.server.codec.protobuf.wire import BYTES, MalformedMessage, read_f
 __all__ = ["MAGIC", "decode"]
 
 MAGIC = b"k8s\x00"
-"""What all such bodies begin with; no JSON does."""
+"""The prefix of every Kubernetes protobuf body."""
 
 
 def decode(body: bytes, api_version: str = "", kind: str = "") -> dict[str, Any]:
-    """The JSON document a body stands for, with its ``apiVersion`` and ``kind``.
+    """Decodes a body into a JSON document with its ``apiVersion`` and ``kind``.
 
-    A body need not say what it is where that is given. Raises `BadRequest` for whatever cannot be read.
-    differs: upstream words that in several ways, depending on how far it got.
+    The arguments are the defaults for a body without type metadata. Raises `BadRequest` for a malformed body.
+    differs: upstream's message depends on how far decoding got.
     """
     try:
         return _decode_body(body, api_version, kind)
@@ -43,12 +43,14 @@ def _decode_body(body: bytes, api_version: str, kind: str) -> dict[str, Any]:
         raise MalformedMessage("empty body")
     view = memoryview(body)[len(MAGIC) :]
     raw = view[:0]
-    for number, form, _, chunk in read_fields(view):
+    for number, wire_type, _, chunk in read_fields(view):
         if number not in (1, 2):
-            # How it is encoded further: nobody sets that, and upstream does not look.
+            # contentEncoding and contentType: clients leave them empty, and upstream ignores them.
             continue
-        if form != BYTES:
-            raise MalformedMessage(f"wrong wireType = {form} for field {('TypeMeta', 'Raw')[number - 1]}")
+        if wire_type != BYTES:
+            raise MalformedMessage(
+                f"wrong wireType = {wire_type} for field {('TypeMeta', 'Raw')[number - 1]}"
+            )
         if number == 2:
             raw = chunk
         else:
@@ -60,9 +62,11 @@ def _decode_body(body: bytes, api_version: str, kind: str) -> dict[str, Any]:
 
 
 def _decode_type_meta(data: memoryview, api_version: str, kind: str) -> tuple[str, str]:
-    for number, form, _, chunk in read_fields(data):
-        if number in (1, 2) and form != BYTES:
-            raise MalformedMessage(f"wrong wireType = {form} for field {('APIVersion', 'Kind')[number - 1]}")
+    for number, wire_type, _, chunk in read_fields(data):
+        if number in (1, 2) and wire_type != BYTES:
+            raise MalformedMessage(
+                f"wrong wireType = {wire_type} for field {('APIVersion', 'Kind')[number - 1]}"
+            )
         if number == 1:
             api_version = read_string(chunk) or api_version
         elif number == 2:
@@ -71,9 +75,9 @@ def _decode_type_meta(data: memoryview, api_version: str, kind: str) -> tuple[st
 
 
 def _message_name(api_version: str, kind: str) -> str:
-    """The name of a kind's message."""
+    """The name of a kind's message, such as ``apps_v1.Deployment``."""
     if kind == "DeleteOptions":
-        # Every group has these as a kind of its own.
+        # Every group registers DeleteOptions as a kind of its own.
         return "meta_v1.DeleteOptions"
     group, _, version = api_version.rpartition("/")
     try:

@@ -1,4 +1,4 @@
-"""Protobuf's wire format: a message as numbered values, and those as scalars."""
+"""Protobuf's wire format: reads the numbered fields of a message, varints, and length-delimited values."""
 
 from __future__ import annotations
 
@@ -9,96 +9,96 @@ VARINT, FIXED64, BYTES, START, END, FIXED32 = range(6)
 
 
 class MalformedMessage(ValueError):
-    """Bytes that are no such message."""
+    """Bytes that are not a valid protobuf message."""
 
 
-def read_varint(data: memoryview, at: int) -> tuple[int, int]:
-    """An unsigned number of up to 64 bits, and where it ends."""
+def read_varint(data: memoryview, offset: int) -> tuple[int, int]:
+    """Reads a varint of up to 64 bits; returns it with the offset of its end."""
     value = shift = 0
-    for at in range(at, min(at + 10, len(data))):  # noqa: B020  (the rest of the range is what is read)
-        byte = data[at]
+    for offset in range(offset, min(offset + 10, len(data))):  # noqa: B020
+        byte = data[offset]
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
-            return value & 0xFFFF_FFFF_FFFF_FFFF, at + 1
+            return value & 0xFFFF_FFFF_FFFF_FFFF, offset + 1
         shift += 7
     raise MalformedMessage("integer overflow" if shift == 70 else "unexpected EOF")
 
 
 def read_fields(data: memoryview) -> Iterator[tuple[int, int, int, memoryview]]:
-    """The fields of a message in order: number, wire type, value if a varint, bytes if anything else."""
-    at, end = 0, len(data)
-    nothing = data[:0]
-    while at < end:
-        tag, at = read_varint(data, at)
-        number, form = tag >> 3, tag & 7
+    """The fields of a message in order: number, wire type, the value of a varint, the bytes of other types."""
+    offset, end = 0, len(data)
+    empty = data[:0]
+    while offset < end:
+        tag, offset = read_varint(data, offset)
+        number, wire_type = tag >> 3, tag & 7
         if not 0 < number < 1 << 29:
-            raise MalformedMessage(f"illegal tag {number} (wire type {form})")
-        if form == VARINT:
-            value, at = read_varint(data, at)
-            yield number, form, value, nothing
+            raise MalformedMessage(f"illegal tag {number} (wire type {wire_type})")
+        if wire_type == VARINT:
+            value, offset = read_varint(data, offset)
+            yield number, wire_type, value, empty
             continue
-        if form == START:
-            at = _skip_group(data, at)
+        if wire_type == START:
+            offset = _skip_group(data, offset)
             continue
-        start, at = _value_range(data, at, form)
-        yield number, form, 0, data[start:at]
+        start, offset = _value_range(data, offset, wire_type)
+        yield number, wire_type, 0, data[start:offset]
 
 
-def _value_range(data: memoryview, at: int, form: int) -> tuple[int, int]:
-    """Where a value that is no varint begins and ends."""
-    if form == BYTES:
-        length, at = read_varint(data, at)
-    elif form == FIXED64:
+def _value_range(data: memoryview, offset: int, wire_type: int) -> tuple[int, int]:
+    """The range of bytes of a value that is not a varint."""
+    if wire_type == BYTES:
+        length, offset = read_varint(data, offset)
+    elif wire_type == FIXED64:
         length = 8
-    elif form == FIXED32:
+    elif wire_type == FIXED32:
         length = 4
     else:
         raise MalformedMessage(
-            "end of a group that never began" if form == END else f"illegal wire type {form}"
+            "end of a group that never began" if wire_type == END else f"illegal wire type {wire_type}"
         )
-    if length > len(data) - at:
+    if length > len(data) - offset:
         raise MalformedMessage("unexpected EOF")
-    return at, at + length
+    return offset, offset + length
 
 
-def _skip_group(data: memoryview, at: int) -> int:
-    """Groups have been given up long ago; nothing here has one, so it can only be an unknown field."""
+def _skip_group(data: memoryview, offset: int) -> int:
+    """Skips a group: a deprecated wire type that no known field has."""
     depth = 1
     while depth:
-        tag, at = read_varint(data, at)
-        form = tag & 7
-        if form == START:
+        tag, offset = read_varint(data, offset)
+        wire_type = tag & 7
+        if wire_type == START:
             depth += 1
-        elif form == END:
+        elif wire_type == END:
             depth -= 1
-        elif form == VARINT:
-            _, at = read_varint(data, at)
+        elif wire_type == VARINT:
+            _, offset = read_varint(data, offset)
         else:
-            _, at = _value_range(data, at, form)
-    return at
+            _, offset = _value_range(data, offset, wire_type)
+    return offset
 
 
 def to_signed(value: int, bits: int) -> int:
-    """A varint as a signed number of so many bits; what is beyond them is cut off, as in Go."""
+    """A varint as a signed integer of ``bits`` bits, truncated as in Go."""
     value &= (1 << bits) - 1
     return value - (1 << bits) if value >> (bits - 1) else value
 
 
 def read_varints(data: memoryview) -> Iterator[int]:
-    """Packed numbers."""
-    at = 0
-    while at < len(data):
-        value, at = read_varint(data, at)
+    """Reads packed varints."""
+    offset = 0
+    while offset < len(data):
+        value, offset = read_varint(data, offset)
         yield value
 
 
 def read_double(data: memoryview) -> float:
-    """Eight bytes as a float."""
+    """Reads a 64-bit float."""
     return float(unpack_from("<d", data)[0])
 
 
 def read_string(data: memoryview) -> str:
-    """differs: upstream takes text that is no UTF-8, and cannot write it as JSON afterwards."""
+    """Reads a string. differs: upstream accepts invalid UTF-8, which it cannot encode as JSON afterwards."""
     try:
         return str(data, "utf-8")
     except UnicodeDecodeError:
