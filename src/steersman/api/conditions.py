@@ -1,4 +1,4 @@
-"""Conditions: what a status says about itself, kept so that only news changes it."""
+"""Finds, sets and removes conditions of a status, with upstream's rules for lastTransitionTime."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from steersman.api.kinds import Condition
 
 
 def find_condition(conditions: Iterable[Condition], type: str) -> Condition | None:
-    """The condition of a type."""
+    """Return the condition of a type, or None."""
     for condition in conditions:
         if condition.type == type:
             return condition
@@ -18,16 +18,16 @@ def find_condition(conditions: Iterable[Condition], type: str) -> Condition | No
 
 
 def is_condition_true(conditions: Iterable[Condition], type: str) -> bool:
-    """Whether the condition is there and true."""
+    """Report whether the condition of a type exists and is True."""
     condition = find_condition(conditions, type)
     return condition is not None and condition.status == "True"
 
 
 def set_condition(conditions: tuple[Condition, ...], new: Condition) -> tuple[Condition, ...]:
-    """The conditions with this one in place of any other of its type, last.
+    """Return the conditions with ``new`` appended and any other of its type removed, as SetDeploymentCondition does.
 
-    The same status for the same reason is no news: nothing changes, not even the message. The same
-    status for another reason is no transition: it keeps the time of the last one.
+    If status and reason are the same, nothing changes, not even the message. If only the status is the same,
+    lastTransitionTime is kept.
     """
     old = find_condition(conditions, new.type)
     if old is not None and old.status == new.status:
@@ -38,9 +38,9 @@ def set_condition(conditions: tuple[Condition, ...], new: Condition) -> tuple[Co
 
 
 def replace_condition(conditions: tuple[Condition, ...], new: Condition) -> tuple[Condition, ...]:
-    """The conditions with this one where the one of its type was, or last.
+    """Return the conditions with ``new`` in the place of the one of its type, as meta.SetStatusCondition does.
 
-    It is taken as it is, but for the time: the same status is no transition, whatever else is new.
+    lastTransitionTime is kept if the status is the same, whatever else has changed.
     """
     old = find_condition(conditions, new.type)
     if old is None:
@@ -51,5 +51,5 @@ def replace_condition(conditions: tuple[Condition, ...], new: Condition) -> tupl
 
 
 def remove_condition(conditions: tuple[Condition, ...], type: str) -> tuple[Condition, ...]:
-    """The conditions without those of a type."""
+    """Return the conditions without those of a type."""
     return tuple(condition for condition in conditions if condition.type != type)

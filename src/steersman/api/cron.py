@@ -1,8 +1,8 @@
-"""Schedules as CronJobs write them: five fields, or ``@daily`` and its like, in a time zone.
+"""Parses the schedules of CronJobs and computes their next times, by the rules of robfig/cron.
 
-By the rules of the library upstream uses: a list, range or step for each field, names for months and days,
-``?`` for ``*``. Where both the day of the month and the day of the week are restricted, either will do. In
-spring, times that do not exist are skipped; in autumn, times that come twice count twice.
+A schedule has five fields (lists, ranges, steps, names of months and days, ``?`` for ``*``) or is a descriptor such
+as ``@daily``, in a time zone. If both day of month and day of week are restricted, either may match. Times that a
+daylight saving change skips are skipped; times that it repeats occur twice.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import msgspec
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 YEARS = 5
-"""A time that does not come within so many years never does."""
+"""Years to search for the next time; beyond that there is none."""
 
 _DESCRIPTORS = {
     "@yearly": "0 0 1 1 *",
@@ -35,28 +35,29 @@ _PART = re.compile(r"(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)")
 
 
 class ScheduleSyntaxError(ValueError):
-    """This is not a schedule. Says why in upstream's words."""
+    """A schedule that cannot be parsed, with upstream's error message."""
 
 
 class Field(msgspec.Struct, frozen=True):
-    """The values of a field that match."""
+    """The values that match in one field of a schedule."""
 
     values: frozenset[int]
     any: bool = False
-    """Whether it is unrestricted."""
+    """The field is unrestricted (``*``)."""
 
 
 class ConstantDelaySchedule(msgspec.Struct, frozen=True):
-    """At a constant distance."""
+    """A schedule with a constant interval (``@every``)."""
 
     distance: timedelta
 
     def next(self, after: datetime) -> datetime | None:
+        """Return the next time after ``after``."""
         return after.replace(microsecond=0) + self.distance
 
 
 class Schedule(msgspec.Struct, frozen=True):
-    """At certain times of certain days."""
+    """A schedule of five fields, in a time zone."""
 
     minute: Field
     hour: Field
@@ -66,7 +67,7 @@ class Schedule(msgspec.Struct, frozen=True):
     zone: tzinfo
 
     def next(self, after: datetime) -> datetime | None:
-        """The first time after this one, in UTC; None where there is none."""
+        """Return the next time after ``after`` in UTC, or None."""
         at = after.astimezone(UTC).replace(microsecond=0) + timedelta(seconds=1)
         last = at.astimezone(self.zone).year + YEARS
         while True:
@@ -76,27 +77,27 @@ class Schedule(msgspec.Struct, frozen=True):
             if local.month not in self.month.values:
                 year, month = divmod(local.year * 12 + local.month, 12)
                 at = self._midnight(year, month + 1, 1)
-            elif not self._on(local):
+            elif not self._matches_day(local):
                 following = local.date() + timedelta(days=1)
                 at = self._midnight(following.year, following.month, following.day)
             elif local.hour not in self.hour.values:
                 at = self._hour(at, local)
             elif local.second or local.minute not in self.minute.values:
-                # At once to the next minute that matches, or to the next hour: not minute by minute.
+                # Go to the next matching minute, or to the next hour, in one step.
                 later = [minute for minute in self.minute.values if minute > local.minute]
                 at += timedelta(minutes=min(later, default=60) - local.minute, seconds=-local.second)
             else:
                 return at
 
     def _hour(self, at: datetime, local: datetime) -> datetime:
-        """The beginning of the next hour that matches, or of the next day; where clocks change, of the next hour."""
+        """Return the start of the next matching hour, or of the next day. At a clock change go hour by hour."""
         later = [hour for hour in self.hour.values if hour > local.hour]
         begin = at - timedelta(minutes=local.minute, seconds=local.second)
-        there = begin + timedelta(hours=min(later, default=24) - local.hour)
-        same = there.astimezone(self.zone).utcoffset() == local.utcoffset()
-        return there if same else begin + timedelta(hours=1)
+        candidate = begin + timedelta(hours=min(later, default=24) - local.hour)
+        same_offset = candidate.astimezone(self.zone).utcoffset() == local.utcoffset()
+        return candidate if same_offset else begin + timedelta(hours=1)
 
-    def _on(self, local: datetime) -> bool:
+    def _matches_day(self, local: datetime) -> bool:
         by_date = local.day in self.day.values
         by_weekday = local.isoweekday() % 7 in self.weekday.values
         if self.day.any or self.weekday.any:
@@ -104,13 +105,13 @@ class Schedule(msgspec.Struct, frozen=True):
         return by_date or by_weekday
 
     def _midnight(self, year: int, month: int, day: int) -> datetime:
-        """When a day begins. Where clocks go forward at midnight, that is later than midnight."""
+        """Return the start of a day: after midnight if the clocks go forward at midnight."""
         return datetime(year, month, day, tzinfo=self.zone).astimezone(UTC)
 
 
 @lru_cache(4096)
 def parse(text: str, zone: str = "") -> Schedule | ConstantDelaySchedule:
-    """A schedule. Raises `ScheduleSyntaxError`; `LookupError` where there is no such zone."""
+    """Parse a schedule. Raises `ScheduleSyntaxError`, or `LookupError` for an unknown time zone."""
     where: tzinfo = time_zone(zone)
     if not text:
         raise ScheduleSyntaxError("empty spec string")
@@ -144,7 +145,7 @@ def parse(text: str, zone: str = "") -> Schedule | ConstantDelaySchedule:
 
 @lru_cache(1024)
 def time_zone(name: str) -> tzinfo:
-    """A time zone by its name. Raises `LookupError` in upstream's words."""
+    """Return a time zone by name. Raises `LookupError` with upstream's message."""
     if name in ("", "UTC", "Local"):
         return UTC
     try:
@@ -156,7 +157,7 @@ def time_zone(name: str) -> tzinfo:
 
 
 def _is_zone_part(text: str) -> bool:
-    """Part of the name of a zone, and not of the path of some other file."""
+    """Report whether a text may be part of a zone's name, as opposed to the path of another file."""
     return _ZONE_PART.fullmatch(text) is not None and text not in (".", "..")
 
 

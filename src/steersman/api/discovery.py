@@ -1,7 +1,6 @@
-"""What a server serves, as it says itself. Controllers that look after every resource learn them here.
+"""`DiscoveryResult`: the resources that a server serves, for controllers that handle every resource.
 
-What could not be learned is named: a group whose server does not answer is never taken for a group
-that is not there.
+Group versions that could not be discovered are listed, so that they cannot be mistaken for ones that are not served.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from steersman.api.scheme import Kind
 
 
 class ApiResource(msgspec.Struct, frozen=True):
-    """One resource in one version."""
+    """One resource in one version, as upstream's APIResource."""
 
     group: str
     version: str
@@ -27,7 +26,7 @@ class ApiResource(msgspec.Struct, frozen=True):
     namespaced: bool
     verbs: tuple[str, ...] = ()
     subresources: tuple[str, ...] = ()
-    """Its subresources: ``scale``, ``status``."""
+    """``scale``, ``status`` …"""
 
     @property
     def api_version(self) -> str:
@@ -40,16 +39,16 @@ class ApiResource(msgspec.Struct, frozen=True):
 
     @property
     def partial(self) -> Kind[PartialObject]:
-        """The resource, read for its metadata alone."""
+        """The kind that decodes only the metadata of this resource."""
         return partial_kind(self.group, self.version, self.kind, self.name, self.namespaced)
 
     def supports(self, *verbs: str) -> bool:
-        """Whether all of these may be asked of it."""
+        """Report whether the resource supports all of these verbs."""
         return all(verb in self.verbs for verb in verbs)
 
 
 class FailedGroupVersion(msgspec.Struct, frozen=True):
-    """A group-version that is served, of which could not be learned what is in it."""
+    """A group version whose resources could not be discovered."""
 
     group_version: str
     error: str
@@ -61,17 +60,17 @@ class FailedGroupVersion(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class DiscoveryResult:
-    """What is served, and what could not be learned of it."""
+    """The discovered resources, and the group versions that could not be discovered."""
 
     resources: tuple[ApiResource, ...] = ()
-    """In all their versions; within a group the preferred version comes first."""
+    """All versions of all resources; within a group the preferred version comes first."""
     failed: tuple[FailedGroupVersion, ...] = ()
     malformed: tuple[str, ...] = ()
-    """Group-versions that are none."""
+    """Strings that are not valid group versions."""
 
     @cached_property
     def preferred(self) -> tuple[ApiResource, ...]:
-        """Every resource once, in its preferred version."""
+        """Each resource once, in its preferred version."""
         best: dict[str, ApiResource] = {}
         for resource in self.resources:
             best.setdefault(resource.id, resource)
@@ -85,16 +84,16 @@ class DiscoveryResult:
         return kinds
 
     def find(self, api_version: str, kind: str) -> ApiResource | None:
-        """The resource by which objects of a kind are served; None where there is none that we know of."""
+        """Return the resource of a kind; None if none was discovered."""
         return self._kinds.get((api_version, kind))
 
     def is_incomplete(self, group: str) -> bool:
-        """Whether there may be more in a group than is known."""
+        """Report whether some version of a group could not be discovered."""
         return any(missing.group == group for missing in self.failed)
 
     @property
     def error_message(self) -> str:
-        """What could not be learned, in upstream's words; empty where all was."""
+        """Upstream's error message for the failed group versions; empty if there are none."""
         if not self.failed:
             return ""
         each = sorted(f"{missing.group_version}: {missing.error}" for missing in self.failed)
@@ -102,7 +101,7 @@ class DiscoveryResult:
 
 
 def merge_results(parts: Iterable[DiscoveryResult]) -> DiscoveryResult:
-    """Several answers as one."""
+    """Merge several results into one."""
     found = tuple(parts)
     return DiscoveryResult(
         tuple(resource for part in found for resource in part.resources),

@@ -1,4 +1,4 @@
-"""Field selectors: which objects are meant, by the few fields the server lets one ask for."""
+"""Parses and evaluates field selectors."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import msgspec
 
 
 class FieldTerm(msgspec.Struct, frozen=True):
-    """One condition on one field."""
+    """One requirement of a field selector."""
 
     field: str
     value: str
     equal: bool = True
 
     def matches(self, fields: Mapping[str, str]) -> bool:
-        """A field that is not there counts as empty."""
+        """Report whether the fields match. A missing field counts as empty."""
         return (fields.get(self.field, "") == self.value) is self.equal
 
     def __str__(self) -> str:
@@ -24,30 +24,30 @@ class FieldTerm(msgspec.Struct, frozen=True):
 
 
 class FieldSelector(msgspec.Struct, frozen=True):
-    """A parsed field selector: all of its terms must hold."""
+    """A parsed field selector: all of its terms must match."""
 
     terms: tuple[FieldTerm, ...] = ()
 
     @property
     def empty(self) -> bool:
-        """Whether it selects everything."""
+        """The selector selects everything."""
         return not self.terms
 
     def matches(self, fields: Mapping[str, str]) -> bool:
-        """Whether an object with these fields is selected."""
+        """Report whether an object with these fields is selected."""
         return all(term.matches(fields) for term in self.terms)
 
     def exact(self, field: str) -> str | None:
-        """The value the selector demands of a field, or None."""
+        """Return the value that the selector requires of a field, or None."""
         for term in self.terms:
             if term.equal and term.field == field:
                 return term.value
         return None
 
     def translated(self, translate: Callable[[str, str], tuple[str, str]]) -> FieldSelector:
-        """The same selector over other names and values; a term translated to nothing is dropped.
+        """Return the selector with translated fields and values. A term with neither is dropped.
 
-        ``translate`` raises `ValueError` for a field that cannot be asked for.
+        ``translate`` raises `ValueError` for a field that is not selectable.
         """
         pairs = ((translate(term.field, term.value), term.equal) for term in self.terms)
         return FieldSelector(
@@ -60,10 +60,7 @@ class FieldSelector(msgspec.Struct, frozen=True):
 
 @lru_cache(maxsize=1024)
 def parse_fields(text: str) -> FieldSelector:
-    """A selector as a query spells it: ``status.phase=Running,spec.nodeName!=``.
-
-    Raises `ValueError` in upstream's words.
-    """
+    """Parse a selector such as ``status.phase=Running,spec.nodeName!=``. Raises `ValueError` with upstream's message."""
     terms = []
     for part in sorted(_split(text)):
         if not part:
@@ -77,12 +74,12 @@ def parse_fields(text: str) -> FieldSelector:
 
 
 def escape(value: str) -> str:
-    """A value as it may stand in a selector."""
+    """Escape a value for use in a selector."""
     return value.replace("\\", "\\\\").replace(",", "\\,").replace("=", "\\=")
 
 
 def _split(text: str) -> list[str]:
-    """The terms, at commas that are not escaped."""
+    """Split a selector at commas that are not escaped."""
     parts, start, escaped = [], 0, False
     for i, char in enumerate(text):
         if escaped:

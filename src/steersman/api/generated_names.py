@@ -1,4 +1,4 @@
-"""Names nobody chose: random where they need only differ, hashed where they must come out the same."""
+"""Generates object names: random suffixes for generateName, and hashes for names that must be reproducible."""
 
 from __future__ import annotations
 
@@ -7,40 +7,40 @@ from random import Random
 from steersman.api.label_syntax import MAX_NAME, MAX_SUBDOMAIN
 
 ALPHANUMS = "bcdfghjklmnpqrstvwxz2456789"
-"""No vowels, and nothing that looks like one: no name spells a word."""
+"""The characters of random suffixes. Without vowels (and 0, 1, 3), so that no name spells a word."""
 
 SUFFIX_LENGTH = 5
 
 
 def suffix(random: Random, length: int = SUFFIX_LENGTH) -> str:
-    """Random characters for the end of a name."""
+    """Return a random suffix."""
     return "".join(random.choices(ALPHANUMS, k=length))
 
 
 def generate(base: str, random: Random) -> str:
-    """A name from a ``generateName``, shortened where it would leave no room for the suffix."""
+    """Return a name for a ``generateName``, which is truncated to leave room for the suffix."""
     return base[: MAX_NAME - SUFFIX_LENGTH] + suffix(random)
 
 
 def child(parent: str, suffix: str, longest: int = MAX_SUBDOMAIN) -> str:
-    """The name of the one object of this kind a parent has for a suffix, such as a template's hash."""
+    """Return the name of a child object: the parent's name, truncated if necessary, and a suffix."""
     return f"{parent[: max(longest - 1 - len(suffix), 0)] or parent}-{suffix}"
 
 
 def safe_encode(text: str) -> str:
-    """The text in characters that names are made of. One way: several texts may come out alike."""
+    """Map a text to the characters of `ALPHANUMS`, as upstream's rand.SafeEncodeString. Not reversible."""
     return "".join(ALPHANUMS[ord(char) % len(ALPHANUMS)] for char in text)
 
 
 def fnv32a(data: bytes, state: int = 2166136261) -> int:
-    """The FNV-1a hash of some bytes, or of more bytes after those that led to ``state``."""
+    """Return the 32-bit FNV-1a hash; ``state`` continues a previous hash."""
     for byte in data:
         state = (state ^ byte) * 16777619 & 0xFFFFFFFF
     return state
 
 
 def fnv32(data: bytes, state: int = 2166136261) -> int:
-    """The FNV-1 hash: like `fnv32a`, the two steps the other way round."""
+    """Return the 32-bit FNV-1 hash, which has the two steps of `fnv32a` in the opposite order."""
     for byte in data:
         state = state * 16777619 & 0xFFFFFFFF ^ byte
     return state

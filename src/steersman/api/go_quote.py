@@ -1,5 +1,7 @@
-"""Quoting as Go's ``%q`` does it: messages, flags and log lines are upstream's to the letter, and nothing in a
-text can end the line it is in, or speak to a terminal."""
+"""Quotes strings as Go's ``%q`` does, for messages, flags and log lines that equal upstream's.
+
+Control characters are escaped, so that no text can break a log line or control a terminal.
+"""
 
 from __future__ import annotations
 
@@ -19,17 +21,17 @@ _ESCAPES = str.maketrans(
 
 
 def quote(text: str) -> str:
-    """A text in quotes."""
+    """Return a text in double quotes, escaped."""
     escaped = text.translate(_ESCAPES)
     return f'"{escaped if escaped.isprintable() else printable(escaped)}"'
 
 
 def printable(text: str) -> str:
-    """A text in which what cannot be printed is written as its number."""
-    return "".join(map(_shown, text))
+    """Return a text with unprintable characters escaped by their code."""
+    return "".join(map(_escape, text))
 
 
-def _shown(character: str) -> str:
+def _escape(character: str) -> str:
     if character.isprintable():
         return character
     code = ord(character)

@@ -1,4 +1,4 @@
-"""A number, or a percentage of another: ``maxSurge: 2``, ``maxSurge: 25%``."""
+"""IntOrString values: a number or a percentage, such as ``maxSurge: 2`` or ``maxSurge: 25%``."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ _PERCENT = re.compile(r"([+-]?[0-9]{1,18})%")
 
 
 def scaled(value: int | str | None, total: int, *, round_up: bool) -> int:
-    """The number itself, or the share of ``total`` that the percentage is.
+    """Return the number, or the percentage of ``total``, as upstream's GetScaledValueFromIntOrPercent.
 
-    Raises `ValueError` for a text that is not a whole percentage, and for no value at all.
+    Raises `ValueError` for None, and for a string that is not a whole percentage.
     """
     if value is None:
         raise ValueError("nil value for IntOrString")

@@ -1,7 +1,7 @@
-"""Label selectors: which objects are meant, by their labels.
+"""Parses and evaluates label selectors.
 
-`compile_selector` takes the selector of an API object, `parse_selector` a query string. No selector
-at all selects nothing; one that asks for nothing selects everything.
+`compile_selector` takes the selector of an API object, `parse_selector` a query string. A missing selector (None)
+selects nothing; an empty one selects everything.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SYMBOLS = {"in": " in ", "notin": " notin ", "gt": ">", "lt": "<"}
 
 
 class RequirementLike(Protocol):
-    """A ``LabelSelectorRequirement`` of any of our types."""
+    """A LabelSelectorRequirement, of the generated types or of the views."""
 
     @property
     def key(self) -> str: ...
@@ -32,7 +32,7 @@ class RequirementLike(Protocol):
 
 
 class LabelSelectorLike(Protocol):
-    """A ``LabelSelector`` of any of our types."""
+    """A LabelSelector, of the generated types or of the views."""
 
     @property
     def matchLabels(self) -> Mapping[str, str]: ...  # noqa: N802  (as on the wire)
@@ -41,7 +41,7 @@ class LabelSelectorLike(Protocol):
 
 
 class Requirement(msgspec.Struct, frozen=True):
-    """One condition on one label. Operators are spelt as upstream's ``selection`` package does."""
+    """One requirement on one label. Operators are those of upstream's ``selection`` package."""
 
     key: str
     operator: str
@@ -74,35 +74,35 @@ class Requirement(msgspec.Struct, frozen=True):
 
 
 class Selector:
-    """A compiled selector: all of its requirements must hold."""
+    """A compiled selector: all of its requirements must match."""
 
     __slots__ = ("_pairs", "_rest", "nothing", "requirements")
 
     def __init__(self, requirements: Iterable[Requirement] = (), *, nothing: bool = False) -> None:
         self.requirements = tuple(sorted(requirements, key=lambda requirement: requirement.key))
         self.nothing = nothing
-        """Whether it selects nothing whatever the labels: there was no selector."""
-        # Nearly all selectors are plain key=value, and are asked about every pod of a namespace.
+        """The selector selects no object: it was None."""
+        # Nearly all selectors are plain key=value, and are evaluated for every pod of a namespace.
         plain = [r for r in self.requirements if r.operator in ("=", "==")]
         self._pairs = tuple((r.key, r.values[0]) for r in plain)
         self._rest = tuple(r for r in self.requirements if r.operator not in ("=", "=="))
         if nothing:
-            self._rest = (Requirement("", "in"),)  # one of no values
+            self._rest = (Requirement("", "in"),)  # without values, matches nothing
 
     @property
     def empty(self) -> bool:
-        """Whether it selects everything."""
+        """The selector selects everything."""
         return not self.requirements and not self.nothing
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether an object with these labels is selected."""
+        """Report whether an object with these labels is selected."""
         for key, value in self._pairs:
             if labels.get(key) != value:
                 return False
         return not self._rest or all(requirement.matches(labels) for requirement in self._rest)
 
     def exact(self, key: str) -> str | None:
-        """The one value the selector demands of a label, or None: what an index can be asked for."""
+        """Return the one value that the selector requires of a label, for an index lookup, or None."""
         for requirement in self.requirements:
             if requirement.key == key:
                 only = requirement.operator in ("=", "==", "in") and len(requirement.values) == 1
@@ -129,9 +129,9 @@ EVERYTHING = Selector()
 
 
 def compile_selector(selector: LabelSelectorLike | Mapping[str, str] | None) -> Selector:
-    """The selector of an API object: a LabelSelector, or the plain map of a ReplicationController.
+    """Compile the selector of an API object: a LabelSelector, or the plain map of a ReplicationController.
 
-    Compiling what was compiled before is free. Raises `ValueError` in upstream's words.
+    Compiled selectors are cached. Raises `ValueError` with upstream's message.
     """
     if selector is None:
         return NOTHING
@@ -157,10 +157,10 @@ def _compiled(
 
 
 def _requirement(key: str, operator: str, values: tuple[str, ...]) -> Requirement:
-    """A requirement that makes sense, or a `ValueError` with all that is wrong with it."""
+    """Return a valid requirement. Raises `ValueError` with all errors."""
     errors = []
-    if wrong := key_errors(key):
-        errors.append(invalid("key", key, "; ".join(wrong)))
+    if problems := key_errors(key):
+        errors.append(invalid("key", key, "; ".join(problems)))
     if (why := _count_error(operator, values)) is not None:
         errors.append(invalid("values", values or None, why))
     if operator in ("gt", "lt"):
@@ -170,11 +170,11 @@ def _requirement(key: str, operator: str, values: tuple[str, ...]) -> Requiremen
             if _integer(value) is None
         ]
     for i, value in enumerate(values):
-        if wrong := value_errors(value):
-            errors.append(invalid(f"values[{i}][{key}]", value, "; ".join(wrong)))
+        if problems := value_errors(value):
+            errors.append(invalid(f"values[{i}][{key}]", value, "; ".join(problems)))
     if errors:
-        said = list(dict.fromkeys(errors))
-        raise ValueError(said[0] if len(said) == 1 else f"[{', '.join(said)}]")
+        messages = list(dict.fromkeys(errors))
+        raise ValueError(messages[0] if len(messages) == 1 else f"[{', '.join(messages)}]")
     return Requirement(key, operator, values)
 
 
@@ -191,7 +191,7 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,40}")
 
 
 def _integer(text: str) -> int | None:
-    """The 64-bit integer a text spells, if it does."""
+    """Parse a 64-bit integer; None if the text is not one."""
     if not _INTEGER.fullmatch(text):
         return None
     number = int(text)
@@ -206,15 +206,15 @@ _COMPARISONS = {"in": "in", "notin": "notin", "=": "=", "==": "==", "!=": "!=", 
 
 @lru_cache(maxsize=1024)
 def parse_selector(text: str) -> Selector:
-    """A selector as a query spells it: ``a=b,c!=d,e in (x,y),f notin (z),!g,h,i>1``.
+    """Parse a query string such as ``a=b,c!=d,e in (x,y),f notin (z),!g,h,i>1``.
 
-    Raises `ValueError` in upstream's words.
+    Raises `ValueError` with upstream's message.
     """
     return Selector(_Parser(text).requirements())
 
 
 class _Parser:
-    """Recursive descent over the tokens of a query. The end is the empty token."""
+    """A recursive descent parser of selector queries. The empty token marks the end."""
 
     def __init__(self, text: str) -> None:
         self._tokens: list[tuple[str, bool]] = []
@@ -272,8 +272,8 @@ class _Parser:
         if not self._is_word:
             raise ValueError(f"found '{self._token}', expected: identifier")
         key = self._take()
-        if wrong := key_errors(key):
-            raise ValueError(invalid("<nil>", key, "; ".join(wrong)))
+        if problems := key_errors(key):
+            raise ValueError(invalid("<nil>", key, "; ".join(problems)))
         if absent or self._token in ("", ","):
             return _requirement(key, "!" if absent else "exists", ())
         token = self._take()
@@ -291,7 +291,7 @@ class _Parser:
         return self._take()
 
     def _set(self) -> tuple[str, ...]:
-        """Values in parentheses, sorted. A place left empty is the empty value."""
+        """Parse values in parentheses and sort them. An empty place is the empty value."""
         if (token := self._take()) != "(":
             raise ValueError(f"found '{token}' expected: '('")
         values: dict[str, None] = {}
@@ -308,7 +308,7 @@ class _Parser:
 
 
 def format_as_go(selector: LabelSelectorLike | None) -> str:
-    """A selector the way Go prints the struct, which is how upstream puts it into messages and tables."""
+    """Format a selector as Go prints the struct, for upstream's messages and tables."""
     if selector is None:
         return "nil"
     labels = "".join(f"{key}: {selector.matchLabels[key]}," for key in sorted(selector.matchLabels))

@@ -1,4 +1,4 @@
-"""What may be a label's key and value, in the words upstream refuses the others with."""
+"""Validates label keys, label values and DNS subdomains, with upstream's error messages."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ _is_subdomain = re.compile(_SUBDOMAIN).fullmatch
 MAX_NAME = 63
 MAX_SUBDOMAIN = 253
 
-_NAME_WRONG = (
+_NAME_ERROR = (
     "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric "
     f"character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '{_NAME}')"
 )
-_KEY_WRONG = (
-    f"a valid label key {_NAME_WRONG} with an optional DNS subdomain prefix and '/' "
+_KEY_ERROR = (
+    f"a valid label key {_NAME_ERROR} with an optional DNS subdomain prefix and '/' "
     "(e.g. 'example.com/MyName')"
 )
-_VALUE_WRONG = (
+_VALUE_ERROR = (
     "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must "
     "start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used "
     f"for validation is '({_NAME})?')"
 )
-_SUBDOMAIN_WRONG = (
+_SUBDOMAIN_ERROR = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must "
     "start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is "
     f"'{_SUBDOMAIN}')"
@@ -40,16 +40,16 @@ def _too_long(most: int) -> str:
     return f"must be no more than {most} bytes"
 
 
-def _bytes(text: str) -> int:
+def _byte_length(text: str) -> int:
     return len(text.encode("utf-8", "surrogatepass"))
 
 
 @lru_cache(maxsize=4096)
 def key_errors(key: str) -> tuple[str, ...]:
-    """What is wrong with a label's key (a "qualified name"); empty if nothing is."""
+    """Return the errors of a label key (a "qualified name"); empty if it is valid."""
     prefix, slash, name = key.rpartition("/")
     if "/" in prefix:
-        return (_KEY_WRONG,)
+        return (_KEY_ERROR,)
     errors = []
     if slash and not prefix:
         errors.append("prefix part must be non-empty")
@@ -57,34 +57,34 @@ def key_errors(key: str) -> tuple[str, ...]:
         errors += [f"prefix part {error}" for error in subdomain_errors(prefix)]
     if not name:
         errors.append("name part must be non-empty")
-    elif _bytes(name) > MAX_NAME:
+    elif _byte_length(name) > MAX_NAME:
         errors.append(f"name part {_too_long(MAX_NAME)}")
     if not _is_name(name):
-        errors.append(f"name part {_NAME_WRONG}")
+        errors.append(f"name part {_NAME_ERROR}")
     return tuple(errors)
 
 
 @lru_cache(maxsize=4096)
 def value_errors(value: str) -> tuple[str, ...]:
-    """What is wrong with a label's value; empty if nothing is."""
+    """Return the errors of a label value; empty if it is valid."""
     errors = []
-    if _bytes(value) > MAX_NAME:
+    if _byte_length(value) > MAX_NAME:
         errors.append(_too_long(MAX_NAME))
     if value and not _is_name(value):
-        errors.append(_VALUE_WRONG)
+        errors.append(_VALUE_ERROR)
     return tuple(errors)
 
 
 def subdomain_errors(name: str) -> tuple[str, ...]:
-    """What is wrong with a DNS subdomain, which most names are; empty if nothing is."""
+    """Return the errors of a DNS subdomain, the syntax of most names; empty if it is valid."""
     errors = []
-    if _bytes(name) > MAX_SUBDOMAIN:
+    if _byte_length(name) > MAX_SUBDOMAIN:
         errors.append(_too_long(MAX_SUBDOMAIN))
     if not _is_subdomain(name):
-        errors.append(_SUBDOMAIN_WRONG)
+        errors.append(_SUBDOMAIN_ERROR)
     return tuple(errors)
 
 
-def invalid(path: str, value: object, why: str) -> str:
-    """A complaint about a field in upstream's form: ``key: Invalid value: "a b": …``."""
-    return f"{path}: Invalid value: {json.dumps(value, ensure_ascii=False, separators=(',', ':'))}: {why}"
+def invalid(path: str, value: object, detail: str) -> str:
+    """Format a field error as upstream does: ``key: Invalid value: "a b": …``."""
+    return f"{path}: Invalid value: {json.dumps(value, ensure_ascii=False, separators=(',', ':'))}: {detail}"

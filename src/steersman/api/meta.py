@@ -1,4 +1,4 @@
-"""Metadata: who controls an object, and time as objects carry it."""
+"""Controller references, and timestamps in the precision that objects have."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from steersman.api.scheme import Kind
 
 
 def controller_of(obj: Object) -> OwnerReference | None:
-    """The owner that controls the object, of which there is at most one."""
+    """Return the controller reference of an object, of which there is at most one."""
     for reference in obj.metadata.ownerReferences:
         if reference.controller:
             return reference
@@ -18,13 +18,13 @@ def controller_of(obj: Object) -> OwnerReference | None:
 
 
 def is_controlled_by(obj: Object, owner: Object) -> bool:
-    """Whether this very owner controls the object. A namesake that came later is not it: the uid counts."""
+    """Report whether an owner controls an object. The uid decides: a later owner of the same name is another one."""
     reference = controller_of(obj)
     return reference is not None and reference.uid == owner.metadata.uid
 
 
 def owner_reference(owner: Object, kind: Kind[Any]) -> OwnerReference:
-    """The reference that makes ``owner`` the controller of what carries it."""
+    """Return the controller reference to ``owner``, for objects that it creates."""
     return OwnerReference(
         apiVersion=kind.api_version,
         kind=kind.name,
@@ -36,5 +36,5 @@ def owner_reference(owner: Object, kind: Kind[Any]) -> OwnerReference:
 
 
 def truncate_to_seconds(now: datetime) -> datetime:
-    """The time as objects carry it: in whole seconds, so what is written equals what is read back."""
+    """Truncate a time to whole seconds, the precision of metav1.Time, so that it equals what is read back."""
     return now.replace(microsecond=0)

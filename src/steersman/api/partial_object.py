@@ -1,7 +1,7 @@
-"""Objects of which only the metadata is known: for whoever looks at every resource there is.
+"""`PartialObject`: an object of any resource, decoded for part of its metadata (PartialObjectMetadata).
 
-Of the metadata only what tells one object from all others is kept, who owns it, and whether it is going:
-a cluster has many more objects than any controller looks into.
+The garbage collector caches every object of the cluster. So only identity, owners, finalizers and deletionTimestamp
+are kept.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
+import msgspec
+
 from steersman.api.kinds import Object, OwnerReference, Struct
 from steersman.api.scheme import Kind
 
 
 class PartialObjectMeta(Struct, frozen=True):
-    """The part of an object's metadata that a `PartialObject` has."""
+    """The metadata of a `PartialObject`."""
 
     name: str = ""
     namespace: str = ""
@@ -27,17 +29,17 @@ class PartialObjectMeta(Struct, frozen=True):
 
 
 class PartialObject(Object, frozen=True):
-    """An object of any kind, by its identity. Its type says nothing of its kind: `kind_of` knows it not."""
+    """An object of any kind. The type does not determine the kind, so `kind_of` does not work for it."""
 
     metadata: PartialObjectMeta = PartialObjectMeta()  # type: ignore[assignment]  # fewer fields than an ObjectMeta
 
 
 @lru_cache(maxsize=4096)
 def partial_kind(group: str, version: str, kind: str, plural: str, namespaced: bool) -> Kind[PartialObject]:
-    """A resource, read for its metadata alone. The same resource is the same `Kind` each time."""
+    """Return the kind that decodes a resource as `PartialObject`. Equal arguments return the same `Kind`."""
     return Kind(group, version, kind, plural, namespaced, PartialObject)
 
 
 def metadata_only(kind: Kind[Any]) -> bool:
-    """Whether nothing but metadata is asked for."""
-    return getattr(kind.type, "__struct_fields__", None) == ("metadata",)
+    """Report whether the type of a kind has no field besides metadata."""
+    return issubclass(kind.type, msgspec.Struct) and kind.type.__struct_fields__ == ("metadata",)

@@ -1,5 +1,4 @@
-"""What keeps a pod off a node: labels it asks for, and taints it does not tolerate. Schedulers and controllers
-agree on it here."""
+"""Matches pods to nodes by taints, tolerations and node selectors, for the scheduler and the controllers."""
 
 from __future__ import annotations
 
@@ -10,11 +9,11 @@ from typing import Protocol
 NO_SCHEDULE = "NoSchedule"
 NO_EXECUTE = "NoExecute"
 
-_WHOLE = re.compile(r"[+-]?[0-9]{1,40}")
+_INTEGER = re.compile(r"[+-]?[0-9]{1,40}")
 
 
 class TolerationLike(Protocol):
-    """A ``Toleration`` of any of our types."""
+    """A Toleration, of the generated types or of the views."""
 
     @property
     def key(self) -> str: ...
@@ -27,7 +26,7 @@ class TolerationLike(Protocol):
 
 
 class TaintLike(Protocol):
-    """A ``Taint`` of any of our types."""
+    """A Taint, of the generated types or of the views."""
 
     @property
     def key(self) -> str: ...
@@ -38,7 +37,7 @@ class TaintLike(Protocol):
 
 
 class NodeRequirementLike(Protocol):
-    """A ``NodeSelectorRequirement`` of any of our types."""
+    """A NodeSelectorRequirement, of the generated types or of the views."""
 
     @property
     def key(self) -> str: ...
@@ -49,7 +48,7 @@ class NodeRequirementLike(Protocol):
 
 
 class NodeSelectorTermLike(Protocol):
-    """A ``NodeSelectorTerm`` of any of our types."""
+    """A NodeSelectorTerm, of the generated types or of the views."""
 
     @property
     def matchExpressions(self) -> Iterable[NodeRequirementLike]: ...  # noqa: N802  (as on the wire)
@@ -58,9 +57,9 @@ class NodeSelectorTermLike(Protocol):
 
 
 def tolerates(tolerations: Iterable[TolerationLike], taint: TaintLike, *, numeric: bool = False) -> bool:
-    """Whether one of the tolerations is for this taint.
+    """Report whether one of the tolerations tolerates a taint.
 
-    ``numeric`` is whether ``Gt`` and ``Lt`` mean something: the gate TaintTolerationComparisonOperators.
+    ``numeric`` enables the operators ``Gt`` and ``Lt`` (feature gate TaintTolerationComparisonOperators).
     """
     for each in tolerations:
         if each.effect and each.effect != taint.effect:
@@ -80,33 +79,35 @@ def tolerates(tolerations: Iterable[TolerationLike], taint: TaintLike, *, numeri
 
 
 def matches_node_selector_term(term: NodeSelectorTermLike, name: str, labels: Mapping[str, str]) -> bool:
-    """Whether a term holds of the node of this name and these labels; an empty one never does."""
+    """Report whether a node of this name and labels matches a term. An empty term matches no node."""
     if not term.matchExpressions and not term.matchFields:
         return False
     fields = {"metadata.name": name}
-    return all(_holds(each, labels) for each in term.matchExpressions) and all(
-        _holds(each, fields) for each in term.matchFields
+    return all(_matches_requirement(each, labels) for each in term.matchExpressions) and all(
+        _matches_requirement(each, fields) for each in term.matchFields
     )
 
 
-def _holds(need: NodeRequirementLike, labels: Mapping[str, str]) -> bool:
-    value = labels.get(need.key)
-    match need.operator:
+def _matches_requirement(requirement: NodeRequirementLike, labels: Mapping[str, str]) -> bool:
+    value = labels.get(requirement.key)
+    match requirement.operator:
         case "In":
-            return value in need.values
+            return value in requirement.values
         case "NotIn":
-            return value not in need.values
+            return value not in requirement.values
         case "Exists":
             return value is not None
         case "DoesNotExist":
             return value is None
         case "Gt" | "Lt":
-            return len(need.values) == 1 and _compares(value or "", need.operator, need.values[0])
+            return len(requirement.values) == 1 and _compares(
+                value or "", requirement.operator, requirement.values[0]
+            )
     return False
 
 
 def _compares(value: str, operator: str, bound: str) -> bool:
-    """Whether a whole number is greater, or less, than another; what is no number is neither."""
-    if not _WHOLE.fullmatch(value) or not _WHOLE.fullmatch(bound):
+    """Compare two integers by ``Gt`` or ``Lt``. False if one of the texts is not an integer."""
+    if not _INTEGER.fullmatch(value) or not _INTEGER.fullmatch(bound):
         return False
     return int(value) > int(bound) if operator == "Gt" else int(value) < int(bound)

@@ -1,8 +1,8 @@
-"""Kind <-> type <-> resource path: the one place that knows how an object is named on the wire.
+"""`Kind`: maps Python types to kinds and resource paths of the API, and encodes objects as JSON.
 
-A Python type *is* its kind, so objects carry no ``apiVersion`` and ``kind`` fields: `encode`
-writes them and `kind_of` knows them. Several types may stand for one kind: the full struct in
-`steersman.api.generated`, and the view in `steersman.api.kinds` that caches hold.
+The Python type determines the kind, so objects have no ``apiVersion`` and ``kind`` fields: `encode` writes them and
+`kind_of` returns them. Several types may stand for one kind: the full struct in `steersman.api.generated`, and the
+view in `steersman.api.kinds` that caches hold.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ U = TypeVar("U")
 
 
 class Key(NamedTuple):
-    """Where an object lives. Cluster-scoped objects have the namespace ``""``."""
+    """Namespace and name of an object. The namespace of cluster-scoped objects is ``""``."""
 
     namespace: str
     name: str
@@ -29,7 +29,7 @@ class Key(NamedTuple):
 
 
 class Kind(msgspec.Struct, Generic[T], frozen=True, eq=False):
-    """One resource as one type: what it is called, where it is served, what it decodes to."""
+    """One resource and the type it is decoded as."""
 
     group: str
     version: str
@@ -39,9 +39,9 @@ class Kind(msgspec.Struct, Generic[T], frozen=True, eq=False):
     """The path segment: ``pods``."""
     namespaced: bool
     type: builtins.type[T]
-    """What a document of this kind decodes to. ``dict`` keeps every field as it came."""
+    """The type that documents are decoded as. ``dict`` keeps every field."""
     fields: str = ""
-    """A field selector: what is followed of this kind. See `where`."""
+    """A field selector for the objects to watch. See `where`."""
 
     @property
     def api_version(self) -> str:
@@ -54,19 +54,19 @@ class Kind(msgspec.Struct, Generic[T], frozen=True, eq=False):
 
     @property
     def untyped(self) -> Kind[dict[str, Any]]:
-        """The same resource as plain documents, for what must pass through untouched."""
+        """The same resource decoded as plain documents, which keep unknown fields."""
         return cast("Kind[dict[str, Any]]", replace(cast("Kind[Any]", self), type=dict))
 
     def as_(self, type_: builtins.type[U]) -> Kind[U]:
-        """The same resource read as another type."""
+        """Return the same resource decoded as another type."""
         return cast("Kind[U]", replace(cast("Kind[Any]", self), type=type_))
 
     def where(self, fields: str) -> Kind[T]:
-        """Just the objects a field selector picks. Followed, they have a cache of their own."""
+        """Return this kind limited by a field selector. It has a cache of its own."""
         return replace(self, fields=fields)
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
-        """The URL path. An empty namespace on a namespaced kind means all namespaces."""
+        """Return the URL path. An empty namespace for a namespaced kind means all namespaces."""
         root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
         if self.namespaced and namespace:
             root = f"{root}/namespaces/{namespace}"
@@ -83,16 +83,13 @@ _by_type: dict[type, Kind[Any]] = {}
 
 
 def register(kind: Kind[T]) -> Kind[T]:
-    """Let `kind_of` know objects of this type. Returns the kind, so a declaration is one line."""
+    """Register a kind for `kind_of`, and return it."""
     _by_type[kind.type] = kind
     return kind
 
 
 def kind_of(obj: object) -> Kind[Any]:
-    """The kind of a typed object.
-
-    Raises `LookupError` for a type nobody registered: a mistake in the program, not in the data.
-    """
+    """Return the kind of a typed object. Raises `LookupError` for a type that is not registered, which is a bug."""
     try:
         return _by_type[type(obj)]
     except KeyError:
@@ -100,22 +97,21 @@ def kind_of(obj: object) -> Kind[Any]:
 
 
 def encode_hook(value: object) -> object:
-    """What msgspec cannot write by itself, as something it can: maps and lists of other makes."""
+    """Convert other mappings and sequences to dict and list, for msgspec's ``enc_hook``."""
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, Sequence):
         return list(value)
-    raise NotImplementedError(f"{type(value).__qualname__} cannot be written as JSON")
+    raise NotImplementedError(f"{type(value).__qualname__} cannot be encoded as JSON")
 
 
 _encoder = msgspec.json.Encoder(enc_hook=encode_hook)
 
 
 def encode(kind: Kind[Any], body: object) -> bytes:
-    """A document's JSON, with its ``apiVersion`` and ``kind``.
+    """Encode a body as JSON with ``apiVersion`` and ``kind``.
 
-    Typed bodies do not carry the two fields, so they are spliced in front; plain documents keep
-    their own.
+    The two fields are inserted for typed bodies; plain documents keep their own.
     """
     raw = _encoder.encode(body)
     if isinstance(body, Mapping):

@@ -1,6 +1,6 @@
 """Logging as Kubernetes components do it: klog's text lines, or one JSON object a line.
 
-A record may carry values (`steersman.api.verbosity.told_as`): they are written as ``key="value"`` after the message, or
+A record may carry values (`steersman.api.verbosity.structured`): they are written as ``key="value"`` after the message, or
 as members of the object. Request bodies, tokens and keys are never logged, so nothing is masked here.
 """
 
