@@ -23,6 +23,7 @@ from steersman.api.errors import (
     ServerError,
     ServerTimeout,
     TooManyRequests,
+    UnsupportedMediaType,
 )
 
 OPTIMISTIC_LOCK_ERROR = (
@@ -140,6 +141,15 @@ def unsupported(group: str, plural: str, action: str) -> MethodNotAllowed:
         f"{action} is not supported on resources of kind {quote(qualified(group, plural))}",
         reason="MethodNotAllowed",
         details=_details(group, plural, ""),
+    )
+
+
+def unsupported_media_type(*accepted: str) -> UnsupportedMediaType:
+    """The refusal of a body or patch in a media type that is not accepted."""
+    return UnsupportedMediaType(
+        "the body of the request was in an unknown format - accepted media types include: "
+        + ", ".join(accepted),
+        reason="UnsupportedMediaType",
     )
 
 

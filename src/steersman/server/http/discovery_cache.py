@@ -46,10 +46,6 @@ class DiscoveryCache:
     def openapi(self) -> OpenAPI:
         return self._snapshot.openapi
 
-    def serves(self, group: str) -> bool:
-        """Whether a group has any resource."""
-        return not group or group in self._snapshot.groups
-
     def deprecation(self, resource: Resource) -> str:
         """The deprecation warning of a resource; empty for most."""
         return _DEPRECATED.get((resource.id, resource.version)) or self._snapshot.deprecations.get(
@@ -78,10 +74,6 @@ class _Snapshot:
         definitions = self._server.store.table(DEFINITIONS).select(Selection())
         found = [each for definition in definitions for each in custom_resources(definition)]
         return {(each.group, each.version, each.plural): each for each in found}
-
-    @cached_property
-    def groups(self) -> frozenset[str]:
-        return frozenset(group["name"] for group in self.discovery.apis()["groups"])
 
     @cached_property
     def deprecations(self) -> dict[tuple[str, str, str], str]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from steersman.api.generated.autoscaling_v1 import Scale
+from steersman.server import status_errors
 from steersman.server.apply.field_manager import field_manager_for
 from steersman.server.apply.options import APPLY_YAML, validate_patch_options
 from steersman.server.apply.structs import typed_schema_of
@@ -160,7 +161,7 @@ def _patch(ctx: Context, resource: Resource, raw: bytes) -> Response:
     info, patch_type = ctx.info, request_body.media_type(ctx.content_type)
     if patch_type not in patching.PATCH_TYPES:
         if info.subresource and resource.type in CODECS:
-            raise patching.unknown_patch_type(patching.JSON, patching.MERGE, APPLY_YAML)
+            raise status_errors.unsupported_media_type(patching.JSON, patching.MERGE, APPLY_YAML)
         return routing_error(415)
     options = query_options.write_options(ctx.query, "PatchOptions")
     validate_patch_options(patch_type, options.field_manager, options.force)

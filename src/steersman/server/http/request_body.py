@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from steersman.api.bounded_cache import BoundedCache
-from steersman.api.errors import ApiError, TooLarge, UnsupportedMediaType
+from steersman.api.errors import ApiError, TooLarge
 from steersman.api.generated.core_v1 import Pod
 from steersman.api.kinds import Struct
 from steersman.http.request import HttpRequest
@@ -40,15 +40,6 @@ async def read(request: HttpRequest) -> bytes:
 def media_type(header: str) -> str:
     """The media type in a Content-Type header; JSON where it is empty."""
     return header.partition(";")[0].strip().lower() or JSON
-
-
-def unknown_format(*accepted: str) -> UnsupportedMediaType:
-    """The refusal of a body in a media type that is not accepted."""
-    return UnsupportedMediaType(
-        "the body of the request was in an unknown format - accepted media types include: "
-        + ", ".join(accepted),
-        reason="UnsupportedMediaType",
-    )
 
 
 # -- objects ----------------------------------------------------------------------------------
@@ -96,7 +87,7 @@ def decode(
     # There are no messages for custom resources.
     accepted = (JSON, YAML) if type_ in CODECS else (JSON, YAML, PROTOBUF)
     if form not in accepted:
-        raise unknown_format(*accepted)
+        raise status_errors.unsupported_media_type(*accepted)
     if form == PROTOBUF:
         return _from_protobuf(type_, group, version, kind, raw)
     is_checked = checks.directive != "Ignore"

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from steersman.api.errors import ApiError, Invalid, ServerError, TooLarge, UnsupportedMediaType
+from steersman.api.errors import ApiError, Invalid, ServerError, TooLarge
 from steersman.api.generated.merge import fields_of
 from steersman.api.kinds import Struct
 from steersman.api.patch import PatchError, TooManyOperations, json, merge, schema_of, strategic
@@ -68,15 +68,7 @@ def patched_document(type_: type[Struct], document: Any, body: object, content_t
         raise TooLarge(str(error), reason="RequestEntityTooLarge") from None
     except PatchError as error:
         raise _refusal(error, content_type) from None
-    raise unknown_patch_type(JSON, MERGE, STRATEGIC)
-
-
-def unknown_patch_type(*known: str) -> UnsupportedMediaType:
-    """The refusal of a patch type that the resource does not support."""
-    return UnsupportedMediaType(
-        f"the body of the request was in an unknown format - accepted media types include: {', '.join(known)}",
-        reason="UnsupportedMediaType",
-    )
+    raise status_errors.unsupported_media_type(JSON, MERGE, STRATEGIC)
 
 
 def patched_struct(
@@ -129,7 +121,7 @@ def patched(resource: Resource, old: Any, body: object, content_type: str) -> An
 def _patched_custom(resource: Resource, old: Any, body: object, content_type: str) -> Any:
     """A patched custom resource. Its lists have no merge keys, so strategic merge is refused."""
     if content_type not in (JSON, MERGE):
-        raise unknown_patch_type(JSON, MERGE, APPLY_YAML)
+        raise status_errors.unsupported_media_type(JSON, MERGE, APPLY_YAML)
     made = patched_document(
         resource.type,
         to_document(resource.api_version, resource.kind, old),

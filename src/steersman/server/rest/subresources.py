@@ -18,7 +18,7 @@ from steersman.server.codec.convert import CODECS
 from steersman.server.registry.pod import set_condition
 from steersman.server.registry.strategy import replace_all
 from steersman.server.rest.apply import apply
-from steersman.server.rest.patch import JSON, MERGE, STRATEGIC, patched_struct, unknown_patch_type
+from steersman.server.rest.patch import JSON, MERGE, STRATEGIC, patched_struct
 from steersman.server.rest.request import Request, check_identity
 from steersman.server.rest.update import change
 from steersman.server.server import Server
@@ -55,7 +55,7 @@ def patch_scale(server: Server, request: Request, body: Any) -> Scale:
     """Patches or applies the scale of a workload."""
     patch_type, custom = request.patch_type, request.resource.type in CODECS
     if custom and patch_type == STRATEGIC:
-        raise unknown_patch_type(JSON, MERGE, APPLY_YAML)
+        raise status_errors.unsupported_media_type(JSON, MERGE, APPLY_YAML)
     if patch_type != APPLY_YAML:
         return _change_scale(server, request, lambda old: patched_struct(old, body, patch_type))
     if custom:
@@ -83,14 +83,14 @@ def _change_scale(server: Server, request: Request, make: Callable[[Scale], Scal
     access = request.resource.strategy.scale
     if access is None:
         obj = change(
-            server, request, lambda old: _scaled(request, old, make(scale_of(old))), merge=replace_all
+            server, request, lambda old: _scaled(request, old, make(scale_of(old))), prepare=replace_all
         )
         return scale_of(obj)
     obj = change(
         server,
         request,
         lambda old: access.write(old, make(access.read(old) or access.unset(old))),
-        merge=request.resource.strategy.prepare_for_update,
+        prepare=request.resource.strategy.prepare_for_update,
         # Upstream loses the field manager here.
         owners=lambda old, new: old.metadata.managedFields,
     )

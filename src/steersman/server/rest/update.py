@@ -43,15 +43,15 @@ def update(server: Server, request: Request, obj: Any) -> Result:
     return Result(change(server, request, lambda old: obj, uid=given.uid))
 
 
-def merge_for(resource: Resource, subresource: str) -> PrepareForUpdate:
-    """How a request for an object or a subresource changes the object. Raises `NotFound` if it has no such part."""
+def prepare_for(resource: Resource, subresource: str) -> PrepareForUpdate:
+    """The strategy function for updates of an object or subresource. Raises `NotFound` for an unknown subresource."""
     strategy = resource.strategy
-    merge = {"": strategy.prepare_for_update, "status": strategy.prepare_for_status_update}.get(
+    prepare = {"": strategy.prepare_for_update, "status": strategy.prepare_for_status_update}.get(
         subresource
     ) or strategy.subresource_updates.get(subresource)
-    if merge is None:
+    if prepare is None:
         raise NotFound("the server could not find the requested resource", reason="NotFound")
-    return merge
+    return prepare
 
 
 def change(
@@ -59,7 +59,7 @@ def change(
     request: Request,
     make: Change,
     *,
-    merge: PrepareForUpdate | None = None,
+    prepare: PrepareForUpdate | None = None,
     uid: str = "",
     owners: Callable[[Any, Any], StoredManagedFields] | None = None,
 ) -> Any:
@@ -67,14 +67,14 @@ def change(
 
     A resourceVersion in the new object, and ``uid``, are preconditions. A change that leaves the object equal
     is not written. The request's field manager owns what changes, unless ``owners`` returns other
-    ``managedFields`` for the old and the new object. ``merge`` is the subresource's unless given.
+    ``managedFields`` for the old and the new object. ``prepare`` is the subresource's unless given.
     """
     resource, subresource = request.resource, request.subresource
     namespace, name = request.namespace, request.name
     if resource.hub is not None:
         return _change_hub(server, request, resource.hub, make, uid, owners)
-    if merge is None:
-        merge = merge_for(resource, subresource)
+    if prepare is None:
+        prepare = prepare_for(resource, subresource)
     strategy = resource.strategy
     old = server.get(resource, namespace, name)
     was = old.metadata
@@ -106,7 +106,7 @@ def change(
             resource.group, resource.plural, name, status_errors.OPTIMISTIC_LOCK_ERROR
         )
     meta = object_meta.meta_for_update(new.metadata, was, namespace=namespace)
-    new = merge(replace(new, metadata=meta), old, WriteContext(now, request.user))
+    new = prepare(replace(new, metadata=meta), old, WriteContext(now, request.user))
     if (
         strategy.changes_generation is not None
         and subresource != "status"
