@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
+import msgspec
 from msgspec.structs import replace
 
 from steersman.api.conditions import is_condition_true, remove_condition, replace_condition
@@ -12,6 +13,26 @@ from steersman.api.kinds import Condition
 from steersman.api.kinds.autoscaling import HorizontalPodAutoscaler, HorizontalPodAutoscalerStatus
 from steersman.api.meta import truncate_to_seconds
 from steersman.intent.actions import Emit, UpdateStatus
+
+
+class Desired(msgspec.Struct, frozen=True):
+    """The replicas a target should have, and the status so far."""
+
+    replicas: int
+    reason: str
+    status: HorizontalPodAutoscalerStatus
+    error: str = "none"
+    """The label ``error``: ``internal`` where some metrics are invalid and the others decided."""
+
+
+class Result(msgspec.Struct, frozen=True):
+    """The end of a reconciliation: the status to write, and the labels of its metrics."""
+
+    status: HorizontalPodAutoscalerStatus
+    because: str
+    action: str = "none"
+    error: str = "none"
+    failed: bool = False
 
 
 def with_condition(
