@@ -34,7 +34,7 @@ MANAGER = "kube-apiserver"
 Operation: TypeAlias = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
 
 
-class Attributes(NamedTuple):
+class AdmissionAttributes(NamedTuple):
     """A request as admission sees it."""
 
     operation: Operation
@@ -49,22 +49,22 @@ class Attributes(NamedTuple):
     user: User
 
 
-Settle: TypeAlias = Callable[[], None]
+BeforeWrite: TypeAlias = Callable[[], None]
 """Records a request right before its object is written."""
 
 
 class Admission(Protocol):
     """Changes or refuses requests. `steersman.server.admission` has kube-apiserver's plugins."""
 
-    def mutate(self, request: Attributes) -> Any:
+    def mutate(self, request: AdmissionAttributes) -> Any:
         """Returns the object as it may be stored, or refuses."""
         ...
 
-    def validate(self, request: Attributes) -> Settle | None:
+    def validate(self, request: AdmissionAttributes) -> BeforeWrite | None:
         """Refuses, or returns a function to call right before the object is written."""
         ...
 
-    def warnings(self, request: Attributes) -> tuple[str, ...]:
+    def warnings(self, request: AdmissionAttributes) -> tuple[str, ...]:
         """Returns the warnings for a request that was carried out."""
         ...
 
@@ -220,7 +220,7 @@ class Server:
         if self.admission is None:
             return obj
         return self.admission.mutate(
-            Attributes(operation, resource, subresource, namespace, name, obj, old, user)
+            AdmissionAttributes(operation, resource, subresource, namespace, name, obj, old, user)
         )
 
     def validate(
@@ -233,12 +233,12 @@ class Server:
         obj: Any,
         old: Any,
         user: User,
-    ) -> Settle | None:
+    ) -> BeforeWrite | None:
         """Run validating admission; returns a function to call right before the object is written."""
         if self.admission is None:
             return None
         return self.admission.validate(
-            Attributes(operation, resource, subresource, namespace, name, obj, old, user)
+            AdmissionAttributes(operation, resource, subresource, namespace, name, obj, old, user)
         )
 
     # -- objects with a TTL -------------------------------------------------------------------

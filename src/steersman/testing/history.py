@@ -15,7 +15,7 @@ import msgspec
 from steersman.api.scheme import Key
 from steersman.client.api import EventType
 from steersman.runtime.trace import Round, Trace
-from steersman.server.server import Admission, Attributes, Server, Settle
+from steersman.server.server import Admission, AdmissionAttributes, BeforeWrite, Server
 from steersman.server.storage.watch import Commit
 from steersman.sim.loop import in_background
 from steersman.testing.narration import EVENTS, about, is_idle, looked, told, written
@@ -141,15 +141,15 @@ class _Witness:
         self.behind = behind
         self.tell = tell
 
-    def mutate(self, request: Attributes) -> Any:
+    def mutate(self, request: AdmissionAttributes) -> Any:
         return self.behind.mutate(request)
 
-    def validate(self, request: Attributes) -> Settle | None:
+    def validate(self, request: AdmissionAttributes) -> BeforeWrite | None:
         settle = self.behind.validate(request)
         self.tell(request.user.name)
         return settle
 
-    def warnings(self, request: Attributes) -> tuple[str, ...]:
+    def warnings(self, request: AdmissionAttributes) -> tuple[str, ...]:
         return self.behind.warnings(request)
 
 

@@ -45,7 +45,7 @@ class Asker:
         resource = self.resource(plural)
         return self.server.get(resource, namespace if resource.namespaced else "", name)
 
-    def refusal(self, plural: str, document: dict[str, Any], namespace: str = "default") -> str:
+    def forbidden_error(self, plural: str, document: dict[str, Any], namespace: str = "default") -> str:
         with pytest.raises(ApiError) as caught:
             self.create(plural, document, namespace)
         return caught.value.message

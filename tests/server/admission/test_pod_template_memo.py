@@ -21,7 +21,7 @@ def pod(name: str = "p", **spec: Any) -> dict[str, Any]:
 
 
 def test_a_pod_is_refused_until_its_account_exists(ask: Any) -> None:
-    said = ask.refusal("pods", pod(), "other")
+    said = ask.forbidden_error("pods", pod(), "other")
     assert said == (
         'pods "p" is forbidden: error looking up service account other/default: '
         'serviceaccount "default" not found'
@@ -55,7 +55,7 @@ def test_a_fork_remembers_for_itself(ask: Any) -> None:
     ask.delete("serviceaccounts", "default")
     made = verbs.create(fork, ask.resource("pods"), "default", to_struct(Pod, pod("b")))
     assert made.spec.serviceAccountName == "default"
-    assert "error looking up" in ask.refusal("pods", pod("b"))
+    assert "error looking up" in ask.forbidden_error("pods", pod("b"))
 
 
 def test_pull_secrets_come_from_the_account_unless_the_pod_has_its_own(ask: Any) -> None:
@@ -71,7 +71,7 @@ def test_an_account_may_insist_on_its_secrets(ask: Any) -> None:
     annotations = {"kubernetes.io/enforce-mountable-secrets": "true"}
     ask.create("serviceaccounts", {"metadata": {"name": "strict", "annotations": annotations}})
     volume = {"name": "v", "secret": {"secretName": "s"}}
-    said = ask.refusal("pods", pod(serviceAccountName="strict", volumes=[volume]))
+    said = ask.forbidden_error("pods", pod(serviceAccountName="strict", volumes=[volume]))
     assert said == (
         'pods "p" is forbidden: volume with secret.secretName="s" is not allowed because service account '
         "strict does not reference that secret"
@@ -100,7 +100,7 @@ TOKEN = {"name": "v", "projected": {"sources": [{"serviceAccountToken": {"path":
     ],
 )
 def test_mirror_pods_refer_to_nothing_of_the_cluster(ask: Any, spec: dict[str, Any], why: str) -> None:
-    assert ask.refusal("pods", mirror(**spec)) == f'pods "m" is forbidden: {why}'
+    assert ask.forbidden_error("pods", mirror(**spec)) == f'pods "m" is forbidden: {why}'
 
 
 def test_a_mirror_pod_needs_no_account_and_gets_no_token(ask: Any) -> None:
@@ -144,5 +144,5 @@ def test_deciding_about_one_more_pod_of_a_template_is_cheap(ask: Any) -> None:
             request = ("CREATE", pods, "", "default", "", body, None, APISERVER)
             ask.server.validate(*request[:5], ask.server.admit(*request), None, APISERVER)
         rounds.append((time.process_time() - start) / 200)
-    assert len(chain._templates.made) <= 2
+    assert len(chain._templates.mutated) <= 2
     assert min(rounds) < 60e-6

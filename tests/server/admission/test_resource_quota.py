@@ -41,7 +41,7 @@ def test_a_quota_is_charged_until_it_is_full_and_then_refuses(ask: Any) -> None:
     assert used(ask) == {"pods": "1", "requests.cpu": "400m"}
     ask.create("pods", pod("b", "600m"))
     assert used(ask) == {"pods": "2", "requests.cpu": "1"}
-    assert ask.refusal("pods", pod("c", "1m")) == (
+    assert ask.forbidden_error("pods", pod("c", "1m")) == (
         'pods "c" is forbidden: exceeded quota: q, requested: pods=1,requests.cpu=1m, '
         "used: pods=2,requests.cpu=1, limited: pods=2,requests.cpu=1"
     )
@@ -66,7 +66,7 @@ def test_where_one_of_two_quotas_is_full_neither_is_charged(ask: Any) -> None:
 
 def test_a_generated_name_is_in_the_refusal(ask: Any) -> None:
     limited(ask, pods="0")
-    said = ask.refusal("pods", {**pod(""), "metadata": {"generateName": "web-"}})
+    said = ask.forbidden_error("pods", {**pod(""), "metadata": {"generateName": "web-"}})
     assert said.startswith('pods "web-')
     assert '"web-"' not in said
 
@@ -110,21 +110,21 @@ AWAY = {
 def test_a_scope_covers_some_pods_only(ask: Any, scope: str, within: Any, without: Any) -> None:
     limited(ask, scopes=(scope,), pods="0")
     ask.create("pods", without)
-    assert "exceeded quota: q" in ask.refusal("pods", within)
+    assert "exceeded quota: q" in ask.forbidden_error("pods", within)
 
 
 @given(st.lists(st.integers(1, 700), max_size=12), st.integers(0, 2000))
 def test_a_quota_is_never_overdrawn(sizes: list[int], room: int) -> None:
     from steersman.api.generated.core_v1 import ResourceQuota
-    from steersman.server.admission.plugin import Refused
-    from steersman.server.admission.resource_quota import _charged
+    from steersman.server.admission.plugin import AdmissionDenied
+    from steersman.server.admission.resource_quota import _charge
 
     quota = ResourceQuota(status=ResourceQuotaStatus(hard={"cpu": f"{room}m"}, used={"cpu": "0"}))
     taken = 0
     for size in sizes:
         try:
-            charged = _charged(quota, {"cpu": Quantity.of_milli(size)}, check=True)
-        except Refused:
+            charged = _charge(quota, {"cpu": Quantity.of_milli(size)}, check=True)
+        except AdmissionDenied:
             assert taken + size > room
             continue
         assert charged is not None

@@ -12,8 +12,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from msgspec.structs import replace
 
 from steersman.api.errors import Forbidden, Invalid
-from steersman.server.admission.pod_security import Policy, Standard, policy_of
-from steersman.server.server import Attributes, Operation
+from steersman.server.admission.pod_security import LevelVersion, NamespacePolicy, policy_of
+from steersman.server.server import AdmissionAttributes, Operation
 
 PSS = "pod-security.kubernetes.io/"
 
@@ -32,7 +32,7 @@ def warned(ask: Any, plural: str, obj: Any, old: Any = None) -> tuple[str, ...]:
     namespace = "default" if resource.namespaced else ""
     operation: Operation = "CREATE" if old is None else "UPDATE"
     told: tuple[str, ...] = ask.server.admission.warnings(
-        Attributes(operation, resource, "", namespace, obj.metadata.name, obj, old, "")
+        AdmissionAttributes(operation, resource, "", namespace, obj.metadata.name, obj, old, "")
     )
     return told
 
@@ -68,7 +68,7 @@ def warned(ask: Any, plural: str, obj: Any, old: Any = None) -> tuple[str, ...]:
 )
 def test_a_pod_out_of_range_is_refused(ask: Any, item: Any, asked: Any, why: str) -> None:
     ask.create("limitranges", {"metadata": {"name": "l"}, "spec": {"limits": [item]}})
-    said = ask.refusal("pods", asked)
+    said = ask.forbidden_error("pods", asked)
     assert said.endswith(f"is forbidden: {why}")
 
 
@@ -85,7 +85,7 @@ def test_what_a_limit_range_fills_in_is_noted(ask: Any) -> None:
 def test_a_limit_range_that_is_gone_limits_nothing(ask: Any) -> None:
     item = {"type": "Pod", "max": {"cpu": "1"}}
     ask.create("limitranges", {"metadata": {"name": "l"}, "spec": {"limits": [item]}})
-    assert "maximum cpu" in ask.refusal("pods", pod())
+    assert "maximum cpu" in ask.forbidden_error("pods", pod())
     ask.delete("limitranges", "l")
     ask.create("pods", pod())
 
@@ -96,18 +96,22 @@ def test_a_limit_range_that_is_gone_limits_nothing(ask: Any) -> None:
 @pytest.mark.parametrize(
     ("labels", "policy", "wrong"),
     [
-        ({}, Policy(), 0),
-        ({"enforce": "baseline"}, Policy(Standard("baseline"), Standard("baseline")), 0),
+        ({}, NamespacePolicy(), 0),
+        ({"enforce": "baseline"}, NamespacePolicy(LevelVersion("baseline"), LevelVersion("baseline")), 0),
         (
             {"enforce": "restricted", "enforce-version": "v1.24", "warn": "privileged"},
-            Policy(Standard("restricted", "v1.24"), Standard()),
+            NamespacePolicy(LevelVersion("restricted", "v1.24"), LevelVersion()),
             0,
         ),
-        ({"enforce": "strict"}, Policy(Standard("restricted"), Standard()), 1),
-        ({"warn": "baseline", "warn-version": "1.2"}, Policy(Standard(), Standard("baseline")), 1),
+        ({"enforce": "strict"}, NamespacePolicy(LevelVersion("restricted"), LevelVersion()), 1),
+        (
+            {"warn": "baseline", "warn-version": "1.2"},
+            NamespacePolicy(LevelVersion(), LevelVersion("baseline")),
+            1,
+        ),
     ],
 )
-def test_labels_are_read_as_a_policy(labels: dict[str, str], policy: Policy, wrong: int) -> None:
+def test_labels_are_read_as_a_policy(labels: dict[str, str], policy: NamespacePolicy, wrong: int) -> None:
     read, found = policy_of({PSS + name: value for name, value in labels.items()})
     assert read == policy
     assert len(found) == wrong
@@ -127,7 +131,7 @@ def test_a_namespace_that_becomes_strict_refuses_what_it_let_pass(ask: Any) -> N
     ask.create("pods", host)
     old = ask.get("namespaces", "default")
     new = label(ask, enforce="baseline")
-    said = ask.refusal("pods", pod("b", hostNetwork=True))
+    said = ask.forbidden_error("pods", pod("b", hostNetwork=True))
     assert (
         said
         == 'pods "b" is forbidden: violates PodSecurity "baseline:latest": host namespaces (hostNetwork=true)'
@@ -160,8 +164,10 @@ def test_an_annotation_decides_for_its_own_pod_only(ask: Any) -> None:
     same = replace(made, metadata=replace(made.metadata, annotations=bad))
     plugin = ask.server.admission
     with pytest.raises(Forbidden, match="forbidden AppArmor profile"):
-        plugin.validate(Attributes("CREATE", ask.resource("pods"), "", "default", "a", same, None, ""))
-    plugin.validate(Attributes("CREATE", ask.resource("pods"), "", "default", "a", made, None, ""))
+        plugin.validate(
+            AdmissionAttributes("CREATE", ask.resource("pods"), "", "default", "a", same, None, "")
+        )
+    plugin.validate(AdmissionAttributes("CREATE", ask.resource("pods"), "", "default", "a", made, None, ""))
 
 
 # -- the rest ---------------------------------------------------------------------------------
@@ -179,7 +185,7 @@ def request(*organizations: str) -> dict[str, Any]:
 
 def test_nobody_becomes_a_master_by_a_request(ask: Any) -> None:
     requests = "certificatesigningrequests.certificates.k8s.io"
-    said = ask.refusal(requests, request("devs", "system:masters"))
+    said = ask.forbidden_error(requests, request("devs", "system:masters"))
     assert said.endswith(
         "is forbidden: use of kubernetes.io/kube-apiserver-client signer with system:masters group is not allowed"
     )

@@ -31,7 +31,7 @@ def test_every_service_has_an_address_of_its_own_above_the_reserved_band(ask: An
 
 def test_an_address_is_free_again_once_its_service_is_gone(ask: Any) -> None:
     ask.create("services", service("a", clusterIP="10.0.0.9"))
-    said = ask.refusal("services", service("b", clusterIP="10.0.0.9"))
+    said = ask.forbidden_error("services", service("b", clusterIP="10.0.0.9"))
     assert said == (
         'Service "b" is invalid: spec.clusterIPs: Invalid value: ["10.0.0.9"]: '
         "failed to allocate IP 10.0.0.9: provided IP is already allocated"
@@ -44,7 +44,7 @@ def test_a_small_range_is_used_to_the_last_address_and_then_full(ask: Any) -> No
     ask.server.extend(admission.default(cidr="10.0.0.0/28"))
     made = [ask.create("services", service(f"s{i}")).spec.clusterIP for i in range(13)]
     assert len(dict.fromkeys(made)) == 13
-    assert "range is full" in ask.refusal("services", service("more"))
+    assert "range is full" in ask.forbidden_error("services", service("more"))
 
 
 def test_an_update_that_leaves_out_what_was_allocated_keeps_it(ask: Any) -> None:

@@ -13,7 +13,7 @@ from steersman.api.errors import AlreadyExists, Forbidden, MethodNotAllowed
 from steersman.api.generated.core_v1 import ConfigMap, Namespace
 from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.server.auth.users import User
-from steersman.server.server import Attributes, Server, Settle
+from steersman.server.server import AdmissionAttributes, BeforeWrite, Server
 from tests.harness import verbs
 from tests.harness.fake_clock import FakeClock
 
@@ -87,19 +87,19 @@ def test_admission_may_change_then_refuse_and_takes_note_only_of_what_is_done(se
     done: list[str] = []
 
     class Labelling:
-        def mutate(self, request: Attributes) -> Any:
+        def mutate(self, request: AdmissionAttributes) -> Any:
             meta = request.obj.metadata
             return ConfigMap(
                 metadata=ObjectMeta(name=meta.name, labels={"seen": "yes"}), data=request.obj.data
             )
 
-        def validate(self, request: Attributes) -> Settle | None:
+        def validate(self, request: AdmissionAttributes) -> BeforeWrite | None:
             asked.append((request.operation, request.name, request.user.name))
             if request.obj is not None and request.obj.data.get("refuse"):
                 raise Forbidden("no")
             return lambda: done.append(request.operation)
 
-        def warnings(self, request: Attributes) -> tuple[str, ...]:
+        def warnings(self, request: AdmissionAttributes) -> tuple[str, ...]:
             return ()
 
     server.admission = Labelling()

@@ -11,11 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
-from steersman.server.admission.plugin import Lookups, Plugin, Refused
+from steersman.server.admission.plugin import AdmissionDenied, Listers, Plugin
 from steersman.server.auth import attributes as auth
 from steersman.server.auth.attributes import Authorizer
 from steersman.server.auth.users import User
-from steersman.server.server import Attributes, Settle
+from steersman.server.server import AdmissionAttributes, BeforeWrite
 
 REQUESTS = "certificatesigningrequests.certificates.k8s.io"
 CLIENT_SIGNER = "kubernetes.io/kube-apiserver-client"
@@ -50,16 +50,16 @@ class CertificateSubjectRestriction(Plugin):
     name: ClassVar[str] = "CertificateSubjectRestriction"
     validates: ClassVar[tuple[str, ...]] = (REQUESTS,)
 
-    def validate(self, request: Attributes, look: Lookups) -> Settle | None:
+    def validate(self, request: AdmissionAttributes, listers: Listers) -> BeforeWrite | None:
         spec = request.obj.spec
         if request.operation != "CREATE" or spec.signerName != CLIENT_SIGNER:
             return None
         try:
             organizations = _organizations(spec.request)
         except ValueError as error:
-            raise Refused(f"failed to parse CSR: {error}") from None
+            raise AdmissionDenied(f"failed to parse CSR: {error}") from None
         if "system:masters" in organizations:
-            raise Refused(f"use of {CLIENT_SIGNER} signer with system:masters group is not allowed")
+            raise AdmissionDenied(f"use of {CLIENT_SIGNER} signer with system:masters group is not allowed")
         return None
 
 
@@ -74,7 +74,7 @@ def _organizations(request: Any) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class CertificateApproval(Plugin):
-    """Only who may ``approve`` for a signer approves or denies its requests."""
+    """Denies approvals by users without the verb ``approve`` on the signer."""
 
     allows: Allows = always_allowed
 
@@ -82,16 +82,16 @@ class CertificateApproval(Plugin):
     validates: ClassVar[tuple[str, ...]] = (REQUESTS,)
     subresources: ClassVar[tuple[str, ...]] = ("approval",)
 
-    def validate(self, request: Attributes, look: Lookups) -> Settle | None:
+    def validate(self, request: AdmissionAttributes, listers: Listers) -> BeforeWrite | None:
         signer = request.old.spec.signerName if request.old is not None else ""
         if not self.allows(request.user, "approve", signer):
-            raise Refused(f'user not permitted to approve requests with signerName "{signer}"')
+            raise AdmissionDenied(f'user not permitted to approve requests with signerName "{signer}"')
         return None
 
 
 @dataclass(frozen=True, slots=True)
 class CertificateSigning(Plugin):
-    """Only who may ``sign`` for a signer issues its certificates."""
+    """Denies certificates by users without the verb ``sign`` on the signer."""
 
     allows: Allows = always_allowed
 
@@ -99,10 +99,12 @@ class CertificateSigning(Plugin):
     validates: ClassVar[tuple[str, ...]] = (REQUESTS,)
     subresources: ClassVar[tuple[str, ...]] = ("status",)
 
-    def validate(self, request: Attributes, look: Lookups) -> Settle | None:
+    def validate(self, request: AdmissionAttributes, listers: Listers) -> BeforeWrite | None:
         new, old = request.obj, request.old
         if old is None or new.status.certificate == old.status.certificate:
             return None
         if not self.allows(request.user, "sign", old.spec.signerName):
-            raise Refused(f'user not permitted to sign requests with signerName "{old.spec.signerName}"')
+            raise AdmissionDenied(
+                f'user not permitted to sign requests with signerName "{old.spec.signerName}"'
+            )
         return None

@@ -1,7 +1,7 @@
-"""The plugins of one server, in order, and what they may look up.
+"""Chain: the admission plugins of one server, in order, and the objects they look up.
 
-Built when a server is extended with it, so a fork has its own. What plugins read is remembered and
-forgotten again by the server's own reactions: nothing polls.
+Made when a server is extended with it, so a fork has its own. Objects that plugins read are cached and
+invalidated by the server's reactions to writes.
 """
 
 from __future__ import annotations
@@ -9,18 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from random import Random
-from typing import Any
+from typing import Any, ClassVar
 
-from steersman.server.admission.plugin import Plugin, PodPlugin, Refused, refusal
-from steersman.server.admission.pod_template_memo import Templates
+from steersman.server.admission.plugin import AdmissionDenied, Listers, Plugin, PodPlugin, forbidden_error
+from steersman.server.admission.pod_template_memo import PodTemplateMemo
 from steersman.server.registry.resources import Resource
-from steersman.server.server import Attributes, Reaction, Server, Settle
+from steersman.server.server import AdmissionAttributes, BeforeWrite, Reaction, Server
 from steersman.server.storage.store import object_key
 from steersman.server.storage.watch import Selection
 
 
-class Shelf:
-    """`Lookups` into a server's tables. Lists of what plugins read are kept until something changes."""
+class StoreListers:
+    """`Listers` into a server's tables. Lists of what plugins read are kept until something changes."""
 
     def __init__(self, server: Server, kept: frozenset[str]) -> None:
         self.server = server
@@ -28,16 +28,16 @@ class Shelf:
         self._lists: dict[str, dict[str, tuple[Any, ...]]] = {}
         self._pools: dict[str, dict[Any, str]] = {"ips": {}, "ports": {}}
         self._held: dict[str, tuple[tuple[str, Any], ...]] = {}
-        """By service: what it holds of the pools."""
+        """By Service: its addresses and ports."""
 
     @property
-    def names(self) -> Random:
+    def random(self) -> Random:
         return self.server.names
 
     def get(self, resource: str, namespace: str, name: str) -> Any | None:
         return self.server.store.table(resource).get(object_key(namespace, name))
 
-    def all(self, resource: str, namespace: str = "") -> tuple[Any, ...]:
+    def list(self, resource: str, namespace: str = "") -> tuple[Any, ...]:
         lists = self._lists.get(resource)
         if lists is None:
             lists = self._lists[resource] = {}
@@ -48,89 +48,93 @@ class Shelf:
                 lists[namespace] = found
         return found
 
-    def write(self, resource: str, obj: Any) -> None:
+    def write_status(self, resource: str, obj: Any) -> None:
         meta = obj.metadata
         found = self.server.registry.find("", "v1", resource)
         self.server.rewrite(found, meta.namespace, meta.name, lambda old: obj, subresource="status")
 
-    def taken(self, pool: str, key: Any) -> str:
+    def allocated_to(self, pool: str, key: Any) -> str:
         return self._pools[pool].get(key, "")
 
     def changed(self, resource: str, obj: Any) -> None:
-        """An object was written or removed."""
+        """Invalidates cached lists after an object was written or removed."""
         lists = self._lists.get(resource)
         if lists:
             lists.pop(obj.metadata.namespace, None)
             lists.pop("", None)
 
-    def hold(self, service: Any, holds: Callable[[Any], tuple[tuple[str, Any], ...]]) -> None:
-        """A service was written or removed: note what of the pools is its own now."""
+    def update_allocations(
+        self, service: Any, allocations_of: Callable[[Any], tuple[tuple[str, Any], ...]]
+    ) -> None:
+        """Updates the allocations of a Service that was written or removed."""
         meta = service.metadata
         key = object_key(meta.namespace, meta.name)
         for pool, item in self._held.pop(key, ()):
             self._pools[pool].pop(item, None)
         there = self.get("services", meta.namespace, meta.name)
         if there is not None:
-            self._held[key] = held = holds(there)
+            self._held[key] = held = allocations_of(there)
             for pool, item in held:
                 self._pools[pool][item] = key
 
 
-Holds = Callable[[Any], tuple[tuple[str, Any], ...]]
+AllocationsOf = Callable[[Any], tuple[tuple[str, Any], ...]]
 
 
 class Chain:
-    """`steersman.server.server.Admission` by a list of plugins."""
+    """Implements `steersman.server.server.Admission` by a list of plugins."""
 
-    def __init__(self, server: Server, plugins: tuple[Plugin, ...], holds: Holds) -> None:
+    def __init__(self, server: Server, plugins: tuple[Plugin, ...], allocations_of: AllocationsOf) -> None:
         self.plugins = plugins
         read = tuple(dict.fromkeys(name for plugin in plugins for name in plugin.reads))
-        self.look = Shelf(server, frozenset(read))
-        self._templates = Templates(
-            tuple(plugin for plugin in plugins if isinstance(plugin, PodPlugin)), self.look
+        self.listers = StoreListers(server, frozenset(read))
+        self._templates = PodTemplateMemo(
+            tuple(plugin for plugin in plugins if isinstance(plugin, PodPlugin)), self.listers
         )
-        self._decides = frozenset(
+        self._pod_plugin_reads = frozenset(
             name for plugin in plugins if isinstance(plugin, PodPlugin) for name in plugin.reads
         )
         self._mutators: dict[tuple[str, str], tuple[Plugin, ...]] = {}
         self._validators: dict[tuple[str, str], tuple[Plugin, ...]] = {}
         for name in read:
-            _react(server, name, self._forgets(name))
+            _react(server, name, self._invalidate_on_change(name))
         for service in server.store.table("services").select(Selection()):
-            self.look.hold(service, holds)
-        _react(server, "services", lambda service: self.look.hold(service, holds))
+            self.listers.update_allocations(service, allocations_of)
+        _react(server, "services", lambda service: self.listers.update_allocations(service, allocations_of))
 
-    def _forgets(self, resource: str) -> Reaction:
-        decides = resource in self._decides
+    def _invalidate_on_change(self, resource: str) -> Reaction:
+        affects_pods = resource in self._pod_plugin_reads
 
         def changed(obj: Any) -> None:
-            self.look.changed(resource, obj)
-            if decides:
+            self.listers.changed(resource, obj)
+            if affects_pods:
                 meta = obj.metadata
                 self._templates.forget(meta.name if resource == "namespaces" else meta.namespace)
 
         return changed
 
-    # -- asking -------------------------------------------------------------------------------
+    # -- admission ----------------------------------------------------------------------------
 
-    def mutate(self, request: Attributes) -> Any:
+    def mutate(self, request: AdmissionAttributes) -> Any:
         resource, subresource = request.resource, request.subresource
         if resource.id == "pods" and not subresource and request.operation == "CREATE":
             return self._templates.mutate(request)
         key = (resource.id, subresource)
         plugins = self._mutators.get(key)
         if plugins is None:
-            plugins = self._mutators[key] = self._minding(resource, subresource, "mutates")
+            plugins = self._mutators[key] = self._plugins_for(
+                resource, subresource, lambda plugin: plugin.mutates
+            )
         if not plugins:
             return request.obj
         try:
             for plugin in plugins:
-                request = request._replace(obj=plugin.mutate(request, self.look))
-        except Refused as refused:
-            raise refusal(request, str(refused)) from None
+                request = request._replace(obj=plugin.mutate(request, self.listers))
+        except AdmissionDenied as refused:
+            raise forbidden_error(request, str(refused)) from None
         return request.obj
 
-    def validate(self, request: Attributes) -> Settle | None:
+    def validate(self, request: AdmissionAttributes) -> BeforeWrite | None:
         resource, subresource = request.resource, request.subresource
         if request.operation == "DELETE":
             return None
@@ -139,38 +143,42 @@ class Chain:
         key = (resource.id, subresource)
         plugins = self._validators.get(key)
         if plugins is None:
-            plugins = self._validators[key] = self._minding(resource, subresource, "validates")
-        settles: list[Settle] = []
+            plugins = self._validators[key] = self._plugins_for(
+                resource, subresource, lambda plugin: plugin.validates
+            )
+        before_writes: list[BeforeWrite] = []
         try:
             for plugin in plugins:
-                settle = plugin.validate(request, self.look)
-                if settle is not None:
-                    settles.append(settle)
-        except Refused as refused:
-            raise refusal(request, str(refused)) from None
-        return partial(_settle_all, settles) if settles else None
+                before_write = plugin.validate(request, self.listers)
+                if before_write is not None:
+                    before_writes.append(before_write)
+        except AdmissionDenied as refused:
+            raise forbidden_error(request, str(refused)) from None
+        return partial(_run_all, before_writes) if before_writes else None
 
-    def warnings(self, request: Attributes) -> tuple[str, ...]:
-        """What to tell whoever made a request that passed. Asked by the edge, once it has."""
-        told = (text for plugin in self.plugins for text in plugin.warn(request, self.look))
-        return tuple(dict.fromkeys(told))
+    def warnings(self, request: AdmissionAttributes) -> tuple[str, ...]:
+        """Warnings for the client of an admitted request."""
+        texts = (text for plugin in self.plugins for text in plugin.warn(request, self.listers))
+        return tuple(dict.fromkeys(texts))
 
-    def _minding(self, resource: Resource, subresource: str, how: str) -> tuple[Plugin, ...]:
+    def _plugins_for(
+        self, resource: Resource, subresource: str, handled: Callable[[Plugin], tuple[str, ...]]
+    ) -> tuple[Plugin, ...]:
         return tuple(
             plugin
             for plugin in self.plugins
             if subresource in plugin.subresources
-            and (resource.id in getattr(plugin, how) or (resource.namespaced and "*" in getattr(plugin, how)))
+            and (resource.id in handled(plugin) or (resource.namespaced and "*" in handled(plugin)))
         )
 
 
-def _settle_all(settles: list[Settle]) -> None:
-    for settle in settles:
-        settle()
+def _run_all(before_writes: list[BeforeWrite]) -> None:
+    for before_write in before_writes:
+        before_write()
 
 
 def _react(server: Server, resource: str, reaction: Reaction) -> None:
-    """Add a reaction to those there are."""
+    """Adds a reaction to a server's existing ones."""
     before = server.reactions.get(resource)
 
     def both(obj: Any) -> None:
@@ -179,3 +187,36 @@ def _react(server: Server, resource: str, reaction: Reaction) -> None:
         reaction(obj)
 
     server.reactions[resource] = reaction if before is None else both
+
+
+# -- webhooks and policies --------------------------------------------------------------------
+
+ADMISSION_GROUP = "admissionregistration.k8s.io"
+_WEBHOOKS = {
+    "mutatingwebhookconfigurations": "no request is sent to its webhooks, so nothing they would change is changed",
+    "validatingwebhookconfigurations": "no request is sent to its webhooks, so nothing they would refuse is refused",
+}
+_POLICIES = {
+    "mutatingadmissionpolicies": "nothing it would change is changed",
+    "mutatingadmissionpolicybindings": "nothing its policy would change is changed",
+    "validatingadmissionpolicies": "nothing it would refuse is refused",
+    "validatingadmissionpolicybindings": "nothing its policy would refuse is refused",
+}
+
+
+class WebhookWarnings(Plugin):
+    """Warns that webhook configurations and admission policies are stored but not evaluated."""
+
+    name: ClassVar[str] = "WebhookWarnings"
+
+    def warn(self, request: AdmissionAttributes, listers: Listers) -> tuple[str, ...]:
+        resource = request.resource
+        if resource.group != ADMISSION_GROUP or request.obj is None or request.subresource:
+            return ()
+        return warnings(resource.plural, resource.kind, request.obj.metadata.name)
+
+
+def warnings(plural: str, kind: str, name: str) -> tuple[str, ...]:
+    """The warnings for an object of the group admissionregistration.k8s.io."""
+    what = _WEBHOOKS.get(plural) or _POLICIES.get(plural)
+    return (f'{kind} "{name}" is stored but not evaluated by this server: {what}',) if what else ()

@@ -1,4 +1,4 @@
-"""LimitRanger: what containers get that ask for nothing, and how much anything may ask for."""
+"""LimitRanger: default requests and limits of containers, and the limits of LimitRanges."""
 
 from __future__ import annotations
 
@@ -8,57 +8,63 @@ from typing import Any, ClassVar
 from steersman.api.generated.core_v1 import Container, LimitRange, PodSpec
 from steersman.api.quantity import Quantity
 from steersman.api.quota.compute import Amounts, parse_amounts, pod_total
-from steersman.server.admission.plugin import Draft, Lookups, PodPlugin, Refused
+from steersman.server.admission.plugin import AdmissionDenied, Listers, PodDraft, PodPlugin
 from steersman.server.defaulting.missing_fields import put
-from steersman.server.server import Attributes, Settle
+from steersman.server.server import AdmissionAttributes, BeforeWrite
 
 ANNOTATION = "kubernetes.io/limit-ranger"
 CLAIM = "PersistentVolumeClaim"
 
 
 class LimitRanger(PodPlugin):
-    """Fills in the defaults of a namespace's limit ranges; refuses what is out of range.
+    """Sets the defaults of a namespace's LimitRanges and denies objects that are out of range.
 
-    differs: where several limits of one range are broken they are told in order of name; upstream's order varies.
+    differs: several violations of one LimitRange are reported in order of name; upstream's order varies.
     """
 
     name: ClassVar[str] = "LimitRanger"
     validates: ClassVar[tuple[str, ...]] = ("persistentvolumeclaims",)
     reads: ClassVar[tuple[str, ...]] = ("limitranges",)
 
-    def fill(self, draft: Draft, namespace: str, look: Lookups) -> Draft:
-        for limit_range in look.all("limitranges", namespace):
+    def mutate_spec(self, draft: PodDraft, namespace: str, listers: Listers) -> PodDraft:
+        for limit_range in listers.list("limitranges", namespace):
             draft = with_defaults(draft, limit_range)
         return draft
 
-    def fault(self, spec: PodSpec, annotations: Mapping[str, str], namespace: str, look: Lookups) -> str:
-        for limit_range in look.all("limitranges", namespace):
-            why = _told(list(_pod_faults(spec, limit_range)))
-            if why:
-                return why
+    def validate_spec(
+        self, spec: PodSpec, annotations: Mapping[str, str], namespace: str, listers: Listers
+    ) -> str:
+        for limit_range in listers.list("limitranges", namespace):
+            violation = _aggregate(list(_pod_violations(spec, limit_range)))
+            if violation:
+                return violation
         return ""
 
-    def validate(self, request: Attributes, look: Lookups) -> Settle | None:
+    def validate(self, request: AdmissionAttributes, listers: Listers) -> BeforeWrite | None:
         if request.old is not None and request.old.metadata.deletionTimestamp is not None:
             return None
-        asked = parse_amounts(request.obj.spec.resources.requests)
-        for limit_range in look.all("limitranges", request.namespace):
-            found: list[str] = []
+        requests = parse_amounts(request.obj.spec.resources.requests)
+        for limit_range in listers.list("limitranges", request.namespace):
+            violations: list[str] = []
             for item in limit_range.spec.limits or ():
                 if item.type == CLAIM:
-                    found += _each(item.min, lambda name, least: at_least(CLAIM, name, least, asked, {}))
-                    found += _each(item.max, lambda name, most: at_most_asked(CLAIM, name, most, asked))
-            why = _told(found)
-            if why:
-                raise Refused(why)
+                    violations += _violations(
+                        item.min, lambda name, least: min_violation(CLAIM, name, least, requests, {})
+                    )
+                    violations += _violations(
+                        item.max, lambda name, most: max_request_violation(CLAIM, name, most, requests)
+                    )
+            violation = _aggregate(violations)
+            if violation:
+                raise AdmissionDenied(violation)
         return None
 
 
 # -- defaults ---------------------------------------------------------------------------------
 
 
-def with_defaults(draft: Draft, limit_range: LimitRange) -> Draft:
-    """The spec with the defaults of one range, and a note that says which."""
+def with_defaults(draft: PodDraft, limit_range: LimitRange) -> PodDraft:
+    """The draft with the defaults of one LimitRange, and an annotation that lists them."""
     requests: dict[str, Any] = {}
     limits: dict[str, Any] = {}
     for item in limit_range.spec.limits or ():
@@ -67,36 +73,40 @@ def with_defaults(draft: Draft, limit_range: LimitRange) -> Draft:
             limits.update(item.default)
     if not requests and not limits:
         return draft
-    said: list[str] = []
+    set_fields: list[str] = []
 
-    def filled(container: Container, words: str) -> Container:
+    def with_default_resources(container: Container, kind_text: str) -> Container:
         resources = container.resources
-        lacks = {name: requests[name] for name in sorted(requests) if name not in resources.requests}
-        free = {name: limits[name] for name in sorted(limits) if name not in resources.limits}
-        if lacks:
-            said.append(f"{', '.join(lacks)} request for {words} {container.name}")
-        if free:
-            said.append(f"{', '.join(free)} limit for {words} {container.name}")
-        if not lacks and not free:
+        missing_requests = {
+            name: requests[name] for name in sorted(requests) if name not in resources.requests
+        }
+        missing_limits = {name: limits[name] for name in sorted(limits) if name not in resources.limits}
+        if missing_requests:
+            set_fields.append(f"{', '.join(missing_requests)} request for {kind_text} {container.name}")
+        if missing_limits:
+            set_fields.append(f"{', '.join(missing_limits)} limit for {kind_text} {container.name}")
+        if not missing_requests and not missing_limits:
             return container
         resources = put(
-            resources, requests={**resources.requests, **lacks}, limits={**resources.limits, **free}
+            resources,
+            requests={**resources.requests, **missing_requests},
+            limits={**resources.limits, **missing_limits},
         )
         return put(container, resources=resources)
 
     spec = draft.spec
-    main = tuple([filled(container, "container") for container in spec.containers])
-    init = tuple([filled(container, "init container") for container in spec.initContainers])
-    if not said:
+    main = tuple([with_default_resources(container, "container") for container in spec.containers])
+    init = tuple([with_default_resources(container, "init container") for container in spec.initContainers])
+    if not set_fields:
         return draft
-    note = f"LimitRanger plugin set: {'; '.join(said)}"
-    return Draft(put(spec, containers=main, initContainers=init), {**draft.notes, ANNOTATION: note})
+    note = f"LimitRanger plugin set: {'; '.join(set_fields)}"
+    return PodDraft(put(spec, containers=main, initContainers=init), {**draft.notes, ANNOTATION: note})
 
 
 # -- ranges -----------------------------------------------------------------------------------
 
 
-def _pod_faults(spec: PodSpec, limit_range: LimitRange) -> Iterator[str]:
+def _pod_violations(spec: PodSpec, limit_range: LimitRange) -> Iterator[str]:
     for item in limit_range.spec.limits or ():
         if item.type == "Container":
             parts = [
@@ -109,27 +119,27 @@ def _pod_faults(spec: PodSpec, limit_range: LimitRange) -> Iterator[str]:
             continue
         for part in parts:
             for amounts, check in (
-                (item.min, at_least),
-                (item.max, at_most),
-                (item.maxLimitRequestRatio, in_ratio),
+                (item.min, min_violation),
+                (item.max, max_violation),
+                (item.maxLimitRequestRatio, ratio_violation),
             ):
                 for name in sorted(amounts):
-                    why = check(item.type, name, Quantity.parse(amounts[name]), *part)
-                    if why:
-                        yield why
+                    violation = check(item.type, name, Quantity.parse(amounts[name]), *part)
+                    if violation:
+                        yield violation
 
 
-def _each(amounts: Mapping[str, Any], check: Callable[[str, Quantity], str]) -> list[str]:
-    found = [check(name, Quantity.parse(amounts[name])) for name in sorted(amounts)]
-    return [why for why in found if why]
+def _violations(amounts: Mapping[str, Any], check: Callable[[str, Quantity], str]) -> list[str]:
+    violations = [check(name, Quantity.parse(amounts[name])) for name in sorted(amounts)]
+    return [violation for violation in violations if violation]
 
 
-def _told(faults: list[str]) -> str:
-    lines = list(dict.fromkeys(faults))
+def _aggregate(violations: list[str]) -> str:
+    lines = list(dict.fromkeys(violations))
     return lines[0] if len(lines) == 1 else f"[{', '.join(lines)}]" if lines else ""
 
 
-def at_least(kind: str, name: str, least: Quantity, requests: Amounts, limits: Amounts) -> str:
+def min_violation(kind: str, name: str, least: Quantity, requests: Amounts, limits: Amounts) -> str:
     head = f"minimum {name} usage per {kind} is {least}"
     if name not in requests:
         return f"{head}.  No request is specified"
@@ -140,7 +150,7 @@ def at_least(kind: str, name: str, least: Quantity, requests: Amounts, limits: A
     return ""
 
 
-def at_most(kind: str, name: str, most: Quantity, requests: Amounts, limits: Amounts) -> str:
+def max_violation(kind: str, name: str, most: Quantity, requests: Amounts, limits: Amounts) -> str:
     head = f"maximum {name} usage per {kind} is {most}"
     if name not in limits:
         return f"{head}.  No limit is specified"
@@ -151,15 +161,15 @@ def at_most(kind: str, name: str, most: Quantity, requests: Amounts, limits: Amo
     return ""
 
 
-def at_most_asked(kind: str, name: str, most: Quantity, requests: Amounts) -> str:
-    """For what has no limits but only requests."""
+def max_request_violation(kind: str, name: str, most: Quantity, requests: Amounts) -> str:
+    """The violation of a maximum by a request, for objects without limits."""
     head = f"maximum {name} usage per {kind} is {most}"
     if name not in requests:
         return f"{head}.  No request is specified"
     return f"{head}, but request is {requests[name]}" if requests[name].milli() > most.milli() else ""
 
 
-def in_ratio(kind: str, name: str, most: Quantity, requests: Amounts, limits: Amounts) -> str:
+def ratio_violation(kind: str, name: str, most: Quantity, requests: Amounts, limits: Amounts) -> str:
     head = f"{name} max limit to request ratio per {kind} is {most}"
     if name not in requests or not requests[name].milli():
         return f"{head}, but no request is specified or request is 0"

@@ -1,4 +1,4 @@
-"""The namespace's part in admission: nothing is created where there is no namespace, or one that is going."""
+"""NamespaceLifecycle: denies writes in missing namespaces and creations in terminating ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from steersman.server.server import Server
 
 
 def creating(server: Server, resource: Resource, namespace: str, obj: Any) -> None:
-    """Refuse a creation in a namespace that does not exist or is being deleted."""
+    """Denies a creation in a namespace that does not exist or is terminating."""
     found = server.store.table("namespaces").get(namespace)
     if found is None:
         raise status_errors.not_found("", "namespaces", namespace)
@@ -34,12 +34,12 @@ def creating(server: Server, resource: Resource, namespace: str, obj: Any) -> No
 
 
 def updating(server: Server, namespace: str) -> None:
-    """Refuse an update in a namespace that does not exist."""
+    """Denies an update in a namespace that does not exist."""
     if server.store.table("namespaces").get(namespace) is None:
         raise status_errors.not_found("", "namespaces", namespace)
 
 
 def deleting(resource: Resource, name: str) -> None:
-    """Refuse to delete the namespaces a cluster cannot do without."""
+    """Denies the deletion of immortal namespaces."""
     if resource.id == "namespaces" and name in IMMORTAL_NAMESPACES:
         raise status_errors.forbidden("", "namespaces", name, "this namespace may not be deleted")

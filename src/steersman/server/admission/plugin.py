@@ -1,4 +1,4 @@
-"""What a plugin is: frozen, small, and pure but for what it looks up."""
+"""Plugin: the base of admission plugins, which are frozen and pure except for the objects they look up."""
 
 from __future__ import annotations
 
@@ -9,77 +9,77 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 
 from steersman.api.generated.core_v1 import PodSpec
 from steersman.server import status_errors
-from steersman.server.server import Attributes, Settle
+from steersman.server.server import AdmissionAttributes, BeforeWrite
 
 
-class Lookups(Protocol):
-    """What plugins may know of the state. Resources go by the names of their tables."""
+class Listers(Protocol):
+    """The objects and allocations plugins look up. Resources have the names of their tables."""
 
     @property
-    def names(self) -> Random:
-        """Where made-up names come from."""
+    def random(self) -> Random:
+        """The random source of generated names."""
         ...
 
     def get(self, resource: str, namespace: str, name: str) -> Any | None:
         """One object, or None."""
         ...
 
-    def all(self, resource: str, namespace: str = "") -> tuple[Any, ...]:
-        """The objects of a namespace, or of all, in order."""
+    def list(self, resource: str, namespace: str = "") -> tuple[Any, ...]:
+        """The objects of a namespace, or of all namespaces, in order."""
         ...
 
-    def write(self, resource: str, obj: Any) -> None:
-        """Replace an object on the server's own account."""
+    def write_status(self, resource: str, obj: Any) -> None:
+        """Writes the status of an object, as the server itself."""
         ...
 
-    def taken(self, pool: str, key: Any) -> str:
-        """The service that has an address (pool ``ips``) or a port (pool ``ports``), or ``""``."""
+    def allocated_to(self, pool: str, key: Any) -> str:
+        """The key of the Service that has an address (pool ``ips``) or a port (pool ``ports``), or ``""``."""
         ...
 
 
-class Refused(Exception):
-    """Why a plugin does not let a request pass. It becomes a 403 that names the object."""
+class AdmissionDenied(Exception):
+    """A plugin denies a request. The client gets a 403 that names the object."""
 
 
-def refusal(request: Attributes, why: str) -> Exception:
-    """A refusal in the words a real server puts around it."""
+def forbidden_error(request: AdmissionAttributes, reason: str) -> Exception:
+    """The Forbidden error of a denied request, with upstream's text."""
     name = request.name
     if not name and request.obj is not None:
-        # While plugins change objects, names are not generated yet.
+        # Names are generated after mutation.
         name = request.obj.metadata.name or request.obj.metadata.generateName
     resource = request.resource
-    return status_errors.forbidden(resource.group, resource.plural, name or "Unknown", why)
+    return status_errors.forbidden(resource.group, resource.plural, name or "Unknown", reason)
 
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """Base of all plugins. ``"*"`` stands for every namespaced resource."""
+    """The base of all plugins. ``"*"`` is every namespaced resource."""
 
     name: ClassVar[str] = ""
     mutates: ClassVar[tuple[str, ...]] = ()
-    """Resources whose objects it may change."""
+    """The resources whose objects it mutates."""
     validates: ClassVar[tuple[str, ...]] = ()
-    """Resources whose objects it may refuse."""
+    """The resources whose objects it validates."""
     subresources: ClassVar[tuple[str, ...]] = ("",)
-    """Which of their subresources it minds; ``""`` is the object itself."""
+    """The subresources it handles; ``""`` is the object itself."""
     reads: ClassVar[tuple[str, ...]] = ()
-    """Resources its decisions depend on: what was remembered is forgotten when one of them changes."""
+    """The resources its decisions depend on: a change of one invalidates cached decisions."""
 
-    def mutate(self, request: Attributes, look: Lookups) -> Any:
-        """The object as it shall be. Raises `Refused`."""
+    def mutate(self, request: AdmissionAttributes, listers: Listers) -> Any:
+        """The mutated object. Raises `AdmissionDenied`."""
         return request.obj
 
-    def validate(self, request: Attributes, look: Lookups) -> Settle | None:
-        """What to do when the request is carried out. Raises `Refused`."""
+    def validate(self, request: AdmissionAttributes, listers: Listers) -> BeforeWrite | None:
+        """Admits the request; the result, if any, is called right before it is written. Raises `AdmissionDenied`."""
         return None
 
-    def warn(self, request: Attributes, look: Lookups) -> tuple[str, ...]:
-        """What to tell whoever made a request that passes."""
+    def warn(self, request: AdmissionAttributes, listers: Listers) -> tuple[str, ...]:
+        """Warnings for the client of an admitted request."""
         return ()
 
 
-class Draft(NamedTuple):
-    """A pod's spec on its way through the plugins, and the annotations they leave."""
+class PodDraft(NamedTuple):
+    """The spec of a new pod between plugins, and the annotations they add."""
 
     spec: PodSpec
     notes: Mapping[str, str]
@@ -87,12 +87,14 @@ class Draft(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PodPlugin(Plugin):
-    """Decides about new pods by their spec and namespace alone, so once for all pods of a template."""
+    """A plugin that decides on new pods by spec and namespace alone, so once for all pods of a template."""
 
-    def fill(self, draft: Draft, namespace: str, look: Lookups) -> Draft:
-        """The spec of a new pod as it shall be. Raises `Refused`."""
+    def mutate_spec(self, draft: PodDraft, namespace: str, listers: Listers) -> PodDraft:
+        """The mutated spec of a new pod. Raises `AdmissionDenied`."""
         return draft
 
-    def fault(self, spec: PodSpec, annotations: Mapping[str, str], namespace: str, look: Lookups) -> str:
-        """Why a new pod with this spec is refused, or ``""``."""
+    def validate_spec(
+        self, spec: PodSpec, annotations: Mapping[str, str], namespace: str, listers: Listers
+    ) -> str:
+        """The reason to deny a new pod with this spec, or ``""``."""
         return ""

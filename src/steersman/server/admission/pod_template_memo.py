@@ -1,6 +1,6 @@
-"""New pods: what plugins decide about a template is remembered as long as nothing it depends on changes.
+"""PodTemplateMemo caches what plugins decide on the spec of new pods, until an object they read changes.
 
-ReplicaSets make thousands of pods of one frozen spec, and pods of one spec fare alike.
+A ReplicaSet creates thousands of pods with one frozen spec, and all of them are admitted alike.
 """
 
 from __future__ import annotations
@@ -12,97 +12,99 @@ from msgspec.structs import replace
 
 from steersman.api.bounded_cache import BoundedCache
 from steersman.api.generated.core_v1 import PodSpec
-from steersman.server.admission.plugin import Draft, Lookups, PodPlugin, Refused, refusal
-from steersman.server.admission.service_account import mirror_fault
+from steersman.server.admission.plugin import AdmissionDenied, Listers, PodDraft, PodPlugin, forbidden_error
+from steersman.server.admission.service_account import mirror_pod_error
 from steersman.server.defaulting.missing_fields import put
-from steersman.server.server import Attributes
+from steersman.server.server import AdmissionAttributes
 
 MIRROR = "kubernetes.io/config.mirror"
-"""Marks the shadow of a pod some kubelet runs on its own account. It must stay as the kubelet made it."""
+"""The annotation of mirror pods, which show a kubelet's static pods and must stay as the kubelet made them."""
 
 APPARMOR = "container.apparmor.security.beta.kubernetes.io/"
-"""Begins the only annotations that decisions depend on."""
+"""The prefix of the only annotations that decisions depend on."""
 
 
 @dataclass(slots=True)
-class Templates:
-    """What became of recent specs, by namespace and identity of the spec."""
+class PodTemplateMemo:
+    """Decisions on recent specs, by namespace and identity of the spec."""
 
     plugins: tuple[PodPlugin, ...]
-    look: Lookups
-    made: BoundedCache[tuple[str, int], tuple[PodSpec, Draft]] = field(
+    listers: Listers
+    mutated: BoundedCache[tuple[str, int], tuple[PodSpec, PodDraft]] = field(
         default_factory=lambda: BoundedCache(1024)
     )
-    judged: BoundedCache[tuple[str, int], tuple[PodSpec, str]] = field(
+    validated: BoundedCache[tuple[str, int], tuple[PodSpec, str]] = field(
         default_factory=lambda: BoundedCache(1024)
     )
 
     def forget(self, namespace: str) -> None:
-        """Something decisions depend on has changed, in one namespace or (``""``) in all."""
+        """Invalidates the decisions of one namespace, or (``""``) of all."""
         if not namespace:
-            self.made.clear()
-            self.judged.clear()
+            self.mutated.clear()
+            self.validated.clear()
             return
-        for known in (self.made, self.judged):
+        for known in (self.mutated, self.validated):
             for key, _ in known.items():
                 if key[0] == namespace:
                     known.discard(key)
 
-    def mutate(self, request: Attributes) -> Any:
-        """A new pod as it shall be."""
+    def mutate(self, request: AdmissionAttributes) -> Any:
+        """The mutated new pod."""
         pod = request.obj
         annotations = pod.metadata.annotations
         if annotations and MIRROR in annotations:
-            why = mirror_fault(pod)
-            if why:
-                raise refusal(request, why)
-            return self._fill_mirror(request, pod)
+            reason = mirror_pod_error(pod)
+            if reason:
+                raise forbidden_error(request, reason)
+            return self._mutate_mirror_pod(request, pod)
         spec = pod.spec
         key = (request.namespace, id(spec))
-        known = self.made.get(key)
+        known = self.mutated.get(key)
         if known is None:
-            known = (spec, self._fill(request, Draft(spec, {})))
-            self.made.put(key, known)
+            known = (spec, self._mutate_spec(request, PodDraft(spec, {})))
+            self.mutated.put(key, known)
         draft = known[1]
         if draft.notes:
             meta = replace(pod.metadata, annotations={**annotations, **draft.notes})
             return replace(pod, metadata=meta, spec=draft.spec)
         return replace(pod, spec=draft.spec)
 
-    def _fill_mirror(self, request: Attributes, pod: Any) -> Any:
-        """All but the service account, which mirror pods must not have."""
-        draft = self._fill(request, Draft(pod.spec, {}), but="ServiceAccount")
+    def _mutate_mirror_pod(self, request: AdmissionAttributes, pod: Any) -> Any:
+        """Mutates a mirror pod by all plugins but ServiceAccount, since it must not have one."""
+        draft = self._mutate_spec(request, PodDraft(pod.spec, {}), except_plugin="ServiceAccount")
         meta = replace(pod.metadata, annotations={**pod.metadata.annotations, **draft.notes})
         return put(pod, spec=draft.spec, metadata=meta)
 
-    def _fill(self, request: Attributes, draft: Draft, but: str = "") -> Draft:
+    def _mutate_spec(
+        self, request: AdmissionAttributes, draft: PodDraft, except_plugin: str = ""
+    ) -> PodDraft:
         try:
             for plugin in self.plugins:
-                if plugin.name != but:
-                    draft = plugin.fill(draft, request.namespace, self.look)
-        except Refused as refused:
-            raise refusal(request, str(refused)) from None
+                if plugin.name != except_plugin:
+                    draft = plugin.mutate_spec(draft, request.namespace, self.listers)
+        except AdmissionDenied as refused:
+            raise forbidden_error(request, str(refused)) from None
         return draft
 
-    def validate(self, request: Attributes) -> None:
-        """Refuse a new pod that some plugin minds."""
+    def validate(self, request: AdmissionAttributes) -> None:
+        """Denies a new pod if a plugin does."""
         pod = request.obj
         annotations = pod.metadata.annotations
         if annotations and any(name.startswith(APPARMOR) for name in annotations):
-            why = self._fault(pod, request.namespace)
+            reason = self._validate_spec(pod, request.namespace)
         else:
             key = (request.namespace, id(pod.spec))
-            known = self.judged.get(key)
+            known = self.validated.get(key)
             if known is None:
-                known = (pod.spec, self._fault(pod, request.namespace))
-                self.judged.put(key, known)
-            why = known[1]
-        if why:
-            raise refusal(request, why)
+                known = (pod.spec, self._validate_spec(pod, request.namespace))
+                self.validated.put(key, known)
+            reason = known[1]
+        if reason:
+            raise forbidden_error(request, reason)
 
-    def _fault(self, pod: Any, namespace: str) -> str:
+    def _validate_spec(self, pod: Any, namespace: str) -> str:
         for plugin in self.plugins:
-            why = plugin.fault(pod.spec, pod.metadata.annotations, namespace, self.look)
-            if why:
-                return why
+            reason = plugin.validate_spec(pod.spec, pod.metadata.annotations, namespace, self.listers)
+            if reason:
+                return reason
         return ""

@@ -1,4 +1,4 @@
-"""ServiceAccount: every pod acts as somebody, and is given the means to."""
+"""ServiceAccount: sets the ServiceAccount of pods and mounts its token."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 
 from steersman.api.generated import core_v1 as v1
 from steersman.api.generated_names import ALPHANUMS, SUFFIX_LENGTH
-from steersman.server.admission.plugin import Draft, Lookups, PodPlugin, Refused
+from steersman.server.admission.plugin import AdmissionDenied, Listers, PodDraft, PodPlugin
 from steersman.server.defaulting.missing_fields import map_items, put
 
 _encoder = msgspec.json.Encoder(enc_hook=dict)  # the shared empty map is no dict
@@ -20,7 +20,7 @@ ENFORCE = "kubernetes.io/enforce-mountable-secrets"
 MOUNT_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
 VOLUME = "kube-api-access-"
 TOKEN_SECONDS = 3607
-"""An hour, and a few seconds by which the server knows these tokens from others."""
+"""An hour, and seven seconds by which the server recognizes requests for these tokens."""
 
 SOURCE = v1.ProjectedVolumeSource(
     defaultMode=0o644,
@@ -50,32 +50,34 @@ SOURCE = v1.ProjectedVolumeSource(
 
 
 class ServiceAccount(PodPlugin):
-    """Names the account where the pod does not, insists that it exists, mounts its token.
+    """Sets the default account, denies pods whose account does not exist, and mounts the token.
 
-    differs: equal pods share the name of the token's volume; upstream draws one for each.
-    differs: a default account that is missing is not waited for.
+    differs: equal pods share the name of the token volume; upstream generates one for each.
+    differs: a missing default account is not waited for.
     """
 
     name: ClassVar[str] = "ServiceAccount"
     reads: ClassVar[tuple[str, ...]] = ("serviceaccounts",)
 
-    def fill(self, draft: Draft, namespace: str, look: Lookups) -> Draft:
+    def mutate_spec(self, draft: PodDraft, namespace: str, listers: Listers) -> PodDraft:
         spec = draft.spec
         name = spec.serviceAccountName or DEFAULT
-        account = look.get("serviceaccounts", namespace, name)
+        account = listers.get("serviceaccounts", namespace, name)
         if account is None:
-            raise Refused(
+            raise AdmissionDenied(
                 f'error looking up service account {namespace}/{name}: serviceaccount "{name}" not found'
             )
         spec = put(spec, serviceAccountName=name, serviceAccount=name)
-        if mounts(account, spec):
-            spec = mounted(spec, account)
+        if automounts(account, spec):
+            spec = with_token_mounted(spec, account)
         if not spec.imagePullSecrets and account.imagePullSecrets:
             spec = put(spec, imagePullSecrets=account.imagePullSecrets)
-        return Draft(spec, draft.notes)
+        return PodDraft(spec, draft.notes)
 
-    def fault(self, spec: v1.PodSpec, annotations: Mapping[str, str], namespace: str, look: Lookups) -> str:
-        account = look.get("serviceaccounts", namespace, spec.serviceAccountName)
+    def validate_spec(
+        self, spec: v1.PodSpec, annotations: Mapping[str, str], namespace: str, listers: Listers
+    ) -> str:
+        account = listers.get("serviceaccounts", namespace, spec.serviceAccountName)
         if account is None or account.metadata.annotations.get(ENFORCE) not in (
             "1",
             "t",
@@ -85,20 +87,20 @@ class ServiceAccount(PodPlugin):
             "True",
         ):
             return ""
-        return unreferenced(account, spec)
+        return unreferenced_secret(account, spec)
 
 
-def mounts(account: v1.ServiceAccount, spec: v1.PodSpec) -> bool:
-    """Whether the token is mounted: the pod says, or the account; and it is, where neither does."""
+def automounts(account: v1.ServiceAccount, spec: v1.PodSpec) -> bool:
+    """Whether the token is mounted: by the pod, else by the account, else true."""
     if spec.automountServiceAccountToken is not None:
         return spec.automountServiceAccountToken
     return account.automountServiceAccountToken is not False
 
 
 def volume_name(spec: v1.PodSpec, account: v1.ServiceAccount) -> str:
-    """The name of the token's volume. It looks drawn, but equal pods have equal names.
+    """The name of the token volume. It looks random, but equal pods have equal names.
 
-    A name that was drawn would depend on what is still remembered, and so on what else the process did.
+    A random name would depend on what is still cached, and so on what else the process did.
     """
     number = zlib.crc32(_encoder.encode(spec), zlib.crc32(account.metadata.uid.encode()))
     letters = []
@@ -108,8 +110,8 @@ def volume_name(spec: v1.PodSpec, account: v1.ServiceAccount) -> str:
     return VOLUME + "".join(letters)
 
 
-def mounted(spec: v1.PodSpec, account: v1.ServiceAccount) -> v1.PodSpec:
-    """The spec with the token in every container that has nothing else in its place."""
+def with_token_mounted(spec: v1.PodSpec, account: v1.ServiceAccount) -> v1.PodSpec:
+    """The spec with the token mounted in every container that mounts nothing at its path."""
     volume = next((volume.name for volume in spec.volumes if volume.name.startswith(VOLUME)), "")
     name = volume or volume_name(spec, account)
     mount = v1.VolumeMount(name=name, readOnly=True, mountPath=MOUNT_PATH)
@@ -126,15 +128,15 @@ def mounted(spec: v1.PodSpec, account: v1.ServiceAccount) -> v1.PodSpec:
     return put(spec, initContainers=init, containers=main, volumes=volumes)
 
 
-# -- what may be referenced -------------------------------------------------------------------
+# -- references to secrets --------------------------------------------------------------------
 
 
-def mirror_fault(pod: v1.Pod) -> str:
+def mirror_pod_error(pod: v1.Pod) -> str:
     """Why a mirror pod is refused, or ``""``: it must not refer to what its kubelet may not see."""
     spec = pod.spec
     if spec.serviceAccountName:
         return "a mirror pod may not reference service accounts"
-    if spec.imagePullSecrets or any(True for _ in _secrets(spec)):
+    if spec.imagePullSecrets or any(True for _ in _secret_names(spec)):
         return "a mirror pod may not reference secrets"
     for volume in spec.volumes:
         if volume.projected is not None and any(
@@ -144,9 +146,9 @@ def mirror_fault(pod: v1.Pod) -> str:
     return ""
 
 
-def _secrets(spec: v1.PodSpec) -> Iterator[str]:
+def _secret_names(spec: v1.PodSpec) -> Iterator[str]:
     for container in (*spec.initContainers, *spec.containers, *spec.ephemeralContainers):
-        for _, name in _in_container(container):
+        for _, name in _container_secrets(container):
             yield name
     for volume in spec.volumes:
         if volume.secret is not None and volume.secret.secretName:
@@ -157,8 +159,8 @@ def _secrets(spec: v1.PodSpec) -> Iterator[str]:
                     yield source.secret.name
 
 
-def _in_container(container: Any) -> Iterator[tuple[str, str]]:
-    """How and which secrets a container refers to."""
+def _container_secrets(container: Any) -> Iterator[tuple[str, str]]:
+    """The secrets a container refers to, each with how it does."""
     for variable in container.env:
         if variable.valueFrom is not None and variable.valueFrom.secretKeyRef is not None:
             yield f"envVar {variable.name}", variable.valueFrom.secretKeyRef.name
@@ -167,16 +169,16 @@ def _in_container(container: Any) -> Iterator[tuple[str, str]]:
             yield "envFrom", source.secretRef.name
 
 
-def unreferenced(account: v1.ServiceAccount, spec: v1.PodSpec) -> str:
-    """Which secret the pod refers to and the account, which must, does not; or ``""``."""
-    known, who = [secret.name for secret in account.secrets], account.metadata.name
-    tail = f"is not allowed because service account {who} does not reference that"
+def unreferenced_secret(account: v1.ServiceAccount, spec: v1.PodSpec) -> str:
+    """The violation of enforce-mountable-secrets: a secret of the pod that its account does not list; or ``""``."""
+    known, account_name = [secret.name for secret in account.secrets], account.metadata.name
+    tail = f"is not allowed because service account {account_name} does not reference that"
     for volume in spec.volumes:
         if volume.secret is not None and volume.secret.secretName not in known:
             return f'volume with secret.secretName="{volume.secret.secretName}" {tail} secret'
     for words, containers in (("init container", spec.initContainers), ("container", spec.containers)):
         for container in containers:
-            for how, name in _in_container(container):
+            for how, name in _container_secrets(container):
                 if name not in known:
                     return f'{words} {container.name} with {how} referencing secret.secretName="{name}" {tail} secret'
     pulls = [secret.name for secret in account.imagePullSecrets]

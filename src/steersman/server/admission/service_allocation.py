@@ -1,7 +1,7 @@
-"""What services are given: addresses inside the cluster, and ports on its nodes.
+"""ServiceAllocation: allocates the cluster IPs and node ports of Services.
 
-A service has what its stored object says; a pool is the index of that. So nothing is ever leaked, and
-what is released by an update or a deletion is free as soon as that is written.
+The allocations of a Service are the fields of its stored object; a pool is an index of them. So no allocation is
+ever leaked, and one that an update or a deletion releases is free as soon as that is written.
 """
 
 from __future__ import annotations
@@ -16,22 +16,21 @@ from typing import Any, ClassVar
 
 from steersman.api.generated.core_v1 import Service, ServicePort, ServiceSpec
 from steersman.server import status_errors
-from steersman.server.admission.plugin import Lookups, Plugin
-from steersman.server.admission.service_update import kept, wants_health, wants_ports, wiped
+from steersman.server.admission.plugin import Listers, Plugin
 from steersman.server.defaulting.missing_fields import put
-from steersman.server.server import Attributes
+from steersman.server.server import AdmissionAttributes
 from steersman.server.storage.store import object_key
 
 CIDR = "10.0.0.0/16"
 FIRST_PORT, LAST_PORT = 30000, 32767
 NONE = "None"
-"""The address of a headless service."""
+"""The cluster IP of a headless Service."""
 
 SINGLE, PREFER, REQUIRE = "SingleStack", "PreferDualStack", "RequireDualStack"
 
 
-def holds(service: Service) -> tuple[tuple[str, Any], ...]:
-    """What of the pools a stored service has."""
+def allocations_of(service: Service) -> tuple[tuple[str, Any], ...]:
+    """The cluster IPs and node ports of a stored Service, each with its pool."""
     spec = service.spec
     ips = [("ips", ip) for ip in spec.clusterIPs if ip and ip != NONE]
     ports = [("ports", port.nodePort) for port in spec.ports if port.nodePort]
@@ -41,10 +40,10 @@ def holds(service: Service) -> tuple[tuple[str, Any], ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Services(Plugin):
-    """Allocates cluster addresses and node ports, and fills in the address families.
+class ServiceAllocation(Plugin):
+    """Allocates cluster IPs and node ports, and sets the IP families.
 
-    differs: one range and one family, IPv4; upstream lets ServiceCIDR objects add ranges.
+    differs: one IPv4 range; upstream lets ServiceCIDR objects add ranges.
     """
 
     cidr: str = CIDR
@@ -54,23 +53,23 @@ class Services(Plugin):
     name: ClassVar[str] = "Services"
     mutates: ClassVar[tuple[str, ...]] = ("services",)
 
-    def mutate(self, request: Attributes, look: Lookups) -> Any:
+    def mutate(self, request: AdmissionAttributes, listers: Listers) -> Any:
         new: Service = request.obj
         old: Service | None = request.old
         spec = new.spec
         if old is not None:
-            spec = wiped(kept(spec, old.spec), old.spec)
+            spec = drop_type_dependent(keep_allocated(spec, old.spec), old.spec)
         if spec.type == "ExternalName":
             spec = put(spec, internalTrafficPolicy=None)
-        desk = _Desk(self, look, request, spec)
-        spec = desk.families(spec, old.spec if old is not None else None)
+        allocator = _ServiceAllocator(self, listers, request)
+        spec = allocator.families(spec, old.spec if old is not None else None)
         if (
             spec.type != "ExternalName"
             and spec.clusterIP != NONE
             and (old is None or not old.spec.clusterIPs)
         ):
-            spec = desk.address(spec)
-        spec = desk.ports(spec, old.spec if old is not None else None)
+            spec = allocator.address(spec)
+        spec = allocator.ports(spec, old.spec if old is not None else None)
         new = put(new, spec=spec)
         if old is not None and spec.type != "LoadBalancer" and new.status.loadBalancer.ingress:
             new = put(new, status=put(new.status, loadBalancer=type(new.status.loadBalancer)()))
@@ -81,87 +80,88 @@ class Services(Plugin):
 
 
 @dataclass(frozen=True, slots=True)
-class _Desk:
-    """Where one request is given what it asks for."""
+class _ServiceAllocator:
+    """Allocates for one request."""
 
-    pools: Services
-    look: Lookups
-    request: Attributes
-    asked: ServiceSpec
+    pools: ServiceAllocation
+    listers: Listers
+    request: AdmissionAttributes
 
     def families(self, spec: ServiceSpec, old: ServiceSpec | None) -> ServiceSpec:
-        """Which address families the service has, and how it came to them."""
+        """The spec with its IP families and family policy."""
         if spec.type == "ExternalName":
             return spec
         if spec.clusterIP and not spec.clusterIPs:
             spec = put(spec, clusterIPs=(spec.clusterIP,))
-        alone = spec.clusterIP == NONE and not spec.selector
+        headless_without_selector = spec.clusterIP == NONE and not spec.selector
         if spec.ipFamilyPolicy is None:
             policy = old.ipFamilyPolicy if old is not None else None
-            spec = put(spec, ipFamilyPolicy=policy or (REQUIRE if alone else SINGLE))
+            spec = put(spec, ipFamilyPolicy=policy or (REQUIRE if headless_without_selector else SINGLE))
         if not spec.ipFamilies:
-            told = tuple(_family(ip) for ip in spec.clusterIPs if ip and ip != NONE)
-            spec = put(spec, ipFamilies=told or ("IPv4",))
-        if alone:
+            families = tuple(_family(ip) for ip in spec.clusterIPs if ip and ip != NONE)
+            spec = put(spec, ipFamilies=families or ("IPv4",))
+        if headless_without_selector:
             if len(spec.ipFamilies) < 2 and spec.ipFamilyPolicy != SINGLE:
                 other = "IPv6" if spec.ipFamilies[0] == "IPv4" else "IPv4"
                 spec = put(spec, ipFamilies=(*spec.ipFamilies, other))
             return spec
-        wrong = []
+        errors = []
         if spec.ipFamilyPolicy == REQUIRE:
-            wrong.append(
+            errors.append(
                 status_errors.field_invalid(
                     "spec.ipFamilyPolicy", REQUIRE, "this cluster is not configured for dual-stack services"
                 )
             )
         for i, family in enumerate(spec.ipFamilies):
             if family != "IPv4":
-                wrong.append(
+                errors.append(
                     status_errors.field_invalid(
                         f"spec.ipFamilies[{i}]", family, "not configured on this cluster"
                     )
                 )
-        if wrong:
-            raise self._invalid(wrong)
+        if errors:
+            raise self._invalid(errors)
         return spec
 
     def address(self, spec: ServiceSpec) -> ServiceSpec:
-        """The cluster address asked for, or any."""
-        asked = spec.clusterIPs[0] if spec.clusterIPs else ""
+        """The spec with the requested cluster IP, or a free one."""
+        requested_ip = spec.clusterIPs[0] if spec.clusterIPs else ""
         network = _network(self.pools.cidr)
-        if not asked:
-            low, size = _band(network.num_addresses - 2, 256, 16, 16), network.num_addresses - 2
+        if not requested_ip:
+            low, size = _lower_band_size(network.num_addresses - 2, 256, 16, 16), network.num_addresses - 2
             base = int(network.network_address) + 1
 
             def free(offset: int) -> bool:
-                return not self.look.taken("ips", str(ip_address(base + offset)))
+                return not self.listers.allocated_to("ips", str(ip_address(base + offset)))
 
-            offset = _draw(self.look.names, low, size, free)
+            offset = _free_offset(self.listers.random, low, size, free)
             if offset is None:
                 raise status_errors.internal(
                     f'failed to allocate a serviceIP for Service "{self._name}": range is full'
                 )
             ip = str(ip_address(base + offset))
             return put(spec, clusterIP=ip, clusterIPs=(ip,))
-        why = self._why_not(asked, network)
-        if why:
-            says = f"failed to allocate IP {asked}: {why}"
-            raise self._invalid([status_errors.field_invalid("spec.clusterIPs", list(spec.clusterIPs), says)])
+        reason = self._ip_error(requested_ip, network)
+        if reason:
+            detail = f"failed to allocate IP {requested_ip}: {reason}"
+            raise self._invalid(
+                [status_errors.field_invalid("spec.clusterIPs", list(spec.clusterIPs), detail)]
+            )
         return spec
 
-    def _why_not(self, asked: str, network: IPv4Network) -> str:
+    def _ip_error(self, requested_ip: str, network: IPv4Network) -> str:
         try:
-            address = ip_address(asked)
+            address = ip_address(requested_ip)
         except ValueError:
-            return ""  # no address at all is for validation to refuse
+            return ""  # validation refuses a malformed address
         if address not in network or address in (network.network_address, network.broadcast_address):
             return "the provided network does not match the current range"
-        return "provided IP is already allocated" if self._foreign("ips", asked) else ""
+        return "provided IP is already allocated" if self._is_others("ips", requested_ip) else ""
 
     def ports(self, spec: ServiceSpec, old: ServiceSpec | None) -> ServiceSpec:
-        """Node ports where the type has them, each as asked for or any; and one to ask for health."""
+        """The spec with its node ports, requested or free ones, and its health check node port."""
         new: dict[int, None] = {}
-        if wants_ports(spec):
+        if has_node_ports(spec):
             by_port: dict[int, int] = {}
             always = spec.type == "NodePort" or spec.allocateLoadBalancerNodePorts is not False
             ports: list[ServicePort] = []
@@ -169,79 +169,79 @@ class _Desk:
                 if not port.nodePort and not always:
                     ports.append(port)
                     continue
-                # The same port over two protocols is one port on the nodes, too.
+                # The same port over two protocols shares a node port.
                 wanted = port.nodePort or by_port.get(port.port, 0)
                 if not wanted and old is None:
                     wanted = next(
                         (p.nodePort for p in spec.ports[i:] if p.port == port.port and p.nodePort), 0
                     )
                 if not wanted:
-                    wanted = self._any_port(new)
+                    wanted = self._free_port(new)
                 elif wanted not in new:
-                    why = self._port_fault(wanted)
-                    if why:
+                    reason = self._port_error(wanted)
+                    if reason:
                         raise self._invalid(
-                            [status_errors.field_invalid(f"spec.ports[{i}].nodePort", wanted, why)]
+                            [status_errors.field_invalid(f"spec.ports[{i}].nodePort", wanted, reason)]
                         )
                 new[wanted] = None
                 by_port[port.port] = wanted
                 ports.append(put(port, nodePort=wanted))
             spec = put(spec, ports=tuple(ports))
-        if wants_health(spec):
+        if has_health_check_port(spec):
             wanted = spec.healthCheckNodePort
             if not wanted:
-                spec = put(spec, healthCheckNodePort=self._any_port(new))
+                spec = put(spec, healthCheckNodePort=self._free_port(new))
             else:
-                why = self._port_fault(wanted) or (
+                reason = self._port_error(wanted) or (
                     "provided port is already allocated" if wanted in new else ""
                 )
-                if why:
+                if reason:
                     raise status_errors.internal(
-                        f"failed to allocate requested HealthCheck NodePort {wanted}: {why}"
+                        f"failed to allocate requested HealthCheck NodePort {wanted}: {reason}"
                     )
         return spec
 
-    def _port_fault(self, port: int) -> str:
+    def _port_error(self, port: int) -> str:
         pools = self.pools
         if not pools.first_port <= port <= pools.last_port:
             return (
                 "provided port is not in the valid range. "
                 f"The range of valid ports is {pools.first_port}-{pools.last_port}"
             )
-        return "provided port is already allocated" if self._foreign("ports", port) else ""
+        return "provided port is already allocated" if self._is_others("ports", port) else ""
 
-    def _any_port(self, new: dict[int, None]) -> int:
+    def _free_port(self, new: dict[int, None]) -> int:
         first, size = self.pools.first_port, self.pools.last_port - self.pools.first_port + 1
 
         def free(offset: int) -> bool:
             port = first + offset
-            return port not in new and not self.look.taken("ports", port)
+            return port not in new and not self.listers.allocated_to("ports", port)
 
-        offset = _draw(self.look.names, _band(size, 128, 16, 32), size, free)
+        offset = _free_offset(self.listers.random, _lower_band_size(size, 128, 16, 32), size, free)
         if offset is None:
             raise status_errors.internal("failed to allocate a nodePort: range is full")
         return first + offset
 
-    def _foreign(self, pool: str, key: Any) -> bool:
-        """Whether another service has it."""
+    def _is_others(self, pool: str, key: Any) -> bool:
+        """Whether another Service has the address or port."""
         own = object_key(self.request.namespace, self._name)
-        return self.look.taken(pool, key) not in ("", own if self.request.old is not None else "")
+        return self.listers.allocated_to(pool, key) not in ("", own if self.request.old is not None else "")
 
     @property
     def _name(self) -> str:
         return self.request.name or str(self.request.obj.metadata.name)
 
-    def _invalid(self, wrong: list[status_errors.FieldError]) -> Exception:
-        return status_errors.invalid("", "Service", self._name, wrong)
+    def _invalid(self, errors: list[status_errors.FieldError]) -> Exception:
+        return status_errors.invalid("", "Service", self._name, errors)
 
 
-def _band(size: int, most: int, least: int, step: int) -> int:
-    """How much at the beginning of a range is left to those who ask for something in particular."""
+def _lower_band_size(size: int, most: int, least: int, step: int) -> int:
+    """The size of the lower band of a range, which is left for explicitly requested values."""
     return 0 if size < least else min(max(least, size // step), most)
 
 
-def _draw(random: Random, low: int, size: int, free: Callable[[int], bool]) -> int | None:
-    """A free place of a range: by chance in its upper part, and only then in the lower."""
+def _free_offset(random: Random, low: int, size: int, free: Callable[[int], bool]) -> int | None:
+    """A free offset of a range: a random one in its upper band, else one in the lower."""
     for begin, end in ((low, size), (0, low)):
         if begin == end:
             continue
@@ -256,9 +256,80 @@ def _draw(random: Random, low: int, size: int, free: Callable[[int], bool]) -> i
 def _network(cidr: str) -> IPv4Network:
     network = ip_network(cidr)
     if not isinstance(network, IPv4Network):
-        raise ValueError(f"{cidr} is no range of IPv4 addresses")
+        raise ValueError(f"{cidr} is not an IPv4 range")
     return network
 
 
 def _family(ip: str) -> str:
     return "IPv6" if ":" in ip else "IPv4"
+
+
+# -- updates ----------------------------------------------------------------------------------
+
+
+def has_node_ports(spec: ServiceSpec) -> bool:
+    """Whether the Service type has node ports."""
+    return spec.type in ("NodePort", "LoadBalancer")
+
+
+def has_health_check_port(spec: ServiceSpec) -> bool:
+    """Whether the Service has a health check node port."""
+    return spec.type == "LoadBalancer" and spec.externalTrafficPolicy == "Local"
+
+
+def keep_allocated(new: ServiceSpec, old: ServiceSpec) -> ServiceSpec:
+    """The new spec with allocated fields it omits kept from the old one (upstream's ``patchAllocatedValues``)."""
+    if old.type != "ExternalName" and new.type != "ExternalName":
+        if not new.clusterIP:
+            new = put(new, clusterIP=old.clusterIP)
+        if not new.clusterIPs and new.clusterIP == old.clusterIP:
+            new = put(new, clusterIPs=old.clusterIPs)
+        elif new.clusterIP != old.clusterIP and new.clusterIPs == old.clusterIPs:
+            new = put(new, clusterIPs=(new.clusterIP,))
+    if has_node_ports(old) and has_node_ports(new):
+        given = [port.nodePort for port in new.ports]
+        known = {port.name: port.nodePort for port in old.ports if port.nodePort not in given}
+        ports = tuple(
+            port if port.nodePort or port.name not in known else put(port, nodePort=known[port.name])
+            for port in new.ports
+        )
+        new = put(new, ports=ports)
+    if has_health_check_port(old) and has_health_check_port(new) and not new.healthCheckNodePort:
+        new = put(new, healthCheckNodePort=old.healthCheckNodePort)
+    return new
+
+
+def drop_type_dependent(new: ServiceSpec, old: ServiceSpec) -> ServiceSpec:
+    """The new spec without fields its new type does not use (upstream's ``dropTypeDependentFields``)."""
+    if old.type != "ExternalName" and new.type == "ExternalName":
+        if new.clusterIP == old.clusterIP and new.clusterIPs == old.clusterIPs:
+            new = put(new, clusterIP="", clusterIPs=())
+        if new.ipFamilies == old.ipFamilies:
+            new = put(new, ipFamilies=())
+        if new.ipFamilyPolicy == old.ipFamilyPolicy:
+            new = put(new, ipFamilyPolicy=None)
+    known = [port.nodePort for port in old.ports]
+    if has_node_ports(old) and not has_node_ports(new) and all(p.nodePort in (0, *known) for p in new.ports):
+        new = put(new, ports=tuple(put(port, nodePort=0) for port in new.ports))
+    if (
+        has_health_check_port(old)
+        and not has_health_check_port(new)
+        and new.healthCheckNodePort == old.healthCheckNodePort
+    ):
+        new = put(new, healthCheckNodePort=0)
+    if old.type == "LoadBalancer" and new.type != "LoadBalancer":
+        if new.allocateLoadBalancerNodePorts == old.allocateLoadBalancerNodePorts:
+            new = put(new, allocateLoadBalancerNodePorts=None)
+        if new.loadBalancerClass == old.loadBalancerClass:
+            new = put(new, loadBalancerClass=None)
+    if (
+        _has_external_traffic(old)
+        and not _has_external_traffic(new)
+        and new.externalTrafficPolicy == old.externalTrafficPolicy
+    ):
+        new = put(new, externalTrafficPolicy="")
+    return new
+
+
+def _has_external_traffic(spec: ServiceSpec) -> bool:
+    return has_node_ports(spec) or (spec.type == "ClusterIP" and bool(spec.externalIPs))

@@ -10,7 +10,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from steersman.server.registry.resources import Resource
-from steersman.server.server import Server, Settle
+from steersman.server.server import BeforeWrite, Server
 
 
 class DryRunServer(Server):
@@ -31,7 +31,7 @@ class DryRunServer(Server):
         last = self.table(resource).get(key)
         return last if resource.serve is None else resource.serve(last)
 
-    def validate(self, *request: Any) -> Settle | None:
+    def validate(self, *request: Any) -> BeforeWrite | None:
         """Refuses as ever, and charges nothing to quotas."""
         super().validate(*request)
         return None

@@ -10,7 +10,7 @@ from steersman.server.crd import warnings as crd_warnings
 from steersman.server.crd.custom import Custom
 from steersman.server.rest.perform import REVIEWS
 from steersman.server.rest.request import Request, Result
-from steersman.server.server import Attributes, Server
+from steersman.server.server import AdmissionAttributes, Server
 from steersman.server.validation.warnings import warnings_for
 
 _ORPHANED_PODS = (
@@ -28,7 +28,7 @@ def write_warnings(server: Server, request: Request, result: Result, old: Any) -
     if resource.id in REVIEWS or resource.id == "bindings":
         return found
     if server.admission is not None:
-        attributes = Attributes(
+        attributes = AdmissionAttributes(
             "CREATE" if result.created else "UPDATE",
             resource,
             request.subresource,

@@ -1,6 +1,7 @@
-"""PodSecurity: the labels of a namespace say how much its pods may do to their nodes.
+"""PodSecurity: enforces the Pod Security Standards that the labels of a namespace select.
 
-The standards themselves are in `steersman.server.admission.pod_security.standards`.
+`baseline` and `restricted` have the checks of each level.
+differs: the checks know what changed since 1.19; older versions of the standards are evaluated as 1.19.
 """
 
 from __future__ import annotations
@@ -11,19 +12,23 @@ from typing import Any, ClassVar, NamedTuple
 
 from steersman.api.generated.core_v1 import Namespace, PodSpec
 from steersman.server import status_errors
-from steersman.server.admission.plugin import Lookups, PodPlugin
-from steersman.server.admission.pod_security.standards import LATEST, faults
-from steersman.server.server import Attributes, Settle
+from steersman.server.admission.plugin import Listers, PodPlugin
+from steersman.server.admission.pod_security.baseline import BASELINE
+from steersman.server.admission.pod_security.restricted import RESTRICTED
+from steersman.server.admission.pod_security.violations import CheckedPod
+from steersman.server.server import AdmissionAttributes, BeforeWrite
 
+LATEST_MINOR = 36
+"""The minor version of the latest standards."""
 PREFIX = "pod-security.kubernetes.io/"
 LEVELS = ("privileged", "baseline", "restricted")
 _VERSION = re.compile(r"v1\.(0|[1-9][0-9]*)")
-_MOST_PODS = 3000
-"""How many pods are looked at when a namespace becomes stricter."""
+_MAX_PODS_CHECKED = 3000
+"""How many existing pods are checked when a namespace becomes stricter."""
 
 
-class Standard(NamedTuple):
-    """A level, and of which version of Kubernetes: ``restricted:latest``."""
+class LevelVersion(NamedTuple):
+    """A level and a version of the standards: ``restricted:latest``."""
 
     level: str = "privileged"
     version: str = "latest"
@@ -33,95 +38,101 @@ class Standard(NamedTuple):
 
     @property
     def minor(self) -> int:
-        return LATEST if self.version == "latest" else min(int(self.version.partition(".")[2]), LATEST)
+        return (
+            LATEST_MINOR
+            if self.version == "latest"
+            else min(int(self.version.partition(".")[2]), LATEST_MINOR)
+        )
 
 
-class Policy(NamedTuple):
-    """What is refused, and what is only warned of."""
+class NamespacePolicy(NamedTuple):
+    """The enforced standard of a namespace, and the one it warns about."""
 
-    enforce: Standard = Standard()
-    warn: Standard = Standard()
+    enforce: LevelVersion = LevelVersion()
+    warn: LevelVersion = LevelVersion()
 
 
-def policy_of(labels: Mapping[str, str]) -> tuple[Policy, list[status_errors.FieldError]]:
-    """What the labels of a namespace ask for, and what is wrong with them."""
-    wrong: list[status_errors.FieldError] = []
-    read: dict[str, Standard] = {}
+def policy_of(labels: Mapping[str, str]) -> tuple[NamespacePolicy, list[status_errors.FieldError]]:
+    """The policy of a namespace's labels, and their validation errors."""
+    errors: list[status_errors.FieldError] = []
+    read: dict[str, LevelVersion] = {}
     for mode in ("enforce", "audit", "warn"):
         level, version = labels.get(PREFIX + mode), labels.get(f"{PREFIX}{mode}-version")
         if level is not None and level not in LEVELS:
-            wrong.append(_wrong(mode, level, "must be one of privileged, baseline, restricted"))
-            # What cannot be read is enforced strictly, and not warned of.
+            errors.append(_label_error(mode, level, "must be one of privileged, baseline, restricted"))
+            # An invalid level is enforced as restricted, and not warned about.
             level = "restricted" if mode == "enforce" else "privileged"
         if version is not None and version != "latest" and not _VERSION.fullmatch(version):
-            wrong.append(_wrong(f"{mode}-version", version, 'must be "latest" or "v1.x"'))
+            errors.append(_label_error(f"{mode}-version", version, 'must be "latest" or "v1.x"'))
             version = "latest"
-        read[mode] = Standard(level or "privileged", version or "latest")
+        read[mode] = LevelVersion(level or "privileged", version or "latest")
     enforce, warn = read["enforce"], read["warn"]
-    said = labels.get(PREFIX + "enforce") in LEVELS
-    if PREFIX + "warn" not in labels and said and enforce.level != "privileged":
+    has_level = labels.get(PREFIX + "enforce") in LEVELS
+    if PREFIX + "warn" not in labels and has_level and enforce.level != "privileged":
         versioned = f"{PREFIX}warn-version" in labels
-        warn = Standard(enforce.level, warn.version if versioned else enforce.version)
-    return Policy(enforce, warn), wrong
+        warn = LevelVersion(enforce.level, warn.version if versioned else enforce.version)
+    return NamespacePolicy(enforce, warn), errors
 
 
-def _wrong(name: str, value: str, why: str) -> status_errors.FieldError:
-    return status_errors.field_invalid(f"metadata.labels[{PREFIX}{name}]", value, why)
+def _label_error(name: str, value: str, detail: str) -> status_errors.FieldError:
+    return status_errors.field_invalid(f"metadata.labels[{PREFIX}{name}]", value, detail)
 
 
 class PodSecurity(PodPlugin):
-    """Refuses pods below the enforced standard; warns of those, and of templates, below another."""
+    """Denies pods that violate the enforced standard; warns about pods and templates that violate the other."""
 
     name: ClassVar[str] = "PodSecurity"
     validates: ClassVar[tuple[str, ...]] = ("namespaces", "pods")
     subresources: ClassVar[tuple[str, ...]] = ("", "ephemeralcontainers")
     reads: ClassVar[tuple[str, ...]] = ("namespaces",)
 
-    def fault(self, spec: PodSpec, annotations: Mapping[str, str], namespace: str, look: Lookups) -> str:
-        enforce = _policy(namespace, look).enforce
-        found = faults(enforce.level, enforce.minor, spec, annotations)
-        return f'violates PodSecurity "{enforce}": {told(found)}' if found else ""
+    def validate_spec(
+        self, spec: PodSpec, annotations: Mapping[str, str], namespace: str, listers: Listers
+    ) -> str:
+        enforce = _policy(namespace, listers).enforce
+        found = violations_of(enforce.level, enforce.minor, spec, annotations)
+        return f'violates PodSecurity "{enforce}": {violations_text(found)}' if found else ""
 
-    def validate(self, request: Attributes, look: Lookups) -> Settle | None:
+    def validate(self, request: AdmissionAttributes, listers: Listers) -> BeforeWrite | None:
         if request.resource.id == "namespaces":
-            _labelled(request)
-        elif request.operation == "UPDATE" and _significant(request.obj.spec, request.old.spec):
+            _validate_labels(request)
+        elif request.operation == "UPDATE" and _is_significant(request.obj.spec, request.old.spec):
             meta = request.obj.metadata
-            why = self.fault(request.obj.spec, meta.annotations, request.namespace, look)
+            why = self.validate_spec(request.obj.spec, meta.annotations, request.namespace, listers)
             if why:
                 raise status_errors.forbidden("", "pods", request.name, why)
         return None
 
-    def warn(self, request: Attributes, look: Lookups) -> tuple[str, ...]:
+    def warn(self, request: AdmissionAttributes, listers: Listers) -> tuple[str, ...]:
         if request.obj is None or request.subresource:
             return ()
         if request.resource.id == "namespaces":
-            return _below(request, look) if request.old is not None else ()
+            return _existing_pod_warnings(request, listers) if request.old is not None else ()
         template = _template(request)
         if template is None:
             return ()
-        warn = _policy(request.namespace, look).warn
-        found = faults(warn.level, warn.minor, template.spec, template.metadata.annotations)
-        return (f'would violate PodSecurity "{warn}": {told(found)}',) if found else ()
+        warn = _policy(request.namespace, listers).warn
+        found = violations_of(warn.level, warn.minor, template.spec, template.metadata.annotations)
+        return (f'would violate PodSecurity "{warn}": {violations_text(found)}',) if found else ()
 
 
-def _policy(namespace: str, look: Lookups) -> Policy:
-    found: Namespace | None = look.get("namespaces", "", namespace)
-    return policy_of(found.metadata.labels)[0] if found is not None else Policy()
+def _policy(namespace: str, listers: Listers) -> NamespacePolicy:
+    found: Namespace | None = listers.get("namespaces", "", namespace)
+    return policy_of(found.metadata.labels)[0] if found is not None else NamespacePolicy()
 
 
-def told(found: list[tuple[str, str]]) -> str:
-    """All that is wrong, in one line."""
+def violations_text(found: list[tuple[str, str]]) -> str:
+    """All violations in one line."""
     return ", ".join(f"{reason} ({detail})" if detail else reason for reason, detail in found)
 
 
-def _labelled(request: Attributes) -> None:
-    wrong = policy_of(request.obj.metadata.labels)[1]
-    if wrong and (request.old is None or policy_of(request.old.metadata.labels)[1] != wrong):
-        raise status_errors.invalid("", "Namespace", request.obj.metadata.name, wrong)
+def _validate_labels(request: AdmissionAttributes) -> None:
+    errors = policy_of(request.obj.metadata.labels)[1]
+    if errors and (request.old is None or policy_of(request.old.metadata.labels)[1] != errors):
+        raise status_errors.invalid("", "Namespace", request.obj.metadata.name, errors)
 
 
-def _significant(new: PodSpec, old: PodSpec) -> bool:
+def _is_significant(new: PodSpec, old: PodSpec) -> bool:
     """Whether an update changes more than images of containers, deadlines and tolerations."""
     if new.ephemeralContainers != old.ephemeralContainers:
         return True
@@ -136,8 +147,8 @@ def _significant(new: PodSpec, old: PodSpec) -> bool:
 _WORKLOADS = ("deployments.apps", "replicasets.apps", "statefulsets.apps", "daemonsets.apps", "jobs.batch")
 
 
-def _template(request: Attributes) -> Any:
-    """The pod, or what pods will be made from."""
+def _template(request: AdmissionAttributes) -> Any:
+    """The pod or pod template of a request; None for other resources."""
     obj, resource = request.obj, request.resource.id
     if resource == "pods":
         return obj if request.operation == "CREATE" else None
@@ -148,8 +159,8 @@ def _template(request: Attributes) -> Any:
     return obj.template if resource == "podtemplates" else None
 
 
-def _below(request: Attributes, look: Lookups) -> tuple[str, ...]:
-    """What to say where a namespace becomes stricter than its pods are."""
+def _existing_pod_warnings(request: AdmissionAttributes, listers: Listers) -> tuple[str, ...]:
+    """Warnings about existing pods that violate a stricter standard of their namespace."""
     new = policy_of(request.obj.metadata.labels)[0].enforce
     old = policy_of(request.old.metadata.labels)[0].enforce
     if new == old or new.level == "privileged":
@@ -158,18 +169,29 @@ def _below(request: Attributes, look: Lookups) -> tuple[str, ...]:
         return ()
     pods: dict[str, list[str]] = {}
     name = request.obj.metadata.name
-    for pod in look.all("pods", name)[:_MOST_PODS]:
-        found = faults(new.level, new.minor, pod.spec, pod.metadata.annotations)
+    for pod in listers.list("pods", name)[:_MAX_PODS_CHECKED]:
+        found = violations_of(new.level, new.minor, pod.spec, pod.metadata.annotations)
         if found:
             pods.setdefault(", ".join(reason for reason, _ in found), []).append(pod.metadata.name)
     if not pods:
         return ()
     head = f'existing pods in namespace "{name}" violate the new PodSecurity enforce level "{new}"'
-    return (head, *sorted(f"{_some(sorted(names))}: {reasons}" for reasons, names in pods.items()))
+    return (head, *sorted(f"{_first_and_count(sorted(names))}: {reasons}" for reasons, names in pods.items()))
 
 
-def _some(names: list[str]) -> str:
+def _first_and_count(names: list[str]) -> str:
     more = len(names) - 1
     if not more:
         return names[0]
     return f"{names[0]} (and {more} other {'pod' if more == 1 else 'pods'})"
+
+
+def violations_of(
+    level: str, minor: int, spec: PodSpec, annotations: Mapping[str, str]
+) -> list[tuple[str, str]]:
+    """The violations of a level by a pod: reasons, each with a detail."""
+    if level == "privileged":
+        return []
+    pod = CheckedPod(spec, annotations, minor)
+    checks = BASELINE if level == "baseline" else RESTRICTED
+    return [validate_spec for validate_spec in (check(pod) for check in checks) if validate_spec is not None]

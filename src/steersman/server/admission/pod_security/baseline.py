@@ -1,6 +1,6 @@
-"""The Pod Security Standard ``baseline``: what would let a pod take over its node.
+"""The checks of the Pod Security Standard ``baseline``, which prevents known privilege escalations.
 
-One function for each check, named after it. They answer what is wrong, or None.
+One function for each check, named after it. It returns the violation, or None.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from steersman.server.admission.pod_security.violations import Fault, Subject, distinct, plural, quoted
+from steersman.server.admission.pod_security.violations import CheckedPod, Violation, distinct, plural, quoted
 
 APPARMOR = "container.apparmor.security.beta.kubernetes.io/"
 _SELINUX = ("", "container_t", "container_init_t", "container_kvm_t")
@@ -43,14 +43,14 @@ _CAPABILITIES = [
 ]
 
 
-def app_armor(pod: Subject) -> Fault:
-    def bad(context: Any) -> bool:
+def app_armor(pod: CheckedPod) -> Violation:
+    def is_forbidden(context: Any) -> bool:
         profile = context.appArmorProfile
         return profile is not None and profile.type not in ("RuntimeDefault", "Localhost")
 
-    who = pod.setters(bad)
+    setters = pod.set_by(is_forbidden)
     contexts = [pod.spec.securityContext, *(each.securityContext for each in pod.containers)]
-    values = distinct(c.appArmorProfile.type for c in contexts if c is not None and bad(c))
+    values = distinct(c.appArmorProfile.type for c in contexts if c is not None and is_forbidden(c))
     notes = sorted(
         f'{name}="{value}"'
         for name, value in pod.annotations.items()
@@ -59,22 +59,22 @@ def app_armor(pod: Subject) -> Fault:
         and not value.startswith("localhost/")
     )
     if notes:
-        who.append(plural("annotation", notes))
-    if not who:
+        setters.append(plural("annotation", notes))
+    if not setters:
         return None
     values += notes
     return (
         plural("forbidden AppArmor profile", values),
-        f"{' and '.join(who)} must not set AppArmor profile type to {quoted(values)}",
+        f"{' and '.join(setters)} must not set AppArmor profile type to {quoted(values)}",
     )
 
 
-def capabilities(pod: Subject) -> Fault:
+def capabilities(pod: CheckedPod) -> Violation:
     def extra(context: Any) -> list[str]:
         given = context.capabilities if context is not None else None
         return [name for name in given.add if name not in _CAPABILITIES] if given is not None else []
 
-    names = pod.named(lambda context: bool(extra(context)))
+    names = pod.containers_where(lambda context: bool(extra(context)))
     if not names:
         return None
     added = distinct(name for each in pod.containers for name in extra(each.securityContext))
@@ -85,17 +85,19 @@ def capabilities(pod: Subject) -> Fault:
     )
 
 
-def host_namespaces(pod: Subject) -> Fault:
-    shared = [f"{name}=true" for name in ("hostNetwork", "hostPID", "hostIPC") if getattr(pod.spec, name)]
+def host_namespaces(pod: CheckedPod) -> Violation:
+    spec = pod.spec
+    given = (("hostNetwork", spec.hostNetwork), ("hostPID", spec.hostPID), ("hostIPC", spec.hostIPC))
+    shared = [f"{name}=true" for name, value in given if value]
     return ("host namespaces", ", ".join(shared)) if shared else None
 
 
-def host_paths(pod: Subject) -> Fault:
+def host_paths(pod: CheckedPod) -> Violation:
     names = [volume.name for volume in pod.spec.volumes if volume.hostPath is not None]
     return ("hostPath volumes", f"{plural('volume', names)} {quoted(names)}") if names else None
 
 
-def host_ports(pod: Subject) -> Fault:
+def host_ports(pod: CheckedPod) -> Violation:
     names = [each.name for each in pod.containers if any(port.hostPort for port in each.ports)]
     if not names:
         return None
@@ -107,7 +109,7 @@ def host_ports(pod: Subject) -> Fault:
     )
 
 
-def probe_hosts(pod: Subject) -> Fault:
+def probe_hosts(pod: CheckedPod) -> Violation:
     if pod.minor < 34:
         return None
     found: dict[str, list[str]] = {}
@@ -130,8 +132,8 @@ def probe_hosts(pod: Subject) -> Fault:
     )
 
 
-def privileged(pod: Subject) -> Fault:
-    names = pod.named(lambda context: context is not None and bool(context.privileged))
+def privileged(pod: CheckedPod) -> Violation:
+    names = pod.containers_where(lambda context: context is not None and bool(context.privileged))
     if not names:
         return None
     return (
@@ -140,12 +142,12 @@ def privileged(pod: Subject) -> Fault:
     )
 
 
-def proc_mount(pod: Subject) -> Fault:
+def proc_mount(pod: CheckedPod) -> Violation:
     def other(context: Any) -> str:
         mount = context.procMount if context is not None else None
         return mount if mount not in (None, "Default") else ""
 
-    names = pod.named(lambda context: bool(other(context)))
+    names = pod.containers_where(lambda context: bool(other(context)))
     if not names:
         return None
     kinds = distinct(filter(None, (other(each.securityContext) for each in pod.containers)))
@@ -156,75 +158,75 @@ def proc_mount(pod: Subject) -> Fault:
     )
 
 
-def proc_mount_baseline(pod: Subject) -> Fault:
-    return None if pod.own_users else proc_mount(pod)
+def proc_mount_baseline(pod: CheckedPod) -> Violation:
+    return None if pod.has_user_namespace else proc_mount(pod)
 
 
-def se_linux(pod: Subject) -> Fault:
+def se_linux(pod: CheckedPod) -> Violation:
     allowed = (*_SELINUX, "container_engine_t") if pod.minor >= 31 else _SELINUX
     seen: list[Any] = []
 
-    def bad(context: Any) -> bool:
+    def is_forbidden(context: Any) -> bool:
         options = context.seLinuxOptions
         if options is None or (options.type in allowed and not options.user and not options.role):
             return False
         seen.append(options)
         return True
 
-    who = pod.setters(bad)
-    if not who:
+    setters = pod.set_by(is_forbidden)
+    if not setters:
         return None
     types = distinct(options.type for options in seen if options.type not in allowed)
-    said = [f"{plural('type', types)} {quoted(types)}"] if types else []
+    details = [f"{plural('type', types)} {quoted(types)}"] if types else []
     if any(options.user for options in seen):
-        said.append("user may not be set")
+        details.append("user may not be set")
     if any(options.role for options in seen):
-        said.append("role may not be set")
+        details.append("role may not be set")
     return (
         "seLinuxOptions",
-        f"{' and '.join(who)} set forbidden securityContext.seLinuxOptions: {'; '.join(said)}",
+        f"{' and '.join(setters)} set forbidden securityContext.seLinuxOptions: {'; '.join(details)}",
     )
 
 
-def bad_seccomp(pod: Subject) -> Fault:
+def forbidden_seccomp(pod: CheckedPod) -> Violation:
     seen: list[str] = []
 
-    def bad(context: Any) -> bool:
+    def is_forbidden(context: Any) -> bool:
         profile = context.seccompProfile
         if profile is None or profile.type in ("RuntimeDefault", "Localhost"):
             return False
         seen.append(profile.type)
         return True
 
-    who = pod.setters(bad)
-    if not who:
+    setters = pod.set_by(is_forbidden)
+    if not setters:
         return None
     return (
         "seccompProfile",
-        f"{' and '.join(who)} must not set securityContext.seccompProfile.type to {quoted(distinct(seen))}",
+        f"{' and '.join(setters)} must not set securityContext.seccompProfile.type to {quoted(distinct(seen))}",
     )
 
 
-def sysctls(pod: Subject) -> Fault:
+def sysctls(pod: CheckedPod) -> Violation:
     allowed = [name for since, names in _SYSCTLS if pod.minor >= since for name in names.split()]
     context = pod.spec.securityContext
-    bad = [each.name for each in context.sysctls if each.name not in allowed] if context is not None else []
-    return ("forbidden sysctls", ", ".join(bad)) if bad else None
+    names = [each.name for each in context.sysctls if each.name not in allowed] if context is not None else []
+    return ("forbidden sysctls", ", ".join(names)) if names else None
 
 
-def host_process(pod: Subject) -> Fault:
-    who = pod.setters(
+def host_process(pod: CheckedPod) -> Violation:
+    setters = pod.set_by(
         lambda context: context.windowsOptions is not None and bool(context.windowsOptions.hostProcess)
     )
-    if not who:
+    if not setters:
         return None
     return (
         "hostProcess",
-        f"{' and '.join(who)} must not set securityContext.windowsOptions.hostProcess=true",
+        f"{' and '.join(setters)} must not set securityContext.windowsOptions.hostProcess=true",
     )
 
 
-BASELINE: tuple[Callable[[Subject], Fault], ...] = (
+BASELINE: tuple[Callable[[CheckedPod], Violation], ...] = (
     app_armor,
     capabilities,
     host_namespaces,
@@ -234,8 +236,8 @@ BASELINE: tuple[Callable[[Subject], Fault], ...] = (
     privileged,
     proc_mount_baseline,
     se_linux,
-    bad_seccomp,
+    forbidden_seccomp,
     sysctls,
     host_process,
 )
-"""In upstream's order: by name."""
+"""The checks, in upstream's order: by name."""

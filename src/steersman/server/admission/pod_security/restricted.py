@@ -1,6 +1,6 @@
-"""The Pod Security Standard ``restricted``: on top of ``baseline``, what a careful pod says of itself.
+"""The checks of the Pod Security Standard ``restricted``, which adds hardening practices to ``baseline``.
 
-One function for each check. They answer what is wrong, or None.
+One function for each check. It returns the violation, or None.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from steersman.server.admission.pod_security.baseline import (
     app_armor,
-    bad_seccomp,
+    forbidden_seccomp,
     host_namespaces,
     host_ports,
     host_process,
@@ -19,7 +19,7 @@ from steersman.server.admission.pod_security.baseline import (
     se_linux,
     sysctls,
 )
-from steersman.server.admission.pod_security.violations import Fault, Subject, distinct, plural, quoted
+from steersman.server.admission.pod_security.violations import CheckedPod, Violation, distinct, plural, quoted
 
 _VOLUMES = [
     "configMap",
@@ -34,8 +34,10 @@ _VOLUMES = [
 ]
 
 
-def _escalation(pod: Subject) -> Fault:
-    names = pod.named(lambda context: context is None or context.allowPrivilegeEscalation is not False)
+def _privilege_escalation(pod: CheckedPod) -> Violation:
+    names = pod.containers_where(
+        lambda context: context is None or context.allowPrivilegeEscalation is not False
+    )
     if not names or pod.windows:
         return None
     return (
@@ -44,7 +46,7 @@ def _escalation(pod: Subject) -> Fault:
     )
 
 
-def _dropped(pod: Subject) -> Fault:
+def _capabilities(pod: CheckedPod) -> Violation:
     if pod.windows:
         return None
     given = {
@@ -57,9 +59,9 @@ def _dropped(pod: Subject) -> Fault:
         for name, each in given.items()
         if each is not None and any(added != "NET_BIND_SERVICE" for added in each.add)
     ]
-    said = []
+    details = []
     if keeping:
-        said.append(
+        details.append(
             f'{plural("container", keeping)} {quoted(keeping)} must set securityContext.capabilities.drop=["ALL"]'
         )
     if adding:
@@ -70,47 +72,47 @@ def _dropped(pod: Subject) -> Fault:
             for name in each.add
             if name != "NET_BIND_SERVICE"
         )
-        said.append(
+        details.append(
             f"{plural('container', adding)} {quoted(adding)} must not include {quoted(added)} "
             "in securityContext.capabilities.add"
         )
-    return ("unrestricted capabilities", "; ".join(said)) if said else None
+    return ("unrestricted capabilities", "; ".join(details)) if details else None
 
 
-def _volumes(pod: Subject) -> Fault:
-    bad: list[str] = []
+def _volumes(pod: CheckedPod) -> Violation:
+    forbidden: list[str] = []
     kinds: list[str] = []
     for volume in pod.spec.volumes:
         there = [
             name for name in volume.__struct_fields__ if name != "name" and getattr(volume, name) is not None
         ]
         if not any(name in _VOLUMES for name in there):
-            bad.append(volume.name)
+            forbidden.append(volume.name)
             kinds.append(there[0] if there else "unknown")
-    if not bad:
+    if not forbidden:
         return None
     types = distinct(kinds)
-    uses = "uses" if len(bad) == 1 else "use"
+    uses = "uses" if len(forbidden) == 1 else "use"
     return (
         "restricted volume types",
-        f"{plural('volume', bad)} {quoted(bad)} {uses} {plural('restricted volume type', types)} "
+        f"{plural('volume', forbidden)} {quoted(forbidden)} {uses} {plural('restricted volume type', types)} "
         f"{quoted(types)}",
     )
 
 
-def _non_root(pod: Subject) -> Fault:
-    if pod.own_users:
+def _run_as_non_root(pod: CheckedPod) -> Violation:
+    if pod.has_user_namespace:
         return None
-    who = pod.setters(lambda context: context.runAsNonRoot is False)
-    if who:
+    setters = pod.set_by(lambda context: context.runAsNonRoot is False)
+    if setters:
         return (
             "runAsNonRoot != true",
-            f"{' and '.join(who)} must not set securityContext.runAsNonRoot=false",
+            f"{' and '.join(setters)} must not set securityContext.runAsNonRoot=false",
         )
     context = pod.spec.securityContext
     if context is not None and context.runAsNonRoot:
         return None
-    names = pod.named(lambda context: context is None or context.runAsNonRoot is None)
+    names = pod.containers_where(lambda context: context is None or context.runAsNonRoot is None)
     if not names:
         return None
     return (
@@ -119,23 +121,23 @@ def _non_root(pod: Subject) -> Fault:
     )
 
 
-def _root(pod: Subject) -> Fault:
-    who = pod.setters(lambda context: context.runAsUser == 0)
-    if not who or pod.own_users or pod.minor < 23:
+def _run_as_user(pod: CheckedPod) -> Violation:
+    setters = pod.set_by(lambda context: context.runAsUser == 0)
+    if not setters or pod.has_user_namespace or pod.minor < 23:
         return None
-    return ("runAsUser=0", f"{' and '.join(who)} must not set runAsUser=0")
+    return ("runAsUser=0", f"{' and '.join(setters)} must not set runAsUser=0")
 
 
-def _seccomp(pod: Subject) -> Fault:
+def _seccomp(pod: CheckedPod) -> Violation:
     if pod.windows:
         return None
-    bad = bad_seccomp(pod)
-    if bad is not None:
-        return bad
+    forbidden = forbidden_seccomp(pod)
+    if forbidden is not None:
+        return forbidden
     context = pod.spec.securityContext
     if context is not None and context.seccompProfile is not None:
         return None
-    names = pod.named(lambda context: context is None or context.seccompProfile is None)
+    names = pod.containers_where(lambda context: context is None or context.seccompProfile is None)
     if not names:
         return None
     return (
@@ -145,7 +147,7 @@ def _seccomp(pod: Subject) -> Fault:
     )
 
 
-RESTRICTED: tuple[Callable[[Subject], Fault], ...] = (
+RESTRICTED: tuple[Callable[[CheckedPod], Violation], ...] = (
     app_armor,
     host_namespaces,
     host_ports,
@@ -154,12 +156,12 @@ RESTRICTED: tuple[Callable[[Subject], Fault], ...] = (
     se_linux,
     sysctls,
     host_process,
-    _escalation,
-    _dropped,
+    _privilege_escalation,
+    _capabilities,
     proc_mount,
     _volumes,
-    _non_root,
-    _root,
+    _run_as_non_root,
+    _run_as_user,
     _seccomp,
 )
-"""Those of baseline that are not superseded, then its own; in upstream's order: by name."""
+"""The checks of baseline that are not superseded, then its own; in upstream's order: by name."""

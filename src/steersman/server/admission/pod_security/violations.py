@@ -1,4 +1,4 @@
-"""A pod under judgement, and the words its faults are told in."""
+"""CheckedPod: a pod under evaluation by the Pod Security Standards, and the phrasing of violations."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any, NamedTuple, TypeAlias
 from steersman.api.generated.core_v1 import PodSpec
 
 
-class Subject(NamedTuple):
-    """A pod under judgement, and the version of the standards it is judged by."""
+class CheckedPod(NamedTuple):
+    """A pod, and the minor version of the standards it is evaluated by."""
 
     spec: PodSpec
     annotations: Mapping[str, str]
@@ -24,36 +24,36 @@ class Subject(NamedTuple):
         return self.minor >= 25 and self.spec.os is not None and self.spec.os.name == "windows"
 
     @property
-    def own_users(self) -> bool:
-        """Whether its users are not the node's."""
+    def has_user_namespace(self) -> bool:
+        """Whether the pod has a user namespace of its own."""
         return self.minor >= 35 and self.spec.hostUsers is False
 
-    def named(self, test: Callable[[Any], bool]) -> list[str]:
-        """The containers whose security context passes a test; the context may be None."""
+    def containers_where(self, test: Callable[[Any], bool]) -> list[str]:
+        """The names of containers whose security context passes a test; the context may be None."""
         return [each.name for each in self.containers if test(each.securityContext)]
 
-    def setters(self, test: Callable[[Any], bool]) -> list[str]:
-        """Who sets something, as messages say: ``pod``, ``container "a"``. The context is never None here."""
-        there = self.spec.securityContext
-        who = ["pod"] if there is not None and test(there) else []
-        names = self.named(lambda context: context is not None and test(context))
-        return [*who, f"{plural('container', names)} {quoted(names)}"] if names else who
+    def set_by(self, test: Callable[[Any], bool]) -> list[str]:
+        """The pod and containers whose security context passes a test, as messages name them: ``pod``, ``container "a"``."""
+        context = self.spec.securityContext
+        setters = ["pod"] if context is not None and test(context) else []
+        names = self.containers_where(lambda context: context is not None and test(context))
+        return [*setters, f"{plural('container', names)} {quoted(names)}"] if names else setters
 
 
-Fault: TypeAlias = tuple[str, str] | None
+Violation: TypeAlias = tuple[str, str] | None
 """A reason and a detail."""
 
 
 def quoted(names: Iterable[str]) -> str:
-    """Each in quotes."""
+    """A comma-separated list of quoted names."""
     return ", ".join(f'"{name}"' for name in names)
 
 
 def plural(word: str, names: list[str]) -> str:
-    """The word for one, or for several."""
+    """A noun in singular or plural, by the number of names."""
     return word if len(names) == 1 else f"{word}s"
 
 
 def distinct(names: Iterable[str]) -> list[str]:
-    """Each once, in order."""
+    """Sorted names without duplicates."""
     return sorted(dict.fromkeys(names))
