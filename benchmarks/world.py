@@ -39,10 +39,10 @@ def deployment(name: str, replicas: int) -> dict[str, Any]:
 
 def build(world: World, nodes: int, controllers: str) -> None:
     chosen = [each for each in CONTROLLERS if controllers == "all" or each.name in WANTED]
-    room = {"cpu": "10000", "memory": "16Ti", "pods": "100000"}
+    capacity = {"cpu": "10000", "memory": "16Ti", "pods": "100000"}
     names = [f"node-{i}" for i in range(nodes)]
     kubelets = Kubelets(
-        world.api("kubelets"), world, names, settings=KubeletSettings(), shape=Shape(room=room)
+        world.api("kubelets"), world, names, settings=KubeletSettings(), shape=Shape(capacity=capacity)
     )
     world.spawn(ControllerGroup(chosen, world.api("manager"), world).run(), name="manager")
     world.spawn(Scheduler(world.api("scheduler"), world).run(), name="scheduler")

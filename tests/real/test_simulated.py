@@ -41,7 +41,7 @@ async def test_pods_are_placed_run_fail_and_go(plane: RealPlane, namespace: str)
         clock = RealClock()
         names = [f"{namespace}-{i}" for i in range(3)]
         kubelets = Kubelets(api, clock, names, settings=KubeletSettings(start_delay=0.05, shutdown=0.05))
-        async with beside(kubelets.run(), Scheduler(api, clock, talkative=True).run()):
+        async with beside(kubelets.run(), Scheduler(api, clock, scheduled_events=True).run()):
             await api.create(
                 PODS.untyped, namespace, pod("web", initContainers=[{"name": "i", "image": "i"}])
             )

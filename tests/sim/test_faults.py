@@ -380,7 +380,7 @@ def test_discovery_failure_and_then_does_not(manager: Make) -> None:
 def test_discovery_of_one_group_fails_and_is_told_so(manager: Make) -> None:
     made = manager(faults.discovery_failure("apps", times=1))
     partly: DiscoveryResult = made.do(made.api.discover())
-    assert partly.lacks("apps")
+    assert partly.is_incomplete("apps")
     assert partly.find("v1", "Pod") is not None
     assert partly.find("apps/v1", "Deployment") is None
     assert made.do(made.api.discover()).find("apps/v1", "Deployment") is not None

@@ -17,7 +17,7 @@ from steersman.runtime.heartbeat import Heartbeat, call_unless_renewed
 from steersman.server.local import LocalApi
 from steersman.server.server import Server
 from steersman.sim.kubelet import Kubelets
-from steersman.sim.loop import Jam, VirtualLoop
+from steersman.sim.loop import Deadlock, VirtualLoop
 from steersman.sim.world import World
 
 NODES = load("", "v1", "Node")
@@ -111,7 +111,7 @@ def test_a_program_that_waits_while_only_hearts_beat_is_jammed() -> None:
         asyncio.get_running_loop().create_task(pacer.run(), name="heart")
         await asyncio.Event().wait()
 
-    with pytest.raises(Jam, match=r"only heartbeats go on at 0(.|\n)*heart: .*wait.*\n"):
+    with pytest.raises(Deadlock, match=r"only heartbeats are left at 0(.|\n)*heart: .*wait.*\n"):
         loop.run_until_complete(main())
     loop.close()
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from steersman.sim.loop import Jam, Spin, VirtualLoop, background, in_background
+from steersman.sim.loop import Deadlock, Livelock, VirtualLoop, background, in_background
 
 
 @pytest.fixture
@@ -138,13 +138,13 @@ def test_a_jam_says_who_waits_where_and_for_what(loop: VirtualLoop) -> None:
     async def main() -> None:
         await asyncio.create_task(patient(asyncio.Event()), name="patient")
 
-    with pytest.raises(Jam) as jam:
+    with pytest.raises(Deadlock) as jam:
         loop.run_until_complete(main())
     message = str(jam.value)
     assert "nothing is ready and no timer is set" in message
     assert "patient: Event.wait" in message
     assert "patient (sim/test_loop.py:" in message
-    assert "an Event that nobody has set" in message
+    assert "an Event that is not set" in message
     assert "main-1: " in message
     assert "for task patient" in message
 
@@ -170,16 +170,16 @@ def test_those_who_wait_at_the_same_place_are_told_of_together_and_after_all_oth
         two = loop.create_task(hold(right, left), name="two")
         await asyncio.gather(one, two)
 
-    with pytest.raises(Jam) as jam:
+    with pytest.raises(Deadlock) as jam:
         loop.run_until_complete(main())
     lines = str(jam.value).splitlines()[1:]
     assert len(lines) == 3
     assert lines[0].startswith("  main-1: ")
     assert lines[0].endswith("for tasks one, two")
     assert lines[1].startswith("  one, two: Lock.acquire")
-    assert lines[1].endswith("for a Lock that somebody holds")
+    assert lines[1].endswith("for a Lock held by another task")
     assert lines[2].startswith("  worker-0, worker-1, worker-2, worker-3 and 2 more: Queue.get")
-    assert lines[2].endswith("for something in a Queue")
+    assert lines[2].endswith("for an item in a Queue")
 
 
 def test_going_in_circles_is_noticed() -> None:
@@ -189,7 +189,9 @@ def test_going_in_circles_is_noticed() -> None:
         while True:
             await asyncio.sleep(0)
 
-    with pytest.raises(Spin, match=r"1000 turns and no time has passed(.|\n)*spin-1: .*for its turn"):
+    with pytest.raises(
+        Livelock, match=r"1000 iterations without time passing(.|\n)*spin-1: .*for the event loop"
+    ):
         loop.run_until_complete(spin())
     for task in asyncio.all_tasks(loop):
         task.cancel()

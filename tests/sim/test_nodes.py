@@ -274,5 +274,5 @@ def test_nodes_are_registered(world: World) -> None:
 
 
 def test_there_must_be_a_node(world: World) -> None:
-    with pytest.raises(ValueError, match="must be a node"):
+    with pytest.raises(ValueError, match="at least one node"):
         Nodes(world.api(), world, ())

@@ -5,12 +5,12 @@ import time
 
 import pytest
 
-from steersman.sim.scaled_clock import HurriedClock, HurriedLoop
+from steersman.sim.scaled_clock import ScaledClock, ScaledLoop
 
 
 def test_an_hour_passes_in_a_blink_for_timers_and_clock_alike() -> None:
-    loop = HurriedLoop(1_000_000)
-    clock = HurriedClock(loop)
+    loop = ScaledLoop(1_000_000)
+    clock = ScaledClock(loop)
     before, began = clock.now(), time.monotonic()
     try:
         loop.run_until_complete(asyncio.sleep(3600))
@@ -35,7 +35,7 @@ def test_sockets_work_as_ever() -> None:
             writer.close()
             return answer
 
-    loop = HurriedLoop(60)
+    loop = ScaledLoop(60)
     try:
         assert loop.run_until_complete(main()) == b"hello\n"
     finally:
@@ -45,4 +45,4 @@ def test_sockets_work_as_ever() -> None:
 @pytest.mark.parametrize("speed", [0, -1])
 def test_time_does_not_stand_still_or_go_back(speed: float) -> None:
     with pytest.raises(ValueError, match="speed must be more than 0"):
-        HurriedLoop(speed)
+        ScaledLoop(speed)

@@ -15,9 +15,9 @@ from steersman.api.kinds import DEPLOYMENTS, JOBS, PODS, REPLICASETS, REPLICATIO
 from steersman.controllers import CONTROLLERS
 from steersman.runtime.controller_group import ControllerGroup
 from steersman.runtime.leader_election import LeaderElector
-from steersman.sim.loop import Jam
+from steersman.sim.loop import Deadlock
 from steersman.sim.nodes import Nodes
-from steersman.sim.world import START, Restless, World
+from steersman.sim.world import START, NotSettled, World
 
 CONFIGMAPS = load("", "v1", "ConfigMap")
 EVENTS = load("", "v1", "Event")
@@ -96,7 +96,7 @@ def test_waiting_for_nothing_is_a_jam(world: World) -> None:
     async def wait() -> None:
         await asyncio.Event().wait()
 
-    with pytest.raises(Jam, match="wait"):
+    with pytest.raises(Deadlock, match="wait"):
         world.run(wait())
 
 
@@ -109,7 +109,9 @@ def test_waiting_in_vain_while_time_goes_on_is_a_jam_too(world: World) -> None:
         await asyncio.Event().wait()
 
     world.spawn(tick(), name="clockwork")
-    with pytest.raises(Jam, match=r"time goes on, and the program does not end\n(.|\n)*wait-\d+: .*Event"):
+    with pytest.raises(
+        Deadlock, match=r"timers still run, but the program does not end\n(.|\n)*wait-\d+: .*Event"
+    ):
         world.run(wait())
     assert 365 * 86_400 < world.monotonic() <= 366 * 86_400
     world.run(world.advance(1000 * 86_400))
@@ -203,7 +205,7 @@ def test_a_world_that_never_stops_writing_is_restless_and_says_what_it_writes(wo
             await touch(world, "scribbled")
 
     world.spawn(scribble())
-    with pytest.raises(Restless, match="still writing after 60s: configmaps default/scribbled"):
+    with pytest.raises(NotSettled, match="still writing after 60s: configmaps default/scribbled"):
         world.run(world.settle(10, limit=60))
 
 

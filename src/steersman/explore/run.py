@@ -15,8 +15,8 @@ from steersman.explore.steps import LIMIT, StepFailed, Timing
 from steersman.sim.faults.crashes import CrashAfterWrite, CrashBeforeWrite
 from steersman.sim.faults.fault import Fault
 from steersman.sim.faults.leaders import LeaseDeleted, LeaseStolen
-from steersman.sim.loop import Jam, Spin
-from steersman.sim.world import Restless
+from steersman.sim.loop import Deadlock, Livelock
+from steersman.sim.world import NotSettled
 from steersman.testing.cluster import Cluster
 
 SLOW = Timing(330.0, 330.0)
@@ -84,11 +84,11 @@ def run(
                 cluster.settle(FINAL, limit=LIMIT)
             except StepFailed as error:
                 violations["expect"] = str(error)
-                with suppress(Restless):
+                with suppress(NotSettled):
                     cluster.settle(FINAL, limit=LIMIT)
-            except Restless as error:
+            except NotSettled as error:
                 violations["convergence"] = str(error)
-            except (Jam, Spin) as error:
+            except (Deadlock, Livelock) as error:
                 violations["convergence"] = f"{type(error).__name__}: {error}"
             except Exception as error:
                 violations["failure"] = f"{type(error).__name__}: {error}"

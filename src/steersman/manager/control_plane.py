@@ -138,7 +138,7 @@ async def _start(options: ControlPlaneOptions, clock: Clock, stack: AsyncExitSta
         )
         supervisor.start(kubelets.run(), "the kubelets")
         api = _api(server, authorizer, User("system:kube-scheduler"), "kube-scheduler")
-        supervisor.start(Scheduler(api, clock, talkative=True).run(), "the scheduler")
+        supervisor.start(Scheduler(api, clock, scheduled_events=True).run(), "the scheduler")
     await supervisor.wait_for(ready)
     return RunningControlPlane(edge.url, path, server, len(loops), supervisor.failed)
 

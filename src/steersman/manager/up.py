@@ -21,7 +21,7 @@ from steersman.manager.control_plane import ControlPlaneOptions, RunningControlP
 from steersman.manager.flag_types import BOOL, FLOAT, INT, STRING
 from steersman.manager.flags import Option, UsageError, parse, usage
 from steersman.manager.supervisor import ComponentFailed
-from steersman.sim.scaled_clock import HurriedClock, HurriedLoop
+from steersman.sim.scaled_clock import ScaledClock, ScaledLoop
 
 OPTIONS = (
     Option(
@@ -102,9 +102,9 @@ def main(argv: Sequence[str]) -> int:
 def _run(options: ControlPlaneOptions) -> int:
     if options.speed == 1.0:
         return process.run(_serve(options, RealClock))
-    with asyncio.Runner(loop_factory=lambda: HurriedLoop(options.speed)) as runner:
+    with asyncio.Runner(loop_factory=lambda: ScaledLoop(options.speed)) as runner:
         loop = runner.get_loop()
-        return runner.run(_serve(options, lambda: HurriedClock(loop)))
+        return runner.run(_serve(options, lambda: ScaledClock(loop)))
 
 
 async def _serve(options: ControlPlaneOptions, clock: Callable[[], Clock]) -> int:

@@ -1,4 +1,4 @@
-"""Who waits for what: told when a program under virtual time cannot go on, or goes in circles."""
+"""Deadlock reports under virtual time: which tasks wait where, and for what."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from types import CodeType, FrameType
 from typing import Any
 
 NAMED = 4
-"""How many of those who wait for the same are named."""
+"""Maximum number of tasks named for one place."""
 
 
-class Jam(RuntimeError):
-    """Nothing is ready, no timer is set, and still the program has not finished."""
+class Deadlock(RuntimeError):
+    """No task is ready and no timer is set, but the program has not finished."""
 
 
-class Spin(RuntimeError):
-    """The program goes in circles: very many turns, and no time has passed."""
+class Livelock(RuntimeError):
+    """Very many iterations of the event loop without time passing."""
 
 
-def who(loop: asyncio.AbstractEventLoop) -> str:
-    """A line for each place where unfinished tasks wait: their names, where it is, what they wait for.
+def waiting_tasks(loop: asyncio.AbstractEventLoop) -> str:
+    """A line for each place where unfinished tasks wait: their names, the place, and what they wait for.
 
-    Those who wait alone come first: a crowd that waits for work is seldom the trouble.
+    Places with few tasks come first: many tasks that wait for work are seldom the problem.
     """
     places: dict[str, list[str]] = {}
     for task in sorted(asyncio.all_tasks(loop), key=by_name):
@@ -33,13 +33,13 @@ def who(loop: asyncio.AbstractEventLoop) -> str:
 
 
 def by_name(task: asyncio.Task[Any]) -> tuple[int, str]:
-    """An order of tasks that does not depend on where they are in memory; numbered ones by their number."""
+    """Sort key of tasks that does not depend on memory addresses; numbered names sort by number."""
     name = task.get_name()
     return len(name), name
 
 
 def waiting(task: asyncio.Task[Any]) -> str:
-    """Where a task waits and for what, innermost frame first."""
+    """The name of a task, where it waits and for what, innermost frame first."""
     return f"{task.get_name()}: {_waits(task)}"
 
 
@@ -58,7 +58,7 @@ def _waits(task: asyncio.Task[Any]) -> str:
 
 
 def _what(task: asyncio.Task[Any], frames: list[FrameType], awaited: object) -> str:
-    """What has to happen for a task to go on."""
+    """What a task waits for."""
     waiter = getattr(task, "_fut_waiter", None)
     if isinstance(waiter, asyncio.Task):
         return f"task {waiter.get_name()}"
@@ -67,14 +67,14 @@ def _what(task: asyncio.Task[Any], frames: list[FrameType], awaited: object) -> 
         return f"tasks {_names(children)}"
     for frame in reversed(frames[-3:]):
         if frame.f_code.co_name == "sleep" and frame.f_globals.get("__name__") == "asyncio.tasks":
-            return "time to pass" if waiter is not None else "its turn"
+            return "time to pass" if waiter is not None else "the event loop"
         match frame.f_locals.get("self"):
             case asyncio.Lock():
-                return "a Lock that somebody holds"
+                return "a Lock held by another task"
             case asyncio.Event():
-                return "an Event that nobody has set"
+                return "an Event that is not set"
             case asyncio.Queue():
-                return "something in a Queue"
+                return "an item in a Queue"
             case asyncio.Semaphore() | asyncio.Condition() as thing:
                 return f"a {type(thing).__name__}"
             case asyncio.TaskGroup() as group:

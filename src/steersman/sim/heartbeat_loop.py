@@ -1,4 +1,4 @@
-"""Which beats a virtual loop lets happen, and which watchdogs can go off. See `steersman.runtime.heartbeat`."""
+"""Heartbeats of a virtual event loop: which beats run, and which watchdogs expire. See `steersman.runtime.heartbeat`."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from steersman.runtime.heartbeat import Heartbeat
 
 
 class Due(NamedTuple):
-    """Beats of one instant."""
+    """Beats due at one instant."""
 
     instant: float
     rhythms: list[Heartbeat]
-    unseen: bool
-    """Whether nobody follows them one by one: then who reads what they write sees that of all, or of none."""
+    unobserved: bool
+    """Whether no watcher follows the beats one by one, so that a reader must see all of their writes or none."""
 
 
-class Beats:
-    """The rhythms of a loop that wait for their next beat, and who listens for them."""
+class HeartbeatSchedule:
+    """The heartbeats of a loop that wait for their next beat, and the watchdogs that listen for them."""
 
     def __init__(self) -> None:
         self.followed: Callable[[str], bool] = lambda resource: False
-        """Whether somebody wants to see every single change of a resource."""
+        """Whether a watcher wants to see every single change of a resource."""
         self._rhythms: dict[Heartbeat, asyncio.Future[None]] = {}
         self._tasks: dict[Heartbeat, asyncio.Task[Any] | None] = {}
         self._silences: list[tuple[float, int, asyncio.TimerHandle, str]] = []
@@ -36,11 +36,11 @@ class Beats:
 
     @property
     def beating(self) -> bool:
-        """Whether somebody has a rhythm."""
+        """Whether there is any heartbeat."""
         return bool(self._rhythms)
 
     async def wait(self, rhythm: Heartbeat, waiter: asyncio.Future[None]) -> None:
-        """Wait until a beat is let happen."""
+        """Wait until a beat may run."""
         self._rhythms[rhythm] = waiter
         self._tasks[rhythm] = asyncio.current_task()
         try:
@@ -49,19 +49,19 @@ class Beats:
             del self._rhythms[rhythm], self._tasks[rhythm]
 
     def next(self, target: float) -> Due | None:
-        """Which beats come next before something else happens at ``target``."""
-        # A beat that somebody sees, or that looks itself, is something that happens: all others come first.
+        """The beats that run before the next timer at ``target``."""
+        # A beat that is observed, or that reads, is an event of its own: all other beats come first.
         seen: list[tuple[float, Heartbeat]] = []
-        unseen: list[Heartbeat] = []
+        unobserved: list[Heartbeat] = []
         for rhythm in self._rhythms:
             if rhythm.due > target:
                 continue
             if rhythm.reads or self._is_sharp(rhythm):
                 seen.append((self._beat(rhythm, target), rhythm))
             else:
-                unseen.append(rhythm)
+                unobserved.append(rhythm)
         target = min([target, *(beat for beat, _ in seen)])
-        first = [(self._beat(rhythm, target), rhythm) for rhythm in unseen if rhythm.due <= target]
+        first = [(self._beat(rhythm, target), rhythm) for rhythm in unobserved if rhythm.due <= target]
         chosen = first or seen
         instant = min([beat for beat, _ in chosen], default=math.inf)
         if instant == math.inf:
@@ -69,11 +69,11 @@ class Beats:
         return Due(instant, [rhythm for beat, rhythm in chosen if beat == instant], bool(first))
 
     def tasks(self, rhythms: list[Heartbeat]) -> dict[asyncio.Task[Any] | None, None]:
-        """Whose rhythms these are."""
+        """The tasks of these heartbeats."""
         return {self._tasks[rhythm]: None for rhythm in rhythms}
 
     def release(self, rhythms: list[Heartbeat], instant: float) -> None:
-        """Let these beat at this instant."""
+        """Run these beats at this instant."""
         for rhythm in rhythms:
             rhythm.due = instant
             waiter = self._rhythms[rhythm]
@@ -81,24 +81,24 @@ class Beats:
                 waiter.set_result(None)
 
     def _is_sharp(self, rhythm: Heartbeat) -> bool:
-        """Whether every single beat has to happen."""
+        """Whether every single beat must run."""
         return not rhythm.repeatable() or bool(rhythm.writes and self.followed(rhythm.writes))
 
     def _beat(self, rhythm: Heartbeat, target: float) -> float:
         if self._is_sharp(rhythm):
             return rhythm.due
-        # Nobody looks in between, so that only the last can be seen; and where nothing follows, none.
+        # Unobserved beats: only the last one before the target has an effect, and without a target none has.
         return rhythm.last(target) if target < math.inf else math.inf
 
     # -- watchdogs ----------------------------------------------------------------------------
 
     def listen(self, handle: asyncio.TimerHandle, heartbeat: str) -> None:
-        """Have a timer go off unless a rhythm feeds the voice."""
+        """Add a watchdog: a timer that expires unless a heartbeat renews it."""
         self._set += 1
         heapq.heappush(self._silences, (handle.when(), self._set, handle, heartbeat))
 
     def silent(self, limit: float) -> float:
-        """When the first watchdog goes off that nobody feeds, up to ``limit``; infinity where none does."""
+        """When the first watchdog expires that no heartbeat renews, up to ``limit``; infinity where none does."""
         heap = self._silences
         while heap and heap[0][2].cancelled():
             heapq.heappop(heap)
@@ -110,7 +110,7 @@ class Beats:
         )
 
     def due(self, now: float) -> list[asyncio.TimerHandle]:
-        """Takes out the watchdogs that go off at this instant."""
+        """Remove and return the watchdogs that expire at this instant."""
         if not self._silences or self._silences[0][0] > now:
             return []
         due = sorted(

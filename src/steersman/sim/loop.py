@@ -1,11 +1,11 @@
 """An event loop under virtual time: when nothing is ready it jumps to the next timer.
 
-Callbacks run in the order they became ready, timers of one instant in the order they were set, so a
-program runs the same way every time; a seeded shuffle deals the steps of different tasks in another
-order to find what relies on luck. There is no I/O, no thread and no waiting in real time.
+Callbacks run in the order they became ready, timers of one instant in the order they were set, so a program runs the same
+way every time. A seeded shuffle runs ready tasks in another order, to find code that depends on it. There is no I/O, no
+thread and no waiting in real time.
 
-A program in which everybody waits for somebody else is told so (`Jam`), with who waits where; one that
-runs in circles without time passing is told too (`Spin`).
+A program in which every task waits raises `Deadlock`, with where each task waits; one that loops without time passing raises
+`Livelock`.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from contextvars import Context, ContextVar
 from typing import Any, NoReturn, TypeVarTuple, Unpack
 
 from steersman.runtime.heartbeat import Heartbeat
-from steersman.sim.deadlock import Jam, Spin, who
-from steersman.sim.heartbeat_loop import Beats, Due
+from steersman.sim.deadlock import Deadlock, Livelock, waiting_tasks
+from steersman.sim.heartbeat_loop import Due, HeartbeatSchedule
 
-__all__ = ["Jam", "Spin", "VirtualLoop", "background", "in_background"]
+__all__ = ["Deadlock", "Livelock", "VirtualLoop", "background", "in_background"]
 
 Ts = TypeVarTuple("Ts")
 
@@ -33,9 +33,9 @@ _background: ContextVar[bool] = ContextVar("background", default=False)
 
 @contextmanager
 def background() -> Iterator[None]:
-    """Timers set in here, and by tasks started in here, are upkeep: heartbeats, renewals, time limits.
+    """Timers set in here, and by tasks started in here, are background work: heartbeats, renewals, timeouts.
 
-    They run like all others, but nobody waits for them when asking whether a world has settled.
+    They run like all others, but a world counts as settled while they are pending.
     """
     token = _background.set(True)
     try:
@@ -45,12 +45,12 @@ def background() -> Iterator[None]:
 
 
 def in_background() -> bool:
-    """Whether the running code was started as upkeep."""
+    """Whether the running code was started in the background."""
     return _background.get()
 
 
 class VirtualLoop(asyncio.BaseEventLoop):
-    """An asyncio loop whose time is its own."""
+    """An asyncio event loop under virtual time."""
 
     _ready: deque[asyncio.Handle]
     _stopping: bool
@@ -58,8 +58,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def __init__(
         self, *, start: float = 0.0, shuffle: random.Random | None = None, patience: int = 2_000_000
     ) -> None:
-        """``shuffle`` deals ready tasks in a random order; ``patience`` is how many turns of the loop may
-        pass at one instant before it is taken for a circle."""
+        """``shuffle`` runs ready tasks in a random order; more than ``patience`` iterations at one instant raise
+        `Livelock`."""
         super().__init__()
         self._now = start
         self._shuffle = shuffle
@@ -72,22 +72,22 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._cancelled = 0
         self._idlers: list[asyncio.Future[None]] = []
         self.limit = math.inf
-        """When the program is taken to wait in vain, though there are timers for ever."""
-        self.beats = Beats()
+        """The time at which the program counts as deadlocked although there are timers."""
+        self.beats = HeartbeatSchedule()
         self._beating = False
-        """Whether what happens now are beats, which come before all else of their instant."""
+        """Whether beats are running, which come before everything else of their instant."""
         self._goal = math.inf
-        """What the beats that happen now come before."""
+        """The time of the timer that the running beats precede."""
         self._beaters: dict[asyncio.Task[Any] | None, None] = {}
         self._held: deque[asyncio.Handle] = deque()
-        """What waits until they have beaten."""
+        """Callbacks that wait until the beats have run."""
         self._failure: BaseException | None = None
         self._halted = False
 
     # -- time ---------------------------------------------------------------------------------
 
     def time(self) -> float:
-        """Seconds since the loop began; moves only when nothing is left to do at this instant."""
+        """Seconds since the loop began; time passes only when nothing is ready."""
         return self._now
 
     def call_at(
@@ -97,7 +97,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         *args: *Ts,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
-        """Like asyncio's, but timers of one instant keep the order they were set in."""
+        """Like asyncio's, but timers of one instant run in the order they were set."""
         self._check_closed()
         handle = asyncio.TimerHandle(when, callback, args, self, context)
         handle._scheduled = True  # type: ignore[attr-defined]  # makes cancel() tell us
@@ -107,26 +107,26 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return handle
 
     def create_task(self, coro: Any, *, name: object = None, **options: Any) -> asyncio.Task[Any]:
-        """Like asyncio's, but tasks without a name are called by what they do, and numbered in each loop."""
+        """Like asyncio's, but a task without a name is named after its coroutine and numbered per loop."""
         if name is None:
             self._nameless += 1
             name = f"{getattr(coro, '__name__', 'task')}-{self._nameless}"
         return super().create_task(coro, name=name, **options)
 
     def due(self) -> float | None:
-        """When the next timer that is not upkeep goes off."""
+        """When the next timer expires that is not in the background."""
         due = self._head(self._timers)
         silent = self.beats.silent(due) if self.beats else math.inf
         return None if (first := min(due, silent)) == math.inf else first
 
     async def idle(self) -> None:
-        """Wait until everything that can happen at this instant has happened."""
+        """Wait until nothing is ready at this instant."""
         waiter: asyncio.Future[None] = self.create_future()
         self._idlers.append(waiter)
         await waiter
 
     async def until(self, when: float) -> None:
-        """Wait for an instant, and for everything that happens at it."""
+        """Wait for an instant, and until nothing is ready at it."""
         if when > self._now:
             self.limit = max(self.limit, when)
             waiter: asyncio.Future[None] = self.create_future()
@@ -138,41 +138,41 @@ class VirtualLoop(asyncio.BaseEventLoop):
         await self.idle()
 
     async def until_beat(self, rhythm: Heartbeat) -> None:
-        """Wait for a beat of the rhythm: the next, or where nobody could tell them apart a later one."""
+        """Wait for a beat: the next, or a later one where no observer can tell the difference."""
         await self.beats.wait(rhythm, self.create_future())
 
     def call_unless_renewed_at(
         self, when: float, heartbeat: str, callback: Callable[[Unpack[Ts]], object], *args: *Ts
     ) -> asyncio.TimerHandle:
-        """Like `call_at`, but the timer does not count while a rhythm feeds the voice in time."""
+        """Like `call_at`, but the timer does not expire while a heartbeat renews it in time."""
         self._check_closed()
         handle = asyncio.TimerHandle(when, callback, args, self, None)
         self.beats.listen(handle, heartbeat)
         return handle
 
     def fail(self, error: BaseException) -> None:
-        """Stop whoever runs the loop with this error; the first one counts."""
+        """Raise an error from the running loop; the first error counts."""
         if self._failure is None:
             self._failure = error
 
     def halt(self) -> None:
-        """Stop right after the step that runs now, so that whoever runs the loop sees the world as it is.
+        """Stop right after the current callback, so that the caller sees the world as it is now.
 
-        What else is ready stays so until the next run; `stop` would let it have its turn.
+        Other ready callbacks stay ready until the next run; `stop` would run them first.
         """
         self._halted = True
         self.stop()
 
     def check(self) -> None:
-        """Raise what the loop was failed with, if nobody ran it since."""
+        """Raise the error of `fail` that no run has raised yet."""
         failure, self._failure = self._failure, None
         if failure is not None:
             raise failure
 
-    # -- one turn -----------------------------------------------------------------------------
+    # -- one iteration ------------------------------------------------------------------------
 
     def _run_once(self) -> None:
-        """Run what is ready; when nothing is, let time pass."""
+        """Run ready callbacks; where there are none, let time pass."""
         self._halted = False
         if self._failure is not None:
             self.check()
@@ -194,8 +194,10 @@ class VirtualLoop(asyncio.BaseEventLoop):
         self._turns += 1
         if self._turns > self._patience:
             self._turns = 0
-            raise Spin(f"{self._patience} turns and no time has passed at {self._now}\n{who(self)}")
-        # What these callbacks make ready belongs to the next turn, as in asyncio's own loop.
+            raise Livelock(
+                f"{self._patience} iterations without time passing at {self._now}\n{waiting_tasks(self)}"
+            )
+        # Callbacks made ready by these run in the next iteration, as in asyncio.
         if self._shuffle is not None and len(ready) > 1:
             dealt = _deal(list(ready), self._shuffle)
             ready.clear()
@@ -208,7 +210,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
                 break
 
     def _collect(self) -> None:
-        """Make ready what is due at this instant."""
+        """Make ready the timers due at this instant."""
         now = self._now
         due: list[_Timer] = []
         for heap in (self._upkeep, self._timers):
@@ -224,7 +226,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
                 self._ready.append(handle)
 
     def _jump(self) -> None:
-        """Let time pass until the next timer, or to a beat that comes before it."""
+        """Let time pass until the next timer, or until a beat before it."""
         target = min(self._head(self._timers), self._head(self._upkeep))
         beats = self.beats
         if beats:
@@ -235,8 +237,8 @@ class VirtualLoop(asyncio.BaseEventLoop):
                 self._let_beat(due)
                 return
         if target == math.inf:
-            left = "only heartbeats go on" if beats.beating else "no timer is set"
-            raise Jam(f"nothing is ready and {left} at {self._now}\n{who(self)}")
+            left = "only heartbeats are left" if beats.beating else "no timer is set"
+            raise Deadlock(f"nothing is ready and {left} at {self._now}\n{waiting_tasks(self)}")
         self._pass(target)
         self._collect()
         self._ready.extend(beats.due(target))
@@ -244,14 +246,14 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def _let_beat(self, due: Due) -> None:
         self._pass(due.instant)
         self._beating = True
-        if due.unseen:
+        if due.unobserved:
             self._beaters = self.beats.tasks(due.rhythms)
         self.beats.release(due.rhythms, due.instant)
 
     def _hold(self) -> None:
-        """Have all others wait until everybody has beaten who does before something else happens.
+        """Hold back all other callbacks until all unobserved beats of this jump have run.
 
-        They would have seen each beat right after it was due; so they must not see an old one beside a new one.
+        Otherwise a reader could see the write of one beat, but the old state of another.
         """
         ready, held, beaters = self._ready, self._held, self._beaters
         for _ in range(len(ready)):
@@ -259,7 +261,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
             (ready if _task(handle) in beaters else held).append(handle)
         if not ready:
             due = self.beats.next(self._goal)
-            if due is not None and due.unseen:
+            if due is not None and due.unobserved:
                 self._let_beat(due)
             else:
                 beaters.clear()
@@ -269,19 +271,21 @@ class VirtualLoop(asyncio.BaseEventLoop):
 
     def _pass(self, instant: float) -> None:
         if instant > self.limit:
-            raise Jam(f"it is {instant:.0f}, time goes on, and the program does not end\n{who(self)}")
+            raise Deadlock(
+                f"at {instant:.0f} s timers still run, but the program does not end\n{waiting_tasks(self)}"
+            )
         self._now = max(self._now, instant)
         self._turns = 0
 
     def _head(self, heap: list[_Timer]) -> float:
-        """When the first live timer of a heap goes off; dead ones in front of it are dropped."""
+        """When the first active timer of a heap expires; cancelled ones before it are removed."""
         while heap and heap[0][2].cancelled():
             heapq.heappop(heap)
             self._cancelled -= 1
         return heap[0][0] if heap else math.inf
 
     def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
-        """Told by a handle: sweep the heaps once most of them is dead."""
+        """Called by a handle: remove cancelled timers once they are the majority."""
         self._cancelled += 1
         if self._cancelled > 100 and self._cancelled * 2 > len(self._timers) + len(self._upkeep):
             self._timers = [timer for timer in self._timers if not timer[2].cancelled()]
@@ -290,7 +294,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
             heapq.heapify(self._upkeep)
             self._cancelled = 0
 
-    # -- what a virtual loop does not have ----------------------------------------------------
+    # -- not available under virtual time -----------------------------------------------------
 
     def call_soon_threadsafe(
         self, callback: Callable[[Unpack[Ts]], object], *args: *Ts, context: Context | None = None
@@ -299,7 +303,7 @@ class VirtualLoop(asyncio.BaseEventLoop):
         return self.call_soon(callback, *args, context=context)
 
     def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> NoReturn:  # type: ignore[override]
-        raise RuntimeError("no threads under virtual time: what they do could not be repeated")
+        raise RuntimeError("no threads under virtual time: they would not be deterministic")
 
     def _check_closed(self) -> None:
         if self.is_closed():
@@ -315,10 +319,10 @@ def _release(waiter: asyncio.Future[None]) -> None:
 
 
 def _deal(batch: list[asyncio.Handle], chance: random.Random) -> list[asyncio.Handle]:
-    """Steps of tasks in a random order; plain callbacks stay where they are.
+    """Shuffle the steps of tasks; plain callbacks keep their places.
 
-    A task has at most one step in a batch, and tasks may not rely on each other's order; plain
-    callbacks may (asyncio promises first come, first served).
+    A task has at most one step in a batch, and tasks may not rely on each other's order; plain callbacks may, since asyncio
+    guarantees their order.
     """
     places = [i for i, handle in enumerate(batch) if _is_step(handle)]
     dealt = places[:]
@@ -334,6 +338,6 @@ def _is_step(handle: asyncio.Handle) -> bool:
 
 
 def _task(handle: asyncio.Handle) -> asyncio.Task[Any] | None:
-    """Whose step this is."""
+    """The task whose step this is."""
     task = getattr(handle._callback, "__self__", None)  # type: ignore[attr-defined]
     return task if isinstance(task, asyncio.Task) else None

@@ -1,7 +1,7 @@
-"""metrics.k8s.io: what metrics-server says of real nodes, said of simulated ones.
+"""metrics.k8s.io for simulated nodes, as metrics-server serves it for real ones.
 
-What pods use is in `steersman.sim.kubelet.usage`. Nodes that are silent are not measured, nor are the pods on
-them, as nobody could ask their kubelets.
+`steersman.sim.kubelet.usage` says what pods use. Failed nodes and their pods have no metrics, since their kubelets could not
+be scraped.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from steersman.sim.kubelet.node import STATE, is_ready
 from steersman.sim.kubelet.usage import containers, node_metrics, pod_metrics
 
 READER = "system:aggregated-metrics-reader"
-"""The role that lets everybody who may view a namespace see what it uses; metrics-server's own name for it."""
+"""The ClusterRole that aggregates to view, edit and admin; metrics-server's own name for it."""
 
 
 def install(server: Server) -> None:
-    """Serve what the pods and nodes of a server use; an extension of it."""
+    """Serve PodMetrics and NodeMetrics; an extension of the server."""
     sources: tuple[computed.Source, ...] = (_Nodes(server), _Pods(server))
     for row, source in zip(METRICS, sources, strict=True):
         resource = Resource(
@@ -56,7 +56,7 @@ def _reader() -> ClusterRole:
 
 
 class _Measured:
-    """What both sources share: the pods and nodes there are."""
+    """The pods and nodes of a server."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -64,7 +64,7 @@ class _Measured:
         self._nodes = server.store.table("nodes")
 
     def version(self) -> object:
-        """What is measured changes with pods and nodes, and says when to the second."""
+        """Metrics change with pods and nodes, and with every second."""
         now = self._server.clock.now().replace(microsecond=0)
         return now, self._pods.latest_revision, self._nodes.latest_revision
 
@@ -104,7 +104,7 @@ class _Nodes(_Measured):
         return read(node_metrics(node, self._by_node().get(key, ()), self._server.clock.now()))
 
     def _by_node(self) -> dict[str, list[v1.Pod]]:
-        """All pods by where they run, worked out once for each state of the store."""
+        """All pods by node, computed once for each revision of the store."""
         revision = self._server.store.revision
         if self._grouped[0] != revision:
             found: dict[str, list[v1.Pod]] = {}

@@ -1,7 +1,6 @@
-"""Time that runs faster than the wall: real sockets and processes, but an hour passes in a minute.
+"""Scaled time: real sockets and processes, but the clock runs ``speed`` times as fast.
 
-Unlike a virtual loop this one waits, so other processes can take part; everything that asks the loop
-or the clock for the time, timers included, sees it pass ``speed`` times as fast.
+Unlike a virtual loop this one waits, so other processes can take part. The loop's time, its timers and the clock are all scaled.
 """
 
 from __future__ import annotations
@@ -14,8 +13,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 
-class HurriedSelector(selectors.BaseSelector):
-    """Waits a part of what it is asked to."""
+class ScaledSelector(selectors.BaseSelector):
+    """Waits for the scaled part of a timeout."""
 
     def __init__(self, speed: float) -> None:
         self._real = selectors.DefaultSelector()
@@ -40,12 +39,12 @@ class HurriedSelector(selectors.BaseSelector):
         self._real.close()
 
 
-class HurriedLoop(asyncio.SelectorEventLoop):
-    """An event loop whose time passes ``speed`` times as fast as the machine's."""
+class ScaledLoop(asyncio.SelectorEventLoop):
+    """An event loop whose time runs ``speed`` times as fast as real time."""
 
     def __init__(self, speed: float) -> None:
         self._speed = speed
-        super().__init__(HurriedSelector(speed))
+        super().__init__(ScaledSelector(speed))
         if speed <= 0:
             self.close()
             raise ValueError(f"speed must be more than 0, not {speed:g}")
@@ -54,7 +53,7 @@ class HurriedLoop(asyncio.SelectorEventLoop):
         return super().time() * self._speed
 
 
-class HurriedClock:
+class ScaledClock:
     """Wall time that starts at the machine's and then follows the loop's."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:

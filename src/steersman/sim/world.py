@@ -56,11 +56,11 @@ QUIET = frozenset({"leases.coordination.k8s.io"})
 """Writes that are upkeep by nature."""
 
 
-class Restless(AssertionError):
+class NotSettled(AssertionError):
     """The world did not settle: something keeps being written."""
 
 
-class _Chance(NamedTuple):
+class _RandomStreams(NamedTuple):
     """Where a world's chance comes from: a stream for each thing, so that none depends on the others' use."""
 
     own: random.Random
@@ -68,14 +68,14 @@ class _Chance(NamedTuple):
     order: random.Random
 
     @classmethod
-    def of(cls, seed: int, revision: int = 0) -> _Chance:
+    def of(cls, seed: int, revision: int = 0) -> _RandomStreams:
         """``revision`` is where a fork begins: what it makes must not have the uids of what it was left with."""
         begin = f"{seed}@{revision}" if revision else str(seed)
         return cls(*(random.Random(f"{begin}/{stream}") for stream in ("chance", "names", "order")))
 
-    def copy(self) -> _Chance:
+    def copy(self) -> _RandomStreams:
         """The same chance, to be drawn from separately."""
-        return _Chance(*(copy(stream) for stream in self))
+        return _RandomStreams(*(copy(stream) for stream in self))
 
 
 class World:
@@ -95,7 +95,7 @@ class World:
         ``plugins`` are those of admission: by default those that need no controller, while
         ``admission.default()`` is all a real server has.
         """
-        self._begin(seed, _Chance.of(seed), start, shuffle, journal)
+        self._begin(seed, _RandomStreams.of(seed), start, shuffle, journal)
         self.server = Server(self, store=store, names=self._chance.names)
         self._settle_in()
         self.server.extend(plugins or admission.standalone())
@@ -104,7 +104,13 @@ class World:
             self._found()
 
     def _begin(
-        self, seed: int, chance: _Chance, start: datetime, shuffle: bool, journal: bool, elapsed: float = 0.0
+        self,
+        seed: int,
+        chance: _RandomStreams,
+        start: datetime,
+        shuffle: bool,
+        journal: bool,
+        elapsed: float = 0.0,
     ) -> None:
         self.seed = seed
         self.random = chance.own
@@ -130,7 +136,7 @@ class World:
         the same way; with a ``seed`` of their own they go different ways.
         """
         fork = World.__new__(World)
-        chance = self._chance.copy() if seed is None else _Chance.of(seed, self.server.store.revision)
+        chance = self._chance.copy() if seed is None else _RandomStreams.of(seed, self.server.store.revision)
         seed = self.seed if seed is None else seed
         fork._begin(seed, chance, self._start, self._shuffle, self._keep, self.loop.time())
         fork.server = self.server.fork(fork, chance.names)
@@ -195,7 +201,7 @@ class World:
     def run(self, coroutine: Coroutine[Any, Any, T], *, limit: float = PATIENCE) -> T:
         """Run something to its end, and the rest of the world meanwhile.
 
-        Raises `Jam` with who waits for what where it can have no end, or has none after ``limit`` seconds in
+        Raises `Deadlock` with who waits for what where it can have no end, or has none after ``limit`` seconds in
         which nobody has asked for the time to pass.
         """
         self.loop.limit = self.loop.time() + limit
@@ -211,7 +217,7 @@ class World:
         """Let time pass until nothing is written for ``horizon`` seconds; answers how much passed.
 
         What polls without writing does not count, nor do heartbeats: leases, and what runs in
-        `background`. Time stands still where no timer goes off within the horizon. Raises `Restless`
+        `background`. Time stands still where no timer goes off within the horizon. Raises `NotSettled`
         where writing does not end within ``limit`` seconds.
         """
         loop = self.loop
@@ -222,7 +228,7 @@ class World:
             if due is None or due > max(self._changed, begin) + horizon:
                 return loop.time() - begin
             if due > begin + limit:
-                raise Restless(f"still writing after {limit:g}s: {self._busiest()}")
+                raise NotSettled(f"still writing after {limit:g}s: {self._busiest()}")
             await loop.until(due)
 
     def _busiest(self) -> str:

@@ -17,7 +17,7 @@ from steersman.server.server import Server
 from steersman.server.storage.store import Store
 from steersman.server.storage.watch import Commit
 from steersman.sim.loop import in_background
-from steersman.sim.scaled_clock import HurriedLoop
+from steersman.sim.scaled_clock import ScaledLoop
 from steersman.sim.world import QUIET
 
 T = TypeVar("T")
@@ -28,7 +28,7 @@ GLANCE = 0.02
 """Seconds of the wall between two looks at whether something has settled."""
 
 
-class _Loop(HurriedLoop):
+class _Loop(ScaledLoop):
     """A loop whose time can be moved on."""
 
     skipped = 0.0

@@ -155,11 +155,11 @@ def test_a_crash_loop_backs_off_from_ten_seconds_to_five_minutes(world: World) -
         pass_(world, 1)
     pauses = [round(later - sooner - 1) for sooner, later in pairwise(starts)]
     assert pauses[:8] == [0, 10, 20, 40, 80, 160, 300, 300]
-    box = get(world).status.containerStatuses[0]
-    assert box.lastState.terminated.exitCode == 3
+    container = get(world).status.containerStatuses[0]
+    assert container.lastState.terminated.exitCode == 3
     assert get(world).status.phase == "Running"
-    assert box.state.waiting.reason == "CrashLoopBackOff"
-    assert box.state.waiting.message.startswith(
+    assert container.state.waiting.reason == "CrashLoopBackOff"
+    assert container.state.waiting.message.startswith(
         "back-off 5m0s restarting failed container=main pod=a_default("
     )
 

@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steersman.api.generated.core_v1 import Node, Pod
-from steersman.sim.scheduler import Placed, Unplaced, place
-from steersman.sim.scheduler.node_info import Hosts, tenant
-from steersman.sim.scheduler.placement import Ranks
-from steersman.sim.scheduler.preemption import victims
+from steersman.sim.scheduler import Scheduled, Unschedulable, schedule
+from steersman.sim.scheduler.node_info import NodeInfos, pod_info
+from steersman.sim.scheduler.placement import Ranking, victims
 
 ZONE = "topology.kubernetes.io/zone"
 HOST = "kubernetes.io/hostname"
@@ -24,13 +23,13 @@ def node(
     cpu: str = "4",
     memory: str = "8Gi",
     zone: str = "",
-    room: dict[str, str] | None = None,
+    allocatable: dict[str, str] | None = None,
     **spec: Any,
 ) -> Node:
     labels = {HOST: name, "disk": "ssd" if name in ("a", "b") else "hdd"}
     if zone:
         labels[ZONE] = zone
-    allocatable = {"cpu": cpu, "memory": memory, "pods": "10", **(room or {})}
+    allocatable = {"cpu": cpu, "memory": memory, "pods": "10", **(allocatable or {})}
     return msgspec.convert(
         {
             "metadata": {"name": name, "uid": name, "labels": labels},
@@ -143,7 +142,7 @@ ROWS: list[Any] = [
     (
         "where the extended resource is",
         pod(limits={"example.com/gpu": "1"}),
-        [node("a"), node("b", room={"example.com/gpu": "1"})],
+        [node("a"), node("b", allocatable={"example.com/gpu": "1"})],
         {},
         "b",
     ),
@@ -154,7 +153,7 @@ ROWS: list[Any] = [
 def test_a_pod_goes_to(
     why: str, new: Pod, nodes: list[Node], there: dict[str, list[Pod]], expected: str
 ) -> None:
-    assert place(new, nodes, there) == Placed(expected), why
+    assert schedule(new, nodes, there) == Scheduled(expected), why
 
 
 NOWHERE: list[Any] = [
@@ -224,15 +223,15 @@ NOWHERE: list[Any] = [
 def test_a_pod_goes_nowhere_and_is_told_why(
     why: str, new: Pod, nodes: list[Node], there: dict[str, list[Pod]], message: str
 ) -> None:
-    decision = place(new, nodes, there)
-    assert isinstance(decision, Unplaced), why
+    decision = schedule(new, nodes, there)
+    assert isinstance(decision, Unschedulable), why
     assert decision.message == message
 
 
 def test_preemption_that_finds_nobody_says_so() -> None:
-    decision = place(pod(cpu="3"), [node("a", taints=[TAINT]), node("b", cpu="2")], {})
-    assert isinstance(decision, Unplaced)
-    assert decision.unhelped == (
+    decision = schedule(pod(cpu="3"), [node("a", taints=[TAINT]), node("b", cpu="2")], {})
+    assert isinstance(decision, Unschedulable)
+    assert decision.preemption_message == (
         "preemption: 0/2 nodes are available: 1 No preemption victims found for incoming pod, "
         "1 Preemption is not helpful for scheduling."
     )
@@ -241,7 +240,7 @@ def test_preemption_that_finds_nobody_says_so() -> None:
 def test_host_ports_are_not_shared() -> None:
     containers = [{"name": "c", "image": "i", "ports": [{"containerPort": 80, "hostPort": 80}]}]
     one, other = pod("x", containers=containers), pod("y", containers=containers)
-    assert place(one, [node("a"), node("b")], {"a": [other]}) == Placed("b")
+    assert schedule(one, [node("a"), node("b")], {"a": [other]}) == Scheduled("b")
 
 
 def test_an_init_container_counts_at_its_hungriest_and_a_sidecar_always() -> None:
@@ -253,20 +252,20 @@ def test_an_init_container_counts_at_its_hungriest_and_a_sidecar_always() -> Non
         {"name": "init", **resources("3")},
     ]
     new = pod(cpu="2", initContainers=inits)
-    assert place(new, [node("a", cpu="3500m"), node("b", cpu="4")], {}) == Placed("b")
+    assert schedule(new, [node("a", cpu="3500m"), node("b", cpu="4")], {}) == Scheduled("b")
 
 
 def test_the_least_important_and_the_fewest_make_room() -> None:
-    hosts = Hosts()
+    node_infos = NodeInfos()
     for each in (node("a"), node("b")):
-        hosts.put_node(each)
+        node_infos.put_node(each)
     for i, (where, priority) in enumerate([("a", 5), ("a", 1), ("b", 7), ("b", 1)]):
-        hosts.put(tenant(pod(f"x{i}", cpu="2", priority=priority)), where)
-    found = victims(tenant(pod(cpu="2", priority=10)), hosts)
+        node_infos.put(pod_info(pod(f"x{i}", cpu="2", priority=priority)), where)
+    found = victims(pod_info(pod(cpu="2", priority=10)), node_infos)
     assert found is not None
     assert (found[0], [each.uid for each in found[1]]) == ("a", ["x1"])
-    assert victims(tenant(pod(cpu="2", priority=1)), hosts) is None
-    both = victims(tenant(pod(cpu="4", priority=6)), hosts)
+    assert victims(pod_info(pod(cpu="2", priority=1)), node_infos) is None
+    both = victims(pod_info(pod(cpu="4", priority=6)), node_infos)
     assert both is not None
     assert (both[0], [each.uid for each in both[1]]) == ("a", ["x0", "x1"])
 
@@ -280,28 +279,28 @@ def test_remembered_ranks_decide_as_if_everything_were_looked_at_anew(
     story: list[tuple[int, str, bool]],
 ) -> None:
     nodes = [node(name, cpu=cpu) for name, cpu in (("a", "2"), ("b", "4"), ("c", "3"))]
-    hosts = Hosts()
+    node_infos = NodeInfos()
     for each in nodes:
-        hosts.put_node(each)
-    ranks = Ranks(hosts)
+        node_infos.put_node(each)
+    ranks = Ranking(node_infos)
     there: dict[str, dict[str, Pod]] = {}
     for number, cpu, leaves in story:
         name = f"p{number}"
-        home = next((where for where, pods in there.items() if name in pods), None)
-        if leaves or home is not None:
-            hosts.drop(tenant(pod(name)).key)
-            if home is not None:
-                del there[home][name]
+        node_of = next((where for where, pods in there.items() if name in pods), None)
+        if leaves or node_of is not None:
+            node_infos.remove(pod_info(pod(name)).key)
+            if node_of is not None:
+                del there[node_of][name]
             continue
         new = pod(name, cpu=cpu)
-        decision = ranks.place(tenant(new))
-        assert decision == place(new, nodes, {where: pods.values() for where, pods in there.items()})
-        if isinstance(decision, Placed):
-            hosts.put(tenant(new), decision.node)
+        decision = ranks.schedule(pod_info(new))
+        assert decision == schedule(new, nodes, {where: pods.values() for where, pods in there.items()})
+        if isinstance(decision, Scheduled):
+            node_infos.put(pod_info(new), decision.node)
             there.setdefault(decision.node, {})[name] = new
-            host = hosts.get(decision.node)
-            assert host is not None
-            assert host.used["cpu"] <= host.room["cpu"]
+            node_info = node_infos.get(decision.node)
+            assert node_info is not None
+            assert node_info.requested["cpu"] <= node_info.allocatable["cpu"]
 
 
 # -- pods that name their node ----------------------------------------------------------------
@@ -315,22 +314,24 @@ def named(*names: str, **more: Any) -> dict[str, Any]:
 
 def test_a_pod_that_names_its_node_goes_there_and_nowhere_else() -> None:
     nodes = [node("a", cpu="64"), node("b"), node("c", unschedulable=True)]
-    assert place(pod(affinity=named("b")), nodes, {}) == Placed("b")
-    refused = place(pod(affinity=named("b"), cpu="5"), nodes, {})
-    assert isinstance(refused, Unplaced)
+    assert schedule(pod(affinity=named("b")), nodes, {}) == Scheduled("b")
+    refused = schedule(pod(affinity=named("b"), cpu="5"), nodes, {})
+    assert isinstance(refused, Unschedulable)
     assert refused.message == (
         "0/3 nodes are available: 1 Insufficient cpu, 2 node(s) didn't satisfy plugin(s) [NodeAffinity]."
     )
-    assert isinstance(place(pod(affinity=named("gone")), nodes, {}), Unplaced)
+    assert isinstance(schedule(pod(affinity=named("gone")), nodes, {}), Unschedulable)
 
 
 def test_of_several_nodes_that_a_pod_names_it_goes_to_the_best() -> None:
     nodes = [node("a"), node("b", cpu="8", memory="16Gi"), node("c", cpu="64", memory="128Gi")]
-    assert place(pod(affinity=named("a", "b")), nodes, {}) == Placed("b")
+    assert schedule(pod(affinity=named("a", "b")), nodes, {}) == Scheduled("b")
 
 
 def test_what_else_a_term_requires_holds_for_named_nodes_too() -> None:
     expressions = [{"key": "disk", "operator": "In", "values": ["hdd"]}]
     nodes = [node("a"), node("c")]
-    assert isinstance(place(pod(affinity=named("a", matchExpressions=expressions)), nodes, {}), Unplaced)
-    assert place(pod(affinity=named("c", matchExpressions=expressions)), nodes, {}) == Placed("c")
+    assert isinstance(
+        schedule(pod(affinity=named("a", matchExpressions=expressions)), nodes, {}), Unschedulable
+    )
+    assert schedule(pod(affinity=named("c", matchExpressions=expressions)), nodes, {}) == Scheduled("c")

@@ -24,17 +24,17 @@ def world() -> Iterator[World]:
 
 
 def start(world: World, *names: str, cpu: str = "2", scheduler: bool = True, **settings: Any) -> None:
-    room = {"cpu": cpu, "memory": "8Gi", "pods": "110"}
+    capacity = {"cpu": cpu, "memory": "8Gi", "pods": "110"}
     kubelets = Kubelets(
         world.api("kubelets"),
         world,
         names or ("a", "b"),
-        shape=Shape(room=room),
+        shape=Shape(capacity=capacity),
         settings=KubeletSettings(**settings),
     )
     world.spawn(kubelets.run(), name="kubelets")
     if scheduler:
-        world.spawn(Scheduler(world.api("scheduler"), world, talkative=True).run(), name="scheduler")
+        world.spawn(Scheduler(world.api("scheduler"), world, scheduled_events=True).run(), name="scheduler")
     world.run(world.settle())
 
 
@@ -74,9 +74,9 @@ def test_a_pod_without_a_place_is_told_why_and_placed_once_there_is_one(world: W
     )
     assert (condition.status, condition.reason, condition.message) == ("False", "Unschedulable", message)
     events: list[Any] = list(world.run(world.api().list(SERIES_EVENTS, "default")).items)
-    said = [(each.reason, each.regarding.name, each.note) for each in events]
-    assert ("FailedScheduling", "q", message) in said
-    assert ("Scheduled", "p", "Successfully assigned default/p to a") in said
+    notes = [(each.reason, each.regarding.name, each.note) for each in events]
+    assert ("FailedScheduling", "q", message) in notes
+    assert ("Scheduled", "p", "Successfully assigned default/p to a") in notes
     world.run(world.api().delete(PODS, "default", "p"))
     world.run(world.advance(2))
     assert homes(world) == {"q": "a"}
@@ -143,9 +143,9 @@ def test_the_less_important_pod_makes_room(world: World) -> None:
     world.run(world.api().create(classes, "", {"metadata": {"name": "high"}, "value": 1000}))
     make(world, "high", "2", priorityClassName="high")
     world.run(world.loop.idle())
-    leaving = get(world, "low")
-    assert leaving.metadata.deletionTimestamp is not None
-    reasons = {each.type: each.reason for each in leaving.status.conditions}
+    terminating = get(world, "low")
+    assert terminating.metadata.deletionTimestamp is not None
+    reasons = {each.type: each.reason for each in terminating.status.conditions}
     assert reasons["DisruptionTarget"] == "PreemptionByScheduler"
     assert get(world, "high").status.nominatedNodeName == "a"
     world.run(world.advance(10))

@@ -1,17 +1,17 @@
-"""What a container will do, since nothing is ever started: read off its command and the pod's annotations.
+"""Behaviour of simulated containers: how long they run and how they exit, from their command and annotations.
 
-Commands that a shell could not make more of are taken at their word (``true``, ``false``, ``sleep 5``,
-``exit 2``, and a ``sh -c`` of those); every other program runs for ever. Annotations of the pod, all below
-``sim.steersman.dev/``, say it outright and win:
+Simple commands are taken literally (``true``, ``false``, ``sleep 5``, ``exit 2``, and a ``sh -c`` of those); every other
+program runs forever. Annotations of the pod, all with the prefix ``sim.steersman.dev/``, take precedence:
+
 
 =================  =====================================================================================
 ``runs``           how long its containers run, such as ``5``, ``90s`` or ``1h30m``; ``forever``
-``exit-code``      what they exit with then
+``exit-code``      their exit code
 ``never-ready``    its images cannot be pulled
-``ready``          ``false``: it runs, and is not ready; may be changed while it runs
+``ready``          ``false``: it runs, but is not ready; may be changed while it runs
 ``start-delay``    how long its sandbox and images take
 ``ready-delay``    how long a container takes from running to ready
-``shutdown``       how long a container takes to stop when asked to
+``shutdown``       how long a container takes to stop
 =================  =====================================================================================
 
 ``runs`` and ``exit-code`` may name one container: ``sim.steersman.dev/runs.main``.
@@ -34,10 +34,10 @@ _ENDS = re.compile(r"\s*(;|&&|\|\||\n)\s*")
 
 
 class Behaviour(NamedTuple):
-    """How long a container runs, and what it exits with."""
+    """How long a container runs, and its exit code."""
 
-    lasts: float | None = None
-    """Seconds; None is for ever."""
+    duration: float | None = None
+    """Seconds; None is forever."""
     code: int = 0
 
 
@@ -45,7 +45,7 @@ FOREVER = Behaviour()
 
 
 def seconds(text: str) -> float | None:
-    """A span of time such as ``5``, ``250ms`` or ``1m30s``; None for what is none."""
+    """Parse a duration such as ``5``, ``250ms`` or ``1m30s``; None where it is invalid."""
     text = text.strip()
     total, at = 0.0, 0
     for part in _SPAN.finditer(text):
@@ -57,7 +57,7 @@ def seconds(text: str) -> float | None:
 
 
 def span(annotations: Mapping[str, str], name: str, default: float) -> float:
-    """A span an annotation may set."""
+    """The duration of an annotation, or the default."""
     said = seconds(annotations[PREFIX + name]) if PREFIX + name in annotations else None
     return default if said is None else said
 
@@ -68,24 +68,24 @@ def behaviour(
     annotations: Mapping[str, str],
     unknown: Behaviour = FOREVER,
 ) -> Behaviour:
-    """What the container of this name does; ``unknown`` is what a program does that we know nothing of."""
+    """The behaviour of a container; ``unknown`` is that of a program that cannot be interpreted."""
     found = parse(command) or unknown
     if not annotations:
         return found
     runs = annotations.get(f"{PREFIX}runs.{name}", annotations.get(PREFIX + "runs"))
     code = annotations.get(f"{PREFIX}exit-code.{name}", annotations.get(PREFIX + "exit-code"))
     if runs is not None:
-        found = found._replace(lasts=seconds(runs))
+        found = found._replace(duration=seconds(runs))
     if code is not None and code.strip().isdigit():
-        # One that says how it ends does end.
-        lasts = found.lasts if runs is not None or found.lasts is not None else 0.0
-        found = Behaviour(lasts, int(code) & 255)
+        # A container with an exit code does exit.
+        duration = found.duration if runs is not None or found.duration is not None else 0.0
+        found = Behaviour(duration, int(code) & 255)
     return found
 
 
 @lru_cache(maxsize=4096)
 def parse(command: tuple[str, ...]) -> Behaviour | None:
-    """What a command does; None where that cannot be told."""
+    """The behaviour of a command; None where it cannot be interpreted."""
     if not command:
         return None
     program = command[0].rsplit("/", 1)[-1]
@@ -95,9 +95,9 @@ def parse(command: tuple[str, ...]) -> Behaviour | None:
 
 
 def script(text: str) -> Behaviour | None:
-    """What a list of commands does, one after the other; None where one of them cannot be told."""
+    """The behaviour of a list of commands; None where one of them cannot be interpreted."""
     parts = _ENDS.split(text.strip())
-    lasted, code = 0.0, 0
+    total, code = 0.0, 0
     for i in range(0, len(parts), 2):
         link = parts[i - 1] if i else ";"
         if (link == "&&" and code) or (link == "||" and not code):
@@ -108,12 +108,12 @@ def script(text: str) -> Behaviour | None:
         ended = _statement(tuple(words[1:] if words[0] == "exec" else words))
         if ended is None:
             return None
-        if ended.lasts is None:
+        if ended.duration is None:
             return FOREVER
-        lasted, code = lasted + ended.lasts, ended.code
+        total, code = total + ended.duration, ended.code
         if words[0] in ("exit", "exec"):
             break
-    return Behaviour(lasted, code)
+    return Behaviour(total, code)
 
 
 def _statement(words: tuple[str, ...]) -> Behaviour | None:

@@ -1,4 +1,4 @@
-"""What a kubelet says of its node: the Node object, its conditions, its lease. Pure functions."""
+"""Node objects as kubelets report them: the Node, its conditions, its lease. Pure functions."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from steersman.api.generated.coordination_v1 import Lease, LeaseSpec
 from steersman.api.generated.meta_v1 import ObjectMeta, OwnerReference
 
 STATE = "sim.steersman.dev/state"
-"""An annotation of a Node: ``failed`` makes its kubelet fall silent, ``rebooting`` lets it reboot once."""
+"""An annotation of a Node: ``failed`` stops its kubelet, ``rebooting`` reboots it once."""
 LEASES = "kube-node-lease"
 LEASE_SECONDS = 40
 VERSION = "v1.36.0-sim"
 
-_ROOM: Mapping[str, str] = MappingProxyType(
+_CAPACITY: Mapping[str, str] = MappingProxyType(
     {"cpu": "64", "memory": "256Gi", "ephemeral-storage": "1Ti", "pods": "500"}
 )
 _PRESSURES = (
@@ -31,12 +31,12 @@ _PRESSURES = (
 
 
 class Shape(msgspec.Struct, frozen=True):
-    """What nodes are like."""
+    """The properties of nodes."""
 
-    room: Mapping[str, str] = field(default_factory=lambda: _ROOM)
+    capacity: Mapping[str, str] = field(default_factory=lambda: _CAPACITY)
     """Capacity, all of it allocatable."""
     zones: tuple[str, ...] = ()
-    """Nodes are dealt to these in turn."""
+    """Zones, assigned to nodes in turn."""
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: tuple[v1.Taint, ...] = ()
 
@@ -57,13 +57,13 @@ def node(name: str, number: int, shape: Shape, now: datetime) -> v1.Node:
     }
     if shape.zones:
         labels["topology.kubernetes.io/zone"] = shape.zones[(number - 1) % len(shape.zones)]
-    room = dict(shape.room)
+    capacity = dict(shape.capacity)
     return v1.Node(
         metadata=ObjectMeta(name=name, labels={**labels, **shape.labels}),
         spec=v1.NodeSpec(taints=shape.taints, providerID=f"sim://{name}"),
         status=v1.NodeStatus(
-            capacity=room,
-            allocatable=room,
+            capacity=capacity,
+            allocatable=capacity,
             addresses=(
                 v1.NodeAddress(type="InternalIP", address=address(number)),
                 v1.NodeAddress(type="Hostname", address=name),
@@ -86,7 +86,7 @@ def node(name: str, number: int, shape: Shape, now: datetime) -> v1.Node:
 
 
 def conditions(old: tuple[v1.NodeCondition, ...], now: datetime) -> tuple[v1.NodeCondition, ...]:
-    """A healthy node's conditions; those others keep stay."""
+    """The conditions of a healthy node; conditions of other writers are kept."""
     known = {condition.type: condition for condition in old}
 
     def made(type_: str, status: str, reason: str, message: str) -> v1.NodeCondition:
@@ -107,23 +107,23 @@ def conditions(old: tuple[v1.NodeCondition, ...], now: datetime) -> tuple[v1.Nod
 
 
 def is_ready(found: v1.Node) -> bool:
-    """Whether the API says of the node that it is ready."""
+    """Whether the Ready condition of a node is True."""
     return any(each.type == "Ready" and each.status == "True" for each in found.status.conditions)
 
 
-def reported(found: v1.Node, now: datetime, boots: int) -> v1.Node:
-    """The Node with its status as the kubelet reports it now."""
+def reported(found: v1.Node, now: datetime, reboots: int) -> v1.Node:
+    """The Node with its current status."""
     status = found.status
     info = status.nodeInfo
-    if boots:
-        info = replace(info, bootID=f"{found.metadata.name}-{boots}")
+    if reboots:
+        info = replace(info, bootID=f"{found.metadata.name}-{reboots}")
     return replace(
         found, status=replace(status, conditions=conditions(status.conditions, now), nodeInfo=info)
     )
 
 
 def lease(name: str, uid: str, now: datetime) -> Lease:
-    """A node's lease, new."""
+    """A new node lease."""
     owner = OwnerReference(apiVersion="v1", kind="Node", name=name, uid=uid)
     return Lease(
         metadata=ObjectMeta(name=name, namespace=LEASES, ownerReferences=(owner,)),

@@ -1,7 +1,7 @@
-"""The life of a pod on its node: which containers run, what comes next, and when. Pure functions.
+"""The pod lifecycle on a node: which containers run, what changes next, and when. Pure functions.
 
-`advance` brings a pod to an instant, `due` says when it is worth asking again. Instants are seconds of the
-clock's monotonic time; nothing in here waits, and nothing knows of the API.
+`advance` computes a pod at an instant, `due` the instant of its next change. Instants are seconds of the clock's monotonic time;
+nothing here waits or knows the API.
 """
 
 from __future__ import annotations
@@ -9,29 +9,29 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple
 
-from steersman.sim.kubelet.pod_plan import Part, Plan
+from steersman.sim.kubelet.pod_plan import ContainerPlan, PodPlan
 
 BACKOFF = 10.0
-BACKOFF_MOST = 300.0
-STEADY = 600.0
-"""A container that ran this long has its failures forgiven."""
-KILLED = 137
-LOST = 255
-"""What a container exits with whose node went down under it."""
+MAX_BACKOFF = 300.0
+BACKOFF_RESET = 600.0
+"""Seconds after which a running container's restart back-off is reset."""
+KILLED_EXIT_CODE = 137
+REBOOT_EXIT_CODE = 255
+"""Exit code of a container whose node rebooted."""
 
 
 class State(Enum):
     WAITING = "waiting"
-    """Not its turn yet."""
+    """Not started yet."""
     UNPULLED = "unpulled"
-    """Its image does not come."""
+    """Its image cannot be pulled."""
     RUNNING = "running"
     ENDED = "ended"
-    """For good, or until it is restarted."""
+    """Terminated, for good or until it is restarted."""
 
 
-class Ended(NamedTuple):
-    """How a container ended."""
+class Termination(NamedTuple):
+    """The termination of a container."""
 
     began: float | None
     """None where it never ran."""
@@ -39,175 +39,202 @@ class Ended(NamedTuple):
     code: int
 
 
-class Box(NamedTuple):
-    """One container as it is."""
+class ContainerRun(NamedTuple):
+    """The current state of a container."""
 
     state: State = State.WAITING
     since: float = 0.0
     image: str = ""
     restarts: int = 0
     streak: int = 0
-    """Restarts one soon after the other, which make the next one later."""
-    ended: Ended | None = None
-    """How it ended, or how it ended last."""
-    again: float | None = None
-    """When an ended container is restarted; None is never."""
+    """Consecutive quick restarts, which increase the back-off."""
+    ended: Termination | None = None
+    """The last termination."""
+    restart_at: float | None = None
+    """When a terminated container is restarted; None is never."""
 
 
-class Run(NamedTuple):
-    """A pod as it is."""
+class PodRun(NamedTuple):
+    """The current state of a pod."""
 
     accepted: float
-    inits: tuple[Box, ...]
-    mains: tuple[Box, ...]
+    inits: tuple[ContainerRun, ...]
+    mains: tuple[ContainerRun, ...]
     ip: str = ""
-    asked: float | None = None
+    stop_requested: float | None = None
     """When it was asked to stop."""
-    over: bool = False
-    """Whether nothing of it will ever run again."""
+    terminated: bool = False
+    """Whether all its containers have terminated for good."""
     reason: str = ""
-    """Why it failed, where that is not its containers' doing."""
+    """Why it failed, if not because of its containers."""
 
 
-def begin(plan: Plan, now: float) -> Run:
-    """A pod that has just come to its node."""
-    return Run(now, (Box(),) * len(plan.inits), (Box(),) * len(plan.mains))
+def begin(plan: PodPlan, now: float) -> PodRun:
+    """A pod that was just bound to its node."""
+    return PodRun(now, (ContainerRun(),) * len(plan.inits), (ContainerRun(),) * len(plan.mains))
 
 
-def advance(plan: Plan, run: Run, now: float) -> Run:
+def advance(plan: PodPlan, run: PodRun, now: float) -> PodRun:
     """The pod at this instant."""
-    while not run.over:
-        moved = _moved(plan, run, now)
+    while not run.terminated:
+        moved = _step(plan, run, now)
         if moved == run:
             break
         run = moved
     return run
 
 
-def asked(run: Run, now: float) -> Run:
-    """The pod once it was asked to stop; asking twice changes nothing."""
-    return run if run.asked is not None or run.over else run._replace(asked=now)
+def request_stop(run: PodRun, now: float) -> PodRun:
+    """The pod once it was asked to stop; a second request changes nothing."""
+    return run if run.stop_requested is not None or run.terminated else run._replace(stop_requested=now)
 
 
-def lost(plan: Plan, run: Run, now: float) -> Run:
-    """The pod once its node went down under it and came up again."""
-    if run.over:
+def rebooted(plan: PodPlan, run: PodRun, now: float) -> PodRun:
+    """The pod after its node rebooted."""
+    if run.terminated:
         return run
-    inits = [_fell(part, box, plan.policy, now) for part, box in zip(plan.inits, run.inits, strict=True)]
-    mains = [_fell(part, box, plan.policy, now) for part, box in zip(plan.mains, run.mains, strict=True)]
+    inits = [
+        _killed_by_reboot(container_plan, container, plan.policy, now)
+        for container_plan, container in zip(plan.inits, run.inits, strict=True)
+    ]
+    mains = [
+        _killed_by_reboot(container_plan, container, plan.policy, now)
+        for container_plan, container in zip(plan.mains, run.mains, strict=True)
+    ]
     return run._replace(inits=tuple(inits), mains=tuple(mains))
 
 
-def due(plan: Plan, run: Run, now: float) -> float | None:
-    """When the pod next changes of its own accord."""
-    if run.over:
+def due(plan: PodPlan, run: PodRun, now: float) -> float | None:
+    """When the pod next changes by itself."""
+    if run.terminated:
         return None
     times = []
-    if run.asked is not None:
-        times.append(run.asked + min(plan.shutdown, plan.grace))
+    if run.stop_requested is not None:
+        times.append(run.stop_requested + min(plan.shutdown, plan.grace))
     if plan.deadline is not None:
         times.append(run.accepted + plan.deadline)
     if now < run.accepted + plan.start_delay:
         times.append(run.accepted + plan.start_delay)
-    for parts, boxes in ((plan.inits, run.inits), (plan.mains, run.mains)):
-        for part, box in zip(parts, boxes, strict=True):
-            if box.state is State.RUNNING:
-                if part.does.lasts is not None:
-                    times.append(box.since + part.does.lasts)
-                if part.ready_after:
-                    times.append(box.since + part.ready_after)
-            elif box.state is State.UNPULLED:
-                times.append(box.since + plan.pull_error)
-            elif box.again is not None and run.asked is None:
-                times.append(box.again)
+    for container_plans, containers in ((plan.inits, run.inits), (plan.mains, run.mains)):
+        for container_plan, container in zip(container_plans, containers, strict=True):
+            if container.state is State.RUNNING:
+                if container_plan.behaviour.duration is not None:
+                    times.append(container.since + container_plan.behaviour.duration)
+                if container_plan.ready_after:
+                    times.append(container.since + container_plan.ready_after)
+            elif container.state is State.UNPULLED:
+                times.append(container.since + plan.pull_error)
+            elif container.restart_at is not None and run.stop_requested is None:
+                times.append(container.restart_at)
     return min((at for at in times if at > now), default=None)
 
 
-def initialized(plan: Plan, run: Run) -> bool:
-    """Whether all init containers are done, and all sidecars started."""
+def initialized(plan: PodPlan, run: PodRun) -> bool:
+    """Whether all init containers have completed, and all sidecars started."""
     return all(map(_passed, plan.inits, run.inits))
 
 
-def is_ready(part: Part, box: Box, now: float) -> bool:
-    """Whether a container that should run does, and has for long enough."""
-    after = part.ready_after
-    return box.state is State.RUNNING and after is not None and now >= box.since + after
+def is_ready(container_plan: ContainerPlan, container: ContainerRun, now: float) -> bool:
+    """Whether a container runs, and has for long enough to be ready."""
+    after = container_plan.ready_after
+    return container.state is State.RUNNING and after is not None and now >= container.since + after
 
 
 def backoff(streak: int) -> float:
-    """How long the next restart waits: not at all, then 10 s doubling up to five minutes."""
-    return min(BACKOFF * 2.0 ** min(streak - 1, 16), BACKOFF_MOST) if streak else 0.0
+    """Seconds until the next restart: none, then 10 s doubling up to five minutes."""
+    return min(BACKOFF * 2.0 ** min(streak - 1, 16), MAX_BACKOFF) if streak else 0.0
 
 
 # -- one step ---------------------------------------------------------------------------------
 
 
-def _moved(plan: Plan, run: Run, now: float) -> Run:
-    if run.asked is not None and now >= run.asked + min(plan.shutdown, plan.grace):
-        return _stopped(run, now, KILLED if plan.shutdown > plan.grace else 0)
+def _step(plan: PodPlan, run: PodRun, now: float) -> PodRun:
+    if run.stop_requested is not None and now >= run.stop_requested + min(plan.shutdown, plan.grace):
+        return _stopped(run, now, KILLED_EXIT_CODE if plan.shutdown > plan.grace else 0)
     if plan.deadline is not None and now >= run.accepted + plan.deadline:
-        return _stopped(run, now, KILLED)._replace(reason="DeadlineExceeded")
+        return _stopped(run, now, KILLED_EXIT_CODE)._replace(reason="DeadlineExceeded")
     if now < run.accepted + plan.start_delay:
         return run
-    stopping = run.asked is not None
+    stopping = run.stop_requested is not None
     inits, turn = [], not stopping
-    for part, box in zip(plan.inits, run.inits, strict=True):
-        box = _ticked(part, box, now, turn, plan.policy, stopping)
-        inits.append(box)
-        turn = turn and _passed(part, box)
-        if box.state is State.ENDED and box.again is None and not _passed(part, box) and not stopping:
-            return _stopped(run._replace(inits=(*inits, *run.inits[len(inits) :])), now, KILLED)
+    for container_plan, container in zip(plan.inits, run.inits, strict=True):
+        container = _step_container(container_plan, container, now, turn, plan.policy, stopping)
+        inits.append(container)
+        turn = turn and _passed(container_plan, container)
+        if (
+            container.state is State.ENDED
+            and container.restart_at is None
+            and not _passed(container_plan, container)
+            and not stopping
+        ):
+            return _stopped(run._replace(inits=(*inits, *run.inits[len(inits) :])), now, KILLED_EXIT_CODE)
     mains = [
-        _ticked(part, box, now, turn, plan.policy, stopping)
-        for part, box in zip(plan.mains, run.mains, strict=True)
+        _step_container(container_plan, container, now, turn, plan.policy, stopping)
+        for container_plan, container in zip(plan.mains, run.mains, strict=True)
     ]
     run = run._replace(inits=tuple(inits), mains=tuple(mains))
-    if mains and all(box.state is State.ENDED and box.again is None for box in mains):
-        return _stopped(run, now, 0)  # what is left are sidecars
+    if mains and all(container.state is State.ENDED and container.restart_at is None for container in mains):
+        return _stopped(run, now, 0)  # only sidecars are left
     return run
 
 
-def _ticked(part: Part, box: Box, now: float, turn: bool, policy: str, stopping: bool) -> Box:
-    """One container a step further."""
-    match box.state:
+def _step_container(
+    container_plan: ContainerPlan,
+    container: ContainerRun,
+    now: float,
+    turn: bool,
+    policy: str,
+    stopping: bool,
+) -> ContainerRun:
+    """A container after one transition."""
+    match container.state:
         case State.WAITING if turn:
-            return _started(part, box, now)
-        case State.UNPULLED if part.pulls and not stopping:
-            return _started(part, box, now)
-        case State.RUNNING if box.image != part.image and not stopping:
-            return _started(part, _ended(part, box, now, 0, "", True), now)
-        case State.RUNNING if part.does.lasts is not None and now >= box.since + part.does.lasts:
-            return _ended(part, box, now, part.does.code, policy, stopping)
-        case State.ENDED if box.again is not None and now >= box.again and not stopping:
-            return _started(part, box, now)
-    return box
+            return _started(container_plan, container, now)
+        case State.UNPULLED if container_plan.pulls and not stopping:
+            return _started(container_plan, container, now)
+        case State.RUNNING if container.image != container_plan.image and not stopping:
+            return _started(container_plan, _ended(container_plan, container, now, 0, "", True), now)
+        case State.RUNNING if (
+            container_plan.behaviour.duration is not None
+            and now >= container.since + container_plan.behaviour.duration
+        ):
+            return _ended(container_plan, container, now, container_plan.behaviour.code, policy, stopping)
+        case State.ENDED if container.restart_at is not None and now >= container.restart_at and not stopping:
+            return _started(container_plan, container, now)
+    return container
 
 
-def _started(part: Part, box: Box, now: float) -> Box:
-    if not part.pulls:
-        return box._replace(state=State.UNPULLED, since=now, image=part.image)
-    again = box.ended is not None
-    return box._replace(
+def _started(container_plan: ContainerPlan, container: ContainerRun, now: float) -> ContainerRun:
+    if not container_plan.pulls:
+        return container._replace(state=State.UNPULLED, since=now, image=container_plan.image)
+    restarted = container.ended is not None
+    return container._replace(
         state=State.RUNNING,
         since=now,
-        image=part.image,
-        restarts=box.restarts + again,
-        streak=box.streak + again,
-        again=None,
+        image=container_plan.image,
+        restarts=container.restarts + restarted,
+        streak=container.streak + restarted,
+        restart_at=None,
     )
 
 
-def _ended(part: Part, box: Box, now: float, code: int, policy: str, stopping: bool) -> Box:
-    streak = 0 if now - box.since >= STEADY else box.streak
-    again = now + backoff(streak) if restarts(part, policy, code) and not stopping else None
-    return box._replace(
-        state=State.ENDED, since=now, streak=streak, ended=Ended(box.since, now, code), again=again
+def _ended(
+    container_plan: ContainerPlan, container: ContainerRun, now: float, code: int, policy: str, stopping: bool
+) -> ContainerRun:
+    streak = 0 if now - container.since >= BACKOFF_RESET else container.streak
+    restart_at = now + backoff(streak) if restarts(container_plan, policy, code) and not stopping else None
+    return container._replace(
+        state=State.ENDED,
+        since=now,
+        streak=streak,
+        ended=Termination(container.since, now, code),
+        restart_at=restart_at,
     )
 
 
-def restarts(part: Part, policy: str, code: int) -> bool:
-    """Whether a container that ended this way is started again."""
-    match part.role:
+def restarts(container_plan: ContainerPlan, policy: str, code: int) -> bool:
+    """Whether a container that terminated this way is restarted."""
+    match container_plan.role:
         case "sidecar":
             return True
         case "init":
@@ -215,33 +242,46 @@ def restarts(part: Part, policy: str, code: int) -> bool:
     return policy == "Always" or (policy == "OnFailure" and code != 0)
 
 
-def _passed(part: Part, box: Box) -> bool:
-    """Whether the next container need not wait for this one."""
-    if part.role == "sidecar":
-        # Once started, it does not matter whether it has ended and comes again.
-        return box.state in (State.RUNNING, State.ENDED)
-    return box.state is State.ENDED and box.ended is not None and box.ended.code == 0
+def _passed(container_plan: ContainerPlan, container: ContainerRun) -> bool:
+    """Whether the next init container may start."""
+    if container_plan.role == "sidecar":
+        # A sidecar counts once it was started, even if it restarts.
+        return container.state in (State.RUNNING, State.ENDED)
+    return container.state is State.ENDED and container.ended is not None and container.ended.code == 0
 
 
-def _stopped(run: Run, now: float, code: int) -> Run:
-    """All that runs ends with this code; nothing will run again."""
-    inits, mains = (tuple([_final(box, now, code) for box in boxes]) for boxes in (run.inits, run.mains))
-    return run._replace(inits=inits, mains=mains, over=True)
+def _stopped(run: PodRun, now: float, code: int) -> PodRun:
+    """Terminate all running containers with this code, for good."""
+    inits, mains = (
+        tuple([_final(container, now, code) for container in containers])
+        for containers in (run.inits, run.mains)
+    )
+    return run._replace(inits=inits, mains=mains, terminated=True)
 
 
-def _final(box: Box, now: float, code: int) -> Box:
-    if box.state is State.RUNNING:
-        return box._replace(state=State.ENDED, since=now, ended=Ended(box.since, now, code), again=None)
-    if box.state is State.ENDED:
-        return box._replace(again=None)
-    # It never ran, or does not run again: nobody knows how it would have ended.
-    return box._replace(state=State.ENDED, since=now, ended=Ended(None, now, KILLED), again=None)
+def _final(container: ContainerRun, now: float, code: int) -> ContainerRun:
+    if container.state is State.RUNNING:
+        return container._replace(
+            state=State.ENDED, since=now, ended=Termination(container.since, now, code), restart_at=None
+        )
+    if container.state is State.ENDED:
+        return container._replace(restart_at=None)
+    # It never ran, or is not restarted: it has no exit code of its own.
+    return container._replace(
+        state=State.ENDED, since=now, ended=Termination(None, now, KILLED_EXIT_CODE), restart_at=None
+    )
 
 
-def _fell(part: Part, box: Box, policy: str, now: float) -> Box:
-    if box.state is not State.RUNNING:
-        return box
-    again = now if restarts(part, policy, LOST) else None
-    return box._replace(
-        state=State.ENDED, since=now, streak=0, ended=Ended(box.since, now, LOST), again=again
+def _killed_by_reboot(
+    container_plan: ContainerPlan, container: ContainerRun, policy: str, now: float
+) -> ContainerRun:
+    if container.state is not State.RUNNING:
+        return container
+    restart_at = now if restarts(container_plan, policy, REBOOT_EXIT_CODE) else None
+    return container._replace(
+        state=State.ENDED,
+        since=now,
+        streak=0,
+        ended=Termination(container.since, now, REBOOT_EXIT_CODE),
+        restart_at=restart_at,
     )

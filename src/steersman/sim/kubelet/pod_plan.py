@@ -1,4 +1,4 @@
-"""A pod as its kubelet means to run it: the spec and annotations, read once."""
+"""The plan of a pod: its spec and annotations, as its kubelet will run it."""
 
 from __future__ import annotations
 
@@ -11,42 +11,42 @@ from steersman.sim.kubelet.behaviour import FOREVER, NEVER_READY, PREFIX, Behavi
 
 
 class KubeletSettings(msgspec.Struct, frozen=True):
-    """How simulated kubelets take their time, in seconds."""
+    """Timing of simulated kubelets, in seconds."""
 
     start_delay: float = 0.0
-    """From a pod's arrival on its node until its first container is started."""
+    """From the binding of a pod until its first container starts."""
     ready_delay: float = 0.0
-    """From a container's start until it is ready, beyond its readiness probe's initial delay."""
+    """From the start of a container until it is ready, beyond the initial delay of its readiness probe."""
     ready: bool = True
-    """Whether containers get ready at all."""
+    """Whether containers become ready at all."""
     shutdown: float = 0.0
-    """How long containers take to stop when asked to; their grace period is the limit."""
+    """How long containers take to stop; their grace period is the limit."""
     work: float = 1.0
-    """How long the containers of a Job run whose command says nothing."""
+    """How long the containers of a Job run whose command cannot be interpreted."""
     pull_error: float = 10.0
-    """How long ErrImagePull is shown before it becomes ImagePullBackOff."""
+    """How long ErrImagePull is reported before ImagePullBackOff."""
     reboot: float = 30.0
-    """How long a node that reboots is away."""
+    """How long a reboot takes."""
     lease_interval: float = 10.0
-    """Between two renewals of a node's lease; 0 for no heartbeats at all."""
+    """Between two renewals of a node's lease; 0 disables heartbeats."""
     status_interval: float = 300.0
-    """Between two reports of a node's status when nothing changed."""
+    """Between two periodic reports of a node's status."""
 
 
-class Part(NamedTuple):
-    """A container as it will behave."""
+class ContainerPlan(NamedTuple):
+    """The plan of a container."""
 
     name: str
     image: str
-    does: Behaviour
+    behaviour: Behaviour
     pulls: bool
     ready_after: float | None
     """Seconds from running to ready; None is never."""
     role: Literal["main", "init", "sidecar"] = "main"
 
 
-class Plan(NamedTuple):
-    """A pod as it will behave."""
+class PodPlan(NamedTuple):
+    """The plan of a pod."""
 
     policy: str
     start_delay: float
@@ -54,14 +54,14 @@ class Plan(NamedTuple):
     grace: float
     deadline: float | None
     pull_error: float
-    inits: tuple[Part, ...]
-    mains: tuple[Part, ...]
+    inits: tuple[ContainerPlan, ...]
+    mains: tuple[ContainerPlan, ...]
     host_network: bool
     gates: tuple[str, ...]
 
 
-def plan(pod: v1.Pod, settings: KubeletSettings) -> Plan:
-    """What is to become of a pod."""
+def plan(pod: v1.Pod, settings: KubeletSettings) -> PodPlan:
+    """The plan of a pod."""
     spec, notes = pod.spec, pod.metadata.annotations
     pulls = NEVER_READY not in notes
     unknown = FOREVER
@@ -73,7 +73,7 @@ def plan(pod: v1.Pod, settings: KubeletSettings) -> Plan:
     ready = settings.ready and notes.get(PREFIX + "ready") != "false"
     delay = span(notes, "ready-delay", settings.ready_delay) if notes else settings.ready_delay
     after = delay if ready else None
-    return Plan(
+    return PodPlan(
         policy=spec.restartPolicy or "Always",
         start_delay=span(notes, "start-delay", settings.start_delay) if notes else settings.start_delay,
         shutdown=span(notes, "shutdown", settings.shutdown) if notes else settings.shutdown,
@@ -87,22 +87,26 @@ def plan(pod: v1.Pod, settings: KubeletSettings) -> Plan:
     )
 
 
-def _init(pod: v1.Pod, container: v1.Container, pulls: bool, after: float | None) -> Part:
-    """An init container whose command says nothing is done at once; a sidecar stays."""
+def _init(pod: v1.Pod, container: v1.Container, pulls: bool, after: float | None) -> ContainerPlan:
+    """An init container whose command cannot be interpreted completes at once; a sidecar runs forever."""
     if container.restartPolicy == "Always":
         return _part(pod, container, pulls, after, FOREVER)._replace(role="sidecar")
-    # The annotations are about the containers proper, unless they name this one.
+    # Annotations apply to init containers only where they name them.
     own = {
         name: text for name, text in pod.metadata.annotations.items() if name.endswith(f".{container.name}")
     }
     does = behaviour(container.name, (*container.command, *container.args), own, Behaviour(0.0, 0))
-    return Part(container.name, container.image, does, pulls and "bad" not in container.image, None, "init")
+    return ContainerPlan(
+        container.name, container.image, does, pulls and "bad" not in container.image, None, "init"
+    )
 
 
-def _part(pod: v1.Pod, container: v1.Container, pulls: bool, after: float | None, unknown: Behaviour) -> Part:
+def _part(
+    pod: v1.Pod, container: v1.Container, pulls: bool, after: float | None, unknown: Behaviour
+) -> ContainerPlan:
     probe = container.readinessProbe
     if probe is not None and after is not None:
         after += probe.initialDelaySeconds or 0
     command = (*container.command, *container.args)
     does = behaviour(container.name, command, pod.metadata.annotations, unknown)
-    return Part(container.name, container.image, does, pulls and "bad" not in container.image, after)
+    return ContainerPlan(container.name, container.image, does, pulls and "bad" not in container.image, after)

@@ -1,4 +1,4 @@
-"""What a kubelet says of a pod: its `PodStatus`. Pure functions."""
+"""Pod status: written as a kubelet reports it, and read back by a kubelet that takes over. Pure functions."""
 
 from __future__ import annotations
 
@@ -9,22 +9,31 @@ from typing import TypeAlias
 from msgspec.structs import replace
 
 from steersman.api.generated import core_v1 as v1
-from steersman.sim.kubelet.pod_lifecycle import Box, Ended, Run, State, backoff, initialized, is_ready
-from steersman.sim.kubelet.pod_plan import Part, Plan
+from steersman.sim.kubelet.pod_lifecycle import (
+    ContainerRun,
+    PodRun,
+    State,
+    Termination,
+    backoff,
+    initialized,
+    is_ready,
+    restarts,
+)
+from steersman.sim.kubelet.pod_plan import ContainerPlan, PodPlan
 
 Wall: TypeAlias = Callable[[float], datetime]
-"""From an instant of monotonic time to what is written."""
+"""Converts an instant of monotonic time to a timestamp."""
 
 _OURS = ("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled")
 _DEADLINE = "Pod was active on the node longer than the specified deadline"
 _UNLOCATED = "The container could not be located when the pod was terminated"
 
 
-def render(pod: v1.Pod, plan: Plan, run: Run, now: float, wall: Wall, host: str) -> v1.PodStatus:
-    """The status of a pod at this instant. What others wrote into it stays."""
+def render(pod: v1.Pod, plan: PodPlan, run: PodRun, now: float, wall: Wall, host: str) -> v1.PodStatus:
+    """The status of a pod at this instant. Conditions of other writers are kept."""
     old = pod.status
     phase = phase_of(plan, run)
-    running = run.over or now >= run.accepted + plan.start_delay
+    running = run.terminated or now >= run.accepted + plan.start_delay
     ip = "" if not running or not run.ip else run.ip
     return replace(
         old,
@@ -47,29 +56,34 @@ def render(pod: v1.Pod, plan: Plan, run: Run, now: float, wall: Wall, host: str)
     )
 
 
-def phase_of(plan: Plan, run: Run) -> str:
-    """The one word for it all."""
-    if run.over:
+def phase_of(plan: PodPlan, run: PodRun) -> str:
+    """The phase of a pod."""
+    if run.terminated:
         return "Failed" if run.reason or _has_failed(plan, run) else "Succeeded"
     if not initialized(plan, run) or any(
-        box.state in (State.WAITING, State.UNPULLED) and box.ended is None for box in run.mains
+        container.state in (State.WAITING, State.UNPULLED) and container.ended is None
+        for container in run.mains
     ):
         return "Pending"
     return "Running"
 
 
-def _has_failed(plan: Plan, run: Run) -> bool:
-    if any(box.ended is not None and box.ended.code for box in run.mains):
+def _has_failed(plan: PodPlan, run: PodRun) -> bool:
+    if any(container.ended is not None and container.ended.code for container in run.mains):
         return True
     inits = zip(plan.inits, run.inits, strict=True)
-    return any(box.ended is not None and box.ended.code for part, box in inits if part.role == "init")
+    return any(
+        container.ended is not None and container.ended.code
+        for container_plan, container in inits
+        if container_plan.role == "init"
+    )
 
 
 # -- conditions -------------------------------------------------------------------------------
 
 
 def _conditions(
-    pod: v1.Pod, plan: Plan, run: Run, now: float, wall: Wall, phase: str
+    pod: v1.Pod, plan: PodPlan, run: PodRun, now: float, wall: Wall, phase: str
 ) -> tuple[v1.PodCondition, ...]:
     old = {condition.type: condition for condition in pod.status.conditions}
     at, generation = wall(now), pod.metadata.generation
@@ -86,7 +100,7 @@ def _conditions(
             observedGeneration=generation,
         )
 
-    sandbox = not run.over and now >= run.accepted + plan.start_delay
+    sandbox = not run.terminated and now >= run.accepted + plan.start_delay
     why = _unready(plan, run, now, phase)
     ready = why or _gated(plan, old)
     conditions = [
@@ -100,98 +114,122 @@ def _conditions(
     return tuple(conditions)
 
 
-def _uninitialized(plan: Plan, run: Run, phase: str) -> tuple[bool, str, str]:
+def _uninitialized(plan: PodPlan, run: PodRun, phase: str) -> tuple[bool, str, str]:
     if phase == "Succeeded":
         return True, "PodCompleted", ""
     if not plan.inits or initialized(plan, run):
         return True, "", ""
     names = " ".join(
-        part.name
-        for part, box in zip(plan.inits, run.inits, strict=True)
-        if box.state is not State.ENDED or (box.ended is not None and box.ended.code)
+        container_plan.name
+        for container_plan, container in zip(plan.inits, run.inits, strict=True)
+        if container.state is not State.ENDED or (container.ended is not None and container.ended.code)
     )
     return False, "ContainersNotInitialized", f"containers with incomplete status: [{names}]"
 
 
-def _unready(plan: Plan, run: Run, now: float, phase: str) -> tuple[str, str] | None:
-    """Why the containers are not ready, or None."""
+def _unready(plan: PodPlan, run: PodRun, now: float, phase: str) -> tuple[str, str] | None:
+    """Why the containers are not ready; None where they are."""
     if phase == "Succeeded":
         return "PodCompleted", ""
     if phase == "Failed":
         return "PodFailed", ""
-    boxes = (*zip(plan.inits, run.inits, strict=True), *zip(plan.mains, run.mains, strict=True))
-    names = [part.name for part, box in boxes if part.role != "init" and not is_ready(part, box, now)]
+    containers = (*zip(plan.inits, run.inits, strict=True), *zip(plan.mains, run.mains, strict=True))
+    names = [
+        container_plan.name
+        for container_plan, container in containers
+        if container_plan.role != "init" and not is_ready(container_plan, container, now)
+    ]
     if names:
         return "ContainersNotReady", f"containers with unready status: [{' '.join(names)}]"
     return None
 
 
-def _gated(plan: Plan, conditions: dict[str, v1.PodCondition]) -> tuple[str, str] | None:
-    """Why the pod is not ready though its containers are: somebody has yet to say so."""
-    said = []
+def _gated(plan: PodPlan, conditions: dict[str, v1.PodCondition]) -> tuple[str, str] | None:
+    """Why the pod is not ready although its containers are: its readiness gates."""
+    messages = []
     for gate in plan.gates:
         found = conditions.get(gate)
         if found is None:
-            said.append(f'corresponding condition of pod readiness gate "{gate}" does not exist.')
+            messages.append(f'corresponding condition of pod readiness gate "{gate}" does not exist.')
         elif found.status != "True":
-            said.append(f'the status of pod readiness gate "{gate}" is not "True", but {found.status}')
-    return ("ReadinessGatesNotReady", ", ".join(said)) if said else None
+            messages.append(f'the status of pod readiness gate "{gate}" is not "True", but {found.status}')
+    return ("ReadinessGatesNotReady", ", ".join(messages)) if messages else None
 
 
 # -- containers -------------------------------------------------------------------------------
 
 
 def _container(
-    pod: v1.Pod, plan: Plan, run: Run, part: Part, box: Box, now: float, wall: Wall
+    pod: v1.Pod,
+    plan: PodPlan,
+    run: PodRun,
+    container_plan: ContainerPlan,
+    container: ContainerRun,
+    now: float,
+    wall: Wall,
 ) -> v1.ContainerStatus:
-    here = box.state in (State.RUNNING, State.ENDED) and (box.ended is None or box.ended.began is not None)
-    running = box.state is State.RUNNING
-    back_off = box.state is State.ENDED and box.again is not None
-    ended, last = box.ended, v1.ContainerState()
-    # Where it ended and is not to come again, how it ended is its state; else it is its past.
+    here = container.state in (State.RUNNING, State.ENDED) and (
+        container.ended is None or container.ended.began is not None
+    )
+    running = container.state is State.RUNNING
+    back_off = container.state is State.ENDED and container.restart_at is not None
+    ended, last = container.ended, v1.ContainerState()
+    # A container that is not restarted reports its termination as its state; otherwise as its last state.
     if ended is not None and (running or back_off):
-        last = _terminated(pod, part, box.restarts - running, ended, wall)
+        last = _terminated(pod, container_plan, container.restarts - running, ended, wall)
     return v1.ContainerStatus(
-        name=part.name,
-        image=part.image,
-        imageID=f"sim://{part.image}" if here else "",
-        containerID=_id(pod, part, box.restarts) if here else "",
-        ready=_completed(box) if part.role == "init" else is_ready(part, box, now),
+        name=container_plan.name,
+        image=container_plan.image,
+        imageID=f"sim://{container_plan.image}" if here else "",
+        containerID=_id(pod, container_plan, container.restarts) if here else "",
+        ready=_completed(container)
+        if container_plan.role == "init"
+        else is_ready(container_plan, container, now),
         started=running,
-        restartCount=box.restarts,
-        state=_state(pod, plan, run, part, box, now, wall),
+        restartCount=container.restarts,
+        state=_state(pod, plan, run, container_plan, container, now, wall),
         lastState=last,
     )
 
 
-def _completed(box: Box) -> bool:
-    return box.state is State.ENDED and box.ended is not None and box.ended.code == 0
+def _completed(container: ContainerRun) -> bool:
+    return container.state is State.ENDED and container.ended is not None and container.ended.code == 0
 
 
 def _state(
-    pod: v1.Pod, plan: Plan, run: Run, part: Part, box: Box, now: float, wall: Wall
+    pod: v1.Pod,
+    plan: PodPlan,
+    run: PodRun,
+    container_plan: ContainerPlan,
+    container: ContainerRun,
+    now: float,
+    wall: Wall,
 ) -> v1.ContainerState:
-    match box.state:
+    match container.state:
         case State.RUNNING:
-            return v1.ContainerState(running=v1.ContainerStateRunning(startedAt=wall(box.since)))
-        case State.ENDED if box.again is None:
-            assert box.ended is not None
-            return _terminated(pod, part, box.restarts, box.ended, wall)
+            return v1.ContainerState(running=v1.ContainerStateRunning(startedAt=wall(container.since)))
+        case State.ENDED if container.restart_at is None:
+            assert container.ended is not None
+            return _terminated(pod, container_plan, container.restarts, container.ended, wall)
         case State.ENDED:
             wait = (
-                f"{backoff(box.streak):.0f}s" if backoff(box.streak) < 60 else _minutes(backoff(box.streak))
+                f"{backoff(container.streak):.0f}s"
+                if backoff(container.streak) < 60
+                else _minutes(backoff(container.streak))
             )
             meta = pod.metadata
             where = f"pod={meta.name}_{meta.namespace}({meta.uid})"
-            why = f"back-off {wait} restarting failed container={part.name} {where}"
+            why = f"back-off {wait} restarting failed container={container_plan.name} {where}"
             return _waiting("CrashLoopBackOff", why)
-        case State.UNPULLED if now < box.since + plan.pull_error:
-            return _waiting("ErrImagePull", f'failed to pull image "{part.image}": not found')
+        case State.UNPULLED if now < container.since + plan.pull_error:
+            return _waiting("ErrImagePull", f'failed to pull image "{container_plan.image}": not found')
         case State.UNPULLED:
-            return _waiting("ImagePullBackOff", f'Back-off pulling image "{part.image}"')
+            return _waiting("ImagePullBackOff", f'Back-off pulling image "{container_plan.image}"')
     started = now >= run.accepted + plan.start_delay
     return _waiting(
-        "PodInitializing" if plan.inits and (started or part.role == "main") else "ContainerCreating"
+        "PodInitializing"
+        if plan.inits and (started or container_plan.role == "main")
+        else "ContainerCreating"
     )
 
 
@@ -204,7 +242,9 @@ def _waiting(reason: str, message: str = "") -> v1.ContainerState:
     return v1.ContainerState(waiting=v1.ContainerStateWaiting(reason=reason, message=message))
 
 
-def _terminated(pod: v1.Pod, part: Part, number: int, ended: Ended, wall: Wall) -> v1.ContainerState:
+def _terminated(
+    pod: v1.Pod, container_plan: ContainerPlan, number: int, ended: Termination, wall: Wall
+) -> v1.ContainerState:
     if ended.began is None:
         unknown = v1.ContainerStateTerminated(
             exitCode=ended.code, reason="ContainerStatusUnknown", message=_UNLOCATED
@@ -216,10 +256,73 @@ def _terminated(pod: v1.Pod, part: Part, number: int, ended: Ended, wall: Wall) 
             reason="Error" if ended.code else "Completed",
             startedAt=wall(ended.began),
             finishedAt=wall(ended.at),
-            containerID=_id(pod, part, number),
+            containerID=_id(pod, container_plan, number),
         )
     )
 
 
-def _id(pod: v1.Pod, part: Part, number: int) -> str:
-    return f"sim://{pod.metadata.uid}/{part.name}/{number}"
+def _id(pod: v1.Pod, container_plan: ContainerPlan, number: int) -> str:
+    return f"sim://{pod.metadata.uid}/{container_plan.name}/{number}"
+
+
+# -- reading back -----------------------------------------------------------------------------
+
+
+def resume(pod: v1.Pod, plan: PodPlan, now: float, instant: Callable[[datetime], float]) -> PodRun:
+    """Read the state of a pod back from its status. Containers in back-off are restarted now."""
+    status = pod.status
+    inits = {each.name: each for each in status.initContainerStatuses}
+    mains = {each.name: each for each in status.containerStatuses}
+    return PodRun(
+        accepted=instant(status.startTime) if status.startTime is not None else now,
+        inits=tuple(
+            [
+                _read_container(container_plan, inits.get(container_plan.name), plan, now, instant)
+                for container_plan in plan.inits
+            ]
+        ),
+        mains=tuple(
+            [
+                _read_container(container_plan, mains.get(container_plan.name), plan, now, instant)
+                for container_plan in plan.mains
+            ]
+        ),
+        ip=status.podIP,
+        terminated=status.phase in ("Succeeded", "Failed"),
+        reason=status.reason,
+    )
+
+
+def _read_container(
+    container_plan: ContainerPlan,
+    known: v1.ContainerStatus | None,
+    plan: PodPlan,
+    now: float,
+    instant: Callable[[datetime], float],
+) -> ContainerRun:
+    if known is None:
+        return ContainerRun()
+    count = known.restartCount
+    container = ContainerRun(image=known.image, restarts=count, streak=count)
+    state, last = known.state, known.lastState.terminated
+    if last is not None:
+        container = container._replace(ended=_read_termination(last, now, instant))
+    if state.running is not None:
+        began = state.running.startedAt
+        return container._replace(state=State.RUNNING, since=now if began is None else instant(began))
+    if state.terminated is not None:
+        ended = _read_termination(state.terminated, now, instant)
+        restart_at = now if restarts(container_plan, plan.policy, ended.code) else None
+        return container._replace(state=State.ENDED, since=ended.at, ended=ended, restart_at=restart_at)
+    if container.ended is not None:
+        return container._replace(state=State.ENDED, since=container.ended.at, restart_at=now)
+    return container
+
+
+def _read_termination(
+    state: v1.ContainerStateTerminated, now: float, instant: Callable[[datetime], float]
+) -> Termination:
+    began, at = state.startedAt, state.finishedAt
+    return Termination(
+        None if began is None else instant(began), now if at is None else instant(at), state.exitCode
+    )

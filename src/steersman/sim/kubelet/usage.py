@@ -16,14 +16,14 @@ from steersman.api.quantity import Format, Quantity
 from steersman.sim.kubelet.behaviour import PREFIX
 
 SHARE = 2
-"""A container that says nothing uses one part in so many of what it requests."""
+"""A container without annotation uses this fraction of its requests."""
 WINDOW = "30s"
 _IDLE = {"cpu": 1, "memory": 16 * 1024 * 1024}
-"""Thousandths of a CPU, and bytes."""
+"""Millicores, and bytes."""
 
 
 class Usage(NamedTuple):
-    """Thousandths of a CPU, and bytes."""
+    """Millicores, and bytes."""
 
     cpu: int = 0
     memory: int = 0
@@ -38,7 +38,7 @@ class Usage(NamedTuple):
 
 
 def usage(pod: v1.Pod) -> Usage:
-    """What a pod uses: nothing where it does not run."""
+    """The usage of a pod; zero where it does not run."""
     total = Usage()
     for _, used in containers(pod):
         total = total.plus(used)
@@ -46,7 +46,7 @@ def usage(pod: v1.Pod) -> Usage:
 
 
 def containers(pod: v1.Pod) -> list[tuple[str, Usage]]:
-    """What each container uses that runs: sidecars and main containers."""
+    """The usage of each running container: sidecars and main containers."""
     if pod.status.phase != "Running" or pod.metadata.deletionTimestamp is not None:
         return []
     running = [

@@ -1,6 +1,6 @@
-"""A scheduler: pure placement on incremental sums, and the loop that binds. Over any `Api`."""
+"""A scheduler over any `Api`: filter, score, preempt and bind."""
 
-from steersman.sim.scheduler.placement import Placed, Unplaced, place
+from steersman.sim.scheduler.placement import Scheduled, Unschedulable, schedule
 from steersman.sim.scheduler.scheduler import Scheduler
 
-__all__ = ["Placed", "Scheduler", "Unplaced", "place"]
+__all__ = ["Scheduled", "Scheduler", "Unschedulable", "schedule"]

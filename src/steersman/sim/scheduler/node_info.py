@@ -1,4 +1,4 @@
-"""The nodes as a scheduler knows them: what is free on each, kept as pods come and go."""
+"""NodeInfo: the nodes as the scheduler knows them, with the resources their pods request."""
 
 from __future__ import annotations
 
@@ -7,52 +7,52 @@ from typing import NamedTuple
 
 from steersman.api.generated import core_v1 as v1
 from steersman.api.scheme import Key
-from steersman.sim.scheduler.requirements import Demand, amounts, demand
+from steersman.sim.scheduler.requirements import Requirements, quantities, requirements
 
 
-class Tenant(NamedTuple):
-    """A pod on a node, or one that looks for a place."""
+class PodInfo(NamedTuple):
+    """A pod that is bound, or waits to be scheduled."""
 
     key: Key
     uid: str
     labels: Mapping[str, str]
-    demand: Demand
+    requirements: Requirements
     priority: int
-    leaving: bool
+    terminating: bool
     containers: tuple[v1.Container, ...]
-    """What its demand was read off, for the greater part."""
+    """The containers its requirements were computed from."""
 
 
-def tenant(pod: v1.Pod, known: Tenant | None = None) -> Tenant:
-    """A pod as a scheduler looks at it; ``known`` is how it looked before."""
+def pod_info(pod: v1.Pod, known: PodInfo | None = None) -> PodInfo:
+    """A pod as the scheduler sees it; ``known`` is its previous version."""
     meta, spec = pod.metadata, pod.spec
-    # A pod that was bound has another spec, but asks for the same, unless its containers were resized.
+    # Binding changes the spec, but not the requirements, unless containers were resized.
     same = known is not None and known.uid == meta.uid and known.containers == spec.containers
-    return Tenant(
+    return PodInfo(
         pod.key,
         meta.uid,
         meta.labels,
-        known.demand if known is not None and same else demand(spec),
+        known.requirements if known is not None and same else requirements(spec),
         spec.priority or 0,
         meta.deletionTimestamp is not None,
         spec.containers,
     )
 
 
-class Host:
-    """One node and the sums of what is on it."""
+class NodeInfo:
+    """A node, and the sums of its pods' requests."""
 
     __slots__ = (
+        "allocatable",
         "cpu",
         "index",
         "labels",
         "memory",
         "name",
         "node",
+        "pods",
         "ports",
-        "room",
-        "tenants",
-        "used",
+        "requested",
         "version",
     )
 
@@ -60,128 +60,128 @@ class Host:
         self.name = node.metadata.name
         self.index = index
         self.version = 0
-        """Moves with every change."""
-        self.tenants: dict[Key, Tenant] = {}
-        self.used: dict[str, int] = {}
+        """Increases with every change."""
+        self.pods: dict[Key, PodInfo] = {}
+        self.requested: dict[str, int] = {}
         self.ports: dict[tuple[str, str, int], int] = {}
         self.cpu = 0
         self.memory = 0
-        self.become(node)
+        self.update_node(node)
 
-    def become(self, node: v1.Node) -> None:
-        """Take in another state of the node."""
+    def update_node(self, node: v1.Node) -> None:
+        """Update the node object."""
         self.node = node
         self.labels = node.metadata.labels
-        self.room = amounts(node.status.allocatable)
+        self.allocatable = quantities(node.status.allocatable)
 
-    def add(self, new: Tenant, times: int = 1) -> None:
-        """Count a pod in; with ``times`` of -1, out."""
-        wants = new.demand
-        for name, amount in wants.requests:
-            self.used[name] = self.used.get(name, 0) + times * amount
-        for port in wants.ports:
+    def add(self, new: PodInfo, times: int = 1) -> None:
+        """Add a pod; with ``times`` of -1, remove it."""
+        requirements = new.requirements
+        for name, amount in requirements.requests:
+            self.requested[name] = self.requested.get(name, 0) + times * amount
+        for port in requirements.ports:
             self.ports[port] = self.ports.get(port, 0) + times
-        self.cpu += times * wants.cpu
-        self.memory += times * wants.memory
+        self.cpu += times * requirements.cpu
+        self.memory += times * requirements.memory
         if times > 0:
-            self.tenants[new.key] = new
+            self.pods[new.key] = new
         else:
-            self.tenants.pop(new.key, None)
+            self.pods.pop(new.key, None)
 
 
-class Hosts:
-    """All nodes, and which pod is where."""
+class NodeInfos:
+    """All nodes, and the node of each pod."""
 
     def __init__(self) -> None:
-        self._hosts: dict[str, Host] = {}
-        self._homes: dict[Key, tuple[str, Tenant]] = {}
-        self._strays: dict[str, dict[Key, Tenant]] = {}
-        """Pods of nodes that are not known, or not yet."""
+        self._node_infos: dict[str, NodeInfo] = {}
+        self._bound: dict[Key, tuple[str, PodInfo]] = {}
+        self._unknown_nodes: dict[str, dict[Key, PodInfo]] = {}
+        """Pods of unknown nodes."""
         self._count = 0
-        self.log: list[Host] = []
-        """Every change of a node, in order, so that whoever ranks them need only look at these anew."""
+        self.log: list[NodeInfo] = []
+        """Every change of a node, in order: rankings only look at these."""
         self.epoch = 0
-        """Moves when nodes go, or the log begins anew."""
-        self.guarded: dict[Key, Tenant] = {}
-        """Pods that will not have others beside them."""
+        """Increases when nodes are removed, or the log is cleared."""
+        self.with_anti_affinity: dict[Key, PodInfo] = {}
+        """Pods with required or preferred anti-affinity."""
 
-    def __iter__(self) -> Iterator[Host]:
-        return iter(self._hosts.values())
+    def __iter__(self) -> Iterator[NodeInfo]:
+        return iter(self._node_infos.values())
 
     def __len__(self) -> int:
-        return len(self._hosts)
+        return len(self._node_infos)
 
-    def get(self, name: str) -> Host | None:
-        """A node by its name."""
-        return self._hosts.get(name)
+    def get(self, name: str) -> NodeInfo | None:
+        """A node by name."""
+        return self._node_infos.get(name)
 
-    def resident(self, key: Key) -> Tenant | None:
-        """A pod that is on a node, or on its way there."""
-        found = self._homes.get(key)
+    def pod(self, key: Key) -> PodInfo | None:
+        """A pod that is bound or being bound."""
+        found = self._bound.get(key)
         return found[1] if found is not None else None
 
-    def home(self, key: Key) -> str | None:
-        """The node a pod is on."""
-        found = self._homes.get(key)
+    def node_of(self, key: Key) -> str | None:
+        """The node of a pod."""
+        found = self._bound.get(key)
         return found[0] if found is not None else None
 
     def put_node(self, node: v1.Node) -> None:
-        """Take in a node, new or changed."""
+        """Add or update a node."""
         name = node.metadata.name
-        host = self._hosts.get(name)
-        if host is None:
+        node_info = self._node_infos.get(name)
+        if node_info is None:
             self._count += 1
-            host = self._hosts[name] = Host(node, self._count)
-            for each in self._strays.pop(name, {}).values():
-                host.add(each)
+            node_info = self._node_infos[name] = NodeInfo(node, self._count)
+            for each in self._unknown_nodes.pop(name, {}).values():
+                node_info.add(each)
         else:
-            host.become(node)
-        self._changed(host)
+            node_info.update_node(node)
+        self._changed(node_info)
 
-    def drop_node(self, name: str) -> None:
-        """Forget a node; its pods are remembered, as it may come back."""
-        host = self._hosts.pop(name, None)
-        if host is not None:
-            host.version = -1
-            self._strays[name] = dict(host.tenants)
+    def remove_node(self, name: str) -> None:
+        """Remove a node; its pods are kept, as the node may return."""
+        node_info = self._node_infos.pop(name, None)
+        if node_info is not None:
+            node_info.version = -1
+            self._unknown_nodes[name] = dict(node_info.pods)
             self.epoch += 1
 
-    def put(self, new: Tenant, name: str) -> None:
-        """Take in a pod on a node. The same pod again only counts where its wishes changed."""
-        known = self._homes.get(new.key)
+    def put(self, new: PodInfo, name: str) -> None:
+        """Add a pod to a node. An unchanged pod changes nothing."""
+        known = self._bound.get(new.key)
         if known is not None:
             where, old = known
             if where == name and old == new:
                 return
-            self.drop(new.key)
-        self._homes[new.key] = (name, new)
-        if new.demand.apart is not None:
-            self.guarded[new.key] = new
-        host = self._hosts.get(name)
-        if host is None:
-            self._strays.setdefault(name, {})[new.key] = new
+            self.remove(new.key)
+        self._bound[new.key] = (name, new)
+        if new.requirements.pod_anti_affinity is not None:
+            self.with_anti_affinity[new.key] = new
+        node_info = self._node_infos.get(name)
+        if node_info is None:
+            self._unknown_nodes.setdefault(name, {})[new.key] = new
             return
-        host.add(new)
-        self._changed(host)
+        node_info.add(new)
+        self._changed(node_info)
 
-    def drop(self, key: Key) -> bool:
-        """Forget a pod; answers whether it was anywhere."""
-        known = self._homes.pop(key, None)
+    def remove(self, key: Key) -> bool:
+        """Remove a pod; returns whether it was on a node."""
+        known = self._bound.pop(key, None)
         if known is None:
             return False
         name, old = known
-        self.guarded.pop(key, None)
-        host = self._hosts.get(name)
-        if host is None:
-            self._strays.get(name, {}).pop(key, None)
+        self.with_anti_affinity.pop(key, None)
+        node_info = self._node_infos.get(name)
+        if node_info is None:
+            self._unknown_nodes.get(name, {}).pop(key, None)
             return True
-        host.add(old, -1)
-        self._changed(host)
+        node_info.add(old, -1)
+        self._changed(node_info)
         return True
 
-    def _changed(self, host: Host) -> None:
-        host.version += 1
-        self.log.append(host)
+    def _changed(self, node_info: NodeInfo) -> None:
+        node_info.version += 1
+        self.log.append(node_info)
         if len(self.log) > 100_000:
             self.log.clear()
             self.epoch += 1

@@ -1,8 +1,8 @@
-"""Where a pod goes, or why nowhere. Pure decisions on `Hosts`.
+"""Scheduling decisions: the node for a pod, or why there is none, and preemption. Pure decisions on `NodeInfos`.
 
-Most pods care about one node at a time. For those, nodes are ranked once for each shape of pod, and only
-what changed since is looked at again: placing one more pod of a known shape costs a look at one node.
-Ties go to the node that was known first, so the same cluster gives the same answer.
+Most pods depend on one node at a time. For those, nodes are ranked once for each shape of pod, and only changed nodes are
+filtered and scored again: another pod of a known shape costs one node. Ties go to the node that was known first, so
+decisions are deterministic.
 """
 
 from __future__ import annotations
@@ -16,142 +16,199 @@ import msgspec
 from steersman.api.bounded_cache import BoundedCache
 from steersman.api.generated import core_v1 as v1
 from steersman.sim.scheduler import filters, topology
-from steersman.sim.scheduler.node_info import Host, Hosts, Tenant, tenant
+from steersman.sim.scheduler.node_info import NodeInfo, NodeInfos, PodInfo, pod_info
 
 UNHELPFUL = "Preemption is not helpful for scheduling"
 NO_VICTIMS = "No preemption victims found for incoming pod"
 
 
-class Placed(msgspec.Struct, frozen=True):
-    """A pod goes to this node."""
+class Scheduled(msgspec.Struct, frozen=True):
+    """The node for a pod."""
 
     node: str
 
 
-class Unplaced(msgspec.Struct, frozen=True):
-    """A pod goes nowhere: each node's reasons."""
+class Unschedulable(msgspec.Struct, frozen=True):
+    """No node fits: the reasons of each node."""
 
     reasons: Mapping[str, tuple[str, ...]]
 
     @property
     def message(self) -> str:
-        """What upstream says, without what became of preemption."""
+        """Upstream's message, without the part about preemption."""
         if not self.reasons:
             return "no nodes available to schedule pods"
         return f"0/{len(self.reasons)} nodes are available: {_histogram(self.reasons.values())}."
 
     @property
-    def unhelped(self) -> str:
-        """What upstream says of preemption when it found no victims."""
+    def preemption_message(self) -> str:
+        """Upstream's message where preemption found no victims."""
         reasons = [
-            (UNHELPFUL,) if filters.is_helpless(each) else (NO_VICTIMS,) for each in self.reasons.values()
+            (UNHELPFUL,) if filters.is_unresolvable(each) else (NO_VICTIMS,) for each in self.reasons.values()
         ]
         return f"preemption: 0/{len(reasons)} nodes are available: {_histogram(reasons)}." if reasons else ""
 
 
-def place(
+def schedule(
     pod: v1.Pod, nodes: Iterable[v1.Node], pods_by_node: Mapping[str, Iterable[v1.Pod]]
-) -> Placed | Unplaced:
-    """Where a pod goes in a cluster that is written down in full."""
-    hosts = Hosts()
+) -> Scheduled | Unschedulable:
+    """Schedule one pod in a cluster given in full."""
+    node_infos = NodeInfos()
     for node in nodes:
-        hosts.put_node(node)
+        node_infos.put_node(node)
     for name, pods in pods_by_node.items():
         for each in pods:
-            hosts.put(tenant(each), name)
-    return Ranks(hosts).place(tenant(pod))
+            node_infos.put(pod_info(each), name)
+    return Ranking(node_infos).schedule(pod_info(pod))
 
 
-class _Rank:
-    """The nodes that will do for one shape of pod, the best first."""
+class _ShapeRanking:
+    """The nodes that fit one shape of pod, the best first."""
 
     __slots__ = ("epoch", "heap", "position", "refused")
 
     def __init__(self, epoch: int) -> None:
         self.epoch = epoch
         self.position = 0
-        self.heap: list[tuple[int, int, int, Host]] = []
-        self.refused: tuple[int, Unplaced] | None = None
+        self.heap: list[tuple[int, int, int, NodeInfo]] = []
+        self.refused: tuple[int, Unschedulable] | None = None
 
 
-class Ranks:
-    """Decides on hosts that change, remembering what has not."""
+class Ranking:
+    """Schedules pods on nodes that change, with cached rankings."""
 
-    def __init__(self, hosts: Hosts) -> None:
-        self.hosts = hosts
-        self._ranks: BoundedCache[Hashable, _Rank] = BoundedCache(256)
+    def __init__(self, node_infos: NodeInfos) -> None:
+        self.node_infos = node_infos
+        self._ranks: BoundedCache[Hashable, _ShapeRanking] = BoundedCache(256)
 
-    def place(self, new: Tenant) -> Placed | Unplaced:
-        """Where a pod goes now."""
-        if new.demand.wide or self.hosts.guarded:
-            return self._widely(new)
-        if new.demand.names is not None:
-            return self._named(new, new.demand.names)
+    def schedule(self, new: PodInfo) -> Scheduled | Unschedulable:
+        """The node for a pod now."""
+        if new.requirements.depends_on_pods or self.node_infos.with_anti_affinity:
+            return self._schedule_by_topology(new)
+        if new.requirements.names is not None:
+            return self._schedule_on(new, new.requirements.names)
         rank = self._rank(new)
         heap = rank.heap
         while heap:
-            _, _, version, host = heap[0]
-            if host.version == version:
-                return Placed(host.name)
+            _, _, version, node_info = heap[0]
+            if node_info.version == version:
+                return Scheduled(node_info.name)
             heapq.heappop(heap)
-        position = len(self.hosts.log)
+        position = len(self.node_infos.log)
         if rank.refused is None or rank.refused[0] != position:
-            reasons = {host.name: filters.refusals(new.demand, host) for host in self.hosts}
-            rank.refused = (position, Unplaced(reasons))
+            reasons = {
+                node_info.name: filters.filter_reasons(new.requirements, node_info)
+                for node_info in self.node_infos
+            }
+            rank.refused = (position, Unschedulable(reasons))
         return rank.refused[1]
 
-    def _rank(self, new: Tenant) -> _Rank:
-        wants, hosts = new.demand, self.hosts
-        rank = self._ranks.get(wants.shape)
-        changed: Iterable[Host]
-        if rank is None or rank.epoch != hosts.epoch:
-            rank = _Rank(hosts.epoch)
-            self._ranks.put(wants.shape, rank)
-            changed = hosts
+    def _rank(self, new: PodInfo) -> _ShapeRanking:
+        requirements, node_infos = new.requirements, self.node_infos
+        rank = self._ranks.get(requirements.shape)
+        changed: Iterable[NodeInfo]
+        if rank is None or rank.epoch != node_infos.epoch:
+            rank = _ShapeRanking(node_infos.epoch)
+            self._ranks.put(requirements.shape, rank)
+            changed = node_infos
         else:
-            log = hosts.log
+            log = node_infos.log
             left = len(log) - rank.position
             if not left:
                 return rank
             changed = (log[-1],) if left == 1 else dict.fromkeys(log[rank.position :])
-        for host in changed:
-            if host.version >= 0 and not filters.refusals(wants, host):
-                entry = (-filters.score(wants, host), host.index, host.version, host)
+        for node_info in changed:
+            if node_info.version >= 0 and not filters.filter_reasons(requirements, node_info):
+                entry = (
+                    -filters.score(requirements, node_info),
+                    node_info.index,
+                    node_info.version,
+                    node_info,
+                )
                 heapq.heappush(rank.heap, entry)
-        rank.position = len(hosts.log)
+        rank.position = len(node_infos.log)
         return rank
 
-    def _named(self, new: Tenant, names: Iterable[str]) -> Placed | Unplaced:
-        """For pods that name their nodes: no others are looked at."""
+    def _schedule_on(self, new: PodInfo, names: Iterable[str]) -> Scheduled | Unschedulable:
+        """For pods that name their nodes: no other node is considered."""
         refused: dict[str, tuple[str, ...]] = {}
-        fitting: list[Host] = []
-        for host in filter(None, map(self.hosts.get, names)):
-            why = filters.refusals(new.demand, host)
+        fitting: list[NodeInfo] = []
+        for node_info in filter(None, map(self.node_infos.get, names)):
+            why = filters.filter_reasons(new.requirements, node_info)
             if why:
-                refused[host.name] = why
+                refused[node_info.name] = why
             else:
-                fitting.append(host)
+                fitting.append(node_info)
         if fitting:
-            return Placed(min(fitting, key=lambda host: (-filters.score(new.demand, host), host.index)).name)
-        others = dict.fromkeys((host.name for host in self.hosts), (filters.ELSEWHERE,))
-        return Unplaced(others | refused)
+            return Scheduled(
+                min(
+                    fitting,
+                    key=lambda node_info: (-filters.score(new.requirements, node_info), node_info.index),
+                ).name
+            )
+        others = dict.fromkeys((node_info.name for node_info in self.node_infos), (filters.ELSEWHERE,))
+        return Unschedulable(others | refused)
 
-    def _widely(self, new: Tenant) -> Placed | Unplaced:
-        """For pods to which it matters where others are: all nodes, each time."""
-        around = topology.survey(new, self.hosts)
+    def _schedule_by_topology(self, new: PodInfo) -> Scheduled | Unschedulable:
+        """For pods that depend on other pods: all nodes, each time."""
+        topology_view = topology.topology_of(new, self.node_infos)
         reasons: dict[str, tuple[str, ...]] = {}
         best: tuple[int, int, str] | None = None
-        for host in self.hosts:
-            why = filters.refusals(new.demand, host) or topology.refusals(around, host)
+        for node_info in self.node_infos:
+            why = filters.filter_reasons(new.requirements, node_info) or topology.filter_reasons(
+                topology_view, node_info
+            )
             if why:
-                reasons[host.name] = why
+                reasons[node_info.name] = why
                 continue
-            points = filters.score(new.demand, host) + topology.score(around, host)
-            found = (-points, host.index, host.name)
+            points = filters.score(new.requirements, node_info) + topology.score(topology_view, node_info)
+            found = (-points, node_info.index, node_info.name)
             best = found if best is None else min(best, found)
-        return Placed(best[2]) if best is not None else Unplaced(reasons)
+        return Scheduled(best[2]) if best is not None else Unschedulable(reasons)
 
 
 def _histogram(reasons: Iterable[tuple[str, ...]]) -> str:
     counted = Counter(reason for each in reasons for reason in each)
     return ", ".join(sorted(f"{count} {reason}" for reason, count in counted.items()))
+
+
+# -- preemption -------------------------------------------------------------------------------
+
+
+def victims(new: PodInfo, node_infos: NodeInfos) -> tuple[str, tuple[PodInfo, ...]] | None:
+    """The node where preemption helps, and its victims; None where it does not help.
+
+    Of the nodes that fit without their pods of lower priority: the one whose victims have the lowest priority, then the
+    fewest victims. differs: PodDisruptionBudgets and inter-pod topology are not considered.
+    """
+    best: tuple[tuple[int, int, int], str, tuple[PodInfo, ...]] | None = None
+    for node_info in node_infos:
+        found = _victims(new, node_info)
+        if found:
+            rank = (max(each.priority for each in found), len(found), node_info.index)
+            if best is None or rank < best[0]:
+                best = (rank, node_info.name, found)
+    return best[1:] if best is not None else None
+
+
+def _victims(new: PodInfo, node_info: NodeInfo) -> tuple[PodInfo, ...]:
+    """The fewest victims on one node; empty where preemption does not help, or is in progress."""
+    why = filters.filter_reasons(new.requirements, node_info)
+    if not why or filters.is_unresolvable(why):
+        return ()
+    lower = [each for each in node_info.pods.values() if each.priority < new.priority]
+    if not lower or any(each.terminating for each in lower):
+        return ()
+    trial = NodeInfo(node_info.node, node_info.index)
+    for each in node_info.pods.values():
+        if each.priority >= new.priority:
+            trial.add(each)
+    if filters.filter_reasons(new.requirements, trial):
+        return ()
+    chosen = []
+    for each in sorted(lower, key=lambda one: (-one.priority, one.key)):
+        trial.add(each)
+        if filters.filter_reasons(new.requirements, trial):
+            trial.add(each, -1)
+            chosen.append(each)
+    return tuple(chosen)

@@ -1,7 +1,7 @@
-"""Pods that wait for a place: who is next, who has to wait, and for what.
+"""The scheduling queue: pods that wait to be scheduled.
 
-A pod is *active* (may be placed now), *resting* (until its back-off is over) or *parked* (until something
-changes that might help it).
+A pod is *active* (may be scheduled now), in *back-off* (until a time), or *unschedulable* (until a change in the cluster that
+might help).
 """
 
 from __future__ import annotations
@@ -17,49 +17,49 @@ BACKOFF = 1.0
 BACKOFF_MOST = 10.0
 
 
-class Waiting(msgspec.Struct):
-    """A pod that waits."""
+class QueuedPod(msgspec.Struct):
+    """A pod in the queue."""
 
     pod: v1.Pod
     number: int
-    """In the order they came."""
+    """Order of arrival."""
     attempts: int = 0
     ready_at: float = 0.0
-    """Before this it is not tried again."""
-    said: str = ""
-    """What its last refusal was."""
-    parked: bool = False
+    """When its back-off ends."""
+    message: str = ""
+    """Its last FailedScheduling message."""
+    unschedulable: bool = False
 
 
-class Queue:
-    """By priority, then first come, first served."""
+class SchedulingQueue:
+    """The scheduling queue: by priority, then by arrival."""
 
     def __init__(self) -> None:
-        self._waiting: dict[Key, Waiting] = {}
+        self._waiting: dict[Key, QueuedPod] = {}
         self._active: list[tuple[int, int, Key]] = []
-        self._resting: list[tuple[float, int, Key]] = []
-        self._parked: dict[Key, None] = {}
+        self._backing_off: list[tuple[float, int, Key]] = []
+        self._unschedulable: dict[Key, None] = {}
         self._count = 0
 
-    def get(self, key: Key) -> Waiting | None:
-        """A pod that waits."""
+    def get(self, key: Key) -> QueuedPod | None:
+        """A pod in the queue."""
         return self._waiting.get(key)
 
     def put(self, pod: v1.Pod) -> None:
-        """A pod that is new, or asks for something else than before: try it now."""
+        """Add a new or changed pod as active."""
         key = pod.key
         self._count += 1
-        self._parked.pop(key, None)
-        self._waiting[key] = Waiting(pod, self._count)
+        self._unschedulable.pop(key, None)
+        self._waiting[key] = QueuedPod(pod, self._count)
         self._activate(key)
 
-    def drop(self, key: Key) -> None:
-        """A pod that waits no longer."""
+    def remove(self, key: Key) -> None:
+        """Remove a pod."""
         self._waiting.pop(key, None)
-        self._parked.pop(key, None)
+        self._unschedulable.pop(key, None)
 
-    def pop(self) -> Waiting | None:
-        """The next pod to be placed. It stays known until it is dropped."""
+    def pop(self) -> QueuedPod | None:
+        """The next active pod. It stays known until it is removed."""
         while self._active:
             _, number, key = heapq.heappop(self._active)
             found = self._waiting.get(key)
@@ -67,37 +67,37 @@ class Queue:
                 return found
         return None
 
-    def park(self, waiting: Waiting, now: float) -> None:
-        """There is no place for it."""
-        self._back_off(waiting, now)
-        self._parked[waiting.pod.key] = None
+    def add_unschedulable(self, queued: QueuedPod, now: float) -> None:
+        """Move a pod to the unschedulable ones."""
+        self._back_off(queued, now)
+        self._unschedulable[queued.pod.key] = None
 
-    def retry(self, waiting: Waiting, now: float) -> None:
-        """Something went wrong that was not its fault: again after its back-off."""
-        self._back_off(waiting, now)
-        heapq.heappush(self._resting, (waiting.ready_at, waiting.number, waiting.pod.key))
+    def retry(self, queued: QueuedPod, now: float) -> None:
+        """Retry a pod after its back-off, because of an error."""
+        self._back_off(queued, now)
+        heapq.heappush(self._backing_off, (queued.ready_at, queued.number, queued.pod.key))
 
-    def stir(self) -> None:
-        """Something changed: what is parked may be tried again once its back-off is over."""
-        for key in self._parked:
+    def cluster_changed(self) -> None:
+        """Move all unschedulable pods to the back-off queue: the cluster has changed."""
+        for key in self._unschedulable:
             found = self._waiting[key]
-            heapq.heappush(self._resting, (found.ready_at, found.number, key))
-        self._parked.clear()
+            heapq.heappush(self._backing_off, (found.ready_at, found.number, key))
+        self._unschedulable.clear()
 
-    def wake(self, now: float) -> float | None:
-        """Make active what has rested long enough; answers when the next one has."""
-        while self._resting and self._resting[0][0] <= now:
-            _, number, key = heapq.heappop(self._resting)
+    def flush_backoff(self, now: float) -> float | None:
+        """Activate pods whose back-off is over; returns when the next one ends."""
+        while self._backing_off and self._backing_off[0][0] <= now:
+            _, number, key = heapq.heappop(self._backing_off)
             found = self._waiting.get(key)
             if found is not None and found.number == number:
                 self._activate(key)
-        return self._resting[0][0] if self._resting else None
+        return self._backing_off[0][0] if self._backing_off else None
 
     def _activate(self, key: Key) -> None:
         found = self._waiting[key]
         heapq.heappush(self._active, (-(found.pod.spec.priority or 0), found.number, key))
 
     @staticmethod
-    def _back_off(waiting: Waiting, now: float) -> None:
-        waiting.attempts += 1
-        waiting.ready_at = now + min(BACKOFF * 2.0 ** min(waiting.attempts - 1, 8), BACKOFF_MOST)
+    def _back_off(queued: QueuedPod, now: float) -> None:
+        queued.attempts += 1
+        queued.ready_at = now + min(BACKOFF * 2.0 ** min(queued.attempts - 1, 8), BACKOFF_MOST)

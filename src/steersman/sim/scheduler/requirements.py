@@ -1,4 +1,4 @@
-"""What a pod asks of a node, read once for all pods of one spec."""
+"""Requirements of a pod on its node, computed once for all pods of one spec."""
 
 from __future__ import annotations
 
@@ -11,43 +11,43 @@ from steersman.api.generated import core_v1 as v1
 from steersman.api.generated.base import Quantity as Amount
 from steersman.api.quantity import Quantity
 
-CPU_UNSAID = 100
-MEMORY_UNSAID = 200 * 1024 * 1024
-"""What a container that asks for nothing is taken to use when nodes are compared; upstream's figures."""
+DEFAULT_CPU = 100
+DEFAULT_MEMORY = 200 * 1024 * 1024
+"""Requests assumed for scoring a container without requests: upstream's values (millicores, bytes)."""
 
 
-class Demand(msgspec.Struct, frozen=True, eq=False):
-    """A pod's wishes."""
+class Requirements(msgspec.Struct, frozen=True, eq=False):
+    """The requirements of a pod."""
 
     requests: tuple[tuple[str, int], ...]
-    """CPU in thousandths, all else in units."""
+    """CPU in millicores, all else in units."""
     cpu: int
     memory: int
-    """What it counts for when nodes are compared."""
+    """Requests assumed for scoring."""
     selector: tuple[tuple[str, str], ...]
     affinity: v1.NodeAffinity | None
     names: tuple[str, ...] | None
-    """The only nodes it may go to, where it says so: a pod of a DaemonSet does."""
+    """The only nodes it may run on, as for pods of a DaemonSet; None: any."""
     tolerations: tuple[v1.Toleration, ...]
     ports: tuple[tuple[str, str, int], ...]
-    """Address, protocol and number of the node's ports it takes."""
-    together: v1.PodAffinity | None
-    apart: v1.PodAntiAffinity | None
+    """Address, protocol and number of its host ports."""
+    pod_affinity: v1.PodAffinity | None
+    pod_anti_affinity: v1.PodAntiAffinity | None
     spread: tuple[v1.TopologySpreadConstraint, ...]
     shape: Hashable
-    """Equal for pods that any one node looks the same to."""
+    """Equal for pods that every node filters and scores the same."""
 
     @property
-    def wide(self) -> bool:
-        """Whether it matters where other pods are."""
-        return self.together is not None or self.apart is not None or bool(self.spread)
+    def depends_on_pods(self) -> bool:
+        """Whether it depends on other pods."""
+        return self.pod_affinity is not None or self.pod_anti_affinity is not None or bool(self.spread)
 
 
-_known: BoundedCache[int, tuple[v1.PodSpec, Demand]] = BoundedCache(1024)
+_known: BoundedCache[int, tuple[v1.PodSpec, Requirements]] = BoundedCache(1024)
 
 
-def demand(spec: v1.PodSpec) -> Demand:
-    """What pods of this spec ask for."""
+def requirements(spec: v1.PodSpec) -> Requirements:
+    """The requirements of pods of this spec."""
     known = _known.get(id(spec))
     if known is None:
         known = (spec, _read(spec))
@@ -55,10 +55,10 @@ def demand(spec: v1.PodSpec) -> Demand:
     return known[1]
 
 
-def amounts(said: Mapping[str, Amount]) -> dict[str, int]:
-    """A list of resources in whole numbers; what cannot be read counts as nothing."""
+def quantities(resources: Mapping[str, Amount]) -> dict[str, int]:
+    """Resource quantities as integers; invalid ones are ignored."""
     found = {}
-    for name, amount in said.items():
+    for name, amount in resources.items():
         try:
             quantity = Quantity.parse(amount)
         except ValueError:
@@ -68,12 +68,12 @@ def amounts(said: Mapping[str, Amount]) -> dict[str, int]:
 
 
 def requests(spec: v1.PodSpec) -> dict[str, int]:
-    """What a pod asks for: its containers together, or its hungriest moment of initialisation."""
-    total = _added({}, *(amounts(each.resources.requests) for each in spec.containers))
+    """The requests of a pod: its containers together, or the peak of its init containers."""
+    total = _added({}, *(quantities(each.resources.requests) for each in spec.containers))
     sidecars: dict[str, int] = {}
     peak: dict[str, int] = {}
     for each in spec.initContainers:
-        wanted = amounts(each.resources.requests)
+        wanted = quantities(each.resources.requests)
         if each.restartPolicy == "Always":
             sidecars = _added(sidecars, wanted)
             peak = _most(peak, sidecars)
@@ -81,35 +81,35 @@ def requests(spec: v1.PodSpec) -> dict[str, int]:
             peak = _most(peak, _added(sidecars, wanted))
     total = _most(_added(total, sidecars), peak)
     if spec.resources is not None:
-        total = {**total, **amounts(spec.resources.requests)}
-    return _added(total, amounts(spec.overhead))
+        total = {**total, **quantities(spec.resources.requests)}
+    return _added(total, quantities(spec.overhead))
 
 
-def _read(spec: v1.PodSpec) -> Demand:
+def _read(spec: v1.PodSpec) -> Requirements:
     wanted = requests(spec)
     affinity = spec.affinity or v1.Affinity()
     asked = tuple(sorted((name, amount) for name, amount in wanted.items() if amount > 0))
     selector = tuple(sorted(spec.nodeSelector.items()))
     ports = _ports(spec.containers)
     count = len(spec.containers)
-    return Demand(
+    return Requirements(
         requests=asked,
-        cpu=wanted.get("cpu", 0) or CPU_UNSAID * count,
-        memory=wanted.get("memory", 0) or MEMORY_UNSAID * count,
+        cpu=wanted.get("cpu", 0) or DEFAULT_CPU * count,
+        memory=wanted.get("memory", 0) or DEFAULT_MEMORY * count,
         selector=selector,
         affinity=affinity.nodeAffinity,
         names=_names(affinity.nodeAffinity),
         tolerations=spec.tolerations,
         ports=ports,
-        together=affinity.podAffinity,
-        apart=affinity.podAntiAffinity,
+        pod_affinity=affinity.podAffinity,
+        pod_anti_affinity=affinity.podAntiAffinity,
         spread=spec.topologySpreadConstraints,
         shape=(asked, count, selector, affinity.nodeAffinity, spec.tolerations, ports),
     )
 
 
 def _names(affinity: v1.NodeAffinity | None) -> tuple[str, ...] | None:
-    """The nodes that are named, if each way to meet the affinity names some."""
+    """The nodes named by matchFields, if every term of the affinity names some."""
     required = affinity and affinity.requiredDuringSchedulingIgnoredDuringExecution
     if not required or not required.nodeSelectorTerms:
         return None

@@ -1,4 +1,4 @@
-"""The scheduler's loop: follow pods and nodes, place one pod after the other, bind them side by side."""
+"""The scheduler loop: watches pods and nodes, schedules pods one after the other, and binds them in parallel."""
 
 from __future__ import annotations
 
@@ -15,21 +15,20 @@ from steersman.intent.controller import Change
 from steersman.runtime.event_recorder import Recorder
 from steersman.runtime.informer import Informer
 from steersman.runtime.worker_pool import WorkerPool
-from steersman.sim.scheduler.node_info import Hosts, Tenant, tenant
-from steersman.sim.scheduler.placement import Placed, Ranks, Unplaced
-from steersman.sim.scheduler.preemption import victims
-from steersman.sim.scheduler.queue import Queue, Waiting
+from steersman.sim.scheduler.node_info import NodeInfos, PodInfo, pod_info
+from steersman.sim.scheduler.placement import Ranking, Scheduled, Unschedulable, victims
+from steersman.sim.scheduler.queue import QueuedPod, SchedulingQueue
 
 PODS: Kind[v1.Pod] = load("", "v1", "Pod")
 NODES: Kind[v1.Node] = load("", "v1", "Node")
 STRATEGIC = "application/strategic-merge-patch+json"
 CLOSING = 5.0
 TURN = 64
-"""How many pods are placed before others get their turn."""
+"""Number of pods scheduled before other tasks run."""
 
 
 class Scheduler:
-    """Gives pods their nodes."""
+    """Schedules pods."""
 
     def __init__(
         self,
@@ -38,40 +37,40 @@ class Scheduler:
         *,
         name: str = "default-scheduler",
         parallel: int = 16,
-        talkative: bool = False,
+        scheduled_events: bool = False,
         preempts: bool = True,
     ) -> None:
-        """``name`` is the ``schedulerName`` of its pods. ``talkative`` records an event for each pod it
-        places, too, and not only for those it cannot."""
+        """``name`` is the ``schedulerName`` of its pods. ``scheduled_events`` records Scheduled events, not only
+        FailedScheduling."""
         self._api = api
         self._clock = clock
         self._name = name
         self._parallel = parallel
-        self._talkative = talkative
+        self._scheduled_events = scheduled_events
         self._preempts = preempts
         self._recorder = Recorder(api, clock, component=name, sink="events.k8s.io")
         self._pods = Informer(PODS, api, clock)
         self._nodes = Informer(NODES, api, clock)
-        self._hosts = Hosts()
-        self._ranks = Ranks(self._hosts)
-        self._queue = Queue()
+        self._node_infos = NodeInfos()
+        self._ranks = Ranking(self._node_infos)
+        self._queue = SchedulingQueue()
         self._assumed: dict[Key, str] = {}
-        """The uids of pods that are being bound."""
-        self._todo: asyncio.Queue[tuple[Waiting, Placed | Unplaced]] = asyncio.Queue()
+        """UIDs of pods that are being bound."""
+        self._decisions: asyncio.Queue[tuple[QueuedPod, Scheduled | Unschedulable]] = asyncio.Queue()
         self._awake = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
-        self._crew: WorkerPool
+        self._workers: WorkerPool
 
     async def run(self) -> None:
         """Run until cancelled."""
-        self._nodes.subscribe(self._saw_node)
-        self._pods.subscribe(self._saw_pod)
+        self._nodes.subscribe(self._on_node)
+        self._pods.subscribe(self._on_pod)
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._nodes.run(), name="scheduler: nodes")
                 group.create_task(self._pods.run(), name="scheduler: pods")
                 self._recorder.open()
-                self._crew = WorkerPool(group, self._work, self._parallel, "scheduler")
+                self._workers = WorkerPool(group, self._work, self._parallel, "scheduler")
                 await self._nodes.wait_synced()
                 await self._pods.wait_synced()
                 await self._schedule()
@@ -80,44 +79,44 @@ class Scheduler:
                 self._timer.cancel()
             await self._recorder.close(CLOSING)
 
-    # -- what is seen -------------------------------------------------------------------------
+    # -- watch events -------------------------------------------------------------------------
 
-    def _saw_node(self, change: Change[v1.Node]) -> None:
+    def _on_node(self, change: Change[v1.Node]) -> None:
         old, new = change.old, change.new
         if new is None:
-            self._hosts.drop_node(change.obj.metadata.name)
-        elif old is None or not _alike(old, new):
-            self._hosts.put_node(new)
+            self._node_infos.remove_node(change.obj.metadata.name)
+        elif old is None or not _unchanged(old, new):
+            self._node_infos.put_node(new)
         else:
             return  # a heartbeat
-        self._stir()
+        self._cluster_changed()
 
-    def _saw_pod(self, change: Change[v1.Pod]) -> None:
+    def _on_pod(self, change: Change[v1.Pod]) -> None:
         pod, key = change.new, change.obj.key
         if pod is None:
             self._assumed.pop(key, None)
-            self._queue.drop(key)
-            if self._hosts.drop(key):
-                self._stir()
+            self._queue.remove(key)
+            if self._node_infos.remove(key):
+                self._cluster_changed()
         elif pod.status.phase in ("Succeeded", "Failed"):
-            self._queue.drop(key)
-            if self._hosts.drop(key):
-                self._stir()
+            self._queue.remove(key)
+            if self._node_infos.remove(key):
+                self._cluster_changed()
         elif pod.spec.nodeName:
             self._assumed.pop(key, None)
-            self._queue.drop(key)
-            news = self._hosts.home(key) != pod.spec.nodeName
-            self._hosts.put(tenant(pod, self._hosts.resident(key)), pod.spec.nodeName)
+            self._queue.remove(key)
+            news = self._node_infos.node_of(key) != pod.spec.nodeName
+            self._node_infos.put(pod_info(pod, self._node_infos.pod(key)), pod.spec.nodeName)
             if news:
-                self._stir()  # somebody may want to be beside it
+                self._cluster_changed()  # pods with affinity to it may fit now
         elif self._assumed.get(key) != pod.metadata.uid:
-            self._saw_waiting(pod, key)
+            self._on_unscheduled(pod, key)
 
-    def _saw_waiting(self, pod: v1.Pod, key: Key) -> None:
+    def _on_unscheduled(self, pod: v1.Pod, key: Key) -> None:
         spec = pod.spec
         ours = (spec.schedulerName or "default-scheduler") == self._name
         if not ours or spec.schedulingGates or pod.metadata.deletionTimestamp is not None:
-            self._queue.drop(key)
+            self._queue.remove(key)
             return
         known = self._queue.get(key)
         if known is not None and known.pod.metadata.uid == pod.metadata.uid:
@@ -128,62 +127,62 @@ class Scheduler:
         self._queue.put(pod)
         self._awake.set()
 
-    def _stir(self) -> None:
-        self._queue.stir()
+    def _cluster_changed(self) -> None:
+        self._queue.cluster_changed()
         self._awake.set()
 
-    # -- deciding -----------------------------------------------------------------------------
+    # -- scheduling ---------------------------------------------------------------------------
 
     async def _schedule(self) -> None:
         while True:
             await self._awake.wait()
             self._awake.clear()
-            self._rouse()
+            self._flush_backoff()
             done = 0
-            while (waiting := self._queue.pop()) is not None:
-                self._decide(waiting)
+            while (queued := self._queue.pop()) is not None:
+                self._decide(queued)
                 done += 1
                 if done % TURN == 0:
                     await asyncio.sleep(0)
 
-    def _rouse(self) -> None:
-        at = self._queue.wake(self._clock.monotonic())
+    def _flush_backoff(self) -> None:
+        at = self._queue.flush_backoff(self._clock.monotonic())
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
         if at is not None:
             self._timer = asyncio.get_running_loop().call_at(at, self._awake.set)
 
-    def _decide(self, waiting: Waiting) -> None:
-        pod = waiting.pod
-        new = tenant(pod)
-        decision = self._ranks.place(new)
-        if isinstance(decision, Placed):
-            self._hosts.put(new, decision.node)
+    def _decide(self, queued: QueuedPod) -> None:
+        pod = queued.pod
+        new = pod_info(pod)
+        decision = self._ranks.schedule(new)
+        if isinstance(decision, Scheduled):
+            self._node_infos.put(new, decision.node)
             self._assumed[new.key] = new.uid
         else:
-            self._queue.park(waiting, self._clock.monotonic())
-        self._todo.put_nowait((waiting, decision))
-        self._crew.call()
+            self._queue.add_unschedulable(queued, self._clock.monotonic())
+        self._decisions.put_nowait((queued, decision))
+        self._workers.call()
 
-    # -- telling ------------------------------------------------------------------------------
+    # -- binding and reporting ----------------------------------------------------------------
 
     async def _work(self) -> None:
         while True:
-            waiting, decision = await self._todo.get()
+            queued, decision = await self._decisions.get()
             try:
-                if isinstance(decision, Placed):
-                    await self._bind(waiting, decision.node)
+                if isinstance(decision, Scheduled):
+                    await self._bind(queued, decision.node)
                 else:
-                    await self._refuse(waiting, decision)
+                    await self._report_unschedulable(queued, decision)
             except NotFound:
-                continue  # the watch will show
+                continue  # the watch delivers the deletion
             except ApiError:
-                if isinstance(decision, Unplaced):
-                    waiting.said = ""  # so that it is told at the next attempt
+                if isinstance(decision, Unschedulable):
+                    queued.message = ""  # so that the next attempt reports it
 
-    async def _bind(self, waiting: Waiting, node: str) -> None:
-        meta = waiting.pod.metadata
+    async def _bind(self, queued: QueuedPod, node: str) -> None:
+        meta = queued.pod.metadata
         body = {
             "apiVersion": "v1",
             "kind": "Binding",
@@ -193,49 +192,53 @@ class Scheduler:
         try:
             await self._api.subresource(PODS, meta.namespace, meta.name, "binding", body)
         except ApiError:
-            self._forget(waiting)
+            self._forget(queued)
             raise
-        if self._talkative:
-            said = f"Successfully assigned {waiting.pod.key} to {node}"
-            self._recorder.emit(waiting.pod, "Normal", "Scheduled", said, action="Binding")
+        if self._scheduled_events:
+            message = f"Successfully assigned {queued.pod.key} to {node}"
+            self._recorder.emit(queued.pod, "Normal", "Scheduled", message, action="Binding")
 
-    def _forget(self, waiting: Waiting) -> None:
-        """It was not bound after all."""
-        key = waiting.pod.key
+    def _forget(self, queued: QueuedPod) -> None:
+        """Undo an assumed binding that failed."""
+        key = queued.pod.key
         if self._assumed.pop(key, None) is None:
             return
-        self._hosts.drop(key)
-        if self._queue.get(key) is waiting:
-            self._queue.retry(waiting, self._clock.monotonic())
-            self._stir()
+        self._node_infos.remove(key)
+        if self._queue.get(key) is queued:
+            self._queue.retry(queued, self._clock.monotonic())
+            self._cluster_changed()
 
-    async def _refuse(self, waiting: Waiting, decision: Unplaced) -> None:
-        pod = waiting.pod
+    async def _report_unschedulable(self, queued: QueuedPod, decision: Unschedulable) -> None:
+        pod = queued.pod
         nominated, gone = "", False
         if self._preempts and pod.spec.preemptionPolicy != "Never" and pod.spec.priority:
-            found = victims(tenant(pod), self._hosts)
+            found = victims(pod_info(pod), self._node_infos)
             if found is not None:
-                nominated, leaving = found
+                nominated, chosen = found
                 gone = True
-                for each in leaving:
+                for each in chosen:
                     await self._evict(pod, each)
         message = decision.message
         if not gone and decision.reasons:
             never = pod.spec.preemptionPolicy == "Never"
-            tail = "preemption: not eligible due to preemptionPolicy=Never." if never else decision.unhelped
+            tail = (
+                "preemption: not eligible due to preemptionPolicy=Never."
+                if never
+                else decision.preemption_message
+            )
             message = f"{message} {tail}"
-        # differs: upstream records an event for each attempt; the same words again help nobody.
-        if message == waiting.said:
+        # differs: upstream records an event for each attempt; here only for a new message.
+        if message == queued.message:
             return
-        waiting.said = message
+        queued.message = message
         self._recorder.emit(pod, "Warning", "FailedScheduling", message, action="Scheduling")
-        await self._tell(pod, message, nominated)
+        await self._set_condition(pod, message, nominated)
 
-    async def _tell(self, pod: v1.Pod, message: str, nominated: str) -> None:
+    async def _set_condition(self, pod: v1.Pod, message: str, nominated: str) -> None:
         meta = pod.metadata
         now = self._clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
         known = next((each for each in pod.status.conditions if each.type == "PodScheduled"), None)
-        said: dict[str, Any] = {
+        condition: dict[str, Any] = {
             "type": "PodScheduled",
             "status": "False",
             "reason": "Unschedulable",
@@ -248,8 +251,8 @@ class Scheduler:
         ):
             return
         if known is None or known.status != "False":
-            said["lastTransitionTime"] = now
-        status: dict[str, Any] = {"conditions": [said]}
+            condition["lastTransitionTime"] = now
+        status: dict[str, Any] = {"conditions": [condition]}
         if nominated:
             status["nominatedNodeName"] = nominated
         body = {"metadata": {"uid": meta.uid}, "status": status}
@@ -257,17 +260,17 @@ class Scheduler:
             PODS, meta.namespace, meta.name, body, content_type=STRATEGIC, subresource="status"
         )
 
-    async def _evict(self, pod: v1.Pod, victim: Tenant) -> None:
-        """Ask a pod to make room, saying why."""
+    async def _evict(self, pod: v1.Pod, victim: PodInfo) -> None:
+        """Preempt a pod."""
         namespace, name = victim.key
-        said = {
+        condition = {
             "type": "DisruptionTarget",
             "status": "True",
             "reason": "PreemptionByScheduler",
             "message": f"{self._name}: preempting to accommodate a higher priority pod",
             "lastTransitionTime": self._clock.now().strftime("%Y-%m-%dT%H:%M:%SZ"),
         }
-        body = {"metadata": {"uid": victim.uid}, "status": {"conditions": [said]}}
+        body = {"metadata": {"uid": victim.uid}, "status": {"conditions": [condition]}}
         try:
             await self._api.patch(PODS, namespace, name, body, content_type=STRATEGIC, subresource="status")
             await self._api.delete(PODS, namespace, name, uid=victim.uid)
@@ -275,12 +278,12 @@ class Scheduler:
             return
         about = self._pods.store.get(victim.key)
         if about is not None:
-            words = f"Preempted by pod {pod.metadata.uid} on node {about.spec.nodeName}"
-            self._recorder.emit(about, "Normal", "Preempted", words, action="Preempting")
+            message = f"Preempted by pod {pod.metadata.uid} on node {about.spec.nodeName}"
+            self._recorder.emit(about, "Normal", "Preempted", message, action="Preempting")
 
 
-def _alike(old: v1.Node, new: v1.Node) -> bool:
-    """Whether nothing changed that a scheduler looks at."""
+def _unchanged(old: v1.Node, new: v1.Node) -> bool:
+    """Whether nothing changed that scheduling depends on."""
     return (
         old.spec == new.spec
         and old.metadata.labels == new.metadata.labels

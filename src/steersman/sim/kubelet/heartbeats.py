@@ -1,4 +1,4 @@
-"""The nodes of a fleet of kubelets: who is up, and the heartbeats of them all."""
+"""Simulated nodes of the kubelets, and their heartbeats: node leases and status reports."""
 
 from __future__ import annotations
 
@@ -20,32 +20,43 @@ from steersman.sim.kubelet.pod_plan import KubeletSettings
 
 NODES: Kind[v1.Node] = load("", "v1", "Node")
 LEASES: Kind[coordination_v1.Lease] = load("coordination.k8s.io", "v1", "Lease")
-VOICE = f"{LEASES.resource} {nodes.LEASES}/"
-"""Before the name of a node: how its lease is called by who listens for it."""
-TRIES = 5
-"""How often a lease is tried to be renewed at one beat."""
-STRIPE = 250
-"""How many nodes' leases are renewed one after the other."""
+LEASE_PREFIX = f"{LEASES.resource} {nodes.LEASES}/"
+"""Prefix of a node's name: identifies its lease for watchdogs."""
+RENEW_ATTEMPTS = 5
+"""Attempts to renew a lease at one beat."""
+NODES_PER_TASK = 250
+"""Number of nodes whose leases one task renews."""
 
 
-class Machine:
-    """One node."""
+class SimulatedNode:
+    """A simulated node."""
 
-    __slots__ = ("address", "boots", "down", "lease", "name", "node", "number", "report", "timer", "wish")
+    __slots__ = (
+        "address",
+        "down",
+        "lease",
+        "name",
+        "node",
+        "number",
+        "reboots",
+        "report",
+        "state_annotation",
+        "timer",
+    )
 
     def __init__(self, name: str, number: int) -> None:
         self.name = name
         self.number = number
         self.address = nodes.address(number)
         self.node: v1.Node | None = None
-        """As last seen; None where it is not there."""
+        """As last watched; None where it does not exist."""
         self.lease: coordination_v1.Lease | None = None
         self.down = False
-        self.boots = 0
+        self.reboots = 0
         self.report = False
-        """Whether its status should be written though nothing in it seems wrong."""
-        self.wish = ""
-        """What its annotation asked for last."""
+        """Whether its status is to be written even if it is ready."""
+        self.state_annotation = ""
+        """The last value of its state annotation."""
         self.timer: asyncio.TimerHandle | None = None
 
     @property
@@ -54,7 +65,7 @@ class Machine:
         return not self.down and self.node is not None and self.lease is not None
 
     def cancel(self) -> None:
-        """Forget what was to happen to it."""
+        """Cancel its pending reboot."""
         if self.timer is not None:
             self.timer.cancel()
             self.timer = None
@@ -67,7 +78,7 @@ class Heartbeats:
         self,
         api: Api,
         clock: Clock,
-        machines: Mapping[str, Machine],
+        machines: Mapping[str, SimulatedNode],
         settings: KubeletSettings,
         shape: nodes.Shape,
         registers: bool,
@@ -80,7 +91,7 @@ class Heartbeats:
         self._registers = registers
 
     async def register(self) -> None:
-        """Create the Node objects that are not there."""
+        """Create missing Node objects."""
         if not self._registers:
             return
         for machine in self._machines.values():
@@ -92,29 +103,29 @@ class Heartbeats:
                 continue
 
     def start(self, group: asyncio.TaskGroup) -> None:
-        """Let hearts beat: a few tasks for all of them."""
+        """Start the heartbeats: a few tasks for all nodes."""
         machines = list(self._machines.values())
-        stripes = -(-len(machines) // STRIPE)
+        stripes = -(-len(machines) // NODES_PER_TASK)
         for i in range(stripes):
             stripe = {machine.name: machine for machine in machines[i::stripes]}
             group.create_task(self._beat(stripe), name=f"heartbeats-{i}")
             group.create_task(self._report(stripe), name=f"statuses-{i}")
 
-    async def report(self, machine: Machine) -> None:
-        """Write a node's status."""
+    async def report(self, machine: SimulatedNode) -> None:
+        """Update the status of a node."""
         found = machine.node
         if found is None:
             return
         now = self._clock.now().replace(microsecond=0)
-        body = nodes.reported(found, now, machine.boots)
+        body = nodes.reported(found, now, machine.reboots)
         machine.node = await self._api.update_status(NODES, "", machine.name, body)
         machine.report = False
 
-    async def _beat(self, machines: Mapping[str, Machine]) -> None:
-        """Renew leases, first at once and then at every beat."""
+    async def _beat(self, machines: Mapping[str, SimulatedNode]) -> None:
+        """Renew leases, at once and then at every beat."""
 
         def alive(heartbeat: str) -> bool:
-            machine = machines.get(heartbeat.removeprefix(VOICE))
+            machine = machines.get(heartbeat.removeprefix(LEASE_PREFIX))
             return machine is not None and machine.beats
 
         rhythm = self._rhythm(self._settings.lease_interval, LEASES.resource, alive)
@@ -122,8 +133,8 @@ class Heartbeats:
             await self._each(machines, self._renew)
             await rhythm.beat()
 
-    async def _report(self, machines: Mapping[str, Machine]) -> None:
-        """Report the status of nodes though nothing changed."""
+    async def _report(self, machines: Mapping[str, SimulatedNode]) -> None:
+        """Report the status of nodes periodically."""
         rhythm = self._rhythm(self._settings.status_interval, NODES.resource)
         while True:
             await rhythm.beat()
@@ -138,29 +149,29 @@ class Heartbeats:
         )
 
     async def _each(
-        self, machines: Mapping[str, Machine], see_to: Callable[[Machine], Awaitable[None]]
+        self, machines: Mapping[str, SimulatedNode], sync: Callable[[SimulatedNode], Awaitable[None]]
     ) -> None:
         for machine in machines.values():
             if machine.down or machine.node is None:
                 continue
             try:
-                await see_to(machine)
+                await sync(machine)
             except ApiError:
-                continue  # the next beat comes soon
+                continue  # retried at the next beat
 
-    async def _renew(self, machine: Machine) -> None:
+    async def _renew(self, machine: SimulatedNode) -> None:
         now = self._clock.now()
         # A MicroTime without a fraction is written without one, which a real server refuses.
         now = now if now.microsecond else now.replace(microsecond=1)
-        for _ in range(TRIES):
+        for _ in range(RENEW_ATTEMPTS):
             try:
                 machine.lease = await self._renewed(machine, now)
                 return
             except (AlreadyExists, Conflict, NotFound):
-                # Another wrote it, made it or took it away; with the next look that is known.
+                # Another client changed, created or deleted the lease; the next attempt reads it.
                 machine.lease = None
 
-    async def _renewed(self, machine: Machine, now: datetime) -> coordination_v1.Lease:
+    async def _renewed(self, machine: SimulatedNode, now: datetime) -> coordination_v1.Lease:
         name, known = machine.name, machine.lease
         if known is None:
             try:
