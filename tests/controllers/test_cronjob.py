@@ -1,4 +1,4 @@
-"""cronjob: what is due, what is started, what is kept; and months of it in moments."""
+"""cronjob-controller: scheduled times, started Jobs and the history limits; and months of it in moments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ReplicaSets and ReplicationControllers: as many pods as were asked for."""
+"""replicaset-controller and replicationcontroller-controller."""
 
 from collections import Counter
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""Finished Jobs go when their TTL has passed."""
+"""ttl-after-finished-controller: deletes finished Jobs when their TTL has passed."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -232,8 +232,8 @@ async def _create(owner: Owner, kind: Kind[Any], count: int) -> tuple[int, ApiEr
     template = template_of(owner)
     if not template.metadata.labels:
         return 0, InvalidSpec("unable to create pods, no labels")
-    made = await create_pods(owner, (new_pod(owner, kind, template),) * count)
-    return len(made.done), made.failure
+    created = await create_pods(owner, (new_pod(owner, kind, template),) * count)
+    return len(created.done), created.failure
 
 
 async def _delete(
@@ -247,8 +247,8 @@ async def _delete(
         victims = order[:count]
         for ratio in age_ratios(order, count, now):
             await Measure(DELETION_AGE_RATIO, ratio)
-    gone = await delete_pods(owner, victims)
-    return len(gone.done), gone.failure
+    deleted = await delete_pods(owner, victims)
+    return len(deleted.done), deleted.failure
 
 
 def age_ratios(order: list[Pod], count: int, now: datetime) -> Iterator[float]:

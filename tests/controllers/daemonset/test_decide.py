@@ -1,4 +1,4 @@
-"""Rounds of a DaemonSet: what is said to the server, in which order, and why it rests."""
+"""Rounds of daemonset-controller: actions and verdicts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which nodes get a pod of a DaemonSet, and what that pod looks like."""
+"""Which nodes should run a daemon pod, and the pod made from the template."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole rounds: what is seen, what is said, and why it ended."""
+"""Rounds of deployment-controller: actions and verdicts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a round sees, and which changes are a reason for one."""
+"""What a round observes, and which changes enqueue a Deployment."""
 
 from __future__ import annotations
 

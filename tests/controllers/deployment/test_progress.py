@@ -1,4 +1,4 @@
-"""What a Deployment says about the progress of its rollout."""
+"""The conditions Progressing and ReplicaFailure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Revisions, their history, and what is kept of it."""
+"""Revisions, the revision-history annotation, and the history limit."""
 
 from __future__ import annotations
 

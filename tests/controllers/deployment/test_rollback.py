@@ -1,4 +1,4 @@
-"""Rolling back on request."""
+"""Rollback on request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole rollouts against a tiny model of ReplicaSets and their pods: what always holds, and that they end."""
+"""Whole rollouts against a small model of ReplicaSets and their pods: invariants, and that they end."""
 
 from __future__ import annotations
 

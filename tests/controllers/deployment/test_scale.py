@@ -1,4 +1,4 @@
-"""Scaling amidst a rollout, and when paused."""
+"""Scaling during a rollout, and while paused."""
 
 from __future__ import annotations
 

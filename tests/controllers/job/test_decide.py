@@ -1,4 +1,4 @@
-"""One look at a Job: what it sees, what it does, what it writes down, in which order."""
+"""Rounds of job-controller: actions, status and verdicts, in order."""
 
 from __future__ import annotations
 

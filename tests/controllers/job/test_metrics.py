@@ -1,4 +1,4 @@
-"""What is counted about Jobs: by a look, and by what becomes of them and of their pods."""
+"""Metrics of job-controller: from its rounds, and from changes of Jobs and pods."""
 
 from __future__ import annotations
 

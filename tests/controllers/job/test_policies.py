@@ -1,4 +1,4 @@
-"""What policies make of failures and successes."""
+"""Pod failure policy and success policy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Adopting and releasing."""
+"""Adoption and release of objects by selector."""
 
 from __future__ import annotations
 

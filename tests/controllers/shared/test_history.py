@@ -1,4 +1,4 @@
-"""The history of templates: written as kube-controller-manager writes it, and found by content."""
+"""ControllerRevisions: written as kube-controller-manager writes them, and found by their data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How caches file objects that have controllers."""
+"""Cache indexes by controllerRef."""
 
 from __future__ import annotations
 

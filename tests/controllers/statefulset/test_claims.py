@@ -1,4 +1,4 @@
-"""Who a claim goes with, and which claims a pod lacks."""
+"""The owners of claims by the retention policy, and missing claims."""
 
 from __future__ import annotations
 

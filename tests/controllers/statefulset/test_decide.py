@@ -1,4 +1,4 @@
-"""One look at a StatefulSet: what it writes, in which order, what it tells, and what it says of itself."""
+"""Rounds of statefulset-controller: actions, events, status and verdicts."""
 
 from __future__ import annotations
 

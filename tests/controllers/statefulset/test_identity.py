@@ -1,4 +1,4 @@
-"""Who a pod is: its name, its labels, its volumes."""
+"""A pod's identity: its name, labels and volumes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In which order pods come, go and are updated. Pods are letters: see `tests.harness.statefulsets`."""
+"""The order in which pods are created, deleted and updated. Pods are letters: see `tests.harness.statefulsets`."""
 
 from __future__ import annotations
 

@@ -21,9 +21,9 @@ from steersman.api.scheme import Key
 from steersman.controllers.daemonset.nodes import precedence
 from steersman.controllers.daemonset.template import target_node
 
-INITIAL = timedelta(seconds=1)
-MAX = timedelta(minutes=15)
-RESET_AFTER = 2 * MAX
+INITIAL_DELAY = timedelta(seconds=1)
+MAX_DELAY = timedelta(minutes=15)
+RESET_AFTER = 2 * MAX_DELAY
 """The time without a failure after which the backoff starts anew."""
 
 ZERO = timedelta()
@@ -52,7 +52,7 @@ def remaining(pod: Pod, failures: Failures, node: str, now: datetime) -> timedel
         count, at = count + 1, previous
     if not count:
         return ZERO
-    return max(ZERO, created + min(INITIAL * (1 << count - 1), MAX) - now)
+    return max(ZERO, created + min(INITIAL_DELAY * (1 << count - 1), MAX_DELAY) - now)
 
 
 class _Record(msgspec.Struct):

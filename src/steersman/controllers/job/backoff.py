@@ -22,8 +22,8 @@ from steersman.controllers.job.pods import (
     is_tracked,
 )
 
-INITIAL = timedelta(seconds=10)
-MAX = timedelta(minutes=10)
+INITIAL_DELAY = timedelta(seconds=10)
+MAX_DELAY = timedelta(minutes=10)
 ZERO = timedelta()
 
 REMEMBERED = 8
@@ -77,7 +77,7 @@ def delay(failures: int) -> timedelta:
     if failures <= 0:
         return ZERO
     doublings = min(failures - 1, REMEMBERED)
-    return min(INITIAL * (1 << doublings), MAX)
+    return min(INITIAL_DELAY * (1 << doublings), MAX_DELAY)
 
 
 def remaining(failures: int, last: datetime | None, now: datetime) -> timedelta:
