@@ -12,7 +12,7 @@ import pytest
 
 from steersman.api.errors import NotAcceptable
 from steersman.api.generated.apiextensions_v1 import CustomResourceDefinition
-from steersman.server.discovery.documents import AGGREGATED, Discovery, choose, custom_resources
+from steersman.server.discovery.documents import AGGREGATED, Discovery, custom_resources, negotiate_discovery
 from tests.harness.child_process import until
 from tests.harness.envtest import RealPlane
 
@@ -167,8 +167,8 @@ def test_an_accept_header_is_read_as_a_real_server_reads_it(asked: Asked, accept
     status, _, content_type = asked.answer("/apis", accept)
     if status != 200:
         with pytest.raises(NotAcceptable):
-            choose(accept)
+            negotiate_discovery(accept)
         assert status == NotAcceptable.code
     else:
-        choice = choose(accept)
+        choice = negotiate_discovery(accept)
         assert content_type == (AGGREGATED_TYPE if choice.target == AGGREGATED else choice.media_type)

@@ -13,7 +13,7 @@ import pytest
 from aiohttp import web
 
 from steersman.api.generated import resources
-from steersman.server.discovery.documents import AGGREGATED, CustomResource, Discovery, choose
+from steersman.server.discovery.documents import AGGREGATED, CustomResource, Discovery, negotiate_discovery
 from steersman.server.discovery.openapi import OpenAPI
 from steersman.server.discovery.openapi.schemas import V2, definitions
 from tests.harness.assets import assets
@@ -124,7 +124,9 @@ class Served:
             self.patches.append((request.content_type, dict(request.query), await request.json()))
             return web.json_response(self.objects[path])
         if path in ("/api", "/apis"):
-            return self._discovered(path, choose(request.headers.get("Accept", "")).target == AGGREGATED)
+            return self._discovered(
+                path, negotiate_discovery(request.headers.get("Accept", "")).target == AGGREGATED
+            )
         if path == "/openapi/v3":
             return web.json_response(self.openapi.index())
         if path.startswith("/openapi/v3/"):

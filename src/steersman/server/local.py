@@ -22,7 +22,7 @@ from steersman.server import status_errors
 from steersman.server.apply.options import validate_patch_options
 from steersman.server.auth.users import ADMIN, User
 from steersman.server.codec.convert import CODECS, to_document, to_struct
-from steersman.server.discovery.in_process import discovered
+from steersman.server.discovery.in_process import discover, openapi_document
 from steersman.server.registry.graceful_deletion import DeletionOptions
 from steersman.server.registry.resources import Resource
 from steersman.server.rest.listing import get, list_objects
@@ -136,15 +136,12 @@ class LocalApi:
         await turn()
         generation = self.server.registry.generation
         if self._discovered[0] != generation:
-            self._discovered = generation, discovered(self.server.registry)
+            self._discovered = generation, discover(self.server.registry)
         return self._discovered[1]
 
     async def document(self, path: str) -> dict[str, Any]:
-        # Imported when first needed: most clients never read OpenAPI.
-        from steersman.server.discovery import openapi_documents
-
         await turn()
-        return openapi_documents.document(self.server, path)
+        return openapi_document(self.server, path)
 
     # -- writing ------------------------------------------------------------------------------
 

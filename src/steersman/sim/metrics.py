@@ -13,7 +13,7 @@ from steersman.api.generated import load
 from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.api.generated.rbac_v1 import ClusterRole, PolicyRule
 from steersman.server.crd.custom import Custom, read
-from steersman.server.discovery.documents import METRICS
+from steersman.server.discovery.documents import METRICS_RESOURCES
 from steersman.server.registry.resources import Resource
 from steersman.server.registry.strategy import Strategy
 from steersman.server.rest.create import create_as_server
@@ -29,7 +29,7 @@ READER = "system:aggregated-metrics-reader"
 def install(server: Server) -> None:
     """Serve PodMetrics and NodeMetrics; an extension of the server."""
     sources: tuple[computed.Source, ...] = (_Nodes(server), _Pods(server))
-    for row, source in zip(METRICS, sources, strict=True):
+    for row, source in zip(METRICS_RESOURCES, sources, strict=True):
         resource = Resource(
             row.group,
             row.version,

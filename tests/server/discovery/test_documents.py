@@ -15,8 +15,8 @@ from steersman.server.discovery.documents import (
     AGGREGATED,
     CustomResource,
     Discovery,
-    choose,
     custom_resources,
+    negotiate_discovery,
     version_order,
 )
 
@@ -187,16 +187,16 @@ V2 = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
     "accept", [V2, f"application/json,{V2}", f"{V2.replace('v2', 'v2beta1')},{V2},application/json"]
 )
 def test_who_can_read_the_aggregated_form_gets_it(accept: str) -> None:
-    assert choose(accept).target == AGGREGATED
+    assert negotiate_discovery(accept).target == AGGREGATED
 
 
 @pytest.mark.parametrize(
     "accept", ["", "application/json", f"{V2.replace('v2', 'v2beta1')},application/json"]
 )
 def test_who_cannot_gets_the_old_form(accept: str) -> None:
-    assert choose(accept).target is None
+    assert negotiate_discovery(accept).target is None
 
 
 def test_who_reads_only_what_is_gone_gets_nothing() -> None:
     with pytest.raises(NotAcceptable):
-        choose(V2.replace("v2", "v2beta1"))
+        negotiate_discovery(V2.replace("v2", "v2beta1"))

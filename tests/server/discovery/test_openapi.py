@@ -10,13 +10,13 @@ import pytest
 from steersman.api.generated import load, resources
 from steersman.server.discovery.documents import CustomResource
 from steersman.server.discovery.openapi import OpenAPI
-from steersman.server.discovery.openapi.operations import tag, title
+from steersman.server.discovery.openapi.operations import group_title, operation_tag
 from steersman.server.discovery.openapi.schemas import (
     V2,
     V3,
     Dialect,
+    definition_of,
     definitions,
-    name_of,
     references,
     structs,
 )
@@ -46,7 +46,7 @@ def test_no_definition_refers_to_one_that_is_not_there(dialect: Dialect) -> None
 def test_every_kind_is_defined_under_its_name_and_knows_it() -> None:
     known = definitions(V3)
     for row in resources():
-        name = name_of(load(row.group, row.version, row.kind).type)
+        name = definition_of(load(row.group, row.version, row.kind).type)
         kinds = known[name]["x-kubernetes-group-version-kind"]
         assert kinds == [{"group": row.group, "version": row.version, "kind": row.kind}]
         assert {"apiVersion", "kind"} <= known[name]["properties"].keys()
@@ -205,8 +205,8 @@ def test_only_built_in_kinds_take_strategic_merge_patches() -> None:
     ],
 )
 def test_groups_are_spelt_as_identifiers(group: str, titled: str, tagged: str) -> None:
-    assert title(group) == titled
-    assert tag(group, "v1") == tagged
+    assert group_title(group) == titled
+    assert operation_tag(group, "v1") == tagged
 
 
 def test_the_documents_change_when_a_custom_resource_does_and_the_others_stay() -> None:

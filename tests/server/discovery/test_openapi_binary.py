@@ -119,6 +119,6 @@ def test_a_custom_resource_is_in_it_with_all_its_rules_and_changes_the_tag() -> 
 
 
 def test_a_document_says_what_it_is() -> None:
-    head = dict(fields(binary.document({"title": "T", "version": "1.36"}, {})))
+    head = dict(fields(binary.encode_openapi_v2({"title": "T", "version": "1.36"}, {})))
     assert text(head[1]) == "2.0"
     assert [text(value) for _, value in fields(head[2])] == ["T", "1.36"]

@@ -1,9 +1,8 @@
-"""Discovery: the documents that tell clients what is served, and how it is called.
+"""Discovery documents: the groups, versions and resources that the server serves.
 
-Two forms of the same: the small documents (``/api``, ``/apis``, one per group and per version), and the
-aggregated one, which says all of it at once and has an ETag. Both come from the static table of built-in
-resources and from the custom resources there are at the moment; a `Discovery` is made anew when those
-change, and makes each document when it is first asked for.
+There are the legacy documents (APIVersions, APIGroupList, APIGroup, APIResourceList) and aggregated discovery,
+one document with an ETag. Both come from the table of built-in resources and from the custom resources. A
+`Discovery` is made anew when custom resources change, and makes each document on first use.
 """
 
 from __future__ import annotations
@@ -26,12 +25,12 @@ Document: TypeAlias = dict[str, Any]
 
 AGGREGATED = Target("apidiscovery.k8s.io", "v2", "APIGroupDiscoveryList")
 
-# The order in which upstream lists the verbs of custom resources; those of built-in ones are sorted.
-_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
-_VERBS_AT_THE_END = ("delete", "deletecollection", "get", "list", "watch")
-_CHANGE = ("get", "patch", "update")
-# What kube-apiserver stores in another version than the one it serves.
-_STORED = {
+# Upstream's order of the verbs of custom resources; those of built-in resources are sorted.
+CUSTOM_VERBS = ("delete", "deletecollection", "get", "list", "patch", "create", "update", "watch")
+_TERMINATING_VERBS = ("delete", "deletecollection", "get", "list", "watch")
+_STATUS_VERBS = ("get", "patch", "update")
+# Kinds that kube-apiserver stores in another version than it serves.
+_STORAGE_VERSIONS = {
     ("admissionregistration.k8s.io", "MutatingAdmissionPolicy"): "admissionregistration.k8s.io/v1beta1",
     (
         "admissionregistration.k8s.io",
@@ -43,28 +42,28 @@ _STORED = {
 }
 
 
-class Tagged(NamedTuple):
-    """An encoded document, and the ETag it is known by, in quotes as headers have it."""
+class EncodedDocument(NamedTuple):
+    """An encoded document and its ETag, in quotes as in the header."""
 
     body: bytes
     etag: str
 
 
-def tagged(document: object) -> Tagged:
-    """Encode a document and tag it."""
-    return tagged_bytes(msgspec.json.encode(document))
+def encode_document(document: object) -> EncodedDocument:
+    """Encodes a document and computes its ETag."""
+    return with_etag(msgspec.json.encode(document))
 
 
-def tagged_bytes(body: bytes) -> Tagged:
-    """Tag a document that is encoded already."""
-    return Tagged(body, f'"{sha512(body).hexdigest().upper()}"')
+def with_etag(body: bytes) -> EncodedDocument:
+    """An encoded document with its ETag."""
+    return EncodedDocument(body, f'"{sha512(body).hexdigest().upper()}"')
 
 
 # -- custom resources -------------------------------------------------------------------------
 
 
 class CustomResource(msgspec.Struct, frozen=True, eq=False):
-    """One served version of a custom resource: what discovery, OpenAPI and tables need to know of it."""
+    """One served version of a custom resource, with the fields that discovery, OpenAPI and tables need."""
 
     group: str
     version: str
@@ -79,19 +78,19 @@ class CustomResource(msgspec.Struct, frozen=True, eq=False):
     status: bool = False
     scale: bool = False
     terminating: bool = False
-    """Its definition is being deleted: nothing new may be created."""
+    """Whether its definition is being deleted, so that no object may be created."""
     schema: Mapping[str, Any] | None = None
-    """Its structural schema, as a plain document."""
+    """The structural schema, as a plain document."""
     columns: tuple[CustomResourceColumnDefinition, ...] = ()
 
     @property
     def row(self) -> Resource:
-        """The same as a row of the table of resources."""
-        below = []
+        """The custom resource as a row of the table of resources."""
+        subresources = []
         if self.status:
-            below.append(Subresource("status", self.group, self.version, self.kind, _CHANGE))
+            subresources.append(Subresource("status", self.group, self.version, self.kind, _STATUS_VERBS))
         if self.scale:
-            below.append(Subresource("scale", "autoscaling", "v1", "Scale", _CHANGE))
+            subresources.append(Subresource("scale", "autoscaling", "v1", "Scale", _STATUS_VERBS))
         return Resource(
             self.group,
             self.version,
@@ -101,26 +100,28 @@ class CustomResource(msgspec.Struct, frozen=True, eq=False):
             self.namespaced,
             self.short_names,
             self.categories,
-            _VERBS_AT_THE_END if self.terminating else _VERBS,
-            tuple(below),
+            _TERMINATING_VERBS if self.terminating else CUSTOM_VERBS,
+            tuple(subresources),
             "",
         )
 
 
 def custom_resources(definition: CustomResourceDefinition) -> tuple[CustomResource, ...]:
-    """What a definition adds: one resource per served version, none before it is established."""
-    true = [each.type for each in definition.status.conditions or () if each.status == "True"]
-    if "Established" not in true:
+    """The resources of a definition: one per served version, none before it is established."""
+    true_conditions = [item.type for item in definition.status.conditions or () if item.status == "True"]
+    if "Established" not in true_conditions:
         return ()
     spec, names = definition.spec, definition.status.acceptedNames
-    storage = next((version.name for version in spec.versions if version.storage and version.served), "")
-    found = []
+    storage_version = next(
+        (version.name for version in spec.versions if version.storage and version.served), ""
+    )
+    served = []
     for version in spec.versions:
         if not version.served:
             continue
-        below = version.subresources
+        subresources = version.subresources
         schema = version.schema.openAPIV3Schema if version.schema else None
-        found.append(
+        served.append(
             CustomResource(
                 group=spec.group,
                 version=version.name,
@@ -131,50 +132,50 @@ def custom_resources(definition: CustomResourceDefinition) -> tuple[CustomResour
                 list_kind=names.listKind,
                 short_names=names.shortNames,
                 categories=names.categories,
-                storage_version=storage,
-                status=below is not None and below.status is not None,
-                scale=below is not None and below.scale is not None,
-                terminating="Terminating" in true,
+                storage_version=storage_version,
+                status=subresources is not None and subresources.status is not None,
+                scale=subresources is not None and subresources.scale is not None,
+                terminating="Terminating" in true_conditions,
                 schema=None if schema is None else msgspec.json.decode(msgspec.json.encode(schema)),
                 columns=version.additionalPrinterColumns,
             )
         )
-    return tuple(found)
+    return tuple(served)
 
 
-METRICS = tuple(
+METRICS_RESOURCES = tuple(
     Resource("metrics.k8s.io", "v1beta1", kind, plural, "", namespaced, (), (), ("get", "list"), (), "")
     for kind, plural, namespaced in (("NodeMetrics", "nodes", False), ("PodMetrics", "pods", True))
 )
-"""What metrics-server adds."""
+"""The resources of metrics-server."""
 
 _KUBE_VERSION = re.compile(r"v([0-9]+)(?:(alpha|beta)([0-9]+))?", re.ASCII)
 _STAGES = {"alpha": 0, "beta": 1, None: 2}
 
 
 def version_order(version: str) -> tuple[Any, ...]:
-    """A key that sorts versions best first: v2, v1, v1beta2, v1alpha1, then the others by name."""
+    """The sort key of versions by priority: v2, v1, v1beta2, v1alpha1, then others by name."""
     match = _KUBE_VERSION.fullmatch(version)
     if match is None:
         return (1, version)
     return (0, -_STAGES[match[2]], -int(match[1]), -int(match[3] or 0))
 
 
-# -- the documents ----------------------------------------------------------------------------
+# -- documents ----------------------------------------------------------------------------
 
 
-class _Version(NamedTuple):
-    """One version of a group, with its resources."""
+class _GroupVersion(NamedTuple):
+    """A group version and its resources."""
 
     name: str
     resources: tuple[Resource, ...]
     stored: Mapping[str, str]
-    """Custom resources by plural: in which version they are stored."""
+    """The storage version of each custom resource, by plural."""
     custom: bool
 
 
 class Discovery:
-    """What is served at the moment, as documents."""
+    """The discovery documents of the resources that are served."""
 
     def __init__(
         self,
@@ -187,72 +188,72 @@ class Discovery:
         for row in resources() if built_in is None else built_in:
             rows.setdefault(row.group, {}).setdefault(row.version, []).append(row)
         self._groups = {
-            group: tuple(_Version(name, tuple(found), {}, False) for name, found in versions.items())
+            group: tuple(_GroupVersion(name, tuple(served), {}, False) for name, served in versions.items())
             for group, versions in rows.items()
         }
         self._add(custom)
         if metrics:
-            self._groups["metrics.k8s.io"] = (_Version("v1beta1", METRICS, {}, False),)
+            self._groups["metrics.k8s.io"] = (_GroupVersion("v1beta1", METRICS_RESOURCES, {}, False),)
 
     def _add(self, custom: Iterable[CustomResource]) -> None:
-        """Custom resources come after what is built in, sorted: the store's order means nothing."""
+        """Adds custom resources after the built-in ones, sorted."""
         versions: dict[tuple[str, str], list[CustomResource]] = {}
-        for each in sorted(custom, key=lambda each: (each.group, version_order(each.version), each.plural)):
-            versions.setdefault((each.group, each.version), []).append(each)
-        for (group, version), found in versions.items():
-            known = self._groups.get(group, ())
-            # A version that is built in is built in as a whole.
-            if all(each.name != version for each in known):
-                rows = tuple(each.row for each in found)
-                stored = {each.plural: each.storage_version for each in found}
-                self._groups[group] = (*known, _Version(version, rows, stored, True))
+        for item in sorted(custom, key=lambda item: (item.group, version_order(item.version), item.plural)):
+            versions.setdefault((item.group, item.version), []).append(item)
+        for (group, version), resources_of_version in versions.items():
+            versions_of_group = self._groups.get(group, ())
+            # A built-in version has no custom resources.
+            if all(item.name != version for item in versions_of_group):
+                rows = tuple(item.row for item in resources_of_version)
+                stored = {item.plural: item.storage_version for item in resources_of_version}
+                self._groups[group] = (*versions_of_group, _GroupVersion(version, rows, stored, True))
 
     def api(self, address: str) -> Document:
-        """``/api``. ``address`` is where clients reach this server: ``127.0.0.1:6443``."""
-        reach = [{"clientCIDR": "0.0.0.0/0", "serverAddress": address}]
-        return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": reach}
+        """The APIVersions at ``/api``. ``address`` is the server's own: ``127.0.0.1:6443``."""
+        addresses = [{"clientCIDR": "0.0.0.0/0", "serverAddress": address}]
+        return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": addresses}
 
     def apis(self) -> Document:
-        """``/apis``."""
+        """The APIGroupList at ``/apis``."""
         return {
             "kind": "APIGroupList",
             "apiVersion": "v1",
-            "groups": [_group(name, self._groups[name]) for name in self._listed],
+            "groups": [_api_group(name, self._groups[name]) for name in self._listed],
         }
 
     def group(self, name: str) -> Document:
-        """``/apis/GROUP``. Raises `NotFound`."""
+        """The APIGroup at ``/apis/GROUP``. Raises `NotFound`."""
         if not name or name not in self._groups:
-            raise _unknown()
-        return {"kind": "APIGroup", "apiVersion": "v1", **_group(name, self._groups[name])}
+            raise _not_found()
+        return {"kind": "APIGroup", "apiVersion": "v1", **_api_group(name, self._groups[name])}
 
     def resources(self, group: str, version: str) -> Document:
-        """``/api/v1`` (the empty group) and ``/apis/GROUP/VERSION``. Raises `NotFound`."""
-        found = next((each for each in self._groups.get(group, ()) if each.name == version), None)
-        if found is None:
-            raise _unknown()
-        # The oldest of the paths answers without its apiVersion.
+        """The APIResourceList at ``/api/v1`` (the empty group) or ``/apis/GROUP/VERSION``. Raises `NotFound`."""
+        group_version = next((item for item in self._groups.get(group, ()) if item.name == version), None)
+        if group_version is None:
+            raise _not_found()
+        # Upstream's document at /api/v1 has no apiVersion.
         head: Document = {"kind": "APIResourceList"} | ({"apiVersion": "v1"} if group else {})
-        listed = [entry for row in found.resources for entry in _entries(row, found)]
+        entries = [entry for row in group_version.resources for entry in _api_resources(row, group_version)]
         name = f"{group}/{version}" if group else version
-        return {**head, "groupVersion": name, "resources": listed}
+        return {**head, "groupVersion": name, "resources": entries}
 
     @cached_property
-    def aggregated_api(self) -> Tagged:
-        """``/api``, aggregated."""
-        return _aggregated({"": self._groups[""]} if "" in self._groups else {})
+    def aggregated_api(self) -> EncodedDocument:
+        """Aggregated discovery at ``/api``."""
+        return _aggregated_document({"": self._groups[""]} if "" in self._groups else {})
 
     @cached_property
-    def aggregated_apis(self) -> Tagged:
-        """``/apis``, aggregated."""
-        return _aggregated({name: versions for name, versions in self._groups.items() if name})
+    def aggregated_apis(self) -> EncodedDocument:
+        """Aggregated discovery at ``/apis``."""
+        return _aggregated_document({name: versions for name, versions in self._groups.items() if name})
 
     @property
     def _listed(self) -> list[str]:
-        """The groups as ``/apis`` lists them: custom ones by the name of their first APIService."""
+        """The groups in the order of ``/apis``: custom ones by the name of their first APIService."""
         groups = [(name, versions) for name, versions in self._groups.items() if name]
 
-        def order(item: tuple[str, tuple[_Version, ...]]) -> tuple[int, str]:
+        def order(item: tuple[str, tuple[_GroupVersion, ...]]) -> tuple[int, str]:
             name, versions = item
             if name == "metrics.k8s.io":
                 return (2, "")
@@ -262,31 +263,30 @@ class Discovery:
         return [name for name, _ in sorted(groups, key=order)]
 
 
-def choose(accept: str) -> MediaTypeOptions:
-    """How ``/api`` and ``/apis`` shall answer; the choice's target is `AGGREGATED` or None.
+def negotiate_discovery(accept: str) -> MediaTypeOptions:
+    """Negotiates the form of ``/api`` and ``/apis``; the target is `AGGREGATED` or None.
 
-    A clause that asks for the aggregated form wins over all that do not, wherever it stands. Raises
-    `NotAcceptable`.
+    A clause for the aggregated form takes precedence over all others. Raises `NotAcceptable`.
     """
     if accept:
         try:
             return negotiate(accept, lambda target: target == AGGREGATED)
         except NotAcceptable:
-            pass  # no clause asks for it
+            pass  # no clause requests aggregated discovery
     return negotiate(accept)
 
 
-def _unknown() -> NotFound:
+def _not_found() -> NotFound:
     return NotFound("the server could not find the requested resource", reason="NotFound")
 
 
-def _group(name: str, versions: tuple[_Version, ...]) -> Document:
-    listed = [{"groupVersion": f"{name}/{each.name}", "version": each.name} for each in versions]
-    return {"name": name, "versions": listed, "preferredVersion": listed[0]}
+def _api_group(name: str, versions: tuple[_GroupVersion, ...]) -> Document:
+    entries = [{"groupVersion": f"{name}/{item.name}", "version": item.name} for item in versions]
+    return {"name": name, "versions": entries, "preferredVersion": entries[0]}
 
 
-def _entries(row: Resource, version: _Version) -> Iterable[Document]:
-    """A resource and its subresources, as an APIResourceList has them: as equals."""
+def _api_resources(row: Resource, version: _GroupVersion) -> Iterable[Document]:
+    """The APIResource entries of a resource and of each of its subresources."""
     entry: Document = {
         "name": row.plural,
         "singularName": row.singular,
@@ -298,38 +298,38 @@ def _entries(row: Resource, version: _Version) -> Iterable[Document]:
         entry["shortNames"] = row.short_names
     if row.categories:
         entry["categories"] = row.categories
-    if stored := _storage_hash(row, version):
+    if stored := _storage_version_hash(row, version):
         entry["storageVersionHash"] = stored
     yield entry
-    for below in row.subresources:
-        entry = {"name": f"{row.plural}/{below.name}", "singularName": "", "namespaced": row.namespaced}
-        if (below.group, below.version) != (row.group, row.version):
-            entry |= {"group": below.group, "version": below.version}
-        yield {**entry, "kind": below.kind, "verbs": below.verbs}
+    for subresource in row.subresources:
+        entry = {"name": f"{row.plural}/{subresource.name}", "singularName": "", "namespaced": row.namespaced}
+        if (subresource.group, subresource.version) != (row.group, row.version):
+            entry |= {"group": subresource.group, "version": subresource.version}
+        yield {**entry, "kind": subresource.kind, "verbs": subresource.verbs}
 
 
-def _storage_hash(row: Resource, version: _Version) -> str:
-    """What changes when objects are stored in another version; empty for what is not stored."""
+def _storage_version_hash(row: Resource, version: _GroupVersion) -> str:
+    """The storageVersionHash of a resource; empty where it is not stored."""
     if "watch" not in row.verbs:
         return ""
     if version.custom:
         name = version.stored.get(row.plural, "")
         stored = f"{row.group}/{name}" if name else ""
     else:
-        stored = _STORED.get((row.group, row.kind), f"{row.group}/{row.version}")
+        stored = _STORAGE_VERSIONS.get((row.group, row.kind), f"{row.group}/{row.version}")
     if not stored:
         return ""
     return b64encode(sha256(f"{stored}/{row.kind}".encode()).digest()[:8]).decode()
 
 
-def _aggregated(groups: Mapping[str, tuple[_Version, ...]]) -> Tagged:
+def _aggregated_document(groups: Mapping[str, tuple[_GroupVersion, ...]]) -> EncodedDocument:
     items = [
         {
             "metadata": {"name": name} if name else {},
             "versions": [
                 {
                     "version": version.name,
-                    "resources": [_discovered(row, version.custom) for row in version.resources],
+                    "resources": [_api_resource_discovery(row, version.custom) for row in version.resources],
                     "freshness": "Current",
                 }
                 for version in versions
@@ -338,19 +338,21 @@ def _aggregated(groups: Mapping[str, tuple[_Version, ...]]) -> Tagged:
         for name, versions in groups.items()
     ]
     api_version = f"{AGGREGATED.group}/{AGGREGATED.version}"
-    return tagged({"kind": AGGREGATED.kind, "apiVersion": api_version, "metadata": {}, "items": items})
+    return encode_document(
+        {"kind": AGGREGATED.kind, "apiVersion": api_version, "metadata": {}, "items": items}
+    )
 
 
-def _discovered(row: Resource, custom: bool) -> Document:
-    """A resource with its subresources below it, as the aggregated document has them."""
+def _api_resource_discovery(row: Resource, custom: bool) -> Document:
+    """The APIResourceDiscovery of a resource, with its subresources."""
 
     def response_kind(group: str, version: str, kind: str) -> Document:
-        # Built-in resources leave out what goes without saying.
+        # Built-in resources omit their own group and version.
         if not custom and (group, version) == (row.group, row.version):
             group, version = "", ""
         return {"group": group, "version": version, "kind": kind}
 
-    found: Document = {
+    document: Document = {
         "resource": row.plural,
         "responseKind": response_kind(row.group, row.version, row.kind),
         "scope": "Namespaced" if row.namespaced else "Cluster",
@@ -358,16 +360,16 @@ def _discovered(row: Resource, custom: bool) -> Document:
         "verbs": row.verbs,
     }
     if row.short_names:
-        found["shortNames"] = row.short_names
+        document["shortNames"] = row.short_names
     if row.categories:
-        found["categories"] = row.categories
+        document["categories"] = row.categories
     if row.subresources:
-        found["subresources"] = [
+        document["subresources"] = [
             {
-                "subresource": below.name,
-                "responseKind": response_kind(below.group, below.version, below.kind),
-                "verbs": below.verbs,
+                "subresource": subresource.name,
+                "responseKind": response_kind(subresource.group, subresource.version, subresource.kind),
+                "verbs": subresource.verbs,
             }
-            for below in row.subresources
+            for subresource in row.subresources
         ]
-    return found
+    return document

@@ -8,7 +8,12 @@ from __future__ import annotations
 from functools import cached_property
 
 from steersman.server.crd.warnings import deprecation
-from steersman.server.discovery.documents import METRICS, CustomResource, Discovery, custom_resources
+from steersman.server.discovery.documents import (
+    METRICS_RESOURCES,
+    CustomResource,
+    Discovery,
+    custom_resources,
+)
 from steersman.server.discovery.openapi import OpenAPI
 from steersman.server.registry.resources import Resource
 from steersman.server.server import Server
@@ -88,7 +93,9 @@ class _Snapshot:
 
     @cached_property
     def discovery(self) -> Discovery:
-        metrics = self._server.registry.serves(METRICS[0].group, METRICS[0].version, METRICS[0].plural)
+        metrics = self._server.registry.serves(
+            METRICS_RESOURCES[0].group, METRICS_RESOURCES[0].version, METRICS_RESOURCES[0].plural
+        )
         return Discovery(self.custom.values(), metrics=metrics)
 
     @cached_property

@@ -13,7 +13,7 @@ from steersman.api.prometheus import CONTENT_TYPE
 from steersman.server.codec.encoding import dump
 from steersman.server.codec.negotiation import JSON, YAML
 from steersman.server.discovery import documents
-from steersman.server.discovery.documents import AGGREGATED, Tagged
+from steersman.server.discovery.documents import AGGREGATED, EncodedDocument
 from steersman.server.discovery.openapi import binary
 from steersman.server.http.context import Context
 from steersman.server.http.request_info import first
@@ -121,7 +121,7 @@ def version_info() -> dict[str, str]:
 
 def _root(ctx: Context, name: str) -> Response:
     found = ctx.state.discovery.discovery
-    choice = documents.choose(ctx.http.headers.get("Accept", ""))
+    choice = documents.negotiate_discovery(ctx.http.headers.get("Accept", ""))
     if choice.target == AGGREGATED:
         tagged = found.aggregated_api if name == "api" else found.aggregated_apis
         return _tagged(ctx, tagged, _AGGREGATED, ("Cache-Control", "public"), end=END)
@@ -142,7 +142,7 @@ def _found(ctx: Context, make: Any) -> Response:
 
 
 def _tagged(
-    ctx: Context, tagged: Tagged, content_type: str, *more_headers: tuple[str, str], end: bytes = b""
+    ctx: Context, tagged: EncodedDocument, content_type: str, *more_headers: tuple[str, str], end: bytes = b""
 ) -> Response:
     """A document with an ETag, so that clients fetch it again only if it has changed."""
     headers = (("ETag", tagged.etag), ("Vary", "Accept"), *more_headers)
@@ -165,8 +165,8 @@ def _check_accepts_json(ctx: Context) -> None:
 
 def _v2(ctx: Context) -> Response:
     openapi = ctx.state.discovery.openapi
-    if ctx.http.headers.get("Accept", "").startswith(binary.ACCEPTED):
-        return _tagged(ctx, openapi.v2_binary(), binary.RETURNED)
+    if ctx.http.headers.get("Accept", "").startswith(binary.ACCEPT_TYPE):
+        return _tagged(ctx, openapi.v2_binary(), binary.CONTENT_TYPE)
     _check_accepts_json(ctx)
     return _tagged(ctx, openapi.v2(), JSON)
 

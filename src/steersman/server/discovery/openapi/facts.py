@@ -1,7 +1,7 @@
-"""What the API says of fields that their types do not: which are required, how wide, which words they take.
+"""Facts about fields that their Python types do not hold: required, int64, base64 and enum fields.
 
-Facts of Kubernetes 1.36, named by module and struct of `steersman.api.generated`; a test compares the
-definitions made of them with those of a real API server.
+They are those of Kubernetes 1.36, by module and struct of `steersman.api.generated`. A test compares the
+resulting definitions with those of a real API server.
 """
 
 from __future__ import annotations
@@ -442,7 +442,7 @@ apiextensions_v1.ValidationRule.reason FieldValueDuplicate|FieldValueForbidden|F
 
 
 def _fields(text: str) -> Mapping[str, tuple[str, ...]]:
-    """Lines of ``module.Struct field field …``."""
+    """Parses lines of ``module.Struct field field …``."""
     lines = (line.split() for line in text.strip().splitlines())
     return {struct: tuple(fields) for struct, *fields in lines}
 
@@ -464,26 +464,26 @@ def _bytes() -> Mapping[str, tuple[str, ...]]:
 
 @cache
 def _enums() -> Mapping[str, tuple[str, ...]]:
-    """Lines of ``module.Struct.field word|word|…``; words may have spaces, and one may be empty."""
+    """Parses lines of ``module.Struct.field value|value|…``; values may have spaces, and one may be empty."""
     lines = (line.partition(" ") for line in _ENUMS.strip().splitlines())
-    return {field: tuple(words.split("|")) for field, _, words in lines}
+    return {field: tuple(values.split("|")) for field, _, values in lines}
 
 
-def required(struct: str) -> tuple[str, ...]:
-    """The fields that must be there, in the order upstream names them."""
+def required_fields(struct: str) -> tuple[str, ...]:
+    """The required fields of a struct, in upstream's order."""
     return _required().get(struct, ())
 
 
-def is_long(struct: str, field: str) -> bool:
-    """Whether an integer has 64 bits; they have 32 unless said otherwise."""
+def is_int64(struct: str, field: str) -> bool:
+    """Whether an integer field is int64; all others are int32."""
     return field in _long().get(struct, ())
 
 
 def is_bytes(struct: str, field: str) -> bool:
-    """Whether a text is data in base64."""
+    """Whether a string field is base64 data."""
     return field in _bytes().get(struct, ())
 
 
-def words(struct: str, field: str) -> tuple[str, ...]:
-    """The words a field takes, where they are named."""
+def enum_values(struct: str, field: str) -> tuple[str, ...]:
+    """The enum values of a field; empty where it is no enum."""
     return _enums().get(f"{struct}.{field}", ())

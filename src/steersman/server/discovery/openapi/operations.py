@@ -1,7 +1,7 @@
-"""Paths and operations: what can be asked of a resource, independent of the version of OpenAPI.
+"""Paths and operations of resources, independent of the version of OpenAPI.
 
-kubectl looks here for what a server can do: whether a PATCH takes ``fieldValidation`` and ``dryRun``, whether
-it takes strategic merge patches, which kind is served at a path.
+kubectl reads from them whether a PATCH supports ``fieldValidation``, ``dryRun`` and strategic merge patches, and
+the kind of each path.
 
 differs: the deprecated ``watch/`` paths are not listed, and protobuf is not among the media types.
 """
@@ -19,11 +19,11 @@ ANY = "*/*"
 
 
 class Parameter(NamedTuple):
-    """A parameter of the query or the path."""
+    """A query or path parameter."""
 
     name: str
     type: str = "string"
-    place: str = "query"
+    location: str = "query"
 
 
 class Operation(NamedTuple):
@@ -36,17 +36,17 @@ class Operation(NamedTuple):
     kind: tuple[str, str, str] = ("", "", "")
     parameters: tuple[Parameter, ...] = ()
     body: str = ""
-    """The definition of the body, if there is one."""
+    """The name of the body's definition; empty without a body."""
     body_types: tuple[str, ...] = ()
     body_required: bool = True
-    answer: str = ""
-    """The definition of the answer; text where there is none."""
+    response: str = ""
+    """The name of the response's definition; empty for text."""
     codes: tuple[int, ...] = (200,)
     produces: tuple[str, ...] = (JSON, YAML)
 
 
 class Path(NamedTuple):
-    """A path and its operations. What all of them take stands here and not with each."""
+    """A path and its operations. Parameters that all operations share belong to the path."""
 
     path: str
     parameters: tuple[Parameter, ...]
@@ -54,13 +54,13 @@ class Path(NamedTuple):
 
 
 def _query(text: str) -> tuple[Parameter, ...]:
-    """Parameters of the query from ``name`` or ``name:type``, text by default."""
-    split = (word.partition(":") for word in text.split())
+    """Query parameters from words of ``name`` or ``name:type``; the type defaults to string."""
+    split = (part.partition(":") for part in text.split())
     return tuple(Parameter(name, type_ or "string") for name, _, type_ in split)
 
 
-_NAME = Parameter("name", place="path")
-_NAMESPACE = Parameter("namespace", place="path")
+_NAME = Parameter("name", location="path")
+_NAMESPACE = Parameter("namespace", location="path")
 _PRETTY = Parameter("pretty")
 _LIST = _query(
     "allowWatchBookmarks:boolean continue fieldSelector labelSelector limit:integer resourceVersion"
@@ -73,7 +73,7 @@ _DELETE = _query(
     " orphanDependents:boolean propagationPolicy"
 )
 _DELETE_ALL = tuple(
-    sorted({*_DELETE, *(each for each in _LIST if each.name not in ("allowWatchBookmarks", "watch"))})
+    sorted({*_DELETE, *(item for item in _LIST if item.name not in ("allowWatchBookmarks", "watch"))})
 )
 _STREAMS = "stderr:boolean stdin:boolean stdout:boolean tty:boolean"
 _CONNECT = {
@@ -95,7 +95,7 @@ _PATCH_TYPES = (
     "application/strategic-merge-patch+json",
 )
 _PROXY_METHODS = ("get", "put", "post", "delete", "options", "head", "patch")
-# Deleting one of these answers with the object; the others answer with a Status.
+# The kinds whose DELETE responds with the object; all others respond with a Status.
 _RETURNED_BY_DELETE = (
     "PersistentVolume",
     "PersistentVolumeClaim",
@@ -116,108 +116,117 @@ _RETURNED_BY_DELETE = (
 )
 
 
-def root(group: str, version: str) -> str:
-    """Where a version is served."""
+def version_root(group: str, version: str) -> str:
+    """The root path of a group version."""
     return f"/apis/{group}/{version}" if group else f"/api/{version}"
 
 
-def title(group: str) -> str:
-    """A group as identifiers have it: ``RbacAuthorization``, ``ExampleCom``, ``Core``."""
+def group_title(group: str) -> str:
+    """A group in operation ids: ``RbacAuthorization``, ``ExampleCom``, ``Core``."""
     words = group.removesuffix(".k8s.io").split(".") if group else ["core"]
-    return "".join(word[:1].upper() + word[1:] for word in words)
+    return "".join(part[:1].upper() + part[1:] for part in words)
 
 
-def tag(group: str, version: str) -> str:
-    name = title(group)
+def operation_tag(group: str, version: str) -> str:
+    name = group_title(group)
     return f"{name[:1].lower()}{name[1:]}_{version}"
 
 
 def version_path(group: str, version: str) -> Path:
     """The path that lists a version's resources."""
-    made = _read(f"get{title(group)}{_capital(version)}APIResources", tag(group, version), "APIResourceList")
-    return Path(f"{root(group, version)}/", (), (made,))
+    operation = _discovery_operation(
+        f"get{group_title(group)}{_capitalize(version)}APIResources",
+        operation_tag(group, version),
+        "APIResourceList",
+    )
+    return Path(f"{version_root(group, version)}/", (), (operation,))
 
 
 def group_path(group: str) -> Path:
     """The path that lists a group's versions."""
-    name = title(group)
-    made = _read(f"get{name}APIGroup", f"{name[:1].lower()}{name[1:]}", "APIGroup")
-    return Path(f"/apis/{group}/", (), (made,))
+    name = group_title(group)
+    operation = _discovery_operation(f"get{name}APIGroup", f"{name[:1].lower()}{name[1:]}", "APIGroup")
+    return Path(f"/apis/{group}/", (), (operation,))
 
 
 API_PATH = "/api/"
 APIS_PATH = "/apis/"
 
 
-def roots() -> tuple[Path, Path]:
-    """``/api`` and ``/apis``."""
+def root_paths() -> tuple[Path, Path]:
+    """The paths ``/api`` and ``/apis``."""
     return (
-        Path(API_PATH, (), (_read("getCoreAPIVersions", "core", "APIVersions"),)),
-        Path(APIS_PATH, (), (_read("getAPIVersions", "apis", "APIGroupList"),)),
+        Path(API_PATH, (), (_discovery_operation("getCoreAPIVersions", "core", "APIVersions"),)),
+        Path(APIS_PATH, (), (_discovery_operation("getAPIVersions", "apis", "APIGroupList"),)),
     )
 
 
-def _read(id_: str, tag: str, kind: str) -> Operation:
-    return Operation("get", id_, tag, answer=f"{schemas.META}.{kind}")
+def _discovery_operation(id_: str, tag: str, kind: str) -> Operation:
+    return Operation("get", id_, tag, response=f"{schemas.META}.{kind}")
 
 
-def _capital(word: str) -> str:
-    return word[:1].upper() + word[1:]
+def _capitalize(part: str) -> str:
+    return part[:1].upper() + part[1:]
 
 
-class Maker:
-    """Makes the paths of one resource. ``definition`` is the name its kind is defined under."""
+class PathMaker:
+    """Makes the paths of one resource. ``definition`` is the name of its kind's definition."""
 
     def __init__(self, row: Resource, definition: str, *, custom: bool = False) -> None:
         self._row = row
         self._definition = definition
         self._custom = custom
-        self._root = root(row.group, row.version)
-        self._tag = tag(row.group, row.version)
+        self._root = version_root(row.group, row.version)
+        self._tag = operation_tag(row.group, row.version)
         self._scope = (_NAMESPACE,) if row.namespaced else ()
         self._home = f"{self._root}/namespaces/{{namespace}}" if row.namespaced else self._root
 
     def paths(self) -> Iterator[Path]:
         """All paths of the resource and its subresources."""
         row = self._row
-        below = f"{self._home}/{row.plural}"
-        yield from self._path(below, self._scope, self._collection())
+        subresource = f"{self._home}/{row.plural}"
+        yield from self._path(subresource, self._scope, self._collection())
         if row.namespaced and "list" in row.verbs:
             yield from self._path(f"{self._root}/{row.plural}", (), [self._list(everywhere=True)])
-        yield from self._path(f"{below}/{{name}}", (_NAME, *self._scope), self._item())
-        for each in row.subresources:
-            path = f"{below}/{{name}}/{each.name}"
-            connects = each.kind in _CONNECT
-            yield from self._path(path, (_NAME, *self._scope), self._subresource(each), pretty=not connects)
-            if each.name == "proxy":
-                rest = (_NAME, *self._scope, Parameter("path", place="path"))
-                inside = self._connect(each, "WithPath")
-                yield from self._path(f"{path}/{{path}}", rest, inside, pretty=False)
+        yield from self._path(f"{subresource}/{{name}}", (_NAME, *self._scope), self._item())
+        for item in row.subresources:
+            path = f"{subresource}/{{name}}/{item.name}"
+            connects = item.kind in _CONNECT
+            yield from self._path(path, (_NAME, *self._scope), self._subresource(item), pretty=not connects)
+            if item.name == "proxy":
+                parameters = (_NAME, *self._scope, Parameter("path", location="path"))
+                proxied = self._connect(item, "WithPath")
+                yield from self._path(f"{path}/{{path}}", parameters, proxied, pretty=False)
 
     def _path(
-        self, path: str, parameters: tuple[Parameter, ...], made: Iterable[Operation], *, pretty: bool = True
+        self,
+        path: str,
+        parameters: tuple[Parameter, ...],
+        candidates: Iterable[Operation],
+        *,
+        pretty: bool = True,
     ) -> Iterator[Path]:
-        operations = tuple(made)
+        operations = tuple(candidates)
         if not operations:
             return
-        common = [each for each in operations[0].parameters if all(each in o.parameters for o in operations)]
+        common = [item for item in operations[0].parameters if all(item in o.parameters for o in operations)]
         shared = sorted([*parameters, *common, *([_PRETTY] if pretty else [])])
-        rest = tuple(
-            each._replace(parameters=tuple(p for p in each.parameters if p not in common))
-            for each in operations
+        own_operations = tuple(
+            item._replace(parameters=tuple(p for p in item.parameters if p not in common))
+            for item in operations
         )
-        yield Path(path, tuple(shared), rest)
+        yield Path(path, tuple(shared), own_operations)
 
     def _id(self, verb: str, suffix: str = "", inner: str = "") -> str:
         row, scope = self._row, "Namespaced" if self._row.namespaced else ""
-        return f"{verb}{title(row.group)}{_capital(row.version)}{inner}{scope}{row.kind}{suffix}"
+        return f"{verb}{group_title(row.group)}{_capitalize(row.version)}{inner}{scope}{row.kind}{suffix}"
 
-    def _make(self, method: str, id_: str, action: str, **rest: Any) -> Operation:
+    def _make(self, method: str, id_: str, action: str, **changes: Any) -> Operation:
         row = self._row
-        made = Operation(
-            method, id_, self._tag, action, (row.group, row.version, row.kind), answer=self._definition
+        operation = Operation(
+            method, id_, self._tag, action, (row.group, row.version, row.kind), response=self._definition
         )
-        return made._replace(**rest)
+        return operation._replace(**changes)
 
     # -- the resource -------------------------------------------------------------------------
 
@@ -233,7 +242,7 @@ class Maker:
                 self._id("delete", inner="Collection"),
                 "deletecollection",
                 parameters=_DELETE_ALL,
-                answer=schemas.STATUS,
+                response=schemas.STATUS,
                 **({} if self._custom else self._delete_body()),
             )
 
@@ -241,14 +250,14 @@ class Maker:
         row = self._row
         id_ = self._id("list")
         if everywhere:
-            id_ = f"list{title(row.group)}{_capital(row.version)}{row.kind}ForAllNamespaces"
+            id_ = f"list{group_title(row.group)}{_capitalize(row.version)}{row.kind}ForAllNamespaces"
         watched = () if self._custom else (f"{JSON};stream=watch",)
         return self._make(
             "get",
             id_,
             "list",
             parameters=_LIST,
-            answer=f"{self._definition}List",
+            response=f"{self._definition}List",
             produces=(JSON, *watched, YAML),
         )
 
@@ -265,7 +274,7 @@ class Maker:
                 self._id("delete"),
                 "delete",
                 parameters=_DELETE,
-                answer=self._definition if returned else schemas.STATUS,
+                response=self._definition if returned else schemas.STATUS,
                 codes=(200, 202),
                 **self._delete_body(),
             )
@@ -287,7 +296,7 @@ class Maker:
             parameters=_WRITE,
             body=definition,
             body_types=self._body_types,
-            answer=definition,
+            response=definition,
             codes=(200, 201, 202),
         )
 
@@ -313,46 +322,54 @@ class Maker:
             codes=(200,) if self._custom else (200, 201),
         )
 
-    # -- what is below it ---------------------------------------------------------------------
+    # -- subresources -------------------------------------------------------------------------
 
-    def _subresource(self, below: Subresource) -> Iterator[Operation]:
-        if below.kind in _CONNECT:
-            yield from self._connect(below)
+    def _subresource(self, subresource: Subresource) -> Iterator[Operation]:
+        if subresource.kind in _CONNECT:
+            yield from self._connect(subresource)
             return
-        row, suffix = self._row, _capital(below.name)
-        own = (below.group, below.version, below.kind) == (row.group, row.version, row.kind)
-        definition = self._definition if own else body_name(below)
-        # Custom resources say their own kind even of their scale.
-        kind = (
-            (row.group, row.version, row.kind) if self._custom else (below.group, below.version, below.kind)
+        row, suffix = self._row, _capitalize(subresource.name)
+        is_own_kind = (subresource.group, subresource.version, subresource.kind) == (
+            row.group,
+            row.version,
+            row.kind,
         )
-        made: list[Operation] = []
-        if "get" in below.verbs:
-            made.append(self._make("get", self._id("read", suffix), "get"))
-        if "update" in below.verbs:
-            made.append(self._replace(self._id("replace", suffix))._replace(body=definition))
-        if "patch" in below.verbs:
-            made.append(self._patch(self._id("patch", suffix)))
-        if "create" in below.verbs:
-            made.append(self._create(self._id("create", suffix), definition))
-        for each in made:
-            each = each._replace(kind=kind, answer=definition)
-            if below.name == "log":
-                each = each._replace(parameters=_LOG, answer="", produces=("text/plain", JSON, YAML))
-            yield each
+        definition = self._definition if is_own_kind else subresource_definition(subresource)
+        # Upstream gives the scale of a custom resource the resource's own kind.
+        kind = (
+            (row.group, row.version, row.kind)
+            if self._custom
+            else (subresource.group, subresource.version, subresource.kind)
+        )
+        operations: list[Operation] = []
+        if "get" in subresource.verbs:
+            operations.append(self._make("get", self._id("read", suffix), "get"))
+        if "update" in subresource.verbs:
+            operations.append(self._replace(self._id("replace", suffix))._replace(body=definition))
+        if "patch" in subresource.verbs:
+            operations.append(self._patch(self._id("patch", suffix)))
+        if "create" in subresource.verbs:
+            operations.append(self._create(self._id("create", suffix), definition))
+        for item in operations:
+            item = item._replace(kind=kind, response=definition)
+            if subresource.name == "log":
+                item = item._replace(parameters=_LOG, response="", produces=("text/plain", JSON, YAML))
+            yield item
 
-    def _connect(self, below: Subresource, suffix: str = "") -> Iterator[Operation]:
-        methods = _PROXY_METHODS if below.name == "proxy" else ("get", "post")
+    def _connect(self, subresource: Subresource, suffix: str = "") -> Iterator[Operation]:
+        methods = _PROXY_METHODS if subresource.name == "proxy" else ("get", "post")
         for method in methods:
-            id_ = self._id("connect", f"{_capital(below.name)}{suffix}", inner=_capital(method))
-            made = self._make(method, id_, "connect", parameters=_CONNECT[below.kind])
-            yield made._replace(kind=(below.group, below.version, below.kind), answer="", produces=(ANY,))
+            id_ = self._id("connect", f"{_capitalize(subresource.name)}{suffix}", inner=_capitalize(method))
+            operation = self._make(method, id_, "connect", parameters=_CONNECT[subresource.kind])
+            yield operation._replace(
+                kind=(subresource.group, subresource.version, subresource.kind), response="", produces=(ANY,)
+            )
 
 
-def body_name(below: Subresource) -> str:
-    """The definition of what a subresource speaks, where that is a kind of its own."""
+def subresource_definition(subresource: Subresource) -> str:
+    """The name of the definition of a subresource's own kind."""
     from steersman.api.generated import resource
     from steersman.api.generated.table import BODIES
 
-    key = below.group, below.version, below.kind
-    return schemas.kind_name(BODIES.get(key) or resource(*key).module, below.kind)
+    key = subresource.group, subresource.version, subresource.kind
+    return schemas.kind_name(BODIES.get(key) or resource(*key).module, subresource.kind)

@@ -1,7 +1,7 @@
-"""Custom resources: their structural schemas as definitions.
+"""OpenAPI definitions of custom resources, from their structural schemas.
 
-Version 3 takes them nearly as they are. What version 2 cannot say is left out of it, and where kubectl would
-draw the wrong conclusion from half of a schema, so is the other half.
+OpenAPI v3 has them nearly unchanged. For v2 the parts it cannot express are removed, and with them the parts that
+kubectl would misunderstand alone.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Any
 from steersman.server.discovery.documents import CustomResource
 from steersman.server.discovery.openapi.schemas import OBJECT_META, Dialect, Document, gvk, list_definition
 
-_PRESERVE = "x-kubernetes-preserve-unknown-fields"
+_PRESERVE_UNKNOWN = "x-kubernetes-preserve-unknown-fields"
 _INT_OR_STRING = "x-kubernetes-int-or-string"
 _EMBEDDED = "x-kubernetes-embedded-resource"
 _NOT_IN_V2 = ("default", "nullable", "allOf", "anyOf", "oneOf", "not")
-_EITHER = [{"type": "integer"}, {"type": "string"}]
+_INT_OR_STRING_TYPES = [{"type": "integer"}, {"type": "string"}]
 
 
 def definition_name(resource: CustomResource) -> str:
@@ -29,72 +29,72 @@ def custom_definitions(dialect: Dialect, resource: CustomResource) -> dict[str, 
     """The definitions of a custom resource and of a list of it."""
     name = definition_name(resource)
     kind = gvk(resource.group, resource.version, resource.kind)
-    found: Document = {**_root(dialect, resource.schema), "x-kubernetes-group-version-kind": [kind]}
-    listed = gvk(resource.group, resource.version, resource.list_kind or f"{resource.kind}List")
-    return {name: found, f"{name}List": list_definition(dialect, name, listed)}
+    result: Document = {**_root_schema(dialect, resource.schema), "x-kubernetes-group-version-kind": [kind]}
+    list_kind = gvk(resource.group, resource.version, resource.list_kind or f"{resource.kind}List")
+    return {name: result, f"{name}List": list_definition(dialect, name, list_kind)}
 
 
-def _root(dialect: Dialect, schema: Mapping[str, Any] | None) -> Document:
-    # Naming only the fields every object has would tell kubectl that there are no others.
-    if schema is None or (dialect.version == 2 and schema.get(_PRESERVE)):
+def _root_schema(dialect: Dialect, schema: Mapping[str, Any] | None) -> Document:
+    # With only the fields of every object, kubectl would refuse all others as unknown.
+    if schema is None or (dialect.version == 2 and schema.get(_PRESERVE_UNKNOWN)):
         return {"type": "object"}
-    found = _schema(dialect, schema)
+    result = _convert_schema(dialect, schema)
     properties = {
-        **found.get("properties", {}),
+        **result.get("properties", {}),
         "apiVersion": {"type": "string"},
         "kind": {"type": "string"},
         "metadata": dialect.ref(OBJECT_META),
     }
-    return {**found, "properties": {key: properties[key] for key in sorted(properties)}}
+    return {**result, "properties": {key: properties[key] for key in sorted(properties)}}
 
 
-def _schema(dialect: Dialect, schema: Mapping[str, Any]) -> Document:
-    found = dict(schema)
+def _convert_schema(dialect: Dialect, schema: Mapping[str, Any]) -> Document:
+    result = dict(schema)
     if dialect.version == 2:
-        _reduce(found)
-    elif found.get(_INT_OR_STRING) and "anyOf" not in found and "allOf" not in found:
-        found["anyOf"] = _EITHER
-    if isinstance(found.get("properties"), Mapping):
-        found["properties"] = {
-            key: _schema(dialect, found["properties"][key]) for key in sorted(found["properties"])
+        _reduce_to_v2(result)
+    elif result.get(_INT_OR_STRING) and "anyOf" not in result and "allOf" not in result:
+        result["anyOf"] = _INT_OR_STRING_TYPES
+    if isinstance(result.get("properties"), Mapping):
+        result["properties"] = {
+            key: _convert_schema(dialect, result["properties"][key]) for key in sorted(result["properties"])
         }
     for key in ("items", "additionalProperties"):
-        if isinstance(found.get(key), Mapping):
-            found[key] = _schema(dialect, found[key])
-    if found.get(_EMBEDDED) and not (dialect.version == 2 and found.get(_PRESERVE)):
-        _embed(dialect, found)
-    return found
+        if isinstance(result.get(key), Mapping):
+            result[key] = _convert_schema(dialect, result[key])
+    if result.get(_EMBEDDED) and not (dialect.version == 2 and result.get(_PRESERVE_UNKNOWN)):
+        _add_object_fields(dialect, result)
+    return result
 
 
-def _reduce(found: Document) -> None:
-    """Take out what version 2 cannot say, or what would be misunderstood without it."""
-    nullable, open_ = found.get("nullable"), found.get(_PRESERVE)
+def _reduce_to_v2(result: Document) -> None:
+    """Removes the parts that v2 cannot express, and those that would be misunderstood without them."""
+    nullable, preserves = result.get("nullable"), result.get(_PRESERVE_UNKNOWN)
     for key in _NOT_IN_V2:
-        found.pop(key, None)
-    if nullable or open_:
+        result.pop(key, None)
+    if nullable or preserves:
         for key in ("items", "properties"):
-            found.pop(key, None)
+            result.pop(key, None)
     if (
         nullable
-        or found.get(_INT_OR_STRING)
-        or (open_ and found.get("type") == "object")
-        or (found.get("type") == "array" and "items" not in found)
+        or result.get(_INT_OR_STRING)
+        or (preserves and result.get("type") == "object")
+        or (result.get("type") == "array" and "items" not in result)
     ):
-        found.pop("type", None)
-    properties = found.get("properties", {})
-    # A field that may be null cannot be said to be required, since null is not said.
-    required = [each for each in found.pop("required", ()) if not properties.get(each, {}).get("nullable")]
+        result.pop("type", None)
+    properties = result.get("properties", {})
+    # A nullable field is not required, since v2 cannot express that it may be null.
+    required = [name for name in result.pop("required", ()) if not properties.get(name, {}).get("nullable")]
     if required:
-        found["required"] = required
+        result["required"] = required
 
 
-def _embed(dialect: Dialect, found: Document) -> None:
-    """A whole object inside another has what every object has."""
-    found["properties"] = {
-        **found.get("properties", {}),
+def _add_object_fields(dialect: Dialect, result: Document) -> None:
+    """Adds apiVersion, kind and metadata to an embedded object."""
+    result["properties"] = {
+        **result.get("properties", {}),
         "apiVersion": {"type": "string"},
         "kind": {"type": "string"},
         "metadata": dialect.ref(OBJECT_META),
     }
-    required = list(found.get("required", ()))
-    found["required"] = [*required, *(each for each in ("kind", "apiVersion") if each not in required)]
+    required = list(result.get("required", ()))
+    result["required"] = [*required, *(name for name in ("kind", "apiVersion") if name not in required)]
