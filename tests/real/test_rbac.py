@@ -16,7 +16,7 @@ import pytest
 from steersman.api.errors import ApiError
 from steersman.api.generated.authorization_v1 import SubjectAccessReview
 from steersman.api.generated.rbac_v1 import ClusterRole, ClusterRoleBinding, Role, RoleBinding
-from steersman.server.auth.attributes import Attributes
+from steersman.server.auth.attributes import Attributes, forbidden
 from steersman.server.auth.bootstrap_policy import bootstrap_policy
 from steersman.server.auth.escalation import check
 from steersman.server.auth.impersonation import impersonate
@@ -257,6 +257,36 @@ def test_a_real_server_refuses_escalation_in_our_words(
             check(ours, rita, msgspec.convert(document, TYPES[plural]), namespace=home)
         assert (refused.value.code, refused.value.message) == (code, status["message"])
         assert refused.value.details == status["details"]
+    caller.close()
+
+
+def test_a_real_server_refuses_apply_and_update_that_would_create_without_that_right(
+    plane: RealPlane, admin: Caller, namespace: str
+) -> None:
+    name = f"paul-{namespace}"
+    paul = User(name, groups=("system:authenticated",))
+    rules = [rule("get patch update", "services")]
+    admin.ask("POST", f"{RBAC}/clusterroles", {"metadata": {"name": name}, "rules": rules})
+    binding: dict[str, Any] = {
+        "metadata": {"name": name},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
+        "subjects": [{"kind": "User", "name": name, "apiGroup": "rbac.authorization.k8s.io"}],
+    }
+    admin.ask("POST", f"{RBAC}/clusterrolebindings", binding)
+    known(plane, admin, {"user": name, "resourceAttributes": {"verb": "patch", "resource": "services"}})
+    caller = Caller(plane, plane.tls(name))
+    path = f"/api/v1/namespaces/{namespace}/services/x"
+    ours = forbidden(Attributes(paul, "create", "", "services", namespace=namespace, name="x"))
+    for ports, expected in (([{"port": 80}], 403), ([], 422)):
+        body = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "x"}, "spec": {"ports": ports}}
+        apply = {"Content_Type": "application/apply-patch+yaml"}
+        for code, status in (
+            caller.ask("PUT", path, body),
+            caller.ask("PATCH", f"{path}?fieldManager=me", body, **apply),
+        ):
+            assert code == expected, status
+            if code == 403:
+                assert (status["message"], status["details"]) == (ours.message, ours.details)
     caller.close()
 
 

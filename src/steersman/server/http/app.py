@@ -78,13 +78,13 @@ async def serve(
     state = AppState(
         server, DiscoveryCache(server), WatchRegistry(server.store), openid or {}, durable=durable
     )
-    edge = ApiServer(state, host, secure=tls is not None)
+    api_server = ApiServer(state, host, secure=tls is not None)
     try:
-        await edge.open(port, tls)
+        await api_server.open(port, tls)
     except BaseException:
         state.discovery.close()
         raise
-    return edge
+    return api_server
 
 
 class ApiServer:
