@@ -1,4 +1,4 @@
-"""One exception tree from the API's Status.
+"""Exceptions for error responses (Status) of the API, and for requests without a response.
 
 ::
 
@@ -19,7 +19,7 @@
     ├── ServerError (5xx)
     │   ├── ServiceUnavailable (503)
     │   └── ServerTimeout (504)
-    └── Unreachable            no answer: refused, reset, timed out
+    └── Unreachable            no response: refused, reset, timed out
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ import msgspec
 
 
 class Cause(msgspec.Struct, frozen=True):
-    """One reason of a refusal: which field, what is wrong."""
+    """One cause of an error, as StatusCause."""
 
     reason: str
     message: str
@@ -39,10 +39,10 @@ class Cause(msgspec.Struct, frozen=True):
 
 
 class ApiError(Exception):
-    """A request that was refused or not answered.
+    """A request that failed or got no response.
 
-    ``uncertain`` is true where the server may have carried the request out all the same: the
-    connection broke or timed out after it was sent.
+    ``uncertain`` is true if the server may have processed the request nevertheless: the connection broke or timed
+    out after it was sent.
     """
 
     code = 0
@@ -68,7 +68,7 @@ class ApiError(Exception):
         self.details = dict(details or {})
 
     def caused_by(self, reason: str) -> bool:
-        """Whether one of the causes has this reason, such as ``NamespaceTerminating``."""
+        """Report whether one of the causes has a reason, such as ``NamespaceTerminating``."""
         return any(cause.reason == reason for cause in self.causes)
 
 
@@ -137,7 +137,7 @@ class ServerTimeout(ServerError):
 
 
 class Unreachable(ApiError):
-    """No answer came: connection refused, reset, or timed out."""
+    """No response: connection refused, reset, or timed out."""
 
 
 _BY_CODE: dict[int, type[ApiError]] = {
@@ -173,13 +173,13 @@ def resource_version_unavailable(error: Exception) -> bool:
 
 
 def from_status(status: Mapping[str, Any], *, code: int = 0, retry_after: float | None = None) -> ApiError:
-    """The exception for a Status document.
+    """Return the exception for a Status document.
 
-    Tolerates anything: a proxy's or a broken server's answer is still one error, never a crash.
-    ``code`` is the HTTP status, used where the document has none.
+    Malformed documents, of a proxy for instance, are accepted too. ``code`` is the HTTP status, used if the document
+    has none.
     """
-    said = status.get("code")
-    code = said if isinstance(said, int) and said else code or 500
+    status_code = status.get("code")
+    code = status_code if isinstance(status_code, int) and status_code else code or 500
     reason = status.get("reason")
     message = status.get("message")
     details = status.get("details")
@@ -207,7 +207,7 @@ def from_status(status: Mapping[str, Any], *, code: int = 0, retry_after: float 
 
 
 def to_status(error: ApiError) -> dict[str, Any]:
-    """The Status document of an error: what the embedded server answers with."""
+    """Return the Status document of an error, for responses of the embedded server."""
     details = dict(error.details)
     if error.causes:
         details["causes"] = [

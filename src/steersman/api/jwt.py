@@ -1,8 +1,7 @@
-"""JSON Web Tokens in compact form: signing claims, and reading them from a token that holds.
+"""Signs and verifies JSON Web Tokens of ServiceAccounts, in compact form.
 
-Verified claims are remembered by the token's digest: checking a signature costs more than everything
-else about a request. That a token has not expired and that its account is still there is not
-remembered, and is checked each time.
+Verified claims are cached by the token's digest, because verifying a signature costs more than the rest of a
+request. Expiry and the existence of the account are not cached; they are checked for each request.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from steersman.api.signing_keys import KeySet, SigningKey, base64url_decode, bas
 
 
 class InvalidCredential(Exception):
-    """A credential was shown and does not hold. Says why; callers learn only that it was refused."""
+    """A credential that was presented is invalid. The reasons are for the log, not for the client."""
 
     def __init__(self, *errors: str) -> None:
         super().__init__(*errors)
@@ -26,14 +25,14 @@ class InvalidCredential(Exception):
 
 
 class BoundObjectRef(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An object a token names."""
+    """A reference to an object that a token is bound to."""
 
     name: str = ""
     uid: str = ""
 
 
 class KubernetesClaim(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The ``kubernetes.io`` claim: whose token it is, and what it lives and dies with."""
+    """The ``kubernetes.io`` claim: the ServiceAccount, and the objects the token is bound to."""
 
     namespace: str = ""
     node: BoundObjectRef | None = None
@@ -44,7 +43,7 @@ class KubernetesClaim(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Claims(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a token says. Fields are in the order in which upstream writes them."""
+    """The claims of a token. Fields are in upstream's order."""
 
     aud: str | tuple[str, ...] | None = None
     exp: int | float | None = None
@@ -80,19 +79,19 @@ _claims = msgspec.json.Decoder(Claims)
 
 
 def token_digest(token: str) -> bytes:
-    """What a token is known by where it must not be kept."""
+    """Return the digest that identifies a token in caches, which must not hold the token itself."""
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
 
 
 def encode(claims: Claims, key: SigningKey) -> str:
-    """A signed token."""
+    """Return a signed token."""
     head = msgspec.json.encode({"alg": key.algorithm, "kid": key.id})
     text = f"{base64url_encode(head)}.{base64url_encode(msgspec.json.encode(claims))}"
     return f"{text}.{base64url_encode(key.sign(text.encode()))}"
 
 
 class Verifier:
-    """Reads tokens that one of its keys signed for one of its issuers."""
+    """Verifies tokens that one of its keys signed for one of its issuers."""
 
     def __init__(self, keys: KeySet, issuers: Sequence[str]) -> None:
         self._keys = keys
@@ -100,9 +99,9 @@ class Verifier:
         self._verified: BoundedCache[bytes, Claims] = BoundedCache(4096)
 
     def read(self, token: str, key: bytes = b"") -> Claims | None:
-        """The claims of a token; None where it is no token of these issuers. Raises `InvalidCredential`.
+        """Return the claims of a token; None if it is not from these issuers. Raises `InvalidCredential`.
 
-        ``key`` is the token's `token_digest`, from who has it already.
+        ``key`` is the token's `token_digest`, if the caller has it already.
         """
         key = key or token_digest(token)
         claims = self._verified.get(key)
@@ -118,7 +117,7 @@ class Verifier:
             return None
         try:
             payload, signature = base64url_decode(parts[1]), base64url_decode(parts[2])
-            # Nothing is believed yet: this only tells our tokens from other people's.
+            # The signature is not verified yet: this only recognizes tokens of other issuers.
             if _issued.decode(payload).iss not in self._issuers:
                 return None
             header = _header.decode(base64url_decode(parts[0]))
@@ -129,7 +128,7 @@ class Verifier:
             raise InvalidCredential("invalid signature, no keys found")
         signed = f"{parts[0]}.{parts[1]}".encode()
         for key in candidates:
-            # Whoever cannot honour an extension marked critical must refuse the token.
+            # A token with critical extensions ("crit") must be refused, as none is supported.
             if header.crit is None and header.alg == key.algorithm and key.verifies(signature, signed):
                 break
         else:

@@ -1,7 +1,7 @@
-"""Pod templates, which pass through controllers unopened: are two the same, and what is its hash.
+"""Compares and hashes pod templates, whose specs pass through controllers unchanged.
 
-A template's spec is raw JSON if it came over the wire and a full struct if it came from the
-in-process server. Nothing here changes a spec, so fields this program does not know survive.
+A template's spec is raw JSON if it was received over HTTP, and a full struct if it came from the in-process server.
+The spec itself is never modified, so that unknown fields are kept.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from steersman.api.kinds import PodTemplateSpec
 from steersman.api.quantity import Quantity
 
 POD_TEMPLATE_HASH = "pod-template-hash"
-"""The label a Deployment puts on each of its ReplicaSets, their selectors and their pods."""
+"""The label that a Deployment adds to its ReplicaSets, their selectors and their pods."""
 
 
 class PodTemplateLike(Protocol):
-    """A ``PodTemplateSpec`` of any of our types."""
+    """A PodTemplateSpec, of the generated types or of the views."""
 
     @property
     def metadata(self) -> Any: ...
@@ -33,32 +33,34 @@ T = TypeVar("T", bound=PodTemplateSpec)
 
 
 def same(a: PodTemplateLike, b: PodTemplateLike, ignoring: tuple[str, ...] = (POD_TEMPLATE_HASH,)) -> bool:
-    """Whether two templates mean the same, apart from the labels ignored.
+    """Report whether two templates are semantically equal, apart from the labels ``ignoring``.
 
-    What is absent equals what is empty, and quantities are equal if their amounts are.
+    Absent fields equal empty ones, and quantities are compared by amount.
     """
     return a is b or (_same_spec(a.spec, b.spec) and _same_metadata(a, b, ignoring))
 
 
 def digest(template: PodTemplateLike, collision_count: int | None = None) -> str:
-    """The template's hash, as it ends a ReplicaSet's name. Another count gives another hash.
+    """Return the template's hash, the suffix of a ReplicaSet's name. ``collision_count`` changes the hash.
 
-    differs: upstream hashes a dump of Go structs, which nobody else can write. The same function
-    over canonical JSON gives other values of the same shape.
+    differs: upstream hashes a dump of Go structs, which cannot be reproduced outside Go. The same hash function over
+    canonical JSON gives other values of the same form.
     """
     return _hash(_document(template), collision_count)
 
 
 def equivalent(a: PodTemplateLike, b: PodTemplateLike) -> bool:
-    """Whether pods of two templates would be alike: `same`, and what is left unsaid equals its default.
+    """Report whether two templates are the `same` once defaults are ignored.
 
-    So a template kept long ago is still the one that a newer server shows with more fields filled in.
+    A template stored in a ControllerRevision then still equals the one to which a newer server adds defaults.
     """
-    return same(a, b, ()) or _unfilled(_document(a)) == _unfilled(_document(b))
+    return same(a, b, ()) or _decoded_without_defaults(_document(a)) == _decoded_without_defaults(
+        _document(b)
+    )
 
 
 def with_labels(template: T, labels: Mapping[str, str]) -> T:
-    """The template with these labels added; its spec is shared, not copied."""
+    """Return the template with labels added. The spec is shared, not copied."""
     metadata = template.metadata
     return msgspec.structs.replace(
         template,
@@ -75,7 +77,7 @@ def _hash(document: bytes, collision_count: int | None) -> str:
 
 
 def _same_spec(a: Any, b: Any) -> bool:
-    # Most templates that are the same are the same bytes, or the very same struct.
+    # Most equal templates are the same bytes or the same struct.
     return a is b or (type(a) is type(b) and a == b) or _canonical(a) == _canonical(b)
 
 
@@ -83,7 +85,7 @@ def _same_metadata(a: PodTemplateLike, b: PodTemplateLike, ignoring: tuple[str, 
     labels = _without(a.metadata.labels, ignoring)
     if labels != _without(b.metadata.labels, ignoring):
         return False
-    # The labels apart, most have the same metadata to the letter; where not, it may still mean the same.
+    # Compare exactly first; metadata that differs may still be semantically equal.
     if a.metadata == msgspec.structs.replace(b.metadata, labels=a.metadata.labels):
         return True
     return _metadata(a, but="labels") == _metadata(b, but="labels")
@@ -115,12 +117,12 @@ def _metadata(template: PodTemplateLike, but: str = "") -> dict[str, Any]:
 
 
 def _canonical(spec: Any) -> bytes:
-    """The spec as JSON in one way of writing, whichever form it has."""
-    return _rewritten(bytes(spec) if isinstance(spec, msgspec.Raw) else _encode(spec))
+    """Return the spec as canonical JSON."""
+    return _canonical_json(bytes(spec) if isinstance(spec, msgspec.Raw) else _encode(spec))
 
 
 @lru_cache(maxsize=512)
-def _rewritten(spec: bytes) -> bytes:
+def _canonical_json(spec: bytes) -> bytes:
     return _encode(_plain(_decode(spec) or {}))
 
 
@@ -139,8 +141,10 @@ _BY_VALUE = frozenset(
         *("metadata", "resources", "volumeAttributes"),
     )
 )
-"""Fields that are maps, or structs held by value. Upstream cannot tell such a field empty from absent;
-elsewhere an empty object is a statement: ``emptyDir: {}``, ``namespaceSelector: {}``."""
+"""Fields that are maps, or structs held by value in Go.
+
+For these upstream cannot distinguish empty from absent. Elsewhere an empty object has a meaning: ``emptyDir: {}``.
+"""
 
 _AMOUNTS = frozenset(
     (
@@ -148,11 +152,11 @@ _AMOUNTS = frozenset(
         *(("emptyDir", "sizeLimit"), ("resourceFieldRef", "divisor")),
     )
 )
-"""Where quantities stand: a field, by its parent and its name, that is one or a map of them."""
+"""Fields (by parent and name) that are a quantity or a map of quantities."""
 
 
 def _plain(value: Any, name: str = "", parent: str = "") -> Any:
-    """A document without what is empty, and with quantities as their amounts."""
+    """Return a document without empty fields, and with quantities as amounts."""
     if (parent, name) in _AMOUNTS:
         return _amounts(value)
     if isinstance(value, dict):
@@ -174,7 +178,7 @@ def _amounts(value: Any) -> Any:
         try:
             return f"{Quantity.parse(value).nanos}n"
         except ValueError:
-            pass  # not ours to refuse: it is only equal to itself
+            pass  # an invalid quantity equals only itself
     return value
 
 
@@ -203,11 +207,11 @@ _DEFAULTS: Mapping[str, Mapping[str, Any]] = {
     "hostPath": {"type": ""},
     "serviceAccountToken": {"expirationSeconds": 3600},
 }
-"""What the server fills in where a template is silent, by the field that holds it or the list it is in."""
+"""The server's defaults, by the field or list that contains them."""
 
 
 @lru_cache(maxsize=512)
-def _unfilled(document: bytes) -> Any:
+def _decoded_without_defaults(document: bytes) -> Any:
     return _without_defaults(_decode(document))
 
 

@@ -1,4 +1,4 @@
-"""Pods as workload controllers count them, and which of them will be missed least."""
+"""Pod states as workload controllers count them, and the order in which pods are deleted when scaling down."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 from steersman.api.kinds import Condition, Pod
 
 DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
-"""The annotation that says how much a pod would be missed."""
+"""The annotation with a pod's deletion cost."""
 
-# -- what state a pod is in -------------------------------------------------------------------
+# -- pod state --------------------------------------------------------------------------------
 
 
 def _readiness(pod: Pod) -> Condition | None:
-    """The condition that says the pod is ready, if it says so."""
+    """Return the Ready condition of a ready pod, or None."""
     for condition in pod.status.conditions:
         if condition.type == "Ready":
             return condition if condition.status == "True" else None
@@ -25,18 +25,18 @@ def _readiness(pod: Pod) -> Condition | None:
 
 
 def is_ready(pod: Pod) -> bool:
-    """Whether the pod serves."""
+    """Report whether the Ready condition is True."""
     return _readiness(pod) is not None
 
 
 def ready_since(pod: Pod) -> datetime | None:
-    """Since when a ready pod has been ready; None also where its condition does not tell."""
+    """Return the time since which a pod has been ready; None if it is not ready or the time is unknown."""
     condition = _readiness(pod)
     return condition.lastTransitionTime if condition is not None else None
 
 
 def is_available(pod: Pod, min_ready_seconds: int, now: datetime) -> bool:
-    """Whether the pod has been ready for long enough. To the second is long enough."""
+    """Report whether a pod has been ready for at least ``min_ready_seconds``."""
     condition = _readiness(pod)
     if condition is None or min_ready_seconds == 0:
         return condition is not None
@@ -45,10 +45,9 @@ def is_available(pod: Pod, min_ready_seconds: int, now: datetime) -> bool:
 
 
 def available_in(pod: Pod, min_ready_seconds: int, now: datetime) -> timedelta | None:
-    """How long until a ready pod becomes available, if all stays as it is.
+    """Return the time until a ready pod becomes available, if nothing else changes.
 
-    None if waiting alone changes nothing: it is not ready, it is available already, or its
-    condition does not tell since when it has been ready.
+    None if the pod is not ready, is available already, or does not say since when it has been ready.
     """
     since = ready_since(pod)
     if since is None or min_ready_seconds <= 0:
@@ -58,7 +57,7 @@ def available_in(pod: Pod, min_ready_seconds: int, now: datetime) -> timedelta |
 
 
 def next_available(pods: Iterable[Pod], min_ready_seconds: int, now: datetime) -> timedelta | None:
-    """How long until the first of the pods becomes available; None where waiting alone changes nothing."""
+    """Return the time until the first of the pods becomes available; None if none will by waiting alone."""
     if min_ready_seconds <= 0:
         return None
     waits = (available_in(pod, min_ready_seconds, now) for pod in pods)
@@ -66,29 +65,29 @@ def next_available(pods: Iterable[Pod], min_ready_seconds: int, now: datetime) -
 
 
 def is_terminal(pod: Pod) -> bool:
-    """Whether the pod has run its course: no container will ever run again."""
+    """Report whether the pod has succeeded or failed: its containers will not run again."""
     return pod.status.phase in ("Succeeded", "Failed")
 
 
 def is_active(pod: Pod) -> bool:
-    """Whether the pod counts as a replica."""
+    """Report whether the pod counts as a replica: neither terminal nor being deleted."""
     return pod.metadata.deletionTimestamp is None and not is_terminal(pod)
 
 
 def is_terminating(pod: Pod) -> bool:
-    """Whether the pod is asked to go and still runs: what ``terminatingReplicas`` counts."""
+    """Report whether the pod is being deleted and may still run, as ``terminatingReplicas`` counts."""
     return pod.metadata.deletionTimestamp is not None and not is_terminal(pod)
 
 
 class Restarts(NamedTuple):
-    """How often a pod's most restarted container was restarted."""
+    """The highest restart counts of a pod's containers."""
 
     regular: int
     sidecar: int
 
 
 def restarts(pod: Pod) -> Restarts:
-    """The most restarts of any container, and of any sidecar: an init container that keeps running."""
+    """Return the highest restart count of any container and of any sidecar (restartable init container)."""
     sidecars = [c.name for c in pod.spec.initContainers if c.restartPolicy == "Always"]
     return Restarts(
         max((s.restartCount for s in pod.status.containerStatuses), default=0),
@@ -100,13 +99,13 @@ _COST = re.compile(r"0|[1-9][0-9]{0,9}|-[0-9]{1,40}")
 
 
 def deletion_cost(pod: Pod) -> int:
-    """The pod's deletion cost; 0 if it has none, or one that is not a plain 32-bit integer."""
+    """Return the pod's deletion cost; 0 without one, or if it is not a valid 32-bit integer."""
     text = pod.metadata.annotations.get(DELETION_COST, "")
     cost = int(text) if _COST.fullmatch(text) else 0
     return cost if -(2**31) <= cost < 2**31 else 0
 
 
-# -- which pods to delete first ---------------------------------------------------------------
+# -- order of deletion ------------------------------------------------------------------------
 
 _PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
 
@@ -114,25 +113,26 @@ _PHASES = {"Pending": 0, "Unknown": 1, "Running": 2}
 def sort_for_deletion(
     pods: Sequence[Pod], ranks: Sequence[int], now: datetime, *, costs: bool = True
 ) -> list[Pod]:
-    """The pods in the order in which they should go. ``ranks`` counts each pod's company on its node; ``costs``:
-    whether it counts what they would cost.
+    """Return the pods in the order in which they are deleted, as upstream's ActivePodsWithRanks.
 
-    First go pods that do not run yet, then those that are not ready, then what costs least, then
-    where most are together; then those that serve for the shortest time, restart most, and are
-    youngest. Times are compared by their order of magnitude, so that scaling down again and again
-    does not always take the newest; within a magnitude it is up to the uid, which is random.
+    ``ranks`` is the number of related pods on each pod's node; ``costs`` enables the deletion cost.
+
+    First are pods that are not assigned or not running, then those that are not ready, then those with the lowest
+    deletion cost, then those with the highest rank; then those that have been ready for the shortest time, have the
+    most restarts, and are youngest. Times are compared on a logarithmic scale, so that repeated scaling down does
+    not always delete the newest; equal magnitudes are ordered by uid, which is random.
     """
-    standing = sorted(
-        ((_standing(pod, rank, now, costs), pod) for pod, rank in zip(pods, ranks, strict=True)),
+    ranked = sorted(
+        ((_deletion_key(pod, rank, now, costs), pod) for pod, rank in zip(pods, ranks, strict=True)),
         key=lambda pair: pair[0],
     )
     order: list[Pod] = []
-    for _, group in groupby(standing, key=lambda pair: pair[0]):
-        order += _among_equals([pod for _, pod in group], now)
+    for _, group in groupby(ranked, key=lambda pair: pair[0]):
+        order += _order_equals([pod for _, pod in group], now)
     return order
 
 
-def _standing(pod: Pod, rank: int, now: datetime, costs: bool) -> tuple[Any, ...]:
+def _deletion_key(pod: Pod, rank: int, now: datetime, costs: bool) -> tuple[Any, ...]:
     ready = _readiness(pod)
     return (
         bool(pod.spec.nodeName),
@@ -144,28 +144,27 @@ def _standing(pod: Pod, rank: int, now: datetime, costs: bool) -> tuple[Any, ...
     )
 
 
-def _among_equals(pods: list[Pod], now: datetime) -> list[Pod]:
-    """The order of pods between which only restarts and creation decide.
+def _order_equals(pods: list[Pod], now: datetime) -> list[Pod]:
+    """Return the order of pods that differ only in restarts and age.
 
-    Upstream lets these decide between pods that are ready since the same instant, and only the uid
-    between the others of the same magnitude, which is not an order: the three comparisons among
-    three pods can contradict each other.
+    Upstream compares these for pods that became ready at the same instant, and only the uid for other pods of the
+    same magnitude. That is not an order: the comparisons among three pods can contradict each other.
     """
-    # differs: uids say which places go to pods of the same instant, the rest who of them gets which
-    # place. Without contradictions that is upstream's order, and it is always one.
+    # differs: uids determine the places of pods that became ready at the same instant; restarts and age determine
+    # which of these pods gets which place. Without contradictions this is upstream's order.
     pods.sort(key=_identity)
     by_instant: dict[datetime | None, list[int]] = {}
     for place, pod in enumerate(pods):
         by_instant.setdefault(ready_since(pod), []).append(place)
     order = list(pods)
     for places in by_instant.values():
-        alike = sorted((pods[place] for place in places), key=lambda pod: _last_resort(pod, now))
+        alike = sorted((pods[place] for place in places), key=lambda pod: _tie_breaker(pod, now))
         for place, pod in zip(places, alike, strict=True):
             order[place] = pod
     return order
 
 
-def _last_resort(pod: Pod, now: datetime) -> tuple[Any, ...]:
+def _tie_breaker(pod: Pod, now: datetime) -> tuple[Any, ...]:
     regular, sidecar = restarts(pod)
     return (-regular, -sidecar, _magnitude(pod.metadata.creationTimestamp, now), *_identity(pod))
 
@@ -175,7 +174,7 @@ def _identity(pod: Pod) -> tuple[str, str, str]:
 
 
 def _magnitude(since: datetime | None, now: datetime) -> int:
-    """The binary logarithm of an age in nanoseconds; what has no age comes before what is young."""
+    """Return the binary logarithm of an age in nanoseconds; without a time, a value below all others."""
     if since is None:
         return -2
     age = (now - since) // timedelta(microseconds=1) * 1000

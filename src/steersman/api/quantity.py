@@ -1,8 +1,7 @@
-"""Quantities: exact fixed-point numbers with a suffix, as ``resource.Quantity`` reads and writes them.
+"""`Quantity`: exact fixed-point numbers with a suffix, parsed and formatted as upstream's resource.Quantity.
 
-An amount is a whole number of nanos, which is the finest the API knows, so all arithmetic is exact
-integer arithmetic. A quantity remembers which family of suffixes it was written in and is written
-in the same family again.
+An amount is an integer number of nanos, the finest resolution of the API, so all arithmetic is exact. A quantity
+keeps the suffix family it was parsed with and is formatted in the same family.
 """
 
 from __future__ import annotations
@@ -14,11 +13,11 @@ from functools import lru_cache
 import msgspec
 
 NANO = 10**9
-"""Nanos in one."""
+"""Nanos per unit."""
 
 _MAX = (2**63 - 1) * NANO
 
-# differs: upstream takes any exponent and then computes with a number of billions of digits.
+# differs: upstream accepts any exponent, and then computes with billions of digits.
 _MAX_DIGITS = 1000
 
 
@@ -46,8 +45,8 @@ _WRONG_FORM = "quantities must match the regular expression '^([+-]?[0-9.]+)([eE
 _WRONG_NUMBER = "unable to parse numeric part of quantity"
 _WRONG_SUFFIX = "unable to parse quantity's suffix"
 
-# Upstream echoes a well-formed text unchanged, if it is short enough for its 64-bit path. For the
-# binary suffixes that is a number of digits; Pi and Ei never are.
+# Upstream keeps the text of a quantity that is short enough for its 64-bit fast path. For binary suffixes this is
+# a number of digits; Pi and Ei never qualify.
 _ECHOED_BINARY_DIGITS = {10: 11, 20: 8, 30: 5, 40: 2}
 _ECHOED_DECIMAL_DIGITS = 18
 
@@ -58,14 +57,11 @@ class Quantity(msgspec.Struct, frozen=True, eq=False):
     nanos: int
     format: Format = Format.DECIMAL_SI
     text: str = ""
-    """How it was written, where upstream would write it the same way again; else empty."""
+    """The text it was parsed from, if upstream formats it the same way; else empty."""
 
     @staticmethod
     def parse(value: str | float) -> Quantity:
-        """Read a quantity as it stands in a document, where it may be a string or a number.
-
-        Raises `ValueError` that names the input.
-        """
+        """Parse a quantity, given as a string or a number. Raises `ValueError` that names the input."""
         if isinstance(value, str):
             return _parse(value.strip())
         if isinstance(value, bool) or not isinstance(value, int | float):
@@ -74,23 +70,23 @@ class Quantity(msgspec.Struct, frozen=True, eq=False):
 
     @staticmethod
     def of(value: int, format: Format = Format.DECIMAL_SI) -> Quantity:
-        """A whole number."""
+        """Return the quantity of an integer."""
         return Quantity(value * NANO, format)
 
     @staticmethod
     def of_milli(value: int, format: Format = Format.DECIMAL_SI) -> Quantity:
-        """So many thousandths."""
+        """Return the quantity of an integer number of thousandths."""
         return Quantity(value * 10**6, format)
 
     def value(self) -> int:
-        """The amount as a whole number, rounded away from zero.
+        """Return the amount as an integer, rounded away from zero.
 
-        differs: exact where upstream's overflows 64 bits.
+        differs: exact where upstream overflows 64 bits.
         """
         return _divide(self.nanos, NANO)
 
     def milli(self) -> int:
-        """The amount in thousandths, rounded away from zero."""
+        """Return the amount in thousandths, rounded away from zero."""
         return _divide(self.nanos, 10**6)
 
     @property
@@ -111,7 +107,7 @@ class Quantity(msgspec.Struct, frozen=True, eq=False):
         return Quantity(-self.nanos, self.format)
 
     def _format_with(self, other: Quantity) -> Format:
-        # Zero has no opinion: a sum that starts from nothing is written like what is added to it.
+        # A sum that starts from zero takes the format of what is added.
         return self.format if self.nanos else other.format
 
     def __eq__(self, other: object) -> bool:
@@ -133,7 +129,7 @@ class Quantity(msgspec.Struct, frozen=True, eq=False):
         return self.nanos >= other.nanos
 
     def __float__(self) -> float:
-        """The nearest float; infinite where there is none."""
+        """Return the nearest float; infinite on overflow."""
         try:
             return self.nanos / NANO
         except OverflowError:
@@ -150,10 +146,9 @@ ZERO = Quantity(0)
 
 
 def canonical(nanos: int, format: Format) -> str:
-    """The amount with the largest suffix of its family that leaves no fraction.
+    """Format an amount with the largest suffix of its family that leaves no fraction.
 
-    Binary suffixes cannot write a fraction, and below 1024 they would only confuse: such amounts
-    are written in the decimal family.
+    Fractions and amounts below 1024 are formatted with decimal suffixes even in the binary family.
     """
     if nanos == 0:
         return "0"
@@ -163,7 +158,7 @@ def canonical(nanos: int, format: Format) -> str:
             number, step = number // 1024, step + 1
         return f"{number}{_BINARY_NAMES[step]}"
     number, exponent = nanos, -9
-    # differs: upstream writes a number beyond E, where it knows no suffix, without any: 1000E as "1".
+    # differs: upstream formats a number beyond E, which has no suffix, without any: 1000E as "1".
     while number % 1000 == 0 and (exponent < 18 or format is Format.DECIMAL_EXPONENT):
         number, exponent = number // 1000, exponent + 3
     if format is Format.DECIMAL_EXPONENT:
@@ -196,13 +191,13 @@ def _parse(text: str) -> Quantity:
         echoed = short and scale % 3 == 0 and digits[0] != "0" and not digits.endswith("000")
         nanos = _shift(text, mantissa, scale + 9)
     if not short and not (match["zeros"] or match["whole"] or part):
-        # A number without digits counts as zero, but only on upstream's 64-bit path.
+        # Upstream reads a number without digits as zero, but only on its 64-bit fast path.
         raise _malformed(text, _WRONG_NUMBER)
     return Quantity(-nanos if match["sign"] == "-" else nanos, format, text if echoed or text == "0" else "")
 
 
 def _interpret(text: str, suffix: str) -> tuple[int, Format]:
-    """The exponent (of ten, or of two) a suffix stands for, and its family."""
+    """Return the exponent (of ten or of two) of a suffix, and its family."""
     if suffix in _DECIMAL:
         return _DECIMAL[suffix], Format.DECIMAL_SI
     if suffix in _BINARY:
@@ -215,7 +210,7 @@ def _interpret(text: str, suffix: str) -> tuple[int, Format]:
 
 
 def _shift(text: str, mantissa: int, places: int) -> int:
-    """``mantissa * 10**places``, rounded up, without ever building a needlessly long number."""
+    """Return ``mantissa * 10**places``, rounded up, without building a needlessly long number."""
     digits = len(str(mantissa))
     if mantissa == 0 or places <= -digits:
         return 1 if mantissa else 0
@@ -227,7 +222,7 @@ def _shift(text: str, mantissa: int, places: int) -> int:
 
 
 def _divide(number: int, by: int) -> int:
-    """The quotient, rounded away from zero."""
+    """Divide, rounding away from zero."""
     return -(-number // by) if number > 0 else number // by
 
 

@@ -1,4 +1,4 @@
-"""The keys that sign ServiceAccount tokens and check them: RSA, or ECDSA on the three NIST curves."""
+"""Keys that sign and verify ServiceAccount tokens: RSA, or ECDSA on the NIST curves P-256, P-384 and P-521."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ _RSA_BITS = 2048
 
 
 def base64url_encode(data: bytes) -> str:
-    """Base64 for URLs, as JSON Web Tokens write it."""
+    """Encode as base64url without padding, as JSON Web Tokens do."""
     return urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
 def base64url_decode(text: str) -> bytes:
-    """The other way round. Raises `ValueError`."""
+    """Decode base64url without padding. Raises `ValueError`."""
     try:
         data = urlsafe_b64decode(text + "=" * (-len(text) % 4))
     except ValueError:
         data = b""
-    # Python skips what is not of the alphabet; a token has one spelling.
+    # Python ignores characters outside the alphabet, but a token must have exactly one encoding.
     if base64url_encode(data) != text:
         raise ValueError("not base64 for URLs")
     return data
@@ -48,14 +48,14 @@ def base64url_decode(text: str) -> bytes:
 
 @dataclass(frozen=True, eq=False)
 class SigningKey:
-    """One key; without its private half it only checks."""
+    """A key pair, or a public key that can only verify."""
 
     public: Public
     private: Private | None = None
 
     @cached_property
     def id(self) -> str:
-        """The ``kid``: derived from the public key, and not the other way round."""
+        """The ``kid``: a digest of the public key."""
         from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
         der = self.public.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
@@ -63,11 +63,11 @@ class SigningKey:
 
     @cached_property
     def algorithm(self) -> Algorithm:
-        """How it signs. There is one way for each kind of key, so no token can choose a weaker one."""
+        """The signature algorithm. Each type of key has exactly one, so that no token can select a weaker one."""
         return self._curve[0] if self._curve else "RS256"
 
     def sign(self, data: bytes) -> bytes:
-        """The signature of some bytes, as a JSON Web Token carries it."""
+        """Return the signature in the format of JSON Web Tokens."""
         from cryptography.hazmat.primitives.asymmetric import ec, padding
         from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
@@ -81,7 +81,7 @@ class SigningKey:
         return r.to_bytes(size) + s.to_bytes(size)
 
     def verifies(self, signature: bytes, data: bytes) -> bool:
-        """Whether this key made the signature."""
+        """Report whether a signature was made with this key."""
         from cryptography.exceptions import InvalidSignature
         from cryptography.hazmat.primitives.asymmetric import ec, padding
         from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
@@ -129,10 +129,10 @@ class SigningKey:
 
 
 class KeySet:
-    """All keys a server accepts, and the one it signs with: the first that can."""
+    """All keys that a server accepts. The first private key signs."""
 
     def __init__(self, keys: Iterable[SigningKey]) -> None:
-        # The same key may be given twice, private and public: it counts once, and with its private half.
+        # The same key may be given twice, as private and as public key: the private one is kept.
         unique: dict[str, SigningKey] = {}
         for key in keys:
             if key.id not in unique or (unique[key.id].private is None and key.private is not None):
@@ -143,41 +143,41 @@ class KeySet:
 
     @classmethod
     def generate(cls, algorithm: Algorithm = "ES256") -> KeySet:
-        """A new key. ES256 takes a fraction of a millisecond, RS256 some tenths of a second."""
+        """Generate a key. ES256 takes less than a millisecond, RS256 some tenths of a second."""
         from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
         if algorithm == "RS256":
-            return cls([_whole(rsa.generate_private_key(public_exponent=65537, key_size=_RSA_BITS))])
-        return cls([_whole(ec.generate_private_key(_curve_of(algorithm)))])
+            return cls([_key_pair(rsa.generate_private_key(public_exponent=65537, key_size=_RSA_BITS))])
+        return cls([_key_pair(ec.generate_private_key(_curve_of(algorithm)))])
 
     @classmethod
     def seeded(cls, random: Random) -> KeySet:
-        """A key that comes out the same for the same seed. For simulated worlds: it is no secret."""
+        """Derive a key from a seeded random generator, for simulated worlds only: it is not secret."""
         from cryptography.hazmat.primitives.asymmetric import ec
 
-        # Anything from 1 to the curve's order, which is a little less than 2**256, will do.
-        return cls([_whole(ec.derive_private_key(random.getrandbits(255) + 1, ec.SECP256R1()))])
+        # A valid private value is from 1 to the curve's order, which is a little less than 2**256.
+        return cls([_key_pair(ec.derive_private_key(random.getrandbits(255) + 1, ec.SECP256R1()))])
 
     @classmethod
     def load(cls, *pems: bytes) -> KeySet:
-        """The keys of some PEM files, private or public. Raises `ValueError` where there is none."""
+        """Load the private and public keys of PEM files. Raises `ValueError` if there are none."""
         return cls([key for pem in pems for key in _read(pem)])
 
     @property
     def signer(self) -> SigningKey:
-        """The key that signs new tokens. Raises `ValueError` where all are public."""
+        """The key that signs new tokens. Raises `ValueError` if there is no private key."""
         for key in self.all:
             if key.private is not None:
                 return key
         raise ValueError("no private key to sign with")
 
     def find(self, id: str) -> tuple[SigningKey, ...]:
-        """The keys a token with this ``kid`` may be signed by: any, if it does not say."""
+        """Return the keys with a ``kid``; all keys if the ``kid`` is empty."""
         return tuple(key for key in self.all if not id or key.id == id)
 
     @property
     def pem(self) -> bytes:
-        """The signing key, to be kept and loaded again."""
+        """The private signing key as PEM."""
         from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
         private = self.signer.private
@@ -186,13 +186,13 @@ class KeySet:
 
     @property
     def public_pem(self) -> bytes:
-        """What checks the signing key's tokens, for others."""
+        """The public part of the signing key as PEM."""
         from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
         return self.signer.public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
 
 
-def _whole(private: Private) -> SigningKey:
+def _key_pair(private: Private) -> SigningKey:
     return SigningKey(private.public_key(), private)
 
 
@@ -223,7 +223,7 @@ def _ecdsa(algorithm: Algorithm) -> ec.ECDSA:
     from cryptography.hazmat.primitives.asymmetric import ec
 
     try:
-        # The same token has the same signature every time, so that a replayed world is the same world.
+        # Deterministic signatures keep simulated worlds reproducible.
         return ec.ECDSA(_digest(algorithm), deterministic_signing=True)
     except UnsupportedAlgorithm:
         # An OpenSSL before 3.2.
@@ -242,7 +242,7 @@ def _read(pem: bytes) -> list[SigningKey]:
             private = load_pem_private_key(block[0], None)
             if not isinstance(private, rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey):
                 raise ValueError(f"unknown private key type {type(private).__name__}")
-            found.append(_whole(private))
+            found.append(_key_pair(private))
         elif label.endswith("PUBLIC KEY") or label == "CERTIFICATE":
             certified = label == "CERTIFICATE"
             public = (

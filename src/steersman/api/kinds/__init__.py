@@ -1,14 +1,13 @@
-"""The objects the controllers work with: each kind with just the fields some controller reads.
+"""Views of API objects: each kind with the fields that some controller reads.
 
-These are *views*. Caches decode straight into them, so what no controller looks at is never
-allocated, and mypy refuses a controller that reads a field the cache does not keep: to use one
-more field, add it here. `steersman.api.generated` has every field of every kind; an object of
-those types has all the fields of the view and can stand in for it (the in-process server does so).
+Caches decode objects as these views, so that other fields are never allocated. mypy refuses a controller that reads
+a field the view does not have: to use another field, add it here. `steersman.api.generated` has every field of every
+kind; its objects have all fields of the view and can replace it, as those of the in-process server do.
 
-The kinds most controllers know are here, the others in a module for each family.
+The most common kinds are in this module, the others in one module per family.
 
-Pod templates pass through controllers untouched, so their spec is `Opaque`: raw JSON when it came
-over the wire, a full struct when it came from the in-process server; never looked into here.
+Pod templates pass through controllers unchanged, so their spec is `Opaque`: raw JSON if it was received over HTTP, a
+full struct if it came from the in-process server.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ import msgspec
 from steersman.api.scheme import Key, Kind, register
 
 EMPTY: Mapping[str, Any] = MappingProxyType({})
-"""The shared empty map: a default that costs nothing per object."""
+"""The shared empty map, used as default to save memory."""
 
 Opaque: TypeAlias = msgspec.Raw
 
 
 class Struct(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """Base of all API structs: immutable, compact, absent fields stay absent."""
+    """Base of all API structs: immutable, untracked by the garbage collector, defaults are not encoded."""
 
 
 # -- metadata ---------------------------------------------------------------------------------
@@ -45,7 +44,7 @@ class OwnerReference(Struct, frozen=True):
 
 
 class ObjectMeta(Struct, frozen=True):
-    """All of an object's metadata but ``managedFields``, which is two fifths of a pod."""
+    """An object's metadata without ``managedFields``, which are two fifths of a pod."""
 
     name: str = ""
     generateName: str = ""
@@ -63,7 +62,7 @@ class ObjectMeta(Struct, frozen=True):
 
 
 class Object(Struct, frozen=True):
-    """What every kind has. On its own it reads any resource as metadata only."""
+    """Base of all kinds. As a type of its own it decodes the metadata of any resource."""
 
     metadata: ObjectMeta = ObjectMeta()
 
@@ -73,7 +72,7 @@ class Object(Struct, frozen=True):
 
 
 class Condition(Struct, frozen=True):
-    """Every kind's conditions: each uses some of these fields."""
+    """A condition of any kind; each kind uses some of these fields."""
 
     type: str = ""
     status: str = ""
@@ -131,11 +130,11 @@ class PodSpec(Struct, frozen=True):
     initContainers: tuple[InitContainer, ...] = ()
     activeDeadlineSeconds: int | None = None
     affinity: Opaque = Opaque(b"null")
-    """Not ``Opaque | None``, which would read nothing but null."""
+    """Not ``Opaque | None``, as which msgspec would decode only null."""
     overhead: Mapping[str, str] = EMPTY
     priorityClassName: str = ""
     resources: ResourceRequirements | None = None
-    """For the pod as a whole."""
+    """Pod-level resources."""
 
 
 class ContainerStateTerminated(Struct, frozen=True):
@@ -173,7 +172,7 @@ class PodTemplateSpec(Struct, frozen=True):
 
 
 class NewPod(Struct, frozen=True):
-    """A pod as a workload controller sends it: metadata of its own, the template's spec as it is."""
+    """A pod as a workload controller creates it: its own metadata, and the template's spec unchanged."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: Opaque = Opaque(b"{}")
@@ -190,7 +189,7 @@ class ReplicaSetSpec(Struct, frozen=True):
 
 
 class ReplicaSetStatus(Struct, frozen=True):
-    """The one field the server always writes, ``replicas``, has no default, so it is never left out."""
+    """``replicas`` has no default, so that it is always encoded, as upstream does."""
 
     replicas: int
     fullyLabeledReplicas: int = 0
@@ -319,7 +318,7 @@ class UncountedTerminatedPods(Struct, frozen=True):
 
 
 class JobStatus(Struct, frozen=True):
-    """All of it, since it is put back as a whole."""
+    """All fields, because the status is updated as a whole."""
 
     startTime: datetime | None = None
     completionTime: datetime | None = None

@@ -1,4 +1,4 @@
-"""Admission policies, as the controllers read them."""
+"""Views of ValidatingAdmissionPolicies."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from steersman.api.scheme import Kind, register
 
 
 class Rule(Struct, frozen=True):
-    """Some resources."""
+    """The resources that a rule matches."""
 
     apiGroups: tuple[str, ...] = ()
     apiVersions: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Horizontal pod autoscalers, as the controllers read them, and the metrics of pods."""
+"""Views of HorizontalPodAutoscalers and pod metrics."""
 
 from __future__ import annotations
 

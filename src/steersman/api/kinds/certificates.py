@@ -1,4 +1,4 @@
-"""Certificate requests and trust bundles, as the controllers read them."""
+"""Views of CertificateSigningRequests, ClusterTrustBundles and PodCertificateRequests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ GROUP = "certificates.k8s.io"
 
 class CertificateSigningRequestSpec(Struct, frozen=True):
     request: str = ""
-    """PEM in base64, as on the wire."""
+    """PEM, encoded as base64."""
     signerName: str = ""
     expirationSeconds: int | None = None
     usages: tuple[str, ...] = ()
@@ -25,7 +25,7 @@ class CertificateSigningRequestSpec(Struct, frozen=True):
 class CertificateSigningRequestStatus(Struct, frozen=True):
     conditions: tuple[Condition, ...] = ()
     certificate: str = ""
-    """PEM in base64; empty until it is issued."""
+    """PEM, encoded as base64; empty until the certificate is issued."""
 
 
 class CertificateSigningRequest(Object, frozen=True):
@@ -39,7 +39,7 @@ class ClusterTrustBundleSpec(Struct, frozen=True):
 
 
 class ClusterTrustBundle(Object, frozen=True):
-    """All its fields."""
+    """All fields."""
 
     spec: ClusterTrustBundleSpec = ClusterTrustBundleSpec()
 

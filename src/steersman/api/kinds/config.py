@@ -1,7 +1,7 @@
-"""Config maps and secrets, as the controllers read them: always a few of them, never all.
+"""Views of ConfigMaps and Secrets.
 
-A cluster's config maps and secrets are large and mostly nobody's business, so no cache follows them
-all: `Kind.where` picks those a controller is about.
+No cache holds all of a cluster's ConfigMaps and Secrets, because they are large: `Kind.where` selects those that a
+controller needs.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from steersman.api.scheme import Kind, register
 
 
 class ConfigMap(Object, frozen=True):
-    """All its fields."""
+    """All fields."""
 
     binaryData: Mapping[str, str] = EMPTY
     data: Mapping[str, str] = EMPTY
@@ -24,11 +24,11 @@ class ConfigMap(Object, frozen=True):
 
 class Secret(Object, frozen=True):
     data: Mapping[str, str] = EMPTY
-    """Base64, as on the wire."""
+    """Values are base64."""
     type: str = ""
 
     def __repr__(self) -> str:
-        """Without the data: it must not get into a log by way of a message."""
+        """Omit the data, which must not be logged."""
         return f"<Secret {self.key}>"
 
 
@@ -37,13 +37,13 @@ SECRETS = register(Kind("", "v1", "Secret", "secrets", True, Secret))
 
 ACCOUNT_NAME = "kubernetes.io/service-account.name"
 ACCOUNT_UID = "kubernetes.io/service-account.uid"
-"""The annotations of a secret that holds a token: whose it is."""
+"""Annotations of a token Secret that name its ServiceAccount."""
 ACCOUNT_TOKENS = SECRETS.where("type=kubernetes.io/service-account-token")
-"""The secrets that hold a ServiceAccount's token."""
+"""Secrets with a ServiceAccount token."""
 
 
 def plain(secret: Secret, key: str) -> bytes:
-    """One value of a secret; empty where it is missing or not base64."""
+    """Return one decoded value of a Secret; empty if it is missing or not base64."""
     try:
         return base64.b64decode(secret.data.get(key, ""), validate=True)
     except binascii.Error:

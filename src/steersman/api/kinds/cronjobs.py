@@ -1,4 +1,4 @@
-"""CronJobs, as the controllers read them."""
+"""Views of CronJobs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class JobTemplateSpec(Struct, frozen=True):
 
 
 class NewJob(Struct, frozen=True):
-    """A job as it is sent: metadata of its own, the template's spec as it is."""
+    """A Job as the controller creates it: its own metadata, and the template's spec unchanged."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: Opaque = Opaque(b"{}")

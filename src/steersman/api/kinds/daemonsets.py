@@ -1,4 +1,4 @@
-"""DaemonSets, and what in a pod's spec says which nodes it may be on."""
+"""Views of DaemonSets, and of the fields of a pod's spec that select nodes."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Affinity(Struct, frozen=True):
 
 
 class PodPlacement(Struct, frozen=True):
-    """The part of a pod's spec that is about nodes."""
+    """The fields of a pod's spec that select nodes."""
 
     nodeName: str = ""
     nodeSelector: Mapping[str, str] = EMPTY
@@ -75,7 +75,7 @@ class DaemonSetSpec(Struct, frozen=True):
 
 
 class DaemonSetStatus(Struct, frozen=True):
-    """All of it, since it is put back as a whole. What the server always writes has no default."""
+    """All fields, because the status is updated as a whole. Fields without default are always encoded."""
 
     currentNumberScheduled: int
     numberMisscheduled: int

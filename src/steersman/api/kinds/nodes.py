@@ -1,4 +1,4 @@
-"""Nodes, as the controllers read them."""
+"""Views of Nodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Disruption budgets, as the controllers read them."""
+"""Views of PodDisruptionBudgets."""
 
 from __future__ import annotations
 

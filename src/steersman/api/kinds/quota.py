@@ -1,4 +1,4 @@
-"""Quotas and what they count besides pods, as the controllers read them."""
+"""Views of ResourceQuotas, and of the kinds they count besides pods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Roles, as the controllers read them."""
+"""Views of ClusterRoles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ControllerRevisions: what a workload looked like once, kept so that one can go back to it."""
+"""Views of ControllerRevisions, the stored templates of DaemonSets and StatefulSets."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from steersman.api.scheme import Kind, register
 
 
 class ControllerRevision(Object, frozen=True):
-    """All of it, so that one can be put back as a whole."""
+    """All fields, because it is updated as a whole."""
 
     data: Opaque = Opaque(b"null")
-    """Raw JSON if it came over the wire, plain data if it came from the in-process server."""
+    """Raw JSON if it was received over HTTP, plain data if it came from the in-process server."""
     revision: int = msgspec.field(default_factory=int)
 
 

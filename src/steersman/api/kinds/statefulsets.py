@@ -1,4 +1,4 @@
-"""StatefulSets, as the controllers read them."""
+"""Views of StatefulSets."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class PersistentVolumeClaimRetentionPolicy(Struct, frozen=True):
 
 
 class VolumeClaimTemplate(Struct, frozen=True):
-    """A claim to make for each pod. Its spec is passed on untouched."""
+    """The template of the claims that each pod gets. Its spec is passed on unchanged."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: Opaque = Opaque(b"{}")
@@ -50,7 +50,7 @@ class StatefulSetSpec(Struct, frozen=True):
 
 
 class StatefulSetStatus(Struct, frozen=True):
-    """All of it, since it is put back as a whole; what is always there is never left out."""
+    """All fields, because the status is updated as a whole. Fields without default are always encoded."""
 
     replicas: int = msgspec.field(default_factory=int)
     availableReplicas: int = msgspec.field(default_factory=int)
@@ -70,7 +70,7 @@ class StatefulSet(Object, frozen=True):
 
 
 class NewClaim(Struct, frozen=True):
-    """A claim as it is sent: metadata of its own, the template's spec as it is."""
+    """A claim as the controller creates it: its own metadata, and the template's spec unchanged."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: Opaque = Opaque(b"{}")

@@ -1,4 +1,4 @@
-"""Storage versions (what each API server stores a resource as), as the controllers read them."""
+"""Views of StorageVersions, StorageVersionMigrations and CustomResourceDefinitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Patches, on plain documents: merge (RFC 7386), JSON (RFC 6902) and strategic merge.
+"""Applies and computes patches of plain documents: merge patch (RFC 7386), JSON patch (RFC 6902), strategic merge patch.
 
 ::
 
@@ -6,7 +6,7 @@
     json.apply(document, operations)
     strategic.apply(document, patch, schema)    strategic.diff(old, new, schema)
 
-Nothing given is ever changed; results may share parts with what was given.
+Arguments are never modified; results may share parts with them.
 """
 
 from steersman.api.patch import json, merge, strategic

@@ -1,4 +1,4 @@
-"""Writing a strategic merge patch: what has to be said to make one document of another."""
+"""Computes the strategic merge patch between two documents."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from steersman.api.patch.values import Document, PatchError, format_as_go, json_
 
 @limits_nesting
 def diff(old: Document, new: Document, schema: Schema) -> Document:
-    """The patch that makes ``new`` of ``old``; empty if they are alike.
+    """Return the patch from ``old`` to ``new``; empty if they are equal.
 
-    A patch cannot say that a field is null, nor that a merged list has an item twice. Raises
-    `PatchError` where the documents differ in a field that the schema does not know.
+    A patch cannot set a field to null, nor a merged list with duplicate items. Raises `PatchError` if the documents
+    differ in a field that the schema does not have.
     """
     return _difference(old, new, schema)
 
@@ -44,7 +44,7 @@ def _difference(old: Document, new: Document, schema: Schema | None, *, retain: 
 
 
 def _list_difference(name: str, old: list[Any], new: list[Any], field: Field) -> Document:
-    """What a patch says about a merged list that is not alike."""
+    """Return the patch of a merged list."""
     if not old:
         return {name: new}
     if elements_are_objects(old, new):
@@ -58,12 +58,12 @@ def _list_difference(name: str, old: list[Any], new: list[Any], field: Field) ->
         changes = [item for item in new if token(item) not in before]
         gone = sorted(unique([item for item in old if token(item) not in after]), key=format_as_go)
         order = new
-    said = {name: changes, f"{DELETE_FROM}/{name}": gone, f"{ORDER}/{name}": order}
-    return {key: value for key, value in said.items() if value}
+    parts = {name: changes, f"{DELETE_FROM}/{name}": gone, f"{ORDER}/{name}": order}
+    return {key: value for key, value in parts.items() if value}
 
 
 def _changed(old: list[Any], new: list[Any], field: Field) -> list[Document]:
-    """What to say about the items that are new or not alike, in their new order."""
+    """Return the patches of new and changed items, in their new order."""
     changes, before = [], positions(old, field.key)
     for item in new:
         value = key_of(item, field.key)

@@ -1,7 +1,7 @@
-"""JSON patch (RFC 6902): a list of operations, with the leniency of upstream's library.
+"""Applies JSON patches (RFC 6902) as upstream's library (evanphx/json-patch) does.
 
-Where it is laxer than the RFC it is followed: indexes may be negative, ``replace`` adds a field that
-is not there, ``copy`` of one that is not there gives null.
+As in that library, indexes may be negative, ``replace`` adds a missing field, and ``copy`` of a missing field gives
+null.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _INVALID_INDEX = "Unable to access invalid index: {}: invalid index referenced"
 
 @limits_nesting
 def apply(document: Container, patch: Sequence[Any]) -> Container:
-    """The document with all operations carried out, or `PatchError`; neither argument is changed."""
+    """Return the document with all operations applied. Raises `PatchError`."""
     if not isinstance(patch, list | tuple) or not all(isinstance(op, dict) for op in patch):
         raise PatchError("a JSON patch is a list of operations")
     if len(patch) > MAX_OPERATIONS:
@@ -40,7 +40,7 @@ def apply(document: Container, patch: Sequence[Any]) -> Container:
 
 
 class _Patching:
-    """A document in the course of being changed."""
+    """Applies operations to a document in place."""
 
     def __init__(self, document: Container) -> None:
         self.document = document
@@ -62,7 +62,7 @@ class _Patching:
         self._operations[kind](operation)
 
     def _find(self, path: str) -> tuple[Container, str] | None:
-        """The container a path leads to, and the name of the place in it."""
+        """Return the container that a path leads to, and the key in it; None if there is no container."""
         tokens = path.split("/")
         if len(tokens) < 2:
             return None
@@ -155,7 +155,7 @@ class _Patching:
             raise PatchError(
                 f"copy operation does not apply: doc is missing destination path: {path}: {_MISSING}"
             )
-        # A patch that doubles a field again and again is short, and what it makes is not.
+        # A short patch can double a field again and again.
         self._copied += len(msgspec.json.encode(value))
         if self._copied > MAX_COPIED_BYTES:
             raise PatchError(
@@ -203,7 +203,7 @@ def _index(token: str) -> int:
 
 
 def _get(container: Container, key: str) -> Any:
-    """What stands at a place; null for a field that is not there."""
+    """Return the value at a key or index; None for a missing field."""
     if isinstance(container, dict):
         return container.get(key)
     index = _index(key)

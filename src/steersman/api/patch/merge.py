@@ -1,4 +1,4 @@
-"""Merge patch (RFC 7386): a document like the one to change, in which null means gone."""
+"""Applies and computes JSON merge patches (RFC 7386), in which null deletes a field."""
 
 from __future__ import annotations
 
@@ -9,10 +9,7 @@ from steersman.api.patch.values import Document, PatchError, json_equal, limits_
 
 @limits_nesting
 def apply(document: Document, patch: Any) -> Document:
-    """The document with the patch applied; neither is changed.
-
-    Lists are replaced whole. Raises `PatchError` if the patch is not an object.
-    """
+    """Return the document with a patch applied. Lists are replaced. Raises `PatchError` if the patch is no object."""
     if not isinstance(patch, dict):
         raise PatchError("Invalid JSON Patch")
     return _merged(document, patch)
@@ -25,8 +22,7 @@ def _merged(document: Document, patch: Document) -> Document:
         if value is None:
             result.pop(key, None)
         elif not isinstance(old, dict):
-            # Upstream drops nulls from what is new all through, in the items of lists as well; the
-            # RFC would keep those.
+            # Upstream drops nulls at every depth of a new value, also from items of lists; the RFC keeps those.
             result[key] = without_nulls(value)
         elif isinstance(value, dict):
             result[key] = _merged(old, value)
@@ -37,9 +33,9 @@ def _merged(document: Document, patch: Document) -> Document:
 
 @limits_nesting
 def diff(old: Document, new: Document) -> Document:
-    """The patch that makes ``new`` of ``old``; empty if they are alike.
+    """Return the patch from ``old`` to ``new``; empty if they are equal.
 
-    A merge patch cannot say that a field is null: nulls of ``new`` come out as absent.
+    A merge patch cannot set a field to null: nulls of ``new`` become absent.
     """
     return _difference(old, new)
 

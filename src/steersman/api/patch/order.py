@@ -1,4 +1,4 @@
-"""Lists that are merged: telling items apart, and in which order they stand afterwards."""
+"""Merge keys and order of the items in merged lists."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from steersman.api.patch.values import PatchError, format_as_go, wrong_type
 
 
 def elements_are_objects(*lists: list[Any]) -> bool:
-    """Whether the items are objects; else they are scalars. All of them must be of one type.
+    """Report whether the items are objects, as opposed to scalars.
 
-    Raises `PatchError` if they are not, or if there are none to tell by.
+    Raises `PatchError` if their types differ, or if there are no items.
     """
     kind: type | None = None
     for items in lists:
@@ -29,7 +29,7 @@ def elements_are_objects(*lists: list[Any]) -> bool:
 
 
 def key_of(item: Any, key: str) -> Any:
-    """What tells an item apart: the value of its merge key, or a scalar itself."""
+    """Return the value of an item's merge key, or the item itself if it is a scalar."""
     if not key:
         return item
     if not isinstance(item, dict):
@@ -40,14 +40,14 @@ def key_of(item: Any, key: str) -> Any:
 
 
 def token(value: Any) -> Hashable:
-    """A value as a key for look-up, equal exactly where the JSON is."""
+    """Return a hashable key of a value; keys are equal exactly if the JSON is."""
     if isinstance(value, dict | list):
         return (type(value), msgspec.json.encode(value, order="sorted"))
     return (type(value), value)
 
 
 def positions(items: list[Any], key: str) -> dict[Hashable, int]:
-    """Where each item stands, by the token of what tells it apart; of several the first."""
+    """Return the position of each item by the `token` of its key; of duplicates the first."""
     found: dict[Hashable, int] = {}
     for i, item in enumerate(items):
         if not key:
@@ -60,15 +60,14 @@ def positions(items: list[Any], key: str) -> dict[Hashable, int]:
 
 
 def unique(items: list[Any]) -> list[Any]:
-    """Scalars without repetitions."""
+    """Return scalars without duplicates."""
     return list({token(item): item for item in reversed(items)}.values())[::-1]
 
 
 def sort_like(merged: list[Any], order: list[Any], live: list[Any], key: str) -> list[Any]:
-    """A merged list in order: as ``order`` says for what it names, as in ``live`` for the others.
+    """Sort a merged list: items in ``order`` as given there, the others as in ``live``.
 
-    The two sorts are interleaved as far as ``live`` tells how; where it does not, what ``order``
-    names goes first.
+    The two are interleaved according to ``live``; where it does not tell, items in ``order`` come first.
     """
     wanted, before = positions(order, key), positions(live, key)
     named: list[tuple[int, int | None, Any]] = []

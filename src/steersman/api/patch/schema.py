@@ -1,4 +1,4 @@
-"""What strategic merge patch asks about the fields of a type, and the words of its directives."""
+"""Schemas for strategic merge patch: the patch strategy of each field, and the names of the directives."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ ORDER = "$setElementOrder"
 
 
 class Field(NamedTuple):
-    """How one field is patched."""
+    """The patch strategy of one field."""
 
     merges: bool = False
-    """Whether a list is merged item by item; else it is replaced whole."""
+    """A list is merged item by item; otherwise it is replaced."""
     replaces: bool = False
-    """Whether an object is replaced whole; else it is merged."""
+    """An object is replaced; otherwise it is merged."""
     retains: bool = False
-    """Whether patches of the object, or of the list's items, say which keys to keep."""
+    """Patches of the object, or of the list's items, list the keys to retain."""
     key: str = ""
-    """The field that tells the items of a merged list apart; empty for scalars."""
+    """The merge key of a list's items; empty for scalars."""
     schema: Schema | None = None
     """The fields of the object, or of the list's items; None if those are not structs."""
 
 
 class Schema(Protocol):
-    """A type whose fields are known."""
+    """The patch schema of a type."""
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """The type's name in messages."""
         ...
 
     def field(self, name: str) -> Field | None:
-        """How a field is patched; None if there is no such field."""
+        """Return the patch strategy of a field; None if there is no such field."""
         ...
 
 
 def find_field(schema: Schema | None, name: str) -> Field:
-    """How a field is patched. Raises `PatchError` if there is no such field."""
+    """Return the patch strategy of a field. Raises `PatchError` if there is no such field."""
     if schema is None:
         raise PatchError("merging an object in json but data type is not struct, instead is: map")
     field = schema.field(name)
@@ -53,7 +53,7 @@ def find_field(schema: Schema | None, name: str) -> Field:
 
 
 class StructSchema:
-    """The schema of one of our own structs, read off its annotations."""
+    """The schema of a generated struct, from its annotations."""
 
     def __init__(self, struct: type[Struct]) -> None:
         self.name = struct.__name__
@@ -83,7 +83,7 @@ _schemas: dict[type, StructSchema] = {}
 
 
 def schema_of(struct: type[Struct]) -> Schema:
-    """The schema of a struct of `steersman.api.generated`."""
+    """Return the schema of a struct of `steersman.api.generated`."""
     if struct not in _schemas:
         _schemas[struct] = StructSchema(struct)
     return _schemas[struct]

@@ -1,7 +1,7 @@
-"""Strategic merge patch: a merge patch that knows which lists to merge, and takes directives.
+"""Applies strategic merge patches: merge patches that merge lists by the schema, and have directives.
 
-``$patch: replace | delete`` in an object or an item, ``$retainKeys`` in an object, and beside a list
-``$deleteFromPrimitiveList/<list>`` and ``$setElementOrder/<list>``.
+The directives are ``$patch: replace | delete`` in an object or a list item, ``$retainKeys`` in an object, and
+``$deleteFromPrimitiveList/<list>`` and ``$setElementOrder/<list>`` beside a list.
 """
 
 from __future__ import annotations
@@ -30,10 +30,7 @@ BAD_ORDER = "invalid patch format of setElementOrder list"
 
 @limits_nesting
 def apply(document: Document, patch: Document, schema: Schema) -> Document:
-    """The document with the patch applied; neither is changed.
-
-    Raises `PatchError` if the patch is malformed or does not fit the schema.
-    """
+    """Return the document with a patch applied. Raises `PatchError` for a patch that does not fit the schema."""
     return _merged(document, patch, schema)
 
 
@@ -41,13 +38,15 @@ def _merged(document: Document, patch: Document, schema: Schema | None) -> Docum
     if DIRECTIVE in patch:
         match patch[DIRECTIVE]:
             case "replace":
-                return dict(_fresh({key: value for key, value in patch.items() if key != DIRECTIVE}))
+                return dict(
+                    _without_directives({key: value for key, value in patch.items() if key != DIRECTIVE})
+                )
             case "delete":
                 return {}
             case other:
                 raise _unknown(other, patch)
     result, patch = _retained(document, patch)
-    # Additions first, as where an order is given, so what is both added and removed is gone.
+    # Additions come first, so that an item that is both added and removed is removed.
     result, patch = _ordered(result, patch, schema)
     removals: Document = {}
     for key, value in patch.items():
@@ -57,13 +56,15 @@ def _merged(document: Document, patch: Document, schema: Schema | None) -> Docum
             result.pop(key, None)
         elif isinstance(value, dict) and isinstance(result.get(key), dict):
             field = find_field(schema, key)
-            result[key] = _fresh(value) if field.replaces else _merged(result[key], value, field.schema)
+            result[key] = (
+                _without_directives(value) if field.replaces else _merged(result[key], value, field.schema)
+            )
         elif isinstance(value, list) and isinstance(result.get(key), list):
             result[key] = _merged_list(result[key], value, find_field(schema, key))
-        elif _directs(value):
+        elif _has_directive(value):
             result.pop(key, None)
         else:
-            result[key] = _fresh(value)
+            result[key] = _without_directives(value)
     for key, value in removals.items():
         if value is None:
             result.pop(key, None)
@@ -72,31 +73,31 @@ def _merged(document: Document, patch: Document, schema: Schema | None) -> Docum
     return result
 
 
-def _fresh(value: Any) -> Any:
-    """A value of a patch as it may stand in a document: without nulls and directives.
+def _without_directives(value: Any) -> Any:
+    """Return a value of a patch without nulls and directives.
 
-    differs: upstream leaves some of them, and relies on types that do not know or keep them.
+    differs: upstream leaves some of them in, and relies on types that drop them.
     """
     if isinstance(value, dict):
         return {
-            key: _fresh(child)
+            key: _without_directives(child)
             for key, child in value.items()
             if child is not None
-            and not _directs(child)
+            and not _has_directive(child)
             and key != RETAIN
             and not key.startswith((DELETE_FROM, ORDER))
         }
     if isinstance(value, list):
-        return [_fresh(item) for item in value if not _directs(item)]
+        return [_without_directives(item) for item in value if not _has_directive(item)]
     return value
 
 
-def _directs(value: Any) -> bool:
+def _has_directive(value: Any) -> bool:
     return isinstance(value, dict) and DIRECTIVE in value
 
 
 def _retained(document: Document, patch: Document) -> tuple[Document, Document]:
-    """The document with only the keys the patch retains, and the patch without saying so."""
+    """Apply ``$retainKeys``: return the document with the retained keys, and the patch without the directive."""
     if RETAIN not in patch:
         return dict(document), patch
     keys = patch[RETAIN]
@@ -113,7 +114,7 @@ def _retained(document: Document, patch: Document) -> tuple[Document, Document]:
 
 
 def _ordered(document: Document, patch: Document, schema: Schema | None) -> tuple[Document, Document]:
-    """The document with the lists changed whose order the patch gives, and the rest of the patch."""
+    """Apply ``$setElementOrder``: return the document with those lists patched, and the rest of the patch."""
     orders = {key: value for key, value in patch.items() if key.startswith(ORDER)}
     if not orders:
         return document, patch
@@ -136,7 +137,7 @@ def _ordered(document: Document, patch: Document, schema: Schema | None) -> tupl
         if change is None:
             merged = live or []
         elif live is None:
-            merged = _fresh(change)
+            merged = _without_directives(change)
         else:
             merged = _merged_list(live, change, field)
         elements_are_objects(live or [], change or [])
@@ -145,14 +146,14 @@ def _ordered(document: Document, patch: Document, schema: Schema | None) -> tupl
 
 
 def _check_order(change: list[Any], order: list[Any], key: str) -> None:
-    """The items of a patch must be among those ordered, and in that order."""
+    """Check that the items of a patch are part of ``$setElementOrder``, in the same order."""
     if not order or not change:
         return
     ordered = iter(order)
     for item in change:
         if key and not isinstance(item, dict):
             raise wrong_type(dict, item)
-        if _directs(item):
+        if _has_directive(item):
             continue
         name = token(key_of(item, key))
         if not any(token(key_of(place, key)) == name for place in ordered):
@@ -163,7 +164,7 @@ def _check_order(change: list[Any], order: list[Any], key: str) -> None:
 
 def _merged_list(live: list[Any], change: list[Any], field: Field) -> list[Any]:
     if not field.merges:
-        return list(_fresh(change))
+        return list(_without_directives(change))
     if not live and not change:
         return live
     if not elements_are_objects(live, change):
@@ -175,14 +176,14 @@ def _merged_list(live: list[Any], change: list[Any], field: Field) -> list[Any]:
     for item in change:
         found = at.setdefault(token(key_of(item, field.key)), len(merged))
         if found == len(merged):
-            merged.append(_fresh(item))
+            merged.append(_without_directives(item))
         else:
             merged[found] = _merged(merged[found], item, field.schema)
     return sort_like(merged, change, live, field.key)
 
 
 def _directed(live: list[Any], change: list[Any], key: str) -> tuple[list[Any], list[Any]]:
-    """The live items that the directives among the changes leave, and the changes without them."""
+    """Apply ``$patch`` of list items: return the live items that are left, and the changes without directives."""
     plain: list[Any] = []
     gone: set[Hashable] = set()
     replace = False
@@ -211,7 +212,7 @@ def _removed(live: list[Any], removed: list[Any]) -> list[Any]:
 
 
 def _listed(directive: str, prefix: str, error: str) -> str:
-    """The list that a directive beside it is about."""
+    """Return the list that a directive beside it names."""
     head, slash, name = directive.partition("/")
     if head != prefix or not slash:
         raise PatchError(error)
@@ -219,7 +220,7 @@ def _listed(directive: str, prefix: str, error: str) -> str:
 
 
 def _unknown(directive: Any, patch: Document) -> PatchError:
-    said = (
+    name = (
         directive if isinstance(directive, str) else f"%!s({type_name(directive)}={format_as_go(directive)})"
     )
-    return PatchError(f"unknown patch type: {said} in map: {format_as_go(patch)}")
+    return PatchError(f"unknown patch type: {name} in map: {format_as_go(patch)}")

@@ -1,4 +1,4 @@
-"""What all patches are about: plain JSON documents, compared and copied as JSON."""
+"""Plain JSON documents for all patch types: comparison, copying, and Go's formatting in error messages."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ R = TypeVar("R")
 
 
 class PatchError(ValueError):
-    """A patch that is malformed, or does not fit the document. The message is upstream's."""
+    """A malformed patch, or one that does not fit the document, with upstream's message."""
 
 
 class TooManyOperations(PatchError):
-    """A JSON patch with more operations than the server is willing to carry out."""
+    """A JSON patch with more operations than the server allows."""
 
 
 def limits_nesting(function: Callable[P, R]) -> Callable[P, R]:
-    """Refuse what is nested deeper than the interpreter can follow, like any other bad patch."""
+    """Decorate a function to raise `PatchError` for documents that are nested too deeply."""
 
     @wraps(function)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -35,7 +35,7 @@ def limits_nesting(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def json_equal(a: Any, b: Any) -> bool:
-    """Whether two values are the same JSON. Unlike in Python, true is not 1."""
+    """Report whether two values are equal as JSON. Unlike in Python, true is not 1."""
     if type(a) is not type(b):
         return False
     if isinstance(a, dict):
@@ -46,7 +46,7 @@ def json_equal(a: Any, b: Any) -> bool:
 
 
 def deep_copy(value: Any) -> Any:
-    """A value that shares nothing with the one given."""
+    """Return a deep copy."""
     if isinstance(value, dict):
         return {key: deep_copy(child) for key, child in value.items()}
     if isinstance(value, list):
@@ -55,7 +55,7 @@ def deep_copy(value: Any) -> Any:
 
 
 def without_nulls(value: Any) -> Any:
-    """A value without the fields that are null, which in a patch means: not there."""
+    """Return a value without fields that are null."""
     if isinstance(value, dict):
         return {key: without_nulls(child) for key, child in value.items() if child is not None}
     if isinstance(value, list):
@@ -74,12 +74,12 @@ _TYPES = {
 
 
 def type_name(value: Any) -> str:
-    """What upstream's messages call the type of a value."""
+    """Return the Go type of a value, for upstream's messages."""
     return _TYPES.get(type(value), "%!s(<nil>)")
 
 
 def format_as_go(value: Any) -> str:
-    """A value as upstream's messages print it, and as it sorts the keys of items."""
+    """Format a value as Go prints it, for messages and for sorting merge keys."""
     if isinstance(value, dict):
         return f"map[{' '.join(f'{key}:{format_as_go(value[key])}' for key in sorted(value))}]"
     if isinstance(value, list):
@@ -90,5 +90,5 @@ def format_as_go(value: Any) -> str:
 
 
 def wrong_type(expected: type, value: Any) -> PatchError:
-    """A value of another type than the patch needs there."""
+    """Return the error of a value with an unexpected type."""
     return PatchError(f"expected a {_TYPES[expected]}, but received a {type_name(value)}")

@@ -1,1 +1,1 @@
-"""Quotas: what objects use, and which of them a quota is about. For admission and the controller alike."""
+"""Resource quota evaluation, for the admission plugin and the controller: usage of objects, and scopes."""

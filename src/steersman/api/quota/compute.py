@@ -1,4 +1,4 @@
-"""What pods ask for in all: sums over containers, as limits and quotas count them, and how firmly."""
+"""Sums the resource requests and limits of a pod, and determines its QoS class."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _POD_LEVEL = ("cpu", "memory")
 
 
 def parse_amounts(amounts: Mapping[str, Any]) -> Amounts:
-    """Amounts as numbers. Raises `ValueError` for what is none."""
+    """Parse quantities. Raises `ValueError`."""
     return {name: Quantity.parse(amounts[name]) for name in amounts}
 
 
 def pod_total(spec: Any, which: str) -> Amounts:
-    """The ``requests`` or ``limits`` of a pod: of its containers together, or of one that runs before them.
+    """Return the ``requests`` or ``limits`` of a pod: the sum of its containers, or the highest of its init containers.
 
-    Sidecars run beside both.
+    Sidecars (restartable init containers) count towards both.
     """
     sums: Amounts = {}
     for container in spec.containers:
@@ -35,18 +35,18 @@ def pod_total(spec: Any, which: str) -> Amounts:
             amounts = dict(sidecars)
         else:
             add(amounts, sidecars)
-        _raise(before, amounts)
-    _raise(sums, before)
+        _raise_to(before, amounts)
+    _raise_to(sums, before)
     if spec.resources is not None:
-        said = parse_amounts(getattr(spec.resources, which))
+        declared = parse_amounts(getattr(spec.resources, which))
         sums.update(
-            {name: said[name] for name in said if name in _POD_LEVEL or name.startswith("hugepages-")}
+            {name: declared[name] for name in declared if name in _POD_LEVEL or name.startswith("hugepages-")}
         )
     return sums
 
 
 def with_overhead(spec: Any, sums: Amounts, which: str) -> Amounts:
-    """The same with what it takes to run the pod at all: of limits only those there are."""
+    """Add the pod's overhead; to limits only where there is a limit."""
     for name, amount in parse_amounts(spec.overhead).items():
         if which == "requests" or (name in sums and sums[name].sign):
             sums[name] = sums[name] + amount if name in sums else amount
@@ -54,18 +54,19 @@ def with_overhead(spec: Any, sums: Amounts, which: str) -> Amounts:
 
 
 def add(sums: Amounts, more: Mapping[str, Quantity]) -> None:
+    """Add amounts to ``sums`` in place."""
     for name, amount in more.items():
         sums[name] = sums[name] + amount if name in sums else amount
 
 
-def _raise(sums: Amounts, others: Mapping[str, Quantity]) -> None:
+def _raise_to(sums: Amounts, others: Mapping[str, Quantity]) -> None:
     for name, amount in others.items():
         if name not in sums or amount > sums[name]:
             sums[name] = amount
 
 
 def qos_class(spec: Any) -> str:
-    """The pod's QoS class: BestEffort asks for nothing, Guaranteed for exactly its limits."""
+    """Return the pod's QoS class: BestEffort, Burstable or Guaranteed."""
     if spec.resources is not None:
         parts = [spec.resources]
     else:
@@ -85,7 +86,7 @@ def qos_class(spec: Any) -> str:
 
 
 def _sum(lists: Iterable[Mapping[str, Any]]) -> dict[str, Quantity]:
-    """Amounts of compute resources, added up; zeros do not count."""
+    """Sum cpu and memory, ignoring zeros."""
     sums: dict[str, Quantity] = {}
     for amounts in lists:
         for name in _POD_LEVEL:

@@ -1,4 +1,4 @@
-"""Scopes: which pods, and which claims, a quota is about."""
+"""Quota scopes: matches pods and claims against the scopes of a ResourceQuota."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from steersman.api.quota.compute import qos_class
 
 
 def scopes_of(quota: Any) -> tuple[Scope, ...]:
-    """All scopes of a quota: an object must be within each of them."""
+    """Return all scopes of a quota. An object must match each of them."""
     plain = tuple(Scope(scopeName=name, operator="Exists") for name in quota.spec.scopes)
     chosen = quota.spec.scopeSelector
     return plain + (tuple(chosen.matchExpressions) if chosen is not None else ())
 
 
 def matches_no_scope(obj: Any, scope: Scope) -> bool:
-    """Of most kinds nothing is within any scope."""
+    """Match no object, for kinds without scopes."""
     return False
 
 
 def pod_matches_scope(pod: Any, scope: Scope) -> bool:
-    """Whether a pod is within a scope."""
+    """Report whether a pod matches a scope."""
     spec = pod.spec
     match scope.scopeName:
         case "Terminating":
@@ -38,12 +38,12 @@ def pod_matches_scope(pod: Any, scope: Scope) -> bool:
         case "PriorityClass":
             return _selected(scope, (spec.priorityClassName,) if spec.priorityClassName else ())
         case "CrossNamespacePodAffinity":
-            return _looks_elsewhere(pod)
+            return _has_cross_namespace_affinity(pod)
     return False
 
 
 def claim_matches_scope(claim: Any, scope: Scope) -> bool:
-    """Whether a claim is within a scope."""
+    """Report whether a PersistentVolumeClaim matches a scope."""
     if scope.scopeName != "VolumeAttributesClass":
         return False
     status = claim.status
@@ -65,10 +65,10 @@ def _selected(scope: Scope, names: tuple[str, ...]) -> bool:
     return False
 
 
-def _looks_elsewhere(pod: Any) -> bool:
+def _has_cross_namespace_affinity(pod: Any) -> bool:
     affinity = pod.spec.affinity
     if isinstance(affinity, msgspec.Raw):
-        # As it came over the wire: looked into only where a quota has this scope.
+        # Raw JSON, which is decoded only for quotas with this scope.
         affinity = _affinity(affinity)
     if affinity is None:
         return False

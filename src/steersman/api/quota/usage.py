@@ -1,4 +1,4 @@
-"""What objects use of quotas: how much of what, and which names in a quota are about them."""
+"""Quota evaluators: the usage of an object, and the names in a quota that apply to its resource."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ _POD_NAMES = (
     *(f"limits.{name}" for name in _COMPUTE),
 )
 _REQUIRED = tuple(f"{prefix}{name}" for name in ("cpu", "memory") for prefix in ("", "requests.", "limits."))
-"""What every container must say where a quota limits it. A mistake of old, upstream says; not to be made again."""
+"""Resources that every container must specify if a quota limits them. Upstream keeps this for compatibility only."""
 
 Used: TypeAlias = Callable[[Any], Amounts]
 
 
 class Evaluator(msgspec.Struct, frozen=True):
-    """How one resource is counted."""
+    """Evaluates the quota usage of one resource."""
 
     usage: Used
     matching: Callable[[str], bool]
-    """Whether a name in a quota is about this resource."""
+    """Reports whether a name in a quota applies to this resource."""
     scoped: Callable[[Any, Any], bool] = matches_no_scope
-    """Whether an object is within a scope."""
+    """Reports whether an object matches a scope."""
     missing: Callable[[Any, Iterable[str]], str] = lambda obj, names: ""
-    """What an object must say, where a quota has these names, and does not."""
+    """Returns an error if an object does not specify what a quota with these names requires."""
     updates: Callable[[Any, Any, str], bool] = lambda new, old, subresource: False
-    """Whether an update can change usage."""
+    """Reports whether an update can change the usage."""
 
 
 # -- pods -------------------------------------------------------------------------------------
@@ -51,7 +51,7 @@ _usage: BoundedCache[int, tuple[Any, Amounts]] = BoundedCache(256)
 
 
 def pod_usage(pod: Any) -> Amounts:
-    """A pod counts as long as it has not ended; as an object it always counts."""
+    """Return the usage of a pod. A terminal pod counts only as an object."""
     if pod.status.phase in ("Succeeded", "Failed"):
         return {"count/pods": ONE}
     spec = pod.spec
@@ -80,14 +80,14 @@ def _compute(requests: Amounts, limits: Amounts) -> Amounts:
     return used
 
 
-def _about_pods(name: str) -> bool:
+def _applies_to_pods(name: str) -> bool:
     if name in _POD_NAMES or name.startswith(("hugepages-", "requests.hugepages-")):
         return True
     extended = name.removeprefix("requests.")
     return extended != name and "/" in extended and "kubernetes.io/" not in extended
 
 
-def _unsaid(pod: Any, names: Iterable[str]) -> str:
+def _missing_resources(pod: Any, names: Iterable[str]) -> str:
     if pod.spec.resources is not None and (pod.spec.resources.requests or pod.spec.resources.limits):
         return ""
     required = [name for name in names if name in _REQUIRED]
@@ -100,8 +100,8 @@ def _unsaid(pod: Any, names: Iterable[str]) -> str:
                 lacking.setdefault(name, []).append(container.name)
     if not lacking:
         return ""
-    told = (f"{name} for: {','.join(sorted(dict.fromkeys(lacking[name])))}" for name in sorted(lacking))
-    return f"must specify {'; '.join(told)}"
+    parts = (f"{name} for: {','.join(sorted(dict.fromkeys(lacking[name])))}" for name in sorted(lacking))
+    return f"must specify {'; '.join(parts)}"
 
 
 def _pod_updates(new: Any, old: Any, subresource: str) -> bool:
@@ -119,7 +119,7 @@ def _bounded(pod: Any) -> bool:
 
 
 def service_usage(service: Any) -> Amounts:
-    """Services, and of them those with node ports and load balancers."""
+    """Return the usage of a Service: also its node ports and load balancers."""
     spec = service.spec
     ports = balancers = 0
     if spec.type in ("NodePort", "LoadBalancer"):
@@ -140,7 +140,7 @@ def service_usage(service: Any) -> Amounts:
 
 
 def claim_usage(claim: Any) -> Amounts:
-    """Claims and their storage: in all, and of each class."""
+    """Return the usage of a PersistentVolumeClaim: storage in total and by storage class."""
     used: Amounts = {"persistentvolumeclaims": ONE, "count/persistentvolumeclaims": ONE}
     name = claim.metadata.annotations.get("volume.beta.kubernetes.io/storage-class")
     name = name or claim.spec.storageClassName or ""
@@ -160,7 +160,7 @@ def claim_usage(claim: Any) -> Amounts:
     return used
 
 
-def _about_claims(name: str) -> bool:
+def _applies_to_claims(name: str) -> bool:
     return name in ("count/persistentvolumeclaims", "persistentvolumeclaims", "requests.storage") or (
         name.endswith((f"{BY_CLASS}persistentvolumeclaims", f"{BY_CLASS}requests.storage"))
     )
@@ -176,11 +176,11 @@ def _claim_updates(new: Any, old: Any, subresource: str) -> bool:
 
 DEVICES = ".deviceclass.resource.k8s.io/devices"
 MOST_DEVICES = 32
-"""As many as one claim can get."""
+"""The largest number of devices of one claim."""
 
 
 def device_usage(claim: Any) -> Amounts:
-    """Claims of devices, and of each class as many devices as they may get at worst."""
+    """Return the usage of a ResourceClaim: for each device class the largest number of devices it may get."""
     used: Amounts = {f"{COUNT}resourceclaims.resource.k8s.io": ONE}
     for request in claim.spec.devices.requests:
         worst: dict[str, int] = {}
@@ -197,17 +197,17 @@ def device_usage(claim: Any) -> Amounts:
 # -- all --------------------------------------------------------------------------------------
 
 BARE = ("configmaps", "replicationcontrollers", "resourcequotas", "secrets")
-"""Counted under their bare names, too, since before there was ``count/``."""
+"""Resources that are also counted under their plain names, which are older than ``count/``."""
 
 _EVALUATORS = {
-    "pods": Evaluator(pod_usage, _about_pods, pod_matches_scope, _unsaid, _pod_updates),
+    "pods": Evaluator(pod_usage, _applies_to_pods, pod_matches_scope, _missing_resources, _pod_updates),
     "services": Evaluator(
         service_usage,
         lambda name: name in ("count/services", "services", "services.nodeports", "services.loadbalancers"),
         updates=lambda new, old, subresource: not subresource,
     ),
     "persistentvolumeclaims": Evaluator(
-        claim_usage, _about_claims, claim_matches_scope, updates=_claim_updates
+        claim_usage, _applies_to_claims, claim_matches_scope, updates=_claim_updates
     ),
     "resourceclaims.resource.k8s.io": Evaluator(
         device_usage,
@@ -218,7 +218,7 @@ _EVALUATORS = {
 
 
 def evaluator(resource: str) -> Evaluator:
-    """How a resource is counted; by default, as so many objects."""
+    """Return the evaluator of a resource; by default, objects are counted."""
     found = _EVALUATORS.get(resource)
     if found is None:
         names = (f"count/{resource}", resource) if resource in BARE else (f"count/{resource}",)
@@ -228,6 +228,6 @@ def evaluator(resource: str) -> Evaluator:
 
 
 def difference(new: Amounts, old: Amounts) -> Amounts:
-    """What is used more than before; never less than nothing."""
+    """Return the increase of usage, with decreases as zero."""
     more = {name: amount - old.get(name, ZERO) for name, amount in new.items()}
     return {name: amount if amount.sign > 0 else ZERO for name, amount in more.items()}
