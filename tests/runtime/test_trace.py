@@ -40,8 +40,8 @@ from steersman.intent.actions import (
 )
 from steersman.intent.metrics import Elapsed, Measure, Metric
 from steersman.intent.verdict import Rest, Wake
-from steersman.runtime import action_table, trace
-from steersman.runtime.action_table import describe
+from steersman.runtime import trace
+from steersman.runtime.action_table import describe, interpretation
 from steersman.runtime.trace import Ending, Failure, Round, Step, Trace, encode, outcome, span
 
 NOON = datetime(2026, 1, 2, 12, 0, 3, 120_999, tzinfo=UTC)
@@ -128,7 +128,7 @@ def test_every_action_has_an_entry_in_the_table() -> None:
         if cls in (getattr(actions, cls.__name__, None), getattr(metrics, cls.__name__, None))
     ]
     assert Create in real
-    assert [cls for cls in real if cls not in action_table._TABLE] == []
+    assert [cls for cls in real if cls not in interpretation._TABLE] == []
 
 
 def test_a_long_message_is_cut() -> None:

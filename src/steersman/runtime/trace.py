@@ -21,7 +21,7 @@ from steersman.api.scheme import Key
 from steersman.intent.actions import Done, Failed, FileUnreadable
 from steersman.intent.verdict import Rest, Wake
 from steersman.runtime.action_table import past_tense
-from steersman.runtime.action_text import enumerate_some, shorten
+from steersman.runtime.action_table.text import enumerate_some, shorten
 
 
 class Step(msgspec.Struct, frozen=True, gc=False):

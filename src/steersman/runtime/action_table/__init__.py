@@ -1,0 +1,36 @@
+"""The action table: for each action, how it is performed, described and simulated.
+
+The shell performs actions, the trace describes them, the ledger asks which objects a lost answer leaves in doubt,
+and a row test answers as a willing server would. All of them read this table, so a new action is one class in
+`steersman.intent` and one `Interpretation` here.
+"""
+
+from __future__ import annotations
+
+from steersman.runtime.action_table import local, reads, writes
+from steersman.runtime.action_table.interpretation import (
+    Environment,
+    InstantInterpretation,
+    Interpretation,
+    SimulatedServer,
+    describe,
+    doubt_of,
+    interpretation_of,
+    past_tense,
+)
+from steersman.runtime.action_table.local import read_file
+
+__all__ = (
+    "Environment",
+    "InstantInterpretation",
+    "Interpretation",
+    "SimulatedServer",
+    "describe",
+    "doubt_of",
+    "interpretation_of",
+    "local",
+    "past_tense",
+    "read_file",
+    "reads",
+    "writes",
+)

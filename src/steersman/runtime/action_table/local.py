@@ -1,0 +1,171 @@
+"""Interpretations of the actions that are no request: files, random bits, events, metrics and batches."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, TypeVar, cast
+
+from steersman.api.errors import ApiError
+from steersman.api.kinds import Object
+from steersman.api.scheme import Key, Kind
+from steersman.intent.actions import (
+    Action,
+    Address,
+    Batch,
+    Done,
+    Emit,
+    Failed,
+    FileUnreadable,
+    Outcome,
+    RandomBits,
+    ReadFile,
+)
+from steersman.intent.metrics import Elapsed, Measure
+from steersman.runtime.action_table.interpretation import (
+    JOIN,
+    Environment,
+    InstantInterpretation,
+    Interpretation,
+    SimulatedServer,
+    describe,
+    interpretation_of,
+    interprets,
+)
+from steersman.runtime.action_table.text import (
+    SHOWN,
+    kind_if_known,
+    name_target,
+    shorten,
+)
+from steersman.runtime.events import ObjectReference
+
+T = TypeVar("T")
+
+
+def read_file(path: str) -> bytes:
+    """The content of a small file, read every time, so that a replaced key is used from then on."""
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError as error:
+        raise FileUnreadable(f"cannot read {path}: {error.strerror}") from None
+
+
+@interprets(ReadFile)
+class ReadFileInterpretation(Interpretation[ReadFile]):
+    verb = "read"
+
+    async def perform(self, env: Environment, key: Key, action: ReadFile) -> bytes:
+        return env.read_file(action.path)
+
+    def describe(self, action: ReadFile) -> str:
+        return f"read file {action.path}"
+
+
+@interprets(RandomBits)
+class RandomBitsInterpretation(Interpretation[RandomBits]):
+    verb = "draw"
+
+    async def perform(self, env: Environment, key: Key, action: RandomBits) -> int:
+        return env.clock.random.getrandbits(action.bits)
+
+    def describe(self, action: RandomBits) -> str:
+        return f"draw {action.bits} random bits"
+
+    def simulate(self, server: SimulatedServer, action: RandomBits) -> int:
+        return server.revision % (1 << action.bits)
+
+
+@interprets(Emit)
+class EmitInterpretation(Interpretation[Emit]):
+    verb = "emit"
+    past = "emitted"
+
+    async def perform(self, env: Environment, key: Key, action: Emit) -> None:
+        about: Object | ObjectReference | Address[Any] = action.about
+        if isinstance(about, Address):
+            about = ObjectReference(
+                kind=about.kind.name,
+                apiVersion=about.kind.api_version,
+                namespace=about.namespace,
+                name=about.name,
+                uid=about.uid,
+            )
+        env.recorder.emit(about, action.type, action.reason, action.message)
+
+    def describe(self, action: Emit) -> str:
+        message = shorten(action.message)
+        return f"emit {action.type} {action.reason} about {name_target(action.about)}: {message}"
+
+    def kind(self, action: Emit) -> Kind[Any] | None:
+        return kind_if_known(action.about)
+
+
+@interprets(Measure)
+class MeasureInterpretation(InstantInterpretation[Measure]):
+    verb = "measure"
+    past = "measured"
+
+    def answer(self, env: Environment, elapsed: float, action: Measure) -> None:
+        env.metrics.measure(action)
+
+    def describe(self, action: Measure) -> str:
+        return f"measure {action.metric.name} {action.value:g}"
+
+
+@interprets(Elapsed)
+class ElapsedInterpretation(InstantInterpretation[Elapsed]):
+    verb = "read"
+
+    def answer(self, env: Environment, elapsed: float, action: Elapsed) -> float:
+        return elapsed
+
+    def describe(self, action: Elapsed) -> str:
+        return "read the clock"
+
+    def simulate(self, server: SimulatedServer, action: Elapsed) -> float:
+        return 0.0
+
+
+# -- batches ----------------------------------------------------------------------------------
+
+
+@interprets(Batch)
+class BatchInterpretation(Interpretation[Batch[Any]]):
+    verb = "do"
+
+    async def perform(self, env: Environment, key: Key, action: Batch[T]) -> list[Outcome[T]]:
+        async def attempt(one: Action[T]) -> Outcome[T]:
+            try:
+                return Done(await env.perform(key, one))
+            except ApiError as error:
+                return Failed(error)
+
+        groups = action.groups()
+        try:
+            group = next(groups)
+            while True:
+                if len(group) == 1:
+                    outcomes = [await attempt(group[0])]
+                else:
+                    outcomes = await asyncio.gather(*map(attempt, group))
+                group = groups.send(outcomes)
+        except StopIteration as stop:
+            return cast("list[Outcome[T]]", stop.value)
+
+    def describe(self, action: Batch[Any]) -> str:
+        if len(action.actions) == 1:
+            return describe(action.actions[0])
+        tally: dict[tuple[str, str, str], int] = {}
+        for one in action.actions:
+            interpretation = interpretation_of(one)
+            kind, verb = interpretation.kind(one), interpretation.verb
+            names = (kind.name.lower(), kind.plural) if kind is not None else ("action", "actions")
+            tally[verb, *names] = tally.get((verb, *names), 0) + 1
+        if len(tally) > SHOWN:
+            counts: dict[str, list[int]] = {}
+            for (verb, _, _), n in tally.items():
+                counts.setdefault(verb, []).append(n)
+            return JOIN.join(f"{verb} {sum(each)} of {len(each)} kinds" for verb, each in counts.items())
+        parts = (f"{verb} {n} {one if n == 1 else many}" for (verb, one, many), n in tally.items())
+        return JOIN.join(parts) or "nothing"
