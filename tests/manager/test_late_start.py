@@ -78,7 +78,7 @@ class Plane:
         self.joined: list[int] = []
         self.world.spawn(self.fleet.run(), name="manager")
         self.world.spawn(
-            start_late(self.fleet, absent, self.api, lambda: self.joined.append(len(self.fleet.hosts))),
+            start_late(self.fleet, absent, self.api, lambda: self.joined.append(len(self.fleet.runners))),
             name="late start",
         )
         lease = Lease(metadata=ObjectMeta(name="a", namespace="default"))
@@ -133,4 +133,4 @@ def test_what_the_garbage_collector_follows_can_be_joined_by_type_and_is_followe
 def test_a_controller_the_settings_leave_nothing_to_do_does_not_join() -> None:
     plane = Plane("all", plain).after(1)
     plane.fleet.join(replace(needy, feature_gates=("HPAScaleToZero",)))
-    assert [host.controller.name for host in plane.fleet.hosts] == ["plain"]
+    assert [host.controller.name for host in plane.fleet.runners] == ["plain"]

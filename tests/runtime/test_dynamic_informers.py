@@ -233,7 +233,7 @@ def test_until_everything_has_been_read_it_is_known_what_has_not(world: World) -
     informers = Informers(world.api(), world)
     dynamic_informers = DynamicInformers(informers, world.api(), world)
     dynamic_informers.join(AllResources(to=itself), lambda key, cause: None)
-    world.run(dynamic_informers.look())
+    world.run(dynamic_informers.refresh())
     assert "configmaps" in dynamic_informers.all_objects.unfilled
     world.spawn(informers.run(), name="informers")
     world.run(dynamic_informers.wait_filled(30))

@@ -189,7 +189,7 @@ def test_the_bucket_never_holds_more_than_the_burst() -> None:
 
 
 def test_what_was_not_used_for_longest_is_forgotten_first() -> None:
-    source = Source(Correlator(remembered=2))
+    source = Source(Correlator(capacity=2))
     objects = [ObjectReference(kind="Pod", name=name) for name in "abc"]
     source.say("x", about=objects[0])
     source.say("x", about=objects[1])

@@ -409,7 +409,7 @@ def test_a_mistake_of_our_own_is_logged_and_survived(caplog: pytest.LogCaptureFi
         state, _ = play(script)
     assert state == Watching("8")
     assert "ZeroDivisionError" in caplog.text
-    assert "listing anew" in caplog.text
+    assert "listing again" in caplog.text
 
 
 # -- lists

@@ -22,20 +22,20 @@ from steersman.api.errors import (
 )
 from steersman.client.pager import PageRequest
 from steersman.runtime.reflector_state import (
-    STUBBORN,
+    MAX_SERVER_ERRORS,
     Broken,
     Empty,
     Ended,
     Failed,
-    Happening,
     Paged,
     Paging,
+    Proceed,
+    ReflectorEvent,
     ShortWatch,
     State,
     Streaming,
     Synced,
     Watching,
-    Went,
     step,
 )
 
@@ -71,9 +71,9 @@ def name(value: object) -> str:
 
 
 @pytest.mark.parametrize(
-    ("state", "happening", "follows"),
+    ("state", "event", "follows"),
     [
-        (Empty(), Went(), Streaming()),
+        (Empty(), Proceed(), Streaming()),
         (Streaming(), Synced("7"), Watching("7")),
         (Paging(), Paged("more"), Paging(PageRequest("more"))),
         (Paging(PageRequest("more")), Paged("even more"), Paging(PageRequest("even more"))),
@@ -81,13 +81,13 @@ def name(value: object) -> str:
         (Paging(PageRequest("more")), Synced("7"), Watching("7")),
         (Watching("7"), Ended("9", short=False), Watching("9")),
         (Watching("7"), Ended("7", short=False), Watching("7")),
-        (Broken(BUSY, Streaming()), Went(), Streaming()),
-        (Broken(BUSY, Paging(PageRequest("more"))), Went(), Paging(PageRequest("more"))),
-        (Broken(BUSY, Watching("7", 2)), Went(), Watching("7", 2)),
+        (Broken(BUSY, Streaming()), Proceed(), Streaming()),
+        (Broken(BUSY, Paging(PageRequest("more"))), Proceed(), Paging(PageRequest("more"))),
+        (Broken(BUSY, Watching("7", 2)), Proceed(), Watching("7", 2)),
     ],
 )
-def test_when_all_goes_well(state: State, happening: Happening, follows: State) -> None:
-    assert step(state, happening) == follows
+def test_when_all_goes_well(state: State, event: ReflectorEvent, follows: State) -> None:
+    assert step(state, event) == follows
 
 
 @pytest.mark.parametrize(
@@ -149,10 +149,10 @@ def test_a_watch_whose_place_is_gone_leads_to_a_new_list(error: Exception) -> No
     assert step(Watching("7"), Failed(error, "9")) == Broken(error, Streaming())
 
 
-@pytest.mark.parametrize("nowhere", ["", "0"])
-def test_a_watch_from_nowhere_leads_to_a_new_list(nowhere: str) -> None:
-    assert step(Watching(nowhere), Failed(REFUSED, nowhere)) == Broken(REFUSED, Streaming())
-    assert step(Watching(nowhere), Ended(nowhere, short=False)) == Streaming()
+@pytest.mark.parametrize("cannot_resume", ["", "0"])
+def test_a_watch_from_nowhere_leads_to_a_new_list(cannot_resume: str) -> None:
+    assert step(Watching(cannot_resume), Failed(REFUSED, cannot_resume)) == Broken(REFUSED, Streaming())
+    assert step(Watching(cannot_resume), Ended(cannot_resume, short=False)) == Streaming()
 
 
 def test_a_watch_that_brought_nothing_in_all_its_time_leads_to_a_new_list() -> None:
@@ -169,10 +169,10 @@ def test_a_watch_that_ends_at_once_without_a_word_is_a_failure() -> None:
 def test_a_watch_the_server_stumbles_over_again_and_again_is_given_up_for_a_list() -> None:
     error = ServerError("etcd event received with PrevKv=nil")
     state: State = Watching("7")
-    for failures in range(1, STUBBORN):
+    for failures in range(1, MAX_SERVER_ERRORS):
         state = step(state, Failed(error, "7"))
         assert state == Broken(error, Watching("7", failures))
-        state = step(state, Went())
+        state = step(state, Proceed())
     assert step(state, Failed(error, "7")) == Broken(error, Streaming())
 
 
@@ -189,20 +189,20 @@ def test_the_server_may_say_how_long_to_stay_away() -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "happening"),
+    ("state", "event"),
     [
         (Empty(), Synced("7")),
         (Streaming(), Paged("more")),
-        (Streaming(), Went()),
+        (Streaming(), Proceed()),
         (Paging(), Ended("7", short=False)),
         (Watching("7"), Synced("7")),
         (Watching("7"), Paged("more")),
         (Broken(BUSY, Streaming()), Failed(BUSY)),
     ],
 )
-def test_what_cannot_happen_is_a_mistake(state: State, happening: Happening) -> None:
-    with pytest.raises(ValueError, match="cannot happen"):
-        step(state, happening)
+def test_what_cannot_happen_is_a_mistake(state: State, event: ReflectorEvent) -> None:
+    with pytest.raises(ValueError, match="is impossible"):
+        step(state, event)
 
 
 ERRORS: list[Exception] = [*PASSING, *FINAL, EXPIRED, AHEAD, ServerError("oops")]

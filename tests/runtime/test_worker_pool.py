@@ -21,14 +21,14 @@ async def test_workers_are_hired_as_they_are_called_for_and_no_more_than_allowed
 
     async def boss() -> None:
         async with asyncio.TaskGroup() as group:
-            crew = WorkerPool(group, work, 3, "w")
+            pool = WorkerPool(group, work, 3, "w")
             await asyncio.sleep(0)
             assert started == []
-            crew.call()
+            pool.call()
             await asyncio.sleep(0)
             assert started == ["w#0"]
-            crew.call(5)
-            crew.call()
+            pool.call(5)
+            pool.call()
             await asyncio.sleep(0)
             assert started == ["w#0", "w#1", "w#2"]
             await asyncio.Event().wait()
@@ -48,9 +48,9 @@ async def test_a_worker_lives_in_the_context_of_its_crew_not_of_who_called_for_i
         moods.append(MOOD.get())
 
     async with asyncio.TaskGroup() as group:
-        crew = WorkerPool(group, work, 2, "w")
+        pool = WorkerPool(group, work, 2, "w")
         MOOD.set("hurried")
-        crew.call()
+        pool.call()
     assert moods == ["calm"]
 
 
@@ -67,11 +67,11 @@ async def test_nobody_is_hired_by_a_group_that_is_ending() -> None:
         try:
             await asyncio.Event().wait()
         finally:
-            crew.call()
+            pool.call()
 
     try:
         async with asyncio.TaskGroup() as group:
-            crew = WorkerPool(group, work, 2, "w")
+            pool = WorkerPool(group, work, 2, "w")
             group.create_task(late())
             await asyncio.sleep(0)
             group.create_task(fail())

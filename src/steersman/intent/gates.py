@@ -1,7 +1,7 @@
-"""The feature gates of kube-controller-manager 1.36: what each is by default, and since when.
+"""The feature gates of kube-controller-manager 1.36: the stage and default of each, by version.
 
 ``gates.tsv`` holds, for each gate, the versions in which it changed (from the last change before the oldest
-version that can be emulated) and the gates it needs.
+version that can be emulated) and the gates it depends on.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ OLDEST: Version = (1, 33)
 
 
 class Gate(msgspec.Struct, frozen=True):
-    """How far a feature has come, and whether it is on when nobody says anything."""
+    """The stage of a feature gate in one version, and its default."""
 
     stage: Stage
     default: bool
     locked: bool = False
-    """Nobody may say otherwise."""
+    """``--feature-gates`` cannot change it."""
 
 
 class Feature(msgspec.Struct, frozen=True):
-    """A gate over the versions."""
+    """A feature gate over all versions."""
 
     name: str
     history: tuple[tuple[Version, Gate], ...]
     """Oldest first."""
     needs: tuple[str, ...]
-    """Gates without which it cannot be on."""
+    """Gates that must be on for this one to be on."""
 
     def at(self, version: Version) -> Gate | None:
-        """What the gate is in a version; None before there was such a gate."""
+        """The gate in a version; None if that version does not have it."""
         found = None
         for since, gate in self.history:
             found = gate if since <= version else found
@@ -62,7 +62,7 @@ FEATURES: tuple[Feature, ...] = tuple(_features())
 
 
 def gates_at(version: Version) -> dict[str, Gate]:
-    """The gates there are in a version."""
+    """The feature gates of a version."""
     found = {feature.name: feature.at(version) for feature in FEATURES}
     return {name: gate for name, gate in found.items() if gate is not None}
 

@@ -1,8 +1,8 @@
-"""What may be set about a controller from outside: flags and feature gates.
+"""Settings of controllers: flags and feature gates.
 
 A controller declares the flags it reads as values (`Flag`), with upstream's names and defaults, and is
-configured once, before it runs: `Controller.configured(settings)`. Without settings everything is as
-kube-controller-manager 1.36 has it by default.
+configured once, before it runs: `Controller.configured(settings)`. The defaults are those of kube-controller-manager
+1.36.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ T = TypeVar("T")
 
 
 class Misconfigured(Exception):
-    """Settings that cannot be, or contradict each other. The message is one line and names the flags."""
+    """Settings are invalid or contradict each other. The message is one line and names the flags."""
 
 
 class Flag(msgspec.Struct, Generic[T], frozen=True):
-    """A value the command line may set. Durations are seconds."""
+    """A command-line flag. Durations are in seconds."""
 
     name: str
     default: T
@@ -31,7 +31,7 @@ class Flag(msgspec.Struct, Generic[T], frozen=True):
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """The flags and gates that are not as they are by default."""
+    """The flags and feature gates that differ from their defaults."""
 
     flags: Mapping[str, Any] = field(default_factory=dict)
     gates: Mapping[str, bool] = field(default_factory=dict)
@@ -40,7 +40,7 @@ class Settings(msgspec.Struct, frozen=True):
         return cast("T", self.flags.get(flag.name, flag.default))
 
     def enabled(self, gate: str) -> bool:
-        """Whether a feature gate is on. A gate nobody knows is a mistake in the program: `KeyError`."""
+        """Whether a feature gate is on. Raises `KeyError` for an unknown gate, which is a bug."""
         return self.gates.get(gate, GATES[gate].default)
 
 

@@ -1,6 +1,6 @@
-"""How long to wait before trying again: growing pauses, pauses per item, and an overall rate.
+"""Exponential back-off: for one operation, and for each item of a queue.
 
-None of these sleeps. Each only says how long; whoever asks does the waiting.
+None of these sleeps: they compute delays in seconds, and the caller waits.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ K = TypeVar("K", bound=Hashable)
 
 
 def jittered(random: Random, seconds: float, factor: float) -> float:
-    """``seconds``, prolonged by up to ``factor`` times itself, so that many do not act as one."""
+    """``seconds``, prolonged by up to ``factor`` times itself, so that many clients do not act at once."""
     return seconds * (1.0 + factor * random.random()) if factor > 0.0 else seconds
 
 
 def growing(attempt: int, base: float, factor: float, cap: float) -> float:
-    """The pause after the given attempt (the first is 0), without jitter."""
+    """The delay after the given attempt (the first is 0), without jitter, in seconds."""
     if attempt <= 0 or base <= 0.0 or factor <= 1.0:
         return min(base, cap)
-    # The power overflows a float long before anybody has tried that often.
+    # The power would overflow a float after many attempts.
     if attempt * math.log(factor) >= math.log(cap / base):
         return cap
     return min(base * factor**attempt, cap)
 
 
 class Backoff:
-    """Growing pauses for something that fails again and again.
+    """The back-off of one operation that keeps failing.
 
     The defaults are those of client-go's reflectors: 0.8 s doubling up to 30 s, each prolonged by
     up to as much again, starting over when nothing failed for two minutes.
@@ -59,7 +59,7 @@ class Backoff:
         self._asked: float | None = None
 
     def next(self) -> float:
-        """How long to wait now, in seconds."""
+        """Count one more failure; returns the delay in seconds."""
         now = self._clock.monotonic()
         # differs: client-go starts over two minutes after it last started over, even when all of them
         # were failures; this asks for two minutes without one.
@@ -72,13 +72,13 @@ class Backoff:
         return pause
 
     def reset(self) -> None:
-        """It went well: the next pause is the shortest again."""
+        """Start over with the shortest delay after a success."""
         self._attempt = 0
         self._asked = None
 
 
 class ItemBackoff(Generic[K]):
-    """Growing pauses for each item: ``base`` doubling up to ``cap``, until the item is forgotten."""
+    """The back-off of each item: ``base`` seconds doubling up to ``cap``, until the item is forgotten."""
 
     __slots__ = ("_failures", "base", "cap")
 
@@ -88,7 +88,7 @@ class ItemBackoff(Generic[K]):
         self._failures: dict[K, int] = {}
 
     def next(self, key: K) -> float:
-        """Count one more failure of the item; how long it should wait."""
+        """Count one more failure of an item; returns its delay in seconds."""
         attempt = self._failures.get(key, 0)
         self._failures[key] = attempt + 1
         return growing(attempt, self.base, 2.0, self.cap)
@@ -97,7 +97,7 @@ class ItemBackoff(Generic[K]):
         self._failures.pop(key, None)
 
     def failures(self, key: K) -> int:
-        """How often the item has failed since it was last forgotten."""
+        """How often an item has failed since it was last forgotten."""
         return self._failures.get(key, 0)
 
     def __len__(self) -> int:

@@ -1,7 +1,7 @@
-"""A fleet: several controllers over one set of informers.
+"""A controller group: several controllers over one set of shared informers.
 
-This is the part of a manager that is the same everywhere: over a socket or in process, in real or
-virtual time, with one credential or one for each controller.
+This part of a manager is the same everywhere: over a socket or in process, in real or virtual time, with one
+credential or one for each controller.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from steersman.runtime.trace import Trace
 from steersman.runtime.workqueue import WorkQueue
 
 CLOSING = 5.0
-"""Seconds that recorders have at the end to send what they hold."""
+"""Seconds that event recorders get at the end to send their events."""
 MANAGER = "kube-controller-manager"
-"""What a fleet is called where it is counted."""
+"""The ``manager`` label of the metrics of a group."""
 FILLING = 30.0
-"""Seconds that a controller that roams waits for everything to be read; upstream's number."""
+"""Seconds that a controller that follows all resources waits for its caches to sync; upstream's number."""
 
 
 class ControllerGroup:
-    """Hosts, and the informers they share."""
+    """Controller runners, and the informers they share."""
 
     def __init__(
         self,
@@ -54,12 +54,11 @@ class ControllerGroup:
         files: Callable[[str], bytes] = read_file,
         pause: float = 0.0,
     ) -> None:
-        """``api`` feeds the informers; ``api_of`` gives each controller the one it writes with.
-        Controllers that the ``settings`` leave nothing to do are left out; ``files`` reads what those
-        name: keys and certificates.
+        """``api`` feeds the informers; ``api_of`` gives each controller the one it writes with. Controllers that the
+        ``settings`` disable are left out; ``files`` reads the keys and certificates that the settings name.
 
-        ``workers`` sets the number of workers by flag name, where it is not the default. ``pause``: the
-        shortest time, in seconds, that a controller waits before it starts, so that not all do at once.
+        ``workers`` overrides the number of workers by flag name. ``pause``: the shortest time, in seconds, that a
+        controller waits before it starts, so that they do not all start at once.
         """
         self.metrics = metrics or Metrics()
         self.trace = trace or Trace()
@@ -67,7 +66,7 @@ class ControllerGroup:
             api, clock, resync=resync, metrics=self.metrics, streams=settings.enabled("WatchListClient")
         )
         self.dynamic_informers = DynamicInformers(self.informers, api, clock, metrics=self.metrics)
-        self.hosts: list[ControllerRunner[Any]] = []
+        self.runners: list[ControllerRunner[Any]] = []
         self._clock = clock
         self._workers = workers or {}
         self._files = files
@@ -81,9 +80,9 @@ class ControllerGroup:
         for controller in controllers:
             configured = controller.configured(settings)
             if configured is not None:
-                self.hosts.append(self._host(configured))
+                self.runners.append(self._make_runner(configured))
 
-    def _host(self, controller: Controller[Any]) -> ControllerRunner[Any]:
+    def _make_runner(self, controller: Controller[Any]) -> ControllerRunner[Any]:
         api, fence = self._api_of(controller), self._fence
         kinds = tuple(watch.kind for watch in controller.watches)
         recorder = Recorder(
@@ -98,7 +97,7 @@ class ControllerGroup:
             name=controller.name,
             metrics=self.metrics,
             backoff=ItemBackoff(cap=controller.max_backoff),
-            pace=controller.coalesce_within,
+            min_interval=controller.coalesce_within,
         )
         shell = Shell(api, recorder, ledger, self._clock, self.metrics, fence, self._files, self._api)
         self._recorders.append(recorder)
@@ -114,15 +113,15 @@ class ControllerGroup:
             self.dynamic_informers,
         )
 
-    async def _work(self, host: ControllerRunner[Any]) -> None:
-        if self._pause and not host.controller.as_manager:
+    async def _work(self, runner: ControllerRunner[Any]) -> None:
+        if self._pause and not runner.controller.as_manager:
             await asyncio.sleep(jittered(self._clock.random, self._pause, 1.0))
-        if host.controller.follows_all is not None:
+        if runner.controller.follows_all is not None:
             await self.dynamic_informers.wait_filled(FILLING)
-        running = self.metrics.running.of(host.controller.name, MANAGER)
+        running = self.metrics.running.of(runner.controller.name, MANAGER)
         running.set(1)
         try:
-            await host.run(self._workers_of(host.controller))
+            await runner.run(self._workers_of(runner.controller))
         finally:
             running.set(0)
 
@@ -140,30 +139,30 @@ class ControllerGroup:
                     recorder.open()
                 await self.informers.wait_synced()
                 synced()
-                if any(host.controller.follows_all is not None for host in self.hosts):
+                if any(runner.controller.follows_all is not None for runner in self.runners):
                     group.create_task(self.dynamic_informers.run(), name="dynamic informers")
-                # Those that the accounts of others depend on are at work before the others.
-                for host in sorted(self.hosts, key=lambda host: not host.controller.as_manager):
-                    group.create_task(self._work(host), name=host.controller.name)
+                # Controllers that service accounts depend on start first.
+                for runner in sorted(self.runners, key=lambda runner: not runner.controller.as_manager):
+                    group.create_task(self._work(runner), name=runner.controller.name)
                 self._group = group
         finally:
             self._group = None
             await asyncio.gather(*(each.close(CLOSING) for each in self._recorders if each.busy))
 
     def join(self, controller: Controller[Any]) -> None:
-        """Have a controller work that could not from the start: what it needs is served only now."""
+        """Start a controller later, once the server serves the kinds it requires."""
         configured = controller.configured(self._settings)
         if self._group is None or configured is None:
             return
         for watch in configured.watches:
             self.dynamic_informers.release(watch.kind)
             self.informers.informer(watch.kind)
-        host = self._host(configured)
+        runner = self._make_runner(configured)
         self._recorders[-1].open()
-        self.hosts.append(host)
-        self._group.create_task(self._work_late(host), name=configured.name)
+        self.runners.append(runner)
+        self._group.create_task(self._work_late(runner), name=configured.name)
 
-    async def _work_late(self, host: ControllerRunner[Any]) -> None:
-        for watch in host.controller.watches:
+    async def _work_late(self, runner: ControllerRunner[Any]) -> None:
+        for watch in runner.controller.watches:
             await self.informers.informer(watch.kind).wait_synced()
-        await self._work(host)
+        await self._work(runner)

@@ -1,8 +1,8 @@
-"""Informers -> queue -> workers, written once for all controllers.
+"""The controller runner: informers, queue and workers of one controller.
 
-A host subscribes a controller's watches, turns changes into keys, and gives each key its round:
-settle the debts of earlier rounds, observe, decide, act, note how it ended. A round that fails,
-fails alone: it is counted, noted, logged, and tried again with back-off.
+A runner subscribes to a controller's watches, turns changes into keys, and runs a round of each key: wait for the
+key's own writes, observe, decide, act, record the verdict. A round that fails, fails alone: it is counted, recorded,
+logged, and retried with back-off.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ O = TypeVar("O", bound=Object)
 log = logging.getLogger(__name__)
 
 PATIENCE = 8.0
-"""How many times as long as the server takes for a write a key may wait for its next round."""
+"""The interval between two rounds of a key on a busy server, as a multiple of the latency of a write."""
 BREATH = 16
-"""Rounds after which a worker lets others have a turn, even if none of its rounds had to wait."""
+"""Rounds after which a worker yields to the event loop, even if none of its rounds had to wait."""
 
 
 class CachesWithMemory:
@@ -80,10 +80,10 @@ class ControllerRunner(Generic[S]):
         self._metrics = metrics
         self._trace = trace
         self.crashes = 0
-        """Rounds in a row that ended in an error of the program itself."""
-        self._silences: dict[Key, asyncio.TimerHandle] = {}
-        """What keys that listen for a voice wait for."""
-        queue.hold = 0.0
+        """Rounds in a row that ended in an unexpected exception."""
+        self._renewed_timers: dict[Key, asyncio.TimerHandle] = {}
+        """The timers of keys whose `Wake` is renewed by heartbeats."""
+        queue.interval = 0.0
         self._unreadable: Mapping[Key, str] = {}
         if controller.watches:
             self._unreadable = informers.informer(controller.watches[0].kind).store.unreadable
@@ -133,27 +133,27 @@ class ControllerRunner(Generic[S]):
         informer.on_progress(progressed)
 
     async def run(self, workers: int) -> None:
-        """Work until cancelled. Ends with `Deposed` when this process no longer leads."""
+        """Run workers until cancelled. Raises `Deposed` when this process no longer leads."""
         for key in self.controller.initial_keys:
             self.queue.add(key, "start")
         try:
             async with asyncio.TaskGroup() as group:
                 if self.controller.resync > 0.0:
-                    group.create_task(self._look_again(), name=f"{self.controller.name} again")
-                crew = WorkerPool(group, self._work, workers, self.controller.name)
-                self.queue.hungry = crew.call
-                crew.call(len(self.queue))
+                    group.create_task(self._resync(), name=f"{self.controller.name} resync")
+                pool = WorkerPool(group, self._work, workers, self.controller.name)
+                self.queue.on_unserved = pool.call
+                pool.call(len(self.queue))
                 await asyncio.get_running_loop().create_future()  # until cancelled
         finally:
-            self.queue.hungry = None
-            for silence in self._silences.values():
+            self.queue.on_unserved = None
+            for silence in self._renewed_timers.values():
                 silence.cancel()
 
-    async def _look_again(self) -> None:
-        """Every so often, have another look at what there is to look at.
+    async def _resync(self) -> None:
+        """Enqueue the objects of the first watch every `Controller.resync` seconds.
 
-        Where every change is sure to be seen, a look at what is as it was at the last one finds nothing: what
-        depends on time alone ends in a `Wake`.
+        Where no change can be missed, another round without a change finds nothing to do, because what depends on
+        time alone ends in a `Wake`. Such a resync is left out under virtual time.
         """
         watch = self.controller.watches[0]
         store = self._informers.informer(watch.kind).store
@@ -169,7 +169,7 @@ class ControllerRunner(Generic[S]):
         def repeatable() -> bool:
             if not self._informers.steady:
                 return False
-            # Who roams sees more than what is counted here, but not where there is nothing to look at.
+            # A controller that follows all resources reads more stores than these.
             return next(wanted(), None) is None or (
                 self.controller.follows_all is None and progress() == looked
             )
@@ -180,7 +180,7 @@ class ControllerRunner(Generic[S]):
             looked = progress()
             for obj in wanted():
                 for key in watch.to(self._caches, Change(obj, obj)):
-                    self.queue.add(key, "it is time to look again")
+                    self.queue.add(key, "resync")
 
     async def _work(self) -> None:
         for number in itertools.count():
@@ -193,7 +193,7 @@ class ControllerRunner(Generic[S]):
                 self.queue.done(taken.key)
 
     async def round(self, taken: Taken[Key]) -> None:
-        """One look at one key."""
+        """Run one round of a key."""
         key = taken.key
         started, start = self._clock.now(), self._clock.monotonic()
         steps: list[Step] = []
@@ -203,9 +203,9 @@ class ControllerRunner(Generic[S]):
                 await self._shell.resolve(key)
             lagging = self._ledger.behind(key)
             if lagging is not None:
-                # Nothing is decided on a cache that does not show our own writes yet.
+                # No decision is made on a cache that does not show the key's own writes yet.
                 self._metrics.stale_skip(self.controller.name, lagging)
-                self.queue.add_after(key, self._ledger.park(key), "gave up waiting for the cache")
+                self.queue.add_after(key, self._ledger.park(key), "timed out waiting for the cache")
                 return
             ending = await self._decide(key, steps)
         except Deposed:
@@ -217,9 +217,8 @@ class ControllerRunner(Generic[S]):
             self.queue.forget(key)
             self._wait(key, ending)
         took = self._clock.monotonic() - start
-        # On an idle server every change is answered at once; on a busy one, those that come while it
-        # is busy anyway are answered by one write.
-        self.queue.hold = min(self.controller.coalesce_within, PATIENCE * self._shell.latency)
+        # On an idle server every change leads to a round at once; on a busy one, several changes to one.
+        self.queue.interval = min(self.controller.coalesce_within, PATIENCE * self._shell.latency)
         code = ending.code if isinstance(ending, Failure) else 200
         self._metrics.round(self.controller.name, took, code)
         self._trace.record(
@@ -227,21 +226,23 @@ class ControllerRunner(Generic[S]):
         )
 
     def _wait(self, key: Key, ending: Verdict) -> None:
-        """Have the key wait for what its round ended with."""
-        if self._silences and (before := self._silences.pop(key, None)) is not None:
+        """Set the timer that a verdict asks for."""
+        if self._renewed_timers and (before := self._renewed_timers.pop(key, None)) is not None:
             before.cancel()
         if not isinstance(ending, Wake):
             return
         after, because = ending.after.total_seconds(), ending.because
         if ending.renewed_by and self._informers.steady and after > 0.0:
-            self._silences[key] = call_unless_renewed(after, ending.renewed_by, self.queue.add, key, because)
+            self._renewed_timers[key] = call_unless_renewed(
+                after, ending.renewed_by, self.queue.add, key, because
+            )
         else:
             self.queue.add_after(key, after, because)
 
     async def _decide(self, key: Key, steps: list[Step]) -> Verdict:
         broken = self._unreadable.get(key)
         if broken is not None:
-            raise InvalidSpec(f"cannot be read: {broken}")
+            raise InvalidSpec(f"cannot be decoded: {broken}")
         seen = self.controller.see(self._caches, key)
         if seen is None:
             self._ledger.forget(key)
@@ -250,19 +251,19 @@ class ControllerRunner(Generic[S]):
         return await self._shell.drive(key, decision, steps)
 
     def _failed(self, key: Key, error: Exception) -> Failure:
-        """Say what went wrong as loudly as it deserves, and try again later."""
+        """Log an error with the level it deserves, and retry the key later."""
         name, values = self.controller.name, {"logger": self.controller.name, "key": str(key)}
         if isinstance(error, Conflict):
-            # Somebody else wrote in between; the cache will show it in a moment.
-            told = structured("Looking again after a conflict", **values, err=error)
-            log.log(V[4], "%s %s: conflict, looking again: %s", name, key, error, extra=told)
+            # Another client wrote in between; the cache will show it in a moment.
+            told = structured("Retrying after a conflict", **values, err=error)
+            log.log(V[4], "%s %s: conflict, retrying: %s", name, key, error, extra=told)
         elif isinstance(error, ApiError | InvalidSpec):
-            told = structured("The round failed", **values, err=error)
+            told = structured("Reconciliation failed", **values, err=error)
             log.warning("%s %s: %s", name, key, error, extra=told)
         else:
             self.crashes += 1
-            told = structured("The round failed", **values)
-            log.error("%s %s: the round failed", name, key, exc_info=error, extra=told)
-        self.queue.retry(key, "the last round failed")
+            told = structured("Reconciliation failed", **values)
+            log.error("%s %s: reconciliation failed", name, key, exc_info=error, extra=told)
+        self.queue.retry(key, "retry after a failure")
         why = str(error) if isinstance(error, ApiError | InvalidSpec) else f"{type(error).__name__}: {error}"
         return Failure(why, (error.code if isinstance(error, ApiError) else 0) or 500)

@@ -1,8 +1,8 @@
-"""Keeps informers in step with discovery, for controllers that follow every resource there is.
+"""Dynamic informers: kept in step with discovery, for controllers that follow every resource.
 
-Discovery is asked every half minute, and soon after something that adds resources has changed. What appears
-is followed at once. What disappears is let go a little later, so that its last events are still heard; what
-could not be discovered stays as it is.
+Discovery is read every 30 seconds, and soon after a CustomResourceDefinition or APIService changes. A new resource is
+followed at once. A resource that disappears is dropped a little later, so that its last events are still seen; a
+resource whose group could not be discovered stays as it is.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ O = TypeVar("O", bound=Object)
 log = logging.getLogger(__name__)
 
 PERIOD = 30.0
-"""Seconds between two looks at discovery, as upstream's."""
+"""Seconds between two reads of discovery, as upstream's."""
 HINTS = ("customresourcedefinitions.apiextensions.k8s.io", "apiservices.apiregistration.k8s.io")
-"""Whose changes change what is served."""
+"""The resources whose changes add or remove resources."""
 SOON = (0.2, 2.0, 15.0)
-"""Seconds after such a change at which discovery is asked: a server needs a moment to show it."""
+"""Seconds after such a change at which discovery is read: a server needs a moment to show it."""
 GRACE = 10.0
-"""Seconds for which a resource is followed on after it has disappeared."""
+"""Seconds for which a resource is still followed after it has disappeared."""
 
 
 class _Followed(msgspec.Struct):
-    """A resource that is followed."""
+    """A followed resource."""
 
     resource: ApiResource
     kind: Kind[Any]
     informer: Informer[Any]
     shared: bool
-    """Somebody watches it by its type anyway: it is not ours to stop."""
+    """Another controller watches it by its type, so its informer is not stopped here."""
     missing_since: float | None = None
 
 
@@ -86,13 +86,13 @@ class DynamicInformers:
         self._controllers: list[AllResourcesCaches] = []
         self._followed: dict[str, _Followed] = {}
         self._unread: dict[str, _Followed] = {}
-        """Those that had not been read when somebody last asked."""
+        """The followed resources that were not synced at the last check."""
         self._seen: DiscoveryResult | None = None
-        """The last answer that was followed to the letter."""
-        # Where the server is in this process all that adds to it is seen.
+        """The last discovery that is fully followed."""
+        # On a server in this process every change of a definition is seen.
         self._period = None if api.capabilities.steady else PERIOD
         self._hint = asyncio.Event()
-        self._looked = asyncio.Event()
+        self._discovered_once = asyncio.Event()
 
     def join(
         self, declared: AllResources, enqueue: Callable[[Key, str], None], memory: object = None
@@ -107,17 +107,17 @@ class DynamicInformers:
     # -- in step with discovery -----------------------------------------------------------------
 
     async def run(self) -> None:
-        """Follow what there is until cancelled."""
+        """Follow the served resources until cancelled."""
         pauses: list[float] = []
         while True:
-            await self.look()
+            await self.refresh()
             if await self._hinted(pauses.pop(0) if pauses else self._period):
-                # Something was added or taken away: look until the server shows it.
+                # A definition changed: read discovery until the server shows it.
                 pauses = list(SOON)
                 await asyncio.sleep(pauses.pop(0))
 
     async def _hinted(self, seconds: float | None) -> bool:
-        """Rest for so long, or until there is reason to look; whether there is."""
+        """Wait for some seconds, or for a hint that resources changed; returns whether there was one."""
         try:
             async with asyncio.timeout(seconds):
                 await self._hint.wait()
@@ -126,16 +126,16 @@ class DynamicInformers:
         self._hint.clear()
         return True
 
-    async def look(self) -> None:
-        """Ask what is served, once, and follow it."""
+    async def refresh(self) -> None:
+        """Read discovery once, and follow its resources."""
         try:
             found = await self._api.discover()
         except Exception as error:
-            # Nothing is known, so nothing changes: what is followed stays. An odd document is no more than that.
+            # Nothing is known, so nothing changes: the followed resources stay.
             known = isinstance(error, ApiError)
             log.log(
                 logging.WARNING if known else logging.ERROR,
-                "cannot discover what is served, going on with what is known: %s",
+                "discovery failed, keeping the known resources: %s",
                 error,
                 exc_info=None if known else error,
             )
@@ -145,12 +145,12 @@ class DynamicInformers:
             log.warning("%s", found.error_message)
             self._failed()
         if not found.resources:
-            log.warning("the server says that it serves nothing: taken for a mistake")
+            log.warning("discovery returned no resources: ignored")
             self._failed()
             return
         if found != self._seen:
             self._follow(found)
-        self._looked.set()
+        self._discovered_once.set()
 
     def _failed(self) -> None:
         if self._metrics is not None:
@@ -159,7 +159,7 @@ class DynamicInformers:
     def _follow(self, found: DiscoveryResult) -> None:
         known = self.all_objects.discovered
         if found.failed:
-            # What is in a group that did not answer is as it was.
+            # The resources of a group that did not answer stay as they were.
             lost = {missing.group_version for missing in found.failed}
             kept = tuple(each for each in known.resources if each.api_version in lost)
             found = DiscoveryResult((*found.resources, *kept), found.failed, found.malformed)
@@ -193,7 +193,7 @@ class DynamicInformers:
         self._listen(followed)
 
     def _let_go(self, wanted: dict[str, ApiResource]) -> bool:
-        """End what has been missing for long enough; whether some is missing for less."""
+        """Drop resources that have been missing for long enough; returns whether others still wait."""
         now = self._clock.monotonic()
         waiting = False
         for id_, followed in tuple(self._followed.items()):
@@ -208,18 +208,18 @@ class DynamicInformers:
         return waiting
 
     def _end(self, followed: _Followed) -> None:
-        log.info("%s is served no more", followed.resource.id)
+        log.info("%s is no longer served", followed.resource.id)
         del self._followed[followed.resource.id]
         self._unread.pop(followed.resource.id, None)
         self.all_objects.detach(followed.kind)
         if not followed.shared:
             self._informers.drop(followed.kind)
-            # Its metrics are still asked for; its objects need not be kept for that.
+            # Its metrics are still read; its objects need not be kept for that.
             followed.informer.store.replace({}, {})
 
     def release(self, kind: Kind[Any]) -> None:
-        """Somebody wants to read a resource by its type: what was read of it for its metadata alone goes, and it is
-        followed again with them."""
+        """Stop following a resource by its metadata, because a controller needs it by its type: it is followed again
+        through that informer."""
         followed = self._followed.get(kind.resource)
         if followed is not None and not issubclass(followed.kind.type, kind.type):
             self._end(followed)
@@ -252,23 +252,23 @@ class DynamicInformers:
 
     def _unfilled(self) -> tuple[str, ...]:
         if self._unread:
-            # What has been read once stays so: this is asked for every object that goes.
+            # A synced informer stays synced. This is called for every deleted object.
             self._unread = {id_: each for id_, each in self._unread.items() if not each.informer.synced}
         return tuple(self._unread)
 
     async def wait_filled(self, timeout: float) -> None:
-        """Wait until everything there is has been read, but no longer than this."""
+        """Wait until all followed resources are synced, but no longer than ``timeout`` seconds."""
         try:
             async with asyncio.timeout(timeout):
-                await self._looked.wait()
+                await self._discovered_once.wait()
                 for followed in tuple(self._followed.values()):
                     await followed.informer.wait_synced()
         except TimeoutError:
-            log.warning("not everything could be read yet, going on: %s", ", ".join(self._unfilled()))
+            log.warning("resources not synced yet, going on without them: %s", ", ".join(self._unfilled()))
 
 
 def _served(followed: _Followed, found: DiscoveryResult) -> bool:
-    """Whether a resource is still served as it is followed. One version shows the same objects as another."""
+    """Whether a resource is still served in the version in which it is followed."""
     kind = followed.kind
     return followed.shared or any(
         (each.id, each.version, each.namespaced) == (kind.resource, kind.version, kind.namespaced)

@@ -1,8 +1,8 @@
-"""What becomes of events before they are sent: counted, combined, or dropped as spam. No I/O.
+"""Event correlation: events are counted, combined, or dropped as spam before they are sent. No I/O.
 
 `Correlator` keeps the rules of core/v1 events, `SeriesCorrelator` those of events.k8s.io/v1. Both
-are fed one event and the time, and answer with the event as it should be on the server, under a key
-that stands for that one event object.
+take an event and the time, and return the event as it should be on the server, with a key that names that event
+object.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from steersman.api.token_bucket import TokenBucket
 from steersman.runtime.events import Event, EventSeries, SeriesEvent
 
 REMEMBERED = 4096
-"""Entries in each of a correlator's memories; the least recently used goes first."""
+"""Entries in each cache of a correlator; the least recently used is dropped first."""
 SIMILAR = 10
-"""Different messages of otherwise equal events, from which on they are combined into one event."""
+"""The number of different messages at which otherwise equal events are combined into one."""
 SIMILAR_BUSY = 5
 """The same while many events wait to be written.
 
@@ -48,7 +48,7 @@ class Correlated(NamedTuple):
 
 
 class Counted(NamedTuple):
-    """What is known of an event that was written."""
+    """An event that was written: its count, first timestamp and name."""
 
     times: int
     first: str
@@ -56,7 +56,7 @@ class Counted(NamedTuple):
 
 
 class Similar:
-    """Events that differ in nothing but their message."""
+    """Events that differ only in their message."""
 
     __slots__ = ("last", "messages")
 
@@ -69,16 +69,16 @@ class Correlator:
     """The rules of upstream's EventCorrelator, for the events of one source.
 
     Many similar events become one with a count (aggregation), equal events become one with a
-    count (deduplication), and an object that is always unhappy is heard only now and then.
+    count (deduplication), and events about one object are limited by a token bucket.
     """
 
-    def __init__(self, remembered: int = REMEMBERED) -> None:
-        self._similar: BoundedCache[Identity, Similar] = BoundedCache(remembered)
-        self._counted: BoundedCache[Identity, Counted] = BoundedCache(remembered)
-        self._buckets: BoundedCache[Identity, TokenBucket] = BoundedCache(remembered)
+    def __init__(self, capacity: int = REMEMBERED) -> None:
+        self._similar: BoundedCache[Identity, Similar] = BoundedCache(capacity)
+        self._counted: BoundedCache[Identity, Counted] = BoundedCache(capacity)
+        self._buckets: BoundedCache[Identity, TokenBucket] = BoundedCache(capacity)
 
     def take(self, event: Event, now: float, *, busy: bool = False) -> Correlated | None:
-        """What to write for this event; None: nothing, its source has said too much about the object.
+        """The event to write for this one; None if the rate limit of its source and object is exceeded.
 
         ``busy`` combines similar events sooner: many already wait to be written.
         """
@@ -87,25 +87,25 @@ class Correlator:
         key: Identity = (*who, event.reason, event.message, about.fieldPath)
         group = (*who, event.reason)
         if self._too_similar(group, event.message, now, SIMILAR_BUSY if busy else SIMILAR):
-            # Upstream's combined events leave out who reports them; the source stays.
+            # Upstream's combined events leave out the reporting component; the source stays.
             event = msgspec.structs.replace(
                 event, message=COMBINED + event.message, reportingComponent="", reportingInstance=""
             )
             key = group
         event = self._count(event, key)
-        # Counted even when it is then not sent: the next one to go through tells the full count.
+        # Counted even if it is not sent: the next event that is sent has the full count.
         return None if self._is_spam(who, now) else Correlated(key, event)
 
     def forget(self, key: Identity) -> None:
-        """The event object of this key is not ours after all: start another one."""
+        """Start a new event object for this key: the old one cannot be written any more."""
         self._counted.discard(key)
 
     def sweep(self, now: float, refresh: bool) -> list[Correlated]:
-        """What to write because time has passed: of core events, nothing."""
+        """The events to write because time has passed: none for core events."""
         return []
 
-    def untold(self) -> list[Correlated]:
-        """Counts that were held back: of core events, none."""
+    def unwritten(self) -> list[Correlated]:
+        """Events whose counts were not written yet: none for core events."""
         return []
 
     def _too_similar(self, group: Identity, message: str, now: float, most: int) -> bool:
@@ -147,7 +147,7 @@ class Correlator:
 
 
 class Series:
-    """An event and how often it has come since."""
+    """An event and how often it has been repeated."""
 
     __slots__ = ("event", "seen", "told")
 
@@ -155,7 +155,7 @@ class Series:
         self.event = event
         self.seen = seen
         self.told = event
-        """As it was last given out to be written."""
+        """The event as it was last returned to be written."""
 
 
 class SeriesCorrelator:
@@ -165,11 +165,11 @@ class SeriesCorrelator:
     written when the series is refreshed or over.
     """
 
-    def __init__(self, remembered: int = REMEMBERED) -> None:
-        self._series: BoundedCache[Identity, Series] = BoundedCache(remembered)
+    def __init__(self, capacity: int = REMEMBERED) -> None:
+        self._series: BoundedCache[Identity, Series] = BoundedCache(capacity)
 
     def take(self, event: SeriesEvent, now: float) -> Correlated | None:
-        """What to write for this event; None: nothing yet."""
+        """The event to write for this one; None if nothing is to be written yet."""
         about = event.regarding
         key: Identity = (
             event.type,
@@ -195,15 +195,15 @@ class SeriesCorrelator:
         return self._tell(key, known) if first else None
 
     def forget(self, key: Identity) -> None:
-        """The event object of this key is not ours after all: start another one."""
+        """Start a new event object for this key: the old one cannot be written any more."""
         self._series.discard(key)
 
     def __len__(self) -> int:
-        """How many events may become series, or are."""
+        """The number of events that are or may become series."""
         return len(self._series)
 
     def sweep(self, now: float, refresh: bool) -> list[Correlated]:
-        """What to write because time has passed: series that are over, and on a refresh all others."""
+        """The events to write because time has passed: series that are over, and on a refresh all others."""
         due: list[Correlated] = []
         for key, known in self._series.items():
             over = now - known.seen > SERIES_ENDS
@@ -213,8 +213,8 @@ class SeriesCorrelator:
                 self._series.discard(key)
         return due
 
-    def untold(self) -> list[Correlated]:
-        """What has been counted and not yet been given out: for when no further sweep will come."""
+    def unwritten(self) -> list[Correlated]:
+        """Events whose counts were not written yet: for the end, when no further sweep will come."""
         return [
             self._tell(key, known) for key, known in self._series.items() if known.event is not known.told
         ]

@@ -217,7 +217,7 @@ class Recorder:
         Works whether `run` still runs or was cancelled before.
         """
         now = self._clock.monotonic()
-        for found in self._correlator.untold():
+        for found in self._correlator.unwritten():
             self._hold(found, now)
         self._closing.set()
         for entry in list(self._pending.values()):

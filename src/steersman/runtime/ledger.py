@@ -1,9 +1,9 @@
-"""Have I seen my own writes? One ledger in place of expectations and consistency stores.
+"""The ledger: read-your-writes for each key, in place of expectations and consistency stores.
 
 Every write of a round leaves a debt: the cache must show it before the same key is decided again.
 A write that was answered is paid when the kind's cache reaches the resourceVersion of the answer;
-a delete when the cache no longer shows that uid alive. A write whose fate is unknown (the answer was
-lost) is a doubt: the server is asked what there is, which turns the doubt into an ordinary debt.
+a delete when the cache no longer shows that uid alive. A write whose answer was
+lost is a doubt: the objects it is about are read from the server, which turns the doubt into an ordinary debt.
 
 Debts are forgiven after five minutes, as upstream's expectations are, so that a watch that skips
 or a server that restarts its numbering delays a key but never stops it.
@@ -35,21 +35,21 @@ class Doubt(msgspec.Struct, frozen=True):
     name: str = ""
     """Empty where the server chooses it."""
     uid: str = ""
-    """Of what was to be changed or deleted; empty where something was to be created."""
+    """The uid of the object to change or delete; empty for a create."""
     labels: str = ""
-    """A selector of what was to be created, where its name is not known."""
+    """A label selector of the object to create, if its name is not known."""
 
 
 class Debt(msgspec.Struct):
-    """What one key waits to see."""
+    """The writes that a key's caches must show."""
 
     since: float
     revisions: dict[str, int] = field(default_factory=dict)
     """Resource -> the revision its cache must reach."""
     deletes: list[tuple[str, Key, str]] = field(default_factory=list)
-    """Resource, key and uid of objects that must be gone or going."""
+    """Resource, key and uid of objects that must be deleted or terminating."""
     doubts: dict[Doubt, None] = field(default_factory=dict)
-    """Writes that got no answer, each kind of them once."""
+    """Writes that got no answer, each once."""
 
 
 class Ledger:
@@ -68,9 +68,9 @@ class Ledger:
         return debt
 
     def wrote(self, key: Key, resource: str, resource_version: str) -> None:
-        """A write for ``key`` was answered with this resourceVersion."""
-        # A kind the controller does not watch is never shown to it, so there is nothing to wait for;
-        # nor is there where a server numbers in a way that cannot be compared.
+        """Record that a write for ``key`` was answered with a resourceVersion."""
+        # There is nothing to wait for if the controller does not watch the kind, or if the server's
+        # resourceVersions cannot be compared.
         if resource not in self._stores or not resource_version.isdecimal():
             return
         debt = self._debt(key)
@@ -80,36 +80,37 @@ class Ledger:
             debt.revisions[resource] = revision
 
     def deleted(self, key: Key, resource: str, target: Key, uid: str) -> None:
-        """A delete for ``key`` was accepted."""
+        """Record that a delete for ``key`` was accepted."""
         if resource in self._stores:
             debt = self._debt(key)
             debt.since = self._clock.monotonic()
             debt.deletes.append((resource, target, uid))
 
     def unsure(self, key: Key, doubt: Doubt) -> None:
-        """A write for ``key`` got no answer: it may have happened."""
+        """Record that a write for ``key`` got no answer: it may have happened."""
         if doubt.kind.resource in self._stores:
             self._debt(key).doubts[doubt] = None
 
     def doubts(self, key: Key) -> tuple[Doubt, ...]:
+        """The doubts of a key."""
         debt = self._debts.get(key)
         return tuple(debt.doubts) if debt is not None else ()
 
     def cleared(self, key: Key, doubt: Doubt, found: Iterable[ObjectMeta]) -> None:
-        """The server was asked: whatever became of the write, it shows in these objects, or in their absence.
+        """Settle a doubt with the objects found on the server: the write shows in them, or in their absence.
 
-        So the cache must show them as they were found. It need not have reached the revision at which the
-        server was asked: where nothing was written it may not for as long as nothing is.
+        The cache must show them as they were found. It need not reach the revision at which the server was read:
+        without further writes it may never do so.
         """
         debt = self._debts.get(key)
         if debt is not None:
             debt.doubts.pop(doubt, None)
         resource = doubt.kind.resource
-        there = False
+        exists = False
         for meta in found:
-            there = there or meta.uid == doubt.uid
+            exists = exists or meta.uid == doubt.uid
             self.wrote(key, resource, meta.resourceVersion)
-        if doubt.uid and not there:
+        if doubt.uid and not exists:
             self.deleted(key, resource, Key(doubt.namespace, doubt.name), doubt.uid)
 
     def behind(self, key: Key) -> str | None:
@@ -132,7 +133,7 @@ class Ledger:
         return None
 
     def park(self, key: Key) -> float:
-        """Have `caught_up` name this key again. Answers how long its debt may still last, in seconds."""
+        """Park a key until `caught_up` returns it; returns the seconds until its debt is forgiven."""
         debt = self._debts[key]
         for resource, revision in debt.revisions.items():
             if self._stores[resource].revision < revision:
@@ -140,13 +141,13 @@ class Ledger:
         return max(0.0, debt.since + FORGIVEN_AFTER - self._clock.monotonic()) + 0.001
 
     def caught_up(self, resource: str, revision: int) -> Iterator[Key]:
-        """The parked keys that waited for a revision this cache has now reached."""
+        """The parked keys that waited for a revision which the cache of a resource has now reached."""
         parked = self._parked[resource]
         while parked and parked[0][0] <= revision:
             yield heapq.heappop(parked)[1]
 
     def forget(self, key: Key) -> None:
-        """The key's object is gone; what it owed no longer matters."""
+        """Drop the debt of a key whose object is gone."""
         self._debts.pop(key, None)
 
     def __len__(self) -> int:

@@ -1,7 +1,6 @@
-"""One cache over all resources that are followed: a view of their stores, with indexes across them.
+"""The metadata cache: one view over the stores of all followed resources, with indexes across them.
 
-Objects stay where they are, in the store of their resource. Here is only how to find them: by uid, and by
-whatever the indexes of those who look file them under.
+Objects stay in the store of their resource. The cache only finds them: by uid, and by the declared indexes.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ from steersman.runtime.store import Store
 log = logging.getLogger(__name__)
 
 
-class _Files:
-    """Uids by the values an index finds. A value with one object holds just its uid: most do."""
+class _UidIndex:
+    """Uids by the values an index function computes. A value with one object holds just its uid: most do."""
 
     __slots__ = ("_find", "_under", "name")
 
@@ -69,7 +68,7 @@ class _Files:
             del self._under[value]
 
     def under(self, value: Hashable) -> Iterable[str]:
-        """Their uids, for as long as nothing changes: thousands are not copied to look at one."""
+        """The uids under a value: a view, valid until the next change."""
         under = self._under.get(value)
         if under is None:
             return ()
@@ -77,14 +76,14 @@ class _Files:
 
 
 class MetadataCache:
-    """All objects that are followed; see `steersman.intent.all_resources.AllObjects`."""
+    """The objects of all followed resources: a `steersman.intent.all_resources.AllObjects`."""
 
     def __init__(self, unfilled: Callable[[], tuple[str, ...]] = tuple) -> None:
         self.discovered = DiscoveryResult()
         self._unfilled = unfilled
         self._stores: dict[str, tuple[Kind[Any], Store[Any]]] = {}
         self._items: dict[str, Item] = {}
-        self._indexes: dict[str, _Files] = {}
+        self._indexes: dict[str, _UidIndex] = {}
 
     # -- reading
 
@@ -118,35 +117,35 @@ class MetadataCache:
     def __len__(self) -> int:
         return len(self._items)
 
-    # -- changing: for who feeds it
+    # -- changes: for `DynamicInformers` alone
 
     def add_index(self, name: str, find: Index) -> None:
-        """File every object under the values ``find`` gives. The same may be added again."""
+        """Add an index that files every object under the values of ``find``. Adding it again does nothing."""
         if name in self._indexes:
             return
-        files = self._indexes[name] = _Files(name, find)
+        files = self._indexes[name] = _UidIndex(name, find)
         for uid, item in self._items.items():
             files.move(uid, None, item.obj)
 
     def attach(self, kind: Kind[Any], store: Store[Any]) -> None:
-        """From now on look for objects of this kind here."""
+        """Add the store of a resource."""
         self._stores[kind.resource] = (kind, store)
 
     def detach(self, kind: Kind[Any]) -> None:
-        """Know no more of a resource."""
+        """Remove the store of a resource, and its objects."""
         found = self._stores.pop(kind.resource, None)
         for obj in tuple(found[1].list()) if found is not None else ():
             self.take(kind, Change(obj, None))
 
     def take(self, kind: Kind[Any], change: Change[Any]) -> None:
-        """An object came, changed or went."""
+        """Apply a change of an object."""
         old, new = change.old, change.new
         uid: str = change.obj.metadata.uid
         if not uid:
             return
         if new is None:
             known = self._items.pop(uid, None)
-            # What went may not be what was known last.
+            # The deleted state may not be the last one that was filed.
             old = known.obj if known is not None else None
         else:
             known = self._items.get(uid)

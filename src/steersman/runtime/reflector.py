@@ -1,7 +1,7 @@
-"""Feeds a sink with one kind: everything that is there, then every change, through any trouble.
+"""The reflector: keeps a sink equal to the server's list of one kind, with a list and then a watch.
 
-`steersman.runtime.reflector_state` says what is to be done next; this does it. An error never means that there is
-nothing: the sink keeps what it has until a complete list says otherwise.
+`steersman.runtime.reflector_state` decides what to do next; this does it. An error never means that there are no
+objects: the sink keeps its objects until a complete list replaces them.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from steersman.runtime.reflector_state import (
     Empty,
     Ended,
     Failed,
-    Happening,
     Paged,
     Paging,
+    Proceed,
+    ReflectorEvent,
     ShortWatch,
     State,
     Streaming,
     Synced,
     Watching,
-    Went,
-    nowhere,
+    cannot_resume,
     step,
 )
 from steersman.runtime.store import revision_of
@@ -43,49 +43,49 @@ O = TypeVar("O", bound=Object)
 log = logging.getLogger(__name__)
 
 WATCH = 300.0
-"""The shortest a watch is asked to last, in seconds; the longest is twice that, as upstream's."""
+"""The shortest timeout of a watch, in seconds; the longest is twice that, as upstream's."""
 SHORT = 1.0
-"""A watch that ends sooner than this without a word is a failure: asking again at once would spin."""
+"""Seconds; a watch that ends sooner without any event is a failure, because retrying it at once would spin."""
 SILENT = 0.9 * WATCH
-"""A watch that lasted this long and brought nothing, not even a bookmark, may be watching nothing."""
+"""Seconds; a watch that lasted this long without any event, not even a bookmark, may be watching nothing."""
 LATE = 30.0
-"""How long after its time-out a watch may go on before the connection counts as dead."""
+"""Seconds after its timeout at which the connection of a watch counts as dead."""
 PATIENCE = 60.0
-"""How long a streamed list may make no progress before a plain list is tried."""
+"""Seconds a streamed list may make no progress before a paged list is tried."""
 BREATH = 256
-"""Events handled before others get a turn: a stream that is always ready must not hog the loop."""
+"""Events handled before yielding to the event loop: a stream that is always ready must not hog it."""
 REMIND = 300.0
-"""Seconds after which trouble that goes on is told again: a server that is away would be told of by every kind."""
+"""Seconds after which an error that goes on is logged again: every kind logs that a server is unreachable."""
 
 
 class Sink(Protocol[O]):
-    """Who is fed. Must not raise."""
+    """The receiver of a reflector's objects. Its methods must not raise."""
 
     def held(self, key: Key) -> O | None:
-        """What the sink has read under a key: a list need not hold a second copy of it."""
+        """The object that the sink holds under a key, so that a list need not keep a second copy."""
         ...
 
     def replaced(
         self, objects: Mapping[Key, O], unreadable: Mapping[Key, str], resource_version: str
     ) -> None:
-        """This is everything there is; of the unreadable ones only the metadata is known."""
+        """Replace all objects. Of the unreadable ones only the metadata is known."""
         ...
 
     def changed(self, obj: O, error: str, resource_version: str) -> None:
-        """An object appeared or changed; ``error`` says why only its metadata could be read."""
+        """An object was added or updated; ``error`` says why only its metadata could be decoded."""
         ...
 
     def removed(self, obj: O, error: str, resource_version: str) -> None:
-        """An object went; this was its last state."""
+        """An object was deleted; this was its last state."""
         ...
 
     def reached(self, resource_version: str) -> None:
-        """Nothing else happened up to here."""
+        """There is no other change up to this resourceVersion."""
         ...
 
 
 class Reflector(Generic[O]):
-    """Keeps a sink at what the server has, until cancelled."""
+    """Keeps a sink equal to the server's list of a kind."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class Reflector(Generic[O]):
         backoff: Backoff | None = None,
         streams: bool = True,
     ) -> None:
-        """``streams``: whether what there is may be asked for as a stream, too, and not only as a list."""
+        """``streams``: whether to try a streamed list (WatchList) before a paged one."""
         self.state: State = Empty()
         self.kind = kind
         self._api = api
@@ -106,36 +106,36 @@ class Reflector(Generic[O]):
         self._backoff = backoff or Backoff(clock)
         self._streams = streams
         self._at = ""
-        """While watching: the resourceVersion reached, from which a broken watch goes on."""
+        """The resourceVersion that a watch has reached, from which a broken watch resumes."""
         self._revision = 0
-        """The same as a number, where it is one."""
+        """`_at` as a number; 0 if it is none."""
         self._found: dict[Key, O] = {}
-        """What a list under way has brought so far."""
+        """The objects of the current list so far."""
         self._unreadable: dict[Key, str] = {}
         self._listed_at = ""
         self._told = ("", -math.inf)
-        """The trouble that was told last, and when."""
+        """The error that was logged last, and when."""
 
     async def run(self) -> None:
-        """Feed the sink. Never ends, and never fails, by itself."""
+        """Run until cancelled. Never ends or fails by itself."""
         while True:
-            happening = await self._do(self.state)
+            event = await self._do(self.state)
             # Not the state it began with: a stream moves on by itself when its initial events end.
             before = self.state
-            self.state = step(before, happening)
-            self._tell(before, happening)
+            self.state = step(before, event)
+            self._tell(before, event)
             if isinstance(self.state, Streaming) and not self._streams:
                 self.state = Paging()
 
-    async def _do(self, state: State) -> Happening:
+    async def _do(self, state: State) -> ReflectorEvent:
         self._begin_at(state.since if isinstance(state, Watching) else "")
         try:
             match state:
                 case Empty():
-                    return Went()
+                    return Proceed()
                 case Broken():
                     await asyncio.sleep(max(self._backoff.next(), state.at_least))
-                    return Went()
+                    return Proceed()
                 case Paging():
                     return await self._page(state)
                 case Streaming():
@@ -150,15 +150,15 @@ class Reflector(Generic[O]):
         self._at = resource_version
         self._revision = revision_of(resource_version) or 0
 
-    def _tell(self, before: State, happening: Happening) -> None:
-        """Log what went wrong and what follows. Errors carry the server's words, never a body."""
-        if isinstance(happening, Synced | Ended) and not isinstance(self.state, Broken):
+    def _tell(self, before: State, event: ReflectorEvent) -> None:
+        """Log an error and what follows from it. Errors carry the server's message, never a body."""
+        if isinstance(event, Synced | Ended) and not isinstance(self.state, Broken):
             self._told = ("", -math.inf)
         if isinstance(before, Streaming) and isinstance(self.state, Paging):
-            why = happening.error if isinstance(happening, Failed) else "the stream ended"
-            log.info("%s: cannot be streamed, listing instead: %s", self.kind, why)
+            why = event.error if isinstance(event, Failed) else "the stream ended"
+            log.info("%s: WatchList failed, using a paged list: %s", self.kind, why)
         elif isinstance(before, Watching) and isinstance(self.state, Streaming):
-            log.info("%s: the watch was silent, listing anew to be sure", self.kind)
+            log.info("%s: the watch was silent, listing again", self.kind)
         elif isinstance(self.state, Broken):
             error, then = self.state.error, self.state.then
             known = isinstance(error, ApiError | ShortWatch)
@@ -173,13 +173,13 @@ class Reflector(Generic[O]):
                 "%s: %s failed, %s: %s",
                 self.kind,
                 type(before).__name__.lower(),
-                "listing anew" if isinstance(then, Streaming) else "going on where it was",
+                "listing again" if isinstance(then, Streaming) else "resuming the watch",
                 error,
                 exc_info=None if known else error,
             )
 
     def _read(self, item: O | UndecodableObject) -> tuple[O, str]:
-        """An object, or as much of it as can be read and what is wrong with the rest."""
+        """An object and an empty string, or its metadata and the decoding error."""
         if isinstance(item, UndecodableObject):
             return self.kind.type(metadata=item.metadata), item.error or "unreadable"
         return item, ""
@@ -196,8 +196,8 @@ class Reflector(Generic[O]):
         key = obj.key
         held = self._sink.held(key)
         if held is not None and same(held, obj):
-            # Let go of the new copy now, not at the end of the list: a list over a full store would
-            # double it.
+            # Drop the new copy now, not at the end of the list: a list over a full store would double its
+            # memory.
             obj, error = held, ""
         self._found[key] = obj
         if error:
@@ -210,10 +210,10 @@ class Reflector(Generic[O]):
         self._forget()
         self._sink.replaced(found, unreadable, resource_version)
 
-    async def _page(self, state: Paging) -> Happening:
+    async def _page(self, state: Paging) -> ReflectorEvent:
         if not state.page.token:
             self._forget()
-        # differs: client-go's first list asks for "0", any version the server has at hand. This always
+        # differs: client-go's first list asks for resourceVersion "0", which any cache may answer. This always
         # asks for the newest, so that a restart never goes back in time.
         page = await list_page(self._api, self.kind, state.page, field_selector=self.kind.fields)
         for item in page.items:
@@ -228,11 +228,11 @@ class Reflector(Generic[O]):
 
     # -- streams
 
-    async def _follow(self, since: str, *, initial: bool) -> Happening:
-        """Read a stream to its end. With ``initial`` it begins with all there is."""
+    async def _follow(self, since: str, *, initial: bool) -> ReflectorEvent:
+        """Read a watch to its end. With ``initial`` it begins with all objects."""
         loop = asyncio.get_running_loop()
         started = loop.time()
-        # In the server's own process no connection can die, so that a watch need not be made anew.
+        # In the server's own process no connection can die, so a watch need not be renewed.
         lasts = math.inf if self._api.capabilities.steady else jittered(self._clock.random, WATCH, 1.0)
         end = started + lasts + LATE if lasts < math.inf else None
         stream = self._api.watch(
@@ -262,7 +262,7 @@ class Reflector(Generic[O]):
         except TimeoutError:
             if not limit.expired():
                 raise
-            # The connection is dead, or the server never heard of initial events and will not end them.
+            # The connection is dead, or the server ignores sendInitialEvents and will never end them.
             raise Unreachable("the stream went silent", uncertain=True) from None
         lasted = loop.time() - started
         return Ended(
@@ -272,7 +272,7 @@ class Reflector(Generic[O]):
         )
 
     def _gather(self, event: WatchEvent[O | UndecodableObject]) -> bool:
-        """An event of a streamed list; whether it was the last."""
+        """Handle an event of a streamed list; returns whether it was the last."""
         if event.type is EventType.BOOKMARK:
             if not event.initial_end:
                 return False
@@ -290,7 +290,7 @@ class Reflector(Generic[O]):
         return False
 
     def _take(self, event: WatchEvent[O | UndecodableObject]) -> None:
-        """An event of a watch."""
+        """Handle an event of a watch."""
         reached = self._reach(event)
         if event.type is EventType.BOOKMARK:
             self._sink.reached(reached)
@@ -303,10 +303,10 @@ class Reflector(Generic[O]):
             self._sink.changed(obj, error, reached)
 
     def _reach(self, event: WatchEvent[Any]) -> str:
-        """Move to the resourceVersion of an event, never back. Answers where we are."""
+        """Advance to the resourceVersion of an event, never back; returns the one reached."""
         after = event.resource_version
-        if nowhere(self._at) and event.type is EventType.ADDED:
-            # A watch from nowhere begins with what is there, in any order: no place to go on from.
+        if cannot_resume(self._at) and event.type is EventType.ADDED:
+            # A watch from "0" begins with all objects in any order: it cannot be resumed from one of them.
             return self._at
         revision = revision_of(after)
         if revision is not None and revision < self._revision:
@@ -325,7 +325,7 @@ def same(one: Object, other: Object) -> bool:
 
 @asynccontextmanager
 async def _closing(stream: AsyncIterator[Any]) -> AsyncIterator[None]:
-    """End a stream when we leave it, where it can be ended."""
+    """Close a stream on leaving the context, if it can be closed."""
     try:
         yield
     finally:

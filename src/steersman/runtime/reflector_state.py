@@ -1,6 +1,6 @@
-"""The states a reflector goes through, and what follows from what happens in each.
+"""The state machine of a reflector, without asyncio and without the network.
 
-`step` is the whole of it, and knows neither asyncio nor the network.
+`step` is all of it: a state and an event give the next state.
 
 ::
 
@@ -31,67 +31,67 @@ from steersman.api.errors import (
 )
 from steersman.client.pager import PageRequest
 
-STUBBORN = 5
-"""After so many internal errors in a row at the same place, a watch is given up for a new list."""
+MAX_SERVER_ERRORS = 5
+"""Internal errors in a row at the same resourceVersion after which a watch is given up for a new list."""
 
 
 # -- states -----------------------------------------------------------------------------------
 
 
 class Empty(msgspec.Struct, frozen=True):
-    """Nothing has been asked yet."""
+    """No request has been sent yet."""
 
 
 class Streaming(msgspec.Struct, frozen=True):
-    """Everything is being streamed, to go on as a watch: the cheapest list for the server."""
+    """A streamed list that continues as a watch (WatchList): the cheapest list for the server."""
 
 
 class Paging(msgspec.Struct, frozen=True):
-    """Everything is being listed, page by page."""
+    """A list in pages."""
 
     page: PageRequest = PageRequest()
     """The page to request next."""
 
 
 class Watching(msgspec.Struct, frozen=True):
-    """Changes are being followed."""
+    """A watch."""
 
     since: str
     """The resourceVersion the watch began at."""
     failures: int = 0
-    """Internal errors in a row without getting any further."""
+    """Internal errors in a row without progress."""
 
 
 class Broken(msgspec.Struct, frozen=True):
-    """Something failed; a pause, and on."""
+    """A failure, and the state to go on with after a delay."""
 
     error: Exception
     then: Streaming | Paging | Watching
 
     @property
     def at_least(self) -> float:
-        """How long the server asked us to stay away, in seconds."""
+        """The seconds of the server's Retry-After; 0 without one."""
         return (self.error.retry_after or 0.0) if isinstance(self.error, ApiError) else 0.0
 
 
 State: TypeAlias = Empty | Streaming | Paging | Watching | Broken
 
 
-# -- what can happen --------------------------------------------------------------------------
+# -- events -----------------------------------------------------------------------------------
 
 
-class Went(msgspec.Struct, frozen=True):
-    """On: it was started, or the pause is over."""
+class Proceed(msgspec.Struct, frozen=True):
+    """The reflector was started, or a delay has passed."""
 
 
 class Paged(msgspec.Struct, frozen=True):
-    """A page came, and there are more."""
+    """A page that is not the last was read."""
 
     token: str
 
 
 class Synced(msgspec.Struct, frozen=True):
-    """Everything that is there has come."""
+    """A list is complete."""
 
     at: str
 
@@ -101,9 +101,9 @@ class Ended(msgspec.Struct, frozen=True):
 
     at: str
     short: bool
-    """At once, and without getting any further."""
+    """It ended at once and without progress."""
     silent: bool = False
-    """After its full time, and without a word: not even a bookmark."""
+    """It lasted its full time without any event, not even a bookmark."""
 
 
 class Failed(msgspec.Struct, frozen=True):
@@ -114,29 +114,29 @@ class Failed(msgspec.Struct, frozen=True):
     """For a watch: the resourceVersion reached."""
 
 
-Happening: TypeAlias = Went | Paged | Synced | Ended | Failed
+ReflectorEvent: TypeAlias = Proceed | Paged | Synced | Ended | Failed
 
 
 class ShortWatch(Exception):
     """The server ends watches as soon as they begin."""
 
 
-def passing(error: Exception) -> bool:
-    """Whether the same request may well succeed later, so nothing we know is in doubt."""
+def is_transient(error: Exception) -> bool:
+    """Whether the same request may succeed later, so that the cached state stays valid."""
     return isinstance(error, Unreachable | TooManyRequests | ServerError | Unauthorized | Forbidden)
 
 
-def nowhere(resource_version: str) -> bool:
-    """Whether a resourceVersion is no place a watch could go on from."""
+def cannot_resume(resource_version: str) -> bool:
+    """Whether a watch cannot continue from a resourceVersion."""
     return resource_version in ("", "0")
 
 
-def step(state: State, happening: Happening) -> State:
-    """What follows. Raises `ValueError` for what cannot happen in a state."""
-    match state, happening:
-        case Empty(), Went():
+def step(state: State, event: ReflectorEvent) -> State:
+    """The next state. Raises `ValueError` for an event that is impossible in a state."""
+    match state, event:
+        case Empty(), Proceed():
             return Streaming()
-        case Broken(then=then), Went():
+        case Broken(then=then), Proceed():
             return then
         case ((Streaming() | Paging()), Synced(at=at)):
             return Watching(at)
@@ -144,8 +144,8 @@ def step(state: State, happening: Happening) -> State:
             return Paging(page.following(token))
 
         case Streaming(), Failed(error=error):
-            # An overloaded or absent server would not answer a list either. For all else a list may
-            # work where a stream does not: servers that do not know how, proxies that cut streams.
+            # An overloaded or unreachable server would not answer a list either. Otherwise a list may work where
+            # a stream does not: servers without WatchList, proxies that cut streams.
             if (
                 isinstance(error, TooManyRequests)
                 or resource_version_unavailable(error)
@@ -162,20 +162,20 @@ def step(state: State, happening: Happening) -> State:
             if restarted is not None:
                 return Paging(restarted)
             # differs: client-go starts over; pages that were read stay valid as long as their token.
-            return Broken(error, state if page.token and passing(error) else Streaming())
+            return Broken(error, state if page.token and is_transient(error) else Streaming())
 
         case Watching(), Ended(at=at, short=short, silent=silent):
-            # A server that was restored from a backup does not refuse a watch from what is the future
-            # to it: it says nothing until it gets there. Bookmarks would come every minute.
-            onward = Streaming() if silent or nowhere(at) else Watching(at)
+            # A server that was restored from a backup does not refuse a watch from a future resourceVersion: it
+            # sends nothing until it gets there. Bookmarks would come every minute.
+            onward = Streaming() if silent or cannot_resume(at) else Watching(at)
             return Broken(ShortWatch("the server ends watches at once"), onward) if short else onward
         case Watching(since=since, failures=failures), Failed(error=error, at=at):
             # differs: client-go lists anew after most errors; a resourceVersion outlives a connection.
-            if resource_version_unavailable(error) or not passing(error) or nowhere(at):
+            if resource_version_unavailable(error) or not is_transient(error) or cannot_resume(at):
                 return Broken(error, Streaming())
             if type(error) is not ServerError:
                 return Broken(error, Watching(at))
             # The server itself may stumble over one event each time; a list steps over it.
             failures = failures + 1 if at == since else 1
-            return Broken(error, Watching(at, failures) if failures < STUBBORN else Streaming())
-    raise ValueError(f"{happening} cannot happen in {state}")
+            return Broken(error, Watching(at, failures) if failures < MAX_SERVER_ERRORS else Streaming())
+    raise ValueError(f"{event} is impossible in {state}")

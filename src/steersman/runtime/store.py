@@ -1,7 +1,7 @@
-"""One kind as the control loops know it: one copy of each object, and indexes that point into it.
+"""The store of an informer: one copy of each object of a kind, and indexes that point into it.
 
-A store is only ever changed by its informer, between two steps of the event loop. Whoever reads it
-within one synchronous step sees one instant, so reads hand out views and never copies.
+Only its informer changes a store, between two steps of the event loop. All reads of one synchronous step see the same
+instant, so they return views and never copies.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class _Bucket(dict[Key, O]):
 
 
 class _Index(Generic[O]):
-    """Objects by the values a function finds in them. Values are never kept: they are found anew."""
+    """Objects by the values an index function computes. Values are not kept: they are computed again."""
 
     __slots__ = ("buckets", "find", "name")
 
@@ -53,14 +53,14 @@ class _Index(Generic[O]):
         """The values of an object, each once, in order. An object that cannot be filed has none."""
         try:
             values = tuple(self.find(obj))
-            hash(values)  # what cannot be hashed cannot be filed: better to learn it here
+            hash(values)  # an unhashable value cannot be filed: fail here
             return values if len(values) < 2 else tuple(dict.fromkeys(values))
         except Exception:
             log.exception("index %s cannot file %s %s", self.name, type(obj).__name__, obj.key)
             return ()
 
     def move(self, key: Key, old: O | None, new: O | None) -> None:
-        """File an object anew. One that stays under a value keeps its place there."""
+        """Refile an object. Under a value that it keeps, it keeps its place."""
         before = self.values(old) if old is not None else ()
         after = self.values(new) if new is not None else ()
         if before != after:
@@ -109,7 +109,7 @@ class Store(Generic[O]):
         self.resource_version = ""
         """The same as the server wrote it."""
         self.unreadable: dict[Key, str] = {}
-        """What is wrong with those objects of which only the metadata is known."""
+        """Why objects of which only the metadata is known could not be decoded."""
         self._objects: dict[Key, O] = {}
         self._indexes: dict[str, _Index[O]] = {}
 
@@ -119,7 +119,7 @@ class Store(Generic[O]):
         return self._objects.get(key)
 
     def list(self, namespace: str | None = None) -> Iterable[O]:
-        """Everything, or everything in a namespace, in the order it was first seen."""
+        """All objects, or those of one namespace, in the order they were first seen."""
         if namespace is None:
             return self._objects.values()
         if NAMESPACE not in self._indexes:
@@ -127,7 +127,7 @@ class Store(Generic[O]):
         return self._indexes[NAMESPACE].under(namespace)
 
     def count(self, namespace: str) -> int:
-        """How many there are in a namespace."""
+        """The number of objects in a namespace."""
         return sum(1 for _ in self.list(namespace))
 
     def by(self, index: str, value: Hashable) -> Iterable[O]:
@@ -147,7 +147,7 @@ class Store(Generic[O]):
     # -- changing: for the informer alone
 
     def add_index(self, name: str, find: Index) -> None:
-        """File every object, those already here too, under the values ``find`` gives.
+        """Add an index that files every object under the values of ``find``.
 
         The same function may be added again; another one under the same name is a mistake.
         """
@@ -161,20 +161,20 @@ class Store(Generic[O]):
             index.move(key, None, obj)
 
     def put(self, obj: O) -> O | None:
-        """Take in an object; answers the one it replaces."""
+        """Add or replace an object; returns the one it replaces."""
         key = obj.key
         old = self._objects.get(key)
         self.swap(key, old, obj)
         return old
 
     def swap(self, key: Key, old: O | None, new: O) -> None:
-        """The same as `put`, for whoever knows the key and what is under it."""
+        """Like `put`, for a caller that knows the key and the object it replaces."""
         self._objects[key] = new
         for index in self._indexes.values():
             index.move(key, old, new)
 
     def remove(self, key: Key) -> O | None:
-        """Let go of an object; answers what was known of it."""
+        """Remove an object; returns its last state."""
         self.unreadable.pop(key, None)
         old = self._objects.pop(key, None)
         if old is not None:
@@ -183,7 +183,7 @@ class Store(Generic[O]):
         return old
 
     def reach(self, resource_version: str, *, forced: bool = False) -> bool:
-        """Note the resourceVersion everything here is at least as new as; whether that moved.
+        """Record the resourceVersion up to which the store is complete; returns whether it changed.
 
         It only goes back when ``forced``: a full list is right about the server even when the server
         was restored from a backup.
@@ -202,10 +202,10 @@ class Store(Generic[O]):
         return True
 
     def replace(self, objects: Mapping[Key, O], unreadable: Mapping[Key, str]) -> Sequence[Change[O]]:
-        """Become exactly these objects; answers what that changed: what went, then what came.
+        """Replace all objects with these; returns the changes: first deletions, then additions and updates.
 
-        An object of the same version is not a change, and the copy already held is kept. One that was
-        deleted and made anew under the same name is two changes.
+        An object of the same version is not a change, and the copy already held is kept. An object that
+        was deleted and created again under the same name is two changes.
         """
         changes: builtins.list[Change[O]] = [
             Change(old, None) for key, old in self._objects.items() if key not in objects

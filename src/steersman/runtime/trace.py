@@ -1,9 +1,8 @@
-"""Rounds as data: why a key was looked at, how long it waited, what was done, how it ended.
+"""The trace: rounds as data, with their causes, waiting time, actions and verdict.
 
-A trace keeps the last rounds of each controller. It answers "what happened to this object?" as a
-story, and as JSON whose bytes depend on the rounds alone, so two runs can be compared. A round
-holds words, not objects: no body, no field value that could be a secret, nothing that keeps a cache
-entry alive.
+A trace keeps the last rounds of each controller. It tells what happened to an object as lines of text, and as JSON
+whose bytes depend on the rounds alone, so that two runs can be compared. A round holds words, not objects: no body, no
+field value that could be a secret, nothing that keeps a cache entry alive.
 """
 
 from __future__ import annotations
@@ -28,9 +27,9 @@ class Step(msgspec.Struct, frozen=True, gc=False):
     """One action of a round, in words."""
 
     action: str
-    """What was asked for, as `describe` says it."""
+    """The action, as the action table describes it."""
     outcome: str
-    """Empty when it went through, else what was answered."""
+    """Empty if it succeeded, else the error."""
     seconds: float
 
 
@@ -39,14 +38,14 @@ class Failure(msgspec.Struct, frozen=True, gc=False):
 
     error: str
     code: int = 500
-    """Of the refusal, where it was one."""
+    """The HTTP status of the error, if it was an API error."""
 
 
 Ending: TypeAlias = Rest | Wake | Failure
 
 
 class Round(msgspec.Struct, frozen=True, gc=False):
-    """One look at one key, from its causes to its end."""
+    """One round of a key, from its causes to its verdict. Times are in seconds."""
 
     controller: str
     key: Key
@@ -67,21 +66,21 @@ class Trace:
         self._numbers = itertools.count()
 
     def record(self, round_: Round) -> None:
-        """Remember a round; the oldest of the same controller makes room for it."""
+        """Add a round; the oldest of the same controller is dropped if the ring is full."""
         ring = self._rings.get(round_.controller)
         if ring is None:
             ring = self._rings[round_.controller] = deque(maxlen=self._capacity)
         ring.append((next(self._numbers), round_))
 
     def rounds(self, controller: str | None = None, key: Key | None = None) -> list[Round]:
-        """What is remembered, oldest first; of one controller, of one key, or both."""
+        """The recorded rounds, oldest first; of one controller, of one key, or both."""
         rings = list(self._rings.values()) if controller is None else [self._rings.get(controller, deque())]
         # The numbers are unique, so the merge never has to compare two rounds.
         found = heapq.merge(*rings)
         return [round_ for _, round_ in found if key is None or round_.key == key]
 
     def story(self, key: Key, controller: str | None = None) -> list[str]:
-        """What happened to a key, a line for each round."""
+        """The rounds of a key as text, a line each."""
         return [tell(round_) for round_ in self.rounds(controller, key)]
 
     def json(self, controller: str | None = None, key: Key | None = None) -> bytes:
@@ -90,7 +89,7 @@ class Trace:
 
 
 def tell(round_: Round) -> str:
-    """A round as one line for people."""
+    """A round as one line of text."""
     parts = []
     if round_.causes:
         parts.append(f"because {enumerate_some(round_.causes)}")
@@ -139,7 +138,7 @@ def encode(round_: Round) -> bytes:
 
 
 def span(seconds: float) -> str:
-    """A length of time the way one says it."""
+    """A duration in words: ``2 min 5 s``."""
     if seconds < 0.001:
         return f"{max(seconds, 0.0) * 1e6:.0f} µs"
     if seconds < 1:
@@ -154,7 +153,7 @@ def span(seconds: float) -> str:
 
 
 def outcome(answer: object) -> str:
-    """How an action went: empty when it went through, else what was refused and why."""
+    """The outcome of an action in words: empty if it succeeded, else the error."""
     if isinstance(answer, ApiError):
         return refusal(answer)
     if isinstance(answer, FileUnreadable):
@@ -172,7 +171,7 @@ def outcome(answer: object) -> str:
 
 
 def refusal(error: ApiError) -> str:
-    """An API error in one short line. A validation error quotes values, so of it only the fields."""
+    """An API error in one short line. Of a validation error only the fields, because its message quotes values."""
     name = type(error).__name__
     if isinstance(error, Invalid):
         fields = tuple(cause.field for cause in error.causes if cause.field)

@@ -1,12 +1,12 @@
-"""The queue between what changed and who looks at it, under client-go's contract:
+"""The work queue of a controller, with client-go's contract:
 
 * fair: keys are handed out in the order they were added;
-* stingy: one key is never in the hands of two workers;
+* stingy: one key is never processed by two workers at once;
 * coalescing: a key added several times before it is handed out is handed out once;
-* nothing lost: a key added while it is being worked on is handed out again afterwards.
+* nothing lost: a key added while it is being processed is handed out again afterwards.
 
-On top of that: delays (one timer for all keys), retries with back-off under an overall rate, a pace
-for keys that change in bursts, and the reasons for which a key was added.
+On top of that: delays (one timer for all keys), retries with back-off under an overall rate, a minimum interval
+between two rounds of a key that changes in bursts, and the causes for which a key was added.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from steersman.runtime.metrics import Metrics
 K = TypeVar("K", bound=Hashable)
 
 CAUSES = 8
-"""How many reasons are kept for one round; the rest is an ellipsis."""
+"""How many causes are kept for one round; the rest is an ellipsis."""
 MORE = "…"
 
 
@@ -35,17 +35,17 @@ class ShutDown(Exception):
 
 
 class Taken(NamedTuple, Generic[K]):
-    """A key in the hands of a worker, who must say `WorkQueue.done` in the end."""
+    """A key handed out to a worker, which must call `WorkQueue.done` when it has processed it."""
 
     key: K
     causes: tuple[str, ...]
-    """Why it was added, each reason once."""
+    """Why it was added, each cause once."""
     waited: float
     """Seconds from when it was first due until now."""
 
 
 def _with(causes: tuple[str, ...], cause: str) -> tuple[str, ...]:
-    """The causes and one more. A key can be added a thousand times before its turn."""
+    """The causes and one more, bounded: a key can be added a thousand times before it is handed out."""
     if not cause or cause in causes:
         return causes
     if len(causes) < CAUSES:
@@ -64,7 +64,7 @@ class _Due:
 
 
 class WorkQueue(Generic[K]):
-    """Keys that want a look. All methods but `get` and `drain` are synchronous."""
+    """The keys to process. All methods except `get` and `drain` are synchronous."""
 
     def __init__(
         self,
@@ -74,25 +74,25 @@ class WorkQueue(Generic[K]):
         metrics: Metrics | None = None,
         backoff: ItemBackoff[K] | None = None,
         bucket: TokenBucket | None = None,
-        pace: float = 0.0,
+        min_interval: float = 0.0,
     ) -> None:
-        """``pace``: the shortest time, in seconds, between the starts of two rounds of one key that
-        were asked for by `add`. The first is never delayed."""
+        """``min_interval``: the shortest time, in seconds, between the starts of two rounds of one key that
+        `add` asks for. The first round is never delayed."""
         self.name = name
-        self.pace = pace
-        self.hold = pace
-        """The pace at this moment: whoever runs the queue may make it less, never more."""
+        self.min_interval = min_interval
+        self.interval = min_interval
+        """The interval in force, in seconds. The owner of the queue may lower it, down to 0."""
         self._clock = clock
         self._backoff = ItemBackoff[K]() if backoff is None else backoff
         self._bucket = TokenBucket() if bucket is None else bucket
         self._order: deque[K] = deque()
-        """Whose turn it is: exactly the keys that are dirty and not being worked on."""
+        """The keys to hand out next: exactly those that are dirty and not being processed."""
         self._dirty: dict[K, tuple[float, tuple[str, ...]]] = {}
         """Keys to be handed out, since when and why."""
         self._working: dict[K, float] = {}
-        """Keys in the hands of workers, and since when."""
+        """The keys being processed, and since when."""
         self._started: dict[K, float] = {}
-        """When the last round of a key started, oldest first; no older than the pace. Only kept with one."""
+        """When the last round of a key started, oldest first; no older than the interval. Only kept with one."""
         self._due: dict[K, _Due] = {}
         """Keys to be added later: at most one time each."""
         self._heap: list[tuple[float, int, K]] = []
@@ -101,9 +101,9 @@ class WorkQueue(Generic[K]):
         """Breaks ties between equal times, so keys are never compared."""
         self._timer: asyncio.TimerHandle | None = None
         self._context = copy_context()
-        """The timer is the queue's, not that of whoever happened to put off the key that is due first."""
-        self.hungry: Callable[[], None] | None = None
-        """Called when a key is added and no worker waits for one: for whoever hires them as they are needed."""
+        """The timer runs in the context of the queue, not of the caller that delays the key that is due first."""
+        self.on_unserved: Callable[[], None] | None = None
+        """Called when a key is added and no worker waits for one, so that another worker can be started."""
         self._getters: deque[asyncio.Future[None]] = deque()
         self._drained: list[asyncio.Future[None]] = []
         self._closing = False
@@ -116,18 +116,18 @@ class WorkQueue(Generic[K]):
     # -- adding
 
     def add(self, key: K, cause: str = "") -> None:
-        """Have a look at this key."""
-        if self.pace and key not in self._dirty:
+        """Enqueue a key."""
+        if self.min_interval and key not in self._dirty:
             started = self._started.get(key)
             if started is not None:
-                due = started + self.hold
+                due = started + self.interval
                 if due > self._clock.monotonic():
                     self._put_off(key, due, (cause,) if cause else ())
                     return
         self._add(key, (cause,) if cause else ())
 
     def add_after(self, key: K, seconds: float, cause: str = "") -> None:
-        """Have a look at this key after this long. Of several times for one key the earliest counts."""
+        """Enqueue a key after some seconds. Of several times for one key the earliest counts."""
         if self._closing:
             return
         if self._metrics is not None:
@@ -139,18 +139,18 @@ class WorkQueue(Generic[K]):
             self._put_off(key, self._clock.monotonic() + seconds, causes)
 
     def retry(self, key: K, cause: str = "") -> None:
-        """Have another look at a key whose round failed: later each time, and not all at once."""
+        """Enqueue a key whose round failed, with back-off and under the overall rate."""
         if self._closing:
             return
         item = self._backoff.next(key)
         self.add_after(key, max(item, self._bucket.reserve(self._clock.monotonic())), cause)
 
     def forget(self, key: K) -> None:
-        """The key is fine: its next failure is its first."""
+        """Reset the back-off of a key whose round succeeded."""
         self._backoff.forget(key)
 
     def failures(self, key: K) -> int:
-        """How often the key was retried since it was last forgotten."""
+        """How often the key was retried since its back-off was last reset."""
         return self._backoff.failures(key)
 
     def _add(self, key: K, causes: tuple[str, ...]) -> None:
@@ -183,7 +183,7 @@ class WorkQueue(Generic[K]):
             try:
                 await waiter
             except BaseException:
-                # A worker that was woken and cancelled in the same instant passes the call on.
+                # A worker that was woken and cancelled in the same instant wakes another.
                 if waiter.done() and not waiter.cancelled():
                     self._wake()
                 elif waiter in self._getters:
@@ -193,17 +193,17 @@ class WorkQueue(Generic[K]):
         since, causes = self._dirty.pop(key)
         now = self._clock.monotonic()
         self._working[key] = now
-        if self.pace:
+        if self.min_interval:
             self._note_start(key, now)
         if self._metrics is not None:
             self._metrics.latency.observe(now - since)
         return Taken(key, causes, now - since)
 
     def done(self, key: K) -> None:
-        """A worker has finished with a key."""
+        """Mark a key as processed."""
         started = self._working.pop(key, None)
         if started is None:
-            raise ValueError(f"{key} is in nobody's hands")
+            raise ValueError(f"{key} is not being processed")
         if self._metrics is not None:
             self._metrics.work.observe(self._clock.monotonic() - started)
         if key in self._dirty:
@@ -213,21 +213,21 @@ class WorkQueue(Generic[K]):
             self._settle()
 
     def _wake(self) -> None:
-        """Call one waiting worker."""
+        """Wake one waiting worker."""
         while self._getters:
             waiter = self._getters.popleft()
             if not waiter.done():
                 waiter.set_result(None)
                 return
-        if self.hungry is not None:
-            self.hungry()
+        if self.on_unserved is not None:
+            self.on_unserved()
 
     def _note_start(self, key: K, now: float) -> None:
         """Remember the start of a round for as long as it may hold back the next."""
         started = self._started
         started.pop(key, None)
         started[key] = now
-        horizon = now - self.pace
+        horizon = now - self.min_interval
         # Oldest first, so this looks at each start once and stops at the first that still counts.
         expired = []
         for other, start in started.items():
@@ -259,7 +259,7 @@ class WorkQueue(Generic[K]):
             self._arm()
 
     def _sift(self) -> None:
-        """Drop the times that no longer count; they would otherwise stay until they come."""
+        """Drop outdated times from the heap; they would otherwise stay until they come."""
         kept: dict[K, tuple[float, int, K]] = {}
         for entry in self._heap:
             due = self._due.get(entry[2])
@@ -269,7 +269,7 @@ class WorkQueue(Generic[K]):
         heapq.heapify(self._heap)
 
     def _arm(self) -> None:
-        """Have the loop call when the first time comes."""
+        """Set the timer to the first due time."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -278,7 +278,7 @@ class WorkQueue(Generic[K]):
             self._timer = asyncio.get_running_loop().call_at(when, self._ring, when, context=self._context)
 
     def _ring(self, called: float) -> None:
-        """Add what is due. The loop may call a little early; then its word counts for the time."""
+        """Enqueue the keys that are due. The loop may call a little early; the time it was asked for counts then."""
         now = max(called, self._clock.monotonic())
         while self._heap and self._heap[0][0] <= now:
             when, _, key = heapq.heappop(self._heap)
@@ -292,7 +292,7 @@ class WorkQueue(Generic[K]):
     # -- ending
 
     def shut_down(self) -> None:
-        """Take no more keys. What is queued is still handed out; what is put off is dropped."""
+        """Take no more keys. Queued keys are still handed out; delayed keys are dropped."""
         self._closing = True
         self._due.clear()
         self._heap.clear()
@@ -305,7 +305,7 @@ class WorkQueue(Generic[K]):
     async def drain(self) -> None:
         """Shut down and wait until the workers have finished what was queued."""
         self.shut_down()
-        # differs: client-go waits for what is in workers' hands; this also for what is still queued.
+        # differs: client-go waits for the keys being processed; this also for those still queued.
         while self._working or self._order:
             waiter = asyncio.get_running_loop().create_future()
             self._drained.append(waiter)
@@ -317,7 +317,7 @@ class WorkQueue(Generic[K]):
                 waiter.set_result(None)
         self._drained.clear()
 
-    # -- looking
+    # -- inspection
 
     def __len__(self) -> int:
         """How many keys wait for a worker."""
@@ -325,19 +325,19 @@ class WorkQueue(Generic[K]):
 
     @property
     def waiting(self) -> int:
-        """How many keys are put off."""
+        """How many keys are delayed."""
         return len(self._due)
 
     @property
     def working(self) -> int:
-        """How many keys are in workers' hands."""
+        """How many keys are being processed."""
         return len(self._working)
 
     def unfinished(self) -> float:
-        """How long the rounds under way have taken together, in seconds."""
+        """The total age of the keys being processed, in seconds."""
         now = self._clock.monotonic()
         return sum(now - start for start in self._working.values())
 
     def longest(self) -> float:
-        """How long the oldest round under way has taken, in seconds."""
+        """The age of the key processed for longest, in seconds."""
         return self._clock.monotonic() - min(self._working.values()) if self._working else 0.0

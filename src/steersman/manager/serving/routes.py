@@ -55,8 +55,8 @@ class Routes:
 
     def follow(self, fleet: ControllerGroup) -> None:
         """Add the controllers of a fleet."""
-        self._controllers |= {host.controller.name: (fleet, host) for host in fleet.hosts}
-        self.health.add({host.controller.name: _crash_check(host) for host in fleet.hosts})
+        self._controllers |= {host.controller.name: (fleet, host) for host in fleet.runners}
+        self.health.add({host.controller.name: _crash_check(host) for host in fleet.runners})
 
     async def answer(self, request: RouteRequest) -> Response:
         """Answer an authorized request."""
