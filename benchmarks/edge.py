@@ -30,7 +30,7 @@ from typing import Any
 from benchmarks.measure import busy
 from steersman.api.clock import RealClock
 from steersman.client.kubeconfig import load
-from steersman.manager import event_loop
+from steersman.manager import process
 from steersman.server.auth.ca import write_private
 from steersman.server.bootstrap import Bootstrap, bootstrap_server
 from steersman.server.server import Server
@@ -144,7 +144,7 @@ def clients(config: str, clients: int, requests: int, watches: int, own: bool, p
             took = await load.phase(name)
             pipe.send((took or time.perf_counter() - began, cpu() - used))
 
-    event_loop.run(run())
+    process.run(run())
 
 
 # -- the server's process ---------------------------------------------------------------------
@@ -194,10 +194,10 @@ async def measure(options: argparse.Namespace) -> dict[str, float]:
             await phase("warm")
             requests = options.requests // options.clients * options.clients
             for name in ("create", "get"):
-                took, mine, theirs, others = await phase(name)
+                took, mine, spent, others = await phase(name)
                 found[f"{name}s/s"] = requests / took
                 found[f"{name}: server's CPU us"] = mine / requests * 1e6
-                found[f"{name}: clients' CPU us"] = theirs / requests * 1e6
+                found[f"{name}: clients' CPU us"] = spent / requests * 1e6
                 found[f"{name}: other CPU s"] = others
             before = cpu()
             await asyncio.sleep(options.rest)
@@ -248,10 +248,10 @@ def main() -> None:
         import pstats
 
         profile = cProfile.Profile()
-        found = profile.runcall(event_loop.run, measure(options))
+        found = profile.runcall(process.run, measure(options))
         pstats.Stats(profile).sort_stats("tottime").print_stats(45)
     else:
-        found = event_loop.run(measure(options))
+        found = process.run(measure(options))
     for name, value in found.items():
         print(f"{name:44} {value:12.2f}")
 

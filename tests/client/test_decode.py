@@ -12,7 +12,7 @@ from steersman.api.kinds import DEPLOYMENTS, PODS, REPLICASETS, Object, Pod, Rep
 from steersman.client.api import EventType, UndecodableObject
 from steersman.client.decode import Decoder
 
-POD = {
+POD: dict[str, Any] = {
     "apiVersion": "v1",
     "kind": "Pod",
     "metadata": {
@@ -156,7 +156,7 @@ async def test_raw_parts_do_not_keep_the_document_they_came_in(decoder: Decoder)
     got = await decoder.for_kind(DEPLOYMENTS).decode_list(DEPLOYMENTS, document)  # type: ignore[arg-type]
     del document
     assert kept() is None
-    assert bytes(got.items[0].spec.template.spec) == b'{"containers": []}'  # type: ignore[union-attr]
+    assert bytes(got.items[0].spec.template.spec) == b'{"containers": []}'
 
 
 # -- watches ----------------------------------------------------------------------------------

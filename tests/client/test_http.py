@@ -45,7 +45,11 @@ from steersman.client.config import AuthInfo, ClientConfig, Impersonation
 from steersman.client.http import HttpApi, SharedClientState
 from steersman.client.round_trip import RequestAttempt
 
-POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "n", "resourceVersion": "5"}}
+POD: dict[str, Any] = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "a", "namespace": "n", "resourceVersion": "5"},
+}
 OPTIONS = {"kind": "DeleteOptions", "apiVersion": "v1"}
 
 Make = Callable[..., HttpApi]
@@ -782,7 +786,7 @@ async def test_a_very_long_line_is_an_event_like_any_other(api: HttpApi, server:
     large = {**POD, "metadata": {**POD["metadata"], "annotations": {"x": "y" * 3_000_000}}}
     server.stream(line("ADDED", large))
     [event] = [event async for event in api.watch(PODS)]
-    assert len(event.obj.metadata.annotations["x"]) == 3_000_000  # type: ignore[union-attr]
+    assert len(event.obj.metadata.annotations["x"]) == 3_000_000
 
 
 async def test_leaving_a_watch_closes_its_connection(api: HttpApi, server: Any) -> None:

@@ -231,7 +231,8 @@ def test_a_server_is_a_url_or_a_host_and_port(home: Path, server: str, expected:
 def test_the_first_file_to_name_a_thing_wins_and_its_context_too(home: Path) -> None:
     first = write(home, {"users": [{"name": "me", "user": {"token": "first"}}]}, "first")
     second = config(user={"token": "second", "as": "ignored"})
-    third = config({"server": "https://third"}, **{"current-context": "elsewhere"})
+    away: dict[str, Any] = {"current-context": "elsewhere"}
+    third = config({"server": "https://third"}, **away)
     listed = os.pathsep.join(
         [first, "", str(home / "missing"), write(home, second, "second"), write(home, third, "third")]
     )

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import errno
 import ssl
+from typing import Any
 
 import aiohttp
 import pytest
@@ -25,6 +26,10 @@ def after_the_handshake(reason: str) -> aiohttp.ClientOSError:
     return error
 
 
+NO_REQUEST: Any = None
+"""The request of an aiohttp error, which no message here shows."""
+
+
 @pytest.mark.parametrize(
     ("error", "says", "sent"),
     [
@@ -38,7 +43,7 @@ def after_the_handshake(reason: str) -> aiohttp.ClientOSError:
         (aiohttp.ConnectionTimeoutError("x"), "timed out while connecting", False),
         (aiohttp.ClientProxyConnectionError(KEY, OSError("x")), "the proxy cannot be reached", False),
         (
-            aiohttp.ClientHttpProxyError(None, (), status=407),
+            aiohttp.ClientHttpProxyError(NO_REQUEST, (), status=407),
             "the proxy answered with status 407",
             False,
         ),
@@ -62,7 +67,7 @@ def after_the_handshake(reason: str) -> aiohttp.ClientOSError:
         (aiohttp.ClientPayloadError("x"), "the response was cut off", True),
         (aiohttp.SocketTimeoutError("x"), "timed out waiting for the response", True),
         (TimeoutError(), "timed out waiting for the response", True),
-        (aiohttp.ClientResponseError(None, (), message="x"), "the response is not HTTP", True),
+        (aiohttp.ClientResponseError(NO_REQUEST, (), message="x"), "the response is not HTTP", True),
     ],
 )
 def test_no_answer_is_one_line_and_a_write_is_uncertain_if_it_was_sent(

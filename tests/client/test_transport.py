@@ -21,6 +21,14 @@ from tests.harness.ca import CertificateAuthority
 
 POD = {"metadata": {"name": "a", "namespace": "n", "resourceVersion": "5"}}
 
+ENCRYPTED = b"""-----BEGIN RSA PRIVATE KEY-----
+Proc-Type: 4,ENCRYPTED
+DEK-Info: AES-128-CBC,2E9B3CBE3F9D2CCB9D0F1D1B5B6A5A7C
+
+AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA
+-----END RSA PRIVATE KEY-----
+"""
+
 
 def client(url: str, tls: TlsConfig, **more: Any) -> HttpApi:
     return HttpApi(ClientConfig(url, tls=tls, **more), qps=-1)
@@ -136,15 +144,6 @@ async def test_certificates_that_cannot_be_used_are_one_line(pki: Any, tls: Any,
             await api.get(PODS, "n", "a")
     assert "\n" not in caught.value.message
     assert "PRIVATE" not in caught.value.message
-
-
-ENCRYPTED = b"""-----BEGIN RSA PRIVATE KEY-----
-Proc-Type: 4,ENCRYPTED
-DEK-Info: AES-128-CBC,2E9B3CBE3F9D2CCB9D0F1D1B5B6A5A7C
-
-AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA
------END RSA PRIVATE KEY-----
-"""
 
 
 # -- change -----------------------------------------------------------------------------------

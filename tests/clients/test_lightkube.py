@@ -154,11 +154,11 @@ def test_a_watch_goes_on_after_the_server_ended_it(cluster: Client) -> None:
 
     def sending(request: Any, **options: Any) -> Any:
         requests.append(request.url.params["resourceVersion"])
-        cluster._client.send = send  # type: ignore[method-assign]
+        cluster._client.send = send
         cluster.create(Secret(metadata=ObjectMeta(name="c")))
         return send(request, **options)
 
-    cluster._client.send = sending  # type: ignore[method-assign]
+    cluster._client.send = sending
     event, found = next(stream)
     assert (event, found.metadata.name) == ("ADDED", "c")
     assert len(requests) == 1

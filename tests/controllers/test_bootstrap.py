@@ -41,7 +41,7 @@ def info(**data: str) -> ConfigMap:
 def sign(*objects: ConfigMap | Secret):  # type: ignore[no-untyped-def]
     seen = signer.see(Shelves(signer, *objects), CLUSTER_INFO)
     assert seen is not None
-    return walk(signer.decide(seen, NOW))  # type: ignore[arg-type]
+    return walk(signer.decide(seen, NOW))
 
 
 def test_the_signature_is_the_one_that_kubeadm_checks() -> None:

@@ -127,7 +127,7 @@ def approve(asked: CertificateSigningRequest, *allowed: str) -> tuple[list[Actio
     def answer(action: Action[Any]) -> Any:
         if not isinstance(action, CreateReview):
             return USUAL
-        right = action.body["spec"]["resourceAttributes"]["subresource"]  # type: ignore[index]
+        right = action.body["spec"]["resourceAttributes"]["subresource"]
         return SubjectAccessReview(status=SubjectAccessReviewStatus(allowed=right in allowed))
 
     return walk(approver.decide(asked, NOW), answer)
@@ -314,7 +314,7 @@ def issue(
     def answer(action: Action[Any]) -> Any:
         return {"ca.crt": cert, "ca.key": private}[action.path] if isinstance(action, ReadFile) else USUAL
 
-    actions, verdict = walk(configured.decide(asked, NOW), answer)  # type: ignore[arg-type]
+    actions, verdict = walk(configured.decide(asked, NOW), answer)
     return [action for action in actions if isinstance(action, UpdateStatus)], verdict
 
 

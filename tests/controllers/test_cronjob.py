@@ -57,7 +57,7 @@ def look(
 ) -> tuple[list[Action[Any]], Verdict]:
     seen = controller.see(Shelves(controller, of, *jobs), key)
     assert seen is not None
-    return walk(controller.decide(seen, now), answers)  # type: ignore[arg-type]
+    return walk(controller.decide(seen, now), answers)
 
 
 def events(actions: list[Action[Any]]) -> list[tuple[str, str]]:
@@ -207,7 +207,7 @@ def test_replace_that_cannot_end_it_starts_nothing() -> None:
     seen = controller.see(Shelves(controller, of, job("old")), KEY)
     assert seen is not None
     with pytest.raises(ApiError):
-        walk(controller.decide(seen, NOW), {Read: job("old"), Delete: ServerError("down")}, said=said)  # type: ignore[arg-type]
+        walk(controller.decide(seen, NOW), {Read: job("old"), Delete: ServerError("down")}, said=said)
     assert events(said) == [("FailedDelete", "Deleted job: down")]
     assert not [one for one in said if isinstance(one, Create)]
 
@@ -226,12 +226,12 @@ def test_a_refusal_is_told_of_unless_the_namespace_goes() -> None:
     seen = controller.see(Shelves(controller, cron()), KEY)
     assert seen is not None
     with pytest.raises(Forbidden):
-        walk(controller.decide(seen, NOW), {Create: Forbidden("full")}, said=said)  # type: ignore[arg-type]
+        walk(controller.decide(seen, NOW), {Create: Forbidden("full")}, said=said)
     assert events(said) == [("FailedCreate", "Error creating job: full")]
     said.clear()
     going = Forbidden("going", causes=(Cause("NamespaceTerminating", "", ""),))
     with pytest.raises(Forbidden):
-        walk(controller.decide(seen, NOW), {Create: going}, said=said)  # type: ignore[arg-type]
+        walk(controller.decide(seen, NOW), {Create: going}, said=said)
     assert events(said) == []
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import pytest
@@ -60,9 +60,12 @@ def budget(
     )
 
 
+W = TypeVar("W", ReplicaSet, Deployment)
+
+
 def pod(name: str, *, ready: bool = True, owner: str = "rs", going: bool = False, **status: Any) -> Pod:
     kind = {"rs": ("apps/v1", "ReplicaSet"), "thing": ("example.com/v1", "Thing"), "job": ("batch/v1", "Job")}
-    owners = ()
+    owners: tuple[OwnerReference, ...] = ()
     if owner:
         version, word = kind[owner]
         owners = (OwnerReference(apiVersion=version, kind=word, name=owner, uid=owner, controller=True),)
@@ -82,7 +85,7 @@ def pod(name: str, *, ready: bool = True, owner: str = "rs", going: bool = False
 
 
 def rs(replicas: int, owner: str = "") -> ReplicaSet:
-    owners = ()
+    owners: tuple[OwnerReference, ...] = ()
     if owner:
         owners = (
             OwnerReference(apiVersion="apps/v1", kind="Deployment", name=owner, uid=owner, controller=True),
@@ -95,15 +98,14 @@ def deployment(replicas: int) -> Deployment:
     return _sized(Deployment(metadata=ObjectMeta(name="dep", namespace="d", uid="dep")), replicas)
 
 
-def _sized(obj: Any, replicas: int) -> Any:
-
+def _sized(obj: W, replicas: int) -> W:
     return msgspec.structs.replace(obj, spec=msgspec.structs.replace(obj.spec, replicas=replicas))
 
 
 def look(of: PodDisruptionBudget, *objects: Any, answers: Any = None) -> tuple[list[Action[Any]], Verdict]:
     seen = controller.see(Shelves(controller, of, *objects), of.key)
     assert seen is not None
-    return walk(controller.decide(seen, NOW), answers)  # type: ignore[arg-type]
+    return walk(controller.decide(seen, NOW), answers)
 
 
 def written(actions: list[Action[Any]]) -> PodDisruptionBudgetStatus:
@@ -196,7 +198,7 @@ def test_where_nobody_can_tell_nothing_may_be_disrupted(owner: str, answer: Any,
     seen = controller.see(Shelves(controller, of, pod("a", owner=owner)), of.key)
     assert seen is not None
     with pytest.raises(InvalidSpec):
-        walk(controller.decide(seen, NOW), {Discover: SERVED, Read: answer}, said=said)  # type: ignore[arg-type]
+        walk(controller.decide(seen, NOW), {Discover: SERVED, Read: answer}, said=said)
     made = written(said)
     assert made.disruptionsAllowed == 0
     assert (made.conditions[0].reason, made.conditions[0].message) == ("SyncFailed", why)
@@ -295,7 +297,7 @@ TARGET = Condition(
 def _pod_round(of: Pod) -> tuple[list[Action[Any]], Verdict]:
     seen = controller.see(Shelves(controller, of), Key("d", f"pod/{of.metadata.name}"))
     assert seen is not None
-    return walk(controller.decide(seen, NOW), lambda action: USUAL)  # type: ignore[arg-type]
+    return walk(controller.decide(seen, NOW), lambda action: USUAL)
 
 
 def test_a_pod_that_was_not_disrupted_is_no_longer_said_to_be() -> None:

@@ -54,7 +54,7 @@ def look(
             return ConfigMap(data={} if since is None else {"since": since})
         return list(pods) if isinstance(action, List) else write
 
-    actions, verdict = walk(controller.decide(seen, NOW), answer)  # type: ignore[arg-type]
+    actions, verdict = walk(controller.decide(seen, NOW), answer)
     return [action for action in actions if isinstance(action, Patch | Delete)], verdict
 
 

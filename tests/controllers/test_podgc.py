@@ -62,7 +62,7 @@ def look(
             return live
         return refuse if refuse is not None and isinstance(action, Delete) else USUAL
 
-    actions, verdict = walk(configured.decide(seen, NOW), answer)  # type: ignore[arg-type]
+    actions, verdict = walk(configured.decide(seen, NOW), answer)
     return [action for action in actions if not isinstance(action, Read)], verdict
 
 

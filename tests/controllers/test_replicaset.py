@@ -40,6 +40,7 @@ from steersman.controllers.replicaset import (
 )
 from steersman.controllers.shared.indexes import CONTROLLED
 from steersman.intent.actions import Create, Delete, Emit, Patch, Read, UpdateStatus
+from steersman.intent.all_resources import AllObjects
 from steersman.intent.controller import Change
 from steersman.intent.metrics import Measure
 from steersman.intent.verdict import InvalidSpec, Rest, Wake
@@ -357,6 +358,8 @@ def test_a_set_that_selects_nothing_everything_or_nonsense_is_left_alone(
 class Caches:
     """Stores filled by hand."""
 
+    memory = None
+
     def __init__(self, *objects: Any) -> None:
         self.stores: dict[str, Store[Any]] = {}
         for kind in (PODS, REPLICASETS, REPLICATIONCONTROLLERS):
@@ -368,6 +371,10 @@ class Caches:
 
     def __getitem__(self, kind: Any) -> Store[Any]:
         return self.stores[kind.resource]
+
+    @property
+    def all_objects(self) -> AllObjects:
+        raise LookupError("ReplicaSets follow no other resources")
 
 
 WEB = [Key("default", "web")]

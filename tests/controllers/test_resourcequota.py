@@ -207,9 +207,9 @@ def test_the_status_keeps_what_nobody_can_count_and_drops_what_is_not_limited_an
 def test_what_is_right_is_not_written_again_whatever_way_it_is_spelt() -> None:
     of = quota("requests.cpu", used={"requests.cpu": "1000m"})
     seen = Observation(of, {"pods": (pod("1"),)}, {}, ())
-    assert walk(controller.decide(seen, NOW)) == ([], Rest("usage up to date"))  # type: ignore[arg-type]
+    assert walk(controller.decide(seen, NOW)) == ([], Rest("usage up to date"))
     assert isinstance(
-        walk(controller.decide(Observation(of, {"pods": ()}, {}, ()), NOW))[0][0],  # type: ignore[arg-type]
+        walk(controller.decide(Observation(of, {"pods": ()}, {}, ()), NOW))[0][0],
         UpdateStatus,
     )
 
@@ -217,21 +217,21 @@ def test_what_is_right_is_not_written_again_whatever_way_it_is_spelt() -> None:
 def test_nothing_is_counted_before_everything_has_been_read() -> None:
     actions, verdict = walk(
         controller.decide(Observation(quota("secrets"), {}, {"secrets": 0}, ("secrets",)), NOW)
-    )  # type: ignore[arg-type]
+    )
     assert actions == []
     assert isinstance(verdict, Wake)
 
 
 def test_devices_are_read_only_where_a_quota_is_about_them() -> None:
     of = quota("gpu.deviceclass.resource.k8s.io/devices")
-    actions, _ = walk(controller.decide(Observation(of, {}, {}, ()), NOW), {List: []})  # type: ignore[arg-type]
+    actions, _ = walk(controller.decide(Observation(of, {}, {}, ()), NOW), {List: []})
     assert isinstance(actions[0], List)
 
 
 def test_an_amount_that_is_none_fails_alone() -> None:
     of = quota("requests.cpu", used={"requests.cpu": "much"})
     with pytest.raises(InvalidSpec):
-        walk(controller.decide(Observation(of, {"pods": ()}, {}, ()), NOW))  # type: ignore[arg-type]
+        walk(controller.decide(Observation(of, {"pods": ()}, {}, ()), NOW))
 
 
 LIMITS = """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -32,10 +33,10 @@ def look(*objects: Namespace | ConfigMap, create: object = None) -> tuple[list[A
     assert configured is not None
     seen = configured.see(Shelves(configured, *objects), Key("", "web"))
     assert seen is not None
-    answers: dict[type[Action[object]], object] = {ReadFile: b"CA"}
+    answers: dict[type[Action[Any]], object] = {ReadFile: b"CA"}
     if create is not None:
         answers[Create] = create
-    actions, verdict = walk(configured.decide(seen, NOW), answers)  # type: ignore[arg-type]
+    actions, verdict = walk(configured.decide(seen, NOW), answers)
     return [action for action in actions if action != ReadFile("/etc/ca.crt")], verdict
 
 
@@ -80,4 +81,4 @@ def test_a_file_that_cannot_be_read_fails_the_round() -> None:
     seen = controller.see(Shelves(controller, namespace()), Key("", "web"))
     assert seen is not None
     with pytest.raises(FileUnreadable):
-        walk(controller.decide(seen, NOW), {ReadFile: FileUnreadable("cannot read it")})  # type: ignore[arg-type]
+        walk(controller.decide(seen, NOW), {ReadFile: FileUnreadable("cannot read it")})

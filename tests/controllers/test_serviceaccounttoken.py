@@ -57,7 +57,7 @@ def look(
             return files[action.path]
         return live if isinstance(action, Read) else USUAL
 
-    actions, verdict = walk(configured.decide(seen, NOW), answer)  # type: ignore[arg-type]
+    actions, verdict = walk(configured.decide(seen, NOW), answer)
     return [action for action in actions if not isinstance(action, ReadFile | Read)], verdict
 
 
@@ -157,7 +157,7 @@ def test_an_account_that_went_first_is_no_error(error: Exception) -> None:
     (key,) = configured.watches[0].to(shelves, Change(secret("u1"), None))
     seen = configured.see(shelves, key)
     assert seen is not None
-    _, verdict = walk(configured.decide(seen, NOW), {ReadModifyWrite: error})  # type: ignore[arg-type]
+    _, verdict = walk(configured.decide(seen, NOW), {ReadModifyWrite: error})
     assert verdict == Rest("Secret deleted; ServiceAccount is gone, too")
 
 

@@ -47,7 +47,7 @@ def look(*objects: Any, live: Any = NotFound("none")) -> tuple[list[Action[Any]]
     seen = controller.see(Shelves(controller, *objects), Key("", "apps.deployments"))
     assert seen is not None
     actions, verdict = walk(
-        controller.decide(seen, NOW),  # type: ignore[arg-type]
+        controller.decide(seen, NOW),
         lambda action: live if isinstance(action, Read) else USUAL,
     )
     return [action for action in actions if not isinstance(action, Read)], verdict

@@ -76,7 +76,7 @@ def look(
         List: lambda action: given.get("objects", []),
         Patch: given.get("alter", USUAL),
     }
-    return walk(controller.decide(seen, NOW), answers)  # type: ignore[arg-type]
+    return walk(controller.decide(seen, NOW), answers)
 
 
 def conditions(actions: list[Action[Any]]) -> list[tuple[str, str, str, str]]:

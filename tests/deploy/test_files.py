@@ -38,7 +38,7 @@ def test_the_arguments_of_the_static_pod_are_taken_unchanged() -> None:
     program, *argv = container["command"]
     assert program == PROGRAM
     options = read(argv)
-    assert options.own_accounts
+    assert options.use_service_accounts
     assert {"bootstrap-signer-controller", "token-cleaner-controller"} <= {
         controller.name for controller in options.controllers
     }
@@ -70,7 +70,7 @@ def test_the_unit_starts_the_program_with_arguments_it_takes() -> None:
     options = read(argv)
     assert options.settings.enabled("ControllerManagerReleaseLeaderElectionLockOnExit")
     # Controllers and the lease are given the time they may take.
-    assert options.shutdown + options.election.renew_deadline < float(service["TimeoutStopSec"])
+    assert options.shutdown_timeout + options.election.renew_deadline < float(service["TimeoutStopSec"])
 
 
 @pytest.mark.parametrize("name", ["Containerfile", "kube-controller-manager.yaml"])

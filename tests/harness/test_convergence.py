@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
@@ -21,7 +23,7 @@ COMPLETE = (Condition(type="Progressing", status="True", reason="NewReplicaSetAv
 
 
 def a_set(replicas: int, /, **status: int) -> ReplicaSet:
-    counts = dict.fromkeys(
+    counts: dict[str, Any] = dict.fromkeys(
         ("replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas"), replicas
     )
     return ReplicaSet(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
@@ -40,7 +42,7 @@ def test_a_controller_whose_gate_is_off_does_not_run() -> None:
 
 
 def test_a_controller_is_made_anew_for_its_settings() -> None:
-    def configure(settings: Settings) -> Controller[object]:
+    def configure(settings: Settings) -> Controller[Any]:
         return replace(plain, coalesce_within=settings[PERIOD])
 
     declared = replace(plain, flags=(PERIOD,), configure=configure)

@@ -61,7 +61,7 @@ class Manager:
 
     def holder(self, name: str) -> str | None:
         leases = self.world.run(self.world.api().list(LEASES, "kube-system")).items
-        return next((one.spec.holderIdentity for one in leases if one.metadata.name == name), None)  # type: ignore[union-attr]
+        return next((one.spec.holderIdentity for one in leases if one.metadata.name == name), None)
 
     def steal(self, name: str) -> None:
         theft = {"spec": {"holderIdentity": "thief"}}

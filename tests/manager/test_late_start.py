@@ -19,6 +19,7 @@ from steersman.intent.controller import Controller, Watch
 from steersman.intent.verdict import Rest, Verdict
 from steersman.manager.late_start import PERIOD, served, start_late
 from steersman.runtime.controller_group import ControllerGroup
+from steersman.server.auth.users import User
 from steersman.server.local import LocalApi
 from steersman.sim.world import World
 
@@ -71,7 +72,7 @@ class Plane:
         Partial.says = says
         self.world = World(seed=1)
         WORLDS.append(self.world)
-        self.api = Partial(self.world.server, "manager")
+        self.api = Partial(self.world.server, User("manager"))
         present, absent = self.world.run(served(controllers, self.api))
         self.absent = [controller.name for controller in absent]
         self.fleet = ControllerGroup(present, self.api, self.world)

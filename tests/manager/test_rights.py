@@ -62,7 +62,7 @@ class Heard:
             self._doubt = None if decision.allowed else asked[:6]
             return decision
 
-        cluster._authorizer.authorize = listen  # type: ignore[method-assign]
+        cluster._authorizer.authorize = listen  # type: ignore[method-assign, assignment]
         yield
 
 

@@ -32,6 +32,7 @@ from tests.harness.envtest import ASSETS, MANAGER, Binary, RealPlane
 from tests.harness.follow import beside, gone, until
 
 O = TypeVar("O", bound=Object)
+T = TypeVar("T")
 Ends: TypeAlias = dict[str, dict[str, Any]]
 """What is left, by manager and part."""
 
@@ -114,7 +115,7 @@ class Stage:
 
         await self._patient(f"the event {reason} about {about}", heard())
 
-    async def _patient(self, what: str, waiting: Awaitable[O], last: Sequence[object] = ()) -> O:
+    async def _patient(self, what: str, waiting: Awaitable[T], last: Sequence[object] = ()) -> T:
         try:
             async with asyncio.timeout(PATIENCE):
                 return await waiting
@@ -164,7 +165,7 @@ def apart(ours: Any, reference: Any) -> list[str]:
 
 Story: TypeAlias = Callable[[Stage], Awaitable[dict[str, Any] | None]]
 """What it answers with is compared, too."""
-Ends: TypeAlias = dict[Binary, dict[str, Any]]
+EndsByBinary: TypeAlias = dict[Binary, dict[str, Any]]
 
 
 def tell(

@@ -229,7 +229,9 @@ def test_values_are_shown_as_the_reference_shows_them(plane: RealPlane) -> None:
     shown, configuration = page(port, "/flagz"), json.loads(page(port, "/configz"))
     child.end()
     lines = shown.splitlines()[3:]
-    theirs = dict(match.group(1, 2) for line in lines if (match := SHOWN.match(line)) is not None)
+    theirs: dict[str, str] = {
+        match[1]: match[2] for line in lines if (match := SHOWN.match(line)) is not None
+    }
     options = options_of([*ODD, *always, f"--kubeconfig={plane.kubeconfig(MANAGER)}"])
     ours = flagz(options)
     assert ours == theirs

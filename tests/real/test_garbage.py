@@ -165,9 +165,10 @@ class Story:
         await self.gone(WIDGETS, "back-child", "front", "let")
         await self.gone(DEPLOYMENTS, "web", "shop")
         await self.gone(CONFIGMAPS, "gadget-child")
-        for kind in (REPLICASETS, PODS):
-            for obj in (await api.list(kind, SPACES[0])).items:
-                await self.gone(kind, obj.metadata.name)
+        of_deployments: tuple[Kind[Any], ...] = (REPLICASETS, PODS)
+        for each in of_deployments:
+            for obj in (await api.list(each, SPACES[0])).items:
+                await self.gone(each, obj.metadata.name)
         # That an owner is forgotten is the last thing that happens to what another keeps.
         for kind in (CONFIGMAPS, WIDGETS):
             forgot = lambda found: len(found.metadata.ownerReferences) == 1  # noqa: E731

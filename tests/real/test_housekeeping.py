@@ -103,7 +103,7 @@ async def test_a_quota_says_what_is_used_of_every_sort_and_gives_back_what_goes(
         "metadata": {"name": "s"},
         "spec": {"type": "NodePort", "ports": [{"port": 80}, {"name": "b", "port": 81}]},
     }
-    service["spec"]["ports"][0]["name"] = "a"  # type: ignore[index]
+    service["spec"]["ports"][0]["name"] = "a"
     hard = {
         "pods": "5",
         "requests.cpu": "2",

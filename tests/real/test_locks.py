@@ -119,7 +119,7 @@ async def test_migrated_controllers_have_a_lock_of_their_own_and_losing_it_ends_
         await api.create(DEPLOYMENTS.untyped, namespace, WEB)
         sets = await until(api, DEPLOYMENTS, namespace, "web", lambda web: web.status.replicas == 1)
         assert sets.status.observedGeneration == 1
-        assert [one.status.replicas for one in (await api.list(REPLICASETS, namespace)).items] == [1]  # type: ignore[union-attr]
+        assert [one.status.replicas for one in (await api.list(REPLICASETS, namespace)).items] == [1]
         await api.patch(LEASES, SYSTEM, moving, {"spec": {"holderIdentity": "thief"}})
         assert await manager.exited() == 1
         assert f"leaderelection lost: {SYSTEM}/{moving}: held by thief" in manager.log()
@@ -143,5 +143,5 @@ async def test_the_server_has_the_candidate_lead_that_emulates_the_oldest_versio
             second = await held(api, SYSTEM, but=first)
             assert f"leaderelection lost: {SYSTEM}/{LEASE}: the server prefers {second}" in newer.log()
             candidates = (await api.list(CANDIDATES, SYSTEM)).items
-            versions = {one["metadata"]["name"]: one["spec"]["emulationVersion"] for one in candidates}  # type: ignore[index]
+            versions = {one["metadata"]["name"]: one["spec"]["emulationVersion"] for one in candidates}
             assert versions == {first: "1.36.0", second: "1.35.0"}

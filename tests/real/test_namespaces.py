@@ -131,9 +131,9 @@ async def told(plane: RealPlane, binary: Binary) -> dict[str, Any]:
                     body = {"metadata": {"name": f"m{number}"}}
                     await api.create(CONFIGMAPS, name, {"apiVersion": "v1", "kind": "ConfigMap", **body})
                     finalizers = ["example.com/hold"] if name == "held" and number else []
-                    body = {"metadata": {"name": f"w{number}", "finalizers": finalizers}}
+                    held = {"metadata": {"name": f"w{number}", "finalizers": finalizers}}
                     await api.create(
-                        WIDGETS, name, {"apiVersion": "example.com/v1", "kind": "Widget", **body}
+                        WIDGETS, name, {"apiVersion": "example.com/v1", "kind": "Widget", **held}
                     )
             await api.delete(NAMESPACES, "", "full")
             await api.delete(NAMESPACES, "", "held")

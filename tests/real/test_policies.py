@@ -308,6 +308,7 @@ def reference(plane: RealPlane) -> dict[str, Any]:
     def described() -> bool:
         return "apis/policies.example.com/v1" in plane.kubectl("get", "--raw", "/openapi/v3")
 
+    assert plane.apiserver is not None
     wait_until(described, plane.apiserver, 60, "the custom resource is described")
     said = asyncio.run(judged(plane, "kube-controller-manager"))
     assert len(said["deployments"]["warnings"]) > 50

@@ -7,6 +7,7 @@ import http.client
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -101,10 +102,18 @@ def client() -> Iterator[Client]:
             if document["kind"] in CUSTOM:
                 assert plane.apiserver is not None
                 path = home(document)
-                until(lambda path=path: client.status(path) == 200, plane.apiserver, 10, f"{path} is served")
+                until(partial(serves, client, path), plane.apiserver, 10, f"{path} is served")
             write(client, document)
         yield client
         client.close()
+
+
+def undescribed(table: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{**column, "description": ""} for column in table["columnDefinitions"]]
+
+
+def serves(client: Client, path: str) -> bool:
+    return client.status(path) == 200
 
 
 def write(client: Client, document: dict[str, Any]) -> None:
@@ -128,8 +137,7 @@ def shown(client: Client, path: str, printer: Printer, type_: Any) -> tuple[list
     objects = [msgspec.convert(row["object"], type_) for row in table["rows"] or ()]
     times = [before + timedelta(seconds=step) for step in range(int((after - before).total_seconds()) + 1)]
     ours = [plain(generate_table(printer, objects, time)) for time in (*times, after)]
-    strip = lambda table: [{**column, "description": ""} for column in table["columnDefinitions"]]  # noqa: E731
-    theirs, mine = [f"{strip(table)}"], [f"{strip(ours[0])}"]
+    theirs, mine = [f"{undescribed(table)}"], [f"{undescribed(ours[0])}"]
     for place, row in enumerate(table["rows"] or ()):
         candidates = [
             f"{table['rows'][place]['cells']} {table['rows'][place].get('conditions')}" for table in ours

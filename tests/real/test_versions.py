@@ -186,9 +186,9 @@ async def story(api: Api, namespace: str) -> dict[str, Any]:
         (CORE, "involvedObject.uid=u,source=kubelet"),
     ):
         page = await api.list(kind, namespace, field_selector=selector)
-        found[f"{kind} {selector}"] = [each["metadata"]["name"] for each in page.items]  # type: ignore[index]
+        found[f"{kind} {selector}"] = [each["metadata"]["name"] for each in page.items]
     await api.delete(NEW, namespace, "core")
-    found["left"] = [each["metadata"]["name"] for each in (await api.list(CORE, namespace)).items]  # type: ignore[index]
+    found["left"] = [each["metadata"]["name"] for each in (await api.list(CORE, namespace)).items]
     return found
 
 

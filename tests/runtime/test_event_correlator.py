@@ -45,8 +45,10 @@ class Source:
     ) -> Event | None:
         event = self.scribe.event(about, type, reason, message, DAWN + timedelta(seconds=at))
         found = self.correlator.take(event, at, busy=busy)
-        assert found is None or isinstance(found.event, Event)
-        return None if found is None else found.event
+        if found is None:
+            return None
+        assert isinstance(found.event, Event)
+        return found.event
 
 
 def test_a_first_event_passes_as_it_is() -> None:
@@ -248,8 +250,10 @@ class SeriesSource:
         when = DAWN + timedelta(seconds=at)
         event = self.scribe.series_event(about, "Normal", "Bound", note, when, "Binding")
         found = self.correlator.take(event, at)
-        assert found is None or isinstance(found.event, SeriesEvent)
-        return None if found is None else found.event
+        if found is None:
+            return None
+        assert isinstance(found.event, SeriesEvent)
+        return found.event
 
 
 def test_the_second_event_makes_a_series_and_further_ones_are_only_counted() -> None:

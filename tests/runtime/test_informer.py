@@ -711,8 +711,8 @@ def test_caches_that_are_not_filled_in_time_are_named_with_their_trouble(
     async def main() -> None:
         server = Half(streams=False)
         informers = Informers(server, LoopClock())  # type: ignore[arg-type]
-        for kind in (PODS, NAMESPACES):
-            informers.informer(kind)
+        informers.informer(PODS)
+        informers.informer(NAMESPACES)
         await informers.start()
         with pytest.raises(
             NotSynced, match=r"^caches not filled after 30 s: namespaces \(namespaces is forbidden\)$"

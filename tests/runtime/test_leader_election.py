@@ -163,7 +163,7 @@ async def forever() -> None:
 
 async def ended(task: asyncio.Task[Any]) -> BaseException | None:
     task.cancel()
-    [result] = await asyncio.gather(task, return_exceptions=True)
+    result: object = (await asyncio.gather(task, return_exceptions=True))[0]
     return result if isinstance(result, BaseException) else None
 
 
@@ -918,13 +918,13 @@ class Link:
                 return self.chance.random() * 0.1, self.chance.random() * 0.1
 
     async def get(self, *request: Any) -> Any:
-        return await self.server.get(*request, journey=self.journey())
+        return await self.server.get(*request, journey=self.journey())  # type: ignore[misc]
 
     async def create(self, *request: Any) -> Any:
-        return await self.server.create(*request, journey=self.journey())
+        return await self.server.create(*request, journey=self.journey())  # type: ignore[misc]
 
     async def update(self, *request: Any) -> Any:
-        return await self.server.update(*request, journey=self.journey())
+        return await self.server.update(*request, journey=self.journey())  # type: ignore[misc]
 
 
 class World:

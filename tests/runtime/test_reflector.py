@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import builtins
 import logging
 from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -152,7 +153,7 @@ class Script:
     def __getattr__(self, verb: str) -> Any:
         raise AssertionError(f"a reflector does not {verb}")
 
-    def asked(self) -> list[tuple[str, str]]:
+    def asked(self) -> builtins.list[tuple[str, str]]:
         return [(r.verb + ("+" if r.initial else ""), r.token or r.since) for r in self.requests]
 
 
@@ -204,7 +205,7 @@ def play(
     notes = sink or Notes()
 
     async def main() -> Any:
-        reflector = Reflector[Pod](script, PODS, notes, LoopClock(seed), streams=streams)  # type: ignore[arg-type]
+        reflector = Reflector[Pod](script, PODS, notes, LoopClock(seed), streams=streams)
         assert reflector.state == Empty()
         task = asyncio.create_task(reflector.run())
         await asyncio.sleep(seconds)
@@ -388,7 +389,8 @@ def test_watches_that_end_at_once_are_not_asked_for_in_a_tight_loop() -> None:
 
 
 def test_watches_that_only_repeat_themselves_are_not_asked_for_in_a_tight_loop() -> None:
-    script = Script([[initial_end("5"), Pause(10)], *([[bookmark("5")]] * 1000)])
+    repeats: list[list[Line]] = [[bookmark("5")] for _ in range(1000)]
+    script = Script([[initial_end("5"), Pause(10)], *repeats])
     play(script, 120)
     assert len(script.requests) < 15
 
@@ -525,7 +527,7 @@ def test_a_stream_that_is_always_ready_does_not_hog_the_loop() -> None:
         lines: list[Line] = [added(pod(str(n), "1")) for n in range(BREATH * 4)]
         script = Script([[*lines, initial_end("7"), *lines, FOREVER]])
         notes = Notes()
-        task = asyncio.create_task(Reflector[Pod](script, PODS, notes, LoopClock()).run())  # type: ignore[arg-type]
+        task = asyncio.create_task(Reflector[Pod](script, PODS, notes, LoopClock()).run())
         turns = 0
         while len(notes.told) <= BREATH * 4:
             await asyncio.sleep(0)

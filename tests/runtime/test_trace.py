@@ -106,7 +106,7 @@ def round_of(
         (Measure(Metric("job_seconds", "", buckets=(1.0,)), 1.5), "measure job_seconds 1.5"),
         (Batch((wish, wish, wish)), "create 3 pods"),
         (Batch((Delete(pod),)), "delete pod default/web-x"),
-        (Batch((wish, Delete(pod), wish)), "create 2 pods + delete 1 pod"),
+        (Batch[Any]((wish, Delete(pod), wish)), "create 2 pods + delete 1 pod"),
         (Batch(()), "nothing"),
         (Read(Object(metadata=ObjectMeta(name="thing"))), "read object thing"),
     ],
@@ -117,7 +117,7 @@ def test_every_action_has_words_and_none_of_them_is_a_field_value(action: Action
 
 def test_every_action_has_an_entry_in_the_table() -> None:
     def leaves(cls: type) -> list[type]:
-        below = cls.__subclasses__()
+        below: list[type[Any]] = cls.__subclasses__()
         return [leaf for sub in below for leaf in leaves(sub)] if below else [cls]
 
     from steersman.intent import actions, metrics

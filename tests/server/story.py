@@ -224,7 +224,7 @@ async def deleting(s: Story) -> None:
         await api.create(SECRETS, ns, {"metadata": {"name": f"s{i}", "labels": {"odd": str(i % 2)}}})
     await s.tell("collection", api.delete_collection(SECRETS, ns, label_selector="odd=0"))
     left = await api.list(SECRETS, ns)
-    s.lines.append(f"left: {[item['metadata']['name'] for item in left.items]}")  # type: ignore[index]
+    s.lines.append(f"left: {[item['metadata']['name'] for item in left.items]}")
 
 
 async def pods(s: Story) -> None:
@@ -368,7 +368,7 @@ async def selecting(s: Story) -> None:
 
     async def names(kind: Kind[dict[str, Any]], **options: str) -> list[str]:
         found = await api.list(kind, ns, **options)  # type: ignore[arg-type]
-        return [item["metadata"]["name"] for item in found.items]  # type: ignore[index]
+        return [item["metadata"]["name"] for item in found.items]
 
     await s.tell("labels", names(SECRETS, label_selector="n in (a,b),n!=a"))
     await s.tell("fields", names(SECRETS, field_selector="type=t/b"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from typing import Any
 
 import pytest
@@ -72,7 +72,7 @@ async def drained(watch: AsyncIterator[Any]) -> None:
 def test_every_verb_is_refused_without_a_right_in_the_words_of_http(world: World, robot: Api) -> None:
     world.run(world.api().create(MAPS, "default", config("there")))
     before = world.server.store.revision
-    attempts = {
+    attempts: dict[str, Callable[[], Coroutine[Any, Any, Any]]] = {
         "get": lambda: robot.get(MAPS, "default", "there"),
         "list": lambda: robot.list(MAPS, "default"),
         "watch": lambda: drained(robot.watch(MAPS, "default")),

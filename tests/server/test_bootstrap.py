@@ -23,7 +23,7 @@ from tests.harness.fake_clock import FakeClock
 
 @pytest.fixture
 def server() -> Server:
-    return Server(FakeClock())  # type: ignore[arg-type]
+    return Server(FakeClock())
 
 
 def test_what_every_cluster_has_is_created_once(server: Server) -> None:
@@ -86,8 +86,8 @@ def test_a_dry_run_writes_nothing(server: Server) -> None:
 
 def test_keys_are_kept_and_nobody_else_may_read_them(tmp_path: Path) -> None:
     clock = FakeClock()
-    one = Bootstrap.load_or_generate(tmp_path / "keys", clock.now)  # type: ignore[arg-type]
-    two = Bootstrap.load_or_generate(tmp_path / "keys", clock.now)  # type: ignore[arg-type]
+    one = Bootstrap.load_or_generate(tmp_path / "keys", clock.now)
+    two = Bootstrap.load_or_generate(tmp_path / "keys", clock.now)
     assert one.authority.pair == two.authority.pair
     assert one.keys.pem == two.keys.pem
     for file in (tmp_path / "keys").iterdir():
@@ -95,7 +95,7 @@ def test_keys_are_kept_and_nobody_else_may_read_them(tmp_path: Path) -> None:
 
 
 def test_a_kubeconfig_can_be_read_by_clients(tmp_path: Path) -> None:
-    boot = Bootstrap.generate(FakeClock().now)  # type: ignore[arg-type]
+    boot = Bootstrap.generate(FakeClock().now)
     path = tmp_path / "kubeconfig"
     path.write_bytes(boot.kubeconfig("https://127.0.0.1:6443", "jane", ("devs",)))
     connection = load(str(path))

@@ -14,6 +14,7 @@ from steersman.api.generated import load
 from steersman.api.kinds import PODS
 from steersman.api.scheme import Kind
 from steersman.client.api import Page
+from steersman.server.auth.users import User
 from steersman.server.local import LocalApi
 from steersman.sim.kubelet.behaviour import NEVER_READY
 from steersman.sim.nodes import Nodes
@@ -26,7 +27,7 @@ class Counted(LocalApi):
     """Counts what is asked, and can be made to refuse it."""
 
     def __init__(self, world: World) -> None:
-        super().__init__(world.server, "nodes")
+        super().__init__(world.server, User("nodes"))
         self.asked: Counter[str] = Counter()
         self.refuse: list[Exception] = []
         self.active = 0

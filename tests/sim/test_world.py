@@ -246,7 +246,7 @@ def test_a_deployment_is_rolled_out_and_over(seed: int, shuffle: bool) -> None:
         world.run(api.patch(DEPLOYMENTS, "default", "web", image, content_type="application/json-patch+json"))
         world.run(world.settle(30))
         sets = world.run(api.list(REPLICASETS, "default")).items
-        assert sorted((s.spec.replicas, s.status.readyReplicas) for s in sets) == [(0, 0), (3, 3)]  # type: ignore[union-attr]
+        assert sorted((s.spec.replicas, s.status.readyReplicas) for s in sets) == [(0, 0), (3, 3)]
         pods: list[Any] = list(world.run(api.list(PODS, "default")).items)
         assert {pod.spec.containers[0].image for pod in pods} == {"web:2"}
         events: list[Any] = list(world.run(api.list(EVENTS, "default")).items)

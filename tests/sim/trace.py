@@ -65,8 +65,8 @@ def play(world: World) -> None:
         api.create(SERVICES, "default", {"metadata": {"name": "one"}, "spec": {"ports": [{"port": 80}]}})
     )
     world.run(world.settle())
-    image = [{"name": "main", "image": "app:2"}]
-    roll = {"spec": {"template": {"spec": {"containers": image}}}}
+    containers = [{"name": "main", "image": "app:2"}]
+    roll = {"spec": {"template": {"spec": {"containers": containers}}}}
     world.run(api.patch(DEPLOYMENTS, "default", "one", roll, content_type=STRATEGIC))
     world.run(world.advance(1))
     world.run(api.delete_collection(PODS, "default", label_selector="app=two"))

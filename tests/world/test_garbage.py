@@ -16,6 +16,7 @@ from steersman.client.capabilities import REMOTE
 from steersman.controllers import CONTROLLERS
 from steersman.runtime.controller_group import ControllerGroup
 from steersman.runtime.trace import Failure
+from steersman.server.auth.users import User
 from steersman.server.local import LocalApi
 from steersman.sim.kubelet import Kubelets
 from steersman.sim.scheduler import Scheduler
@@ -313,7 +314,7 @@ def test_a_cascade_goes_on_where_a_manager_that_died_left_it(plane: Plane) -> No
 
 
 def test_a_month_in_which_nothing_happens_takes_a_moment(plane: Plane) -> None:
-    plane.manager = LocalApi(plane.world.server, "manager")  # type: ignore[assignment]
+    plane.manager = LocalApi(plane.world.server, User("manager"))  # type: ignore[assignment]
     plane.start()
     rounds = len(plane.fleet.trace.rounds(GC))
     plane.world.run(plane.world.advance(30 * 86_400))

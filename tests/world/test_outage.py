@@ -118,7 +118,8 @@ class Plane:
 
     def ready(self) -> int:
         found = self.world.run(self.world.api().list(DEPLOYMENTS, "default"))
-        return sum(one.status.readyReplicas or 0 for one in found.items)  # type: ignore[union-attr]
+        counts: list[int] = [one.status.readyReplicas or 0 for one in found.items]
+        return sum(counts)
 
 
 @pytest.fixture

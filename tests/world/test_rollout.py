@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,6 +18,7 @@ from steersman.controllers import CONTROLLERS
 from steersman.intent.verdict import Rest
 from steersman.runtime.controller_group import ControllerGroup
 from steersman.runtime.trace import Failure
+from steersman.server.auth.users import User
 from steersman.server.local import LocalApi
 from steersman.sim.nodes import Nodes
 from steersman.sim.world import World
@@ -47,7 +49,7 @@ class Plane:
     def __init__(self, seed: int, api: type[LocalApi] = LocalApi) -> None:
         self.world = World(seed)
         self.api = self.world.api()
-        self.writer = api(self.world.server, "manager")
+        self.writer = api(self.world.server, User("manager"))
         nodes = Nodes(self.world.api("nodes"), self.world, start_delay=1.0)
         self.world.spawn(nodes.run(), name="nodes")
         self.start()
@@ -73,7 +75,7 @@ class Plane:
         self.world.run(self.world.settle(horizon))
 
     @property
-    def pods(self) -> list[Any]:
+    def pods(self) -> builtins.list[Any]:
         return [pod for pod in self.list(PODS) if is_active(pod)]
 
     def condition(self, type_: str) -> Any:

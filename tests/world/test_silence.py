@@ -19,6 +19,7 @@ from steersman.intent.actions import Patch
 from steersman.intent.controller import Caches, Controller, Watch
 from steersman.intent.verdict import Rest, Verdict, Wake, heartbeat_of
 from steersman.runtime.controller_group import ControllerGroup
+from steersman.server.auth.users import User
 from steersman.server.local import LocalApi
 from steersman.sim.kubelet import Kubelets
 from steersman.sim.world import World
@@ -63,8 +64,8 @@ class Plane:
         shuffle: bool = False,
     ) -> None:
         self.world = World(seed=3, shuffle=shuffle)
-        self.kubelets = Kubelets(api(self.world.server, "kubelets"), self.world, ("n1", "n2", "n3"))
-        self.fleet = ControllerGroup(controllers, api(self.world.server, "manager"), self.world)
+        self.kubelets = Kubelets(api(self.world.server, User("kubelets")), self.world, ("n1", "n2", "n3"))
+        self.fleet = ControllerGroup(controllers, api(self.world.server, User("manager")), self.world)
         self.world.spawn(self.kubelets.run(), name="kubelets")
         self.world.spawn(self.fleet.run(), name="manager")
 
@@ -149,7 +150,9 @@ def test_another_look_at_what_is_as_it_was_is_left_out(
     )
     body = {"metadata": {"name": "s"}}
     with World(seed=3) as world:
-        world.spawn(ControllerGroup((watcher,), api(world.server, "manager"), world).run(), name="manager")
+        world.spawn(
+            ControllerGroup((watcher,), api(world.server, User("manager")), world).run(), name="manager"
+        )
         world.run(world.api().create(SECRETS, "default", body))
         world.run(world.loop.idle())
         looks.clear()

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import msgspec
 from msgspec import field
@@ -30,7 +31,7 @@ FORGIVEN_AFTER = 300.0
 class Doubt(msgspec.Struct, frozen=True):
     """A write that got no answer, and the objects in which it would show."""
 
-    kind: Kind[Object]
+    kind: Kind[Any]
     namespace: str
     name: str = ""
     """Empty where the server chooses it."""

@@ -17,10 +17,10 @@ from __future__ import annotations
 
 import asyncio
 import builtins
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from steersman.api.scheme import Key
 from steersman.client.api import Api
@@ -395,7 +395,17 @@ class AioCluster:
         """Like `Cluster.settle`."""
         return await self._cluster._place.settle(horizon, limit=limit)
 
-    async def wait_until(self, predicate: Callable[[], T | Awaitable[T]], timeout: float | None = None) -> T:
+    @overload
+    async def wait_until(
+        self, predicate: Callable[[], Coroutine[Any, Any, T]], timeout: float | None = None
+    ) -> T: ...
+
+    @overload
+    async def wait_until(self, predicate: Callable[[], T], timeout: float | None = None) -> T: ...
+
+    async def wait_until(
+        self, predicate: Callable[[], Coroutine[Any, Any, T]] | Callable[[], T], timeout: float | None = None
+    ) -> T:
         """Like `Cluster.wait_until`; the predicate may be a coroutine function."""
         __tracebackhide__ = True
         cluster, calm = self._cluster, False

@@ -22,7 +22,7 @@ up one by one; one that is a function is called with the action.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Any, TypeAlias, TypeVar, cast
 
@@ -35,6 +35,7 @@ from steersman.api.generated import load
 from steersman.api.kinds import Object, ObjectMeta, Struct
 from steersman.api.scheme import Kind, encode, kind_of
 from steersman.intent.actions import Action, Batch, Done, Failed, Outcome, PatchType
+from steersman.intent.all_resources import AllObjects
 from steersman.intent.controller import Controller
 from steersman.intent.verdict import Verdict
 from steersman.runtime.action_table import interpretation_of
@@ -57,7 +58,7 @@ Answers: TypeAlias = Mapping[type[Action[Any]], Any] | Callable[[Action[Any]], A
 
 
 def walk(
-    decision: Coroutine[Any, Any, Verdict],
+    decision: Awaitable[Verdict],
     answers: Answers | None = None,
     *,
     said: list[Action[Any]] | None = None,
@@ -69,21 +70,22 @@ def walk(
     """
     actions = said if said is not None else []
     driver = _Driver(_answerer(answers), actions)
+    steps = decision.__await__()
     try:
-        action = decision.send(None)
+        action = steps.send(None)
         while True:
             if not isinstance(action, Action):
                 raise TypeError(f"a decision awaits actions only, not {action!r}")
             try:
                 answer = driver.answer(action)
             except ApiError as error:
-                action = decision.throw(error)
+                action = steps.throw(error)
             else:
-                action = decision.send(answer)
+                action = steps.send(answer)
     except StopIteration as stop:
         return actions, cast("Verdict", stop.value)
     finally:
-        decision.close()
+        steps.close()
 
 
 def _answerer(answers: Answers | None) -> Callable[[Action[Any]], Any]:
@@ -123,6 +125,11 @@ class Shelves:
 
     def __getitem__(self, kind: Kind[O]) -> Store[O]:
         return self._stores[kind.resource]
+
+    @property
+    def all_objects(self) -> AllObjects:
+        """Controllers that follow every resource are tested with a cache of their own."""
+        raise LookupError("these caches hold the kinds of the controller's watches only")
 
     def put(self, *objects: Object) -> None:
         """Take in objects, each in the place of any other of its key."""

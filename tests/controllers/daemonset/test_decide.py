@@ -37,7 +37,7 @@ from steersman.controllers.daemonset.backoff import FailureMemory, remaining
 from steersman.controllers.daemonset.sync import BURST
 from steersman.controllers.shared import history
 from steersman.intent.actions import Action, Create, Delete, Emit, Patch, Read, UpdateStatus
-from steersman.intent.controller import Change
+from steersman.intent.controller import Change, memory_of
 from steersman.intent.settings import Settings
 from steersman.intent.verdict import InvalidSpec, Rest, Wake
 from steersman.testing.decision_driver import Shelves, walk
@@ -370,10 +370,10 @@ def test_looking_twice_at_a_failure_is_no_second_failure() -> None:
 def test_a_daemonset_that_is_gone_is_forgotten() -> None:
     shelves = Shelves(controller, daemonset(), node(), pod(phase="Failed"))
     assert controller.see(shelves, Key("default", "agent")) is not None
-    assert len(shelves.memory) == 1
+    assert len(memory_of(shelves, FailureMemory)) == 1
     shelves.remove(daemonset())
     assert controller.see(shelves, Key("default", "agent")) is None
-    assert len(shelves.memory) == 0
+    assert len(memory_of(shelves, FailureMemory)) == 0
 
 
 def test_a_pod_that_failed_again_is_left_alone_for_a_while() -> None:
@@ -460,7 +460,7 @@ def test_an_orphaned_revision_is_adopted_and_one_without_a_hash_is_called_by_its
 
 def test_a_name_that_another_template_has_is_a_collision() -> None:
     taken = revision(1, spec=OTHER)
-    answers = {Create: AlreadyExists("taken"), Read: taken}
+    answers: dict[type[Action[Any]], object] = {Create: AlreadyExists("taken"), Read: taken}
     actions, verdict = walk(decide(seen(daemonset(), node()), NOW), answers)
     assert of(actions, UpdateStatus)[0].status.collisionCount == 1
     assert isinstance(verdict, Wake)
@@ -470,7 +470,7 @@ def test_a_name_that_another_template_has_is_a_collision() -> None:
 
 
 def test_a_name_that_the_very_template_has_is_taken_for_its_own() -> None:
-    answers = {Create: [AlreadyExists("taken")], Read: revision(1)}
+    answers: dict[type[Action[Any]], object] = {Create: [AlreadyExists("taken")], Read: revision(1)}
     actions, _ = walk(decide(seen(daemonset(), node()), NOW), answers)
     assert of(actions, Create)[1].body.metadata.labels["controller-revision-hash"] == "now"
 

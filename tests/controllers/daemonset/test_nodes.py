@@ -131,7 +131,7 @@ def test_a_node_is_wanted_endured_or_unfit(spec: dict[str, Any], place: Node, fi
 def test_it_is_the_same_for_a_template_that_came_without_a_wire(
     spec: dict[str, Any], place: Node, fit: NodeFit
 ) -> None:
-    full = msgspec.convert({"containers": CONTAINERS, **spec}, core_v1.PodSpec)
+    full: Any = msgspec.convert({"containers": CONTAINERS, **spec}, core_v1.PodSpec)
     assert requirements_of(full).fit(place) == fit
 
 

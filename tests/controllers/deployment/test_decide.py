@@ -413,7 +413,10 @@ def test_a_set_that_cannot_be_created_is_reported_and_tried_again() -> None:
 
 
 def test_the_refusal_is_what_is_reported_even_if_the_status_cannot_be_written() -> None:
-    answers = {Create: Forbidden("no quota"), UpdateStatus: Conflict("changed")}
+    answers: dict[type[Action[Any]], object] = {
+        Create: Forbidden("no quota"),
+        UpdateStatus: Conflict("changed"),
+    }
     said: list[Action[Any]] = []
     with pytest.raises(Forbidden):
         walk(decide(Seen(deployment(3)), NOW), answers, said=said)
@@ -430,7 +433,7 @@ def test_in_a_namespace_that_goes_away_nothing_is_reported() -> None:
 def test_a_name_taken_by_the_very_set_that_is_wanted_is_no_collision() -> None:
     owner = deployment(3)
     existing = replicaset(owner, "v1", 3, current=0, annotations=marks(3, 4))
-    answers = {Create: AlreadyExists("taken"), Read: existing}
+    answers: dict[type[Action[Any]], object] = {Create: AlreadyExists("taken"), Read: existing}
     actions, _ = run(owner, answers=answers)
     assert [type(action) for action in actions] == [Create, Read, UpdateStatus]
     assert progressing(actions).reason == "FoundNewReplicaSet"
@@ -447,7 +450,7 @@ def test_a_name_taken_by_the_very_set_that_is_wanted_is_no_collision() -> None:
 )
 def test_a_name_taken_by_another_set_is_a_collision(existing: ReplicaSet) -> None:
     owner = deployment(3)
-    answers = {Create: AlreadyExists("taken"), Read: existing}
+    answers: dict[type[Action[Any]], object] = {Create: AlreadyExists("taken"), Read: existing}
     actions, verdict = run(owner, answers=answers)
     assert actions[2:] == [UpdateStatus(owner, DeploymentStatus(collisionCount=1))]
     assert isinstance(verdict, Wake)

@@ -58,9 +58,9 @@ def said(
     sets = [replicaset(owner, "v1", 0, current=old[0], available=old[1], age=9)]
     if new is not None:
         sets.append(replicaset(owner, "v2", 3, current=new[0], available=new[1]))
-    sets = ReplicaSets.of(owner, sets)
-    status = deployment_status.new_status(sets, Limits.of(owner), owner.status.conditions, now)
-    return find_condition(deployment_status.with_progress(sets, status, now).conditions, "Progressing")
+    replicasets = ReplicaSets.of(owner, sets)
+    status = deployment_status.new_status(replicasets, Limits.of(owner), owner.status.conditions, now)
+    return find_condition(deployment_status.with_progress(replicasets, status, now).conditions, "Progressing")
 
 
 SOON = THEN + timedelta(seconds=30)

@@ -23,8 +23,8 @@ def after_scaling(
     sets = [replicaset(now, f"old{i}", count, age=len(old) - i) for i, count in enumerate(old)]
     if new is not None:
         sets.append(replicaset(now, "v1", new))
-    sets = ReplicaSets.of(now, [sized_for(before, rs) for rs in sets])
-    after = scale.scale(sets, Limits.of(now))
+    replicasets = ReplicaSets.of(now, [sized_for(before, rs) for rs in sets])
+    after = scale.scale(replicasets, Limits.of(now))
     return (size(after.new) if after.new is not None else None), tuple(map(size, after.old))
 
 
@@ -84,15 +84,15 @@ def test_the_surge_is_part_of_the_whole(
 def test_a_full_but_broken_new_set_leaves_the_old_pods_alone() -> None:
     owner = deployment(2, surge=1, unavailable=1)
     sets = [replicaset(owner, "v0", 1, age=5), replicaset(owner, "v1", 2, available=0)]
-    sets = ReplicaSets.of(owner, [sized_for(owner, rs) for rs in sets])
-    assert list(map(size, scale.scale(sets, Limits.of(owner)))) == [1, 2]
+    replicasets = ReplicaSets.of(owner, [sized_for(owner, rs) for rs in sets])
+    assert list(map(size, scale.scale(replicasets, Limits.of(owner)))) == [1, 2]
 
 
 def test_beside_a_full_new_set_adopted_pods_go() -> None:
     owner = deployment(2, surge=1, unavailable=1)
     sets = [replicaset(owner, "v0", 1, age=5), replicaset(owner, "v1", 2)]
-    sets = ReplicaSets.of(owner, [sized_for(owner, rs) for rs in sets])
-    assert list(map(size, scale.scale(sets, Limits.of(owner)))) == [0, 2]
+    replicasets = ReplicaSets.of(owner, [sized_for(owner, rs) for rs in sets])
+    assert list(map(size, scale.scale(replicasets, Limits.of(owner)))) == [0, 2]
 
 
 @pytest.mark.parametrize("note", ["", "0", "-3", "many", "3.5", "99999999999"])
@@ -112,8 +112,8 @@ def test_where_a_set_has_no_useful_note_the_status_serves(note: str) -> None:
 def test_every_active_set_notes_the_new_wish_even_where_its_size_stays() -> None:
     before, now = deployment(3, surge=0, unavailable=1), deployment(4, surge=0, unavailable=1)
     sets = [replicaset(now, "v0", 1, age=5), replicaset(now, "v1", 2)]
-    sets = ReplicaSets.of(now, [sized_for(before, rs) for rs in sets])
-    after = scale.scale(sets, Limits.of(now))
+    replicasets = ReplicaSets.of(now, [sized_for(before, rs) for rs in sets])
+    after = scale.scale(replicasets, Limits.of(now))
     assert [rs.metadata.annotations[scale.DESIRED_REPLICAS] for rs in after] == ["4", "4"]
     assert not scale.is_scaling_event(after)
 

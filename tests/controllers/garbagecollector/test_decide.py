@@ -14,7 +14,7 @@ from steersman.api.kinds import OwnerReference
 from steersman.api.partial_object import PartialObject, PartialObjectMeta
 from steersman.api.scheme import Key, Kind
 from steersman.controllers import garbagecollector
-from steersman.controllers.garbagecollector.graph import enqueue
+from steersman.controllers.garbagecollector.graph import enqueue, observe
 from steersman.controllers.garbagecollector.owner_refs import AbsentOwners, Coordinates
 from steersman.intent.actions import Action, Address, Delete, Emit, Patch, PatchType, Read
 from steersman.intent.all_resources import Item
@@ -42,7 +42,7 @@ class Cluster:
         self.all_objects.discovered = SERVED
         self.memory = AbsentOwners()
         self.stores: dict[str, Store[PartialObject]] = {}
-        for name, index in garbagecollector.controller.follows_all.indexes.items():  # type: ignore[union-attr]
+        for name, index in garbagecollector.controller.follows_all.indexes.items():
             self.all_objects.add_index(name, index)
         for resource in SERVED.resources:
             self.stores[resource.id] = Store()
@@ -71,7 +71,7 @@ class Cluster:
     def decide(
         self, resource: ApiResource, obj: PartialObject, answers: Any = None
     ) -> tuple[list[Action[Any]], Verdict]:
-        seen = garbagecollector.observe(self, Item(resource.partial, obj).key)
+        seen = observe(self, Item(resource.partial, obj).key)
         assert seen is not None
         return walk(garbagecollector.decide(seen, NOW), answers)
 

@@ -31,8 +31,9 @@ from steersman.api.kinds.autoscaling import (
     PodsMetricSource,
     ResourceMetricSource,
 )
-from steersman.controllers.horizontalpodautoscaler import Memory, controller
+from steersman.controllers.horizontalpodautoscaler import controller
 from steersman.controllers.horizontalpodautoscaler.monitor import AUTOSCALERS
+from steersman.controllers.horizontalpodautoscaler.observe import Memory
 from steersman.intent.actions import Action, Discover, Emit, List, Read, ReadDocument, Update, UpdateStatus
 from steersman.intent.controller import Change
 from steersman.intent.metrics import Measure
@@ -133,7 +134,7 @@ class Cluster:
                     return given.get("put", {"metadata": {"resourceVersion": "6"}})
             return USUAL
 
-        return walk(self.controller.decide(seen, now), answer)  # type: ignore[arg-type]
+        return walk(self.controller.decide(seen, now), answer)
 
 
 def status(actions: list[Action[Any]]) -> HorizontalPodAutoscalerStatus:
@@ -336,7 +337,7 @@ def test_a_conflict_is_met_with_a_fresh_scale() -> None:
                 return next(answers)
         return USUAL
 
-    actions, _ = walk(configured.decide(seen, NOW), answer)  # type: ignore[arg-type]
+    actions, _ = walk(configured.decide(seen, NOW), answer)
     assert put(actions) == [3, 3]
 
 

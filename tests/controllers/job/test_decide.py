@@ -136,7 +136,7 @@ def look(
     caches = shelves or Shelves(controller, of, *pods)
     seen = controller.see(caches, KEY)
     assert seen is not None
-    actions, verdict = walk(controller.decide(seen, now), answers)  # type: ignore[arg-type]
+    actions, verdict = walk(controller.decide(seen, now), answers)
     # What is only counted has tests of its own.
     return [one for one in actions if not isinstance(one, Measure | Elapsed)], verdict
 

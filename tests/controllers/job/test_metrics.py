@@ -83,7 +83,7 @@ def measured(of: Job, *pods: Pod, answers: Any = None) -> list[tuple[str, float,
     assert seen is not None
     said: list[Action[Any]] = []
     try:
-        walk(controller.decide(seen, NOW), answers, said=said)  # type: ignore[arg-type]
+        walk(controller.decide(seen, NOW), answers, said=said)
     except Forbidden:
         pass
     return [

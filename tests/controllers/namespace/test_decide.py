@@ -255,7 +255,8 @@ def test_what_cannot_be_listed_is_deleted_all_the_same() -> None:
 
 @pytest.mark.parametrize("step", ["List", "DeleteCollection"])
 def test_a_refusal_keeps_the_namespace_and_the_rest_is_emptied_all_the_same(step: str) -> None:
-    server = Server(there={"widgets": 1, "configmaps": 1}, **{step: {"widgets": Forbidden("not yours")}})
+    refusals: dict[str, Any] = {step: {"widgets": Forbidden("not yours")}}
+    server = Server(there={"widgets": 1, "configmaps": 1}, **refusals)
     said: list[Action[Any]] = []
     with pytest.raises(InvalidSpec, match="not yours"):
         server.decide(said)

@@ -52,7 +52,7 @@ def look(
     assert running is not None
     seen = running.see(Shelves(running, set_, *objects), KEY)
     assert seen is not None
-    return walk(running.decide(seen, NOW), answers, said=said)  # type: ignore[arg-type]
+    return walk(running.decide(seen, NOW), answers, said=said)
 
 
 def told(actions: list[Action[Any]]) -> list[str]:

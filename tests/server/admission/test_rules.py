@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from steersman.api.errors import Forbidden, Invalid
 from steersman.server.admission.pod_security import LevelVersion, NamespacePolicy, policy_of
+from steersman.server.auth.users import User
 from steersman.server.server import AdmissionAttributes, Operation
 
 PSS = "pod-security.kubernetes.io/"
@@ -32,7 +33,7 @@ def warned(ask: Any, plural: str, obj: Any, old: Any = None) -> tuple[str, ...]:
     namespace = "default" if resource.namespaced else ""
     operation: Operation = "CREATE" if old is None else "UPDATE"
     told: tuple[str, ...] = ask.server.admission.warnings(
-        AdmissionAttributes(operation, resource, "", namespace, obj.metadata.name, obj, old, "")
+        AdmissionAttributes(operation, resource, "", namespace, obj.metadata.name, obj, old, User(""))
     )
     return told
 
@@ -165,9 +166,11 @@ def test_an_annotation_decides_for_its_own_pod_only(ask: Any) -> None:
     plugin = ask.server.admission
     with pytest.raises(Forbidden, match="forbidden AppArmor profile"):
         plugin.validate(
-            AdmissionAttributes("CREATE", ask.resource("pods"), "", "default", "a", same, None, "")
+            AdmissionAttributes("CREATE", ask.resource("pods"), "", "default", "a", same, None, User(""))
         )
-    plugin.validate(AdmissionAttributes("CREATE", ask.resource("pods"), "", "default", "a", made, None, ""))
+    plugin.validate(
+        AdmissionAttributes("CREATE", ask.resource("pods"), "", "default", "a", made, None, User(""))
+    )
 
 
 # -- the rest ---------------------------------------------------------------------------------

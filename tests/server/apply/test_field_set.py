@@ -76,14 +76,14 @@ def test_what_is_written_reads_the_same(paths: set[Any]) -> None:
 
 
 def test_a_node_where_one_path_ends_is_written_without_its_end() -> None:
-    wire = {"f:spec": {".": {}, "f:a": {}, 'k:{"name":"x"}': {".": {}, "f:b": {}}}}
+    wire: dict[str, object] = {"f:spec": {".": {}, "f:a": {}, 'k:{"name":"x"}': {".": {}, "f:b": {}}}}
     fields = field_set.from_fields_v1(wire)
     assert field_set.to_fields_v1(fields) == wire
     assert list(field_set.paths(fields)) == [".spec", ".spec.a", '.spec[name="x"]', '.spec[name="x"].b']
 
 
 def test_elements_are_in_upstreams_order() -> None:
-    wire = {
+    wire: dict[str, object] = {
         'v:"b"': {},
         "v:10": {},
         "v:9": {},
@@ -143,13 +143,15 @@ def test_what_is_no_set_is_refused(wire: dict[str, Any], says: str) -> None:
 
 
 def test_a_set_can_be_kept_to_some_fields_with_any_element_between() -> None:
-    wire = {
+    wire: dict[str, object] = {
         "f:spec": {
             "f:containers": {'k:{"name":"x"}': {".": {}, "f:resources": {"f:limits": {}}, "f:image": {}}}
         }
     }
     kept = field_set.include(field_set.from_fields_v1(wire), field_set.of("spec.containers.*.resources"))
-    expected = {"f:spec": {"f:containers": {'k:{"name":"x"}': {".": {}, "f:resources": {"f:limits": {}}}}}}
+    expected: dict[str, object] = {
+        "f:spec": {"f:containers": {'k:{"name":"x"}': {".": {}, "f:resources": {"f:limits": {}}}}}
+    }
     assert field_set.to_fields_v1(kept) == expected
 
 

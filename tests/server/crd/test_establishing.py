@@ -115,7 +115,7 @@ def test_watches_end_with_the_definition(world: World, api: LocalApi) -> None:
 
 async def _collected(api: LocalApi) -> list[str]:
     return [
-        f"{event.type.value} {event.obj['metadata']['name']}"  # type: ignore[index]
+        f"{event.type.value} {event.obj['metadata']['name']}"
         async for event in api.watch(WIDGETS, "default", send_initial_events=True)
         if event.type is not EventType.BOOKMARK
     ]
@@ -148,7 +148,7 @@ def test_a_definition_waits_for_objects_that_wait_for_their_finalizers(world: Wo
         await api.delete(CRDS, "", "widgets.x.test")
         left = await api.get(CRDS, "", "widgets.x.test")
         assert left["metadata"]["finalizers"] == [CLEANUP]
-        assert [each["metadata"]["name"] for each in (await api.list(WIDGETS)).items] == ["w"]  # type: ignore[index]
+        assert [each["metadata"]["name"] for each in (await api.list(WIDGETS)).items] == ["w"]
         with pytest.raises(
             Forbidden, match="create not allowed while custom resource definition is terminating"
         ):
@@ -214,7 +214,7 @@ def test_what_a_client_does_to_its_documents_does_not_reach_the_server(world: Wo
         await api.create(CRDS, "", definition())
         mine = {"metadata": {"name": "w"}, "spec": {"size": 1}}
         answer = await api.create(WIDGETS, "default", mine)
-        mine["spec"]["size"] = 2  # type: ignore[index]
+        mine["spec"]["size"] = 2
         answer["spec"]["size"] = 3
         assert (await api.get(WIDGETS, "default", "w"))["spec"] == {"size": 1, "color": "red"}
 

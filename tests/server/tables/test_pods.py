@@ -25,7 +25,9 @@ def pod(**document: Any) -> Pod:
 
 
 def status(name: str = "a", **state: Any) -> dict[str, Any]:
-    known = {key: state.pop(key) for key in ("ready", "started", "restartCount", "lastState") if key in state}
+    known: dict[str, Any] = {
+        key: state.pop(key) for key in ("ready", "started", "restartCount", "lastState") if key in state
+    }
     return {"name": name, "state": state, **known}
 
 

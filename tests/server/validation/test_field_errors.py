@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steersman.api.generated.meta_v1 import LabelSelector, LabelSelectorRequirement
+from steersman.api.go_quote import quote
 from steersman.server.validation.field_errors import (
     OMITTED,
     FieldErrors,
@@ -18,7 +19,6 @@ from steersman.server.validation.field_errors import (
     go_json,
     go_slice,
     go_struct,
-    quote,
 )
 
 

@@ -102,7 +102,7 @@ def test_the_second_address_goes_only_where_one_is_enough() -> None:
 
 
 def test_the_class_of_a_balancer_stays_while_it_is_one() -> None:
-    balancer = {
+    balancer: dict[str, Any] = {
         "type": "LoadBalancer",
         "externalTrafficPolicy": "Cluster",
         "allocateLoadBalancerNodePorts": True,

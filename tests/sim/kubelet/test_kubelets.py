@@ -13,6 +13,7 @@ from steersman.api.generated import load
 from steersman.api.kinds import LEASES, PODS
 from steersman.api.scheme import Kind
 from steersman.client.capabilities import REMOTE
+from steersman.server.auth.users import User
 from steersman.server.local import LocalApi
 from steersman.sim.kubelet import Kubelets, KubeletSettings, Shape
 from steersman.sim.kubelet.node import STATE
@@ -147,7 +148,7 @@ def test_an_init_container_that_fails_fails_a_pod_that_is_never_restarted(world:
 def test_a_crash_loop_backs_off_from_ten_seconds_to_five_minutes(world: World) -> None:
     start(world)
     make(world, pod("a", "sh", "-c", "sleep 1; exit 3"))
-    starts: list[object] = []
+    starts: list[Any] = []
     for _ in range(1200):
         count = get(world).status.containerStatuses[0].restartCount
         while len(starts) <= count:
@@ -409,7 +410,7 @@ class Counted(LocalApi):
     """Counts the writes."""
 
     def __init__(self, world: World) -> None:
-        super().__init__(world.server, "kubelets")
+        super().__init__(world.server, User("kubelets"))
         self.asked: Counter[str] = Counter()
 
     async def update(self, kind: Kind[Any], namespace: str, name: str, body: object) -> Any:

@@ -118,8 +118,9 @@ async def test_on_a_full_disk_nothing_is_acknowledged_any_more_and_what_was_is_k
 async def test_an_object_that_cannot_be_stored_is_not_acknowledged(tmp_path: Path) -> None:
     with open_data_dir(tmp_path / "data") as data_dir:
         strange = ConfigMap(
-            metadata=ObjectMeta(name="x", resourceVersion=data_dir.store.next_version), data={"x": object()}
-        )  # type: ignore[dict-item]
+            metadata=ObjectMeta(name="x", resourceVersion=data_dir.store.next_version),
+            data={"x": object()},  # type: ignore[dict-item]
+        )
         data_dir.store.table("configmaps").put("x", strange)
         with pytest.raises(ServerError):
             await data_dir.log.durable()
