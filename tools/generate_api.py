@@ -1,17 +1,17 @@
-"""Write `steersman.api.generated`: frozen structs for every API that Kubernetes serves by default.
+"""Writes `steersman.api.generated`: frozen structs for every API that Kubernetes serves by default.
 
     python tools/generate_api.py                                     from kubernetes-validate (dev only)
     python tools/generate_api.py --from-server swagger.json          from a file
     python tools/generate_api.py --from-server http://127.0.0.1:8001 from a live server, by kubectl proxy
 
-Both sources give the same files for the same release. What neither tells stands beside this script:
-``resources.txt`` (what is served, and how it is called) and ``presence.txt``.
+Both sources give the same files for the same release. Two files beside this script have what the sources lack:
+``resources.txt`` (the served resources) and ``presence.txt`` (the presence of fields, see below).
 
-**Absent, null and zero.** What is read is what is written, and what is written is what Kubernetes itself
-would write. Every field has a default, so any document decodes; there are four ways to have one:
+**Absent, null and zero.** Encoding a decoded document gives the same document, as Kubernetes would encode it.
+Every field has a default, so any document decodes. A field has one of four presences:
 
 ========  ================================  =========================  =================================
-presence  in the API                        absent reads as            left out of what is written
+presence  in the API                        absent decodes as          omitted when encoded
 ========  ================================  =========================  =================================
 value     omitted when empty                ``""  0  False  ()  EMPTY``  when zero
 always    never omitted                     zero; an empty struct      never
@@ -19,14 +19,14 @@ pointer   omitted when not set              ``None``                   when ``No
 null      never omitted, null when not set  ``None``                   never; ``None`` is ``null``
 ========  ================================  =========================  =================================
 
-Fields that must be written get their default from a factory: msgspec leaves a field out when its value *is*
-the default, and what a factory makes never is. The definitions only tell which fields are required; `guess`
-takes the presence from that and from the type, and ``presence.txt`` lists where that is wrong.
+Fields that are always encoded get their default from a factory: msgspec omits a field when its value *is* the
+default, and the result of a factory never is. The definitions only have which fields are required;
+`default_presence` derives the presence from that and the type, and ``presence.txt`` lists the exceptions.
 
 **Names** are those of the wire, with an underscore after Python's keywords (``from_``) and without the
 characters that Python names cannot have (``$ref`` is ``ref``, ``x-kubernetes-map-type`` is
-``xKubernetesMapType``). Kinds do not carry ``apiVersion`` and ``kind``; where one stands inside another
-object (the claim templates of a StatefulSet) it is a ``Nested`` kind, which does.
+``xKubernetesMapType``). Kinds have no ``apiVersion`` and ``kind``. A kind that is embedded in another object (the
+claim templates of a StatefulSet) is a ``Nested`` kind, which has them.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ NOTE = "Made by tools/generate_api.py; do not edit."
 Schema: TypeAlias = Mapping[str, Any]
 Definitions: TypeAlias = Mapping[str, Schema]
 Presence: TypeAlias = Literal["value", "always", "pointer", "null"]
-Sort: TypeAlias = Literal["text", "number", "choice", "object", "list", "map", "open"]
+FieldType: TypeAlias = Literal["text", "number", "choice", "object", "list", "map", "open"]
 
 META = "io.k8s.apimachinery.pkg.apis.meta.v1"
 EXTENSIONS = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1"
-# Definitions that are no structs: how each is written, and of what sort it is.
-SCALARS: Mapping[str, tuple[str, Sort]] = {
+# Definitions that are no structs: the source of the Python type, and the type of field.
+SCALARS: Mapping[str, tuple[str, FieldType]] = {
     f"{META}.Time": ("Time", "open"),
     f"{META}.MicroTime": ("MicroTime", "open"),
     f"{META}.FieldsV1": ("Json", "open"),
@@ -71,7 +71,7 @@ SCALARS: Mapping[str, tuple[str, Sort]] = {
     f"{EXTENSIONS}.JSONSchemaPropsOrBool": ("JSONSchemaProps | bool", "open"),
     f"{EXTENSIONS}.JSONSchemaPropsOrStringArray": ("JSONSchemaProps | tuple[str, ...]", "open"),
 }
-PLAIN: Mapping[str, tuple[str, Sort]] = {
+JSON_TYPES: Mapping[str, tuple[str, FieldType]] = {
     "string": ("str", "text"),
     "integer": ("int", "number"),
     "boolean": ("bool", "number"),
@@ -79,11 +79,11 @@ PLAIN: Mapping[str, tuple[str, Sort]] = {
 }
 ZEROS = {"str": '""', "int": "0", "bool": "False", "list": "()", "map": "EMPTY"}
 FACTORIES = {"int | float": "int", "IntOrString": "int", "Quantity": "zero", "list": "none"}
-# The definitions do not carry defaults, and these two are keys of lists.
+# The definitions have no defaults; these are needed since the fields are keys of lists.
 KEY_DEFAULTS = {"protocol": "TCP"}
-# The sets of verbs that most rows have, so that the table stays short.
+# The most frequent sets of verbs, which keep the table short.
 VERBS = {"create,delete,deletecollection,get,list,patch,update,watch": "_ALL", "get,patch,update": "_CHANGE"}
-# The structs that extend those of `steersman.api.kinds`, so that code typed for any object takes them.
+# The structs that extend those of `steersman.api.kinds`, so that functions for any object accept them.
 VIEWS = {f"{META}.ObjectMeta": "kinds.ObjectMeta", f"{META}.OwnerReference": "kinds.OwnerReference"}
 OBJECT = """
 class Object(kinds.Object, frozen=True):
@@ -96,7 +96,7 @@ class Nested{name}({name}, frozen=True):
 """
 
 
-# -- what is served -----------------------------------------------------------------------------
+# -- resources ----------------------------------------------------------------------------------
 
 
 class Row(NamedTuple):
@@ -120,32 +120,32 @@ class Row(NamedTuple):
         return self.api_version.rpartition("/")[2]
 
 
-def lines(path: Path) -> Iterator[list[str]]:
+def table_lines(path: Path) -> Iterator[list[str]]:
     """The words of each line of a table, without comments."""
     for line in path.read_text(encoding="utf-8").splitlines():
         if line and not line.startswith("#"):
             yield line.split()
 
 
-def served() -> tuple[Row, ...]:
-    return tuple(Row(*words) for words in lines(HERE / "resources.txt"))
+def read_resources() -> tuple[Row, ...]:
+    return tuple(Row(*words) for words in table_lines(HERE / "resources.txt"))
 
 
-def exceptions() -> dict[tuple[str, str], Presence]:
-    """``presence.txt``: (struct, field) -> presence."""
-    found: dict[tuple[str, str], Presence] = {}
-    for struct, presence, *names in lines(HERE / "presence.txt"):
+def read_presence() -> dict[tuple[str, str], Presence]:
+    """The presences in ``presence.txt``, by struct and field."""
+    presence_by_field: dict[tuple[str, str], Presence] = {}
+    for struct, presence, *names in table_lines(HERE / "presence.txt"):
         if presence not in get_args(Presence):
             raise SystemExit(f"presence.txt: {struct}: no such presence: {presence}")
         for name in names:
-            found[struct, name] = cast(Presence, presence)
-    return found
+            presence_by_field[struct, name] = cast(Presence, presence)
+    return presence_by_field
 
 
 # -- definitions --------------------------------------------------------------------------------
 
 
-def packaged() -> Definitions:
+def packaged_definitions() -> Definitions:
     """The definitions in kubernetes-validate."""
     spec = find_spec("kubernetes_validate")
     if spec is None or spec.origin is None:
@@ -156,11 +156,11 @@ def packaged() -> Definitions:
     return definitions
 
 
-def from_server(source: str) -> Definitions:
+def server_definitions(source: str) -> Definitions:
     """The definitions in a server's swagger: a file, or the server's address."""
     if source.startswith(("http://", "https://")):
-        with urllib.request.urlopen(f"{source.rstrip('/')}/openapi/v2", timeout=60) as answer:
-            document = json.load(answer)
+        with urllib.request.urlopen(f"{source.rstrip('/')}/openapi/v2", timeout=60) as response:
+            document = json.load(response)
     else:
         document = json.loads(Path(source).read_text(encoding="utf-8"))
     definitions: Definitions = document["definitions"]
@@ -181,46 +181,46 @@ def ref_of(schema: Schema) -> str:
     return str(schema.get("$ref", "")).rpartition("/")[2]
 
 
-def plain_type(schema: Schema) -> str:
-    """The JSON type; kubernetes-validate adds ``null`` to those of optional fields."""
+def json_type(schema: Schema) -> str:
+    """The JSON type of a schema, without the ``null`` that kubernetes-validate adds to optional fields."""
     kind = schema.get("type", "")
-    return str(next((each for each in kind if each != "null"), "") if isinstance(kind, list) else kind)
+    return str(next((item for item in kind if item != "null"), "") if isinstance(kind, list) else kind)
 
 
 def properties(schema: Schema) -> Mapping[str, Schema]:
-    found: Mapping[str, Schema] = schema.get("properties", {})
-    return found
+    presence_by_field: Mapping[str, Schema] = schema.get("properties", {})
+    return presence_by_field
 
 
-def kinds_of(schema: Schema) -> list[tuple[str, str, str]]:
+def group_version_kinds(schema: Schema) -> list[tuple[str, str, str]]:
     return [(k["group"], k["version"], k["kind"]) for k in schema.get("x-kubernetes-group-version-kind", ())]
 
 
 def is_list(schema: Schema) -> bool:
-    """Lists of a kind need no struct each: they all look alike."""
+    """Whether a schema is the list of a kind. Lists need no structs of their own."""
     return (
-        bool(kinds_of(schema))
+        bool(group_version_kinds(schema))
         and ref_of(properties(schema).get("metadata", {})) == f"{META}.ListMeta"
         and ("items" in properties(schema))
     )
 
 
 def refs(schema: Schema) -> Iterator[str]:
-    """The structs that a struct's fields name."""
-    for each in properties(schema).values():
-        for part in (each, each.get("items", {}), each.get("additionalProperties", {})):
+    """The structs that the fields of a struct refer to."""
+    for item in properties(schema).values():
+        for part in (item, item.get("items", {}), item.get("additionalProperties", {})):
             if (ref := ref_of(part)) and ref not in SCALARS:
                 yield ref
 
 
 def reachable(definitions: Definitions, roots: Iterable[str]) -> list[str]:
     seen: dict[str, None] = {}
-    todo = list(roots)
-    while todo:
-        name = todo.pop()
+    stack = list(roots)
+    while stack:
+        name = stack.pop()
         if name not in seen:
             seen[name] = None
-            todo.extend(refs(definitions[name]))
+            stack.extend(refs(definitions[name]))
     return sorted(seen)
 
 
@@ -233,11 +233,11 @@ def python_name(name: str) -> str:
     return f"{joined}_" if keyword.iskeyword(joined) else joined
 
 
-def guess(sort: Sort, required: bool, part_of_kind: bool) -> Presence:
+def default_presence(field_type: FieldType, required: bool, part_of_kind: bool) -> Presence:
     """The presence of a field that ``presence.txt`` does not name."""
     if part_of_kind:
         return "always"
-    match sort:
+    match field_type:
         case "text" | "list":
             return "always" if required else "value"
         case "map":
@@ -248,56 +248,59 @@ def guess(sort: Sort, required: bool, part_of_kind: bool) -> Presence:
             return "always" if required else "pointer"
 
 
-def merge_note(schema: Schema) -> str:
-    """The ``Merge`` of a field, as source; empty where there is nothing to say."""
-    said = {
+def merge_source(schema: Schema) -> str:
+    """The source of a field's ``Merge``; empty where it has none."""
+    merge = {
         "strategy": schema.get("x-kubernetes-patch-strategy", ""),
         "key": schema.get("x-kubernetes-patch-merge-key", ""),
         "list_type": schema.get("x-kubernetes-list-type", ""),
         "keys": tuple(schema.get("x-kubernetes-list-map-keys", ())),
         "map_type": schema.get("x-kubernetes-map-type", ""),
     }
-    said["defaults"] = tuple((key, KEY_DEFAULTS[key]) for key in said["keys"] if key in KEY_DEFAULTS)
-    said = {name: value for name, value in said.items() if value}
-    if said == {"list_type": "atomic"}:
+    merge["defaults"] = tuple((key, KEY_DEFAULTS[key]) for key in merge["keys"] if key in KEY_DEFAULTS)
+    merge = {name: value for name, value in merge.items() if value}
+    if merge == {"list_type": "atomic"}:
         return "ATOMIC"
-    if said == {"list_type": "set"}:
+    if merge == {"list_type": "set"}:
         return "SET"
-    return f"Merge({', '.join(f'{name}={value!r}' for name, value in said.items())})" if said else ""
+    return f"Merge({', '.join(f'{name}={value!r}' for name, value in merge.items())})" if merge else ""
 
 
 @dataclass
 class Module:
-    """One module in the making: its structs, and the modules they need."""
+    """A module that is being generated: its structs, and the modules they import."""
 
     name: str
     definitions: Definitions
     facts: Mapping[tuple[str, str], Presence]
     used: set[tuple[str, str]]
-    """Which of the facts were of use, to find those that name nothing."""
+    """The facts that were used, to find those for fields that do not exist."""
     nested: set[str] = field(default_factory=set)
-    """Kinds of this module that stand inside other objects."""
+    """Kinds of this module that are embedded in other objects."""
     imports: set[str] = field(default_factory=set)
     structs: dict[str, str] = field(default_factory=dict)
-    """Definition -> source, in an order that defines before use."""
+    """The source of each definition, in the order of dependencies."""
 
-    def type_of(self, schema: Schema) -> tuple[str, Sort]:
-        """A field's type as source, and its sort."""
+    def type_of(self, schema: Schema) -> tuple[str, FieldType]:
+        """The source of a field's type, and the type of field."""
         if ref := ref_of(schema):
             return SCALARS[ref] if ref in SCALARS else (self.struct(ref), "object")
-        kind = plain_type(schema)
+        kind = json_type(schema)
         if kind == "array":
             return f"tuple[{self.type_of(schema['items'])[0]}, ...]", "list"
         if kind == "object" and "additionalProperties" in schema:
-            inner, sort = self.type_of(schema["additionalProperties"])
-            # Nothing is omitted from a map: an empty list and a time that was never set are null there.
-            return f"Mapping[str, {inner}{' | None' if sort == 'list' or inner == 'Time' else ''}]", "map"
-        return PLAIN[kind]
+            inner, field_type = self.type_of(schema["additionalProperties"])
+            # Map values are never omitted: an empty list or an unset time is null there.
+            return (
+                f"Mapping[str, {inner}{' | None' if field_type == 'list' or inner == 'Time' else ''}]",
+                "map",
+            )
+        return JSON_TYPES[kind]
 
     def struct(self, definition: str) -> str:
-        """How this module calls a struct."""
+        """The name of a struct in this module."""
         name = name_of(definition)
-        if kinds_of(self.definitions[definition]):
+        if group_version_kinds(self.definitions[definition]):
             name = f"Nested{name}"
         module = module_of(definition)
         if module == self.name:
@@ -306,24 +309,26 @@ class Module:
         return f"{module}.{name}"
 
     def field_source(self, owner: str, name: str, schema: Schema, required: bool) -> str:
-        source, sort = self.type_of(schema)
+        source, field_type = self.type_of(schema)
         fact = (f"{self.name}.{name_of(owner)}", name)
         self.used.add(fact)
-        part = bool(kinds_of(self.definitions[owner])) and name in ("metadata", "spec", "status")
-        presence = self.facts.get(fact) or guess(sort, required, part and sort == "object")
+        part = bool(group_version_kinds(self.definitions[owner])) and name in ("metadata", "spec", "status")
+        presence = self.facts.get(fact) or default_presence(
+            field_type, required, part and field_type == "object"
+        )
         default, factory = "", ""
         match presence:
             case "value":
-                default = ZEROS[sort if sort in ZEROS else source]
+                default = ZEROS[field_type if field_type in ZEROS else source]
             case "always":
-                factory = FACTORIES.get(source) or FACTORIES.get(sort) or source
+                factory = FACTORIES.get(source) or FACTORIES.get(field_type) or source
             case "pointer":
                 default = "None"
             case "null":
                 factory = "NoneType"
         if presence in ("pointer", "null") and source != "Json":
             source = f"{source} | None"
-        if note := merge_note(schema):
+        if note := merge_source(schema):
             source = f"Annotated[{source}, {note}]"
         attribute = python_name(name)
         options = [f"name={name!r}"] if attribute != name else []
@@ -335,33 +340,35 @@ class Module:
         return f"{attribute}: {source} = {value}"
 
     def add(self, definition: str) -> None:
-        """Write a struct, after those that its defaults are made of."""
+        """Adds a struct, after those that its defaults refer to."""
         if definition in self.structs or module_of(definition) != self.name:
             return
         schema = self.definitions[definition]
-        own = dict(properties(schema))
+        fields = dict(properties(schema))
         bases = []
-        if kinds_of(schema):
-            own.pop("apiVersion", None)
-            own.pop("kind", None)
-        if kinds_of(schema) and ref_of(own.get("metadata", {})) == f"{META}.ObjectMeta":
-            del own["metadata"]
+        if group_version_kinds(schema):
+            fields.pop("apiVersion", None)
+            fields.pop("kind", None)
+        if group_version_kinds(schema) and ref_of(fields.get("metadata", {})) == f"{META}.ObjectMeta":
+            del fields["metadata"]
             bases.append("Object" if self.name == "meta_v1" else "meta_v1.Object")
             self.imports.add("meta_v1")
         if definition in VIEWS:
             bases.append(VIEWS[definition])
-        if name_of(definition).endswith("Condition") and own.keys() >= {"type", "status"}:
+        if name_of(definition).endswith("Condition") and fields.keys() >= {"type", "status"}:
             bases.append("AnyCondition")
         if schema.get("x-kubernetes-map-type") == "atomic":
             bases.append("Atomic")
         required = set(schema.get("required", ()))
-        body = [self.field_source(definition, each, own[each], each in required) for each in sorted(own)]
-        for ref in refs({"properties": own}):
+        body = [
+            self.field_source(definition, item, fields[item], item in required) for item in sorted(fields)
+        ]
+        for ref in refs({"properties": fields}):
             if any(f"default_factory={name_of(ref)})" in line for line in body):
                 self.add(ref)
         name = name_of(definition)
         source = f"class {name}({', '.join(bases or ['Struct'])}, frozen=True):\n"
-        source += "".join(f"    {line}\n" for line in unshadowed(body)) or "    pass\n"
+        source += "".join(f"    {line}\n" for line in qualify_builtins(body)) or "    pass\n"
         if definition in self.nested:
             source += NESTED.format(name=name)
         if definition == f"{META}.ObjectMeta":
@@ -373,14 +380,14 @@ class Module:
 
         words = set(re.findall(r"\w+", body))
 
-        def using(*names: str) -> str:
+        def used_names(*names: str) -> str:
             return ", ".join(name for name in names if name in words)
 
-        base = using(
+        base = used_names(
             "AnyCondition", "Atomic", "IntOrString", "Json", "MicroTime", "Quantity", "Time", "none", "zero"
         )
-        merge = using("ATOMIC", "SET", "Merge")
-        views = using("EMPTY", "Struct")
+        merge = used_names("ATOMIC", "SET", "Merge")
+        views = used_names("EMPTY", "Struct")
         head = [
             f'"""The types of {self.name.replace("_", "/")}. {NOTE}"""',
             "from __future__ import annotations",
@@ -398,18 +405,18 @@ class Module:
         return "\n".join(line for line in head if line) + "\n\n\n" + body
 
 
-def unshadowed(body: list[str]) -> list[str]:
-    """Fields whose types stay what they are where a field is called ``int`` or ``bool``."""
+def qualify_builtins(body: list[str]) -> list[str]:
+    """Fields with qualified types where a field is called ``int`` or ``bool``, which would shadow the type."""
     for name in [line.partition(":")[0] for line in body]:
         if name in ("int", "str", "bool", "float", "tuple"):
             body = [re.sub(rf"(?<!^)(?<![\w.]){name}\b(?!:)", f"builtins.{name}", line) for line in body]
     return body
 
 
-# -- the whole ----------------------------------------------------------------------------------
+# -- files --------------------------------------------------------------------------------------
 
 
-def table(
+def table_source(
     rows: tuple[Row, ...], bodies: Mapping[tuple[str, str, str], str], modules: Mapping[str, str]
 ) -> str:
     """The source of the static table of resources."""
@@ -420,23 +427,27 @@ def table(
     def verbs(row: Row) -> str:
         return VERBS.get(row.verbs) or repr(words(row.verbs))
 
-    def below(row: Row) -> str:
+    def subresource_source(row: Row) -> str:
         api_version, _, kind = row.kind.rpartition("/")
         group, _, version = (api_version or row.api_version).rpartition("/")
         return f"Subresource({row.path.partition('/')[2]!r}, {group!r}, {version!r}, {kind!r}, {verbs(row)})"
 
     out = [f'"""What is served, as discovery tells it. {NOTE}"""', "from __future__ import annotations", ""]
     out += ["from steersman.api.generated import Resource, Subresource", ""]
-    out += [f"{name} = {words(said)!r}" for said, name in VERBS.items()]
+    out += [f"{name} = {words(merge)!r}" for merge, name in VERBS.items()]
     out += ["", "RESOURCES: tuple[Resource, ...] = ("]
     for row in rows:
         if "/" in row.path:
             continue
-        inside = [below(sub) for sub in rows if sub[0] == row[0] and sub.path.startswith(f"{row.path}/")]
+        subresources = [
+            subresource_source(sub)
+            for sub in rows
+            if sub[0] == row[0] and sub.path.startswith(f"{row.path}/")
+        ]
         out.append(
             f"Resource({row.group!r}, {row.version!r}, {row.kind!r}, {row.path!r}, {row.singular!r},"
             f" {row.scope == 'namespaced'}, {words(row.short_names)!r}, {words(row.categories)!r},"
-            f" {verbs(row)}, ({''.join(f'{each},' for each in inside)}), {modules[row.api_version]!r}),"
+            f" {verbs(row)}, ({''.join(f'{item},' for item in subresources)}), {modules[row.api_version]!r}),"
         )
     out += [")", "", "BODIES: dict[tuple[str, str, str], str] = {"]
     out += [f"{kind!r}: {module!r}," for kind, module in sorted(bodies.items())]
@@ -447,54 +458,58 @@ def table(
 
 def generate(definitions: Definitions) -> dict[str, str]:
     """The generated files: name -> text."""
-    rows = served()
+    rows = read_resources()
     api_versions = {row.api_version for row in rows}
     resources = {(row.group, row.version, row.kind) for row in rows if "/" not in row.path}
     roots: dict[str, tuple[str, str, str]] = {}
     for name, schema in definitions.items():
-        # DeleteOptions and WatchEvent belong to every group; the core one stands for all.
-        kinds = [kind for kind in kinds_of(schema) if "/".join(kind[:2]).lstrip("/") in api_versions]
+        # DeleteOptions and WatchEvent belong to every group; those of the core group are used for all.
+        kinds = [
+            kind for kind in group_version_kinds(schema) if "/".join(kind[:2]).lstrip("/") in api_versions
+        ]
         if kinds and not is_list(schema):
             roots[name] = min(kinds)
     if missing := resources - set(roots.values()):
         raise SystemExit(f"not defined: {sorted(missing)}")
-    wanted = reachable(definitions, sorted(roots))
-    nested = {ref for name in wanted for ref in refs(definitions[name]) if kinds_of(definitions[ref])}
-    facts, used = exceptions(), set[tuple[str, str]]()
-    modules = {
-        name: Module(name, definitions, facts, used, {each for each in nested if module_of(each) == name})
-        for name in sorted({module_of(each) for each in wanted})
+    needed = reachable(definitions, sorted(roots))
+    nested = {
+        ref for name in needed for ref in refs(definitions[name]) if group_version_kinds(definitions[ref])
     }
-    for name in wanted:
+    facts, used = read_presence(), set[tuple[str, str]]()
+    modules = {
+        name: Module(name, definitions, facts, used, {item for item in nested if module_of(item) == name})
+        for name in sorted({module_of(item) for item in needed})
+    }
+    for name in needed:
         modules[module_of(name)].add(name)
     if unknown := sorted(facts.keys() - used):
         raise SystemExit(f"presence.txt names what does not exist: {unknown}")
-    homes = {
+    module_of_version = {
         "/".join(kind[:2]).lstrip("/"): module_of(name) for name, kind in roots.items() if kind in resources
     }
     bodies = {kind: module_of(name) for name, kind in roots.items() if kind not in resources}
     files = {f"{name}.py": module.source() for name, module in modules.items()}
-    return formatted({**files, "table.py": table(rows, bodies, homes)})
+    return format_files({**files, "table.py": table_source(rows, bodies, module_of_version)})
 
 
-def formatted(files: Mapping[str, str]) -> dict[str, str]:
-    """The files as ruff would have them."""
+def format_files(files: Mapping[str, str]) -> dict[str, str]:
+    """The files as ruff formats them."""
     with tempfile.TemporaryDirectory() as folder:
         for name, text in files.items():
             (Path(folder) / name).write_text(text, encoding="utf-8")
         common = ["--isolated", "--quiet", "--no-cache", "--line-length", "110", folder]
         ruff = [sys.executable, "-m", "ruff"]
-        # Where ruff runs tells it which imports are ours.
+        # The working directory tells ruff which imports are first-party.
         subprocess.run([*ruff, "check", "--select", "I", "--fix", *common], check=True, cwd=HERE.parent)
         subprocess.run([*ruff, "format", *common], check=True, cwd=HERE.parent)
         return {name: (Path(folder) / name).read_text(encoding="utf-8") for name in sorted(files)}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Write the structs of steersman.api.generated.")
+    parser = argparse.ArgumentParser(description="Writes the structs of steersman.api.generated.")
     parser.add_argument("--from-server", metavar="URL|FILE", help="read a server's /openapi/v2 instead")
     source = parser.parse_args().from_server
-    files = generate(from_server(source) if source else packaged())
+    files = generate(server_definitions(source) if source else packaged_definitions())
     for name, text in files.items():
         (PACKAGE / name).write_text(text, encoding="utf-8")
     print(f"{len(files)} files, {sum(text.count('class ') for text in files.values())} structs")

@@ -1,16 +1,16 @@
-"""Write ``steersman/server/codec/protobuf/fields.json``: what the numbers in protobuf bodies stand for.
+"""Writes ``steersman/server/codec/protobuf/fields.json``: the fields of protobuf messages by number.
 
     python tools/generate_protobuf.py DIRECTORY
 
 The directory is searched for the ``generated.proto`` files of Kubernetes (those of ``k8s.io/api``,
-``apimachinery``, ``apiextensions-apiserver`` and ``kube-aggregator``). Only what can be part of a request is
-taken: the kinds of `steersman.api.generated`, and whatever those are made of. A message becomes::
+``apimachinery``, ``apiextensions-apiserver`` and ``kube-aggregator``). Only messages that can be part of a
+request are written: the kinds of `steersman.api.generated` and the messages they contain. An example::
 
     "apps_v1.DeploymentSpec": {"1": ["replicas", "int32"], "2": ["selector", "meta_v1.LabelSelector"], ...}
 
-A third item says what is special about a field, by letters: ``r`` repeated, ``m`` a map with text keys,
-``i`` a message whose fields are those of the outer one in JSON, ``z`` left out of JSON where it is zero (in
-protobuf it is written all the same). Which fields those are is read off the generated structs.
+An optional third item has flags: ``r`` repeated, ``m`` a map with string keys, ``i`` a message whose fields belong
+to the outer message in JSON, ``z`` a field that JSON omits where it is zero and protobuf does not. The last two
+are derived from the generated structs.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ import msgspec
 from steersman.api.generated import resources
 from steersman.api.generated.table import BODIES
 
-OUT = Path(__file__).parent.parent / "src" / "steersman" / "server" / "protobuf" / "fields.json"
+OUT = Path(__file__).parent.parent / "src" / "steersman" / "server" / "codec" / "protobuf" / "fields.json"
 
-SPECIAL = {
+VALUE_MESSAGES = {
     "k8s.io.apimachinery.pkg.apis.meta.v1.Time": "time",
     "k8s.io.apimachinery.pkg.apis.meta.v1.MicroTime": "microtime",
     "k8s.io.apimachinery.pkg.apis.meta.v1.FieldsV1": "json",
@@ -40,10 +40,15 @@ SPECIAL = {
     "k8s.io.apimachinery.pkg.util.intstr.IntOrString": "intorstring",
     "k8s.io.apiextensions_apiserver.pkg.apis.apiextensions.v1.JSON": "json",
 }
-"""Messages that are no objects in JSON, and what they are called in the file."""
+"""Messages that are scalars in JSON, and their types in the file."""
 
-EITHER = ("JSONSchemaPropsOrArray", "JSONSchemaPropsOrBool", "JSONSchemaPropsOrStringArray", "ExtraValue")
-"""Messages that are one of their fields in JSON; the reader knows them by name."""
+UNION_MESSAGES = (
+    "JSONSchemaPropsOrArray",
+    "JSONSchemaPropsOrBool",
+    "JSONSchemaPropsOrStringArray",
+    "ExtraValue",
+)
+"""Messages that are one of their fields in JSON; the decoder knows them by name."""
 
 SCALARS = ("string", "bytes", "bool", "int32", "int64", "double")
 
@@ -53,7 +58,7 @@ _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
 
 
 class Field(NamedTuple):
-    """A field as the definitions give it; its type by its full name."""
+    """A field of a ``.proto`` message, with the full name of its type."""
 
     number: int
     name: str
@@ -61,8 +66,8 @@ class Field(NamedTuple):
     rule: str
 
 
-class Known(NamedTuple):
-    """What the structs tell of a JSON field."""
+class JsonField(NamedTuple):
+    """A JSON field, from the generated structs."""
 
     name: str
     drops_zero: bool
@@ -71,36 +76,36 @@ class Known(NamedTuple):
 Messages = Mapping[str, list[Field]]
 
 
-def parsed(text: str) -> Iterator[tuple[str, list[Field]]]:
-    """The messages of one file, by their full names."""
+def parse_messages(text: str) -> Iterator[tuple[str, list[Field]]]:
+    """The messages of one file, by full name."""
     text = _COMMENT.sub("", text)
-    found = re.search(r"^package ([\w.]+);", text, re.M)
-    package = found[1] if found else ""
+    match = re.search(r"^package ([\w.]+);", text, re.M)
+    package = match[1] if match else ""
     for name, body in _MESSAGE.findall(text):
         fields = [
-            Field(int(number), field, _full(package, type_), rule)
+            Field(int(number), field, _full_name(package, type_), rule)
             for rule, type_, field, number in _FIELD.findall(body)
         ]
         if len(fields) != body.count(";"):
-            sys.exit(f"{package}.{name} has fields of a sort that is not understood")
+            sys.exit(f"{package}.{name} has fields that this script cannot parse")
         yield f"{package}.{name}", fields
 
 
-def _full(package: str, type_: str) -> str:
+def _full_name(package: str, type_: str) -> str:
     if type_.startswith("."):
         return type_[1:]
     return type_ if type_ in SCALARS else f"{package}.{type_}"
 
 
-def short(name: str) -> str:
+def short_name(name: str) -> str:
     """``k8s.io.api.apps.v1.Deployment`` as ``apps_v1.Deployment``."""
     group, version, message = name.split(".")[-3:]
     return f"{group}_{version}.{message}"
 
 
-def known(name: str) -> dict[str, Known] | None:
-    """The JSON fields of a message, by name in small letters; None where no struct tells."""
-    module, _, message = short(name).partition(".")
+def json_fields(name: str) -> dict[str, JsonField] | None:
+    """The JSON fields of a message, by lowercase name; None where there is no struct."""
+    module, _, message = short_name(name).partition(".")
     try:
         struct = getattr(import_module(f"steersman.api.generated.{module}"), message, None)
     except ImportError:
@@ -108,80 +113,82 @@ def known(name: str) -> dict[str, Known] | None:
     if not (isinstance(struct, type) and issubclass(struct, msgspec.Struct)):
         return None
     return {
-        _plain(field.encode_name): Known(
+        _letters(field.encode_name): JsonField(
             field.encode_name, type(field.default) in (str, int, bool) and not field.default
         )
         for field in msgspec.structs.fields(struct)
     }
 
 
-def _plain(name: str) -> str:
+def _letters(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
-def rows(
-    name: str, messages: Messages, outer: Mapping[str, Known] | None
+def field_rows(
+    name: str, messages: Messages, outer: Mapping[str, JsonField] | None
 ) -> Iterator[tuple[Field, list[object]]]:
-    """The fields of a message with what is written of each.
+    """The fields of a message with the row that is written for each.
 
-    ``outer`` are the JSON fields of the message this one is a part of, where it has none of its own.
+    ``outer`` are the JSON fields of the message that contains this one, for a message without a struct.
     """
-    fields = known(name)
-    own = fields if fields is not None else outer
+    fields = json_fields(name)
+    candidates = fields if fields is not None else outer
     for field in messages[name]:
-        told = own.get(_plain(field.name)) if own is not None else None
+        json_field = candidates.get(_letters(field.name)) if candidates is not None else None
         flags = {"optional": "", "repeated": "r", "map<string,": "m"}[field.rule]
-        told_name = field.name
-        if told is not None:
-            told_name = told.name
-            if told.drops_zero and not flags and field.type in SCALARS:
+        json_name = field.name
+        if json_field is not None:
+            json_name = json_field.name
+            if json_field.drops_zero and not flags and field.type in SCALARS:
                 flags = "z"
-        elif own is not None and not short_scalar(field) and not flags:
+        elif candidates is not None and not is_json_scalar(field) and not flags:
             flags = "i"
-        elif own is not None and name.rpartition(".")[2] not in EITHER:
-            print(f"no JSON field for {short(name)}.{field.name}", file=sys.stderr)
-        type_ = field.type if field.type in SCALARS else SPECIAL.get(field.type) or short(field.type)
-        yield field, [told_name, type_, flags] if flags else [told_name, type_]
+        elif candidates is not None and name.rpartition(".")[2] not in UNION_MESSAGES:
+            print(f"no JSON field for {short_name(name)}.{field.name}", file=sys.stderr)
+        type_ = (
+            field.type if field.type in SCALARS else VALUE_MESSAGES.get(field.type) or short_name(field.type)
+        )
+        yield field, [json_name, type_, flags] if flags else [json_name, type_]
 
 
-def short_scalar(field: Field) -> bool:
-    """Whether a field is a single value in JSON."""
-    return field.type in SCALARS or field.type in SPECIAL
+def is_json_scalar(field: Field) -> bool:
+    """Whether a field is a scalar in JSON."""
+    return field.type in SCALARS or field.type in VALUE_MESSAGES
 
 
-def table(messages: Messages) -> dict[str, dict[str, list[object]]]:
-    """All that can be reached from the kinds."""
-    by_short = {short(name): name for name in sorted(messages) if "_v" in short(name)}
-    roots = sorted({f"{each.module}.{each.kind}" for each in resources()})
+def field_table(messages: Messages) -> dict[str, dict[str, list[object]]]:
+    """The rows of all messages that are reachable from the kinds."""
+    by_short = {short_name(name): name for name in sorted(messages) if "_v" in short_name(name)}
+    roots = sorted({f"{resource.module}.{resource.kind}" for resource in resources()})
     roots += sorted(f"{module}.{kind}" for (_, _, kind), module in BODIES.items())
     roots.append("meta_v1.DeleteOptions")
-    made: dict[str, dict[str, list[object]]] = {}
-    todo: list[tuple[str, Mapping[str, Known] | None]] = []
+    rows_by_message: dict[str, dict[str, list[object]]] = {}
+    stack: list[tuple[str, Mapping[str, JsonField] | None]] = []
     for root in roots:
         if root in by_short:
-            todo.append((by_short[root], None))
+            stack.append((by_short[root], None))
         else:
             print(f"no message for {root}", file=sys.stderr)
-    while todo:
-        name, outer = todo.pop()
-        if short(name) in made:
+    while stack:
+        name, outer = stack.pop()
+        if short_name(name) in rows_by_message:
             continue
-        entry = made[short(name)] = {}
-        for field, row in rows(name, messages, outer):
+        entry = rows_by_message[short_name(name)] = {}
+        for field, row in field_rows(name, messages, outer):
             entry[str(field.number)] = row
-            if not short_scalar(field):
-                todo.append((field.type, (known(name) or outer) if "i" in row[2:] else None))
-    return {name: made[name] for name in sorted(made)}
+            if not is_json_scalar(field):
+                stack.append((field.type, (json_fields(name) or outer) if "i" in row[2:] else None))
+    return {name: rows_by_message[name] for name in sorted(rows_by_message)}
 
 
 def main() -> None:
-    """Read the definitions and write the file."""
+    """Reads the ``.proto`` files and writes ``fields.json``."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("directory", type=Path)
     messages: dict[str, list[Field]] = {}
     for path in sorted(parser.parse_args().directory.rglob("generated.proto")):
-        messages.update(parsed(path.read_text()))
-    OUT.write_text(json.dumps(table(messages), separators=(",", ":")) + "\n")
+        messages.update(parse_messages(path.read_text()))
+    OUT.write_text(json.dumps(field_table(messages), separators=(",", ":")) + "\n")
 
 
 if __name__ == "__main__":

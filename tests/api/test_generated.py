@@ -844,8 +844,8 @@ def generator() -> ModuleType:
 
 def test_generating_again_gives_the_same_bytes(generator: ModuleType, tmp_path: Path) -> None:
     swagger = tmp_path / "swagger.json"
-    swagger.write_text(json.dumps({"definitions": generator.packaged()}), encoding="utf-8")
-    files = generator.generate(generator.from_server(str(swagger)))
+    swagger.write_text(json.dumps({"definitions": generator.packaged_definitions()}), encoding="utf-8")
+    files = generator.generate(generator.server_definitions(str(swagger)))
     assert sorted(files) == sorted([*(f"{module}.py" for module in MODULES), "table.py"])
     for name, text in files.items():
         assert (generator.PACKAGE / name).read_text(encoding="utf-8") == text, name
@@ -854,7 +854,7 @@ def test_generating_again_gives_the_same_bytes(generator: ModuleType, tmp_path: 
 def test_a_fact_about_a_field_that_does_not_exist_is_refused(
     generator: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    facts = {**generator.exceptions(), ("core_v1.PodSpec", "noSuchField"): "value"}
-    monkeypatch.setattr(generator, "exceptions", lambda: facts)
+    facts = {**generator.read_presence(), ("core_v1.PodSpec", "noSuchField"): "value"}
+    monkeypatch.setattr(generator, "read_presence", lambda: facts)
     with pytest.raises(SystemExit, match="noSuchField"):
-        generator.generate(generator.packaged())
+        generator.generate(generator.packaged_definitions())
