@@ -59,8 +59,13 @@ def _comparable(rule: PolicyRule) -> PolicyRule:
 
 
 def _document(rule: PolicyRule) -> dict[str, Any]:
-    fields = ("apiGroups", "nonResourceURLs", "resourceNames", "resources")
-    document = {name: list(getattr(rule, name)) for name in fields if getattr(rule, name)}
+    lists = {
+        "apiGroups": rule.apiGroups,
+        "nonResourceURLs": rule.nonResourceURLs,
+        "resourceNames": rule.resourceNames,
+        "resources": rule.resources,
+    }
+    document = {name: list(values) for name, values in lists.items() if values}
     return {**document, "verbs": list(rule.verbs or ())}
 
 

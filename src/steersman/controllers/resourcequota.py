@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from steersman.api.kinds import PODS, Pod
+from steersman.api.kinds import PODS, Object, Pod
 from steersman.api.kinds.quota import (
     PERSISTENTVOLUMECLAIMS,
     RESOURCECLAIMS,
@@ -91,7 +91,7 @@ def _is_terminated(pod: Pod, now: datetime) -> bool:
     return pod.status.phase in ("Succeeded", "Failed") or (deadline is not None and now > deadline)
 
 
-def usage(seen: Observation, claims: Iterable[Any], now: datetime) -> dict[str, Quantity]:
+def usage(seen: Observation, claims: Iterable[Object], now: datetime) -> dict[str, Quantity]:
     """The usage of each name in ``spec.hard``; names that cannot be counted are left out."""
     quota = seen.quota
     scopes = scopes_of(quota)
@@ -104,7 +104,8 @@ def usage(seen: Observation, claims: Iterable[Any], now: datetime) -> dict[str, 
         elif resource and (number := seen.counts[resource]) is not None:
             # Objects that are only counted match no scope.
             used[name] = Quantity.of(0 if scopes else number)
-    for resource, objects in (*seen.objects.items(), (CLAIMS, claims)):
+    limited: Mapping[str, Iterable[Any]] = {**seen.objects, CLAIMS: claims}
+    for resource, objects in limited.items():
         rules = evaluator(resource)
         for obj in objects:
             if all(rules.scoped(obj, scope) for scope in scopes):
@@ -130,7 +131,7 @@ async def decide(seen: Observation, now: datetime) -> Verdict:
     quota = seen.quota
     if seen.unfilled:
         return Wake(SYNC_POLL, f"caches not synced: {', '.join(seen.unfilled)}")
-    claims: Iterable[Any] = ()
+    claims: Iterable[Object] = ()
     if any(resource_of(name) == CLAIMS for name in quota.spec.hard):
         claims = await List(RESOURCECLAIMS, quota.metadata.namespace, as_manager=True)
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 from steersman.api.errors import Conflict, Invalid, NotFound
@@ -81,7 +81,12 @@ async def remove_owner_references(items: tuple[Item, ...], matches: Callable[[Ow
     """Removes the matching references from objects. Objects that are gone are skipped; any other failure is raised."""
 
     def without(obj: Object) -> Operations:
-        return _without(obj, "ownerReferences", [matches(each) for each in obj.metadata.ownerReferences])
+        tests = {
+            index: _test(f"ownerReferences/{index}/uid", each.uid)
+            for index, each in enumerate(obj.metadata.ownerReferences)
+            if matches(each)
+        }
+        return _remove_entries("ownerReferences", tests)
 
     for start in range(0, len(items), MAX_BATCH):
         group = items[start : start + MAX_BATCH]
@@ -122,7 +127,12 @@ async def remove_finalizer(item: Item, finalizer: str) -> None:
     """Removes a finalizer from an object."""
 
     def without(obj: Object) -> Operations:
-        return _without(obj, "finalizers", [each == finalizer for each in obj.metadata.finalizers])
+        tests = {
+            index: _test(f"finalizers/{index}", each)
+            for index, each in enumerate(obj.metadata.finalizers)
+            if each == finalizer
+        }
+        return _remove_entries("finalizers", tests)
 
     await _apply(item, without)
 
@@ -153,18 +163,11 @@ def _patch(item: Item, patch: Operations) -> Patch[PartialObject]:
     return Patch(Address(metadata_kind(item), item.namespace, item.name), operations, PatchType.JSON)
 
 
-def _without(obj: Object, field: str, removed: list[bool]) -> Operations:
-    """Removes entries of a list, the last first, so that indexes stay valid."""
-    entries: Any = getattr(obj.metadata, field)
+def _remove_entries(field: str, tests: Mapping[int, dict[str, Any]]) -> Operations:
+    """Removes entries of a list, each after its test; the last first, so that indexes stay valid."""
     operations: Operations = []
-    for index in reversed(range(len(entries))):
-        if removed[index]:
-            entry = entries[index]
-            path = f"{field}/{index}"
-            operations.append(
-                _test(path, entry) if isinstance(entry, str) else _test(f"{path}/uid", entry.uid)
-            )
-            operations.append({"op": "remove", "path": f"/metadata/{path}"})
+    for index in sorted(tests, reverse=True):
+        operations += [tests[index], {"op": "remove", "path": f"/metadata/{field}/{index}"}]
     return operations
 
 

@@ -1,4 +1,4 @@
-"""What a round sees: an autoscaler, the pods of its namespace, and the memory of the controller."""
+"""Observation of an autoscaler and the pods of its namespace, and the memory of the controller."""
 
 from __future__ import annotations
 
