@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from steersman.api.cel import Structs, check
-from steersman.api.cel.policies import Matched, environment, warnings, with_variables
+from steersman.api.cel.policies import MatchedKind, environment, warnings, with_variables
 from steersman.api.cel.schemas import kind_type
 from steersman.api.cel.types import DYN, INT, STRING, Type
 
@@ -67,7 +67,7 @@ def test_expressions_are_checked_with_what_is_matched(
     type_, structs = deployment(properties)
     known = with_variables(environment(structs, type_, type_), variables.items())
     found = list(
-        warnings([("spec.validations[0].expression", expression)], [Matched(**GVK, environment=known)])
+        warnings([("spec.validations[0].expression", expression)], [MatchedKind(**GVK, environment=known)])
     )
     assert bool(found) == bool(wrong)
     if wrong:
@@ -79,9 +79,9 @@ def test_expressions_are_checked_with_what_is_matched(
 
 
 def test_a_warning_tells_of_all_kinds_something_is_wrong_with() -> None:
-    def kind(name: str, type_: Type) -> Matched:
+    def kind(name: str, type_: Type) -> MatchedKind:
         structs = Structs()
-        return Matched("", "v1", name, environment(structs, structs.add(name, {"x": type_})))
+        return MatchedKind("", "v1", name, environment(structs, structs.add(name, {"x": type_})))
 
     matched = [kind("A", INT), kind("B", STRING), kind("C", INT)]
     found = list(warnings([("f", "object.x == 'a'"), ("g", "object.x == object.x")], matched))
@@ -92,5 +92,5 @@ def test_a_warning_tells_of_all_kinds_something_is_wrong_with() -> None:
 
 def test_there_are_parameters_only_where_a_policy_has_some() -> None:
     assert check("params.x", environment(Structs(), DYN, DYN)) == DYN
-    found = list(warnings([("f", "params.x")], [Matched("", "v1", "Pod", environment(Structs(), DYN))]))
+    found = list(warnings([("f", "params.x")], [MatchedKind("", "v1", "Pod", environment(Structs(), DYN))]))
     assert "undeclared reference to 'params' (in container '')" in found[0][1]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steersman.api.cel import Structs
-from steersman.api.cel.schemas import Unknown, escape, kind_type
+from steersman.api.cel.schemas import UnknownKind, escape, kind_type
 
 TEXT = {"type": "string"}
 REF = "#/components/schemas/"
@@ -117,9 +117,9 @@ def test_a_kind_without_a_schema_may_be_anything() -> None:
 
 
 def test_a_kind_that_is_not_described_is_unknown() -> None:
-    with pytest.raises(Unknown):
+    with pytest.raises(UnknownKind):
         kind_type(document({}), "example.com", "v2", "Thing", Structs(), "Thing")
-    with pytest.raises(Unknown):
+    with pytest.raises(UnknownKind):
         kind_type({}, "example.com", "v1", "Thing", Structs(), "Thing")
 
 

@@ -1,12 +1,12 @@
-"""The Common Expression Language: the types of expressions, as a Kubernetes 1.36 API server has them.
+"""Type checker for the Common Expression Language (CEL), as the Kubernetes 1.36 API server configures it.
 
-`check` says which type an expression is of in an `Environment`, or raises a `CelError` that shows every mistake::
+`check` returns the type of an expression in an `Environment`, or raises a `CelError` with all errors::
 
     environment = Environment().with_variables(replicas=INT)
     check("replicas > 1", environment)     # BOOL
     check("replicas > 'a'", environment)   # CelError: found no matching overload for '_>_' applied to '(int, string)'
 
-Nothing is evaluated. `schemas` makes types of OpenAPI schemas; `policies` checks admission policies.
+Expressions are not evaluated. `schemas` derives types from OpenAPI schemas; `policies` checks admission policies.
 """
 
 from __future__ import annotations

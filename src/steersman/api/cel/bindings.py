@@ -1,4 +1,4 @@
-"""Which types fit each other, and what the parameters among them stand for."""
+"""Unifies types: reports whether types are assignable to each other, and binds their type parameters."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ _MAY_BE_NULL = frozenset((Sort.NULL, Sort.OPAQUE, Sort.STRUCT, Sort.DURATION, So
 
 
 class Bindings:
-    """What is known of type parameters so far. It only grows, and only by comparisons that succeed."""
+    """The bindings of type parameters. Only successful comparisons add bindings."""
 
     def __init__(self) -> None:
         self._bound: dict[str, Type] = {}
         self._count = 0
 
     def fresh(self) -> Type:
-        """A parameter nothing is known of yet."""
+        """Return a new unbound type parameter."""
         made = Type(Sort.PARAMETER, f"_var{self._count}")
         self._count += 1
         return made
 
     def fit(self, ones: Sequence[Type], others: Sequence[Type]) -> bool:
-        """Whether types fit each other one by one. What that says of parameters is remembered if they do."""
+        """Report whether types are pairwise assignable. If they are, the resulting bindings are kept."""
         attempt = _Attempt(self._bound.copy())
         if not attempt.all(ones, others):
             return False
@@ -45,12 +45,12 @@ class Bindings:
         return True
 
     def resolved(self, type_: Type, settle: bool = False) -> Type:
-        """A type with what its parameters stand for; ``settle`` makes those nothing is known of `DYN`."""
+        """Replace the parameters of a type by their bindings; with ``settle``, unbound ones by `DYN`."""
         return substituted(type_, self._bound, settle)
 
 
 def substituted(type_: Type, bound: dict[str, Type], settle: bool = False) -> Type:
-    """A type with other types in the place of its parameters."""
+    """Replace the parameters of a type by other types."""
     while type_.sort is Sort.PARAMETER:
         found = bound.get(type_.name)
         if found is None:
@@ -62,14 +62,14 @@ def substituted(type_: Type, bound: dict[str, Type], settle: bool = False) -> Ty
 
 
 def more_general(one: Type, other: Type) -> Type:
-    """Of two types that fit, the one that says less."""
+    """Return the more general of two assignable types."""
     return one if _no_more_specific(one, other) else other
 
 
 def _no_more_specific(one: Type, other: Type) -> bool:
-    if one.loose or one.sort is Sort.PARAMETER:
+    if one.dynamic or one.sort is Sort.PARAMETER:
         return True
-    if other.loose or other.sort is Sort.PARAMETER or one.sort is not other.sort:
+    if other.dynamic or other.sort is Sort.PARAMETER or one.sort is not other.sort:
         return False
     if one.sort is Sort.TYPE:
         return True
@@ -80,7 +80,7 @@ def _no_more_specific(one: Type, other: Type) -> bool:
 
 
 class _Attempt:
-    """One comparison, on a copy: what it binds counts only if all of it succeeds."""
+    """One comparison, on a copy of the bindings, which is discarded if the comparison fails."""
 
     def __init__(self, bound: dict[str, Type]) -> None:
         self.bound = bound
@@ -90,12 +90,12 @@ class _Attempt:
 
     def _one(self, one: Type, other: Type) -> bool:
         if other.sort is Sort.PARAMETER:
-            fits, known = self._stands_for(other, one)
+            fits, known = self._bind(other, one)
             if fits or known:
                 return fits
         if one.sort is Sort.PARAMETER:
-            return self._stands_for(one, other)[0]
-        if one.vague or other.vague:
+            return self._bind(one, other)[0]
+        if one.lenient or other.lenient:
             return True
         if one.sort is Sort.NULL:
             return other.sort in _MAY_BE_NULL
@@ -108,30 +108,30 @@ class _Attempt:
         same = one.sort in _COMPOUND and one.sort is other.sort and one.name == other.name
         return same and self.all(one.of, other.of)
 
-    def _stands_for(self, open_: Type, type_: Type) -> tuple[bool, bool]:
-        """Whether a parameter may stand for a type, and whether it stands for something already."""
-        if type_ == open_:
+    def _bind(self, parameter: Type, type_: Type) -> tuple[bool, bool]:
+        """Report whether a parameter can be bound to a type, and whether it was bound already."""
+        if type_ == parameter:
             return True, True
-        known = self.bound.get(open_.name)
+        known = self.bound.get(parameter.name)
         if known is None:
-            free = self._free_of(open_, type_)
+            free = self._is_free_of(parameter, type_)
             if free:
-                self.bound[open_.name] = type_
+                self.bound[parameter.name] = type_
             return free, False
         if known == type_:
             return True, True
         if not self._one(type_, known):
             return False, True
         general = more_general(type_, known)
-        if self._free_of(open_, general):
-            self.bound[open_.name] = general
+        if self._is_free_of(parameter, general):
+            self.bound[parameter.name] = general
         return True, True
 
-    def _free_of(self, open_: Type, type_: Type) -> bool:
-        """Whether a parameter is no part of a type: one that was would never end."""
-        if type_ == open_:
+    def _is_free_of(self, parameter: Type, type_: Type) -> bool:
+        """Report whether a type does not contain a parameter (occurs check)."""
+        if type_ == parameter:
             return False
         if type_.sort is Sort.PARAMETER:
             known = self.bound.get(type_.name)
-            return known is None or self._free_of(open_, known)
-        return all(self._free_of(open_, one) for one in type_.of)
+            return known is None or self._is_free_of(parameter, known)
+        return all(self._is_free_of(parameter, one) for one in type_.of)

@@ -1,7 +1,7 @@
-"""The type of an expression, or what is wrong with it.
+"""Determines the type of an expression, or its errors.
 
-Checking goes on after a mistake, so that all are told at once. What is wrong has the type `ERROR`, of
-which nothing more is said.
+Checking continues after an error, so that all are reported at once. An erroneous part has the type `ERROR`, which
+causes no further errors.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from steersman.api.cel import literals
 from steersman.api.cel.bindings import Bindings, more_general, substituted
 from steersman.api.cel.environment import Environment
 from steersman.api.cel.errors import NOWHERE, CelError, Problem
-from steersman.api.cel.parser import DEEPEST, parse
+from steersman.api.cel.parser import MAX_DEPTH, parse
 from steersman.api.cel.signatures import Overload
 from steersman.api.cel.syntax import (
     Call,
@@ -42,7 +42,7 @@ from steersman.api.cel.types import (
 
 
 def check(source: str, environment: Environment) -> Type:
-    """The type of an expression. Raises `CelError` with everything that is wrong with it."""
+    """Return the type of an expression. Raises `CelError` with all errors."""
     expr = parse(source)
     checker = _Checker(environment)
     try:
@@ -50,8 +50,8 @@ def check(source: str, environment: Environment) -> Type:
         types = checker.types()
         problems = checker.problems or list(literals.problems(expr, types))
     except RecursionError:
-        words = f"Internal error: expression recursion limit exceeded: {DEEPEST}"
-        raise CelError(source, [Problem(NOWHERE, words)]) from None
+        message = f"Internal error: expression recursion limit exceeded: {MAX_DEPTH}"
+        raise CelError(source, [Problem(NOWHERE, message)]) from None
     if problems:
         raise CelError(source, problems)
     return types[expr]
@@ -66,7 +66,7 @@ class _Checker:
         self.problems: list[Problem] = []
 
     def types(self) -> dict[Expr, Type]:
-        """The types of all parts, settled."""
+        """Return the types of all parts, without type parameters."""
         return {expr: self._bindings.resolved(type_, settle=True) for expr, type_ in self._types.items()}
 
     def check(self, expr: Expr) -> Type:
@@ -90,7 +90,7 @@ class _Checker:
                 return found
         return self._env.name(name)
 
-    # -- one kind of expression each ----------------------------------------------------------
+    # -- types of expressions -----------------------------------------------------------------
 
     def _literal(self, expr: Literal) -> Type:
         return expr.type
@@ -117,7 +117,7 @@ class _Checker:
                 self._bindings.fit((DYN,), (holder,))
                 found = DYN
             case _:
-                if not holder.vague:
+                if not holder.lenient:
                     self._problem(expr.at, f"type '{holder}' does not support field selection")
                 found = DYN
         return optional_of(found) if optional or was_optional else found
@@ -143,7 +143,7 @@ class _Checker:
             if static is None:
                 return self._undeclared(expr.at, expr.function)
             return self._resolve(expr, expr.function, static, args)
-        # What looks like a method of a variable may be a function with dots in its name.
+        # A call that looks like a method may be a function with dots in its name.
         prefix = qualified(expr.target)
         dotted = self._env.function(f"{prefix}.{expr.function}") if prefix else None
         if dotted is not None:
@@ -169,15 +169,15 @@ class _Checker:
             found = self._bindings.resolved(substituted(overload.result, opened))
             if result is None:
                 result = found
-            elif not result.loose and found != result:
+            elif not result.dynamic and found != result:
                 result = DYN
         if result is not None:
             return result
         settled = [str(self._bindings.resolved(arg, settle=True)) for arg in args]
         on = f"{settled.pop(0)}." if method else ""
-        words = f"{on}({', '.join(settled)})"
+        applied = f"{on}({', '.join(settled)})"
         self._problem(
-            expr.at, f"found no matching overload for '{name.removeprefix('.')}' applied to '{words}'"
+            expr.at, f"found no matching overload for '{name.removeprefix('.')}' applied to '{applied}'"
         )
         return ERROR
 
@@ -208,17 +208,17 @@ class _Checker:
         return map_of(keys, values)
 
     def _value(self, expr: Expr, optional: bool) -> Type:
-        """The type of an element; of one that may be left out, of what is in it."""
+        """Return the type of an element; for an optional element, the type of its value."""
         found = self.check(expr)
         if not optional:
             return found
         inner, was_optional = unwrapped(found)
-        if not was_optional and not inner.loose:
+        if not was_optional and not inner.dynamic:
             self._mismatch(expr.at, optional_of(inner), inner)
         return inner
 
     def _joined(self, before: Type | None, found: Type) -> Type:
-        """What elements of a list or map have in common. That they differ is told once their types are settled."""
+        """Return the common type of elements. That they differ is reported later, by `literals`."""
         if before is None:
             return found
         return more_general(before, found) if self._bindings.fit((before,), (found,)) else DYN
@@ -239,13 +239,15 @@ class _Checker:
             value = self._value(field.value, field.optional)
             wanted = self._declared_field(field.at, made.name if made is not ERROR else expr.name, field.name)
             if not self._bindings.fit((wanted,), (value,)):
-                words = f"expected type of field '{field.name}' is '{wanted}' but provided type is '{value}'"
-                self._problem(field.at, words)
+                message = (
+                    f"expected type of field '{field.name}' is '{wanted}' but provided type is '{value}'"
+                )
+                self._problem(field.at, message)
         return made
 
     def _fold(self, expr: Fold) -> Type:
         over = self._bindings.resolved(self.check(expr.range))
-        # The variable of the result is seen by all of the loop, those of the loop not by the result.
+        # The accumulator is visible in the whole loop; the loop's variables are not visible in the result.
         accumulated = self.check(expr.init)
         first, second = self._looped(expr, self._bindings.resolved(over))
         self._scopes.append({expr.accumulator: accumulated})
@@ -261,7 +263,7 @@ class _Checker:
         return self._bindings.resolved(result)
 
     def _looped(self, expr: Fold, over: Type) -> tuple[Type, Type]:
-        """The types of a loop's variables."""
+        """Return the types of a loop's variables."""
         match over.sort:
             case Sort.LIST:
                 return (INT, over.of[0]) if expr.second else (over.of[0], ERROR)
@@ -270,10 +272,10 @@ class _Checker:
             case Sort.DYN | Sort.ERROR | Sort.PARAMETER:
                 self._bindings.fit((DYN,), (over,))
                 return DYN, DYN
-        words = (
+        message = (
             f"expression of type '{over}' cannot be range of a comprehension (must be list, map, or dynamic)"
         )
-        self._problem(expr.range.at, words)
+        self._problem(expr.range.at, message)
         return ERROR, ERROR
 
     def _assert(self, expr: Expr, wanted: Type) -> None:

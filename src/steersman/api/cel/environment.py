@@ -1,4 +1,4 @@
-"""What an expression may speak of: variables, functions, and structs with their fields."""
+"""The environment of an expression: variables, functions, and structs with their fields."""
 
 from __future__ import annotations
 
@@ -15,49 +15,49 @@ Fields: TypeAlias = Mapping[str, Type]
 
 
 class Structs:
-    """The fields of structs by their names. What fields there are is found out when first asked."""
+    """The fields of structs, by the struct's name. Fields may be computed on first use."""
 
     def __init__(self) -> None:
         self._known: dict[str, Fields] = {}
-        self._later: dict[str, Callable[[], Fields]] = {}
+        self._lazy: dict[str, Callable[[], Fields]] = {}
         self._others: tuple[Structs, ...] = ()
 
     def add(self, name: str, fields: Fields | Callable[[], Fields]) -> Type:
-        """Declare a struct; answers with its type."""
+        """Declare a struct and return its type."""
         if callable(fields):
-            self._later[name] = fields
+            self._lazy[name] = fields
         else:
             self._known[name] = fields
         return struct(name)
 
     def fields(self, name: str) -> Fields | None:
-        """The fields of a struct; None for one that nobody declared."""
+        """Return the fields of a struct; None for an undeclared one."""
         known = self._known.get(name)
-        if known is None and name in self._later:
-            known = self._known[name] = self._later.pop(name)()
+        if known is None and name in self._lazy:
+            known = self._known[name] = self._lazy.pop(name)()
         if known is None:
             return next((found for one in self._others if (found := one.fields(name)) is not None), None)
         return known
 
     def field(self, name: str, field: str) -> Type | None:
-        """The type of a field. One that is called as a word of CEL is found by that word."""
+        """Return the type of a field. A field named as a reserved word of CEL may be written unescaped."""
         fields = self.fields(name) or {}
         found = fields.get(field)
         return fields.get(f"__{field}__") if found is None and field in RESERVED else found
 
     def include(self, others: Structs) -> None:
-        """Know the structs of others as well."""
+        """Add all structs of ``others``."""
         self._others = (*self._others, others)
 
     def copy(self) -> Structs:
-        """The same structs, to add others to."""
+        """Return a copy to which structs can be added."""
         copied = Structs()
         copied.include(self)
         return copied
 
 
-def _clockwork() -> Structs:
-    """Times can be made of their parts."""
+def _time_structs() -> Structs:
+    """Declare Duration and Timestamp, which can be constructed from their fields."""
     structs = Structs()
     for name in ("google.protobuf.Duration", "google.protobuf.Timestamp"):
         structs.add(name, {"seconds": INT, "nanos": INT})
@@ -66,26 +66,27 @@ def _clockwork() -> Structs:
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """What can be named in an expression."""
+    """The variables, structs, functions and types that an expression may use."""
 
     variables: Mapping[str, Type] = field(default_factory=dict)
-    structs: Structs = field(default_factory=_clockwork)
+    structs: Structs = field(default_factory=_time_structs)
     functions: Mapping[str, tuple[Overload, ...]] = field(default_factory=lambda: LIBRARY)
     types: Mapping[str, Type] = field(default_factory=lambda: TYPE_NAMES)
 
     def with_variables(self, **variables: Type) -> Environment:
-        """The same with more variables."""
+        """Return the environment with additional variables."""
         return Environment({**self.variables, **variables}, self.structs, self.functions, self.types)
 
     def with_types(self, *structs: Type) -> Environment:
-        """The same with structs that can be called by their names."""
+        """Return the environment with structs whose names can be used as types."""
         named = {one.name: type_of(one) for one in structs}
         return Environment(self.variables, self.structs, self.functions, {**self.types, **named})
 
     def name(self, name: str) -> Type | None:
-        """What a name stands for; None for one that was never declared."""
+        """Return the type of a variable or type name; None for an undeclared one."""
         name = name.removeprefix(".")
         return self.variables.get(name) or self.types.get(name)
 
     def function(self, name: str) -> tuple[Overload, ...] | None:
+        """Return the overloads of a function; None for an undeclared one."""
         return self.functions.get(name.removeprefix("."))

@@ -1,4 +1,4 @@
-"""Expressions as tokens."""
+"""Splits expressions into tokens."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Token(Enum):
     STRING = "STRING"
     BYTES = "BYTES"
     MARK = "mark"
-    """Operators, brackets and the words ``in``, ``true``, ``false`` and ``null``."""
+    """Operators, brackets and the keywords ``in``, ``true``, ``false`` and ``null``."""
     END = "<EOF>"
 
 
@@ -29,7 +29,7 @@ class Lexeme:
     at: int
 
 
-WORDS = frozenset(("in", "true", "false", "null"))
+KEYWORDS = frozenset(("in", "true", "false", "null"))
 
 _ESCAPE = r"""\\(?:[abfnrtv"'\\?`]|[0-3][0-7]{2}|[xX][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8})"""
 _STRING = "|".join(
@@ -62,7 +62,7 @@ _TOKENS = re.compile(
 
 
 def lexemes(source: str) -> list[Lexeme]:
-    """The tokens of an expression, the end as the last. Raises `CelError` for what is none."""
+    """Return the tokens of an expression; the last is END. Raises `CelError` for invalid characters."""
     found: list[Lexeme] = []
     at = 0
     while at < len(source):
@@ -72,7 +72,7 @@ def lexemes(source: str) -> list[Lexeme]:
             raise CelError(source, [Problem(at, f"Syntax error: token recognition error at: '{text}'")])
         kind, text = str(match.lastgroup), match.group()
         if kind != "SPACE":
-            token = Token.MARK if kind == "IDENT" and text in WORDS else Token[kind]
+            token = Token.MARK if kind == "IDENT" and text in KEYWORDS else Token[kind]
             found.append(Lexeme(token, text, at))
         at = match.end()
     found.append(Lexeme(Token.END, "<EOF>", len(source)))

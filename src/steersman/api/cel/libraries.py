@@ -1,4 +1,4 @@
-"""What Kubernetes 1.36 declares beyond CEL: its own libraries, and those of cel-go's extensions that it has."""
+"""The declarations that Kubernetes 1.36 adds to CEL: its own libraries, and extensions of cel-go."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ LIBRARY: Mapping[str, tuple[Overload, ...]] = merged(
     SEMVER,
     MORE_LISTS,
 )
-"""Every function there is in an expression on a Kubernetes 1.36 API server."""
+"""All functions available to expressions on a Kubernetes 1.36 API server."""
 
 TYPE_NAMES: Mapping[str, Type] = {
     **NAMES,

@@ -1,7 +1,7 @@
-"""What types cannot say: literals that would fail whenever they are used.
+"""Finds invalid literals, which would fail at every evaluation.
 
-Looked for once an expression's types are right: durations, times and patterns that are none, lists and maps
-whose elements differ, and formats that do not fit what they are given.
+Checked after the types: invalid durations, timestamps and regular expressions, lists and maps with elements of
+different types, and format strings that do not fit their arguments.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Types = Mapping[Expr, Type]
 
 
 def problems(expr: Expr, types: Types) -> Iterator[Problem]:
-    """What is wrong with the literals of an expression."""
+    """Yield the errors in the literals of an expression."""
     for part, above in walk(expr):
         if isinstance(part, Call):
             yield from _argument(part)
@@ -27,7 +27,7 @@ def problems(expr: Expr, types: Types) -> Iterator[Problem]:
             yield from _mixed(part, types)
 
 
-# -- arguments that are read ----------------------------------------------------------------------
+# -- arguments that are parsed --------------------------------------------------------------------
 
 _DURATION = re.compile(r"[-+]?(?:0|(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h))+)")
 _TIMESTAMP = re.compile(
@@ -45,12 +45,12 @@ def _argument(call: Call) -> Iterator[Problem]:
 
 
 def is_duration(text: str) -> bool:
-    """Whether Go reads it as a duration: ``1h30m``."""
+    """Report whether a text is a Go duration, such as ``1h30m``."""
     return _DURATION.fullmatch(text) is not None
 
 
 def is_timestamp(text: str) -> bool:
-    """Whether it is a moment as RFC 3339 writes it."""
+    """Report whether a text is an RFC 3339 timestamp."""
     match = _TIMESTAMP.fullmatch(text)
     if match is None:
         return False
@@ -76,7 +76,7 @@ _AS_PYTHON = (
 
 
 def is_pattern(text: str) -> bool:
-    """Whether it is a regular expression that RE2 knows, as far as Python can tell."""
+    """Report whether a text is a valid RE2 regular expression, as far as Python can tell."""
     if _NOT_RE2.search(text.replace(r"\\", "")):
         return False
     for pattern, as_python in _AS_PYTHON:
@@ -97,7 +97,7 @@ _READ = {"duration": is_duration, "timestamp": is_timestamp, "matches": is_patte
 def _mixed(expr: ListOf | MapOf, types: Types) -> Iterator[Problem]:
     if isinstance(expr, ListOf):
         elements = zip(expr.elements, expr.optional, strict=True)
-        # One that differs is enough of a list; of a map all are told.
+        # As cel-go: only the first for a list, all for a map.
         yield from list(_differing(((one, optional) for one, optional in elements), types))[:1]
         return
     yield from _differing(((entry.key, False) for entry in expr.entries), types)
@@ -145,7 +145,7 @@ _CLAUSES = {
     "X": ((*_WHOLE, Sort.STRING, Sort.BYTES), _HEX),
     "o": (_WHOLE, "octal clause can only be used on integers"),
 }
-"""What each clause takes, and what to say of anything else."""
+"""The types that each clause accepts, and the error for others."""
 _CLAUSE = re.compile(r"%(?:%|(\.[0-9]*)?(.?))", re.DOTALL)
 
 
@@ -165,35 +165,35 @@ def _formatted(call: Call, types: Types) -> Iterator[Problem]:
             return
         used += 1
     if len(given) > used:
-        words = f"too many arguments supplied to string.format (expected {used}, got {len(given)})"
-        yield Problem(call.at, words)
+        message = f"too many arguments supplied to string.format (expected {used}, got {len(given)})"
+        yield Problem(call.at, message)
 
 
 def _clause(call: Call, match: re.Match[str], given: Expr | None, index: int, types: Types) -> Problem | None:
-    """What is wrong with one clause of a format, or with what it is given."""
+    """Return the error of one clause of a format string, or of its argument."""
     precision, letter = match[1], match[2]
     if match[0] == "%":
         return Problem(call.at, "unexpected end of string")
     if given is None:
         return Problem(call.at, f"index {index} out of range")
-    unreadable = "could not parse formatting clause"
+    parse_error = "could not parse formatting clause"
     if precision is not None and not letter:
         end = "error while parsing precision: could not find end of precision specifier"
-        return Problem(call.at, f"{unreadable}: {end}")
+        return Problem(call.at, f"{parse_error}: {end}")
     if precision == ".":
         number = 'error while converting precision to integer: strconv.Atoi: parsing "": invalid syntax'
-        return Problem(call.at, f"{unreadable}: error while parsing precision: {number}")
+        return Problem(call.at, f"{parse_error}: error while parsing precision: {number}")
     if letter not in _CLAUSES:
-        return Problem(call.at, f'{unreadable}: unrecognized formatting clause "{letter}"')
-    takes, complaint = _CLAUSES[letter]
+        return Problem(call.at, f'{parse_error}: unrecognized formatting clause "{letter}"')
+    takes, expected = _CLAUSES[letter]
     misfit = _misfit(given, takes, types, deep=letter == "s")
     if misfit is None:
         return None
-    return Problem(misfit.at, f"error during formatting: {complaint}, was given {types[misfit].name}")
+    return Problem(misfit.at, f"error during formatting: {expected}, was given {types[misfit].name}")
 
 
 def _misfit(given: Expr, takes: Iterable[Sort], types: Types, deep: bool) -> Expr | None:
-    """What a clause cannot show: what it is given, or with ``deep`` a part of that."""
+    """Return the argument that a clause cannot format or, with ``deep``, the part of it."""
     sort = types[given].sort
     if sort is not Sort.DYN and sort not in takes:
         return given

@@ -1,7 +1,6 @@
-"""Macros: calls that are short for something else, most of them for a loop.
+"""Expands macros, such as ``all``, ``map`` and ``has``, most of them into loops.
 
-What they are short for decides which types fit, so it is spelt out before an expression is checked. All parts
-that a macro makes are shown at the bracket of its call.
+Macros are expanded before type checking. The position of all generated parts is the bracket of the macro's call.
 """
 
 from __future__ import annotations
@@ -15,14 +14,14 @@ from steersman.api.cel.types import BOOL, INT
 ACCUMULATOR = "@result"
 OLD_ACCUMULATOR = "__result__"
 UNUSED = "#unused"
-"""The variable of a loop that is none: it only gives a value a name."""
+"""The loop variable of a loop that only binds a value to a name."""
 
 Args: TypeAlias = tuple[Expr, ...]
 Macro: TypeAlias = Callable[[int, Expr | None, Args], Expr]
 
 
-class Misused(Exception):
-    """A macro whose arguments are not of the form it needs."""
+class MacroError(Exception):
+    """Invalid arguments of a macro."""
 
     def __init__(self, at: int, message: str) -> None:
         super().__init__(message)
@@ -42,21 +41,21 @@ def _one(at: int, value: int = 1) -> Expr:
     return Literal(at, INT, value)
 
 
-def _name(arg: Expr, complaint: str) -> str:
+def _name(arg: Expr, message: str) -> str:
     if not isinstance(arg, Ident):
-        raise Misused(arg.at, complaint)
+        raise MacroError(arg.at, message)
     if arg.name in (ACCUMULATOR, OLD_ACCUMULATOR):
-        raise Misused(arg.at, "iteration variable overwrites accumulator variable")
+        raise MacroError(arg.at, "iteration variable overwrites accumulator variable")
     return arg.name
 
 
-def _names(args: Args, count: int, complaint: str = "argument must be a simple name") -> tuple[str, str]:
-    first = _name(args[0], complaint)
+def _names(args: Args, count: int, message: str = "argument must be a simple name") -> tuple[str, str]:
+    first = _name(args[0], message)
     if count == 1:
         return first, ""
-    second = _name(args[1], complaint)
+    second = _name(args[1], message)
     if first == second:
-        raise Misused(args[1].at, f"duplicate variable name: {first}")
+        raise MacroError(args[1].at, f"duplicate variable name: {first}")
     return first, second
 
 
@@ -68,7 +67,7 @@ def _target(target: Expr | None) -> Expr:
 def _has(at: int, target: Expr | None, args: Args) -> Expr:
     field = args[0]
     if not isinstance(field, Select):
-        raise Misused(field.at, "invalid argument to has() macro")
+        raise MacroError(field.at, "invalid argument to has() macro")
     return Select(at, field.operand, field.field, test=True)
 
 
@@ -110,12 +109,12 @@ def _exists_one(count: int) -> Macro:
 
 
 def _gather(at: int, kept: Expr | None, grown: Expr) -> Expr:
-    """What is grown by a step, where a filter lets it."""
+    """Return the step of a loop: the grown value if the filter holds, else the accumulator."""
     return grown if kept is None else Call(at, "_?_:_", (kept, grown, _accumulated(at)))
 
 
 def _listed(at: int, target: Expr | None, names: tuple[str, str], kept: Expr | None, what: Expr) -> Expr:
-    """Loops that grow a list."""
+    """Return a loop that appends to a list."""
     grown = Call(at, "_+_", (_accumulated(at), ListOf(at, (what,), (False,))))
     empty = ListOf(at, (), ())
     return _fold(at, target, names, empty, _true(at), _gather(at, kept, grown), _accumulated(at))
@@ -136,7 +135,7 @@ def _transform_list(at: int, target: Expr | None, args: Args) -> Expr:
 
 
 def _transform_map(entries: bool) -> Macro:
-    """Loops that grow a map: by the key of what is looped over, or by whole entries."""
+    """Return a macro for loops that insert into a map: by the range's key, or whole entries."""
 
     def expand(at: int, target: Expr | None, args: Args) -> Expr:
         names = _names(args, 2)
@@ -149,7 +148,7 @@ def _transform_map(entries: bool) -> Macro:
 
 
 def _bound(at: int, name: str, value: Expr, result: Expr) -> Expr:
-    """An expression in which a value has a name."""
+    """Return an expression with a value bound to a name."""
     nothing = ListOf(at, (), ())
     return Fold(at, nothing, UNUSED, "", name, value, _true(at, False), Ident(at, name), result)
 
@@ -159,7 +158,7 @@ def _opt_map(function: str) -> Macro:
         optional = _target(target)
         name = args[0]
         if not isinstance(name, Ident):
-            raise Misused(name.at, f"{function}() variable name must be a simple identifier")
+            raise MacroError(name.at, f"{function}() variable name must be a simple identifier")
         value = _bound(at, name.name, Call(at, "value", (), optional), args[1])
         there = Call(at, "optional.of", (value,)) if function == "optMap" else value
         has = Call(at, "hasValue", (), optional)
@@ -172,7 +171,7 @@ def _sort_by(at: int, target: Expr | None, args: Args) -> Expr:
     what = _target(target)
     if isinstance(what, Literal | MapOf):
         words = "sortBy can only be applied to a list, identifier, comprehension, call or select expression"
-        raise Misused(what.at, words)
+        raise MacroError(what.at, words)
     name = "@__sortBy_input__"
     keys = _map(at, Ident(at, name), args)
     return _bound(at, name, what, Call(at, "@sortByAssociatedKeys", (keys,), Ident(at, name)))
@@ -200,4 +199,4 @@ MACROS: Mapping[tuple[str, int, bool], Macro] = {
     ("optFlatMap", 2, True): _opt_map("optFlatMap"),
     ("sortBy", 2, True): _sort_by,
 }
-"""By name, number of arguments, and whether they are called on something."""
+"""By name, number of arguments, and whether the macro is called as a method."""

@@ -1,15 +1,15 @@
-"""Expressions from text, macros spelt out.
+"""Parses expressions, and expands their macros.
 
-The grammar is that of CEL with the optional syntax (``a.?b``, ``a[?0]``, ``[?x]``, ``{?k: v}``). A text that is
-no expression is refused at the first place where it ends to be one, in words close to cel-go's; all that is wrong
-with one until there (a macro that is misused, a number that is none) is told with it, in cel-go's words.
+The grammar is that of CEL with the optional syntax (``a.?b``, ``a[?0]``, ``[?x]``, ``{?k: v}``). Parsing stops at the
+first syntax error, with a message close to cel-go's. Other errors before it (invalid macro arguments or numbers) are
+reported as well, with cel-go's messages.
 """
 
 from __future__ import annotations
 
 from steersman.api.cel.errors import NOWHERE, CelError, Problem
 from steersman.api.cel.lexer import Lexeme, Token, lexemes, unquoted
-from steersman.api.cel.macros import MACROS, Misused
+from steersman.api.cel.macros import MACROS, MacroError
 from steersman.api.cel.syntax import (
     Call,
     Entry,
@@ -24,10 +24,10 @@ from steersman.api.cel.syntax import (
 )
 from steersman.api.cel.types import BOOL, BYTES, DOUBLE, DYN, INT, NULL, STRING, UINT
 
-DEEPEST = 250
-"""How deep expressions may be nested."""
-LONGEST = 100_000
-"""How many characters an expression may have."""
+MAX_DEPTH = 250
+"""Nesting depth of expressions."""
+MAX_LENGTH = 100_000
+"""Characters of an expression."""
 
 RESERVED = frozenset(
     [
@@ -64,10 +64,10 @@ _FUNCTION = {"in": "@in", "!": "!_"}
 
 
 def parse(source: str) -> Expr:
-    """The expression a text says. Raises `CelError` where it says none."""
-    if len(source) > LONGEST:
-        words = f"expression code point size exceeds limit: size: {len(source)}, limit {LONGEST}"
-        raise CelError(source, [Problem(NOWHERE, words)])
+    """Parse an expression. Raises `CelError`."""
+    if len(source) > MAX_LENGTH:
+        message = f"expression code point size exceeds limit: size: {len(source)}, limit {MAX_LENGTH}"
+        raise CelError(source, [Problem(NOWHERE, message)])
     return _Parser(source).start()
 
 
@@ -77,7 +77,7 @@ class _Parser:
         self._tokens = lexemes(source)
         self._next = 0
         self._depth = 0
-        self._noted: list[Problem] = []
+        self._errors: list[Problem] = []
 
     # -- tokens -------------------------------------------------------------------------------
 
@@ -113,11 +113,11 @@ class _Parser:
         return self._wrong(token.at, f"Syntax error: mismatched input '{token.text}' expecting {wanted}")
 
     def _wrong(self, at: int, message: str) -> CelError:
-        return CelError(self._source, [*self._noted, Problem(at, message)])
+        return CelError(self._source, [*self._errors, Problem(at, message)])
 
     def _note(self, at: int, message: str) -> Expr:
-        """Something is wrong that does not keep one from reading on; answers with what takes its place."""
-        self._noted.append(Problem(at, message))
+        """Record an error after which parsing can continue, and return a placeholder."""
+        self._errors.append(Problem(at, message))
         return Literal(at, DYN, None)
 
     # -- the grammar --------------------------------------------------------------------------
@@ -129,16 +129,16 @@ class _Parser:
             raise self._too_deep() from None
         if self._token.token is not Token.END:
             raise self._mismatch("<EOF>")
-        if self._noted:
-            raise CelError(self._source, self._noted)
+        if self._errors:
+            raise CelError(self._source, self._errors)
         return expr
 
     def _too_deep(self) -> CelError:
-        return self._wrong(NOWHERE, f"Internal error: expression recursion limit exceeded: {DEEPEST}")
+        return self._wrong(NOWHERE, f"Internal error: expression recursion limit exceeded: {MAX_DEPTH}")
 
     def _expr(self) -> Expr:
         self._depth += 1
-        if self._depth > DEEPEST:
+        if self._depth > MAX_DEPTH:
             raise self._too_deep()
         expr = self._logical("||", "&&")
         question = self._accept("?")
@@ -150,7 +150,7 @@ class _Parser:
         return expr
 
     def _logical(self, mark: str, inner: str) -> Expr:
-        """A chain of one logical operator is one call of many arguments."""
+        """Parse a chain of one logical operator into one call with many arguments."""
 
         def term() -> Expr:
             return self._logical(inner, "") if inner else self._binary(1)
@@ -171,7 +171,7 @@ class _Parser:
             if binding < weakest:
                 return left
             depth += 1
-            if depth > DEEPEST:
+            if depth > MAX_DEPTH:
                 raise self._too_deep()
             self._take()
             right = self._binary(binding + 1)
@@ -196,7 +196,7 @@ class _Parser:
         depth = 0
         while self._is(".", "["):
             depth += 1
-            if depth > DEEPEST:
+            if depth > MAX_DEPTH:
                 raise self._too_deep()
             expr = self._selected(expr) if self._is(".") else self._indexed(expr)
         return expr
@@ -234,7 +234,7 @@ class _Parser:
         if macro is not None:
             try:
                 return macro(at, target, tuple(args))
-            except Misused as error:
+            except MacroError as error:
                 return self._note(error.at, error.message)
         return Call(at, function, tuple(args), target)
 
@@ -273,7 +273,7 @@ class _Parser:
         return self._called(bracket.at, dot + name.text, None)
 
     def _message_name(self) -> str:
-        """``a.b`` of ``a.b{``, and goes to the brace; empty, and stays, where that is not what comes."""
+        """Consume and return ``a.b`` of ``a.b{``; return "" and consume nothing if no struct follows."""
         names = [self._token.text]
         at = self._next + 1
         while self._tokens[at].text == "." and self._tokens[at + 1].token is Token.IDENT:

@@ -1,4 +1,4 @@
-"""Admission policies: what their expressions may speak of, and what is wrong with them by the types they match."""
+"""Type-checks the expressions of ValidatingAdmissionPolicies against the kinds they match."""
 
 from __future__ import annotations
 
@@ -65,9 +65,9 @@ _NAMESPACE: Mapping[str, Mapping[str, Type]] = {
 
 
 def environment(structs: Structs, obj: Type, params: Type | None = None) -> Environment:
-    """What the expressions of a policy may speak of, where it matches objects of one type.
+    """Return the environment of a policy's expressions for objects of one type.
 
-    ``structs`` are those of the objects and of the parameters; there are parameters where ``params`` is given.
+    ``structs`` are those of the objects and the parameters; ``params`` is None for a policy without parameters.
     """
     known = Environment().structs.copy()
     known.include(structs)
@@ -84,9 +84,9 @@ def environment(structs: Structs, obj: Type, params: Type | None = None) -> Envi
 
 
 def with_variables(base: Environment, variables: Iterable[tuple[str, str]]) -> Environment:
-    """The same with a policy's own variables, each of which may speak of those before it.
+    """Return the environment with a policy's variables, each of which may refer to those before it.
 
-    One that is wrong is of any type: it is no reason to complain about who uses it.
+    An invalid variable has the type `DYN`, so that its uses cause no further errors.
     """
     structs = base.structs.copy()
     fields: dict[str, Type] = {}
@@ -101,7 +101,7 @@ def with_variables(base: Environment, variables: Iterable[tuple[str, str]]) -> E
 
 
 def _plain(type_: Type) -> Type:
-    """What is remembered of a variable's type: of structs and the like, nothing."""
+    """Return the type of a variable as upstream keeps it: structs become `DYN`."""
     match type_.sort:
         case Sort.LIST:
             return list_of(_plain(type_.of[0]))
@@ -113,8 +113,8 @@ def _plain(type_: Type) -> Type:
 
 
 @dataclass(frozen=True, slots=True)
-class Matched:
-    """A kind of objects that a policy matches, and what its expressions may speak of then."""
+class MatchedKind:
+    """A kind that a policy matches, and the environment of its expressions."""
 
     group: str
     version: str
@@ -125,15 +125,17 @@ class Matched:
         return f"{self.group}/{self.version}, Kind={self.kind}"
 
 
-def warnings(expressions: Iterable[tuple[str, str]], matched: Sequence[Matched]) -> Iterator[tuple[str, str]]:
-    """What is wrong with expressions for any of the kinds they are to be used with, by the field they are in."""
+def warnings(
+    expressions: Iterable[tuple[str, str]], matched: Sequence[MatchedKind]
+) -> Iterator[tuple[str, str]]:
+    """Yield the errors of expressions for any of the matched kinds, with the field of each expression."""
     for field, expression in expressions:
-        wrong = tuple(filter(None, (_wrong(expression, one) for one in matched)))
-        if wrong:
-            yield field, "\n".join(wrong)
+        errors = tuple(filter(None, (_type_error(expression, one) for one in matched)))
+        if errors:
+            yield field, "\n".join(errors)
 
 
-def _wrong(expression: str, matched: Matched) -> str:
+def _type_error(expression: str, matched: MatchedKind) -> str:
     try:
         check(expression, matched.environment)
     except CelError as error:

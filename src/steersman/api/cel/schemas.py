@@ -1,7 +1,6 @@
-"""Types from OpenAPI v3 schemas, as Kubernetes makes them.
+"""Derives CEL types from OpenAPI v3 schemas, as Kubernetes does.
 
-What a schema leaves open cannot be spoken of: a field without a type is no field, and so is a list or a map of
-such. What is an integer or a string is `DYN`.
+Fields without a type, and lists and maps of such, are omitted. int-or-string is `DYN`.
 """
 
 from __future__ import annotations
@@ -39,14 +38,14 @@ _TEXT: Schema = {"type": "string"}
 _SHORT_META: Schema = {"type": "object", "properties": {"name": _TEXT, "generateName": _TEXT}}
 
 
-class Unknown(Exception):
-    """A kind that a document does not describe."""
+class UnknownKind(Exception):
+    """A kind that is missing from an OpenAPI document."""
 
 
 def kind_type(document: Schema, group: str, version: str, kind: str, structs: Structs, name: str) -> Type:
-    """The type of a kind's objects by an OpenAPI v3 document, its structs called by ``name`` and a path.
+    """Return the type of a kind from an OpenAPI v3 document. Structs are named by ``name`` and their path.
 
-    Raises `Unknown` for a kind that is not in it. One whose schema says nothing is `DYN`.
+    Raises `UnknownKind`. A kind with an empty schema is `DYN`.
     """
     schemas = (document.get("components") or {}).get("schemas") or {}
     meant = {"group": group, "version": version, "kind": kind}
@@ -54,7 +53,7 @@ def kind_type(document: Schema, group: str, version: str, kind: str, structs: St
         if meant in (schema.get(_GVK) or ()):
             reader = _Reader(schemas, structs)
             return reader.type_of(schema, name, frozenset((reference,)), whole=True) or DYN
-    raise Unknown(f"{group}/{version}, Kind={kind}")
+    raise UnknownKind(f"{group}/{version}, Kind={kind}")
 
 
 class _Reader:
@@ -65,10 +64,10 @@ class _Reader:
     def type_of(
         self, schema: Schema, name: str, inside: frozenset[str], *, whole: bool = False
     ) -> Type | None:
-        """The type of a schema; None where it is left open.
+        """Return the type of a schema; None if it has no type.
 
-        ``inside`` are the references one is in the middle of: what is inside itself is an object of which
-        nothing more is known. A ``whole`` object has a kind and metadata, whatever its schema says.
+        ``inside`` are the references being resolved: a recursive reference becomes an object without fields. A
+        ``whole`` object always has kind, apiVersion and metadata.
         """
         if schema.get("format") == "int-or-string" or schema.get(_INT_OR_STRING) is True:
             return DYN
@@ -83,7 +82,7 @@ class _Reader:
                 if isinstance(values, Mapping):
                     element = self._part(values, f"{name}.@elem", inside)
                     return None if element is None else map_of(STRING, element)
-                # Found out when first asked: few fields of a pod are ever spoken of.
+                # Fields are computed on first use: expressions use few fields of a pod.
                 return self._structs.add(name, lambda: self._fields(properties, name, inside))
             case "string":
                 return _FORMATS.get(schema.get("format") or "", STRING)
@@ -138,7 +137,7 @@ def _type(schema: Schema) -> str:
 
 
 def _reference(schema: Schema) -> str:
-    """What a schema refers to, by itself or, to have a description of its own, as the one part of it."""
+    """Return the reference of a schema: its ``$ref``, or that of its single ``allOf``."""
     direct = schema.get("$ref")
     if direct:
         return str(direct).removeprefix(_PREFIX)
@@ -150,7 +149,7 @@ _NAME = re.compile(r"[A-Za-z_.\-/][A-Za-z0-9_.\-/]*")
 
 
 def escape(name: str) -> str | None:
-    """A field's name as it is written in an expression; None for one that cannot be."""
+    """Escape a field's name for use in expressions; None if that is not possible."""
     if name in RESERVED:
         return f"__{name}__"
     if _NAME.fullmatch(name) is None:

@@ -1,4 +1,4 @@
-"""Signatures of functions, written down as one line each.
+"""Parses function signatures, written as one line each.
 
 ::
 
@@ -19,10 +19,10 @@ from steersman.api.cel.types import Sort, Type
 
 @dataclass(frozen=True, slots=True)
 class Overload:
-    """One way to call a function."""
+    """One overload of a function."""
 
     args: tuple[Type, ...]
-    """What it takes; a method takes what it is called on as the first."""
+    """The argument types; for a method, the receiver is the first."""
     result: Type
     method: bool
     parameters: tuple[str, ...]
@@ -52,9 +52,9 @@ _MADE: Mapping[str, Callable[..., Type]] = {
 def signatures(
     *texts: str, named: Mapping[str, Type] | None = None, templates: Mapping[str, Iterable[str]] | None = None
 ) -> dict[str, tuple[Overload, ...]]:
-    """Functions by name, their overloads in the order they are written.
+    """Parse signatures into overloads by function name, in the order of the text.
 
-    ``named`` are types beyond CEL's own. A line with ``{comparable}`` stands for as many as ``templates`` says.
+    ``named`` are types beyond CEL's own. A line with ``{comparable}`` is repeated for each type in ``templates``.
     """
     found: dict[str, list[Overload]] = {}
     for text in texts:
@@ -80,14 +80,14 @@ def _spread(line: str, templates: Mapping[str, Iterable[str]]) -> Iterable[str]:
 
 
 class _Reader:
-    """Reads types, and notes which parameters they have."""
+    """Parses types, and records their type parameters."""
 
     def __init__(self, named: Mapping[str, Type]) -> None:
         self._named = named
         self.parameters: dict[str, None] = {}
 
     def all(self, text: str) -> tuple[Type, ...]:
-        """Types with commas between them."""
+        """Parse types separated by commas."""
         words = _WORD.findall(text)
         made: list[Type] = []
         while words:
@@ -111,7 +111,7 @@ class _Reader:
 
 
 def merged(*libraries: Mapping[str, tuple[Overload, ...]]) -> dict[str, tuple[Overload, ...]]:
-    """Several libraries as one: where two have a function of one name, it can be called in both their ways."""
+    """Merge libraries. Functions of the same name have the overloads of both."""
     functions: dict[str, tuple[Overload, ...]] = {}
     for library in libraries:
         for name, overloads in library.items():

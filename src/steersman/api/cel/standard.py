@@ -1,4 +1,4 @@
-"""What CEL itself declares: operators, conversions, strings, times and optionals."""
+"""The declarations of CEL's standard library: operators, conversions, strings, times and optionals."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ORDERED = (
     *((one, other) for one in ("int", "uint", "double") for other in ("int", "uint", "double")),
     *((one, one) for one in ("string", "bytes", "timestamp", "duration")),
 )
-"""What can be compared: numbers with each other, else like with like."""
+"""Pairs of types that can be compared: numbers with each other, other types with themselves."""
 
 _TIMES = [
     "FullYear",
@@ -155,4 +155,4 @@ NAMES: Mapping[str, Type] = {
     "map": type_of(map_of(parameter("A"), parameter("B"))),
     "optional_type": type_of(types.OPTIONAL),
 }
-"""The names of types, which are values as well."""
+"""Type names, which are also values."""

@@ -1,4 +1,4 @@
-"""What an expression is made of. Every part knows its position, and is itself: equal to no other."""
+"""The syntax tree of expressions. Nodes have a position and are compared by identity."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from steersman.api.cel.types import Type
 
 @dataclass(eq=False, slots=True)
 class Expr:
+    """A node of the syntax tree."""
+
     at: int
-    """The position of the character that problems with it are shown at."""
+    """The position at which errors are reported."""
 
     @property
     def parts(self) -> tuple[Expr, ...]:
@@ -34,7 +36,7 @@ class Select(Expr):
     operand: Expr
     field: str
     test: bool = False
-    """Whether the field is there, and not what it is: ``has(a.b)``."""
+    """Tests whether the field is present (``has(a.b)``) instead of selecting it."""
 
     @property
     def parts(self) -> tuple[Expr, ...]:
@@ -64,7 +66,7 @@ class ListOf(Expr):
 
 @dataclass(eq=False, slots=True)
 class Entry:
-    """A key (or the name of a field) and its value."""
+    """A key and its value."""
 
     at: int
     key: Expr
@@ -101,12 +103,12 @@ class StructOf(Expr):
 
 @dataclass(eq=False, slots=True)
 class Fold(Expr):
-    """A loop over a range: what all comprehension macros are short for."""
+    """A loop over a range (comprehension), into which macros expand."""
 
     range: Expr
     variable: str
     second: str
-    """The second variable; empty where there is one."""
+    """The second variable; empty if there is only one."""
     accumulator: str
     init: Expr
     condition: Expr
@@ -119,7 +121,7 @@ class Fold(Expr):
 
 
 def qualified(expr: Expr) -> str:
-    """``a.b.c``, where an expression is nothing but that; else empty."""
+    """Return ``a.b.c`` for an expression that is a chain of selections; else ""."""
     fields: list[str] = []
     while isinstance(expr, Select) and not expr.test:
         fields.append(expr.field)
@@ -130,7 +132,7 @@ def qualified(expr: Expr) -> str:
 
 
 def walk(expr: Expr, above: tuple[Call, ...] = ()) -> Iterator[tuple[Expr, tuple[Call, ...]]]:
-    """Every part before what it is part of, with the calls around it."""
+    """Yield all nodes, children first, with the calls that enclose them."""
     inside = (*above, expr) if isinstance(expr, Call) else above
     for part in expr.parts:
         yield from walk(part, inside)

@@ -1,4 +1,4 @@
-"""The types of CEL expressions, and how they are written in messages."""
+"""The types of CEL expressions, and their names in messages."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import Enum
 
 
 class Sort(Enum):
-    """What a type is, before its name and parameters."""
+    """The kind of a type, apart from its name and parameters."""
 
     DYN = "dyn"
     ANY = "any"
@@ -29,7 +29,7 @@ class Sort(Enum):
     UINT = "uint"
 
 
-_SPOKEN = {
+_DISPLAY_NAMES = {
     Sort.ANY: "any",
     Sort.DURATION: "duration",
     Sort.ERROR: "!error!",
@@ -40,27 +40,27 @@ _SPOKEN = {
 
 @dataclass(frozen=True, slots=True)
 class Type:
-    """A type. Two are the same where all three say the same; what fields a struct has is known by its name."""
+    """A type. A struct is identified by its name; its fields are in the environment."""
 
     sort: Sort
     name: str
     of: tuple[Type, ...] = ()
 
     def __str__(self) -> str:
-        spoken = _SPOKEN.get(self.sort)
+        spoken = _DISPLAY_NAMES.get(self.sort)
         if spoken is not None:
             return spoken
         return f"{self.name}({', '.join(map(str, self.of))})" if self.of else self.name
 
     @property
-    def loose(self) -> bool:
-        """Whether it may turn out to be anything."""
+    def dynamic(self) -> bool:
+        """The type is dynamic: its values may have any type."""
         return self.sort is Sort.DYN or self.sort is Sort.ANY
 
     @property
-    def vague(self) -> bool:
-        """Loose, or the type of what is wrong already: nothing more is to be said about it."""
-        return self.loose or self.sort is Sort.ERROR
+    def lenient(self) -> bool:
+        """The type is dynamic, or that of an erroneous part: it causes no further errors."""
+        return self.dynamic or self.sort is Sort.ERROR
 
 
 DYN = Type(Sort.DYN, "dyn")
@@ -92,7 +92,7 @@ def optional_of(value: Type) -> Type:
 
 
 def type_of(what: Type) -> Type:
-    """The type of a type's name: what ``int`` is in ``type(x) == int``."""
+    """Return the type of a type name, such as ``int`` in ``type(x) == int``."""
     return Type(Sort.TYPE, "type", (what,))
 
 
@@ -101,12 +101,12 @@ def struct(name: str) -> Type:
 
 
 def parameter(name: str) -> Type:
-    """What a signature leaves open, or an expression has not settled yet."""
+    """Return a type parameter, of a signature or not yet determined."""
     return Type(Sort.PARAMETER, name)
 
 
 def unwrapped(type_: Type) -> tuple[Type, bool]:
-    """What is in an optional, and whether it was one."""
+    """Return the value type of an optional, and whether the type was an optional."""
     if type_.sort is Sort.OPAQUE and type_.name == "optional_type" and type_.of:
         return type_.of[0], True
     return type_, False

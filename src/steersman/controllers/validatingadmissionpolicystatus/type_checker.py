@@ -6,8 +6,8 @@ from collections.abc import Container, Iterator, Sequence
 from typing import Any
 
 from steersman.api.cel.environment import Structs
-from steersman.api.cel.policies import Matched, environment, warnings, with_variables
-from steersman.api.cel.schemas import Unknown, kind_type
+from steersman.api.cel.policies import MatchedKind, environment, warnings, with_variables
+from steersman.api.cel.schemas import UnknownKind, kind_type
 from steersman.api.cel.types import DYN, Type
 from steersman.api.discovery import ApiResource
 from steersman.api.errors import NotFound
@@ -30,7 +30,7 @@ class _OpenApi:
         self._documents: dict[tuple[str, str], dict[str, Any]] = {}
 
     async def type_of(self, group: str, version: str, kind: str, structs: Structs, name: str) -> Type:
-        """The type of a kind's objects. Raises `Unknown` for a kind without a schema."""
+        """The type of a kind's objects. Raises `UnknownKind` for a kind without a schema."""
         # differs: upstream has the schemas of built-in kinds in its code, and takes an error of the server for a
         # missing schema. Here all schemas come from the server, and an error fails the round.
         key = group, version
@@ -55,26 +55,26 @@ async def _param_type(
     name = f"{kind.kind}1" if kind.kind in taken else kind.kind
     try:
         return await openapi.type_of(group, version, kind.kind, structs, name)
-    except Unknown:
+    except UnknownKind:
         return DYN
 
 
 async def _environments(
     spec: ValidatingAdmissionPolicySpec, resources: Sequence[ApiResource]
-) -> tuple[Matched, ...]:
+) -> tuple[MatchedKind, ...]:
     """The matched kinds that have a schema, each with the CEL environment of its expressions."""
     openapi, shared = _OpenApi(), Structs()
     params = await _param_type(spec, openapi, shared, [one.kind for one in resources])
     variables = [(one.name, one.expression) for one in spec.variables]
-    found: list[Matched] = []
+    found: list[MatchedKind] = []
     for one in resources:
         structs = shared.copy()
         try:
             obj = await openapi.type_of(one.group, one.version, one.kind, structs, one.kind)
-        except Unknown:
+        except UnknownKind:
             continue
         declared = with_variables(environment(structs, obj, params), variables)
-        found.append(Matched(one.group, one.version, one.kind, declared))
+        found.append(MatchedKind(one.group, one.version, one.kind, declared))
     return tuple(found)
 
 
