@@ -673,7 +673,7 @@ def test_a_cache_nobody_asked_for_before_the_start_is_not_empty_but_a_mistake() 
     async def script(server: Server, informers: Informers) -> None:
         informers.informer(PODS)
         await informers.start()
-        with pytest.raises(LookupError, match=r"nobody follows replicasets\.apps"):
+        with pytest.raises(LookupError, match=r"no informer watches replicasets\.apps"):
             informers[REPLICASETS]
         await informers.stop()
 
@@ -715,7 +715,7 @@ def test_caches_that_are_not_filled_in_time_are_named_with_their_trouble(
         informers.informer(NAMESPACES)
         await informers.start()
         with pytest.raises(
-            NotSynced, match=r"^caches not filled after 30 s: namespaces \(namespaces is forbidden\)$"
+            NotSynced, match=r"^caches not synced after 30 s: namespaces \(namespaces is forbidden\)$"
         ):
             await informers.wait_synced(30)
         assert asyncio.get_running_loop().time() == pytest.approx(30, abs=0.1)

@@ -856,7 +856,7 @@ def test_a_chosen_leader_stops_when_the_lease_is_deleted_since_another_may_be_ch
         server.leases.clear()
         await asyncio.sleep(2.1)
         assert not one.fence()
-        with pytest.raises(LostLease, match="held by nobody"):
+        with pytest.raises(LostLease, match="held by no process"):
             await running
 
     play(main)

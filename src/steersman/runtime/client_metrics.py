@@ -1,4 +1,4 @@
-"""What clients of the API server count, under the names of client-go."""
+"""Metrics of the API client, under the names of client-go."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""The event recorder: says what happened to an object, without ever standing in anybody's way.
+"""The event recorder: writes events about objects in the background.
 
-`Recorder.emit` only notes the event; a few workers send. Nothing waits for an event, nothing fails
-because of one: when the server cannot be reached events are held for a while, when there are too
-many they are dropped and counted.
+`Recorder.emit` only queues the event; a few workers send it. No caller waits for an event or fails because of one: while
+the server cannot be reached events are held for a while, and when there are too many they are dropped and counted.
 """
 
 from __future__ import annotations
@@ -57,11 +56,11 @@ class _Entry:
         self.event = found.event
         """As it should be on the server."""
         self.there = found.event.repeated
-        """Whether the server should have it, so that a patch will do."""
+        """Whether the server should have the event already, so that it is patched."""
         self.more = False
         """Whether it has changed since the last try to write it began."""
         self.unsure = False
-        """Whether a create was sent whose answer never came."""
+        """Whether the answer of a create was lost."""
         self.at = -math.inf
         """When it was last written."""
         self.timer: asyncio.TimerHandle | None = None
@@ -85,7 +84,7 @@ class Recorder:
         fence: Callable[[], bool] = lambda: True,
         parallel: int = 2,
     ) -> None:
-        """``fence`` false drops what is pending: who no longer leads writes nothing, not even events."""
+        """``fence`` returning False drops pending events: a process that no longer leads writes nothing, not even events."""
         self.dropped = 0
         """Events that were lost: too many, or not accepted by the server."""
         self.filtered = 0
@@ -108,7 +107,7 @@ class Recorder:
         self._closed = asyncio.Event()
         self._workers: list[asyncio.Task[None]] = []
         self._context: Context | None = None
-        """That of whoever opened this; None where it is not open."""
+        """The context of the task that opened the recorder; None if it is not open."""
         self._overflowing = False
 
     # -- taking -------------------------------------------------------------------------------
@@ -116,7 +115,7 @@ class Recorder:
     def emit(
         self, about: Object | ObjectReference, type: str, reason: str, message: str, *, action: str = ""
     ) -> None:
-        """Note that something happened to an object. Never blocks, never raises."""
+        """Record an event about an object. Never blocks, never raises."""
         try:
             self._emit(about, type, reason, message, action)
         except Exception:
@@ -237,10 +236,10 @@ class Recorder:
             await self._stop()
 
     def _start(self) -> None:
-        """Have workers: from the first event on, since most have nothing to say most of the time."""
+        """Start the workers, on the first event: most components emit none most of the time."""
         if self._workers or self._context is None:
             return
-        # Whoever emits the first event, the workers are not theirs.
+        # The workers run in the context of the recorder, not of the caller that emits the first event.
         loop, context = asyncio.get_running_loop(), self._context
         names = [f"events of {self._component}#{number}" for number in range(self._parallel)]
         self._workers = [loop.create_task(self._work(), name=name, context=context.copy()) for name in names]
@@ -259,7 +258,7 @@ class Recorder:
         begin = self._clock.monotonic()
         while True:
             if not len(correlator):
-                # Who has said nothing for a while has nothing to sweep, and is not woken for it.
+                # Without running series there is nothing to sweep until the next event.
                 self._taken.clear()
                 await self._taken.wait()
             sweeps = (self._clock.monotonic() - begin) // SERIES_ENDS + 1
@@ -274,10 +273,10 @@ class Recorder:
             try:
                 await self._deliver(entry)
             except asyncio.CancelledError:
-                self._ready(entry)  # for whoever closes the recorder
+                self._ready(entry)  # `close` sends it
                 raise
             except Exception:
-                # A mistake of ours, or an object nobody can name: it must not end the others.
+                # A bug, or an object without a valid name: it must not stop the other events.
                 self.dropped += 1
                 log.exception("Unable to write event %s (will not retry!)", entry.event.reason)
                 self._settle(entry)

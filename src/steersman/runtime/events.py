@@ -1,7 +1,7 @@
-"""Events as this program writes them, of both API groups, and how they are named and filled in.
+"""Events of both API groups (core/v1 and events.k8s.io/v1), as this program writes them.
 
-These are views for writing. Their times are text: the server refuses a MicroTime without its six
-digits, which an encoder of datetimes leaves out whenever they are zero.
+Their times are text: the server refuses a MicroTime without its six digits, which an encoder of datetimes leaves out
+when they are zero.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from steersman.api.kinds import Object, ObjectMeta, Struct
 from steersman.api.scheme import Kind, kind_of, register
 
 NOTE = 1024
-"""Bytes an events.k8s.io note may have."""
+"""The longest note of an events.k8s.io event, in bytes."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
 
 class ObjectReference(Struct, frozen=True):
-    """Which object an event is about."""
+    """A reference to the object an event is about."""
 
     kind: str = ""
     namespace: str = ""
@@ -57,11 +57,11 @@ class Event(Object, frozen=True):
 
     @property
     def repeated(self) -> bool:
-        """Whether this is a further count of an event that should be on the server already."""
+        """Whether this repeats an event that should be on the server already."""
         return self.count > 1
 
     def change(self) -> dict[str, object]:
-        """What a patch has to say, to bring the one on the server up to this."""
+        """The patch that updates the event on the server to this one."""
         return {"count": self.count, "lastTimestamp": self.lastTimestamp, "message": self.message}
 
 
@@ -97,7 +97,7 @@ SERIES_EVENTS = register(Kind("events.k8s.io", "v1", "Event", "events", True, Se
 
 
 def reference(about: Object) -> ObjectReference:
-    """The reference to an object, as events carry it."""
+    """The reference to an object in an event."""
     kind = kind_of(about)
     meta = about.metadata
     return ObjectReference(
@@ -111,7 +111,7 @@ def reference(about: Object) -> ObjectReference:
 
 
 class Scribe:
-    """Words the events of one component, each under a name no other event has."""
+    """Makes the events of one component, each with a unique name."""
 
     def __init__(self, component: str, host: str, chance: random.Random) -> None:
         self._component = component
@@ -119,8 +119,8 @@ class Scribe:
         self._chance = chance
         self._source = EventSource(component=component, host=host)
         self._stamp = 0
-        # A datetime has no nanoseconds, so the component uses them: two scribes that write about one
-        # object in the same microsecond (under virtual time, the rule) choose different names.
+        # A datetime has no nanoseconds, so the component fills them in: two components that write about one object
+        # in the same microsecond (the rule under virtual time) choose different names.
         self._offset = zlib.crc32(component.encode()) % 1000
 
     def event(self, about: ObjectReference, type: str, reason: str, message: str, now: datetime) -> Event:
@@ -162,6 +162,6 @@ class Scribe:
         self._stamp = max(nanoseconds, self._stamp + 1)
         name = f"{about.name}.{self._stamp:x}"
         if len(name) > 253 or not _SUBDOMAIN.fullmatch(name):
-            # Roles, for one, may be called what events may not.
+            # Names of Roles, for example, may be invalid as names of events.
             name = str(uuid.UUID(int=self._chance.getrandbits(128), version=4))
         return ObjectMeta(name=name, namespace=about.namespace or "default")

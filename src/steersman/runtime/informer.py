@@ -1,7 +1,7 @@
-"""A cache that tells: one store per resource for all controllers, and who wants to know what changed.
+"""Shared informers: one store per resource for all controllers, and handlers that are called with every change.
 
-Handlers are plain functions, called in order right after the store has changed, within the same step of
-the event loop. They must not wait; putting a key into a queue is what they are for.
+Handlers are plain functions, called in order right after the store has changed, within the same step of the event
+loop. They must not wait; they put keys into queues.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ O = TypeVar("O", bound=Object)
 log = logging.getLogger(__name__)
 
 REMIND = 10.0
-"""How often, in seconds, a log line says which caches are still being waited for."""
+"""Seconds between two log lines that name the caches that are not synced yet."""
 
 
 class NotSynced(TimeoutError):
-    """Some caches were not filled in time; says which, and what they met."""
+    """Some caches did not sync in time. The message names them and their errors."""
 
 
 class Informer(Generic[O]):
-    """One kind: its store, kept up to date, and its handlers."""
+    """The store of one kind, kept up to date, and its handlers."""
 
     def __init__(
         self,
@@ -48,8 +48,10 @@ class Informer(Generic[O]):
         metrics: Metrics | None = None,
         streams: bool = True,
     ) -> None:
-        """``resync``: the shortest time, in seconds, after which all objects are shown again; 0 is never."""
-        kind.type(metadata=ObjectMeta())  # what stands in for an unreadable object must be possible
+        """``resync``: the shortest time, in seconds, after which handlers are called with all objects again; 0: never."""
+        kind.type(
+            metadata=ObjectMeta()
+        )  # an undecodable object is represented by its metadata: fail now if that is impossible
         self.kind = kind
         self.store = Store[O]()
         self.handler_failures = 0
@@ -67,10 +69,10 @@ class Informer(Generic[O]):
                 kind, revision=lambda: store.revision, unreadable=lambda: len(store.unreadable)
             )
 
-    # -- for those who want to know
+    # -- handlers
 
     def subscribe(self, handler: Callable[[Change[O]], None]) -> None:
-        """Call this with every change; with what is already here first, as if it had just come."""
+        """Call a handler with every change, beginning with the existing objects as if they had just been added."""
         self._handlers = (*self._handlers, handler)
         for obj in tuple(self.store.list()):
             try:
@@ -120,7 +122,7 @@ class Informer(Generic[O]):
                 timer.cancel()
 
     def _tell(self, changes: Iterable[Change[O]]) -> None:
-        # Whoever subscribes while this runs has already been shown everything.
+        # A handler that subscribes while this runs has been called with all objects already.
         handlers = self._handlers
         for change in changes:
             for handler in handlers:
@@ -187,7 +189,7 @@ class Informer(Generic[O]):
         if old is None or old.metadata.uid == obj.metadata.uid:
             self._tell((Change(old, obj),))
         else:
-            # Another object under the same name, and nobody saw the first one go.
+            # Another object of the same name: the deletion of the first one was missed.
             self._tell((Change(old, None), Change(None, obj)))
         if moved:
             self._progressed()
@@ -195,7 +197,7 @@ class Informer(Generic[O]):
             self._metrics.latency.observe(self._clock.monotonic() - start)
 
     def removed(self, obj: O, error: str, resource_version: str) -> None:
-        """Let go of an object. One nobody was told of goes unannounced."""
+        """Remove an object. Handlers are not called for an object they were never called with."""
         start = self._clock.monotonic() if self._metrics is not None else 0.0
         old = self.store.remove(obj.key)
         moved = self.store.reach(resource_version)
@@ -259,9 +261,9 @@ class Informers:
         self._runner: asyncio.Task[None] | None = None
 
     def __getitem__(self, kind: Kind[O]) -> Store[O]:
-        """The cache of a kind. One nobody asked for before the start would be empty, and lie."""
+        """The store of a kind. A kind that was not requested before the start raises `LookupError`: its store would be empty."""
         if self._group is not None and _place(kind) not in self._informers:
-            raise LookupError(f"nobody follows {kind.resource}")
+            raise LookupError(f"no informer watches {kind.resource}")
         return self.informer(kind).store
 
     @property
@@ -274,17 +276,17 @@ class Informers:
 
     @property
     def steady(self) -> bool:
-        """Whether every change is sure to be seen at once."""
+        """Whether no change can be missed or delayed."""
         return self._api.capabilities.steady
 
     def __iter__(self) -> Iterator[Informer[Any]]:
         return iter(tuple(self._informers.values()))
 
     def informer(self, kind: Kind[O]) -> Informer[O]:
-        """The informer of a kind, made when first asked for; it runs when the others do.
+        """The informer of a kind, created on first use; it runs when the others do.
 
-        Raises `TypeError` for a resource that is already read as something else: there is one copy of each
-        object, so there is one type. A base of that type will do, such as `Object` for the metadata.
+        Raises `TypeError` for a resource that is already read as another type: there is one copy of each object, so
+        there is one type. A base class of that type is fine, such as `Object` for the metadata.
         """
         place = _place(kind)
         known = self._informers.get(place)
@@ -310,11 +312,11 @@ class Informers:
         return informer
 
     def known(self, kind: Kind[Any]) -> Informer[Any] | None:
-        """The informer of a resource, in whichever version and as whatever it is read; None where none is."""
+        """The informer of a resource, of any version and type; None if there is none."""
         return self._informers.get(_place(kind))
 
     def drop(self, kind: Kind[Any]) -> None:
-        """Follow a kind no longer: for resources that come and go."""
+        """Stop the informer of a kind, for resources that come and go."""
         place = _place(kind)
         self._informers.pop(place, None)
         task = self._tasks.pop(place, None)
@@ -340,7 +342,7 @@ class Informers:
         )
 
     async def run(self) -> None:
-        """Keep all caches up to date until cancelled."""
+        """Run all informers until cancelled."""
         try:
             async with asyncio.TaskGroup() as self._group:
                 try:
@@ -362,24 +364,24 @@ class Informers:
         await asyncio.sleep(0)
 
     async def stop(self) -> None:
-        """End what `start` began."""
+        """Stop what `start` started."""
         if self._runner is not None:
             self._runner.cancel()
             await asyncio.wait((self._runner,))
             self._runner = None
 
     def unsynced(self) -> tuple[Informer[Any], ...]:
-        """The informers whose store has not been filled yet."""
+        """The informers that are not synced yet."""
         return tuple(informer for informer in self if not informer.synced)
 
     async def wait_synced(self, timeout: float | None = None) -> None:
-        """Wait until all stores are filled. Raises `NotSynced` after ``timeout`` seconds."""
+        """Wait until all informers are synced. Raises `NotSynced` after ``timeout`` seconds."""
         loop = asyncio.get_running_loop()
         deadline = None if timeout is None else loop.time() + timeout
         while waiting := self.unsynced():
             left = REMIND if deadline is None else min(REMIND, deadline - loop.time())
             if left <= 0.0:
-                raise NotSynced(f"caches not filled after {timeout} s: {_describe(waiting)}")
+                raise NotSynced(f"caches not synced after {timeout} s: {_describe(waiting)}")
             try:
                 async with asyncio.timeout(left):
                     await waiting[0].wait_synced()
@@ -388,7 +390,7 @@ class Informers:
 
 
 def _describe(informers: tuple[Informer[Any], ...]) -> str:
-    """Which kinds, and what each of them met."""
+    """The resources of some informers, each with its error."""
     words = []
     for informer in informers:
         state = informer.state

@@ -1,20 +1,20 @@
-"""Leader election on a Lease, with a fence: who may not be sure to lead writes nothing.
+"""Leader election on a Lease, with a fence: a process that may no longer lead writes nothing.
 
-Candidates never trust a written timestamp; they only notice that the lease changed, and measure on
-their own monotonic clock for how long it has not. Whoever saw no change for the whole lease duration
-may take it, by an update that names the resourceVersion it saw.
+Candidates never trust a written timestamp; they only notice that the lease changed, and measure on their own monotonic
+clock how long it has not. A candidate that saw no change for the whole lease duration may take the lease, by an update
+that names the resourceVersion it saw.
 
-The fence follows from that. A renewal that succeeded was seen by others no earlier than it was sent,
-so nobody takes the lease before the lease duration has passed since the moment of *sending*. The
-holder stops earlier, at the renew deadline counted from that moment; what lies between is there for
-clocks that run at different speeds and for writes still on their way. Wall clocks play no part.
+The fence follows from that. Other candidates saw a successful renewal no earlier than it was sent, so none of them
+takes the lease before the lease duration has passed since the renewal was *sent*. The holder stops earlier, at the
+renew deadline counted from that moment; the time between allows for clocks of different speeds and for writes still on
+their way. Wall clocks play no part.
 
-What no client can rule out: somebody deletes or edits the lease, and a candidate that never saw it
-held takes it at once.
+No client can rule out that the lease is deleted or edited by hand, and that a candidate that never saw it held takes
+it at once.
 
-In a **coordinated** election the API server chooses: it writes the holder's name into the lease, and into
-``preferredHolder`` who shall follow. A candidate only ever renews what it finds under its own name, and makes
-way when it is told to. The server judges by written times, so there wall clocks do play a part.
+In a **coordinated** election the API server chooses: it writes the holder into the lease, and the next
+holder into ``preferredHolder``. A candidate only renews a lease that it finds under its own name, and gives way to the
+preferred holder. The server compares written times, so wall clocks do play a part there.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ MARGIN = 0.1
 
 
 class LostLease(Exception):
-    """Somebody else leads, or may: everything that was done as leader has been stopped."""
+    """Another process leads, or may lead. All work as leader has been stopped."""
 
 
 class LeaderElector:
@@ -138,15 +138,15 @@ class LeaderElector:
 
     @property
     def leader(self) -> str:
-        """Who holds the lease, as far as was seen; empty: nobody."""
+        """The last known holder of the lease; empty if it is not held."""
         return text_in(self._lease, "holderIdentity")
 
     def fence(self) -> bool:
-        """Whether it is certain, now, that nobody else can hold the lease. Ask before every write."""
+        """Whether it is certain, now, that no other process can hold the lease. Check before every write."""
         return self._clock.monotonic() < self._until
 
     def check(self, tolerance: float = 20.0) -> str | None:
-        """What is wrong, if this process should have stopped leading long ago and has not."""
+        """The error, if this process should have stopped leading long ago and has not; None otherwise."""
         overdue = self._clock.monotonic() - self._observed > self._duration + tolerance
         if self._leading and overdue:
             return f"failed election to renew leadership on lease {self.name}"
@@ -214,7 +214,7 @@ class LeaderElector:
         """Keep the lease; answers why that did not go on.
 
         differs: upstream counts the deadline from when it last began to renew, and goes on trying
-        although it sees somebody else holding the lease.
+        although it sees another holder of the lease.
         """
         while True:
             try:
@@ -223,7 +223,7 @@ class LeaderElector:
                     while not await self._try():
                         if self.leader != self.identity:
                             self._until = -math.inf
-                            return f"held by {self.leader or 'nobody'}"
+                            return f"held by {self.leader or 'no process'}"
                         if self._heir:
                             return f"the server prefers {self._heir}"
                         await asyncio.sleep(self._retry)
@@ -268,7 +268,7 @@ class LeaderElector:
     async def _acquire_or_renew(self) -> bool:
         now = self._clock.monotonic()
         if self.leader == self.identity and not self._heir and self._valid(now):
-            # Most renewals: nobody touched the lease, so there is no need to read it first.
+            # Most renewals: the lease is unchanged, so there is no need to read it first.
             with suppress(ApiError, TimeoutError):
                 await self._write(self._lease)
                 return True
@@ -276,7 +276,7 @@ class LeaderElector:
             lease = await self._within(self._api.get(DOCUMENTS, self._namespace, self.name))
         except NotFound:
             if self._coordinated:
-                # The server may choose anybody now, so nobody is chosen.
+                # The server chooses a new holder: there is none until then.
                 self._lease = {}
                 return False
             if self.leader not in ("", self.identity) and self._valid(now):
@@ -290,7 +290,7 @@ class LeaderElector:
                 return False
             self._slowpaths.inc()
         elif self._coordinated or self._leading or (self.leader and self._valid(now)):
-            # Somebody else's; and who has been leading must stop before trying to win it anew.
+            # Another process holds it; and a former leader must stop before it competes again.
             return False
         await self._write(lease)
         return True
@@ -301,7 +301,7 @@ class LeaderElector:
 
     @property
     def _heir(self) -> str:
-        """Who the API server wants to lead instead of this process; empty: nobody."""
+        """The process that the API server prefers to this one; empty if there is none."""
         preferred = text_in(self._lease, "preferredHolder") if self._coordinated else ""
         return preferred if preferred != self.identity else ""
 

@@ -1,4 +1,4 @@
-"""Lease documents as they are on the wire, so that what this program does not know survives being written back."""
+"""Lease documents in their wire form, so that unknown fields survive an update."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ def new(namespace: str, name: str, spec: Document) -> Document:
 
 
 def taken(before: Document, holder: str, duration: int, now: datetime) -> Document:
-    """The spec by which somebody holds a lease from now on, or goes on to."""
+    """The spec with which a holder acquires or renews a lease."""
     mine = before.get("holderIdentity") == holder
     acquired = time_in(before.get("acquireTime")) if mine else None
     if now == time_in(before.get("renewTime")):
-        # A write that changes nothing is none, and others would not notice it.
+        # An update without a change is a no-op, which other candidates would not notice.
         now += timedelta(microseconds=1)
     transitions = int(before.get("leaseTransitions") or 0)
     return {

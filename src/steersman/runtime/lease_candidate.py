@@ -1,9 +1,9 @@
-"""A candidate of a coordinated election: tells the API server that it is there, and could lead.
+"""LeaseCandidates of a coordinated leader election: each tells the API server that its process could lead.
 
-The server's election controller asks candidates whether they are alive by setting ``pingTime``; who renews
-after that takes part. Among those it chooses by their strategy: with ``OldestEmulationVersion`` the one that
-emulates the oldest version leads, so that during an upgrade nobody leads who knows more than the others. Who
-has been chosen is written into the lease, where `LeaderElector` finds it.
+The server's election controller checks that candidates are alive by setting ``pingTime``; those that renew after that
+take part. It chooses one of them by their strategy: with ``OldestEmulationVersion`` the one that emulates the oldest
+version, so that during an upgrade no newer process leads. The chosen one is written into the lease, where
+`LeaderElector` finds it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""What the manager counts, under the names, labels and buckets of kube-controller-manager.
+"""The metrics of the manager, with the names, labels and buckets of kube-controller-manager.
 
-A `Metrics` holds its own registry, so two managers in one process do not meet. What is counted on
-every event or round lives in plain cells (`steersman.api.prometheus`), which are read when somebody scrapes.
+Each `Metrics` is a registry of its own, so that two managers in one process do not share metrics.
 """
 
 from __future__ import annotations
@@ -92,7 +91,7 @@ QUEUES: Mapping[str, str] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class QueueMetrics:
-    """The cells of one work queue."""
+    """The metrics of one work queue."""
 
     adds: Counter
     retries: Counter
@@ -102,7 +101,7 @@ class QueueMetrics:
 
 @dataclass(frozen=True, slots=True)
 class InformerMetrics:
-    """The cells of one informer."""
+    """The metrics of one informer."""
 
     latency: Histogram
     handler_errors: Counter

@@ -1,23 +1,20 @@
-"""Row tests: drive a decision without a cluster, and see what it says.
+"""Row tests: drive a decision without a cluster, and compare its actions and verdict.
 
-`Shelves` are caches to observe, and `walk` drives what is decided from them.
-
-A decision awaits actions; `walk` answers them and notes them down::
+`Shelves` are caches to observe; `walk` drives a decision, answers its actions and records them::
 
     actions, verdict = walk(decide(seen, now))
     assert actions == [Delete(pod)]
     assert verdict == Rest("expired")
 
-Left alone, every action is answered as an obliging server would: what is created comes back with
-a name, a uid and a resourceVersion, a patch is applied, a live read finds what the cache showed.
-``answers`` says otherwise, in one of three ways:
+By default every action is answered as a willing server would: a created object gets a name, a uid and a
+resourceVersion, a patch is applied, a read returns the cached object. ``answers`` overrides that, in one of three ways:
 
 - a mapping from the type of an action to its answer: ``{Create: AlreadyExists("taken")}``;
-- a function that is given the action, and answers it or says `USUAL`;
-- a list of answers, one for each action in turn; when it has run out the rest is `USUAL`.
+- a function of the action that returns its answer, or `USUAL`;
+- a list of answers, one for each action in turn; the actions after its end get the usual answer.
 
-An answer that is an exception is thrown into the decision; one that is a list, in a mapping, is used
-up one by one; one that is a function is called with the action.
+An exception as an answer is thrown into the decision; in a mapping, a list is used up one by one, and a function is
+called with the action.
 """
 
 from __future__ import annotations
@@ -44,7 +41,7 @@ from steersman.runtime.store import Store
 O = TypeVar("O", bound=Object)
 
 LONGEST_WALK = 10_000
-"""A decision that says more than this never ends."""
+"""Actions after which a decision counts as endless."""
 
 
 class _Usual(Enum):
@@ -52,7 +49,7 @@ class _Usual(Enum):
 
 
 USUAL = _Usual.USUAL
-"""The answer an obliging server would give."""
+"""The answer a willing server would give."""
 
 Answers: TypeAlias = Mapping[type[Action[Any]], Any] | Callable[[Action[Any]], Any] | Sequence[Any]
 
@@ -63,10 +60,10 @@ def walk(
     *,
     said: list[Action[Any]] | None = None,
 ) -> tuple[list[Action[Any]], Verdict]:
-    """Drive a decision to its verdict; answers with the actions in the order they were carried out.
+    """Drive a decision to its verdict; returns the actions in the order they were performed, and the verdict.
 
-    A batch is noted as the actions in it that were tried. What the decision raises is raised here;
-    give a list as ``said`` to see what it said until then.
+    A batch is recorded as those of its actions that were tried. An exception of the decision is raised here; pass a
+    list as ``said`` to get the actions until then.
     """
     actions = said if said is not None else []
     driver = _Driver(_answerer(answers), actions)
@@ -89,7 +86,7 @@ def walk(
 
 
 def _answerer(answers: Answers | None) -> Callable[[Action[Any]], Any]:
-    """One way of asking, whichever way the answers are given."""
+    """The given answers as a function of the action."""
     if answers is None:
         return lambda action: USUAL
     if callable(answers):
@@ -132,12 +129,12 @@ class Shelves:
         raise LookupError("these caches hold the kinds of the controller's watches only")
 
     def put(self, *objects: Object) -> None:
-        """Take in objects, each in the place of any other of its key."""
+        """Add or replace objects."""
         for obj in objects:
             self._stores[kind_of(obj).resource].put(obj)
 
     def remove(self, obj: Object) -> None:
-        """Let go of an object."""
+        """Remove an object."""
         self._stores[kind_of(obj).resource].remove(obj.key)
 
 
@@ -220,14 +217,14 @@ class WillingServer:
 
 
 def _read(kind: Kind[Any], document: object) -> Any:
-    """A document as its type. By way of JSON, for raw parts stay raw only on that way."""
+    """A document decoded to its type, through JSON, because raw parts only stay raw that way."""
     return msgspec.json.decode(msgspec.json.encode(document), type=kind.type)
 
 
 def _patched(kind: Kind[Any], document: dict[str, Any], change: Any, type_: PatchType) -> Any:
     match type_:
         case PatchType.MERGE | PatchType.APPLY:
-            # What is applied by the only manager of its fields is merged.
+            # An apply patch of the only field manager is a merge.
             return patch.merge.apply(document, change)
         case PatchType.JSON:
             return patch.json.apply(document, change)
