@@ -23,7 +23,7 @@ def nightly(name: str, schedule: str, seconds: int, **spec: Any) -> dict[str, An
 
 def starts(cluster: Cluster, name: str) -> list[datetime]:
     """When it has started a Job."""
-    return [entry.at for entry in cluster.history("CronJob", name) if "SuccessfulCreate" in entry.what]
+    return [entry.at for entry in cluster.history("CronJob", name) if "SuccessfulCreate" in entry.description]
 
 
 def test_every_night_of_a_month_has_its_report(cluster: Cluster) -> None:

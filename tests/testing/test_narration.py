@@ -11,8 +11,8 @@ from steersman.api.generated import apps_v1, core_v1
 from steersman.api.scheme import Key
 from steersman.intent.verdict import Rest, Wake
 from steersman.runtime.trace import Ending, Failure, Round, Step
-from steersman.testing.narration import about, differences, is_idle, looked, stands
-from steersman.testing.wait_report import describe, source
+from steersman.testing.narration import about, describe_round, differences, is_idle, verdict_of_round
+from steersman.testing.waiting import describe, source
 
 
 @pytest.mark.parametrize(
@@ -21,12 +21,12 @@ from steersman.testing.wait_report import describe, source
         ({"a": 1}, {"a": 1}, []),
         ({"a": 1}, {"a": 2}, ["a: 1 -> 2"]),
         ({}, {"a": {"b": 1}}, ['a = {"b":1}']),
-        ({"a": {"b": 1}}, {"a": {}}, ["a.b goes"]),
+        ({"a": {"b": 1}}, {"a": {}}, ["a.b removed"]),
         ({"metadata": {"uid": "x"}}, {"metadata": {"uid": "y"}}, []),
         ({"a": ["x"]}, {"a": ["x", "y"]}, ['a: ["x"] -> ["x","y"]']),
         ({"c": [{"name": "w", "i": 1}]}, {"c": [{"name": "w", "i": 2}]}, ["c[w].i: 1 -> 2"]),
-        ({"c": [{"name": "w"}]}, {"c": []}, ["c[w] goes"]),
-        ({"a": "x" * 99}, {"a": None}, ["a goes"]),
+        ({"c": [{"name": "w"}]}, {"c": []}, ["c[w] removed"]),
+        ({"a": "x" * 99}, {"a": None}, ["a removed"]),
         ({"a": None}, {"a": "x" * 99}, ["a = " + "x" * 59 + "…"]),
     ],
 )
@@ -64,25 +64,25 @@ REFUSED = Step("create pod default/web-*", "Forbidden: no", 0.0)
 @pytest.mark.parametrize(
     ("round_", "words", "idle"),
     [
-        (made(Rest("done")), "rests: done (looked since Pod a added)", True),
-        (made(Rest("done"), READ), "rests: done (looked since Pod a added)", True),
-        (made(Wake(timedelta(minutes=2), "more")), "wakes in 2 min: more (looked since Pod a added)", True),
-        (made(Rest("done"), WRITE), "rests: done (looked since Pod a added)", False),
-        (made(Failure("oh")), "failed: oh (looked since Pod a added)", False),
+        (made(Rest("done")), "rests: done (caused by Pod a added)", True),
+        (made(Rest("done"), READ), "rests: done (caused by Pod a added)", True),
+        (made(Wake(timedelta(minutes=2), "more")), "wakes in 2 min: more (caused by Pod a added)", True),
+        (made(Rest("done"), WRITE), "rests: done (caused by Pod a added)", False),
+        (made(Failure("oh")), "failed: oh (caused by Pod a added)", False),
         (
             made(Rest("done"), REFUSED),
-            "create pod default/web-* (Forbidden: no); rests: done (looked since Pod a added)",
+            "create pod default/web-* (Forbidden: no); rests: done (caused by Pod a added)",
             False,
         ),
     ],
 )
 def test_rounds(round_: Round, words: str, idle: bool) -> None:
-    assert looked(round_) == words
+    assert describe_round(round_) == words
     assert is_idle(round_) is idle
 
 
 def test_where_a_controller_stands() -> None:
-    assert stands(made(Rest("done"))) == "web-controller default/web rests: done"
+    assert verdict_of_round(made(Rest("done"))) == "web-controller default/web rests: done"
 
 
 @pytest.mark.parametrize(
@@ -103,9 +103,9 @@ def test_what_an_event_is_about(kind: str, version: str, resource: str) -> None:
 @pytest.mark.parametrize(
     ("obj", "words"),
     [
-        (core_v1.ConfigMap(), "is there"),
-        ({"spec": {}}, "is there"),
-        ({"status": {}}, "has no status yet"),
+        (core_v1.ConfigMap(), "exists"),
+        ({"spec": {}}, "exists"),
+        ({"status": {}}, "no status"),
         ({"status": {"phase": "Up", "n": 2, "deep": {"x": 1}}}, "phase Up, n 2"),
         (
             {"status": {"conditions": [{"type": "Ready", "status": "False", "reason": "R", "message": "m"}]}},
@@ -113,7 +113,7 @@ def test_what_an_event_is_about(kind: str, version: str, resource: str) -> None:
         ),
         (
             {"status": {"containerStatuses": [{"name": "c", "state": {"waiting": {"reason": "Pull"}}}]}},
-            "container c waits: Pull",
+            "container c waiting: Pull",
         ),
         (apps_v1.Deployment(status=apps_v1.DeploymentStatus(replicas=2)), "replicas 2"),
     ],

@@ -190,13 +190,13 @@ def test_a_failure_tells_its_seed_and_what_happened(pytester: pytest.Pytester) -
     result.stdout.fnmatch_lines(
         [
             "*- steersman -*",
-            "seed 12 (again: --steersman-seed=12), 2026-01-01 00:05:00 in the cluster",
-            "00:00:00.000 you: configmaps default/a is created",
+            "seed 12 (repeat with --steersman-seed=12), cluster time 2026-01-01 00:05:00",
+            "00:00:00.000 you: configmaps default/a created",
             "00:00:00.000 you: configmaps default/a data = *",
         ]
     )
     brief = pytester.runpytest(*LONER, "--steersman-history=0")
-    brief.stdout.fnmatch_lines(["seed 0 (again: --steersman-seed=0)*"])
+    brief.stdout.fnmatch_lines(["seed 0 (repeat with --steersman-seed=0)*"])
     brief.stdout.no_fnmatch_line("*you: configmaps*")
 
 
@@ -231,7 +231,7 @@ def test_what_a_fixture_fails_with_is_told_as_well(pytester: pytest.Pytester) ->
     )
     result = pytester.runpytest(*LONER)
     result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["seed 0 (again: --steersman-seed=0)*"])
+    result.stdout.fnmatch_lines(["seed 0 (repeat with --steersman-seed=0)*"])
 
 
 def test_a_seed_that_is_no_number_is_refused(pytester: pytest.Pytester) -> None:

@@ -17,7 +17,7 @@ import pytest
 from steersman.api.scheme import Key
 from steersman.intent.controller import Controller
 from steersman.intent.verdict import Verdict, Wake
-from steersman.testing import Cluster, Unmet
+from steersman.testing import Cluster, WaitTimeout
 
 WEB = """
 apiVersion: apps/v1
@@ -68,7 +68,7 @@ def test_time_is_the_walls_and_can_be_made_to_pass(cluster: Cluster) -> None:
     assert timedelta(minutes=11) <= cluster.now - before < timedelta(minutes=12)
     reasons = [each.reason for each in cluster.get("deploy", "web").status.conditions]
     assert "ProgressDeadlineExceeded" in reasons
-    told = [entry.who for entry in cluster.history("deploy", "web")]
+    told = [entry.actor for entry in cluster.history("deploy", "web")]
     assert "deployment-controller" in told
 
 
@@ -77,7 +77,7 @@ def test_time_may_pass_faster_than_the_walls(cluster: Cluster) -> None:
     cluster.apply(WEB)
     cluster.wait_until(lambda: cluster.get("deploy", "web").status.readyReplicas == 2)
     assert cluster.settle(horizon=20) >= 20
-    with pytest.raises(Unmet, match="not so within 10 s"):
+    with pytest.raises(WaitTimeout, match="not so within 10 s"):
         cluster.wait_until(lambda: False, timeout=10)
 
 

@@ -35,7 +35,7 @@ class ElectedManager(Manager):
             controllers,
             cluster.world,
             clock,
-            cluster._chronicle,
+            cluster._history,
             through=injector.api,
             files=credentials.read,
             name=name,

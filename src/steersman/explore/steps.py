@@ -31,7 +31,7 @@ from steersman.api.errors import ApiError, NotFound
 from steersman.explore.matching import mismatches, short
 from steersman.server.codec.convert import to_builtins
 from steersman.sim.kubelet.behaviour import seconds as span
-from steersman.testing.cluster import Cluster, Unmet
+from steersman.testing.cluster import Cluster, WaitTimeout
 
 Body: TypeAlias = Mapping[str, Any]
 
@@ -74,7 +74,7 @@ class Step(msgspec.Struct, frozen=True):
         """Run it. Raises `StepFailed`."""
         try:
             VERBS[self.verb].run(StepContext(cluster, self, timing))
-        except (ApiError, Unmet) as error:
+        except (ApiError, WaitTimeout) as error:
             raise StepFailed(f"{self}: {error}") from error
 
 
@@ -239,7 +239,7 @@ def _until(context: StepContext) -> None:
     within = seconds(context.step.body.get("within", WITHIN)) + context.timing.horizon
     try:
         context.cluster.wait_until(lambda: not context.mismatch(), within)
-    except Unmet:
+    except WaitTimeout:
         raise StepFailed(f"{context.step}: not within {within:g} s: {context.mismatch()}") from None
 
 

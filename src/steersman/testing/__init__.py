@@ -1,6 +1,6 @@
-"""A whole cluster in a test: ``from steersman.testing import Cluster``, or the fixture ``cluster`` of the plugin.
+"""A cluster in a test: ``from steersman.testing import Cluster``, or the fixture ``cluster`` of the plugin.
 
-What is named here is loaded when it is first used.
+The names here are imported when first used.
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from steersman.testing.cluster import Cluster, Entry, Manager, Node, Unmet
+    from steersman.testing.cluster import Cluster, Entry, Manager, Node, WaitTimeout
 
-__all__ = ["Cluster", "Entry", "Manager", "Node", "Unmet"]
+__all__ = ["Cluster", "Entry", "Manager", "Node", "WaitTimeout"]
 
 
 def __getattr__(name: str) -> Any:

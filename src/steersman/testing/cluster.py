@@ -1,4 +1,4 @@
-"""A whole cluster in a test: API server, controllers, scheduler and nodes, under virtual time, from one seed.
+"""A cluster in a test: API server, controllers, scheduler and nodes, under virtual time, from one seed.
 
 ::
 
@@ -8,9 +8,9 @@
         cluster.node("node-1").fail()
         cluster.advance(days=30)
 
-Reading and writing take no time: what is asked for is there when the call returns, and nothing else has
-moved. Time passes in `wait_until`, `advance` and `settle` alone. In a coroutine that runs in the cluster those
-are awaited, as ``cluster.aio.advance(...)``; all else is the same.
+Reads and writes take no time: they are done when the call returns, and nothing else has happened meanwhile. Time passes only
+in `wait_until`, `advance` and `settle`. A coroutine that runs in the cluster awaits them, as ``cluster.aio.advance(...)``;
+everything else is the same.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from steersman.server.server import Server
 from steersman.sim.kubelet import KubeletSettings, Shape
 from steersman.sim.world import START, World
 from steersman.testing import credentials
-from steersman.testing.history import Chronicle, Entry
+from steersman.testing.history import Entry, History
 from steersman.testing.node import Node
 from steersman.testing.objects import Objects
 from steersman.testing.process import Manager, acting, user_named
 from steersman.testing.template import Plan, authorizer, plan, template
-from steersman.testing.threaded import LiveWorld
-from steersman.testing.waiting import Unmet, Wait
+from steersman.testing.threaded import RealTimeWorld
+from steersman.testing.waiting import Wait, WaitTimeout
 
 if TYPE_CHECKING:
     from steersman.server.auth.rbac import RBACAuthorizer
@@ -46,19 +46,19 @@ if TYPE_CHECKING:
     from steersman.sim.faults.injector import FaultInjector
     from steersman.testing.serving import Serving
 
-__all__ = ["AioCluster", "Cluster", "Entry", "Manager", "Node", "Unmet"]
+__all__ = ["AioCluster", "Cluster", "Entry", "Manager", "Node", "WaitTimeout"]
 
 T = TypeVar("T")
 
 YOU = User("you", groups=(MASTERS, AUTHENTICATED))
-"""Who a test is to the server."""
-PATIENCE = 3600.0
-"""How long `Cluster.wait_until` waits, in seconds of the cluster."""
-LIVE_PATIENCE = 60.0
-"""The same where real time passes, in seconds of the wall."""
-INSIDE = "in a coroutine time passes where it is awaited: await cluster.aio.advance(...)"
-GLANCE = 0.05
-"""Seconds of the wall after which a predicate is asked again, since it may be about things outside."""
+"""The user of a test."""
+TIMEOUT = 3600.0
+"""Default timeout of `Cluster.wait_until`, in seconds of cluster time."""
+SERVED_TIMEOUT = 60.0
+"""The same for a served cluster, in seconds of real time."""
+INSIDE = "in a coroutine, await the call that lets time pass: await cluster.aio.advance(...)"
+POLL_INTERVAL = 0.05
+"""Seconds of real time after which a predicate is evaluated again, since it may depend on other processes."""
 
 
 class Cluster(Objects):
@@ -79,11 +79,10 @@ class Cluster(Objects):
         settings: KubeletSettings | None = None,
         shape: Shape = Shape(),
     ) -> None:
-        """``nodes`` is how many there are, or their names; ``controllers`` those that run, or their names.
-        ``faults`` stand between them and the server. ``shuffle`` runs what is ready in an order drawn from
-        the seed. ``journal`` has ``world.journal`` keep a line for each write. ``flags`` and ``gates`` are
-        those of kube-controller-manager. ``settings`` is how kubelets take their time, ``shape`` what nodes
-        are like.
+        """``nodes`` is their number or their names; ``controllers`` the controllers to run, or their names. ``faults`` are
+        injected between the manager and the server. ``shuffle`` runs ready tasks in a random order of the seed. ``journal``
+        keeps a line for each write in ``world.journal``. ``flags`` and ``gates`` are those of kube-controller-manager.
+        ``settings`` is the timing of the kubelets, ``shape`` the properties of the nodes.
         """
         made = plan(
             nodes,
@@ -98,23 +97,23 @@ class Cluster(Objects):
         )
         self._begin(made, template(made).fork(seed), tuple(faults), None)
 
-    def _begin(self, made: Plan, world: World, faults: tuple[Fault, ...], before: Chronicle | None) -> None:
+    def _begin(self, made: Plan, world: World, faults: tuple[Fault, ...], before: History | None) -> None:
         self.plan = made
         self.aio = AioCluster(self)
-        self._place: World | LiveWorld = world
+        self._runtime: World | RealTimeWorld = world
         self._serving: Serving | None = None
         self._injector = self._inject(world, faults)
         self._authorizer = authorizer(world.server)
-        self._chronicle = Chronicle(world.server, before)
+        self._history = History(world.server, before)
         self._others: builtins.list[Manager] = []
         self._forks: builtins.list[Cluster] = []
         self._reads: dict[tuple[str, Key], Any] = {}
         self._api = LocalApi(world.server, YOU, manager="kubectl")
         self._manager = self._start(made.configured(world.server), "manager")
-        made.people(world, world)
-        # All that takes no time: caches are filled. That they are is nothing that happened to an object.
+        made.start_nodes(world, world)
+        # Let the caches sync. Their rounds say nothing about objects of the test.
         world.run(world.loop.idle())
-        self._chronicle.forget_idle_rounds()
+        self._history.forget_idle_rounds()
 
     def _inject(self, world: World, faults: tuple[Fault, ...]) -> FaultInjector | None:
         if not faults:
@@ -123,49 +122,49 @@ class Cluster(Objects):
 
         return FaultInjector(world, faults, _Managers(self))
 
-    # -- who is there -------------------------------------------------------------------------
+    # -- clients and processes ----------------------------------------------------------------
 
     @property
     def world(self) -> World:
-        """The world under virtual time. There is none any more once the cluster is served."""
-        if isinstance(self._place, World):
-            return self._place
-        raise RuntimeError("this cluster is served to clients outside, and so in real time: it has no world")
+        """The world under virtual time. A served cluster has none."""
+        if isinstance(self._runtime, World):
+            return self._runtime
+        raise RuntimeError("a served cluster runs in real time and has no world")
 
     @property
     def _server(self) -> Server:
-        return self._place.server
+        return self._runtime.server
 
     @property
     def seed(self) -> int:
-        """What all chance comes from."""
-        return self._place.seed
+        """The seed of all random choices."""
+        return self._runtime.seed
 
     @property
     def now(self) -> datetime:
         """The cluster's time."""
-        return self._place.now()
+        return self._runtime.now()
 
     @property
     def client(self) -> Api:
-        """The ten verbs, with all rights, for coroutines of one's own that run in the cluster."""
-        return LocalApi(self._place.server, YOU)
+        """A client with all permissions, for coroutines that run in the cluster."""
+        return LocalApi(self._runtime.server, YOU)
 
     @property
     def manager(self) -> Manager:
-        """The process that runs the controllers, alive or dead."""
+        """The process that runs the controllers, alive or crashed."""
         return self._manager
 
     def as_account(self, name: str, namespace: str = "default") -> Api:
-        """The same with the rights of a ServiceAccount, and no others. Raises `NotFound`."""
+        """A client with the permissions of a ServiceAccount. Raises `NotFound`."""
         return self.as_user(self._account(f"{namespace}/{name}"))
 
     def as_user(self, name: str) -> Api:
-        """The same with the rights that roles give to a user, and no others."""
+        """A client with the permissions of a user, by its roles."""
         return acting(LocalApi(self._server, user_named(name, self._authorizer)), self._authorizer)
 
-    def _account(self, said: str) -> str:
-        namespace, _, name = said.rpartition("/")
+    def _account(self, value: str) -> str:
+        namespace, _, name = value.rpartition("/")
         found = self.get("ServiceAccount", name, namespace or "default").metadata
         return service_account_username(found.namespace, found.name)
 
@@ -179,12 +178,12 @@ class Cluster(Objects):
         authorizer: RBACAuthorizer | None,
         account: str = "",
     ) -> Manager:
-        place, injector = self._place, self._injector
+        runtime, injector = self._runtime, self._injector
         return Manager(
             controllers,
-            place,
-            place if injector is None else injector.clock(place),
-            self._chronicle,
+            runtime,
+            runtime if injector is None else injector.clock(runtime),
+            self._history,
             authorizer=authorizer,
             account=account,
             through=(lambda api: api) if injector is None else injector.api,
@@ -193,26 +192,26 @@ class Cluster(Objects):
         )
 
     def crash_manager(self) -> None:
-        """The manager dies at once: what it has not written yet, it never will."""
+        """Kill the manager at once, without cleanup."""
         self._manager.crash()
         if self._injector is not None:
             self._injector.manager_died()
 
     def start_manager(self) -> None:
-        """A new manager, which has to read all it knows. The old one is gone, if there was one."""
+        """Start a new manager with empty caches."""
         if self._manager.alive:
-            raise RuntimeError("there is a manager already: crash_manager() first, or restart_manager()")
-        self._manager = self._start(self.plan.configured(self._place.server), "manager")
+            raise RuntimeError("the manager is running: crash_manager() first, or restart_manager()")
+        self._manager = self._start(self.plan.configured(self._runtime.server), "manager")
 
     def restart_manager(self) -> None:
-        """The manager dies, and the next one takes over."""
+        """Kill the manager and start a new one."""
         self.crash_manager()
         self.start_manager()
 
     def run_controller(self, *controllers: Controller[Any], account: str = "") -> Manager:
-        """Run controllers of one's own, in a process that can `Manager.crash` without the others.
+        """Run your own controllers, in a process that can `Manager.crash` by itself.
 
-        They have all rights, or those of a ServiceAccount, as in ``account="shop/operator"``.
+        They have all permissions, or those of a ServiceAccount: ``account="shop/operator"``.
         """
         return self._run_own(controllers, self._account(account) if account else "")
 
@@ -223,21 +222,21 @@ class Cluster(Objects):
         return started
 
     def spawn(self, coroutine: Coroutine[Any, Any, T], *, name: str | None = None) -> asyncio.Task[T]:
-        """Start something that goes on whenever time passes. If it fails, so does the test."""
-        return self._place.spawn(coroutine, name=name)
+        """Start a coroutine that runs whenever time passes. If it fails, the test fails."""
+        return self._runtime.spawn(coroutine, name=name)
 
     def node(self, name: str) -> Node:
-        """One of the nodes, to play fate with."""
+        """A node, to fail, recover, reboot, cordon or drain."""
         return Node(self, name)
 
     def fork(self, seed: int | None = None) -> Cluster:
-        """Another cluster that begins where this one is; neither sees the other again.
+        """An independent copy of this cluster in its current state.
 
-        All processes start anew there, as after a restart. What was spawned is not there.
+        All processes start anew in it, as after a restart. Spawned coroutines are not copied.
         """
         fork = Cluster.__new__(Cluster)
         faults = () if self._injector is None else tuple(self._injector.faults)
-        fork._begin(self.plan, self.world.fork(seed), faults, self._chronicle)
+        fork._begin(self.plan, self.world.fork(seed), faults, self._history)
         if not self._manager.alive:
             fork.crash_manager()
         for other in self._others:
@@ -246,131 +245,131 @@ class Cluster(Objects):
         self._forks.append(fork)
         return fork
 
-    # -- for clients outside ------------------------------------------------------------------
+    # -- serving ------------------------------------------------------------------------------
 
     @property
     def url(self) -> str:
-        """Where clients reach the API server over HTTPS. See `serve`."""
+        """The URL of the API server over HTTPS. See `serve`."""
         return self.serve()
 
     @property
     def kubeconfig(self) -> Path:
-        """A kubeconfig of an administrator, for clients in other processes. See `serve`."""
+        """An administrator's kubeconfig, for clients in other processes. See `serve`."""
         self.serve()
         assert self._serving is not None
         return self._serving.kubeconfig
 
     def serve(self, speed: float = 1.0) -> str:
-        """Listen on loopback, and answer with the URL. From now on real time passes, or ``speed`` times that.
+        """Listen on loopback, and return the URL. From now on time is real, or ``speed`` times as fast.
 
-        Time moves on to the wall's, and all processes start anew; what was spawned is gone. `advance` and
-        `wait_until` go on to work. Clients outside live in their own time.
+        Cluster time moves forward to real time, and all processes start anew; spawned coroutines are gone. `advance` and
+        `wait_until` still work. Other processes keep their own time.
         """
         if self._is_inside:
-            raise RuntimeError("a cluster is served from outside: ask for its URL in a plain test function")
+            raise RuntimeError("a cluster cannot be served from a coroutine in it: use a plain test function")
         if self._serving is None:
             from steersman.testing.serving import Serving
 
             self._serving = serving = Serving(self.world, speed, self.plan)
             self.world.close()
-            place = self._place = serving.place
+            runtime = self._runtime = serving.runtime
             self._injector = None
             self._authorizer = serving.authorizer
-            self._chronicle = serving.call(lambda: Chronicle(place.server, self._chronicle))
-            self._api = LocalApi(place.server, YOU, manager="kubectl")
+            self._history = serving.call(lambda: History(runtime.server, self._history))
+            self._api = LocalApi(runtime.server, YOU, manager="kubectl")
             if self._manager.alive:
-                self._manager = self._start(self.plan.configured(place.server), "manager")
+                self._manager = self._start(self.plan.configured(runtime.server), "manager")
             others, self._others = self._others, []
             for other in others:
                 if other.alive:
                     self._run_own(other.controllers, other.account)
-            self.plan.people(place, place)
+            self.plan.start_nodes(runtime, runtime)
         return self._serving.url
 
-    # -- letting time pass --------------------------------------------------------------------
+    # -- time ---------------------------------------------------------------------------------
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine in the cluster to its end; time passes as it needs to."""
+        """Run a coroutine in the cluster to its end; time passes as it needs."""
         if self._is_inside:
             coroutine.close()
             raise RuntimeError(INSIDE)
-        return self._place.run(coroutine)
+        return self._runtime.run(coroutine)
 
     @property
     def _is_inside(self) -> bool:
-        """Whether this is asked by a coroutine that runs in the cluster."""
-        return isinstance(self._place, World) and self._place.loop.is_running()
+        """Whether the caller is a coroutine that runs in the cluster."""
+        return isinstance(self._runtime, World) and self._runtime.loop.is_running()
 
     def advance(self, *, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0) -> None:
-        """Let time pass, and everything happen that is due by then."""
+        """Let time pass; everything due by then happens."""
         self.run(self.aio.advance(days=days, hours=hours, minutes=minutes, seconds=seconds))
 
     def settle(self, horizon: float = 10.0, *, limit: float = 86_400.0) -> float:
-        """Let time pass until nothing was written for ``horizon`` seconds; answers how much passed."""
+        """Let time pass until nothing is written for ``horizon`` seconds; returns the seconds that passed."""
         return self.run(self.aio.settle(horizon, limit=limit))
 
     def wait_until(self, predicate: Callable[[], T], timeout: float | None = None) -> T:
-        """Let time pass until the predicate is true; answers what it said.
+        """Let time pass until the predicate is true; returns its result.
 
-        It is asked after every write, before anybody else has seen it. What it raises counts as "not yet".
-        Raises `Unmet`, with what it saw last and who waits for what, once ``timeout`` seconds have passed:
-        by default an hour, or a minute of the wall where real time passes.
+        It is evaluated after every write, before any controller has seen the write. An exception counts as "not yet".
+        Raises `WaitTimeout` with a report after ``timeout`` seconds: by default an hour, or a minute of real time where the cluster
+        is served.
         """
         __tracebackhide__ = True
         wait = self._wait(predicate, timeout)
         while True:
-            over, asked = wait.over, wait.ask()
-            if asked.met:
-                return asked.said  # type: ignore[no-any-return]
+            over, evaluation = wait.over, wait.evaluate()
+            if evaluation.met:
+                return evaluation.value  # type: ignore[no-any-return]
             if over:
-                raise wait.in_vain(asked)
+                raise wait.timeout_error(evaluation)
             if self._is_inside:
                 raise RuntimeError(INSIDE)
-            if isinstance(self._place, World):
-                wait.step(self._place.loop)
+            if isinstance(self._runtime, World):
+                wait.step(self._runtime.loop)
             else:
-                self._place.run(wait.pulse(asked, self._due()))
+                self._runtime.run(wait.wait_for_write(evaluation, self._due()))
             if wait.over:
                 self.run(self._idle())
 
     def _wait(self, predicate: Callable[[], object], timeout: float | None) -> Wait:
-        place = self._place
+        runtime = self._runtime
         if timeout is None:
-            timeout = PATIENCE if isinstance(place, World) else LIVE_PATIENCE * place.speed
-        return Wait(predicate, place.loop, self._chronicle, timeout, self._reads)
+            timeout = TIMEOUT if isinstance(runtime, World) else SERVED_TIMEOUT * runtime.speed
+        return Wait(predicate, runtime.loop, self._history, timeout, self._reads)
 
     def _due(self) -> float | None:
-        """When a predicate is asked again, even if nothing is written."""
-        place = self._place
-        if isinstance(place, World):
-            return place.loop.due()
-        return place.loop.time() + GLANCE * place.speed
+        """When the predicate is evaluated again, even without a write."""
+        runtime = self._runtime
+        if isinstance(runtime, World):
+            return runtime.loop.due()
+        return runtime.loop.time() + POLL_INTERVAL * runtime.speed
 
     async def _idle(self) -> None:
-        if isinstance(self._place, World):
-            await self._place.loop.idle()
+        if isinstance(self._runtime, World):
+            await self._runtime.loop.idle()
 
     def _ask(self, request: Coroutine[Any, Any, T]) -> T:
-        """What a request is answered with, at once: it waits for nothing but its turn."""
+        """Run a request that does not wait for anything, at once."""
         if self._serving is not None:
-            return self._place.run(request)
+            return self._runtime.run(request)
         try:
             while request.send(None) is None:
                 pass
         except StopIteration as done:
             answer: T = done.value
             return answer
-        raise RuntimeError("a request to the server in this process waits for something")
+        raise RuntimeError("a request to the in-process server had to wait")
 
     # -- the end ------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """End everything, here and in all forks."""
+        """Stop everything, here and in all forks."""
         for fork in self._forks:
             fork.close()
         if self._serving is not None:
             self._serving.close()
-        self._place.close()
+        self._runtime.close()
 
     def __enter__(self) -> Cluster:
         return self
@@ -380,7 +379,7 @@ class Cluster(Objects):
 
 
 class AioCluster:
-    """What takes time, for coroutines that run in the cluster."""
+    """The methods that let time pass, for coroutines that run in the cluster."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -389,11 +388,11 @@ class AioCluster:
         self, *, days: float = 0, hours: float = 0, minutes: float = 0, seconds: float = 0
     ) -> None:
         """Like `Cluster.advance`."""
-        await self._cluster._place.advance(((days * 24 + hours) * 60 + minutes) * 60 + seconds)
+        await self._cluster._runtime.advance(((days * 24 + hours) * 60 + minutes) * 60 + seconds)
 
     async def settle(self, horizon: float = 10.0, *, limit: float = 86_400.0) -> float:
         """Like `Cluster.settle`."""
-        return await self._cluster._place.settle(horizon, limit=limit)
+        return await self._cluster._runtime.settle(horizon, limit=limit)
 
     @overload
     async def wait_until(
@@ -411,28 +410,28 @@ class AioCluster:
         cluster, calm = self._cluster, False
         wait = cluster._wait(predicate, timeout)
         while True:
-            over, asked = wait.over, await wait.ask().awaited()
-            if asked.met:
-                return asked.said  # type: ignore[no-any-return]
+            over, evaluation = wait.over, await wait.evaluate().awaited()
+            if evaluation.met:
+                return evaluation.value  # type: ignore[no-any-return]
             if over:
-                raise wait.in_vain(asked)
+                raise wait.timeout_error(evaluation)
             if calm:
-                await wait.pulse(asked, cluster._due())
+                await wait.wait_for_write(evaluation, cluster._due())
                 calm = False
-            if wait.over or not wait.has_news(asked):
-                # What is ready comes first: it may set timers, and time is to pass to the next of them.
+            if wait.over or not wait.has_new_writes(evaluation):
+                # Ready callbacks run first: they may set timers that come before the next one.
                 await cluster._idle()
-                calm = not wait.has_news(asked)
+                calm = not wait.has_new_writes(evaluation)
 
 
 class _Managers:
-    """What faults do to the managers of a cluster."""
+    """The managers of a cluster, for faults."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
 
     def crash(self, down: float) -> None:
-        """The manager dies, and the next one starts after so many seconds."""
+        """Kill the manager, and start another after ``down`` seconds."""
         cluster = self._cluster
         cluster._manager.crash()
         cluster.world.loop.call_later(down, self._next)
@@ -442,7 +441,7 @@ class _Managers:
             self._cluster.start_manager()
 
     def start_second(self, seconds: float) -> None:
-        """A second manager works beside the first for so many seconds."""
+        """Run a second manager beside the first for ``seconds``."""
         cluster = self._cluster
         second = cluster._start(cluster.plan.configured(cluster.world.server), "second manager")
         cluster.world.loop.call_later(seconds, second.crash)

@@ -1,6 +1,6 @@
-"""The certificate and keys of simulated clusters: the same in each, so that what is made of them is, too.
+"""Certificate and keys of simulated clusters: always the same, so that everything derived from them is.
 
-Nobody is protected by them, and nothing that listens uses them.
+They protect nothing, and no listener uses them.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ FLAGS = {
     "cluster-signing-key-file": "ca.key",
     "service-account-private-key-file": "sa.key",
 }
-"""The flags of a manager that name files, with those of `read`."""
+"""The file flags of a manager, with the paths that `read` knows."""
 
 
 @cache
 def read(path: str) -> bytes:
-    """One of the files. Made when first asked for, since few tests look at them."""
+    """The content of a file. It is generated when first read, since few tests need it."""
     match path:
         case "ca.crt":
             return _certificate()

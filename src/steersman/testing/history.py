@@ -1,6 +1,6 @@
-"""What happened in a cluster, in the order it happened: every write with who made it, every round with why.
+"""The history of a cluster: every write with its client, every round with its verdict.
 
-A chronicle keeps what it is told of as it is, and puts it into words only for those who ask.
+Writes and rounds are kept as they are, and described only when asked for.
 """
 
 from __future__ import annotations
@@ -18,74 +18,74 @@ from steersman.runtime.trace import Round, Trace
 from steersman.server.server import Admission, AdmissionAttributes, BeforeWrite, Server
 from steersman.server.storage.watch import Commit
 from steersman.sim.loop import in_background
-from steersman.testing.narration import EVENTS, about, is_idle, looked, told, written
+from steersman.testing.narration import EVENTS, about, describe_event, describe_round, describe_write, is_idle
 
-KEPT = 50_000
-"""How many writes and rounds are remembered."""
+CAPACITY = 50_000
+"""Maximum number of writes and rounds kept."""
 QUIET = "leases.coordination.k8s.io"
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """One thing that happened to an object."""
+    """A write to an object, an event about it, or a round of a controller."""
 
     at: datetime
-    who: str
-    """Who wrote, or which controller looked."""
+    actor: str
+    """The client that wrote, or the controller of the round."""
     resource: str
     """Such as ``deployments.apps``."""
     key: Key
-    what: str
-    """In words: what was changed, or what a controller did and why it stopped."""
+    description: str
+    """The change, or the verdict of the round."""
 
     def __str__(self) -> str:
         at = self.at.strftime("%H:%M:%S.") + f"{self.at.microsecond // 1000:03d}"
-        return f"{at} {self.who}: {self.resource.partition('.')[0]} {self.key} {self.what}"
+        return f"{at} {self.actor}: {self.resource.partition('.')[0]} {self.key} {self.description}"
 
 
 class _Note(msgspec.Struct, frozen=True):
     at: datetime
-    who: str
-    said: Commit | Round
+    actor: str
+    record: Commit | Round
     resource: str = ""
 
 
-class Chronicle:
-    """Follows one server, and the controllers that are given its `trace`."""
+class History:
+    """Records the writes of one server, and the rounds of controllers that use its `trace`."""
 
-    def __init__(self, server: Server, before: Chronicle | None = None) -> None:
-        """``before`` is of the server this one was forked from: what happened there happened here."""
+    def __init__(self, server: Server, before: History | None = None) -> None:
+        """``before`` is the history of the server that this one was forked from."""
         self.changed: list[Callable[[], None]] = []
-        """Called after each write that is no heartbeat."""
+        """Called after each write, except heartbeats."""
         self.writes = 0
-        """How many there were, heartbeats aside."""
+        """Number of writes, without heartbeats."""
         self.resources: dict[str, str] = {} if before is None else dict(before.resources)
-        """By controller: the resource its keys are of."""
+        """The resource of a controller's keys, by controller."""
         self._server = server
-        self._notes: deque[_Note] = deque(before._notes if before is not None else (), maxlen=KEPT)
+        self._notes: deque[_Note] = deque(before._notes if before is not None else (), maxlen=CAPACITY)
         self._verdicts: dict[tuple[str, Key], str] = {}
-        """By controller and key: how the last round ended."""
+        """The last verdict, by controller and key."""
         self._user = ""
-        self.trace: Trace = _Told(self)
-        server.store.commit_hooks.append(self._wrote)
+        self.trace: Trace = _HistoryTrace(self)
+        server.store.commit_hooks.append(self._on_commit)
         if server.admission is not None:
-            server.admission = _Witness(server.admission, self._asked)
+            server.admission = _UserRecorder(server.admission, self._on_request)
 
-    def _asked(self, user: str) -> None:
+    def _on_request(self, user: str) -> None:
         self._user = user
 
-    def _wrote(self, commit: Commit) -> None:
+    def _on_commit(self, commit: Commit) -> None:
         if commit.resource == QUIET or in_background():
             return
-        # What goes by itself was asked for by nobody.
+        # Events expire without a request.
         expired = commit.resource in EVENTS and commit.event.type is EventType.DELETED
-        who = "server" if expired or not self._user else self._user
-        self._notes.append(_Note(self._server.clock.now(), who.rpartition(":")[2], commit))
+        actor = "server" if expired or not self._user else self._user
+        self._notes.append(_Note(self._server.clock.now(), actor.rpartition(":")[2], commit))
         self.writes += 1
         for tell_ in tuple(self.changed):
             tell_()
 
-    def looked(self, round_: Round) -> None:
-        """A controller had a round. One that ends as the last did, and did nothing, is no news."""
+    def describe_round(self, round_: Round) -> None:
+        """Record a round. An idle round with the same verdict as the last is skipped."""
         about = round_.controller, round_.key
         verdict = getattr(round_.ending, "because", "")
         if is_idle(round_) and self._verdicts.get(about) == verdict:
@@ -95,16 +95,16 @@ class Chronicle:
         self._notes.append(_Note(round_.started, round_.controller, round_, resource))
 
     def forget_idle_rounds(self) -> None:
-        """Forget the rounds in which nothing was done. A start has many."""
-        kept = (note for note in self._notes if not (isinstance(note.said, Round) and is_idle(note.said)))
-        self._notes = deque(kept, maxlen=KEPT)
+        """Forget idle rounds. A start has many."""
+        kept = (note for note in self._notes if not (isinstance(note.record, Round) and is_idle(note.record)))
+        self._notes = deque(kept, maxlen=CAPACITY)
 
-    # -- asking -------------------------------------------------------------------------------
+    # -- reading ------------------------------------------------------------------------------
 
     def entries(self, resource: str = "", key: Key | None = None, last: int = 0) -> list[Entry]:
-        """What happened to one object or to all, oldest first; at most the ``last``."""
+        """The entries of one object or of all, oldest first; at most the ``last``."""
         found: list[Entry] = []
-        # A copy is made in one piece: a cluster that is served goes on meanwhile.
+        # The copy is atomic: a served cluster keeps writing meanwhile.
         for note in reversed(self._notes.copy()):
             entry = _entry(note, resource, key)
             if entry is not None:
@@ -113,29 +113,29 @@ class Chronicle:
                     break
         return found[::-1]
 
-    def standing(self) -> Iterator[Round]:
-        """The last round of each controller about each key, the latest first."""
+    def last_rounds(self) -> Iterator[Round]:
+        """The last round of each controller and key, latest first."""
         seen: dict[tuple[str, Key], None] = {}
         for note in reversed(self._notes.copy()):
-            if isinstance(note.said, Round):
-                about = note.said.controller, note.said.key
+            if isinstance(note.record, Round):
+                about = note.record.controller, note.record.key
                 if about not in seen:
                     seen[about] = None
-                    yield note.said
+                    yield note.record
 
 
-class _Told(Trace):
-    def __init__(self, chronicle: Chronicle) -> None:
+class _HistoryTrace(Trace):
+    def __init__(self, history: History) -> None:
         super().__init__()
-        self._chronicle = chronicle
+        self._history = history
 
     def record(self, round_: Round) -> None:
         super().record(round_)
-        self._chronicle.looked(round_)
+        self._history.describe_round(round_)
 
 
-class _Witness:
-    """Admission that notes who asks, and leaves the rest to another."""
+class _UserRecorder:
+    """Admission that records the user of each request, and delegates to another."""
 
     def __init__(self, behind: Admission, tell: Callable[[str], None]) -> None:
         self.behind = behind
@@ -154,23 +154,23 @@ class _Witness:
 
 
 def _entry(note: _Note, resource: str, key: Key | None) -> Entry | None:
-    """A note in words, where it is of this resource and key."""
-    said = note.said
-    if isinstance(said, Round):
-        if (resource and resource != note.resource) or (key is not None and key != said.key):
+    """The entry of a note; None where it is of another resource or key."""
+    record = note.record
+    if isinstance(record, Round):
+        if (resource and resource != note.resource) or (key is not None and key != record.key):
             return None
-        return Entry(note.at, note.who, note.resource, said.key, looked(said))
-    if said.resource in EVENTS:
-        # An event is something that happened to what it is about.
-        name, where = about(said.obj)
-        if said.event.type is EventType.DELETED or (resource and resource != name):
+        return Entry(note.at, note.actor, note.resource, record.key, describe_round(record))
+    if record.resource in EVENTS:
+        # An event belongs to the history of its object.
+        name, where = about(record.obj)
+        if record.event.type is EventType.DELETED or (resource and resource != name):
             return None
-        words = told(said.obj)
+        description = describe_event(record.obj)
     else:
-        name, where = said.resource, Key(said.obj.metadata.namespace, said.obj.metadata.name)
+        name, where = record.resource, Key(record.obj.metadata.namespace, record.obj.metadata.name)
         if resource and resource != name:
             return None
-        words = ""
+        description = ""
     if key is not None and key != where:
         return None
-    return Entry(note.at, note.who, name, where, words or written(said))
+    return Entry(note.at, note.actor, name, where, description or describe_write(record))

@@ -1,4 +1,4 @@
-"""What a test calls things: kinds by any of their names, and manifests in any of their forms."""
+"""Kinds by any of their names, and manifests in any form."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 
 
 def kind(server: Server, said: object) -> Kind[Any]:
-    """What somebody means by ``Deployment``, ``deploy``, ``deployments.apps``, a struct type or a `Kind`.
+    """The kind of ``Deployment``, ``deploy``, ``deployments.apps``, a struct type or a `Kind`.
 
-    Built-in kinds come with their full struct, custom ones as plain documents. Raises `LookupError`.
+    Built-in kinds have their full struct, custom ones plain documents. Raises `LookupError`.
     """
     if isinstance(said, Kind):
         return said
@@ -42,7 +42,7 @@ def kind(server: Server, said: object) -> Kind[Any]:
 
 
 def kind_at(server: Server, api_version: str, name: str) -> Kind[Any]:
-    """The kind of a document that says what it is. Raises `LookupError`."""
+    """The kind of a document by its apiVersion and kind. Raises `LookupError`."""
     group, _, version = api_version.rpartition("/")
     try:
         return load(group, version, name)
@@ -65,7 +65,7 @@ def kind_of_object(server: Server, obj: object) -> Kind[Any]:
 
 @cache
 def _built_in() -> dict[str, tuple[str, str, str]]:
-    """By every name: what there is first in the order of discovery has it."""
+    """Built-in kinds by every name; the first in the order of discovery has it."""
     names: dict[str, tuple[str, str, str]] = {}
     for row in resources():
         full = (f"{row.plural}.{row.group}", f"{row.kind}.{row.group}") if row.group else ()
@@ -87,7 +87,7 @@ def _of_type(type_: type) -> Kind[Any]:
 
 
 def _served(server: Server) -> Iterator[Kind[Any]]:
-    """Custom kinds, the version they are stored in first."""
+    """Custom kinds, their storage version first."""
     for definition in server.store.table(DEFINITIONS).select(Selection()):
         spec, names = definition.spec, definition.spec.names
         namespaced = spec.scope == "Namespaced"
@@ -112,15 +112,15 @@ def _customs(server: Server) -> dict[str, Kind[Any]]:
 
 
 def documents(server: Server, given: object) -> Iterator[Document]:
-    """Documents from YAML or JSON text, a file, a folder of files, a document, a typed object, or many of
-    them. A ``List`` is what is in it."""
+    """Documents from YAML or JSON text, a file, a directory of files, a document, a typed object, or many of them. A
+    ``List`` yields its items."""
     if isinstance(given, str):
         if "\n" not in given and Path(given).exists():
             yield from documents(server, Path(given))
             return
         for each in yaml.safe_load_all(textwrap.dedent(given)):
             if isinstance(each, str):
-                raise FileNotFoundError(f"there is no file {given!r}, and it is no manifest")
+                raise FileNotFoundError(f"{given!r} is neither a file nor a manifest")
             if each is not None:
                 yield from documents(server, each)
     elif isinstance(given, Path):
@@ -150,7 +150,7 @@ def documents(server: Server, given: object) -> Iterator[Document]:
 
 
 def address(kind: Kind[Any], document: Mapping[str, Any], namespace: str) -> tuple[str, str]:
-    """The namespace and name of a document; ``namespace`` is for those that name none."""
+    """The namespace and name of a document; ``namespace`` is the default."""
     meta = document.get("metadata") or {}
     where = str(meta.get("namespace") or namespace) if kind.namespaced else ""
     return where, str(meta.get("name") or "")

@@ -1,4 +1,4 @@
-"""What happens in a cluster, in words: writes, events, and how controllers left off."""
+"""Descriptions of what happens in a cluster: writes, events and rounds of controllers."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from steersman.server.codec.convert import to_document
 from steersman.server.storage.watch import Commit
 
 SHOWN = 6
-"""How many changed fields of a write are spelt out."""
+"""Maximum number of changed fields shown for a write."""
 LONGEST = 60
-"""Characters of a value that are shown."""
+"""Maximum characters of a value."""
 EVENTS = ("events", "events.events.k8s.io")
 SECRET = "secrets"
-"""Whose values are nobody's business."""
+"""The resource whose values are not shown."""
 DULL = ("resourceVersion", "generation", "managedFields", "uid", "creationTimestamp")
 READS = ("load ", "read ")
-"""How the steps begin by which nothing is changed."""
+"""Prefixes of steps that write nothing."""
 
 
 # -- writes -----------------------------------------------------------------------------------
 
 
-def written(commit: Commit) -> str:
-    """What a write made of an object."""
+def describe_write(commit: Commit) -> str:
+    """The change that a write made."""
     if commit.event.type is EventType.DELETED:
-        return "is gone"
+        return "deleted"
     if commit.old is None:
-        return "is created"
+        return "created"
     if commit.resource == SECRET:
-        return "is changed"
+        return "changed"
     changes = list(differences(_plain(commit.old), _plain(commit.obj)))
     more = f" and {len(changes) - SHOWN} more" if len(changes) > SHOWN else ""
-    return "; ".join(changes[:SHOWN]) + more or "is written as it was"
+    return "; ".join(changes[:SHOWN]) + more or "written without a change"
 
 
 def _plain(obj: Any) -> dict[str, Any]:
@@ -49,7 +49,7 @@ def _plain(obj: Any) -> dict[str, Any]:
 
 
 def differences(old: Any, new: Any, path: str = "") -> Iterator[str]:
-    """What tells two documents apart, a field at a time; what is in lists goes by name or type."""
+    """The differences between two documents, field by field; list elements are matched by name or type."""
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         for name in dict.fromkeys((*old, *new)):
             if name not in DULL:
@@ -64,7 +64,7 @@ def differences(old: Any, new: Any, path: str = "") -> Iterator[str]:
     elif old is None:
         yield f"{path} = {_short(new)}"
     elif new is None:
-        yield f"{path} goes"
+        yield f"{path} removed"
     else:
         yield f"{path}: {_short(old)} -> {_short(new)}"
 
@@ -79,7 +79,7 @@ def _conditions(old: Any, new: Any) -> Iterator[str]:
 
 
 def _named(items: Any) -> dict[str, Any] | None:
-    """A list of things with names, by them."""
+    """The elements of a list by their names; None where they have none."""
     if not isinstance(items, list) or not all(isinstance(each, dict) and "name" in each for each in items):
         return None
     return {each["name"]: each for each in items}
@@ -94,7 +94,7 @@ def _short(value: Any) -> str:
 
 
 def about(event: Any) -> tuple[str, Key]:
-    """The resource and key of what an event is about."""
+    """The resource and key of the object of an event."""
     named = getattr(event, "involvedObject", None) or event.regarding
     group, _, version = named.apiVersion.rpartition("/")
     try:
@@ -104,8 +104,8 @@ def about(event: Any) -> tuple[str, Key]:
     return f"{plural}.{group}" if group else plural, Key(named.namespace, named.name)
 
 
-def told(event: Any) -> str:
-    """What an event says."""
+def describe_event(event: Any) -> str:
+    """The type, reason and message of an event."""
     words = getattr(event, "message", "") or getattr(event, "note", "")
     return f"{event.type} event {event.reason}: {words}"
 
@@ -114,21 +114,21 @@ def told(event: Any) -> str:
 
 
 def is_idle(round_: Round) -> bool:
-    """Whether nothing was done, and nothing went wrong."""
+    """Whether a round wrote nothing and did not fail."""
     return not isinstance(round_.ending, Failure) and all(
         step.action.startswith(READS) for step in round_.steps
     )
 
 
-def looked(round_: Round) -> str:
-    """How a controller left off with a key, what it was refused, and why it looked. Its writes tell themselves."""
+def describe_round(round_: Round) -> str:
+    """The verdict of a round, its failed steps and its cause. Its writes have entries of their own."""
     refused = [f"{step.action} ({step.outcome})" for step in round_.steps if step.outcome]
-    why = f" (looked since {round_.causes[0]})" if round_.causes else ""
+    why = f" (caused by {round_.causes[0]})" if round_.causes else ""
     return "; ".join((*refused, _ending(round_))) + why
 
 
-def stands(round_: Round) -> str:
-    """Where a controller stands with a key."""
+def verdict_of_round(round_: Round) -> str:
+    """The verdict of a controller about a key."""
     return f"{round_.controller} {round_.key} {_ending(round_)}"
 
 

@@ -1,4 +1,4 @@
-"""What is in a cluster: reading it, changing it, and what happened to it."""
+"""The objects of a cluster: reading and writing them, and their history."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from steersman.client.api import Api
 from steersman.server.apply.options import APPLY_YAML
 from steersman.server.server import Server
 from steersman.testing import kinds
-from steersman.testing.history import Chronicle, Entry
+from steersman.testing.history import Entry, History
 
 T = TypeVar("T")
 
@@ -23,16 +23,16 @@ JSON = "application/json-patch+json"
 
 
 class Objects(ABC):
-    """Reading and writing, which take no time: the half of `Cluster` that is the same in a coroutine.
+    """Reading and writing, which take no time: the part of `Cluster` that is the same in a coroutine.
 
-    Kinds go by any of their names (``Deployment``, ``deploy``, ``deployments.apps``), by struct type or `Kind`.
+    Kinds are given by any of their names (``Deployment``, ``deploy``, ``deployments.apps``), as struct type or as `Kind`.
     Built-in objects are frozen structs, custom ones plain dicts.
     """
 
     _api: Api
-    _chronicle: Chronicle
+    _history: History
     _reads: dict[tuple[str, Key], Any]
-    """What was read since somebody last looked."""
+    """The objects read since it was last cleared."""
 
     @property
     @abstractmethod
@@ -40,7 +40,7 @@ class Objects(ABC):
 
     @abstractmethod
     def _ask(self, request: Coroutine[Any, Any, T]) -> T:
-        """What a request is answered with, at once."""
+        """Run a request that does not wait for anything, at once."""
 
     # -- reading ------------------------------------------------------------------------------
 
@@ -49,7 +49,7 @@ class Objects(ABC):
     @overload
     def get(self, kind: str, name: str, namespace: str = "default") -> Any: ...
     def get(self, kind: object, name: str, namespace: str = "default") -> Any:
-        """One object: ``get("deploy", "web")``. Raises `NotFound`."""
+        """Get an object: ``get("deploy", "web")``. Raises `NotFound`."""
         found = self.kind(kind)
         obj = self._ask(self._api.get(found, namespace, name))
         self._reads[found.resource, _key(obj)] = obj
@@ -62,21 +62,21 @@ class Objects(ABC):
     @overload
     def list(self, kind: str, namespace: str | None = None, selector: str = "") -> builtins.list[Any]: ...
     def list(self, kind: object, namespace: str | None = None, selector: str = "") -> builtins.list[Any]:
-        """Objects of a namespace, or of all: ``list("pods", selector="app=web")``."""
+        """List objects of a namespace, or of all: ``list("pods", selector="app=web")``."""
         found = self.kind(kind)
         items = self._ask(self._api.list(found, namespace or "", label_selector=selector)).items
         self._reads.update({(found.resource, _key(obj)): obj for obj in items})
         return items
 
     def history(self, of: object = None, name: str = "", namespace: str = "default") -> builtins.list[Entry]:
-        """What happened to an object, or to ``history("Deployment", "web")``, or to all: when, by whom, why."""
+        """The history of an object, of ``history("Deployment", "web")``, or of all: time, actor and change."""
         if of is None:
-            return self._chronicle.entries()
+            return self._history.entries()
         kind, key = self._about(of, name, namespace)
-        return self._chronicle.entries(kind.resource, key)
+        return self._history.entries(kind.resource, key)
 
     def events(self, of: object = None, name: str = "", namespace: str = "default") -> builtins.list[Any]:
-        """The events about an object, or of the whole cluster, oldest first. They last an hour."""
+        """The events about an object, or all, oldest first. Events expire after an hour."""
         found: builtins.list[Any] = self._ask(self._api.list(self.kind("events"), "")).items
         found.sort(key=lambda event: int(event.metadata.resourceVersion))
         if of is None:
@@ -90,7 +90,7 @@ class Objects(ABC):
         ]
 
     def kind(self, said: object) -> Kind[Any]:
-        """The kind somebody means by ``deploy``, ``deployments.apps``, a struct type … Raises `LookupError`."""
+        """The kind of ``deploy``, ``deployments.apps``, a struct type … Raises `LookupError`."""
         return kinds.kind(self._server, said)
 
     def _about(self, of: object, name: str, namespace: str) -> tuple[Kind[Any], Key]:
@@ -105,10 +105,10 @@ class Objects(ABC):
     def apply(
         self, what: object, namespace: str = "default", *, server_side: bool = True, manager: str = "kubectl"
     ) -> Any:
-        """Apply manifests: YAML or JSON text, a file, a folder, a document, a typed object, or many of them.
+        """Apply manifests: YAML or JSON text, a file, a directory, a document, a typed object, or many of them.
 
-        Answers with the object, or a list where there are several. ``server_side=False`` creates what is
-        not there and replaces what is.
+        Returns the object, or a list where there are several. ``server_side=False`` creates missing objects and replaces
+        existing ones.
         """
         return self._each(what, lambda document: self._apply(document, namespace, server_side, manager))
 
@@ -125,15 +125,15 @@ class Objects(ABC):
         *,
         subresource: str = "",
     ) -> Any:
-        """Change an object as kubectl would: a strategic merge for built-in kinds, a JSON merge for custom
-        ones, a JSON patch where the body is a list."""
+        """Patch an object as kubectl does: a strategic merge patch for built-in kinds, a JSON merge patch for custom ones, a
+        JSON patch where the body is a list."""
         found = self.kind(kind)
         content = JSON if isinstance(body, list | tuple) else MERGE if found.type is dict else STRATEGIC
         change = self._api.patch(found, namespace, name, body, content_type=content, subresource=subresource)
         return self._ask(change)
 
     def scale(self, kind: object, name: str, replicas: int, namespace: str = "default") -> None:
-        """Set how many replicas there shall be."""
+        """Set the number of replicas."""
         self.patch(kind, name, {"spec": {"replicas": replicas}}, namespace, subresource="scale")
 
     def delete(

@@ -1,4 +1,4 @@
-"""The pytest plugin: a fixture ``cluster``, a whole control plane for each test, ready in milliseconds.
+"""The pytest plugin: the fixture ``cluster``, a control plane for each test, ready in milliseconds.
 
 ::
 
@@ -11,8 +11,8 @@
         cluster.spawn(my_operator(cluster.client))
         await cluster.aio.advance(hours=1)
 
-A test that is a coroutine runs in its cluster, under virtual time. Nothing is imported before a test asks for
-a cluster.
+A test that is a coroutine runs in its cluster, under virtual time. Nothing is imported before a test uses a
+cluster.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from steersman.testing.cluster import Cluster
 
 SEED = "steersman_seed"
-"""The fixture that everything with a cluster depends on: how tests with one are told from others."""
+"""The fixture that every test with a cluster depends on."""
 CLUSTER: pytest.StashKey[Cluster] = pytest.StashKey()
 CHOSEN: pytest.StashKey[int] = pytest.StashKey()
-"""The seed that the command line asks for."""
+"""The seed given on the command line."""
 MARKER = (
-    "cluster(seed=0, nodes=3, controllers=..., faults=(), shuffle=False, serve=False, speed=1.0, ...): what the "
-    "fixture `cluster` is made of; the arguments are those of steersman.testing.Cluster. With serve=True it is "
-    "served over HTTPS from the start, in real time or `speed` times that."
+    "cluster(seed=0, nodes=3, controllers=..., faults=(), shuffle=False, serve=False, speed=1.0, ...): arguments of the "
+    "fixture `cluster`, which are those of steersman.testing.Cluster. With serve=True the cluster is served over HTTPS, in "
+    "real time or `speed` times as fast."
 )
 
 
@@ -45,21 +45,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--steersman-seed",
         metavar="N",
-        help="the seed of all clusters: a number, or 'random' (default: what the test says, or 0)",
+        help="seed of all clusters: a number, or 'random' (default: the seed of the test, or 0)",
     )
     group.addoption(
         "--steersman-seeds",
         metavar="N",
         type=int,
         default=1,
-        help="run each test with a cluster under N seeds",
+        help="run each test that uses a cluster with N seeds",
     )
     group.addoption(
         "--steersman-history",
         metavar="N",
         type=int,
         default=20,
-        help="how much of what happened in a cluster is shown when its test fails (default: 20 lines)",
+        help="number of history lines shown for a failed test (default: 20)",
     )
 
 
@@ -67,7 +67,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", MARKER)
     given: str | None = config.getoption("--steersman-seed")
     if given == "random":
-        # All processes of a run must make the same tests of it.
+        # All processes of pytest-xdist must generate the same tests.
         drawn = random.SystemRandom().randrange(1 << 32)
         config.stash[CHOSEN] = getattr(config, "workerinput", {}).get(SEED, drawn)
     elif given is not None:
@@ -79,7 +79,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Tell a process of pytest-xdist the seed that was drawn."""
+    """Pass the random seed to a worker of pytest-xdist."""
     chosen = node.config.stash.get(CHOSEN, None)
     if chosen is not None:
         node.workerinput[SEED] = chosen
@@ -98,9 +98,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def _seed(config: pytest.Config, marker: pytest.Mark | None) -> int:
-    """What the command line says, else what the test says."""
-    said: int = marker.kwargs.get("seed", 0) if marker is not None else 0
-    return config.stash.get(CHOSEN, said)
+    """The seed of the command line, else that of the test."""
+    default: int = marker.kwargs.get("seed", 0) if marker is not None else 0
+    return config.stash.get(CHOSEN, default)
 
 
 @pytest.fixture
@@ -117,26 +117,26 @@ def steersman_seed(request: pytest.FixtureRequest) -> int:
 
 @pytest.fixture
 def cluster(request: pytest.FixtureRequest, steersman_seed: int) -> Iterator[Cluster]:
-    """A whole control plane with nodes, under virtual time. See steersman.testing.Cluster."""
+    """A control plane with nodes, under virtual time. See steersman.testing.Cluster."""
     from steersman.testing.cluster import Cluster
 
     marker = request.node.get_closest_marker("cluster")
-    wants = dict(marker.kwargs) if marker is not None else {}
-    wants["seed"] = steersman_seed
-    serve, speed = wants.pop("serve", False), wants.pop("speed", 1.0)
-    with Cluster(**wants) as made:
+    arguments = dict(marker.kwargs) if marker is not None else {}
+    arguments["seed"] = steersman_seed
+    serve, speed = arguments.pop("serve", False), arguments.pop("speed", 1.0)
+    with Cluster(**arguments) as made:
         request.node.stash[CLUSTER] = made
         if serve:
             made.serve(speed)
         yield made
 
 
-# -- tests that are coroutines ----------------------------------------------------------------
+# -- coroutine tests --------------------------------------------------------------------------
 
 
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_pycollect_makeitem(collector: Any, name: str, obj: object) -> Generator[None, Any, Any]:
-    """Take coroutines with a cluster before other plugins do: they run in it, and on no other loop."""
+    """Wrap coroutine tests that use a cluster before other plugins do: they run in its event loop."""
     made = yield
     for item in made if isinstance(made, list) else (made,):
         if isinstance(item, pytest.Function) and _is_ours(item):
@@ -146,7 +146,7 @@ def pytest_pycollect_makeitem(collector: Any, name: str, obj: object) -> Generat
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """The same for an item that was made anew, as plugins do that run a test again."""
+    """The same for an item that was recreated, as plugins that repeat tests do."""
     if not _is_ours(pyfuncitem):
         return None
     arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
@@ -169,7 +169,7 @@ def _in_cluster(item: pytest.Item, test: Callable[..., Coroutine[Any, Any, Any]]
     return run
 
 
-# -- what a failure tells ---------------------------------------------------------------------
+# -- failure reports --------------------------------------------------------------------------
 
 
 @pytest.hookimpl(wrapper=True)
@@ -179,13 +179,13 @@ def pytest_runtest_makereport(
     report = yield
     made = item.stash.get(CLUSTER, None)
     if made is not None and report.when != "teardown" and report.failed:
-        report.sections.append(("steersman", _told(made, item.config.getoption("--steersman-history"))))
+        report.sections.append(("steersman", _report(made, item.config.getoption("--steersman-history"))))
     return report
 
 
-def _told(made: Cluster, most: int) -> str:
+def _report(made: Cluster, most: int) -> str:
     lines = [
-        f"seed {made.seed} (again: --steersman-seed={made.seed}), {made.now:%Y-%m-%d %H:%M:%S} in the cluster"
+        f"seed {made.seed} (repeat with --steersman-seed={made.seed}), cluster time {made.now:%Y-%m-%d %H:%M:%S}"
     ]
     if most > 0:
         lines += [str(entry) for entry in made.history()[-most:]]

@@ -1,4 +1,4 @@
-"""Processes of a simulated cluster that can die: what they asked for and was not done yet, never is."""
+"""Processes of a simulated cluster that can crash: their unfinished requests are never carried out."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from steersman.server.auth.rbac import RBACAuthorizer
 from steersman.server.authorized_api import AuthorizedApi
 from steersman.server.local import LocalApi
 from steersman.server.server import Server
-from steersman.testing.history import Chronicle
+from steersman.testing.history import History
 
 ROOT = "system:kube-controller-manager"
-"""Who a manager is where no controller has an account of its own."""
+"""The user of a manager whose controllers have no accounts of their own."""
 
 Through: TypeAlias = Callable[[Api], Api]
-"""What stands between a manager and the server."""
+"""Wraps the client of a manager."""
 
 
-class Place(Protocol):
-    """Where processes live: a world, under virtual time or not."""
+class Runtime(Protocol):
+    """Where processes run: a world, under virtual or real time."""
 
     server: Server
 
@@ -38,21 +38,21 @@ class Place(Protocol):
     def spawn(self, coroutine: Coroutine[Any, Any, Any], *, name: str | None = None) -> Any: ...
 
 
-class Wire(LocalApi):
-    """A connection that can be cut."""
+class DisconnectableApi(LocalApi):
+    """A client that can be disconnected."""
 
-    def cut(self) -> None:
-        """From now on nothing gets through, not even what is under way."""
+    def disconnect(self) -> None:
+        """Disconnect: no request gets through any more, not even those in flight."""
         self.server = cast("Server", _Gone())
 
 
 def acting(api: LocalApi, authorizer: RBACAuthorizer | None) -> Api:
-    """A client with the rights its user has; without an authorizer, with all."""
+    """A client with the permissions of its user; without an authorizer, with all."""
     return api if authorizer is None else AuthorizedApi(api, authorizer)
 
 
 def user_named(name: str, authorizer: RBACAuthorizer | None) -> users.User:
-    """The user of a name, a ServiceAccount with its groups; without an authorizer, with all rights."""
+    """A user by name, with its groups; without an authorizer, in system:masters."""
     account = users.split_service_account(name)
     user = users.User(name) if account is None else users.service_account_user(*account, "")
     return users.authenticated(user if authorizer is not None else user.with_group(users.MASTERS))
@@ -64,14 +64,14 @@ class _Gone:
 
 
 class Manager:
-    """One life of a process that runs controllers."""
+    """A process that runs controllers, until it crashes."""
 
     def __init__(
         self,
         controllers: Sequence[Controller[Any]],
-        place: Place,
+        runtime: Runtime,
         clock: Clock,
-        chronicle: Chronicle,
+        history: History,
         *,
         authorizer: RBACAuthorizer | None = None,
         account: str = "",
@@ -81,37 +81,39 @@ class Manager:
     ) -> None:
         """Starts at once, with empty caches.
 
-        With an ``authorizer`` each controller has the rights of its own account in kube-system, or all have
-        those of one ``account``, and none but these; without one they may do everything. ``files`` reads what flags name.
+        With an ``authorizer`` each controller has the permissions of its own ServiceAccount in kube-system, or all have those of
+        one ``account``; without one they have all permissions. ``files`` reads the files that flags name.
         """
         self.controllers = tuple(controllers)
         self.name = name
         self.alive = True
-        self._wires: list[Wire] = []
-        self._place = place
+        self._connections: list[DisconnectableApi] = []
+        self._runtime = runtime
         self._through = through
         self._authorizer = authorizer
         self.account = account
-        """The user that all controllers act as, where they do not each have their own."""
+        """The user of all controllers; empty: each has its own."""
         for controller in self.controllers:
             if controller.watches:
-                chronicle.resources[controller.name] = controller.watches[0].kind.resource
+                history.resources[controller.name] = controller.watches[0].kind.resource
         self.fleet = ControllerGroup(
             self.controllers,
             self._api(account or ROOT),
             clock,
             api_of=lambda each: self._api(self._acts_as(each)),
             fence=self.fence,
-            metrics=Metrics(enabled=False),  # nobody scrapes it
-            trace=chronicle.trace,
+            metrics=Metrics(enabled=False),  # never scraped
+            trace=history.trace,
             files=files,
         )
-        self._task: asyncio.Task[None] = place.spawn(self._run(), name=name)
+        self._task: asyncio.Task[None] = runtime.spawn(self._run(), name=name)
 
     def _api(self, user: str) -> Api:
-        wire = Wire(self._place.server, user_named(user, self._authorizer), manager="kube-controller-manager")
-        self._wires.append(wire)
-        return self._through(acting(wire, self._authorizer))
+        connection = DisconnectableApi(
+            self._runtime.server, user_named(user, self._authorizer), manager="kube-controller-manager"
+        )
+        self._connections.append(connection)
+        return self._through(acting(connection, self._authorizer))
 
     def _acts_as(self, controller: Controller[Any]) -> str:
         if self.account or controller.as_manager:
@@ -119,7 +121,7 @@ class Manager:
         return users.service_account_username("kube-system", controller.service_account or controller.name)
 
     def fence(self) -> bool:
-        """Whether it may write now."""
+        """Whether it may write."""
         return self.alive
 
     async def _work(self) -> None:
@@ -129,14 +131,14 @@ class Manager:
         try:
             await self._work()
         except BaseException:
-            # Whatever the dying do is nobody's concern.
+            # Errors of a crashed process are not reported.
             if self.alive:
                 raise
 
     def crash(self) -> None:
-        """End at once, between any two instructions: nothing is finished, flushed or said any more."""
+        """Stop at once, without cleanup: no further request is carried out."""
         self.alive = False
-        for wire in self._wires:
-            wire.cut()
-        if not self._place.loop.is_closed():
-            self._place.loop.call_soon_threadsafe(self._task.cancel)
+        for connection in self._connections:
+            connection.disconnect()
+        if not self._runtime.loop.is_closed():
+            self._runtime.loop.call_soon_threadsafe(self._task.cancel)

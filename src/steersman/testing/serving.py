@@ -1,4 +1,4 @@
-"""A cluster at a socket: the edge of its API server, and what clients outside need to reach it."""
+"""A served cluster: the HTTPS endpoint of its API server, and a kubeconfig for clients in other processes."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from steersman.server.auth.ca import write_private
 from steersman.server.bootstrap import Bootstrap, bootstrap_server
 from steersman.sim.world import World
 from steersman.testing.template import Plan
-from steersman.testing.threaded import LiveWorld
+from steersman.testing.threaded import RealTimeWorld
 
 T = TypeVar("T")
 
 TIMED = ("", "v1", "events")
-"""What goes by itself: it lives its whole time from now."""
+"""Objects that expire: their lifetime starts anew."""
 
 
 class Serving:
-    """Goes on where a world is, in real time and over HTTPS."""
+    """Continues a world in real time, over HTTPS."""
 
     def __init__(self, world: World, speed: float, plan: Plan) -> None:
         wall = datetime.now(UTC)
-        # Certificates are checked by the wall's clock, and time never goes back.
-        self.place = LiveWorld(world.seed, world.server.store.fork(), max(wall, world.now()), speed)
+        # Certificates are checked by real time, and time never goes back.
+        self.runtime = RealTimeWorld(world.seed, world.server.store.fork(), max(wall, world.now()), speed)
         self._folder = tempfile.TemporaryDirectory(prefix="steersman-")
         self._boot = Bootstrap.generate(lambda: datetime.now(UTC))
-        self.url = self.place.run(self._open(plan))
-        """Where clients reach it."""
+        self.url = self.runtime.run(self._open(plan))
+        """The URL of the API server."""
         self.kubeconfig = Path(self._folder.name, "kubeconfig")
-        """What they say who they are with."""
+        """An administrator's kubeconfig."""
         write_private(self.kubeconfig, self._boot.kubeconfig(self.url))
 
     async def _open(self, plan: Plan) -> str:
-        server = self.place.server
+        server = self.runtime.server
         server.renew(server.registry.find(*TIMED))
         authority = self._boot.authority.pair.cert
         self.authorizer = bootstrap_server(server, client_ca=authority, disabled_plugins=plan.missing)
@@ -45,12 +45,12 @@ class Serving:
         return self._edge.url
 
     def call(self, do: Callable[[], T]) -> T:
-        """Do something in the thread of the cluster."""
+        """Run a function in the cluster's thread."""
 
         async def done() -> T:
             return do()
 
-        return self.place.run(done())
+        return self.runtime.run(done())
 
     def read(self, path: str) -> bytes:
         """The files that flags name: the server's own keys."""
@@ -64,6 +64,6 @@ class Serving:
         raise FileUnreadable(f"a simulated cluster has no file {path!r}")
 
     def close(self) -> None:
-        """Listen no more, and leave nothing behind."""
-        self.place.run(self._edge.close())
+        """Stop listening, and remove the kubeconfig."""
+        self.runtime.run(self._edge.close())
         self._folder.cleanup()

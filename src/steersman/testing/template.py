@@ -1,4 +1,4 @@
-"""What a cluster is made of, and the templates that clusters begin as copies of."""
+"""Cluster plans, and the template worlds that clusters are forked from."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from datetime import datetime
 from operator import is_
 from typing import Any
 
+from steersman.api.clock import Clock
 from steersman.api.errors import NotFound
 from steersman.controllers import CONTROLLERS
 from steersman.intent import settings as flags
@@ -24,21 +25,21 @@ from steersman.sim.kubelet import Kubelets, KubeletSettings, Shape
 from steersman.sim.scheduler import Scheduler
 from steersman.sim.world import START, World
 from steersman.testing import credentials
-from steersman.testing.history import Chronicle
-from steersman.testing.process import Manager, Place, user_named
+from steersman.testing.history import History
+from steersman.testing.process import Manager, Runtime, user_named
 
-PARTNERS = {
+REQUIRED_CONTROLLERS = {
     "ServiceAccount": "serviceaccount-controller",
     "TaintNodesByCondition": "node-lifecycle-controller",
 }
-"""Admission plugins that need a controller beside them."""
-PACE = KubeletSettings(start_delay=1.0)
-"""A container takes a second to start: what takes no time at all hides who waits for whom."""
+"""Controllers that admission plugins depend on."""
+DEFAULT_SETTINGS = KubeletSettings(start_delay=1.0)
+"""A container takes a second to start: without a delay, ordering bugs stay hidden."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a cluster is made of."""
+    """The parts of a cluster."""
 
     nodes: tuple[str, ...]
     controllers: tuple[Controller[Any], ...]
@@ -52,31 +53,31 @@ class Plan:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """Clusters with the same key begin the same way. Controllers are told apart by identity."""
+        """Clusters with the same key start from the same template. Controllers are compared by identity."""
         ids = tuple(id(each) for each in self.controllers)
         rest = repr((sorted(self.flags.items()), sorted(self.gates.items()), self.shape))
         return self.nodes, ids, self.shuffle, self.journal, self.start, self.settings, rest
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Admission plugins whose controller is not there."""
-        there = {controller.name for controller in self.controllers}
-        return tuple(plugin for plugin, partner in PARTNERS.items() if partner not in there)
+        """Admission plugins whose controller does not run."""
+        running = {controller.name for controller in self.controllers}
+        return tuple(plugin for plugin, partner in REQUIRED_CONTROLLERS.items() if partner not in running)
 
     def configured(self, server: Server) -> tuple[Controller[Any], ...]:
-        """The controllers as the flags want them, where the server has what they need."""
+        """The controllers as the flags configure them, where the server serves their resources."""
         settings = flags.Settings({**credentials.FLAGS, **self.flags}, self.gates)
         found = (each.configured(settings) for each in self.controllers)
         return tuple(each for each in found if each is not None and _served(server, each))
 
-    def people(self, place: Place, clock: Any) -> None:
-        """Start kubelets and a scheduler."""
+    def start_nodes(self, runtime: Runtime, clock: Clock) -> None:
+        """Start the kubelets and the scheduler."""
         if self.nodes:
-            api = LocalApi(place.server, user_named("system:kubelet", None), "kubelet")
+            api = LocalApi(runtime.server, user_named("system:kubelet", None), "kubelet")
             kubelets = Kubelets(api, clock, self.nodes, settings=self.settings, shape=self.shape)
-            place.spawn(kubelets.run(), name="kubelets")
-            api = LocalApi(place.server, user_named("system:kube-scheduler", None), "kube-scheduler")
-            place.spawn(Scheduler(api, clock).run(), name="scheduler")
+            runtime.spawn(kubelets.run(), name="kubelets")
+            api = LocalApi(runtime.server, user_named("system:kube-scheduler", None), "kube-scheduler")
+            runtime.spawn(Scheduler(api, clock).run(), name="scheduler")
 
 
 def plan(
@@ -91,13 +92,15 @@ def plan(
     settings: KubeletSettings | None = None,
     shape: Shape = Shape(),
 ) -> Plan:
-    """A plan from what a test says. Raises `LookupError` for a controller nobody knows."""
+    """A plan from the arguments of a cluster. Raises `LookupError` for an unknown controller."""
     names = tuple(f"node-{n}" for n in range(1, nodes + 1)) if isinstance(nodes, int) else tuple(nodes)
     if controllers is CONTROLLERS:
         chosen = tuple(each for each in CONTROLLERS if not each.disabled_by_default)
     else:
         chosen = tuple(_named(each) if isinstance(each, str) else each for each in controllers)
-    return Plan(names, chosen, flags or {}, gates or {}, shuffle, journal, start, settings or PACE, shape)
+    return Plan(
+        names, chosen, flags or {}, gates or {}, shuffle, journal, start, settings or DEFAULT_SETTINGS, shape
+    )
 
 
 def _named(name: str) -> Controller[Any]:
@@ -105,7 +108,7 @@ def _named(name: str) -> Controller[Any]:
         if name in (each.name, *each.aliases):
             return each
     raise LookupError(
-        f"there is no controller {name!r}; there are {', '.join(each.name for each in CONTROLLERS)}"
+        f"unknown controller {name!r}; available: {', '.join(each.name for each in CONTROLLERS)}"
     )
 
 
@@ -118,15 +121,15 @@ def _served(server: Server, controller: Controller[Any]) -> bool:
     return True
 
 
-# -- rights -----------------------------------------------------------------------------------
+# -- RBAC -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Guarded(admission.Plugins):
-    """Plugins, and that nobody grants what they do not have. Each fork of a server follows its own roles."""
+class RbacPlugins(admission.Plugins):
+    """Admission plugins with role escalation checks. Each fork of a server follows its own roles."""
 
     first: list[tuple[Server, RBACAuthorizer]] = field(default_factory=list)
-    """The first server that was extended: most forks have the same roles, so that nothing is worked out anew."""
+    """The first server: most forks have the same roles, so its rules are reused."""
 
     def __call__(self, server: Server) -> None:
         rights = server.authorizer = follow(server.store, self._known(server))
@@ -144,7 +147,7 @@ class Guarded(admission.Plugins):
 
 
 def authorizer(server: Server) -> RBACAuthorizer:
-    """Who decides what the clients of a server that was guarded may do."""
+    """The authorizer of a server."""
     assert server.authorizer is not None
     return server.authorizer
 
@@ -155,24 +158,23 @@ _templates: dict[tuple[object, ...], tuple[Plan, World]] = {}
 
 
 def template(wanted: Plan) -> World:
-    """A world that is ready, to be forked: the same for all seeds, so a test depends on its own alone."""
+    """A settled world to fork, shared by all seeds."""
     known = _templates.get(wanted.key)
     if known is None:
         known = _templates[wanted.key] = wanted, _ready(wanted)
-        # All that was loaded and made for it stays as long as the process: each cluster's own garbage is
-        # found quicker by who need not go through that again.
+        # The template lives as long as the process: the garbage collector need not visit it for every cluster.
         gc.freeze()
     return known[1]
 
 
 def _ready(wanted: Plan) -> World:
-    plugins = Guarded(admission.default().without(*wanted.missing).plugins)
+    plugins = RbacPlugins(admission.default().without(*wanted.missing).plugins)
     world = World(0, start=wanted.start, shuffle=wanted.shuffle, journal=wanted.journal, plugins=plugins)
     install_roles(world.server)
     rights = authorizer(world.server)
-    controllers, chronicle = wanted.configured(world.server), Chronicle(world.server)
-    Manager(controllers, world, world, chronicle, authorizer=rights, files=credentials.read)
-    wanted.people(world, world)
+    controllers, history = wanted.configured(world.server), History(world.server)
+    Manager(controllers, world, world, history, authorizer=rights, files=credentials.read)
+    wanted.start_nodes(world, world)
     world.run(world.settle())
     world.close()
     return world

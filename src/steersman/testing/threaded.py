@@ -1,7 +1,7 @@
-"""A world in real time, in a thread of its own: for clients in other processes, threads and loops.
+"""A world in real time, in its own thread: for clients in other processes, threads and event loops.
 
-Time can still be made to pass: `LiveWorld.advance` goes from timer to timer, as a virtual world does, so a
-deadline of a month need not be waited for. Those outside live in their own time and do not notice.
+`RealTimeWorld.advance` still skips time, from timer to timer, so that a test need not wait for a deadline of a month. Clients in
+other processes keep their own time.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from steersman.sim.world import QUIET
 T = TypeVar("T")
 
 TURNS = 50
-"""Turns of the loop that what a timer sets off is given before time goes on."""
-GLANCE = 0.02
-"""Seconds of the wall between two looks at whether something has settled."""
+"""Maximum iterations of the event loop after a timer before time is skipped again."""
+POLL_INTERVAL = 0.02
+"""Seconds of real time between two checks whether the world has settled."""
 
 
 class _Loop(ScaledLoop):
-    """A loop whose time can be moved on."""
+    """An event loop that can skip time."""
 
     skipped = 0.0
 
@@ -37,20 +37,20 @@ class _Loop(ScaledLoop):
         return super().time() + self.skipped
 
     def next_timer(self) -> float | None:
-        """When the next timer goes off."""
+        """When the next timer expires."""
         timers = (timer for timer in self._scheduled if not timer.cancelled())  # type: ignore[attr-defined]
         return min((timer.when() for timer in timers), default=None)
 
     def is_idle(self) -> bool:
-        """Whether nothing is ready, but for who asks."""
+        """Whether nothing but the caller is ready."""
         return not self._ready  # type: ignore[attr-defined]
 
 
-class LiveWorld:
-    """The `Clock` of a server and of everything beside it. Begins with a store's objects."""
+class RealTimeWorld:
+    """A server in real time, and the `Clock` of its processes. Starts with the objects of a store."""
 
     def __init__(self, seed: int, store: Store, start: datetime, speed: float) -> None:
-        """``speed`` is how many times as fast as the wall's its time passes."""
+        """``speed`` is the speed of its clock as a multiple of real time."""
         self.seed = seed
         self.speed = speed
         self.random = random.Random(f"{seed}/live")
@@ -69,11 +69,11 @@ class LiveWorld:
         return self._start + timedelta(seconds=self.loop.time() - self._begin)
 
     def monotonic(self) -> float:
-        """The loop's own time, so that deadlines reckoned by it agree with the loop's timers."""
+        """The event loop's time, so that deadlines agree with its timers."""
         return self.loop.time()
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Run something to its end, from another thread. Raises what a spawned task failed with."""
+        """Run a coroutine to its end, from another thread. Raises the error of a failed spawned task."""
         result = self._call(coroutine)
         failure, self._failure = self._failure, None
         if failure is not None:
@@ -83,11 +83,11 @@ class LiveWorld:
     def _call(self, coroutine: Coroutine[Any, Any, T]) -> T:
         if threading.current_thread() is self._thread:
             coroutine.close()
-            raise RuntimeError("this waits, and may not be called in the cluster's own thread")
+            raise RuntimeError("this call blocks, and may not be made in the cluster's own thread")
         return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result()
 
     def spawn(self, coroutine: Coroutine[Any, Any, T], *, name: str | None = None) -> asyncio.Task[T]:
-        """Start something in the world. If it fails, the next run does."""
+        """Start a coroutine. If it fails, the next run fails."""
 
         async def start() -> asyncio.Task[T]:
             task = self.loop.create_task(coroutine, name=name)
@@ -102,10 +102,10 @@ class LiveWorld:
         if not task.cancelled() and (error := task.exception()) is not None and self._failure is None:
             self._failure = error
 
-    # -- letting time pass --------------------------------------------------------------------
+    # -- time ---------------------------------------------------------------------------------
 
     async def advance(self, seconds: float) -> None:
-        """Let time pass at once, and everything happen that is due by then."""
+        """Skip time; everything due by then happens."""
         end = self.loop.time() + seconds
         while True:
             await self._quiet()
@@ -118,23 +118,23 @@ class LiveWorld:
             self.loop.skipped += max(0.0, due - now)
 
     async def _quiet(self) -> None:
-        """Let others have their turns until none wants any, or many are over."""
+        """Let ready callbacks run until none is left, for at most `TURNS` iterations."""
         for _ in range(TURNS):
             await asyncio.sleep(0)
             if self.loop.is_idle():
                 return
 
     def _note(self, commit: Commit) -> None:
-        """Count what unsettles: not the heartbeats of nodes, nor other upkeep."""
+        """Count a write, unless it is a heartbeat or other background work."""
         if commit.resource not in QUIET and not in_background():
             self._writes += 1
 
     async def settle(self, horizon: float, *, limit: float) -> float:
-        """Wait until nothing was written for ``horizon`` seconds of the world; answers how many passed."""
+        """Wait until nothing is written for ``horizon`` seconds of cluster time; returns the seconds that passed."""
         begin = changed = self.loop.time()
         writes = self._writes
         while self.loop.time() < changed + horizon:
-            await asyncio.sleep(GLANCE * self.speed)
+            await asyncio.sleep(POLL_INTERVAL * self.speed)
             if self._writes != writes:
                 changed, writes = self.loop.time(), self._writes
             if self.loop.time() > begin + limit:
@@ -144,15 +144,15 @@ class LiveWorld:
     # -- the end ------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """End everything."""
+        """Stop everything."""
         if self.loop.is_closed():
             return
-        asyncio.run_coroutine_threadsafe(self._leave(), self.loop).result()
+        asyncio.run_coroutine_threadsafe(self._cancel_all(), self.loop).result()
         self.loop.call_soon_threadsafe(self.loop.stop)
         self._thread.join()
         self.loop.close()
 
-    async def _leave(self) -> None:
+    async def _cancel_all(self) -> None:
         ours = asyncio.current_task()
         tasks = [task for task in asyncio.all_tasks(self.loop) if task is not ours]
         for task in tasks:
