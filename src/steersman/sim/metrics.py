@@ -12,7 +12,7 @@ from steersman.api.generated import core_v1 as v1
 from steersman.api.generated import load
 from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.api.generated.rbac_v1 import ClusterRole, PolicyRule
-from steersman.server.crd.custom import Custom, read
+from steersman.server.crd.custom import CustomResource, read
 from steersman.server.discovery.documents import METRICS_RESOURCES
 from steersman.server.registry.resources import Resource
 from steersman.server.registry.strategy import Strategy
@@ -36,7 +36,7 @@ def install(server: Server) -> None:
             row.kind,
             row.plural,
             row.namespaced,
-            Custom,
+            CustomResource,
             Strategy(),
             verbs=computed.VERBS,
         )
@@ -77,7 +77,7 @@ class _Pods(_Measured):
     def keys(self) -> list[str]:
         return [key for key in self._pods.keys() if self._running(key) is not None]  # noqa: SIM118
 
-    def get(self, key: str) -> Custom | None:
+    def get(self, key: str) -> CustomResource | None:
         pod = self._running(key)
         found = pod_metrics(pod, self._server.clock.now()) if pod is not None else None
         return read(found) if found is not None else None
@@ -97,7 +97,7 @@ class _Nodes(_Measured):
     def keys(self) -> list[str]:
         return [name for name in self._nodes.keys() if self._heard(name)]  # noqa: SIM118
 
-    def get(self, key: str) -> Custom | None:
+    def get(self, key: str) -> CustomResource | None:
         if not self._heard(key):
             return None
         node: Any = self._nodes.get(key)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.api.kinds import Object
-from steersman.server.crd.custom import Custom, document, encode, read, view
+from steersman.server.crd.custom import CustomResource, document, encode, read, view
 
 BODY = {
     "apiVersion": "x.test/v1",
@@ -84,7 +84,7 @@ JSON = st.recursive(
 
 @given(st.dictionaries(st.sampled_from(["spec", "status", "x"]), JSON))
 def test_encoded_it_is_the_document(content: dict[str, Any]) -> None:
-    widget = Custom(metadata=ObjectMeta(name="a"), content=content)
+    widget = CustomResource(metadata=ObjectMeta(name="a"), content=content)
     decoded = msgspec.json.decode(encode("x.test/v1", "Widget", widget))
     assert decoded == document("x.test/v1", "Widget", widget)
     assert read(decoded).metadata.name == "a"

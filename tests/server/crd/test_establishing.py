@@ -16,8 +16,8 @@ from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.api.kinds import Object
 from steersman.api.scheme import Kind
 from steersman.client.api import EventType, UndecodableObject
-from steersman.server.crd.custom import Custom
-from steersman.server.crd.establishing import CLEANUP, Definitions
+from steersman.server.crd.custom import CustomResource
+from steersman.server.crd.establishing import CLEANUP, EstablishingController
 from steersman.server.local import LocalApi
 from steersman.sim.world import World
 
@@ -264,7 +264,7 @@ def test_clients_may_read_as_types_of_their_own(world: World, api: LocalApi) -> 
         listed = (await api.list(mine, "default")).items
         assert [type(each) for each in listed] == [UndecodableObject, Widget]
         whole = await api.get(WIDGETS.as_(Object), "default", "w")
-        assert isinstance(whole, Custom)
+        assert isinstance(whole, CustomResource)
         watch = api.watch(mine, "default", send_initial_events=True)
         assert [type((await anext(watch)).obj) for _ in range(2)] == [UndecodableObject, Widget]
 
@@ -305,7 +305,7 @@ def test_definitions_that_are_there_are_served_from_the_start(world: World, api:
     store = world.server.store.fork()
     with World(seed=2, store=store) as later:
         assert later.run(later.api().get(WIDGETS, "default", "w"))["spec"]["size"] == 1
-        definitions = Definitions(later.server)
+        definitions = EstablishingController(later.server)
         assert [version.plural for version in definitions.served()] == ["widgets"]
         assert definitions.find("x.test", "v1", "widgets") is not None
         assert definitions.find("x.test", "v2", "widgets") is None

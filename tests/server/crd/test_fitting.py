@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from steersman.api.generated.apiextensions_v1 import JSONSchemaProps
 from steersman.api.patch.values import deep_copy, json_equal
-from steersman.server.crd.defaulting import filler
-from steersman.server.crd.pruning import prune, pruner
+from steersman.server.crd.defaulting import compile_defaulting
+from steersman.server.crd.pruning import compile_pruning, prune
 
 TEXT = {"type": "string"}
 OPEN = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
@@ -53,7 +53,7 @@ def test_fields_no_schema_speaks_of_go_and_are_told(
     schema: dict[str, Any], value: dict[str, Any], left: dict[str, Any], gone: list[str]
 ) -> None:
     made = deep_copy(value)
-    assert prune(pruner(schema_of(schema), root=True), made, tell=True) == tuple(gone)
+    assert prune(compile_pruning(schema_of(schema), root=True), made, report=True) == tuple(gone)
     assert made == left
 
 
@@ -78,12 +78,12 @@ def test_what_is_not_said_is_filled_in(
     schema: dict[str, Any], value: dict[str, Any], filled: dict[str, Any]
 ) -> None:
     made = deep_copy(value)
-    filler(schema_of(schema))(made)
+    compile_defaulting(schema_of(schema))(made)
     assert json_equal(made, filled)
 
 
 def test_objects_do_not_share_what_was_filled_in() -> None:
-    fill = filler(schema_of(fields(a={"type": "array", "items": TEXT, "default": ["x"]})))
+    fill = compile_defaulting(schema_of(fields(a={"type": "array", "items": TEXT, "default": ["x"]})))
     one: dict[str, Any] = {}
     other: dict[str, Any] = {}
     fill(one)
@@ -116,17 +116,17 @@ SCHEMAS = st.recursive(
 def test_what_fits_once_fits_again(properties: dict[str, Any], value: dict[str, Any]) -> None:
     schema = schema_of(fields(**properties))
     once = deep_copy(value)
-    prune(pruner(schema), once)
-    filler(schema)(once)
+    prune(compile_pruning(schema), once)
+    compile_defaulting(schema)(once)
     twice = deep_copy(once)
-    assert prune(pruner(schema), twice, tell=True) == ()
-    filler(schema)(twice)
+    assert prune(compile_pruning(schema), twice, report=True) == ()
+    compile_defaulting(schema)(twice)
     assert json_equal(once, twice)
 
 
 @given(st.dictionaries(st.sampled_from("abc"), SCHEMAS), st.dictionaries(st.sampled_from("abcd"), VALUES))
 def test_what_went_is_told_and_nothing_else(properties: dict[str, Any], value: dict[str, Any]) -> None:
     made = deep_copy(value)
-    gone = prune(pruner(schema_of(fields(**properties))), made, tell=True)
+    gone = prune(compile_pruning(schema_of(fields(**properties))), made, report=True)
     assert bool(gone) == (made != value)
     assert all(name.split(".")[0].split("[")[0] in value for name in gone)

@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from steersman.api.generated.apiextensions_v1 import JSONSchemaProps
-from steersman.server.crd.errors import MISSING, Fault, problems
-from steersman.server.crd.value_validation import compiled
+from steersman.server.crd.errors import MISSING, SchemaViolation, field_errors
+from steersman.server.crd.value_validation import compile_schema
 
 
 def told(schema: dict[str, Any], value: Any, old: Any = MISSING, under: str = "") -> list[str]:
-    faults: list[Fault] = []
-    compiled(msgspec.convert(schema, JSONSchemaProps))(value, "", faults, old)
-    return [f"{problem.reason} {problem}" for problem in problems(faults, under)]
+    faults: list[SchemaViolation] = []
+    compile_schema(msgspec.convert(schema, JSONSchemaProps))(value, "", faults, old)
+    return [f"{problem.reason} {problem}" for problem in field_errors(faults, under)]
 
 
 FIELD = {"type": "object", "properties": {"x": {"type": "integer"}}}

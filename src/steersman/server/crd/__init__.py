@@ -1,13 +1,15 @@
-"""CustomResourceDefinitions and the custom resources they make.
+"""CustomResourceDefinitions and the custom resources they define.
 
 ::
 
-    life        names, establishing, serving, the end      naming       who may be called what
-    definitions what is refused of a definition            specs, webhooks, approvals
-    schemas     what is refused of its schemas             structure, defaults
-    version     one version: prune, fill in, check         pruning, filling, checks, lists, embedded
-    resource    how the server treats its objects          custom, scale
-    warnings    what a definition asks for that is not done here
+    establishing       the controller that accepts names, establishes, serves and cleans up definitions
+    conditions         the conditions of a definition: NamesAccepted, Established, NonStructuralSchema, API approval
+    definitions        defaulting and validation of definitions    spec_validation, webhooks, schema_validation
+    structural_schema  structural schemas, and walks along them
+    version            one version, compiled: pruning, defaulting, value_validation (with combinators,
+                       number_validation, formats, patterns), embedded resources, list types
+    resource           the strategy of custom resources             custom, scale, paths
+    warnings           warnings about definitions and custom resources
 """
 
 from __future__ import annotations
@@ -24,10 +26,10 @@ GROUP, VERSION, PLURAL = "apiextensions.k8s.io", "v1", "customresourcedefinition
 
 
 def install(server: Server) -> None:
-    """Let a server have custom resources.
+    """Installs custom resources in a server.
 
-    Most servers never see a definition, so what it takes is loaded when the first one comes. Those there are
-    already are served at once.
+    Most servers never have a definition, so the modules are imported when the first one is created. Existing
+    definitions are served at once.
     """
     resource = server.registry.find(GROUP, VERSION, PLURAL)
     if len(server.table(resource)):
@@ -46,6 +48,6 @@ def install(server: Server) -> None:
 
 
 def _load(server: Server) -> None:
-    from steersman.server.crd.establishing import Definitions
+    from steersman.server.crd.establishing import EstablishingController
 
-    Definitions(server)
+    EstablishingController(server)

@@ -1,4 +1,4 @@
-"""Sets of characters, as ranges of codes: what RE2 has names for and Python's ``re`` has not."""
+"""Character classes that RE2 has and Python's ``re`` lacks, as ranges of code points."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ POSIX = {
 """The members of POSIX classes."""
 
 
-def safe(char: str) -> str:
-    """A character as a member of a class, whatever it means there."""
+def escape_member(char: str) -> str:
+    """A character escaped as a member of a class."""
     return char if char.isascii() and char.isalnum() else f"\\U{ord(char):08x}"
 
 
-def written(ranges: Iterable[tuple[int, int]]) -> str:
+def class_members(ranges: Iterable[tuple[int, int]]) -> str:
     """Ranges as members of a class."""
     return "".join(f"\\U{low:08x}-\\U{high:08x}" for low, high in ranges)
 
 
-def inverted(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """All other characters. Classes do not nest in Python, so what is negated inside of one is spelt out."""
+def complement(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The complement of ranges. Python's classes do not nest, so a negated class inside of one is expanded."""
     found, start = [], 0
     for low, high in ranges:
         if start < low:
@@ -56,20 +56,20 @@ def _ranges(codes: Iterable[int]) -> list[tuple[int, int]]:
     return found
 
 
-def others(members: str) -> str:
-    """All characters but some of ASCII's."""
+def ascii_complement(members: str) -> str:
+    """The complement of some ASCII characters."""
     fits = re.compile(f"[{members}]").match
-    return written(inverted(_ranges(code for code in range(128) if fits(chr(code)))))
+    return class_members(complement(_ranges(code for code in range(128) if fits(chr(code)))))
 
 
 @lru_cache(maxsize=64)
 def category(name: str) -> tuple[tuple[int, int], ...] | None:
-    """The characters of a category; None for what is no category."""
+    """The characters of a Unicode category; None if there is no such category."""
     if name == "Any":
         return ((0, sys.maxunicode),)
     if not re.fullmatch("[LMNPSZC]|L[ultmo]|M[cen]|N[dlo]|P[cdefios]|S[ckmo]|Z[lps]|C[cfos]", name):
         return None
-    # Beyond these there are only private and unassigned ones, and a few marks.
+    # Other planes have only private and unassigned characters, and a few marks.
     spans = ((0, sys.maxunicode + 1),) if name[0] == "C" else ((0, 0x40000), (0xE0000, 0xE1000))
     codes = (
         code for span in spans for code in range(*span) if unicodedata.category(chr(code)).startswith(name)

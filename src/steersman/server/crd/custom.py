@@ -1,4 +1,4 @@
-"""Custom resources as objects: metadata like everybody's, the rest as the document it came in."""
+"""CustomResource: a stored custom resource, with typed metadata and the rest as a plain document."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from steersman.api.kinds import EMPTY
 from steersman.api.patch.values import json_equal
 from steersman.api.scheme import encode_hook
 from steersman.server.codec.convert import CODECS, Codec, to_builtins, to_struct
-from steersman.server.crd.pruning import META
+from steersman.server.crd.pruning import OBJECT_FIELDS
 
 T = TypeVar("T")
 
@@ -23,19 +23,19 @@ _sorted = msgspec.json.Encoder(enc_hook=encode_hook, order="deterministic")
 
 def _number(text: str) -> int | float:
     value = float(text)
-    return int(value) if value.is_integer() and abs(value) < _MOST else value
+    return int(value) if value.is_integer() and abs(value) < _INT64_LIMIT else value
 
 
-_MOST = 2.0**63
+_INT64_LIMIT = 2.0**63
 _decoder = msgspec.json.Decoder(float_hook=_number)
 
 
-class Custom(meta_v1.Object, frozen=True, eq=False):
+class CustomResource(meta_v1.Object, frozen=True, eq=False):
     """One custom resource.
 
-    Its content is plain data that nobody changes: who wants another makes a copy. ``stored`` is what was
-    written when it was last written, in which version: where a definition has changed since, the same object
-    reads differently, and a write that changes nothing still brings it up to date.
+    Its content is plain data that is never changed in place. ``stored`` is the content as it was last written,
+    in the version ``stored_in``: after a change of the definition the same object reads differently, and a write
+    without changes still updates it.
     """
 
     content: Mapping[str, Any] = EMPTY
@@ -44,35 +44,35 @@ class Custom(meta_v1.Object, frozen=True, eq=False):
     stored_in: str = ""
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Custom):
+        if not isinstance(other, CustomResource):
             return NotImplemented
         return (
             self.metadata == other.metadata
             and self.stored_in == other.stored_in
-            and same(self.content, other.content)
-            and same(self.stored, other.stored)
+            and same_json(self.content, other.content)
+            and same_json(self.stored, other.stored)
         )
 
     __hash__ = None  # type: ignore[assignment]
 
 
-def same(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
-    """Whether two contents are the same JSON: Python takes true for 1."""
+def same_json(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
+    """Whether two contents are the same JSON; in Python, true equals 1."""
     if a is b:
         return True
     try:
         return a == b and json_equal(dict(a), dict(b))
     except RecursionError:
-        # Nested deeper than Python follows; its encoder does.
+        # Nested too deeply for Python's comparison, but not for the encoder.
         return _sorted.encode(a) == _sorted.encode(b)
 
 
-def read(body: object) -> Custom:
-    """A body as a custom resource, not yet fit for any schema. Raises `ValueError` for what is no object.
+def read(body: object) -> CustomResource:
+    """Decodes a body as a custom resource, without its schema. Raises `ValueError` if it is not an object.
 
-    A body may be a document, raw JSON, a struct of a client's own, or a custom resource already.
+    A body may be a document, raw JSON, a client's struct, or a custom resource.
     """
-    if isinstance(body, Custom):
+    if isinstance(body, CustomResource):
         return body
     if isinstance(body, (bytes, msgspec.Raw)):
         body = msgspec.json.decode(bytes(body))
@@ -81,43 +81,43 @@ def read(body: object) -> Custom:
     if not isinstance(body, Mapping):
         raise ValueError(f"Expected `object`, got `{type(body).__name__}`")
     meta = body.get("metadata")
-    return Custom(
+    return CustomResource(
         metadata=to_struct(meta_v1.ObjectMeta, {} if meta is None else meta),
-        content={name: value for name, value in body.items() if name not in META},
+        content={name: value for name, value in body.items() if name not in OBJECT_FIELDS},
     )
 
 
-def copied(content: Mapping[str, Any]) -> dict[str, Any]:
-    """A content that shares nothing with the one given. Whole numbers are integers, however they were written.
+def copy_content(content: Mapping[str, Any]) -> dict[str, Any]:
+    """A deep copy of a content. Whole numbers become integers, however they were written.
 
     differs: integers of more than 64 bits stay integers; upstream keeps the nearest float.
     """
     return _decoder.decode(_encoder.encode(content))  # type: ignore[no-any-return]
 
 
-def document(api_version: str, kind: str, obj: Custom) -> dict[str, Any]:
-    """A custom resource as a plain document that shares nothing with it."""
+def document(api_version: str, kind: str, obj: CustomResource) -> dict[str, Any]:
+    """A custom resource as a plain document, deeply copied."""
     return {
         "apiVersion": api_version,
         "kind": kind,
         "metadata": to_builtins(obj.metadata),
-        **copied(obj.content),
+        **copy_content(obj.content),
     }
 
 
-def encode(api_version: str, kind: str, obj: Custom) -> bytes:
-    """A custom resource's JSON."""
+def encode(api_version: str, kind: str, obj: CustomResource) -> bytes:
+    """The JSON of a custom resource."""
     head = f'{{"kind":"{kind}","apiVersion":"{api_version}","metadata":'.encode()
     content = _encoder.encode(obj.content)
     return head + _encoder.encode(obj.metadata) + (b"," + content[1:] if content != b"{}" else b"}")
 
 
-def view(type_: type[T], api_version: str, kind: str, obj: Custom) -> T:
-    """A custom resource as a client's own type. Raises `ValueError` where it does not fit."""
-    if issubclass(Custom, type_):
+def view(type_: type[T], api_version: str, kind: str, obj: CustomResource) -> T:
+    """A custom resource as a client's type. Raises `ValueError` if it does not match."""
+    if issubclass(CustomResource, type_):
         return cast("T", obj)
     made = document(api_version, kind, obj)
     return cast("T", made) if type_ is dict else msgspec.convert(made, type_)
 
 
-CODECS[Custom] = Codec(read, document, view, encode)
+CODECS[CustomResource] = Codec(read, document, view, encode)

@@ -1,7 +1,7 @@
-"""Defaults: fields that are not there get the value the schema gives them, also inside of other defaults.
+"""Defaulting of custom resources: missing fields get the default of their schema, also inside of other defaults.
 
-A null where none is allowed counts as not there: it is replaced by the default, and goes where there is
-none. Compiled once into closures that change a document in place: the caller's own copy.
+A null in a field that is not nullable counts as missing: it is replaced by the default, or removed if there is
+none. A schema is compiled once into closures that change a document in place, which must be a copy.
 """
 
 from __future__ import annotations
@@ -12,26 +12,26 @@ from typing import Any, TypeAlias
 from steersman.api.generated.apiextensions_v1 import JSONSchemaProps
 from steersman.api.patch.values import deep_copy
 
-Fill: TypeAlias = Callable[[Any], None]
-"""Fills in an object or a list."""
+ApplyDefaults: TypeAlias = Callable[[Any], None]
+"""Applies defaults to an object or a list, in place."""
 
 _CONTAINERS = frozenset({dict, list})
 
 
-def filler(schema: JSONSchemaProps) -> Fill:
-    """What fills in values of a schema."""
-    properties = {name: filler(each) for name, each in schema.properties.items()}
+def compile_defaulting(schema: JSONSchemaProps) -> ApplyDefaults:
+    """Compiles the defaults of a schema."""
+    properties = {name: compile_defaulting(each) for name, each in schema.properties.items()}
     defaults = {
-        name: _filled(each.default, properties[name])
+        name: _with_nested_defaults(each.default, properties[name])
         for name, each in schema.properties.items()
         if each.default is not None
     }
     nullable = frozenset(name for name, each in schema.properties.items() if each.nullable)
     additional = schema.additionalProperties
     others = additional if isinstance(additional, JSONSchemaProps) else None
-    fill_others = None if others is None else filler(others)
+    fill_others = None if others is None else compile_defaulting(others)
     items = schema.items if isinstance(schema.items, JSONSchemaProps) else None
-    fill_items = None if items is None else filler(items)
+    fill_items = None if items is None else compile_defaulting(items)
 
     def fill(value: Any) -> None:
         if type(value) is dict:
@@ -67,13 +67,13 @@ def filler(schema: JSONSchemaProps) -> Fill:
                 if others.default is None:
                     del value[name]
                 else:
-                    value[name] = _filled(others.default, fill_others)
+                    value[name] = _with_nested_defaults(others.default, fill_others)
 
     return fill
 
 
-def _filled(default: Any, fill: Fill) -> Any:
-    """A default, with what it leaves out filled in, too."""
+def _with_nested_defaults(default: Any, fill: ApplyDefaults) -> Any:
+    """A copy of a default, with nested defaults applied."""
     made = deep_copy(default)
     if type(made) in _CONTAINERS:
         fill(made)

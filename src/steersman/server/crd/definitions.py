@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions as objects: what they mean when they do not say, and what is refused of them."""
+"""Defaulting and validation of CustomResourceDefinitions."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from steersman.api.generated.apiextensions_v1 import (
     CustomResourceDefinition,
     CustomResourceDefinitionVersion,
 )
-from steersman.server.crd import approvals, spec_validation
-from steersman.server.crd.naming import is_true
+from steersman.server.crd import spec_validation
+from steersman.server.crd.conditions import is_true, validate_approval
 from steersman.server.status_errors import FieldError
 from steersman.server.validation import metadata
 from steersman.server.validation.field_errors import FieldErrors, Verbatim
@@ -19,8 +19,8 @@ from steersman.server.validation.names import dns1123_subdomain
 # -- defaults ---------------------------------------------------------------------------------
 
 
-def defaulted(definition: CustomResourceDefinition) -> CustomResourceDefinition:
-    """What is not said of a definition: its further names and how it is converted."""
+def default_definition(definition: CustomResourceDefinition) -> CustomResourceDefinition:
+    """The definition with default names, conversion strategy and webhook port."""
     spec = definition.spec
     names = spec.names
     if not names.singular:
@@ -44,7 +44,7 @@ def defaulted(definition: CustomResourceDefinition) -> CustomResourceDefinition:
 
 
 def with_stored_version(definition: CustomResourceDefinition) -> CustomResourceDefinition:
-    """The definition with the version it stores objects in among those it ever stored any in."""
+    """The definition with its storage version among its stored versions."""
     stored = definition.status.storedVersions or ()
     current = next((version.name for version in definition.spec.versions if version.storage), None)
     if current is None or current in stored:
@@ -52,13 +52,13 @@ def with_stored_version(definition: CustomResourceDefinition) -> CustomResourceD
     return replace(definition, status=replace(definition.status, storedVersions=(*stored, current)))
 
 
-# -- what is refused --------------------------------------------------------------------------
+# -- validation -------------------------------------------------------------------------------
 
 
-def definition_problems(
+def validate_definition(
     definition: CustomResourceDefinition, old: CustomResourceDefinition | None = None
 ) -> list[FieldError]:
-    """All that is wrong with a new definition, or with one that replaces another."""
+    """Validates a new definition, or an update of an old one."""
     errors = FieldErrors()
     spec = definition.spec
     if old is None:
@@ -71,12 +71,12 @@ def definition_problems(
         metadata.validate_object_meta(errors, definition.metadata, rule, namespaced=False, kube=False)
     else:
         metadata.validate_object_meta_update(errors, definition.metadata, old.metadata, kube=False)
-    spec_validation.check(spec, errors)
+    spec_validation.validate_spec(spec, errors)
     if old is not None:
-        _unchanged(definition, old, errors)
-    spec_validation.check_names(definition.status.acceptedNames, "status.acceptedNames", errors)
-    _stored(definition.status.storedVersions or (), spec.versions, errors)
-    approvals.check(definition, old, errors)
+        _validate_immutable(definition, old, errors)
+    spec_validation.validate_names(definition.status.acceptedNames, "status.acceptedNames", errors)
+    _validate_stored_versions(definition.status.storedVersions or (), spec.versions, errors)
+    validate_approval(definition, old, errors)
     if spec.preserveUnknownFields and not (old is not None and old.spec.preserveUnknownFields):
         errors.invalid(
             "spec.preserveUnknownFields",
@@ -87,21 +87,21 @@ def definition_problems(
     return errors
 
 
-# -- over time --------------------------------------------------------------------------------
+# -- updates ----------------------------------------------------------------------------------
 
 
-def _unchanged(
+def _validate_immutable(
     definition: CustomResourceDefinition, old: CustomResourceDefinition, errors: FieldErrors
 ) -> None:
-    new, was = definition.spec, old.spec
+    new, old_spec = definition.spec, old.spec
     if is_true(old, "Established"):
-        errors.immutable("spec.scope", new.scope, was.scope)
-        errors.immutable("spec.names.kind", new.names.kind, was.names.kind)
-    errors.immutable("spec.group", new.group, was.group)
-    errors.immutable("spec.names.plural", new.names.plural, was.names.plural)
+        errors.immutable("spec.scope", new.scope, old_spec.scope)
+        errors.immutable("spec.names.kind", new.names.kind, old_spec.names.kind)
+    errors.immutable("spec.group", new.group, old_spec.group)
+    errors.immutable("spec.names.plural", new.names.plural, old_spec.names.plural)
 
 
-def _stored(
+def _validate_stored_versions(
     stored: tuple[str, ...], versions: tuple[CustomResourceDefinitionVersion, ...], errors: FieldErrors
 ) -> None:
     path = "status.storedVersions"
@@ -123,9 +123,11 @@ def _stored(
             )
 
 
-def status_problems(definition: CustomResourceDefinition, old: CustomResourceDefinition) -> list[FieldError]:
-    """What is wrong with a new status."""
+def validate_definition_status(
+    definition: CustomResourceDefinition, old: CustomResourceDefinition
+) -> list[FieldError]:
+    """Validates a status update of a definition."""
     errors = FieldErrors()
     metadata.validate_object_meta_update(errors, definition.metadata, old.metadata, kube=False)
-    spec_validation.check_names(definition.status.acceptedNames, "status.acceptedNames", errors)
+    spec_validation.validate_names(definition.status.acceptedNames, "status.acceptedNames", errors)
     return errors

@@ -1,4 +1,4 @@
-"""Objects inside of objects: their apiVersion, kind and metadata are those of any object."""
+"""Embedded resources (x-kubernetes-embedded-resource): their apiVersion, kind and metadata."""
 
 from __future__ import annotations
 
@@ -11,39 +11,39 @@ from steersman.api.generated.merge import fields_of
 from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.api.kinds import Struct
 from steersman.server.codec.convert import to_builtins, to_struct
-from steersman.server.crd.walk import Visit, visitor
+from steersman.server.crd.structural_schema import Walk, compile_walk
 from steersman.server.status_errors import FieldError
 from steersman.server.validation import metadata
 from steersman.server.validation.field_errors import FieldErrors
 from steersman.server.validation.names import dns1035_label, path_segment
 
 
-def coercion(schema: JSONSchemaProps) -> Visit | None:
-    """What gives embedded metadata its form, in place; None where nothing is embedded.
+def compile_coercion(schema: JSONSchemaProps) -> Walk | None:
+    """A walk that converts embedded metadata to ObjectMeta's form, in place; None if nothing is embedded.
 
-    What cannot have it is told; unlike other faults that is the fault of a document, not of an object.
+    Metadata that cannot be converted is an error; unlike others, it makes the document malformed, not invalid.
     """
-    return visitor(schema, _is_embedded, _coerce)
+    return compile_walk(schema, _is_embedded, _coerce)
 
 
-def embedded_check(schema: JSONSchemaProps) -> Visit | None:
-    """What looks at embedded objects as at any object; None where nothing is embedded."""
-    return visitor(schema, _is_embedded, _check)
+def compile_embedded_validation(schema: JSONSchemaProps) -> Walk | None:
+    """A walk that validates embedded resources like any object; None if nothing is embedded."""
+    return compile_walk(schema, _is_embedded, _check)
 
 
-def metadata_search(schema: JSONSchemaProps) -> Visit | None:
-    """What looks for fields metadata does not have, in embedded objects; None where nothing is embedded."""
+def compile_unknown_metadata_search(schema: JSONSchemaProps) -> Walk | None:
+    """A walk that reports unknown fields in embedded metadata; None if nothing is embedded."""
 
     def search(schema: JSONSchemaProps, value: Any, path: str, errors: FieldErrors) -> None:
         if type(value) is dict:
             for each in unknown_metadata(value.get("metadata"), _child(path, "metadata")):
                 errors.forbidden(each, "unknown field")
 
-    return visitor(schema, _is_embedded, search)
+    return compile_walk(schema, _is_embedded, search)
 
 
 def unknown_metadata(given: Any, path: str = "metadata") -> list[str]:
-    """The paths of fields metadata does not have."""
+    """The paths of unknown fields in metadata."""
     return _unknown(ObjectMeta, given, path)
 
 
@@ -114,7 +114,7 @@ def _check_metadata(given: Any, path: str, errors: FieldErrors) -> None:
     except ValueError as error:
         errors.invalid(_child(path, "metadata"), given, str(error))
         return
-    # A name may be missing here: a template gives it to no one.
+    # The name may be missing: a template has none.
     named = meta if meta.name else replace(meta, name="fakename")
     prefix = path and f"{path}."
     wrong = FieldErrors()

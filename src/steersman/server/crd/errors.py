@@ -1,4 +1,4 @@
-"""What is wrong with a value, and how upstream tells of it."""
+"""SchemaViolation: a value that violates its schema, and its field error with upstream's text."""
 
 from __future__ import annotations
 
@@ -18,65 +18,67 @@ class Missing:
 
 
 MISSING = Missing()
-"""Stands for the value that a new one replaces where there was none."""
+"""The old value of a value that replaces none."""
 
-NOWHERE = "<nil>"
-"""The field of a complaint about the whole."""
+NO_FIELD = "<nil>"
+"""The field of an error about the object as a whole."""
 
 
-class Fault(NamedTuple):
-    """One thing wrong with a value."""
+class SchemaViolation(NamedTuple):
+    """One violation of a schema by a value."""
 
-    sort: Literal["required", "enum", "long", "many", "type", "invalid", "whole"]
-    """``whole`` is told of the object as a whole, whichever value it is about."""
+    kind: Literal["required", "enum", "long", "many", "type", "invalid", "whole"]
+    """``whole`` is reported for the object as a whole, whichever value it is about."""
     path: str
-    says: str
+    message: str
     value: Any = ""
     limit: Any = None
 
 
-Check: TypeAlias = Callable[[Any, str, list[Fault], Any], int]
-"""A value, its path, where to put what is wrong, and the value it replaces; how much was right."""
+Check: TypeAlias = Callable[[Any, str, list[SchemaViolation], Any], int]
+"""Checks a value, given its path, the list for violations, and its old value; returns how many checks passed."""
 
 
-def mistyped(path: str, wanted: str, errors: str) -> Fault:
-    """A value of another type, or a text of another format."""
-    return Fault("type", path, f"{path} in body must be of type {wanted}: {quote(errors)}", errors)
+def type_violation(path: str, wanted: str, errors: str) -> SchemaViolation:
+    """The violation of a type or format."""
+    return SchemaViolation("type", path, f"{path} in body must be of type {wanted}: {quote(errors)}", errors)
 
 
-def whole(path: str, says: str) -> Fault:
-    """A value that fits none of several schemas, or too many of them."""
-    return Fault("whole", path, f"{quote(path)} {says}")
+def object_violation(path: str, message: str) -> SchemaViolation:
+    """The violation of a combinator, such as anyOf."""
+    return SchemaViolation("whole", path, f"{quote(path)} {message}")
 
 
-def problems(faults: Sequence[Fault], under: str = "") -> list[FieldError]:
-    """What is told of some faults; the same is told once."""
+def field_errors(violations: Sequence[SchemaViolation], under: str = "") -> list[FieldError]:
+    """The field errors of violations, without duplicates."""
     errors = FieldErrors()
-    first: dict[str, Fault] = {}
-    for fault in faults:
-        first.setdefault(fault.says, fault)
-    for fault in first.values():
-        name = fault.path.removeprefix(".")
-        field = (f"{under}.{name}" if under and name else name or under) or NOWHERE
-        match fault.sort:
+    first: dict[str, SchemaViolation] = {}
+    for violation in violations:
+        first.setdefault(violation.message, violation)
+    for violation in first.values():
+        name = violation.path.removeprefix(".")
+        field = (f"{under}.{name}" if under and name else name or under) or NO_FIELD
+        match violation.kind:
             case "required":
                 errors.required(field)
             case "enum":
-                choices = [choice if isinstance(choice, str) else go_json(choice) for choice in fault.limit]
-                errors.not_supported(field, _value(fault.value), choices)
+                choices = [
+                    choice if isinstance(choice, str) else go_json(choice) for choice in violation.limit
+                ]
+                errors.not_supported(field, _value(violation.value), choices)
             case "long":
-                size = "byte" if fault.limit == 1 else "bytes"
-                says = f"Too long: may not be more than {fault.limit} {size}"
-                errors.append(FieldError("FieldValueTooLong", field, says))
+                size = "byte" if violation.limit == 1 else "bytes"
+                message = f"Too long: may not be more than {violation.limit} {size}"
+                errors.append(FieldError("FieldValueTooLong", field, message))
             case "many":
-                errors.too_many(field, fault.value, fault.limit)
+                errors.too_many(field, violation.value, violation.limit)
             case "type":
-                says = f"Invalid value: {format_value(fault.value)}: {fault.says}"
-                errors.append(FieldError("FieldValueTypeInvalid", field, says))
+                message = f"Invalid value: {format_value(violation.value)}: {violation.message}"
+                errors.append(FieldError("FieldValueTypeInvalid", field, message))
             case "invalid":
-                errors.invalid(field, _value(fault.value), fault.says)
+                errors.invalid(field, _value(violation.value), violation.message)
             case "whole":
-                errors.invalid(under or NOWHERE, "", fault.says)
+                errors.invalid(under or NO_FIELD, "", violation.message)
     return errors
 
 

@@ -1,7 +1,7 @@
-"""The life of definitions: their names are accepted, their resources served, and at the end removed.
+"""The establishing controller: accepts the names of definitions, serves their resources, and cleans up.
 
-Everything happens right after the write that is its cause, each step as a write of its own: watchers see
-what they see of a real server, and who waits for a definition to be established need not wait.
+It reconciles a definition right after the write that changed it, each step as a write of its own: watchers see
+the same updates as upstream, and clients need not wait for a definition to be established.
 """
 
 from __future__ import annotations
@@ -15,15 +15,22 @@ from msgspec.structs import replace
 
 from steersman.api.generated.apiextensions_v1 import CustomResourceDefinition, CustomResourceDefinitionSpec
 from steersman.server import status_errors
+from steersman.server.crd.conditions import (
+    accept_names,
+    check_conditions,
+    condition,
+    establish,
+    is_true,
+    with_condition,
+)
 from steersman.server.crd.definitions import (
-    defaulted,
-    definition_problems,
-    status_problems,
+    default_definition,
+    validate_definition,
+    validate_definition_status,
     with_stored_version,
 )
-from steersman.server.crd.naming import condition, established, is_true, judged, named, with_condition
-from steersman.server.crd.resource import refitted, resource_of
-from steersman.server.crd.version import Version, version_of
+from steersman.server.crd.resource import convert_stored, resource_of
+from steersman.server.crd.version import CompiledVersion, compile_version
 from steersman.server.crd.warnings import warnings
 from steersman.server.registry import graceful_deletion
 from steersman.server.registry.resources import Resource
@@ -33,28 +40,28 @@ from steersman.server.storage.watch import Selection
 
 GROUP, PLURAL, KIND = "apiextensions.k8s.io", "customresourcedefinitions", "CustomResourceDefinition"
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
-"""The finalizer by which a definition outlives its objects."""
+"""The finalizer that keeps a definition until its custom resources are deleted."""
 
 _log = logging.getLogger(__name__)
 
 
-def install(server: Server) -> Definitions:
-    """Let a server have custom resources. Those it has definitions of already are served at once."""
-    return Definitions(server)
+def install(server: Server) -> EstablishingController:
+    """Installs custom resources in a server. Existing definitions are served at once."""
+    return EstablishingController(server)
 
 
-# -- definitions as objects -------------------------------------------------------------------
+# -- strategy ---------------------------------------------------------------------------------
 
 
 def prepare_for_create(
     definition: CustomResourceDefinition, context: WriteContext
 ) -> CustomResourceDefinition:
-    """A new definition, which nobody knows yet. Raises `Invalid`."""
+    """Clears the status of a new definition and validates it. Raises `Invalid`."""
     empty = CustomResourceDefinition().status
     definition = with_stored_version(replace(definition, status=empty))
-    wrong = definition_problems(definition)
-    if wrong:
-        raise status_errors.invalid(GROUP, KIND, definition.metadata.name, wrong)
+    errors = validate_definition(definition)
+    if errors:
+        raise status_errors.invalid(GROUP, KIND, definition.metadata.name, errors)
     for text in warnings(definition):
         _log.warning("%s: %s", definition.metadata.name, text)
     return definition
@@ -63,11 +70,11 @@ def prepare_for_create(
 def prepare_for_update(
     new: CustomResourceDefinition, old: CustomResourceDefinition, context: WriteContext
 ) -> CustomResourceDefinition:
-    """A definition in place of another, whose status it keeps. Raises `Invalid`."""
+    """Keeps the status of an updated definition and validates it. Raises `Invalid`."""
     new = with_stored_version(replace(new, status=old.status))
-    wrong = definition_problems(new, old)
-    if wrong:
-        raise status_errors.invalid(GROUP, KIND, new.metadata.name, wrong)
+    errors = validate_definition(new, old)
+    if errors:
+        raise status_errors.invalid(GROUP, KIND, new.metadata.name, errors)
     for text in warnings(new, old):
         _log.warning("%s: %s", new.metadata.name, text)
     return new
@@ -76,20 +83,20 @@ def prepare_for_update(
 def prepare_for_status_update(
     new: CustomResourceDefinition, old: CustomResourceDefinition, context: WriteContext
 ) -> CustomResourceDefinition:
-    """A definition with another status. Raises `Invalid`."""
+    """Updates the status only and validates it. Raises `Invalid`."""
     new = replace(new, spec=old.spec)
-    wrong = status_problems(new, old)
-    if wrong:
-        raise status_errors.invalid(GROUP, KIND, new.metadata.name, wrong)
+    errors = validate_definition_status(new, old)
+    if errors:
+        raise status_errors.invalid(GROUP, KIND, new.metadata.name, errors)
     return new
 
 
 def mark_terminating(definition: CustomResourceDefinition, context: WriteContext) -> CustomResourceDefinition:
-    """A definition somebody wants deleted: its objects go first."""
+    """Marks a deleted definition as terminating: its custom resources are deleted first."""
     meta = definition.metadata
     finalizers = meta.finalizers if CLEANUP in meta.finalizers else (*meta.finalizers, CLEANUP)
-    says = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
-    pending = condition("Terminating", "True", "InstanceDeletionPending", says)
+    detail = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon"
+    pending = condition("Terminating", "True", "InstanceDeletionPending", detail)
     return with_condition(
         replace(definition, metadata=replace(meta, deletionTimestamp=context.now, finalizers=finalizers)),
         pending,
@@ -97,121 +104,123 @@ def mark_terminating(definition: CustomResourceDefinition, context: WriteContext
     )
 
 
-# -- definitions at work ----------------------------------------------------------------------
+# -- controller -------------------------------------------------------------------------------
 
 
-class Served(msgspec.Struct, frozen=True, eq=False):
-    """What a definition makes the server serve."""
+class ServedDefinition(msgspec.Struct, frozen=True, eq=False):
+    """An established definition and the resources it serves."""
 
     spec: CustomResourceDefinitionSpec
     names: object
     terminating: bool
-    storage: Version
-    versions: tuple[Version, ...]
-    """Those that are served, in the definition's order."""
+    storage: CompiledVersion
+    versions: tuple[CompiledVersion, ...]
+    """The served versions, in the definition's order."""
     resources: tuple[Resource, ...]
 
 
-class Definitions:
-    """The definitions of one server."""
+class EstablishingController:
+    """Establishes the definitions of one server and serves their custom resources."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
         row = server.registry.find(GROUP, "v1", PLURAL)
         strategy = replace(
             row.strategy,
-            default=defaulted,
+            default=default_definition,
             prepare_for_create=prepare_for_create,
             prepare_for_update=prepare_for_update,
             prepare_for_status_update=prepare_for_status_update,
             mark_terminating=mark_terminating,
         )
         self._resource = replace(row, strategy=strategy)
-        self._served: dict[str, Served] = {}
-        self._judged: dict[str, CustomResourceDefinitionSpec] = {}
-        self._due: dict[str, None] = {}
-        self._busy = False
+        self._served: dict[str, ServedDefinition] = {}
+        self._checked_specs: dict[str, CustomResourceDefinitionSpec] = {}
+        self._queue: dict[str, None] = {}
+        self._processing = False
         server.registry.add(self._resource)
-        server.reactions[self._resource.id] = lambda obj: self._look_at(obj.metadata.name)
-        self._due.update(dict.fromkeys(server.table(self._resource).keys()))
-        self._settle()
+        server.reactions[self._resource.id] = lambda obj: self._enqueue(obj.metadata.name)
+        self._queue.update(dict.fromkeys(server.table(self._resource).keys()))
+        self._process_queue()
 
-    def served(self) -> tuple[Version, ...]:
-        """Every custom resource there is, version by version: for discovery, tables and documentation."""
+    def served(self) -> tuple[CompiledVersion, ...]:
+        """Every served version of every custom resource, for discovery, tables and OpenAPI."""
         return tuple(version for name in sorted(self._served) for version in self._served[name].versions)
 
-    def find(self, group: str, version: str, plural: str) -> Version | None:
-        """A version of a custom resource, None where it is none."""
+    def find(self, group: str, version: str, plural: str) -> CompiledVersion | None:
+        """A served version of a custom resource; None if there is none."""
         served = self._served.get(f"{plural}.{group}")
         versions = served.versions if served is not None else ()
         return next((each for each in versions if each.name == version), None)
 
-    # -- one thing after the other ------------------------------------------------------------
+    # -- reconciliation -----------------------------------------------------------------------
 
-    def _look_at(self, name: str) -> None:
-        """Something happened to a definition, or to the objects of one that is going."""
-        self._due[name] = None
-        self._settle()
+    def _enqueue(self, name: str) -> None:
+        """Reconciles a definition that changed, or that is terminating and whose objects changed."""
+        self._queue[name] = None
+        self._process_queue()
 
-    def _settle(self) -> None:
-        # What is written here comes back here as something that happened.
-        if self._busy:
+    def _process_queue(self) -> None:
+        # Writes below trigger the reaction that calls this method again.
+        if self._processing:
             return
-        self._busy = True
+        self._processing = True
         try:
-            while self._due:
-                name = next(iter(self._due))
-                del self._due[name]
-                self._see_to(name)
+            while self._queue:
+                name = next(iter(self._queue))
+                del self._queue[name]
+                self._reconcile(name)
         finally:
-            self._busy = False
+            self._processing = False
 
-    def _see_to(self, name: str) -> None:
-        """Take the next step in a definition's life; a step that is written is followed by another."""
+    def _reconcile(self, name: str) -> None:
+        """Writes the next status update of a definition, or serves it; each write enqueues the definition again."""
         definition = self._server.table(self._resource).get(name)
         if definition is None:
             self._unserve(name)
-            self._judged.pop(name, None)
-            self._reconsider(name)
+            self._checked_specs.pop(name, None)
+            self._requeue_group(name)
             return
-        for step in self._steps(name, definition):
+        for step in self._status_updates(name, definition):
             if step is not definition:
                 self._write(name, definition, step)
                 if step.status.acceptedNames != definition.status.acceptedNames:
-                    self._reconsider(name)
+                    self._requeue_group(name)
                 return
         self._serve(name, definition)
         if definition.metadata.deletionTimestamp is not None and CLEANUP in definition.metadata.finalizers:
             self._clean_up(name, definition)
 
-    def _steps(self, name: str, definition: CustomResourceDefinition) -> Iterator[CustomResourceDefinition]:
-        """What may have to be said of a definition; itself where that is said already."""
+    def _status_updates(
+        self, name: str, definition: CustomResourceDefinition
+    ) -> Iterator[CustomResourceDefinition]:
+        """The status updates a definition may need, in order; the definition itself where none is needed."""
         now = self._server.now()
-        yield named(
+        yield accept_names(
             definition, [each for each in self._all() if each.spec.group == definition.spec.group], now
         )
-        if self._judged.get(name) is not definition.spec:
-            yield judged(definition, now)
-            # Schemas are large, and change less often than what is said of them.
-            self._judged[name] = definition.spec
-        yield established(definition, now)
+        if self._checked_specs.get(name) is not definition.spec:
+            yield check_conditions(definition, now)
+            # Schemas are large, so conditions are checked once per spec.
+            self._checked_specs[name] = definition.spec
+        yield establish(definition, now)
 
     def _all(self) -> list[CustomResourceDefinition]:
         return list(self._server.table(self._resource).select(Selection()))
 
-    def _reconsider(self, name: str) -> None:
-        """Names may be free now that others of the group asked for in vain."""
+    def _requeue_group(self, name: str) -> None:
+        """Enqueues the definitions of the group with unaccepted names, which may be free now."""
         group = name.partition(".")[2]
         for each in self._all():
             if each.spec.group == group and each.spec.names != each.status.acceptedNames:
-                self._due[each.metadata.name] = None
+                self._queue[each.metadata.name] = None
 
     # -- serving ------------------------------------------------------------------------------
 
     def _serve(self, name: str, definition: CustomResourceDefinition) -> None:
         spec, names = definition.spec, definition.status.acceptedNames
         if not is_true(definition, "Established") or self._server.registry.built_in(spec.group, names.plural):
-            # What is built in cannot be defined anew; upstream, too, goes on serving it.
+            # A definition cannot replace a built-in resource, as upstream.
             self._unserve(name)
             return
         terminating = is_true(definition, "Terminating")
@@ -221,27 +230,33 @@ class Definitions:
                 self._register(name, replace(old, terminating=terminating))
             return
         try:
-            compiled = {said.name: version_of(definition, said) for said in spec.versions}
+            versions_by_name = {
+                version_spec.name: compile_version(definition, version_spec) for version_spec in spec.versions
+            }
         except (ValueError, RecursionError) as error:
-            # Nobody could create such a definition here; another program may have stored it.
+            # Validation refuses such a definition, but a data directory may hold one.
             _log.error("%s cannot be served: %s", name, error)
             self._unserve(name)
             return
-        storage = next(compiled[said.name] for said in spec.versions if said.storage)
-        versions = tuple(compiled[said.name] for said in spec.versions if said.served)
+        storage = next(
+            versions_by_name[version_spec.name] for version_spec in spec.versions if version_spec.storage
+        )
+        versions = tuple(
+            versions_by_name[version_spec.name] for version_spec in spec.versions if version_spec.served
+        )
         table = self._server.store.table(name)
-        table.convert_objects(lambda obj: refitted(compiled, storage, obj))
+        table.convert_objects(lambda obj: convert_stored(versions_by_name, storage, obj))
         self._unregister(name)
-        self._register(name, Served(spec, names, terminating, storage, versions, ()))
-        # Objects may look different now, so who watches them begins anew, as with a real server.
+        self._register(name, ServedDefinition(spec, names, terminating, storage, versions, ()))
+        # Objects may have another representation now, so watches are closed, as upstream does.
         table.watchers.close()
 
-    def _register(self, name: str, served: Served) -> None:
+    def _register(self, name: str, served: ServedDefinition) -> None:
         resources = tuple(
             resource_of(
                 version,
                 served.storage,
-                alone=len(served.spec.versions) == 1,
+                only_version=len(served.spec.versions) == 1,
                 terminating=served.terminating,
             )
             for version in served.versions
@@ -250,7 +265,7 @@ class Definitions:
             self._server.registry.add(resource)
         self._served[name] = replace(served, resources=resources)
         if served.terminating:
-            self._server.reactions[name] = lambda obj: self._look_at(name)
+            self._server.reactions[name] = lambda obj: self._enqueue(name)
 
     def _unregister(self, name: str) -> None:
         served = self._served.pop(name, None)
@@ -267,7 +282,7 @@ class Definitions:
         owners = self._server.owners(self._resource, "status", old, new)
         self._server.write(self._resource, name, new, owners)
 
-    # -- the end ------------------------------------------------------------------------------
+    # -- termination --------------------------------------------------------------------------
 
     def _clean_up(self, name: str, definition: CustomResourceDefinition) -> None:
         now = self._server.now()
@@ -282,7 +297,7 @@ class Definitions:
         if served is not None:
             self._delete_all(resource_of(served.storage, served.storage))
             if len(self._server.store.table(name)):
-                # differs: upstream gives up after a minute of waiting, says so, and begins again.
+                # differs: upstream gives up after a minute, sets a condition, and tries again.
                 return
             done = condition("Terminating", "False", "InstanceDeletionCompleted", "removed all instances")
         else:
@@ -296,7 +311,7 @@ class Definitions:
             self._server.remove(self._resource, name)
 
     def _delete_all(self, resource: Resource) -> None:
-        """Delete all objects, or begin to: past admission, since nobody asked to keep them."""
+        """Deletes all custom resources, or marks them as terminating; admission does not apply."""
         server, now = self._server, self._server.now()
         table = server.table(resource)
         for key in list(table.keys()):

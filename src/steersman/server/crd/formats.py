@@ -1,6 +1,6 @@
-"""The formats a schema may ask of strings, and which of them are looked at at all.
+"""The string formats of schemas, and their checks.
 
-An unknown format is no error: it is ignored, and the definition's author is warned.
+An unknown format is not an error: it is ignored, and the author of the definition gets a warning.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from urllib.parse import urlsplit
 _NUMBERS = {"integer": ("int32", "int64"), "number": ("float", "double")}
 
 
-def normal(format_: str) -> str:
-    """Formats are the same whether written with dashes or without."""
+def normalize(format_: str) -> str:
+    """The normalized name of a format, without dashes."""
     return format_.replace("-", "")
 
 
-def recognised(format_: str, type_: str) -> bool:
-    """Whether a format means anything for a type; the empty type is that of a schema that does not say."""
+def is_supported(format_: str, type_: str) -> bool:
+    """Whether a format is supported for a type; an untyped schema has the empty type."""
     if type_ in ("", "string"):
-        return normal(format_) in CHECKS
+        return normalize(format_) in FORMAT_CHECKS
     return format_ in _NUMBERS.get(type_, ())
 
 
@@ -80,7 +80,7 @@ def _email(text: str) -> bool:
 
 
 def _uri(text: str) -> bool:
-    """What may stand in the first line of a request: a URI with a scheme, or a path from the root."""
+    """Whether a text is a URI with a scheme or an absolute path, as Go's ParseRequestURI accepts."""
     if not text or any(char < " " or char == "\x7f" for char in text) or not _escapes(text):
         return False
     if text == "*" or text.startswith("/"):
@@ -135,7 +135,7 @@ def _credit_card(text: str) -> bool:
 
 
 def _address(text: str) -> int:
-    """How many bits an address has: 32 or 128; 0 where it is none. Leading zeros are let pass in IPv4."""
+    """The number of bits of an IP address: 32 or 128, or 0 if it is invalid. IPv4 may have leading zeros."""
     try:
         if ":" in text:
             return 0 if "%" in text else bool(IPv6Address(_without_zeros(text))) * 128
@@ -153,7 +153,7 @@ def _without_zeros(text: str) -> str:
 
 
 def _ipv6(text: str) -> bool:
-    # Unlike the others this one is strict about leading zeros.
+    # Unlike the other formats, ipv6 refuses leading zeros.
     return ":" in text and _address(text) == 128 and _without_zeros(text) == text
 
 
@@ -172,14 +172,14 @@ _is_time = re.compile("([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|[+-][0-9]{2}
 _is_duration = _matches(r"[-+]?(0|((\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h))+)")
 _quantities = re.compile(r"\d+\s*([A-Za-zµ]+)", re.ASCII).findall
 _UNITS = ("ns", "us", "µs", "ms", "s", "m", "h", "hr", "d", "w", "wk")
-_BEGINNINGS = ("nano", "micro", "milli", "sec", "min", "hour", "day", "week")
+_UNIT_PREFIXES = ("nano", "micro", "milli", "sec", "min", "hour", "day", "week")
 
 
 def _date(text: str) -> bool:
     try:
         return bool(_is_date(text)) and bool(date.fromisoformat(text))
     except ValueError:
-        # Go counts a year nought.
+        # Go accepts the year 0.
         return text.startswith("0000-") and _date(f"2000{text[4:]}")
 
 
@@ -192,18 +192,18 @@ def _date_time(text: str) -> bool:
 
 
 def _duration(text: str) -> bool:
-    """As Go writes durations, or words such as "2 weeks"."""
+    """Whether a text is a Go duration, or words such as "2 weeks"."""
     if _is_duration(text):
         return True
     units = [unit.lower() for unit in _quantities(text)]
-    return any(unit in _UNITS or unit.startswith(_BEGINNINGS) for unit in units)
+    return any(unit in _UNITS or unit.startswith(_UNIT_PREFIXES) for unit in units)
 
 
 def _short_name(text: str, most: int = 63, fits: Callable[[str], bool] = _is_short_name) -> bool:
     return len(text) <= most and fits(text)
 
 
-CHECKS: Mapping[str, Callable[[str], bool]] = {
+FORMAT_CHECKS: Mapping[str, Callable[[str], bool]] = {
     "bsonobjectid": _object_id,
     "byte": _matches("(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})"),
     "cidr": _cidr,
@@ -231,4 +231,4 @@ CHECKS: Mapping[str, Callable[[str], bool]] = {
     "uuid4": _uuid("4", "[89ab]"),
     "uuid5": _uuid("5", "[89ab]"),
 }
-"""Formats by their normal names."""
+"""Checks by normalized format name."""

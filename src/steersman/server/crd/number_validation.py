@@ -1,4 +1,4 @@
-"""Numbers against a schema: range, bounds and multiples, with upstream's care about integers."""
+"""Validation of numbers: integer ranges, bounds and multiples, as upstream does it."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any, TypeAlias
 
 from steersman.api.generated.apiextensions_v1 import JSONSchemaProps
 
-Complaint: TypeAlias = tuple[Any, ...]
-"""The parts of a `steersman.server.crd.value_validation.Fault`."""
+ViolationFields: TypeAlias = tuple[Any, ...]
+"""The fields of a `steersman.server.crd.errors.SchemaViolation`."""
 
 _FLOAT32 = 3.4028235677973366e38
-"""From here on a number rounds to infinity."""
+"""The limit from which a float32 rounds to infinity."""
 
 _SAFE = 2**53 - 1
-"""Up to here all integers have a number of their own."""
+"""The largest integer up to which float64 is exact."""
 
 
 def number(value: float) -> str:
@@ -25,7 +25,7 @@ def number(value: float) -> str:
 
 
 def is_whole(value: float) -> bool:
-    """Whether a number is an integer, as far as JSON can tell."""
+    """Whether a number is an integer, within upstream's tolerance."""
     if abs(value) > _SAFE:
         return False
     below = int(value)
@@ -34,30 +34,30 @@ def is_whole(value: float) -> bool:
 
 def number_check(
     schema: JSONSchemaProps, type_: str, format_: str
-) -> Callable[[Any, str], list[Complaint]] | None:
-    """What a schema with this one type has against a number; None where it never has anything."""
+) -> Callable[[Any, str], list[ViolationFields]] | None:
+    """The check of a schema's numbers; None if every number is valid."""
     bounds = [
-        (says, limit, test)
-        for says, limit, test in (
-            ("MultipleOf", schema.multipleOf, _multiple),
-            ("Minimum boundary", schema.minimum, _above(schema.exclusiveMinimum)),
-            ("Maximum boundary", schema.maximum, _below(schema.exclusiveMaximum)),
+        (detail, limit, test)
+        for detail, limit, test in (
+            ("MultipleOf", schema.multipleOf, _multiple_check),
+            ("Minimum boundary", schema.minimum, _minimum_check(schema.exclusiveMinimum)),
+            ("Maximum boundary", schema.maximum, _maximum_check(schema.exclusiveMaximum)),
         )
         if limit is not None
     ]
     if type_ != "integer" and format_ != "float" and not bounds:
         return None
 
-    def check(value: Any, path: str) -> list[Complaint]:
-        found: list[Complaint] = []
+    def check(value: Any, path: str) -> list[ViolationFields]:
+        found: list[ViolationFields] = []
         if not _in_range(value, type_, format_):
             found.append(("whole", path, _out_of_range("Checked", type_, format_, path)))
-        for says, limit, test in bounds:
+        for detail, limit, test in bounds:
             if _in_range(limit, type_, format_):
                 found += test(value, int(limit) if isinstance(value, int) else limit, path)
             else:
-                # A bound that is none for this type is no fault of the value's, yet upstream refuses it.
-                found.append(("whole", path, _out_of_range(says, type_, format_, path)))
+                # Upstream refuses the value if a bound does not fit the type.
+                found.append(("whole", path, _out_of_range(detail, type_, format_, path)))
                 found += test(float(value), limit, path)
         return found
 
@@ -71,18 +71,18 @@ def _in_range(value: float, type_: str, format_: str) -> bool:
     return format_ != "float" or abs(value) < _FLOAT32
 
 
-def _out_of_range(says: str, type_: str, format_: str, path: str) -> str:
+def _out_of_range(detail: str, type_: str, format_: str, path: str) -> str:
     form = f"with format {format_}" if format_ else "(default format)"
-    return f"{says} value must be of type {type_} {form} in {path}"
+    return f"{detail} value must be of type {type_} {form} in {path}"
 
 
-Test: TypeAlias = Callable[[Any, Any, str], list[Complaint]]
+BoundCheck: TypeAlias = Callable[[Any, Any, str], list[ViolationFields]]
 
 
-def _below(exclusive: bool) -> Test:
+def _maximum_check(exclusive: bool) -> BoundCheck:
     words = "less than" if exclusive else "less than or equal to"
 
-    def test(value: Any, limit: Any, path: str) -> list[Complaint]:
+    def test(value: Any, limit: Any, path: str) -> list[ViolationFields]:
         if value > limit or (exclusive and value == limit):
             return [("invalid", path, f"{path} in body should be {words} {number(limit)}", value)]
         return []
@@ -90,10 +90,10 @@ def _below(exclusive: bool) -> Test:
     return test
 
 
-def _above(exclusive: bool) -> Test:
+def _minimum_check(exclusive: bool) -> BoundCheck:
     words = "greater than" if exclusive else "greater than or equal to"
 
-    def test(value: Any, limit: Any, path: str) -> list[Complaint]:
+    def test(value: Any, limit: Any, path: str) -> list[ViolationFields]:
         if value < limit or (exclusive and value == limit):
             return [("invalid", path, f"{path} in body should be {words} {number(limit)}", value)]
         return []
@@ -101,14 +101,14 @@ def _above(exclusive: bool) -> Test:
     return test
 
 
-def _multiple(value: Any, factor: Any, path: str) -> list[Complaint]:
+def _multiple_check(value: Any, factor: Any, path: str) -> list[ViolationFields]:
     if factor <= 0:
-        says = f"factor MultipleOf declared for {path} must be positive: {number(factor)}"
-        return [("invalid", path, says, factor)]
+        detail = f"factor MultipleOf declared for {path} must be positive: {number(factor)}"
+        return [("invalid", path, detail, factor)]
     if isinstance(value, int):
         fits = value % factor == 0
     else:
-        # Upstream multiplies by the inverse of small factors: it is more exact.
+        # Upstream multiplies by the inverse of small factors, which is more exact.
         times = 1 / factor * value if factor < 1 else value / factor
         fits = is_whole(times)
     if fits:

@@ -1,4 +1,4 @@
-"""Paths into custom resources: those of scale, of selectable fields and of rules. Dots and names, mostly."""
+"""JSON paths into custom resources: of scale, selectable fields and validation rules."""
 
 from __future__ import annotations
 
@@ -12,54 +12,56 @@ from steersman.api.patch.values import deep_copy, format_as_go, type_name
 _TOKENS = re.compile(r"'(?:[^'\\]|\\.)*'|[.\[\]]|[^.\[\]]+")
 
 
-class BadPath(ValueError):
-    """A path that leads nowhere. The message is upstream's."""
+class InvalidPath(ValueError):
+    """A path that does not lead to a value. The message is upstream's."""
 
 
 def simple_path_error(path: str) -> str:
-    """What is wrong with a simple path such as ``.spec.replicas``; empty if nothing is."""
+    """The error of a simple path such as ``.spec.replicas``; empty if it is valid."""
     if not path:
         return "must not be empty"
     return "" if path.startswith(".") else "must be a simple json path starting with ."
 
 
 def field_at(schema: JSONSchemaProps, path: str, *, keys: bool = True) -> tuple[str, JSONSchemaProps | None]:
-    """The field a path leads to, with its schema. ``keys`` is whether it may say ``['name']``."""
+    """The field at a path, with its schema. ``keys`` is whether the notation ``['name']`` is allowed."""
     tokens = iter(_TOKENS.findall(path))
     here: JSONSchemaProps | None = schema
     where = ""
     for token in tokens:
         if token == "[":
             if not keys:
-                raise BadPath("array notation is not allowed")
+                raise InvalidPath("array notation is not allowed")
             name = next(tokens, None)
             if name is None:
-                raise BadPath("unexpected end of JSON path")
+                raise InvalidPath("unexpected end of JSON path")
             if len(name) < 2 or name[0] != "'" or name[-1] != "'":
-                raise BadPath(f"expected single quoted string but got {name}")
+                raise InvalidPath(f"expected single quoted string but got {name}")
             where, here = _inside(here, re.sub(r"\\(.)", r"\1", name[1:-1]), where)
             end = next(tokens, None)
             if end != "]":
-                raise BadPath("unexpected end of JSON path" if end is None else f"expected ] but got {end}")
+                raise InvalidPath(
+                    "unexpected end of JSON path" if end is None else f"expected ] but got {end}"
+                )
         elif token == ".":
             name = next(tokens, None)
             if name is None:
-                raise BadPath("unexpected end of JSON path")
+                raise InvalidPath("unexpected end of JSON path")
             where, here = _inside(here, name, where)
         else:
-            raise BadPath(f"expected [ or . but got: {token}")
+            raise InvalidPath(f"expected [ or . but got: {token}")
     return where, here
 
 
 def _inside(schema: JSONSchemaProps | None, name: str, where: str) -> tuple[str, JSONSchemaProps | None]:
     if schema is not None and schema.properties:
         if name not in schema.properties:
-            raise BadPath("does not refer to a valid field")
+            raise InvalidPath("does not refer to a valid field")
         return (f"{where}.{name}" if where else name), schema.properties[name]
     if schema is not None and schema.additionalProperties is not None:
         additional = schema.additionalProperties
         return f"{where}[{name}]", additional if isinstance(additional, JSONSchemaProps) else None
-    raise BadPath("does not refer to a valid field")
+    raise InvalidPath("does not refer to a valid field")
 
 
 # -- values -----------------------------------------------------------------------------------
@@ -71,7 +73,7 @@ def split(path: str) -> tuple[str, ...]:
 
 
 def value_at(content: Mapping[str, Any], names: tuple[str, ...], type_: type) -> Any:
-    """The value at a path, None where there is none. Raises `BadPath` for one of another type."""
+    """The value at a path, None if there is none. Raises `InvalidPath` for a value of another type."""
     here: Any = content
     for index, name in enumerate(names):
         if here is None:
@@ -86,16 +88,18 @@ def value_at(content: Mapping[str, Any], names: tuple[str, ...], type_: type) ->
     return here
 
 
-def _wrong_type(names: tuple[str, ...], value: Any, wanted: str) -> BadPath:
+def _wrong_type(names: tuple[str, ...], value: Any, wanted: str) -> InvalidPath:
     path = "".join(f".{name}" for name in names)
     shown = "<nil>" if value is None else type_name(value)
-    return BadPath(f"{path} accessor error: {format_as_go(value)} is of the type {shown}, expected {wanted}")
+    return InvalidPath(
+        f"{path} accessor error: {format_as_go(value)} is of the type {shown}, expected {wanted}"
+    )
 
 
 def with_value(content: Mapping[str, Any], names: tuple[str, ...], value: Any) -> dict[str, Any]:
-    """The content with another value at a path; shares nothing with what was given.
+    """A deep copy of a content with a value set at a path.
 
-    Raises `BadPath` where something on the way is no object.
+    Raises `InvalidPath` if a value on the path is not an object.
     """
     made: dict[str, Any] = deep_copy(dict(content))
     here: Any = made
@@ -103,13 +107,13 @@ def with_value(content: Mapping[str, Any], names: tuple[str, ...], value: Any) -
         here = here.setdefault(name, {})
         if not isinstance(here, dict):
             path = "".join(f".{each}" for each in names[: index + 1])
-            raise BadPath(f"value cannot be set because {path} is not a map[string]interface{{}}")
+            raise InvalidPath(f"value cannot be set because {path} is not a map[string]interface{{}}")
     here[names[-1]] = value
     return made
 
 
 def text_at(content: Mapping[str, Any], names: tuple[str, ...]) -> str:
-    """The value at a path as field selectors compare it; empty where there is none."""
+    """The value at a path as field selectors compare it; empty if there is none."""
     here: Any = content
     for name in names:
         here = here.get(name) if isinstance(here, Mapping) else None

@@ -1,10 +1,9 @@
-"""Regular expressions of schemas: written for Go's RE2, matched with Python's ``re``.
+"""Regular expressions of schemas: written for Go's RE2, translated to Python's ``re``.
 
-The two mean the same by most of what is written, and differ in corners: what Python knows and RE2 does not
-(look-around, backreferences, possessive repetition) is refused in RE2's words; what both know but take
-differently (``$``, ``\\s``, ``\\z``, flags in the middle, POSIX classes) is rewritten. What Python cannot
-say, scripts such as ``\\p{Greek}`` and ungreedy flags, raises `Unsupported`: such a pattern is not checked,
-and the definition's author is warned.
+Syntax that Python has and RE2 lacks (look-around, backreferences, possessive repetition) is refused with RE2's
+error; syntax with another meaning (``$``, ``\\s``, ``\\z``, flags in the middle, POSIX classes) is rewritten. Syntax
+that Python lacks, such as scripts (``\\p{Greek}``) and ungreedy flags, raises `UnsupportedPattern`: such a pattern is
+not checked, and the author of the definition gets a warning.
 
 differs: RE2 takes linear time; ``re`` may take exponential time on patterns made for that.
 """
@@ -14,9 +13,16 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from steersman.server.crd.char_classes import POSIX, category, inverted, others, safe, written
+from steersman.server.crd.char_classes import (
+    POSIX,
+    ascii_complement,
+    category,
+    class_members,
+    complement,
+    escape_member,
+)
 
-_MOST_REPEATS = 1000
+_MAX_REPEATS = 1000
 _SPACE = "\\t\\n\\f\\r "
 _REPEAT = re.compile(r"\{([0-9]+)(,([0-9]*))?\}")
 _FLAGS = re.compile(r"\(\?([imsU]*)(-[imsU]+)?([:)])")
@@ -26,48 +32,48 @@ _HEX = re.compile(r"x(?:\{([0-9A-Fa-f]+)\}|([0-9A-Fa-f]{2}))")
 _UNICODE = re.compile(r"[pP](?:\{(\^?)([A-Za-z_]+)\}|([A-Z]))")
 
 
-class BadPattern(ValueError):
+class InvalidPattern(ValueError):
     """A pattern RE2 refuses. The message is RE2's."""
 
     def __init__(self, code: str, where: str) -> None:
         super().__init__(f"error parsing regexp: {code}: `{where}`")
 
 
-class Unsupported(ValueError):
-    """A sound pattern Python has no words for."""
+class UnsupportedPattern(ValueError):
+    """A valid RE2 pattern that Python's ``re`` cannot express."""
 
 
 @lru_cache(maxsize=1024)
 def compile_pattern(pattern: str) -> re.Pattern[str]:
-    """What searches a text for a pattern. Raises `BadPattern` or `Unsupported`."""
+    """Compiles an RE2 pattern. Raises `InvalidPattern` or `UnsupportedPattern`."""
     translated = _Translation(pattern).result()
     try:
         return re.compile(translated, re.ASCII)
     except (re.error, RecursionError, OverflowError) as error:
-        raise Unsupported(f"{pattern}: {error}") from None
+        raise UnsupportedPattern(f"{pattern}: {error}") from None
 
 
 class _Translation:
-    """One pattern on its way from one dialect to the other."""
+    """Translates one RE2 pattern to Python's syntax."""
 
     def __init__(self, pattern: str) -> None:
         self._text = pattern
         self._at = 0
         self._out: list[str] = []
         self._open: list[tuple[list[str], bool]] = []
-        """For each group around here: the flags switched on in it, and whether its ``$`` ends lines."""
+        """For each open group: the flags set in it, and whether ``$`` matches at line ends."""
         self._flags: list[str] = []
         self._lines = False
         self._repeatable = False
-        """Whether there is something before that may be repeated."""
+        """Whether the previous element may be repeated."""
         self._repeated = -1
-        """Where the repetition just before began."""
+        """The start of the previous repetition; -1 if the previous element is none."""
 
     def result(self) -> str:
         while self._at < len(self._text):
             self._step(self._text[self._at])
         if self._open:
-            raise BadPattern("missing closing )", self._text)
+            raise InvalidPattern("missing closing )", self._text)
         return "".join(self._out) + ")" * len(self._flags)
 
     def _step(self, char: str) -> None:
@@ -115,19 +121,19 @@ class _Translation:
             self._at += 1
             operator += "?"
         if self._repeated >= 0:
-            raise BadPattern("invalid nested repetition operator", self._text[self._repeated : self._at])
+            raise InvalidPattern("invalid nested repetition operator", self._text[self._repeated : self._at])
         if not self._repeatable:
-            raise BadPattern("missing argument to repetition operator", self._text[start : self._at])
+            raise InvalidPattern("missing argument to repetition operator", self._text[start : self._at])
         if self._out[-1] in ("^", "$", "\\Z", "\\A", "\\b", "\\B"):
-            # Python would not repeat what has no width.
+            # Python cannot repeat elements without width.
             self._out[-1] = f"(?:{self._out[-1]})"
         self._out.append(operator)
         self._repeated = start
 
     def _count(self, found: re.Match[str]) -> None:
         least, comma, most = int(found[1]), found[2], found[3]
-        if max(least, int(most or 0)) > _MOST_REPEATS or (most and int(most) < least):
-            raise BadPattern("invalid repeat count", found[0])
+        if max(least, int(most or 0)) > _MAX_REPEATS or (most and int(most) < least):
+            raise InvalidPattern("invalid repeat count", found[0])
         self._repeat(f"{{{least},{most}}}" if comma else f"{{{least}}}", len(found[0]))
 
     # -- groups -------------------------------------------------------------------------------
@@ -142,23 +148,23 @@ class _Translation:
             self._switch(found)
         elif text.startswith(("(?P<", "(?<"), at):
             end = text.find(">", at)
-            raise BadPattern("invalid named capture", text[at:] if end < 0 else text[at : end + 1])
+            raise InvalidPattern("invalid named capture", text[at:] if end < 0 else text[at : end + 1])
         else:
             known = re.compile(r"\(\?[imsU-]*").match(text, at)
             assert known is not None
-            raise BadPattern("invalid or unsupported Perl syntax", text[at : known.end() + 1])
+            raise InvalidPattern("invalid or unsupported Perl syntax", text[at : known.end() + 1])
 
     def _switch(self, found: re.Match[str]) -> None:
         on, off, mark = found[1], found[2] or "", found[3]
         if "U" in on + off:
-            raise Unsupported(f"{self._text}: ungreedy flags")
+            raise UnsupportedPattern(f"{self._text}: ungreedy flags")
         if not on and not off:
             if mark == ")":
-                raise BadPattern("missing argument to repetition operator", found[0])
+                raise InvalidPattern("missing argument to repetition operator", found[0])
             self._enter("(?:", len(found[0]))
             return
         lines = ("m" in on or self._lines) and "m" not in off
-        # Python does not switch off what it switches on in the same breath.
+        # Python refuses a flag that is both set and cleared.
         begin = f"(?{''.join(dict.fromkeys(flag for flag in on if flag not in off))}{off}:"
         if mark == ":":
             self._enter(begin, len(found[0]))
@@ -176,7 +182,7 @@ class _Translation:
 
     def _end(self) -> None:
         if not self._open:
-            raise BadPattern("unexpected )", self._text)
+            raise InvalidPattern("unexpected )", self._text)
         self._out.append(")" * len(self._flags) + ")")
         self._flags, self._lines = self._open.pop()
         self._skip(1)
@@ -186,7 +192,7 @@ class _Translation:
     def _escape(self) -> None:
         text, at = self._text, self._at + 1
         if at == len(text):
-            raise BadPattern("trailing backslash at end of expression", "")
+            raise InvalidPattern("trailing backslash at end of expression", "")
         match text[at]:
             case "Q":
                 end = text.find("\\E", at)
@@ -210,7 +216,7 @@ class _Translation:
                 self._put(re.escape(self._char()))
 
     def _char(self) -> str:
-        """The one character an escape stands for; the place moves behind it."""
+        """The character of an escape; moves behind it."""
         text, at = self._text, self._at + 1
         char = text[at : at + 1]
         simple = {"a": "\a", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}.get(char)
@@ -224,23 +230,23 @@ class _Translation:
         elif char and char.isascii() and not char.isalnum():
             made = char
         elif not char:
-            raise BadPattern("trailing backslash at end of expression", "")
+            raise InvalidPattern("trailing backslash at end of expression", "")
         else:
-            raise BadPattern("invalid escape sequence", text[self._at : at + 1])
+            raise InvalidPattern("invalid escape sequence", text[self._at : at + 1])
         self._at += length
         return made
 
     def _unicode(self) -> str:
-        """The members of a class of characters by their category."""
+        """The members of a Unicode category class."""
         found = _UNICODE.match(self._text, self._at + 1)
         if found is None:
-            raise BadPattern("invalid character class range", self._text[self._at : self._at + 3])
+            raise InvalidPattern("invalid character class range", self._text[self._at : self._at + 3])
         negated = (found[0][0] == "P") != bool(found[1])
         self._at += 1 + len(found[0])
         ranges = category(found[2] or found[3])
         if ranges is None:
-            raise Unsupported(f"{self._text}: \\{found[0]}")
-        return written(inverted(ranges) if negated else ranges)
+            raise UnsupportedPattern(f"{self._text}: \\{found[0]}")
+        return class_members(complement(ranges) if negated else ranges)
 
     # -- classes ------------------------------------------------------------------------------
 
@@ -254,7 +260,7 @@ class _Translation:
         first = True
         while first or not text.startswith("]", self._at):
             if self._at >= len(text):
-                raise BadPattern("missing closing ]", text[start:])
+                raise InvalidPattern("missing closing ]", text[start:])
             out.append(self._member(start))
             first = False
         self._at += 1
@@ -269,20 +275,20 @@ class _Translation:
             if kind in "pP":
                 return self._unicode()
             self._at += 2
-            return {"s": _SPACE, "S": others(_SPACE)}.get(kind, f"\\{kind}")
+            return {"s": _SPACE, "S": ascii_complement(_SPACE)}.get(kind, f"\\{kind}")
         low = self._one(start)
         following = text[self._at : self._at + 2]
         if not following.startswith("-") or following == "-]":
-            return safe(low)
+            return escape_member(low)
         self._at += 1
         high = self._one(start)
         if high < low:
-            raise BadPattern("invalid character class range", text[at : self._at])
-        return f"{safe(low)}-{safe(high)}"
+            raise InvalidPattern("invalid character class range", text[at : self._at])
+        return f"{escape_member(low)}-{escape_member(high)}"
 
     def _one(self, start: int) -> str:
         if self._at >= len(self._text):
-            raise BadPattern("missing closing ]", self._text[start:])
+            raise InvalidPattern("missing closing ]", self._text[start:])
         char = self._text[self._at]
         if char == "\\":
             return self._char()
@@ -292,6 +298,6 @@ class _Translation:
     def _posix(self, name: str, end: int) -> str:
         known = POSIX.get(name.removeprefix("^"))
         if known is None:
-            raise BadPattern("invalid character class range", f"[:{name}:]")
+            raise InvalidPattern("invalid character class range", f"[:{name}:]")
         self._at = end
-        return others(known) if name.startswith("^") else known
+        return ascii_complement(known) if name.startswith("^") else known

@@ -1,7 +1,7 @@
-"""Pruning: fields no schema speaks of go, as they would from a struct.
+"""Pruning of custom resources: removes fields that their schema does not specify.
 
-Compiled once into closures that change a document in place: the caller's own copy. Where somebody wants to
-know, they tell which fields went.
+A schema is compiled once into closures that change a document in place, which must be a copy. They report the
+paths of pruned fields on request.
 """
 
 from __future__ import annotations
@@ -11,22 +11,24 @@ from typing import Any, TypeAlias
 
 from steersman.api.generated.apiextensions_v1 import JSONSchemaProps
 
-Prune: TypeAlias = Callable[[Any, str, list[str] | None], None]
-"""An object or list, its path, and where to tell what went: the path may be left empty if nowhere."""
+PruneFunction: TypeAlias = Callable[[Any, str, list[str] | None], None]
+"""Prunes an object or list, given its path and the list for pruned paths; the path is empty if there is no list."""
 
-META = ("apiVersion", "kind", "metadata")
+OBJECT_FIELDS = ("apiVersion", "kind", "metadata")
 _CONTAINERS = frozenset({dict, list})
 
 
-def prune(pruner: Prune, document: dict[str, Any], *, tell: bool = False) -> tuple[str, ...]:
-    """Prune a document; answers with the paths of the fields that went, if asked to."""
-    gone: list[str] | None = [] if tell else None
-    pruner(document, "", gone)
-    return tuple(sorted(gone or ()))
+def prune(
+    compile_pruning: PruneFunction, document: dict[str, Any], *, report: bool = False
+) -> tuple[str, ...]:
+    """Prunes a document in place; returns the paths of pruned fields if ``report`` is set."""
+    pruned_paths: list[str] | None = [] if report else None
+    compile_pruning(document, "", pruned_paths)
+    return tuple(sorted(pruned_paths or ()))
 
 
-def pruner(schema: JSONSchemaProps | None, *, root: bool = False) -> Prune:
-    """What prunes values of a schema; of none, all fields go. The root is an object with metadata."""
+def compile_pruning(schema: JSONSchemaProps | None, *, root: bool = False) -> PruneFunction:
+    """Compiles the pruning of a schema; without one, all fields are pruned. The root has object metadata."""
     if schema is None:
         return _empty
     return _preserving(schema, root) if schema.xKubernetesPreserveUnknownFields else _pruning(schema, root)
@@ -36,22 +38,26 @@ def _schema(said: JSONSchemaProps | tuple[JSONSchemaProps, ...] | bool | None) -
     return said if isinstance(said, JSONSchemaProps) else None
 
 
-def _fields(schema: JSONSchemaProps, root: bool) -> tuple[dict[str, Prune | None], Prune | None]:
-    """What prunes each known field, None for those that are left alone; and what prunes all others."""
-    known: dict[str, Prune | None] = {name: pruner(each) for name, each in schema.properties.items()}
+def _fields(
+    schema: JSONSchemaProps, root: bool
+) -> tuple[dict[str, PruneFunction | None], PruneFunction | None]:
+    """The pruning of each known field, None for those that are not pruned; and of all others."""
+    known: dict[str, PruneFunction | None] = {
+        name: compile_pruning(each) for name, each in schema.properties.items()
+    }
     if root or schema.xKubernetesEmbeddedResource:
-        known.update(dict.fromkeys(META))
+        known.update(dict.fromkeys(OBJECT_FIELDS))
     additional = schema.additionalProperties
-    return known, None if additional is None else pruner(_schema(additional))
+    return known, None if additional is None else compile_pruning(_schema(additional))
 
 
-def _pruning(schema: JSONSchemaProps, root: bool) -> Prune:
+def _pruning(schema: JSONSchemaProps, root: bool) -> PruneFunction:
     known, others = _fields(schema, root)
-    items = pruner(_schema(schema.items))
+    items = compile_pruning(_schema(schema.items))
 
-    def go(value: Any, path: str, gone: list[str] | None) -> None:
+    def go(value: Any, path: str, pruned_paths: list[str] | None) -> None:
         if type(value) is list:
-            _each(items, value, path, gone)
+            _each(items, value, path, pruned_paths)
             return
         unknown = None
         for name, field in value.items():
@@ -63,50 +69,50 @@ def _pruning(schema: JSONSchemaProps, root: bool) -> Prune:
                 unknown = [*unknown, name] if unknown else [name]
                 continue
             if type(field) in _CONTAINERS and inner is not None:
-                inner(field, "" if gone is None else _child(path, name, gone), gone)
+                inner(field, "" if pruned_paths is None else _child(path, name, pruned_paths), pruned_paths)
         for name in unknown or ():
             del value[name]
-            if gone is not None and (path or name not in META):
-                gone.append(_child(path, name, gone))
+            if pruned_paths is not None and (path or name not in OBJECT_FIELDS):
+                pruned_paths.append(_child(path, name, pruned_paths))
 
     return go
 
 
-def _preserving(schema: JSONSchemaProps, root: bool) -> Prune:
-    """Unknown fields stay; known ones are pruned again. In a list this holds for its items."""
+def _preserving(schema: JSONSchemaProps, root: bool) -> PruneFunction:
+    """Pruning with preserveUnknownFields: unknown fields stay, known ones are pruned; also in list items."""
     known, others = _fields(schema, root)
     inner_schema = _schema(schema.items)
     items = None if inner_schema is None else _preserving(inner_schema, False)
 
-    def go(value: Any, path: str, gone: list[str] | None) -> None:
+    def go(value: Any, path: str, pruned_paths: list[str] | None) -> None:
         if type(value) is list:
             if items is not None:
-                _each(items, value, path, gone)
+                _each(items, value, path, pruned_paths)
             return
         for name, field in value.items():
             inner = known.get(name) if name in known else others
             if inner is not None and type(field) in _CONTAINERS:
-                inner(field, _child(path, name, gone), gone)
+                inner(field, _child(path, name, pruned_paths), pruned_paths)
 
     return go
 
 
-def _empty(value: Any, path: str, gone: list[str] | None) -> None:
+def _empty(value: Any, path: str, pruned_paths: list[str] | None) -> None:
     if type(value) is list:
-        _each(_empty, value, path, gone)
+        _each(_empty, value, path, pruned_paths)
         return
-    if gone is not None:
-        gone += [_child(path, name, gone) for name in value]
+    if pruned_paths is not None:
+        pruned_paths += [_child(path, name, pruned_paths) for name in value]
     value.clear()
 
 
-def _each(inner: Prune, items: list[Any], path: str, gone: list[str] | None) -> None:
+def _each(inner: PruneFunction, items: list[Any], path: str, pruned_paths: list[str] | None) -> None:
     for index, item in enumerate(items):
         if type(item) in _CONTAINERS:
-            inner(item, "" if gone is None else f"{path}[{index}]", gone)
+            inner(item, "" if pruned_paths is None else f"{path}[{index}]", pruned_paths)
 
 
-def _child(path: str, name: str, gone: list[str] | None) -> str:
-    if gone is None:
+def _child(path: str, name: str, pruned_paths: list[str] | None) -> str:
+    if pruned_paths is None:
         return ""
     return f"{path}.{name}" if path else name

@@ -1,7 +1,7 @@
-"""A version of a custom resource as the server's verbs treat it.
+"""The resource and strategy of one version of a custom resource.
 
-All versions share a table. An object is in it as it reads in the version it was stored in; other versions
-show the same without what they do not know: nothing is converted.
+All versions share a table. It holds objects as they read in the version they were stored in; other versions
+serve the same content, pruned by their own schema: nothing is converted.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from msgspec.structs import replace
 from steersman.server import status_errors
 from steersman.server.apply.field_manager import custom_field_managers
 from steersman.server.codec.convert import to_builtins
-from steersman.server.crd.custom import Custom, same
+from steersman.server.crd.custom import CustomResource, same_json
 from steersman.server.crd.paths import split, text_at
 from steersman.server.crd.scale import scale_access
-from steersman.server.crd.version import Version
+from steersman.server.crd.version import CompiledVersion
 from steersman.server.registry.resources import Resource
 from steersman.server.registry.strategy import Strategy, WriteContext
 from steersman.server.validation import metadata
@@ -25,16 +25,20 @@ from steersman.server.validation.field_errors import FieldErrors
 
 
 def resource_of(
-    version: Version, storage: Version, *, alone: bool = True, terminating: bool = False
+    version: CompiledVersion,
+    storage: CompiledVersion,
+    *,
+    only_version: bool = True,
+    terminating: bool = False,
 ) -> Resource:
-    """What is served of a version. ``alone`` is whether there are no others, so that all objects are of it."""
-    behaviour = _Behaviour(version, storage, terminating)
+    """The served resource of a version. ``only_version`` is whether the definition has no other versions."""
+    custom_strategy = _CustomStrategy(version, storage, terminating)
     strategy = Strategy(
-        default=behaviour.default,
-        prepare_for_create=behaviour.prepare_for_create,
-        prepare_for_update=behaviour.prepare_for_update,
-        prepare_for_status_update=behaviour.prepare_for_status_update if version.has_status else None,
-        changes_generation=lambda new, old: not same(new.content, old.content),
+        default=custom_strategy.default,
+        prepare_for_create=custom_strategy.prepare_for_create,
+        prepare_for_update=custom_strategy.prepare_for_update,
+        prepare_for_status_update=custom_strategy.prepare_for_status_update if version.has_status else None,
+        changes_generation=lambda new, old: not same_json(new.content, old.content),
         allow_unconditional_update=False,
         selectable_fields=_fields(version),
         scale=scale_access(version.scale) if version.scale is not None else None,
@@ -42,29 +46,31 @@ def resource_of(
             version.api_version,
             version.kind,
             lambda: to_builtins(version.schema),
-            Custom(),
+            CustomResource(),
             has_status=version.has_status,
             replicas=version.scale.specReplicasPath if version.scale is not None else "",
-            only_version=alone,
+            only_version=only_version,
         ),
-        unknown_fields=version.unknown,
+        unknown_fields=version.unknown_fields,
     )
-    below = (("status",) if version.has_status else ()) + (("scale",) if version.scale is not None else ())
+    subresources = (("status",) if version.has_status else ()) + (
+        ("scale",) if version.scale is not None else ()
+    )
     return Resource(
         version.group,
         version.name,
         version.kind,
         version.plural,
         version.namespaced,
-        Custom,
+        CustomResource,
         strategy,
-        below,
-        serve=None if alone else behaviour.served,
-        store=None if version is storage else behaviour.in_table,
+        subresources,
+        serve=None if only_version else custom_strategy.served,
+        store=None if version is storage else custom_strategy.to_stored,
     )
 
 
-def _fields(version: Version) -> dict[str, Callable[[Any], str]]:
+def _fields(version: CompiledVersion) -> dict[str, Callable[[Any], str]]:
     def reader(path: str) -> Callable[[Any], str]:
         names = split(path)
         return lambda obj: text_at(obj.content, names)
@@ -75,18 +81,18 @@ def _fields(version: Version) -> dict[str, Callable[[Any], str]]:
     }
 
 
-class _Behaviour:
-    """What creating and updating mean for objects of a version."""
+class _CustomStrategy:
+    """The strategy functions of one version."""
 
-    def __init__(self, version: Version, storage: Version, terminating: bool) -> None:
+    def __init__(self, version: CompiledVersion, storage: CompiledVersion, terminating: bool) -> None:
         self._version = version
         self._storage = storage
         self._terminating = terminating
 
-    def default(self, obj: Custom) -> Custom:
-        return replace(obj, content=self._version.fit(obj.content))
+    def default(self, obj: CustomResource) -> CustomResource:
+        return replace(obj, content=self._version.prune_and_default(obj.content))
 
-    def prepare_for_create(self, obj: Custom, context: WriteContext) -> Custom:
+    def prepare_for_create(self, obj: CustomResource, context: WriteContext) -> CustomResource:
         version = self._version
         if self._terminating:
             raise status_errors.forbidden(
@@ -98,66 +104,73 @@ class _Behaviour:
         if version.has_status and "status" in obj.content:
             content = {name: value for name, value in obj.content.items() if name != "status"}
             obj = replace(obj, content=content)
-        wrong = version.problems(obj)
-        if wrong:
+        errors = version.validate(obj)
+        if errors:
             named = FieldErrors()
             metadata.validate_object_meta(named, obj.metadata, namespaced=version.namespaced, kube=False)
-            self._refuse(obj, [*named, *wrong])
-        return self._stored(obj)
+            self._raise_invalid(obj, [*named, *errors])
+        return self._with_stored(obj)
 
-    def prepare_for_update(self, new: Custom, old: Custom, context: WriteContext) -> Custom:
+    def prepare_for_update(
+        self, new: CustomResource, old: CustomResource, context: WriteContext
+    ) -> CustomResource:
         version = self._version
         if version.has_status:
             content = {name: value for name, value in new.content.items() if name != "status"}
             if "status" in old.content:
                 content["status"] = old.content["status"]
             new = replace(new, content=content)
-        wrong = version.problems(new, old)
-        if wrong:
+        errors = version.validate(new, old)
+        if errors:
             named = FieldErrors()
             metadata.validate_object_meta_update(named, new.metadata, old.metadata, kube=False)
-            self._refuse(new, [*named, *wrong])
-        return self._stored(new)
+            self._raise_invalid(new, [*named, *errors])
+        return self._with_stored(new)
 
-    def prepare_for_status_update(self, new: Custom, old: Custom, context: WriteContext) -> Custom:
-        """Only the status is new; of the metadata, who manages which field."""
+    def prepare_for_status_update(
+        self, new: CustomResource, old: CustomResource, context: WriteContext
+    ) -> CustomResource:
+        """Updates the status and the managed fields only."""
         version = self._version
-        fit = version.fit(new.content)
+        prune_and_default = version.prune_and_default(new.content)
         content = {name: value for name, value in old.content.items() if name != "status"}
-        if "status" in fit:
-            content["status"] = fit["status"]
+        if "status" in prune_and_default:
+            content["status"] = prune_and_default["status"]
         meta = replace(old.metadata, managedFields=new.metadata.managedFields)
         new = replace(old, metadata=meta, content=content)
-        wrong = version.status_problems(new, old)
-        if wrong:
-            self._refuse(new, wrong)
-        return self._stored(new)
+        errors = version.validate_status(new, old)
+        if errors:
+            self._raise_invalid(new, errors)
+        return self._with_stored(new)
 
-    def _refuse(self, obj: Custom, wrong: list[status_errors.FieldError]) -> None:
+    def _raise_invalid(self, obj: CustomResource, errors: list[status_errors.FieldError]) -> None:
         version = self._version
-        raise status_errors.invalid(version.group, version.kind, obj.metadata.name, wrong)
+        raise status_errors.invalid(version.group, version.kind, obj.metadata.name, errors)
 
     # -- between versions ---------------------------------------------------------------------
 
-    def _stored(self, obj: Custom) -> Custom:
-        """The object with what is written of it: without what the storage version does not know."""
+    def _with_stored(self, obj: CustomResource) -> CustomResource:
+        """The object with its stored content: pruned by the schema of the storage version."""
         storage = self._storage
-        content = obj.content if self._version is storage else storage.pruned(obj.content)
+        content = obj.content if self._version is storage else storage.prune_content(obj.content)
         return replace(obj, stored=content, stored_in=storage.name)
 
-    def in_table(self, obj: Custom) -> Custom:
-        return replace(obj, content=self._storage.fit(obj.stored, stored=True))
+    def to_stored(self, obj: CustomResource) -> CustomResource:
+        return replace(obj, content=self._storage.prune_and_default(obj.stored, stored=True))
 
-    def served(self, obj: Custom) -> Custom:
+    def served(self, obj: CustomResource) -> CustomResource:
         if obj.stored_in == self._version.name:
             return obj
-        return replace(obj, content=self._version.pruned(obj.content))
+        return replace(obj, content=self._version.prune_content(obj.content))
 
 
-def refitted(versions: Mapping[str, Version], storage: Version, obj: Custom) -> Custom:
-    """A stored object as it reads now, given all versions there are.
+def convert_stored(
+    versions: Mapping[str, CompiledVersion], storage: CompiledVersion, obj: CustomResource
+) -> CustomResource:
+    """A stored object as it reads by the current definition.
 
-    differs: where the version it was stored in is no more, it is read in the one objects are stored in now;
-    upstream could not read it any more.
+    differs: an object of a removed version is read in the storage version; upstream cannot read it any more.
     """
-    return replace(obj, content=versions.get(obj.stored_in, storage).fit(obj.stored, stored=True))
+    return replace(
+        obj, content=versions.get(obj.stored_in, storage).prune_and_default(obj.stored, stored=True)
+    )

@@ -8,8 +8,8 @@ from steersman.api.generated.apiextensions_v1 import CustomResourceSubresourceSc
 from steersman.api.generated.autoscaling_v1 import Scale, ScaleSpec, ScaleStatus
 from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.server import status_errors
-from steersman.server.crd.custom import Custom
-from steersman.server.crd.paths import BadPath, split, value_at, with_value
+from steersman.server.crd.custom import CustomResource
+from steersman.server.crd.paths import InvalidPath, split, value_at, with_value
 from steersman.server.registry.strategy import ScaleAccess
 
 _UNSET = -(2**31)
@@ -26,22 +26,22 @@ def scale_access(paths: CustomResourceSubresourceScale) -> ScaleAccess:
     )
 
 
-def scale_of(paths: CustomResourceSubresourceScale, obj: Custom) -> Scale | None:
+def scale_of(paths: CustomResourceSubresourceScale, obj: CustomResource) -> Scale | None:
     """The scale of an object; None where it does not set its replicas."""
     try:
         wanted = value_at(obj.content, split(paths.specReplicasPath), int)
-    except BadPath as error:
+    except InvalidPath as error:
         raise status_errors.internal(str(error)) from None
     return None if wanted is None else _scale(paths, obj, wanted)
 
 
-def _scale(paths: CustomResourceSubresourceScale, obj: Custom, wanted: int) -> Scale:
+def _scale(paths: CustomResourceSubresourceScale, obj: CustomResource, wanted: int) -> Scale:
     try:
         has = value_at(obj.content, split(paths.statusReplicasPath), int) or 0
         selector = ""
         if paths.labelSelectorPath:
             selector = value_at(obj.content, split(paths.labelSelectorPath), str) or ""
-    except BadPath as error:
+    except InvalidPath as error:
         raise status_errors.internal(str(error)) from None
     meta = obj.metadata
     return Scale(
@@ -57,13 +57,13 @@ def _scale(paths: CustomResourceSubresourceScale, obj: Custom, wanted: int) -> S
     )
 
 
-def scaled(paths: CustomResourceSubresourceScale, obj: Custom, wanted: Scale) -> Custom:
+def scaled(paths: CustomResourceSubresourceScale, obj: CustomResource, wanted: Scale) -> CustomResource:
     """The object with the replicas of a scale."""
     if wanted.spec.replicas == _UNSET:
         raise status_errors.bad_request(f'the spec replicas field "{paths.specReplicasPath}" cannot be empty')
     try:
         content = with_value(obj.content, split(paths.specReplicasPath), wanted.spec.replicas)
-    except BadPath as error:
+    except InvalidPath as error:
         raise status_errors.internal(str(error)) from None
     version = wanted.metadata.resourceVersion or obj.metadata.resourceVersion
     return replace(obj, content=content, metadata=replace(obj.metadata, resourceVersion=version))

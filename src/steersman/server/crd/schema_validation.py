@@ -1,14 +1,17 @@
-"""What is refused of a definition's schemas, besides that they must be structural."""
+"""Validation of a definition's schemas and their defaults, beyond being structural."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 from steersman.api.generated.apiextensions_v1 import JSONSchemaProps
-from steersman.server.crd.defaults import default_problems
-from steersman.server.crd.paths import BadPath, field_at
-from steersman.server.crd.pruning import META
-from steersman.server.crd.structural_schema import depth, structural_problems, unreadable
+from steersman.api.patch.values import deep_copy, json_equal
+from steersman.server.crd.embedded import compile_coercion, compile_embedded_validation
+from steersman.server.crd.errors import MISSING, SchemaViolation, field_errors
+from steersman.server.crd.paths import InvalidPath, field_at
+from steersman.server.crd.pruning import OBJECT_FIELDS, compile_pruning
+from steersman.server.crd.structural_schema import depth, structural_errors, unsupported_schema_error
+from steersman.server.crd.value_validation import compile_schema
 from steersman.server.status_errors import FieldError
 from steersman.server.validation.field_errors import FieldErrors, Verbatim
 
@@ -22,175 +25,181 @@ _NOT_SUPPORTED = (
     ("dependencies", "dependencies"),
     ("ref", "$ref"),
 )
-_DEEPEST = 100
-"""differs: upstream sets no limit; beyond this, Python does."""
-_AT_ROOT = (
+_MAX_DEPTH = 100
+"""differs: upstream has no limit; Python's recursion limit requires one."""
+_ALLOWED_AT_ROOT = (
     "Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum MaxLength MinLength "
     "Pattern MaxItems MinItems UniqueItems MultipleOf Required Items Properties ExternalDocs Example "
     "XPreserveUnknownFields XValidations"
 )
 _FIELDS_AT_ROOT = frozenset(
-    [name[0].lower() + name[1:] for name in _AT_ROOT.split() if not name.startswith("X")]
+    [name[0].lower() + name[1:] for name in _ALLOWED_AT_ROOT.split() if not name.startswith("X")]
     + ["xKubernetesPreserveUnknownFields", "xKubernetesValidations"]
 )
 
 
 class _Context(NamedTuple):
-    """Where in a resource a schema is."""
+    """The place of a schema in a resource."""
 
     defaults: str | None = None
-    """Why there may be no default here; None where there may."""
+    """Why a default is forbidden here; None if it is allowed."""
     metadata: bool = False
-    """Whether this is about the metadata of an object."""
+    """Whether the schema is inside of an object's metadata."""
 
 
-def schema_problems(schema: JSONSchemaProps, path: str, *, status: bool) -> list[FieldError]:
-    """All that is wrong with the schema of a version; ``status`` is whether that is a subresource."""
+def validate_schema(schema: JSONSchemaProps, path: str, *, status: bool) -> list[FieldError]:
+    """Validates the schema of a version; ``status`` is whether the status subresource is enabled."""
     errors = FieldErrors()
     where = f"{path}.openAPIV3Schema"
-    if depth(schema) > _DEEPEST:
-        errors.invalid(where, "", f"may not be nested deeper than {_DEEPEST} levels")
+    if depth(schema) > _MAX_DEPTH:
+        errors.invalid(where, "", f"may not be nested deeper than {_MAX_DEPTH} levels")
         return errors
     if status:
-        _status(schema, path, errors)
+        _validate_status_schema(schema, path, errors)
     if schema.nullable:
         errors.forbidden(f"{where}.nullable", "nullable cannot be true at the root")
-    obscure = unreadable(schema)
-    if not obscure:
-        errors += structural_problems(schema, where) or default_problems(schema, where)
-    _node(schema, where, _Context(), True, errors)
-    if obscure and not errors:
-        errors.invalid(where, "", obscure)
+    unsupported = unsupported_schema_error(schema)
+    if not unsupported:
+        errors += structural_errors(schema, where) or validate_defaults(schema, where)
+    _validate_node(schema, where, _Context(), True, errors)
+    if unsupported and not errors:
+        errors.invalid(where, "", unsupported)
     return errors
 
 
-def _status(schema: JSONSchemaProps, path: str, errors: FieldErrors) -> None:
-    """Where the status is checked by itself, nothing at the root may reach into it."""
+def _validate_status_schema(schema: JSONSchemaProps, path: str, errors: FieldErrors) -> None:
+    """Validates the root of a schema whose status is validated separately: no keyword may reach into it."""
     if schema.type and schema.type != "object":
-        says = 'only "object" is allowed as the type at the root of the schema if the status subresource is enabled'
-        errors.invalid(f"{path}.openAPIV3Schema.type", schema.type, says)
+        detail = 'only "object" is allowed as the type at the root of the schema if the status subresource is enabled'
+        errors.invalid(f"{path}.openAPIV3Schema.type", schema.type, detail)
         return
     empty = JSONSchemaProps()
     for name in schema.__struct_fields__:
         if name not in _FIELDS_AT_ROOT and getattr(schema, name) != getattr(empty, name):
             # differs: upstream prints the whole schema, in the form it has in memory.
-            says = f"only [{_AT_ROOT}] fields are allowed at the root of the schema if the status subresource is enabled"
-            errors.invalid(f"{path}.openAPIV3Schema", Verbatim("{…}"), says)
+            detail = f"only [{_ALLOWED_AT_ROOT}] fields are allowed at the root of the schema if the status subresource is enabled"
+            errors.invalid(f"{path}.openAPIV3Schema", Verbatim("{…}"), detail)
             return
 
 
-def _node(schema: JSONSchemaProps, path: str, here: _Context, root: bool, errors: FieldErrors) -> None:
-    _allowed(schema, path, here, errors)
+def _validate_node(
+    schema: JSONSchemaProps, path: str, context: _Context, root: bool, errors: FieldErrors
+) -> None:
+    _validate_keywords(schema, path, context, errors)
     if schema.uniqueItems:
-        says = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
-        errors.forbidden(f"{path}.uniqueItems", says)
+        detail = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic"
+        errors.forbidden(f"{path}.uniqueItems", detail)
     additional = schema.additionalProperties
     if additional is not None and additional is not True and schema.properties:
-        says = "additionalProperties and properties are mutual exclusive"
-        errors.forbidden(f"{path}.additionalProperties", says)
+        detail = "additionalProperties and properties are mutual exclusive"
+        errors.forbidden(f"{path}.additionalProperties", detail)
     if isinstance(additional, JSONSchemaProps):
         inner = (
-            here._replace(defaults="inside additionalProperties applying to object metadata")
-            if here.metadata
-            else here
+            context._replace(defaults="inside additionalProperties applying to object metadata")
+            if context.metadata
+            else context
         )
-        _node(additional, f"{path}.additionalProperties", inner, False, errors)
+        _validate_node(additional, f"{path}.additionalProperties", inner, False, errors)
     for name, each in schema.properties.items():
-        inner = here
-        if name in META and (root or schema.xKubernetesEmbeddedResource):
+        inner = context
+        if name in OBJECT_FIELDS and (root or schema.xKubernetesEmbeddedResource):
             inner = inner._replace(metadata=True)
             if root:
                 inner = inner._replace(defaults=f"in top-level {name}")
-        _node(each, f"{path}.properties[{name}]", inner, False, errors)
+        _validate_node(each, f"{path}.properties[{name}]", inner, False, errors)
     if schema.not_ is not None:
-        _node(schema.not_, f"{path}.not", here, False, errors)
+        _validate_node(schema.not_, f"{path}.not", context, False, errors)
     for name, schemas in (("allOf", schema.allOf), ("oneOf", schema.oneOf), ("anyOf", schema.anyOf)):
         for index, each in enumerate(schemas):
-            _node(each, f"{path}.{name}[{index}]", here, False, errors)
+            _validate_node(each, f"{path}.{name}[{index}]", context, False, errors)
     if isinstance(schema.items, JSONSchemaProps):
-        _node(schema.items, f"{path}.items", here, False, errors)
+        _validate_node(schema.items, f"{path}.items", context, False, errors)
     if schema.xKubernetesPreserveUnknownFields is False:
         errors.invalid(f"{path}.x-kubernetes-preserve-unknown-fields", False, "must be true or undefined")
-    _topology(schema, path, errors)
-    _rules(schema, path, errors)
+    _validate_list_and_map_types(schema, path, errors)
+    _validate_rules(schema, path, errors)
 
 
-def _allowed(schema: JSONSchemaProps, path: str, here: _Context, errors: FieldErrors) -> None:
+def _validate_keywords(schema: JSONSchemaProps, path: str, context: _Context, errors: FieldErrors) -> None:
     if schema.type and schema.type not in _TYPES:
         errors.not_supported(f"{path}.type", schema.type, _TYPES)
-    if schema.default is not None and here.defaults is not None:
-        errors.forbidden(f"{path}.default", f"must not be set {here.defaults}")
-    for name, said in _NOT_SUPPORTED:
+    if schema.default is not None and context.defaults is not None:
+        errors.forbidden(f"{path}.default", f"must not be set {context.defaults}")
+    for name, property_schema in _NOT_SUPPORTED:
         if getattr(schema, name) not in (None, "") and (
             name in ("additionalItems", "ref") or getattr(schema, name)
         ):
-            errors.forbidden(f"{path}.{said}", f"{said} is not supported")
+            errors.forbidden(f"{path}.{property_schema}", f"{property_schema} is not supported")
     if schema.type == "null":
-        says = "type cannot be set to null, use nullable as an alternative"
-        errors.forbidden(f"{path}.type", says)
+        detail = "type cannot be set to null, use nullable as an alternative"
+        errors.forbidden(f"{path}.type", detail)
     if isinstance(schema.items, tuple):
         errors.forbidden(f"{path}.items", "items must be a schema object and not an array")
-    if here.metadata and schema.xKubernetesEmbeddedResource:
-        says = "must not be used inside of resource meta"
-        errors.forbidden(f"{path}.x-kubernetes-embedded-resource", says)
+    if context.metadata and schema.xKubernetesEmbeddedResource:
+        detail = "must not be used inside of resource meta"
+        errors.forbidden(f"{path}.x-kubernetes-embedded-resource", detail)
 
 
 # -- lists and maps ---------------------------------------------------------------------------
 
 
-def _topology(schema: JSONSchemaProps, path: str, errors: FieldErrors) -> None:
+def _validate_list_and_map_types(schema: JSONSchemaProps, path: str, errors: FieldErrors) -> None:
     list_type, map_type, keys = (
         schema.xKubernetesListType,
         schema.xKubernetesMapType,
         schema.xKubernetesListMapKeys,
     )
     if map_type is not None:
-        _must_be(schema, "object", "x-kubernetes-map-type", path, errors)
+        _require_type(schema, "object", "x-kubernetes-map-type", path, errors)
         if map_type not in ("atomic", "granular"):
             errors.not_supported(f"{path}.x-kubernetes-map-type", map_type, ("atomic", "granular"))
     items = schema.items if isinstance(schema.items, JSONSchemaProps) else None
     if list_type is not None:
-        if _must_be(schema, "array", "x-kubernetes-list-type", path, errors) and list_type == "set":
-            _atomic(items, path, errors)
+        if _require_type(schema, "array", "x-kubernetes-list-type", path, errors) and list_type == "set":
+            _require_atomic_items(items, path, errors)
         if list_type not in ("atomic", "set", "map"):
             errors.not_supported(f"{path}.x-kubernetes-list-type", list_type, ("atomic", "set", "map"))
     if keys and list_type != "map":
-        says = "must be map if x-kubernetes-list-map-keys is non-empty"
+        detail = "must be map if x-kubernetes-list-map-keys is non-empty"
         if list_type is None:
-            errors.required(f"{path}.x-kubernetes-list-type", says)
+            errors.required(f"{path}.x-kubernetes-list-type", detail)
         else:
-            errors.invalid(f"{path}.x-kubernetes-list-type", list_type, says)
+            errors.invalid(f"{path}.x-kubernetes-list-type", list_type, detail)
     if list_type == "map":
-        _map(schema, items, path, errors)
+        _validate_list_map(schema, items, path, errors)
     if list_type in ("set", "map") and items is not None:
-        _keyed(schema, items, path, errors)
+        _validate_keys(schema, items, path, errors)
 
 
-def _must_be(schema: JSONSchemaProps, type_: str, extension: str, path: str, errors: FieldErrors) -> bool:
+def _require_type(
+    schema: JSONSchemaProps, type_: str, extension: str, path: str, errors: FieldErrors
+) -> bool:
     if schema.type == type_:
         return True
-    says = f"must be {type_} if {extension} is specified"
+    detail = f"must be {type_} if {extension} is specified"
     if schema.type:
-        errors.invalid(f"{path}.type", schema.type, says)
+        errors.invalid(f"{path}.type", schema.type, detail)
     else:
-        errors.required(f"{path}.type", says)
+        errors.required(f"{path}.type", detail)
     return False
 
 
-def _atomic(items: JSONSchemaProps | None, path: str, errors: FieldErrors) -> None:
-    """Items of a set are compared as a whole, so they must be one."""
-    says = "must be atomic as item of a list with x-kubernetes-list-type=set"
+def _require_atomic_items(items: JSONSchemaProps | None, path: str, errors: FieldErrors) -> None:
+    """Requires the items of a set to be atomic, since they are compared as a whole."""
+    detail = "must be atomic as item of a list with x-kubernetes-list-type=set"
     if items is None:
         return
     if items.type == "array" and items.xKubernetesListType not in (None, "atomic"):
-        errors.invalid(f"{path}.items.x-kubernetes-list-type", items.xKubernetesListType, says)
+        errors.invalid(f"{path}.items.x-kubernetes-list-type", items.xKubernetesListType, detail)
     if items.type == "object" and items.xKubernetesMapType != "atomic":
         # Upstream shows the list type where it means the map type.
         value = Verbatim("null") if items.xKubernetesListType is None else items.xKubernetesListType
-        errors.invalid(f"{path}.items.x-kubernetes-map-type", value, says)
+        errors.invalid(f"{path}.items.x-kubernetes-map-type", value, detail)
 
 
-def _map(schema: JSONSchemaProps, items: JSONSchemaProps | None, path: str, errors: FieldErrors) -> None:
+def _validate_list_map(
+    schema: JSONSchemaProps, items: JSONSchemaProps | None, path: str, errors: FieldErrors
+) -> None:
     keys = schema.xKubernetesListMapKeys
     where = f"{path}.x-kubernetes-list-map-keys"
     if not keys:
@@ -200,43 +209,43 @@ def _map(schema: JSONSchemaProps, items: JSONSchemaProps | None, path: str, erro
     if items is None:
         return
     if items.type != "object":
-        says = "must be object if parent array's x-kubernetes-list-type is map"
-        errors.invalid(f"{path}.items.type", items.type, says)
+        detail = "must be object if parent array's x-kubernetes-list-type is map"
+        errors.invalid(f"{path}.items.type", items.type, detail)
         return
     for index, key in enumerate(keys):
-        said = items.properties.get(key)
-        if said is None:
+        property_schema = items.properties.get(key)
+        if property_schema is None:
             errors.invalid(where, keys, "entries must all be names of item properties")
-        elif said.type in ("array", "object"):
-            says = "must be a scalar type if parent array's x-kubernetes-list-type is map"
-            errors.invalid(f"{path}.items.properties[{key}].type", items.type, says)
+        elif property_schema.type in ("array", "object"):
+            detail = "must be a scalar type if parent array's x-kubernetes-list-type is map"
+            errors.invalid(f"{path}.items.properties[{key}].type", items.type, detail)
         if key in keys[:index]:
             errors.invalid(where, keys, "must not contain duplicate entries")
 
 
-def _keyed(schema: JSONSchemaProps, items: JSONSchemaProps, path: str, errors: FieldErrors) -> None:
+def _validate_keys(schema: JSONSchemaProps, items: JSONSchemaProps, path: str, errors: FieldErrors) -> None:
     if items.nullable:
-        says = f"cannot be nullable when x-kubernetes-list-type is {schema.xKubernetesListType}"
-        errors.forbidden(f"{path}.items.nullable", says)
+        detail = f"cannot be nullable when x-kubernetes-list-type is {schema.xKubernetesListType}"
+        errors.forbidden(f"{path}.items.nullable", detail)
     if schema.xKubernetesListType != "map":
         return
     because = "this property is in x-kubernetes-list-map-keys, so it"
     for key in schema.xKubernetesListMapKeys:
-        said = items.properties.get(key)
-        if said is None:
+        property_schema = items.properties.get(key)
+        if property_schema is None:
             continue
         where = f"{path}.items.properties[{key}]"
-        if key not in items.required and said.default is None:
+        if key not in items.required and property_schema.default is None:
             errors.required(f"{where}.default", f"{because} must have a default or be a required property")
-        if said.nullable:
+        if property_schema.nullable:
             errors.forbidden(f"{where}.nullable", f"{because} cannot be nullable")
 
 
 # -- rules ------------------------------------------------------------------------------------
 
 
-def _rules(schema: JSONSchemaProps, path: str, errors: FieldErrors) -> None:
-    """What is wrong with the form of validation rules; their expressions are not looked into."""
+def _validate_rules(schema: JSONSchemaProps, path: str, errors: FieldErrors) -> None:
+    """Validates the fields of validation rules; their expressions are not compiled."""
     for index, rule in enumerate(schema.xKubernetesValidations):
         where = f"{path}.x-kubernetes-validations[{index}]"
         text, message = rule.rule.strip(), rule.message.strip()
@@ -249,8 +258,8 @@ def _rules(schema: JSONSchemaProps, path: str, errors: FieldErrors) -> None:
         elif _has_breaks(text) and not message:
             errors.required(f"{where}.message", "message must be specified if rule contains line breaks")
         if rule.messageExpression and not rule.messageExpression.strip():
-            says = "messageExpression must be non-empty if specified"
-            errors.required(f"{where}.messageExpression", says)
+            detail = "messageExpression must be non-empty if specified"
+            errors.required(f"{where}.messageExpression", detail)
         if rule.reason is not None and rule.reason not in _REASONS:
             errors.not_supported(f"{where}.reason", rule.reason, _REASONS)
         if rule.fieldPath:
@@ -260,9 +269,52 @@ def _rules(schema: JSONSchemaProps, path: str, errors: FieldErrors) -> None:
                 errors.invalid(f"{where}.fieldPath", rule.fieldPath, "must not contain line breaks")
             try:
                 field_at(schema, rule.fieldPath)
-            except BadPath:
+            except InvalidPath:
                 errors.invalid(f"{where}.fieldPath", rule.fieldPath, "must be a valid path")
 
 
 def _has_breaks(text: str) -> bool:
     return "\n" in text or "\r" in text
+
+
+# -- defaults ---------------------------------------------------------------------------------
+
+
+def validate_defaults(
+    schema: JSONSchemaProps, path: str, *, root: bool = True, inside_metadata: bool = False
+) -> FieldErrors:
+    """Validates the defaults in a structural schema: they must be valid by the schema themselves."""
+    errors = FieldErrors()
+    if schema.default is not None:
+        _validate_default(schema, path, errors, inside_metadata)
+    if isinstance(schema.items, JSONSchemaProps):
+        errors += validate_defaults(
+            schema.items, f"{path}.items", root=False, inside_metadata=inside_metadata
+        )
+    is_resource = root or schema.xKubernetesEmbeddedResource
+    for name, each in schema.properties.items():
+        inside = (is_resource and name in OBJECT_FIELDS) or (
+            inside_metadata and not schema.xKubernetesEmbeddedResource
+        )
+        errors += validate_defaults(each, f"{path}.properties[{name}]", root=False, inside_metadata=inside)
+    return errors
+
+
+def _validate_default(schema: JSONSchemaProps, path: str, errors: FieldErrors, inside_metadata: bool) -> None:
+    where = f"{path}.default"
+    value = deep_copy(schema.default)
+    if not inside_metadata and type(value) in (dict, list):
+        compile_pruning(schema, root=schema.xKubernetesEmbeddedResource)(value, "", None)
+        if not json_equal(value, schema.default):
+            errors.invalid(where, schema.default, "must not have unknown fields")
+            value = deep_copy(schema.default)
+    for visit in (compile_coercion(schema), compile_embedded_validation(schema)):
+        wrong = FieldErrors()
+        if visit is not None:
+            visit(value, where, wrong)
+        if wrong:
+            errors += wrong
+            return
+    violations: list[SchemaViolation] = []
+    compile_schema(schema)(value, "", violations, MISSING)
+    errors += field_errors(violations, where)

@@ -1,6 +1,6 @@
-"""What is refused of what a definition asks for.
+"""Validation of the spec of a definition.
 
-What all versions have in common is complained of once, where earlier versions of the API had it:
+Errors in fields that all versions share are reported once, at the path of earlier API versions:
 ``spec.validation`` rather than ``spec.versions[0].schema``.
 """
 
@@ -21,25 +21,25 @@ from steersman.api.generated.apiextensions_v1 import (
 )
 from steersman.api.label_syntax import subdomain_errors
 from steersman.server.crd import webhooks
-from steersman.server.crd.paths import BadPath, field_at, simple_path_error
-from steersman.server.crd.schema_validation import schema_problems
+from steersman.server.crd.paths import InvalidPath, field_at, simple_path_error
+from steersman.server.crd.schema_validation import validate_schema
 from steersman.server.crd.structural_schema import every_schema
 from steersman.server.validation.field_errors import FieldErrors, Verbatim, go_struct
 from steersman.server.validation.names import dns1035_label
 
 _COLUMN_TYPES = ("boolean", "date", "integer", "number", "string")
 _COLUMN_FORMATS = ("byte", "date", "date-time", "double", "float", "int32", "int64", "password")
-_MOST_SELECTABLE = 8
-_PER_VERSION = ("schema", "subresources", "additionalPrinterColumns", "selectableFields")
+_MAX_SELECTABLE_FIELDS = 8
+_PER_VERSION_FIELDS = ("schema", "subresources", "additionalPrinterColumns", "selectableFields")
 
 
-def _same(values: Sequence[Any]) -> bool:
+def _all_equal(values: Sequence[Any]) -> bool:
     return all(value == values[0] for value in values)
 
 
-def check(spec: CustomResourceDefinitionSpec, errors: FieldErrors) -> None:
-    """Complain of all that is wrong with a spec."""
-    _group(spec.group, errors)
+def validate_spec(spec: CustomResourceDefinitionSpec, errors: FieldErrors) -> None:
+    """Validates the spec of a definition."""
+    _validate_group(spec.group, errors)
     errors.enum("spec.scope", spec.scope, ("Cluster", "Namespaced"))
     for index, version in enumerate(spec.versions):
         if version.schema is None or version.schema.openAPIV3Schema is None:
@@ -53,59 +53,61 @@ def check(spec: CustomResourceDefinitionSpec, errors: FieldErrors) -> None:
         errors.invalid(
             "spec.preserveUnknownFields", True, "must be false in order to use defaults in the schema"
         )
-    _versions(spec.versions, errors)
+    _validate_versions(spec.versions, errors)
     names = spec.names
     for name in ("plural", "singular", "kind", "listKind"):
         if not getattr(names, name):
             errors.required(f"spec.names.{name}")
-    check_names(names, "spec.names", errors)
+    validate_names(names, "spec.names", errors)
     if spec.versions:
-        _shared(spec.versions, errors)
+        _validate_shared(spec.versions, errors)
     conversion = spec.conversion
     if conversion is not None:
         if conversion.strategy != "None" and spec.preserveUnknownFields:
-            says = "must be None if spec.preserveUnknownFields is true"
-            errors.invalid("spec.conversion.strategy", conversion.strategy, says)
-        webhooks.check(conversion, "spec.conversion", errors)
+            detail = "must be None if spec.preserveUnknownFields is true"
+            errors.invalid("spec.conversion.strategy", conversion.strategy, detail)
+        webhooks.validate_conversion(conversion, "spec.conversion", errors)
 
 
-def _group(group: str, errors: FieldErrors) -> None:
+def _validate_group(group: str, errors: FieldErrors) -> None:
     if not group:
         errors.required("spec.group")
-    elif wrong := subdomain_errors(group):
-        errors.invalid("spec.group", group, ",".join(wrong))
+    elif problems := subdomain_errors(group):
+        errors.invalid("spec.group", group, ",".join(problems))
     elif "." not in group:
         errors.invalid("spec.group", group, "should be a domain with at least one dot")
 
 
-def _versions(versions: tuple[CustomResourceDefinitionVersion, ...], errors: FieldErrors) -> None:
-    apart = {name: not _same([getattr(version, name) for version in versions]) for name in _PER_VERSION}
+def _validate_versions(versions: tuple[CustomResourceDefinitionVersion, ...], errors: FieldErrors) -> None:
+    differs = {
+        name: not _all_equal([getattr(version, name) for version in versions]) for name in _PER_VERSION_FIELDS
+    }
     for index, version in enumerate(versions):
         path = f"spec.versions[{index}]"
-        if wrong := dns1035_label(version.name):
-            errors.invalid(f"{path}.name", version.name, ",".join(wrong))
-        _deprecation(version, path, errors)
-        if apart["schema"]:
-            _schema(version.schema, f"{path}.schema", _has_status(version.subresources), errors)
-        if apart["subresources"]:
-            _subresources(version.subresources, f"{path}.subresources", errors)
-        if apart["additionalPrinterColumns"]:
-            _columns(version.additionalPrinterColumns, f"{path}.additionalPrinterColumns", errors)
-        if apart["selectableFields"]:
-            _selectable(version, f"{path}.selectableFields", errors)
+        if problems := dns1035_label(version.name):
+            errors.invalid(f"{path}.name", version.name, ",".join(problems))
+        _validate_deprecation(version, path, errors)
+        if differs["schema"]:
+            _validate_schema(version.schema, f"{path}.schema", _has_status(version.subresources), errors)
+        if differs["subresources"]:
+            _validate_subresources(version.subresources, f"{path}.subresources", errors)
+        if differs["additionalPrinterColumns"]:
+            _validate_columns(version.additionalPrinterColumns, f"{path}.additionalPrinterColumns", errors)
+        if differs["selectableFields"]:
+            _validate_selectable_fields(version, f"{path}.selectableFields", errors)
     if len({version.name: 0 for version in versions}) != len(versions):
-        errors.invalid("spec.versions", _shown(versions, apart), "must contain unique version names")
+        errors.invalid("spec.versions", _printed(versions, differs), "must contain unique version names")
     if sum(version.storage for version in versions) != 1:
-        says = "must have exactly one version marked as storage version"
-        errors.invalid("spec.versions", _shown(versions, apart), says)
-    if versions and (wrong := dns1035_label(versions[0].name)):
-        errors.invalid("spec.version", versions[0].name, ",".join(wrong))
+        detail = "must have exactly one version marked as storage version"
+        errors.invalid("spec.versions", _printed(versions, differs), detail)
+    if versions and (problems := dns1035_label(versions[0].name)):
+        errors.invalid("spec.version", versions[0].name, ",".join(problems))
 
 
-def _shown(versions: tuple[CustomResourceDefinitionVersion, ...], apart: Mapping[str, bool]) -> Verbatim:
-    """Versions as upstream prints them: in the form they have in its memory.
+def _printed(versions: tuple[CustomResourceDefinitionVersion, ...], differs: Mapping[str, bool]) -> Verbatim:
+    """Versions as upstream prints them: with the field names of its internal type.
 
-    differs: what they do not have in common is printed in the form it has on the wire.
+    differs: fields in which the versions differ are printed with their wire names.
     """
     printed = [
         go_struct(
@@ -115,8 +117,8 @@ def _shown(versions: tuple[CustomResourceDefinitionVersion, ...], apart: Mapping
             Deprecated=version.deprecated,
             DeprecationWarning=version.deprecationWarning,
             **{
-                name[0].upper() + name[1:]: (getattr(version, name) or None) if apart[name] else None
-                for name in _PER_VERSION
+                name[0].upper() + name[1:]: (getattr(version, name) or None) if differs[name] else None
+                for name in _PER_VERSION_FIELDS
             },
         )
         for version in versions
@@ -124,94 +126,98 @@ def _shown(versions: tuple[CustomResourceDefinitionVersion, ...], apart: Mapping
     return Verbatim(f"[{','.join(printed)}]")
 
 
-def _shared(versions: tuple[CustomResourceDefinitionVersion, ...], errors: FieldErrors) -> None:
-    """What all versions say alike."""
+def _validate_shared(versions: tuple[CustomResourceDefinitionVersion, ...], errors: FieldErrors) -> None:
+    """Validates the fields that all versions share."""
     first = versions[0]
-    if _same([version.schema for version in versions]):
+    if _all_equal([version.schema for version in versions]):
         status = any(_has_status(version.subresources) for version in versions)
-        _schema(first.schema, "spec.validation", status, errors)
-    if _same([version.subresources for version in versions]):
-        _subresources(first.subresources, "spec.subresources", errors)
-    if _same([version.additionalPrinterColumns for version in versions]):
-        _columns(first.additionalPrinterColumns, "spec.additionalPrinterColumns", errors)
-    if _same([version.selectableFields for version in versions]):
-        _selectable(first, "spec.selectableFields", errors)
+        _validate_schema(first.schema, "spec.validation", status, errors)
+    if _all_equal([version.subresources for version in versions]):
+        _validate_subresources(first.subresources, "spec.subresources", errors)
+    if _all_equal([version.additionalPrinterColumns for version in versions]):
+        _validate_columns(first.additionalPrinterColumns, "spec.additionalPrinterColumns", errors)
+    if _all_equal([version.selectableFields for version in versions]):
+        _validate_selectable_fields(first, "spec.selectableFields", errors)
 
 
 def _has_status(subresources: CustomResourceSubresources | None) -> bool:
     return subresources is not None and subresources.status is not None
 
 
-def _schema(said: CustomResourceValidation | None, path: str, status: bool, errors: FieldErrors) -> None:
-    if said is not None and said.openAPIV3Schema is not None:
-        errors += schema_problems(said.openAPIV3Schema, path, status=status)
+def _validate_schema(
+    given: CustomResourceValidation | None, path: str, status: bool, errors: FieldErrors
+) -> None:
+    if given is not None and given.openAPIV3Schema is not None:
+        errors += validate_schema(given.openAPIV3Schema, path, status=status)
 
 
-def _deprecation(version: CustomResourceDefinitionVersion, path: str, errors: FieldErrors) -> None:
+def _validate_deprecation(version: CustomResourceDefinitionVersion, path: str, errors: FieldErrors) -> None:
     warning = version.deprecationWarning
     if warning is None:
         return
-    wrong = []
+    problems = []
     if not version.deprecated:
-        wrong.append("can only be set for deprecated versions")
+        problems.append("can only be set for deprecated versions")
     else:
         if len(warning.encode()) > 256:
-            wrong.append("must be <= 256 characters long")
+            problems.append("must be <= 256 characters long")
         if not warning:
-            wrong.append("must not be an empty string")
+            problems.append("must not be an empty string")
         at = next((index for index, char in enumerate(warning) if not char.isprintable()), None)
         if at is not None:
-            says = f"non-printable character found at index {len(warning[:at].encode())}"
-            wrong.append(f"must only contain printable UTF-8 characters; {says}")
-    errors.invalid_each(f"{path}.deprecationWarning", warning, wrong)
+            detail = f"non-printable character found at index {len(warning[:at].encode())}"
+            problems.append(f"must only contain printable UTF-8 characters; {detail}")
+    errors.invalid_each(f"{path}.deprecationWarning", warning, problems)
 
 
-def check_names(names: CustomResourceDefinitionNames, path: str, errors: FieldErrors) -> None:
-    """Complain of names that are none."""
+def validate_names(names: CustomResourceDefinitionNames, path: str, errors: FieldErrors) -> None:
+    """Validates the names of a definition."""
     for name in ("plural", "singular"):
         value = getattr(names, name)
-        if value and (wrong := dns1035_label(value)):
-            errors.invalid(f"{path}.{name}", value, ",".join(wrong))
+        if value and (problems := dns1035_label(value)):
+            errors.invalid(f"{path}.{name}", value, ",".join(problems))
     for name in ("kind", "listKind"):
         value = getattr(names, name)
-        if value and (wrong := dns1035_label(value.lower())):
-            says = f"may have mixed case, but should otherwise match: {','.join(wrong)}"
-            errors.invalid(f"{path}.{name}", value, says)
+        if value and (problems := dns1035_label(value.lower())):
+            detail = f"may have mixed case, but should otherwise match: {','.join(problems)}"
+            errors.invalid(f"{path}.{name}", value, detail)
     for index, value in enumerate(names.shortNames):
-        if wrong := dns1035_label(value):
-            errors.invalid(f"{path}.shortNames[{index}]", value, ",".join(wrong))
+        if problems := dns1035_label(value):
+            errors.invalid(f"{path}.shortNames[{index}]", value, ",".join(problems))
     if names.kind and names.kind == names.listKind:
         errors.invalid(f"{path}.listKind", names.listKind, "kind and listKind may not be the same")
     for index, value in enumerate(names.categories):
-        if wrong := dns1035_label(value):
-            errors.invalid(f"{path}.categories[{index}]", value, ",".join(wrong))
+        if problems := dns1035_label(value):
+            errors.invalid(f"{path}.categories[{index}]", value, ",".join(problems))
 
 
-def _subresources(said: CustomResourceSubresources | None, path: str, errors: FieldErrors) -> None:
-    scale = said.scale if said is not None else None
+def _validate_subresources(given: CustomResourceSubresources | None, path: str, errors: FieldErrors) -> None:
+    scale = given.scale if given is not None else None
     if scale is None:
         return
-    _replicas(scale.specReplicasPath, f"{path}.scale.specReplicasPath", ".spec", errors)
-    _replicas(scale.statusReplicasPath, f"{path}.scale.statusReplicasPath", ".status", errors)
+    _validate_replicas_path(scale.specReplicasPath, f"{path}.scale.specReplicasPath", ".spec", errors)
+    _validate_replicas_path(scale.statusReplicasPath, f"{path}.scale.statusReplicasPath", ".status", errors)
     selector = scale.labelSelectorPath
     if selector:
         where = f"{path}.scale.labelSelectorPath"
-        if wrong := simple_path_error(selector):
-            errors.invalid(where, selector, wrong)
+        if problems := simple_path_error(selector):
+            errors.invalid(where, selector, problems)
         elif not selector.startswith((".spec.", ".status.")):
             errors.invalid(where, selector, "should be a json path under either .spec or .status")
 
 
-def _replicas(value: str, path: str, under: str, errors: FieldErrors) -> None:
+def _validate_replicas_path(value: str, path: str, under: str, errors: FieldErrors) -> None:
     if not value:
         errors.required(path)
-    elif wrong := simple_path_error(value):
-        errors.invalid(path, value, wrong)
+    elif problems := simple_path_error(value):
+        errors.invalid(path, value, problems)
     elif not value.startswith(f"{under}."):
         errors.invalid(path, value, f"should be a json path under {under}")
 
 
-def _columns(columns: tuple[CustomResourceColumnDefinition, ...], path: str, errors: FieldErrors) -> None:
+def _validate_columns(
+    columns: tuple[CustomResourceColumnDefinition, ...], path: str, errors: FieldErrors
+) -> None:
     one_of = f"must be one of {','.join(_COLUMN_TYPES)}"
     for index, column in enumerate(columns):
         where = f"{path}[{index}]"
@@ -225,11 +231,13 @@ def _columns(columns: tuple[CustomResourceColumnDefinition, ...], path: str, err
             errors.invalid(f"{where}.format", column.format, f"must be one of {','.join(_COLUMN_FORMATS)}")
         if not column.jsonPath:
             errors.required(f"{where}.JSONPath")
-        elif wrong := simple_path_error(column.jsonPath):
-            errors.invalid(f"{where}.JSONPath", column.jsonPath, wrong)
+        elif problems := simple_path_error(column.jsonPath):
+            errors.invalid(f"{where}.JSONPath", column.jsonPath, problems)
 
 
-def _selectable(version: CustomResourceDefinitionVersion, path: str, errors: FieldErrors) -> None:
+def _validate_selectable_fields(
+    version: CustomResourceDefinitionVersion, path: str, errors: FieldErrors
+) -> None:
     schema = version.schema.openAPIV3Schema if version.schema is not None else None
     if not version.selectableFields:
         return
@@ -243,20 +251,20 @@ def _selectable(version: CustomResourceDefinitionVersion, path: str, errors: Fie
             errors.required(where)
             continue
         try:
-            field, said = field_at(schema, each.jsonPath, keys=False)
-        except BadPath as error:
+            field, given = field_at(schema, each.jsonPath, keys=False)
+        except InvalidPath as error:
             errors.invalid(where, each.jsonPath, f"is an invalid path: {error}")
             continue
         if re.match(r"metadata\b", field):
             errors.invalid(where, each.jsonPath, "must not point to fields in metadata")
-        if said is None or said.type not in ("string", "boolean", "integer"):
-            says = (
+        if given is None or given.type not in ("string", "boolean", "integer"):
+            detail = (
                 "must point to a field of type string, boolean or integer. Enum string fields and strings "
                 "with formats are allowed."
             )
-            errors.invalid(where, each.jsonPath, says)
+            errors.invalid(where, each.jsonPath, detail)
         if field in seen:
             errors.duplicate(where, each.jsonPath)
         seen[field] = each
-    if len(seen) > _MOST_SELECTABLE:
-        errors.too_many(path, len(seen), _MOST_SELECTABLE)
+    if len(seen) > _MAX_SELECTABLE_FIELDS:
+        errors.too_many(path, len(seen), _MAX_SELECTABLE_FIELDS)

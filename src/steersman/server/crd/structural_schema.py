@@ -1,18 +1,19 @@
-"""Structural schemas: which schemas say of every field what it is, before they say what is wrong with it.
+"""Structural schemas: schemas that specify the type of every field, and walks along them.
 
-Outside of anyOf, oneOf, allOf and not a schema gives each value its type; inside them it may only speak of
-values that were given one outside.
+Outside of anyOf, oneOf, allOf and not, a schema specifies the type of each value; inside of them it may only add
+value validations for fields that are specified outside.
 """
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from collections.abc import Callable
+from typing import Any, Literal, TypeAlias
 
 from msgspec.structs import replace
 
 from steersman.api.generated.apiextensions_v1 import JSONSchemaProps
 from steersman.api.kinds import EMPTY
-from steersman.server.crd.patterns import BadPattern, Unsupported, compile_pattern
+from steersman.server.crd.patterns import InvalidPattern, UnsupportedPattern, compile_pattern
 from steersman.server.status_errors import FieldError
 from steersman.server.validation.field_errors import FieldErrors
 
@@ -52,30 +53,30 @@ _FORBIDDEN_INSIDE = (
 )
 
 
-def structural_problems(schema: JSONSchemaProps, path: str) -> list[FieldError]:
-    """Why a schema is not structural; empty if it is. Sorted, as upstream does."""
+def structural_errors(schema: JSONSchemaProps, path: str) -> list[FieldError]:
+    """Errors that make a schema not structural, sorted as upstream does; empty if it is structural."""
     errors = FieldErrors()
     _node(schema, "root", path, errors)
-    _complete(schema, schema, path, path, errors)
+    _check_complete(schema, schema, path, path, errors)
     return sorted(errors, key=str)
 
 
-def unreadable(schema: JSONSchemaProps) -> str:
-    """Why a schema cannot even be asked whether it is structural; empty if it can."""
-    for name, said in _UNSUPPORTED:
+def unsupported_schema_error(schema: JSONSchemaProps) -> str:
+    """The error of a schema with unsupported keywords, which cannot be structural; empty if it has none."""
+    for name, given in _UNSUPPORTED:
         if getattr(schema, name):
-            return f"OpenAPIV3Schema '{said}' is not supported"
+            return f"OpenAPIV3Schema '{given}' is not supported"
     if schema.additionalItems is not None:
         return "OpenAPIV3Schema 'additionalItems' is not supported"
     if isinstance(schema.items, tuple):
         return "OpenAPIV3Schema 'items' must be a schema, but is an array"
     if schema.xKubernetesPreserveUnknownFields is False:
         return "internal error: 'x-kubernetes-preserve-unknown-fields' must be true or undefined"
-    return next((why for inner in inner_schemas(schema) if (why := unreadable(inner))), "")
+    return next((why for inner in inner_schemas(schema) if (why := unsupported_schema_error(inner))), "")
 
 
 def inner_schemas(schema: JSONSchemaProps) -> list[JSONSchemaProps]:
-    """The schemas a schema is made of, one level down."""
+    """The schemas directly inside of a schema."""
     inner = [*schema.allOf, *schema.anyOf, *schema.oneOf, *schema.properties.values()]
     for one in (schema.not_, schema.items, schema.additionalProperties):
         if isinstance(one, JSONSchemaProps):
@@ -86,7 +87,7 @@ def inner_schemas(schema: JSONSchemaProps) -> list[JSONSchemaProps]:
 
 
 def depth(schema: JSONSchemaProps) -> int:
-    """How many levels of schemas there are inside of each other."""
+    """The nesting depth of a schema."""
     level, levels = [schema], 0
     while level:
         levels += 1
@@ -95,18 +96,59 @@ def depth(schema: JSONSchemaProps) -> int:
 
 
 def every_schema(schema: JSONSchemaProps) -> list[JSONSchemaProps]:
-    """A schema and all it is made of."""
+    """A schema and all schemas inside of it."""
     errors = [schema]
     for each in errors:
         errors += inner_schemas(each)
     return errors
 
 
-def _single(said: JSONSchemaProps | tuple[JSONSchemaProps, ...] | bool | None) -> JSONSchemaProps | None:
-    return said if isinstance(said, JSONSchemaProps) else None
+def _single(given: JSONSchemaProps | tuple[JSONSchemaProps, ...] | bool | None) -> JSONSchemaProps | None:
+    return given if isinstance(given, JSONSchemaProps) else None
 
 
-# -- outside ----------------------------------------------------------------------------------
+VisitNode: TypeAlias = Callable[[JSONSchemaProps, Any, str, FieldErrors], None]
+"""Visits a value, given its schema, the value, its path, and the list for errors."""
+
+Walk: TypeAlias = Callable[[Any, str, FieldErrors], None]
+
+
+def compile_walk(
+    schema: JSONSchemaProps, is_visited: Callable[[JSONSchemaProps], bool], visit: VisitNode
+) -> Walk | None:
+    """A walk through values of a schema that visits those whose schema passes a test; None if none does.
+
+    Most schemas have no embedded resources and no sets, and so need no walk.
+    """
+    fields = {
+        name: inner
+        for name, each in schema.properties.items()
+        if (inner := compile_walk(each, is_visited, visit)) is not None
+    }
+    additional, items = schema.additionalProperties, schema.items
+    others = compile_walk(additional, is_visited, visit) if isinstance(additional, JSONSchemaProps) else None
+    each_item = compile_walk(items, is_visited, visit) if isinstance(items, JSONSchemaProps) else None
+    visited = is_visited(schema)
+    if not (fields or others or each_item or visited):
+        return None
+
+    def go(value: Any, path: str, errors: FieldErrors) -> None:
+        if visited:
+            visit(schema, value, path, errors)
+        if type(value) is dict:
+            for name, field in value.items():
+                if name in fields:
+                    fields[name](field, f"{path}.{name}" if path else name, errors)
+                elif others is not None and name not in schema.properties:
+                    others(field, f"{path}[{name}]", errors)
+        elif type(value) is list and each_item is not None:
+            for index, item in enumerate(value):
+                each_item(item, f"{path}[{index}]", errors)
+
+    return go
+
+
+# -- types ------------------------------------------------------------------------------------
 
 
 def _node(schema: JSONSchemaProps, level: Level, path: str, errors: FieldErrors) -> None:
@@ -123,14 +165,14 @@ def _node(schema: JSONSchemaProps, level: Level, path: str, errors: FieldErrors)
         if isinstance(additional, JSONSchemaProps):
             _node(additional, "field", f"{path}.additionalProperties", errors)
     if schema.xKubernetesIntOrString:
-        for name, said in (
+        for name, given in (
             ("preserve-unknown-fields", bool(schema.xKubernetesPreserveUnknownFields)),
             ("embedded-resource", schema.xKubernetesEmbeddedResource),
         ):
-            if said:
-                says = "must be false if x-kubernetes-int-or-string is true"
-                errors.invalid(f"{path}.x-kubernetes-{name}", True, says)
-    _values(
+            if given:
+                detail = "must be false if x-kubernetes-int-or-string is true"
+                errors.invalid(f"{path}.x-kubernetes-{name}", True, detail)
+    _value_validations(
         schema,
         path,
         errors,
@@ -144,16 +186,16 @@ def _node(schema: JSONSchemaProps, level: Level, path: str, errors: FieldErrors)
 def _typed(schema: JSONSchemaProps, level: Level, path: str, errors: FieldErrors) -> None:
     embedded, open_ = schema.xKubernetesEmbeddedResource, bool(schema.xKubernetesPreserveUnknownFields)
     if embedded and schema.type != "object":
-        says = "must be object if x-kubernetes-embedded-resource is true"
+        detail = "must be object if x-kubernetes-embedded-resource is true"
         if schema.type:
-            errors.invalid(f"{path}.type", schema.type, says)
+            errors.invalid(f"{path}.type", schema.type, detail)
         else:
-            errors.required(f"{path}.type", says)
+            errors.required(f"{path}.type", detail)
     elif not schema.type and not schema.xKubernetesIntOrString and not open_:
         errors.required(f"{path}.type", _EMPTY_TYPE[level])
     if embedded and schema.additionalProperties is not None:
-        says = "must not be used if x-kubernetes-embedded-resource is set"
-        errors.forbidden(f"{path}.additionalProperties", says)
+        detail = "must not be used if x-kubernetes-embedded-resource is set"
+        errors.forbidden(f"{path}.additionalProperties", detail)
     if level == "root" and schema.type and schema.type != "object":
         errors.invalid(f"{path}.type", schema.type, "must be object at the root")
     if embedded and not open_ and not schema.properties:
@@ -165,16 +207,16 @@ def _typed(schema: JSONSchemaProps, level: Level, path: str, errors: FieldErrors
 
 
 def _metadata(schema: JSONSchemaProps, level: Level, path: str, errors: FieldErrors) -> None:
-    """An object's metadata is known: a schema may only restrict its name."""
-    whole = level == "root" or schema.xKubernetesEmbeddedResource
+    """Checks the schema of metadata, which is implicit: only its name may be restricted."""
+    is_resource = level == "root" or schema.xKubernetesEmbeddedResource
     for name in ("kind", "apiVersion"):
-        said = schema.properties.get(name)
-        if whole and said is not None and said.type != "string":
-            errors.invalid(f"{path}.properties[{name}].type", said.type, "must be string")
+        given = schema.properties.get(name)
+        if is_resource and given is not None and given.type != "string":
+            errors.invalid(f"{path}.properties[{name}].type", given.type, "must be string")
     meta = schema.properties.get("metadata")
     if meta is None:
         return
-    if whole and meta.type != "object":
+    if is_resource and meta.type != "object":
         errors.invalid(f"{path}.properties[metadata].type", meta.type, "must be object")
     if level != "root":
         return
@@ -187,10 +229,10 @@ def _metadata(schema: JSONSchemaProps, level: Level, path: str, errors: FieldErr
         )
 
 
-# -- inside -----------------------------------------------------------------------------------
+# -- value validations ------------------------------------------------------------------------
 
 
-def _values(
+def _value_validations(
     schema: JSONSchemaProps,
     path: str,
     errors: FieldErrors,
@@ -200,54 +242,56 @@ def _values(
 ) -> None:
     if not skip_any:
         for index, each in enumerate(schema.anyOf):
-            _inside(each, f"{path}.anyOf[{index}]", errors)
+            _nested_value_validation(each, f"{path}.anyOf[{index}]", errors)
     for index, each in enumerate(schema.allOf):
-        _inside(each, f"{path}.allOf[{index}]", errors, skip_any=skip_first and index == 0)
+        _nested_value_validation(each, f"{path}.allOf[{index}]", errors, skip_any=skip_first and index == 0)
     for index, each in enumerate(schema.oneOf):
-        _inside(each, f"{path}.oneOf[{index}]", errors)
+        _nested_value_validation(each, f"{path}.oneOf[{index}]", errors)
     if schema.not_ is not None:
-        _inside(schema.not_, f"{path}.not", errors)
+        _nested_value_validation(schema.not_, f"{path}.not", errors)
     if schema.pattern:
         try:
             compile_pattern(schema.pattern)
-        except BadPattern as error:
-            says = f"must be a valid regular expression, but isn't: {error}"
-            errors.invalid(f"{path}.pattern", schema.pattern, says)
-        except Unsupported:
-            pass  # told by `steersman.server.crd.warnings`
+        except InvalidPattern as error:
+            detail = f"must be a valid regular expression, but isn't: {error}"
+            errors.invalid(f"{path}.pattern", schema.pattern, detail)
+        except UnsupportedPattern:
+            pass  # `steersman.server.crd.warnings` warns about it
 
 
-def _inside(schema: JSONSchemaProps, path: str, errors: FieldErrors, *, skip_any: bool = False) -> None:
-    _values(schema, path, errors, skip_any=skip_any)
+def _nested_value_validation(
+    schema: JSONSchemaProps, path: str, errors: FieldErrors, *, skip_any: bool = False
+) -> None:
+    _value_validations(schema, path, errors, skip_any=skip_any)
     items = _single(schema.items)
     if items is not None:
-        _inside(items, f"{path}.items", errors)
+        _nested_value_validation(items, f"{path}.items", errors)
     for name, each in schema.properties.items():
-        _inside(each, f"{path}.properties[{name}]", errors)
+        _nested_value_validation(each, f"{path}.properties[{name}]", errors)
     if schema.type:
         errors.forbidden(f"{path}.type", "must be empty to be structural")
     if schema.additionalProperties not in (None, False):
         errors.forbidden(f"{path}.additionalProperties", "must be undefined to be structural")
-    for name, said, why in _FORBIDDEN_INSIDE:
+    for name, given, why in _FORBIDDEN_INSIDE:
         value = getattr(schema, name)
         if value if name != "default" else value is not None:
-            errors.forbidden(f"{path}.{said}", why)
+            errors.forbidden(f"{path}.{given}", why)
     if "metadata" in schema.properties:
         errors.forbidden(f"{path}.properties[metadata]", "must not be specified in a nested context")
 
 
-def _complete(
+def _check_complete(
     schema: JSONSchemaProps, outside: JSONSchemaProps, path: str, outside_path: str, errors: FieldErrors
 ) -> None:
-    """What is spoken of inside must be there outside."""
+    """Checks that fields inside of combinators are specified outside."""
     junctions = [(f"{path}.not", schema.not_)] if schema.not_ is not None else []
     for name, schemas in (("allOf", schema.allOf), ("anyOf", schema.anyOf), ("oneOf", schema.oneOf)):
         junctions += [(f"{path}.{name}[{index}]", each) for index, each in enumerate(schemas)]
     for where, each in junctions:
-        _complete_inside(each, outside, where, outside_path, errors)
+        _check_complete_nested(each, outside, where, outside_path, errors)
 
 
-def _complete_inside(
+def _check_complete_nested(
     schema: JSONSchemaProps,
     outside: JSONSchemaProps | None,
     path: str,
@@ -257,12 +301,14 @@ def _complete_inside(
     if outside is None:
         errors.required(outside_path, f"because it is defined in {path}")
         return
-    _complete(schema, outside, path, outside_path, errors)
+    _check_complete(schema, outside, path, outside_path, errors)
     items = _single(schema.items)
     if items is not None:
-        _complete_inside(items, _single(outside.items), f"{path}.items", f"{outside_path}.items", errors)
+        _check_complete_nested(
+            items, _single(outside.items), f"{path}.items", f"{outside_path}.items", errors
+        )
     for name, each in schema.properties.items():
         where = f"properties[{name}]"
-        _complete_inside(
+        _check_complete_nested(
             each, outside.properties.get(name), f"{path}.{where}", f"{outside_path}.{where}", errors
         )

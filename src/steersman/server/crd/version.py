@@ -1,4 +1,4 @@
-"""One version of a custom resource: its schema, compiled, and what it makes of objects."""
+"""CompiledVersion: one version of a custom resource with its schema compiled for pruning, defaulting and validation."""
 
 from __future__ import annotations
 
@@ -17,21 +17,24 @@ from steersman.api.generated.apiextensions_v1 import (
 )
 from steersman.server import status_errors as refusals
 from steersman.server.codec.convert import to_builtins
-from steersman.server.crd.custom import Custom, copied
-from steersman.server.crd.defaulting import Fill, filler
-from steersman.server.crd.embedded import coercion, embedded_check, metadata_search, unknown_metadata
-from steersman.server.crd.errors import MISSING, NOWHERE, Check, Fault, problems
-from steersman.server.crd.lists import lists_check
-from steersman.server.crd.paths import BadPath, split, value_at
-from steersman.server.crd.pruning import META, Prune, prune, pruner
-from steersman.server.crd.structural_schema import every_schema
-from steersman.server.crd.value_validation import compiled
-from steersman.server.crd.walk import Visit
+from steersman.server.crd.custom import CustomResource, copy_content
+from steersman.server.crd.defaulting import ApplyDefaults, compile_defaulting
+from steersman.server.crd.embedded import (
+    compile_coercion,
+    compile_embedded_validation,
+    compile_unknown_metadata_search,
+    unknown_metadata,
+)
+from steersman.server.crd.errors import MISSING, NO_FIELD, Check, SchemaViolation, field_errors
+from steersman.server.crd.paths import InvalidPath, split, value_at
+from steersman.server.crd.pruning import OBJECT_FIELDS, PruneFunction, compile_pruning, prune
+from steersman.server.crd.structural_schema import Walk, every_schema
+from steersman.server.crd.value_validation import compile_list_type_check, compile_schema
 from steersman.server.status_errors import FieldError
 from steersman.server.validation.field_errors import FieldErrors, Verbatim
 
-_MOST_REPLICAS = 2**31 - 1
-_BLOCKING = (
+_MAX_REPLICAS = 2**31 - 1
+_BLOCKING_REASONS = (
     "FieldValueNotSupported",
     "FieldValueRequired",
     "FieldValueTooLong",
@@ -40,8 +43,8 @@ _BLOCKING = (
 )
 
 
-class Version(msgspec.Struct, frozen=True, eq=False):
-    """What a version is called, and what is done to its objects."""
+class CompiledVersion(msgspec.Struct, frozen=True, eq=False):
+    """The names of a version, and the compiled operations of its schema."""
 
     group: str
     name: str
@@ -53,97 +56,98 @@ class Version(msgspec.Struct, frozen=True, eq=False):
     scale: CustomResourceSubresourceScale | None
     columns: tuple[CustomResourceColumnDefinition, ...]
     selectable: tuple[str, ...]
-    """The fields a selector may ask for: ``spec.color``."""
-    _prune: Prune
-    _fill: Fill
-    _coerce: Visit | None
-    _search: Visit | None
+    """The selectable fields: ``spec.color``."""
+    _prune: PruneFunction
+    _fill: ApplyDefaults
+    _coerce: Walk | None
+    _find_unknown_metadata: Walk | None
     _check: Check
     _check_status: Check | None
-    _check_embedded: Visit | None
-    _check_lists: Visit | None
-    _looks_at_metadata: bool
+    _check_embedded: Walk | None
+    _check_lists: Walk | None
+    _validates_metadata: bool
     _has_rules: bool
 
     @property
     def api_version(self) -> str:
-        """As objects say it: ``example.com/v1``."""
+        """The apiVersion of objects: ``example.com/v1``."""
         return f"{self.group}/{self.name}"
 
-    # -- giving objects their form ------------------------------------------------------------
+    # -- pruning and defaulting ---------------------------------------------------------------
 
-    def fit(self, content: Mapping[str, Any], *, stored: bool = False) -> dict[str, Any]:
-        """A content as this version has it: unknown fields gone, defaults filled in.
+    def prune_and_default(self, content: Mapping[str, Any], *, stored: bool = False) -> dict[str, Any]:
+        """A copy of a content with unknown fields pruned and defaults applied.
 
-        Shares nothing with what was given. Raises `BadRequest` for embedded objects that are none, unless
-        they are stored as such already.
+        Raises `BadRequest` for malformed embedded resources, unless the content is ``stored`` already.
         """
         try:
-            made = copied(content)
+            made = copy_content(content)
             prune(self._prune, made)
         except RecursionError:
-            raise self._not_one("it is nested too deeply") from None
+            raise self._cannot_handle("it is nested too deeply") from None
         except TypeError as error:
-            raise self._not_one(str(error)) from None
+            raise self._cannot_handle(str(error)) from None
         if self._coerce is not None:
             errors = FieldErrors()
             self._coerce(made, "", errors)
             if errors and not stored:
-                raise self._not_one(str(errors[0]))
+                raise self._cannot_handle(str(errors[0]))
         self._fill(made)
         return made
 
-    def _not_one(self, why: str) -> BadRequest:
+    def _cannot_handle(self, why: str) -> BadRequest:
         return refusals.bad_request(
             f'{self.kind} in version "{self.name}" cannot be handled as a {self.kind}: {why}'
         )
 
-    def unknown(self, document: Mapping[str, Any]) -> tuple[str, ...]:
-        """The paths of the fields of a document that this version does not have."""
-        content = {name: value for name, value in document.items() if name not in META}
-        made = copied(content)
-        gone = [*unknown_metadata(document.get("metadata")), *prune(self._prune, made, tell=True)]
-        if self._search is not None:
+    def unknown_fields(self, document: Mapping[str, Any]) -> tuple[str, ...]:
+        """The paths of the fields in a document that this version does not have."""
+        content = {name: value for name, value in document.items() if name not in OBJECT_FIELDS}
+        made = copy_content(content)
+        unknown_fields = [*unknown_metadata(document.get("metadata")), *prune(self._prune, made, report=True)]
+        if self._find_unknown_metadata is not None:
             errors = FieldErrors()
-            self._search(made, "", errors)
-            gone += sorted(problem.field for problem in errors)
-        return tuple(gone)
+            self._find_unknown_metadata(made, "", errors)
+            unknown_fields += sorted(problem.field for problem in errors)
+        return tuple(unknown_fields)
 
-    def pruned(self, content: Mapping[str, Any]) -> dict[str, Any]:
-        """A content without the fields this version does not know, and nothing filled in."""
-        made = copied(content)
+    def prune_content(self, content: Mapping[str, Any]) -> dict[str, Any]:
+        """A copy of a content with unknown fields pruned, without defaulting."""
+        made = copy_content(content)
         prune(self._prune, made)
         return made
 
-    # -- what is refused ----------------------------------------------------------------------
+    # -- validation ---------------------------------------------------------------------------
 
-    def problems(self, obj: Custom, old: Custom | None = None) -> list[FieldError]:
-        """What is wrong with an object's content, given what it replaces."""
-        faults: list[Fault] = []
-        self._check(self._whole(obj), "", faults, MISSING if old is None else self._whole(old))
-        errors = FieldErrors(problems(faults))
-        self._replicas(obj, errors)
+    def validate(self, obj: CustomResource, old: CustomResource | None = None) -> list[FieldError]:
+        """Validates the content of an object; with ``old``, unchanged violations are tolerated (ratcheting)."""
+        violations: list[SchemaViolation] = []
+        self._check(self._document(obj), "", violations, MISSING if old is None else self._document(old))
+        errors = FieldErrors(field_errors(violations))
+        self._validate_scale(obj, errors)
         if self._check_embedded is not None:
             self._check_embedded(obj.content, "", errors)
-        self._lists(obj, old, errors)
-        return self._blocked(errors)
+        self._validate_list_types(obj, old, errors)
+        return self._with_unchecked_rules(errors)
 
-    def status_problems(self, obj: Custom, old: Custom) -> list[FieldError]:
-        """What is wrong with an object's new status."""
-        faults: list[Fault] = []
+    def validate_status(self, obj: CustomResource, old: CustomResource) -> list[FieldError]:
+        """Validates the new status of an object."""
+        violations: list[SchemaViolation] = []
         if self._check_status is not None and "status" in obj.content:
             before = old.content.get("status", MISSING)
-            self._check_status(obj.content["status"], "", faults, before)
-        errors = FieldErrors(problems(faults, "status"))
-        self._replicas(obj, errors, spec=False)
-        self._lists(obj, old, errors)
-        return self._blocked(errors)
+            self._check_status(obj.content["status"], "", violations, before)
+        errors = FieldErrors(field_errors(violations, "status"))
+        self._validate_scale(obj, errors, spec=False)
+        self._validate_list_types(obj, old, errors)
+        return self._with_unchecked_rules(errors)
 
-    def _whole(self, obj: Custom) -> dict[str, Any]:
-        meta = to_builtins(obj.metadata) if self._looks_at_metadata else {}
+    def _document(self, obj: CustomResource) -> dict[str, Any]:
+        meta = to_builtins(obj.metadata) if self._validates_metadata else {}
         return {"apiVersion": self.api_version, "kind": self.kind, "metadata": meta, **obj.content}
 
-    def _lists(self, obj: Custom, old: Custom | None, errors: FieldErrors) -> None:
+    def _validate_list_types(
+        self, obj: CustomResource, old: CustomResource | None, errors: FieldErrors
+    ) -> None:
         if self._check_lists is None:
             return
         new, before = FieldErrors(), FieldErrors()
@@ -153,32 +157,32 @@ class Version(msgspec.Struct, frozen=True, eq=False):
         if not before:
             errors += new
 
-    def _replicas(self, obj: Custom, errors: FieldErrors, *, spec: bool = True) -> None:
-        """What scale reads must be what it expects there."""
+    def _validate_scale(self, obj: CustomResource, errors: FieldErrors, *, spec: bool = True) -> None:
+        """Validates the types of the values that the scale subresource reads."""
         if self.scale is None:
             return
         for path in (self.scale.specReplicasPath,) * spec + (self.scale.statusReplicasPath,):
             try:
                 count = value_at(obj.content, split(path), int) or 0
-            except BadPath as error:
+            except InvalidPath as error:
                 errors.invalid(path, 0, str(error))
                 continue
             if count < 0:
                 errors.invalid(path, count, "should be a non-negative integer")
-            elif count > _MOST_REPLICAS:
-                errors.invalid(path, count, f"should be less than or equal to {_MOST_REPLICAS}")
+            elif count > _MAX_REPLICAS:
+                errors.invalid(path, count, f"should be less than or equal to {_MAX_REPLICAS}")
         selector = self.scale.labelSelectorPath
         if selector:
             try:
                 value_at(obj.content, split(selector), str)
-            except BadPath as error:
+            except InvalidPath as error:
                 errors.invalid(selector, "", str(error))
 
-    def _blocked(self, errors: FieldErrors) -> list[FieldError]:
-        """Rules are not evaluated here; where upstream would not have got to them either, it says so."""
-        if self._has_rules and any(problem.reason in _BLOCKING for problem in errors):
+    def _with_unchecked_rules(self, errors: FieldErrors) -> list[FieldError]:
+        """The errors, with upstream's note that validation rules were not checked (they never are here)."""
+        if self._has_rules and any(problem.reason in _BLOCKING_REASONS for problem in errors):
             errors.invalid(
-                NOWHERE,
+                NO_FIELD,
                 Verbatim("null"),
                 "some validation rules were not checked because the object was invalid; correct the "
                 "existing errors to complete validation",
@@ -186,34 +190,36 @@ class Version(msgspec.Struct, frozen=True, eq=False):
         return errors
 
 
-def version_of(definition: CustomResourceDefinition, said: CustomResourceDefinitionVersion) -> Version:
-    """A version of a definition, compiled."""
+def compile_version(
+    definition: CustomResourceDefinition, version_spec: CustomResourceDefinitionVersion
+) -> CompiledVersion:
+    """Compiles a version of a definition."""
     spec, names = definition.spec, definition.status.acceptedNames
-    below = said.subresources
-    given = said.schema.openAPIV3Schema if said.schema is not None else None
+    subresources = version_spec.subresources
+    given = version_spec.schema.openAPIV3Schema if version_spec.schema is not None else None
     schema = given or JSONSchemaProps(type="object", xKubernetesPreserveUnknownFields=True)
     status = schema.properties.get("status")
-    has_status = below is not None and below.status is not None
+    has_status = subresources is not None and subresources.status is not None
     meta = schema.properties.get("metadata")
-    return Version(
+    return CompiledVersion(
         group=spec.group,
-        name=said.name,
+        name=version_spec.name,
         kind=names.kind,
         plural=names.plural,
         namespaced=spec.scope == "Namespaced",
         schema=schema,
         has_status=has_status,
-        scale=below.scale if below is not None else None,
-        columns=said.additionalPrinterColumns,
-        selectable=tuple(each.jsonPath.removeprefix(".") for each in said.selectableFields),
-        _prune=pruner(schema, root=True),
-        _fill=filler(schema),
-        _coerce=coercion(schema),
-        _search=metadata_search(schema),
-        _check=compiled(schema),
-        _check_status=compiled(status) if has_status and status is not None else None,
-        _check_embedded=embedded_check(schema),
-        _check_lists=lists_check(schema),
-        _looks_at_metadata=meta is not None and bool(meta.properties),
+        scale=subresources.scale if subresources is not None else None,
+        columns=version_spec.additionalPrinterColumns,
+        selectable=tuple(each.jsonPath.removeprefix(".") for each in version_spec.selectableFields),
+        _prune=compile_pruning(schema, root=True),
+        _fill=compile_defaulting(schema),
+        _coerce=compile_coercion(schema),
+        _find_unknown_metadata=compile_unknown_metadata_search(schema),
+        _check=compile_schema(schema),
+        _check_status=compile_schema(status) if has_status and status is not None else None,
+        _check_embedded=compile_embedded_validation(schema),
+        _check_lists=compile_list_type_check(schema),
+        _validates_metadata=meta is not None and bool(meta.properties),
         _has_rules=any(each.xKubernetesValidations for each in every_schema(schema)),
     )

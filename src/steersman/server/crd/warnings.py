@@ -1,7 +1,4 @@
-"""What the author of a definition, or a user of its resources, should know although nothing is refused.
-
-Upstream's own warnings, and those about what this server does not do: it never passes over that in silence.
-"""
+"""Warnings about definitions and custom resources: upstream's, and those about features this server lacks."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.api.go_quote import quote
 from steersman.api.label_syntax import key_errors
 from steersman.server.crd import formats
-from steersman.server.crd.patterns import BadPattern, Unsupported, compile_pattern
+from steersman.server.crd.patterns import InvalidPattern, UnsupportedPattern, compile_pattern
 from steersman.server.crd.structural_schema import every_schema
 from steersman.server.discovery.documents import version_order
 
@@ -18,7 +15,7 @@ _STANDARD = ("orphan", "foregroundDeletion", "kubernetes")
 
 
 def warnings(definition: CustomResourceDefinition, old: CustomResourceDefinition | None = None) -> list[str]:
-    """What to tell who creates a definition, or replaces another by it: then only what is new."""
+    """The warnings about a definition; for an update, only those that are new."""
     known = frozenset(_warnings(old)) if old is not None else frozenset()
     return [text for text in _warnings(definition) if text not in known]
 
@@ -37,7 +34,7 @@ def _warnings(definition: CustomResourceDefinition) -> list[str]:
 
 def _of_schema(schema: JSONSchemaProps, version: str) -> list[str]:
     found = []
-    if schema.format and not formats.recognised(schema.format, schema.type):
+    if schema.format and not formats.is_supported(schema.format, schema.type):
         found.append(f"unrecognized format {quote(schema.format)}")
     for rule in schema.xKubernetesValidations:
         found.append(
@@ -46,15 +43,15 @@ def _of_schema(schema: JSONSchemaProps, version: str) -> list[str]:
     if schema.pattern:
         try:
             compile_pattern(schema.pattern)
-        except Unsupported as error:
+        except UnsupportedPattern as error:
             found.append(f"a pattern is not checked: {error}")
-        except BadPattern:
-            pass  # refused, so there is nobody to warn
+        except InvalidPattern:
+            pass  # validation refuses the definition
     return found
 
 
 def deprecation(definition: CustomResourceDefinition, version: str) -> str:
-    """What to tell who uses a deprecated version; empty if it is not."""
+    """The deprecation warning of a version; empty if it is not deprecated."""
     spec = definition.spec
     said = next((each for each in spec.versions if each.name == version), None)
     if said is None or not said.deprecated:
@@ -74,7 +71,7 @@ def deprecation(definition: CustomResourceDefinition, version: str) -> str:
 
 
 def finalizers(new: ObjectMeta, old: ObjectMeta | None = None) -> list[str]:
-    """What to tell who adds finalizers to a custom resource that others might add, too."""
+    """The warnings about new finalizers of a custom resource that are not domain-qualified."""
     found = []
     for name in sorted(new.finalizers):
         if old is not None and name in old.finalizers:

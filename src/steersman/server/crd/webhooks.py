@@ -1,4 +1,4 @@
-"""Conversion webhooks: what is refused of how a definition names them. They are never called."""
+"""Validation of the conversion of a definition. Conversion webhooks are validated but never called."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _FORM = "; desired format: https://host[/path]"
 _REVIEWS = ("v1", "v1beta1")
 
 
-def check(conversion: CustomResourceConversion, path: str, errors: FieldErrors) -> None:
-    """What is wrong with how versions are to be converted."""
+def validate_conversion(conversion: CustomResourceConversion, path: str, errors: FieldErrors) -> None:
+    """Validates the conversion strategy and webhook of a definition."""
     errors.enum(f"{path}.strategy", conversion.strategy, ("None", "Webhook"))
     webhook = conversion.webhook
     client = webhook.clientConfig if webhook is not None else None
@@ -30,11 +30,11 @@ def check(conversion: CustomResourceConversion, path: str, errors: FieldErrors) 
             _client(client, f"{path}.webhookClientConfig", errors)
         _reviews(reviews, f"{path}.conversionReviewVersions", errors)
         return
-    says = "should not be set when strategy is not set to Webhook"
+    detail = "should not be set when strategy is not set to Webhook"
     if client is not None:
-        errors.forbidden(f"{path}.webhookClientConfig", says)
+        errors.forbidden(f"{path}.webhookClientConfig", detail)
     if reviews:
-        errors.forbidden(f"{path}.conversionReviewVersions", says)
+        errors.forbidden(f"{path}.conversionReviewVersions", detail)
 
 
 def _client(client: WebhookClientConfig, path: str, errors: FieldErrors) -> None:
@@ -66,7 +66,7 @@ def _url(text: str, path: str, errors: FieldErrors) -> None:
 
 
 def _service(service: ServiceReference, path: str, errors: FieldErrors) -> None:
-    # Upstream takes the one for the other here, so that a missing namespace is told as a missing name.
+    # Upstream swaps the two here, so a missing namespace is reported as a missing name.
     if not service.namespace:
         errors.required(f"{path}.name")
     if not service.name:

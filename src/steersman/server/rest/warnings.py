@@ -7,7 +7,7 @@ from typing import Any
 from steersman.api.generated.apiextensions_v1 import CustomResourceDefinition
 from steersman.server.codec.convert import CODECS
 from steersman.server.crd import warnings as crd_warnings
-from steersman.server.crd.custom import Custom
+from steersman.server.crd.custom import CustomResource
 from steersman.server.rest.perform import REVIEWS
 from steersman.server.rest.request import Request, Result
 from steersman.server.server import AdmissionAttributes, Server
@@ -43,7 +43,7 @@ def write_warnings(server: Server, request: Request, result: Result, old: Any) -
         found += warnings_for(resource.kind if resource.type not in CODECS else "", obj, old)
     if isinstance(obj, CustomResourceDefinition):
         found += crd_warnings.warnings(obj, old)
-    elif isinstance(obj, Custom) and obj.metadata.finalizers:
+    elif isinstance(obj, CustomResource) and obj.metadata.finalizers:
         found += crd_warnings.finalizers(obj.metadata, None if old is None else old.metadata)
     return found
 

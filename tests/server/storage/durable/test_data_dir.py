@@ -19,7 +19,7 @@ from steersman.api.generated.core_v1 import ConfigMap
 from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.api.scheme import Kind
 from steersman.server.crd import establishing
-from steersman.server.crd.custom import Custom
+from steersman.server.crd.custom import CustomResource
 from steersman.server.local import LocalApi
 from steersman.server.registry.resources import Registry
 from steersman.server.server import Server
@@ -195,7 +195,7 @@ _json = st.recursive(
 def test_free_content_comes_back_as_it_was(content: dict[str, Any]) -> None:
     for name in ("apiVersion", "kind", "metadata"):
         content.pop(name, None)
-    obj = Custom(metadata=ObjectMeta(name="w"), content=content, stored=content, stored_in="v1")
+    obj = CustomResource(metadata=ObjectMeta(name="w"), content=content, stored=content, stored_in="v1")
     raw = encode(Store(), "widgets.example.com", obj)
     again = DocumentDecoder(Registry()).decode("widgets.example.com", raw)
     assert again == obj

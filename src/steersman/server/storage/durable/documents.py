@@ -16,7 +16,7 @@ from steersman.api.errors import NotFound
 from steersman.api.generated import load, resources
 from steersman.api.scheme import Kind, encode_hook, kind_of
 from steersman.server.codec.convert import to_struct
-from steersman.server.crd.custom import Custom, read
+from steersman.server.crd.custom import CustomResource, read
 from steersman.server.registry.resources import Registry
 from steersman.server.storage.store import Store
 
@@ -38,7 +38,7 @@ _type_meta = msgspec.json.Decoder(TypeMeta)
 
 def encode(store: Store, resource: str, obj: Any) -> bytes:
     """Encodes an object of a table as a document."""
-    if isinstance(obj, Custom):
+    if isinstance(obj, CustomResource):
         return _encode_custom(store, resource, obj)
     kind = _kind(obj)
     return _spliced(kind.api_version, kind.name, _encoder.encode(obj))
@@ -56,7 +56,7 @@ def _kind(obj: Any) -> Kind[Any]:
         raise
 
 
-def _encode_custom(store: Store, resource: str, obj: Custom) -> bytes:
+def _encode_custom(store: Store, resource: str, obj: CustomResource) -> bytes:
     """Encodes a custom resource as it was written, not as the current definition presents it."""
     definition = store.table(DEFINITIONS).get(resource)
     kind = definition.spec.names.kind if definition is not None else ""
@@ -124,7 +124,7 @@ class DocumentDecoder:
         return decode
 
 
-def _custom(version: str, document: bytes) -> Custom:
+def _custom(version: str, document: bytes) -> CustomResource:
     """A custom resource as it was stored; it is converted once its definition is served."""
     try:
         obj = read(document)
