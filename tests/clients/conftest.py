@@ -26,8 +26,8 @@ import yaml
 from kubernetes import client, config, watch
 
 from steersman.api.clock import RealClock
-from steersman.client import kubeconfig as own
 from steersman.client.http import HttpApi
+from steersman.client.kubeconfig import load
 from steersman.sim.kubelet import Kubelets, KubeletSettings
 from steersman.sim.scheduler import Scheduler
 from tests.harness.child_process import Child, until
@@ -128,7 +128,7 @@ def _nodes(kubeconfig: Path) -> Iterator[None]:
 
     async def live() -> None:
         clock = RealClock()
-        async with HttpApi(own.load(str(kubeconfig)), qps=0) as api:
+        async with HttpApi(load(str(kubeconfig)), qps=0) as api:
             kubelets = Kubelets(api, clock, NODES, settings=KubeletSettings(start_delay=0.1, shutdown=0.1))
             work = [asyncio.ensure_future(each.run()) for each in (kubelets, Scheduler(api, clock))]
             await stop.wait()

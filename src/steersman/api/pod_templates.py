@@ -7,11 +7,11 @@ The spec itself is never modified, so that unknown fields are kept.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any, Protocol, TypeVar
 
 import msgspec
 
+from steersman.api.bounded_cache import BoundedCache
 from steersman.api.generated_names import fnv32a, safe_encode
 from steersman.api.kinds import PodTemplateSpec
 from steersman.api.quantity import Quantity
@@ -68,12 +68,23 @@ def with_labels(template: T, labels: Mapping[str, str]) -> T:
     )
 
 
-@lru_cache(maxsize=512)
+_CACHED = 512
+_CACHED_BYTES = 16 * 1024 * 1024
+"""Entries of each cache, and the bytes of JSON in it: templates may be large."""
+
+_hashes: BoundedCache[tuple[bytes, int | None], str] = BoundedCache(_CACHED, _CACHED_BYTES)
+
+
 def _hash(document: bytes, collision_count: int | None) -> str:
-    state = fnv32a(document)
-    if collision_count is not None:
-        state = fnv32a((collision_count & 0xFFFFFFFF).to_bytes(8, "little"), state)
-    return safe_encode(str(state))
+    key = (document, collision_count)
+    known = _hashes.get(key)
+    if known is None:
+        state = fnv32a(document)
+        if collision_count is not None:
+            state = fnv32a((collision_count & 0xFFFFFFFF).to_bytes(8, "little"), state)
+        known = safe_encode(str(state))
+        _hashes.put(key, known, len(document))
+    return known
 
 
 def _same_spec(a: Any, b: Any) -> bool:
@@ -121,9 +132,15 @@ def _canonical(spec: Any) -> bytes:
     return _canonical_json(bytes(spec) if isinstance(spec, msgspec.Raw) else _encode(spec))
 
 
-@lru_cache(maxsize=512)
+_canonical_specs: BoundedCache[bytes, bytes] = BoundedCache(_CACHED, _CACHED_BYTES)
+
+
 def _canonical_json(spec: bytes) -> bytes:
-    return _encode(_plain(_decode(spec) or {}))
+    known = _canonical_specs.get(spec)
+    if known is None:
+        known = _encode(_plain(_decode(spec) or {}))
+        _canonical_specs.put(spec, known, len(spec) + len(known))
+    return known
 
 
 _BY_VALUE = frozenset(
@@ -210,9 +227,15 @@ _DEFAULTS: Mapping[str, Mapping[str, Any]] = {
 """The server's defaults, by the field or list that contains them."""
 
 
-@lru_cache(maxsize=512)
+_without_defaults_cache: BoundedCache[bytes, Any] = BoundedCache(_CACHED, _CACHED_BYTES)
+
+
 def _decoded_without_defaults(document: bytes) -> Any:
-    return _without_defaults(_decode(document))
+    known = _without_defaults_cache.get(document)
+    if known is None:
+        known = _without_defaults(_decode(document))
+        _without_defaults_cache.put(document, known, len(document))
+    return known
 
 
 def _without_defaults(value: Any, name: str = "") -> Any:
