@@ -1,7 +1,6 @@
-"""A world: the embedded server, its clients and everything else on one virtual loop, from one seed.
+"""A world: the embedded API server and its clients on one virtual event loop, from one seed.
 
-Time, chance, names and uids come from here and nowhere else, so the same seed gives the same world,
-write by write::
+Time, random numbers, names and UIDs all come from the world, so the same seed gives the same writes::
 
     with World(seed=7) as world:
         world.spawn(Nodes(world.api("nodes"), world).run())
@@ -9,7 +8,7 @@ write by write::
         world.run(world.settle())
         assert world.run(world.api().get(DEPLOYMENTS, "default", "web")).status.readyReplicas == 3
 
-The loop lives between runs: what was spawned goes on whenever the world runs.
+Spawned tasks continue whenever the world runs.
 """
 
 from __future__ import annotations
@@ -44,24 +43,24 @@ from steersman.sim.loop import VirtualLoop, background, in_background
 T = TypeVar("T")
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
-"""When worlds begin."""
+"""The initial time of a world."""
 
 NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
-"""What a real API server creates for itself."""
+"""The namespaces that an API server creates."""
 
 PATIENCE = 366 * 86_400.0
-"""How long what runs in a world may wait for something other than the time."""
+"""Default limit of a run in seconds, unless it lets time pass explicitly."""
 
 QUIET = frozenset({"leases.coordination.k8s.io"})
-"""Writes that are upkeep by nature."""
+"""Resources whose writes are background work."""
 
 
 class NotSettled(AssertionError):
-    """The world did not settle: something keeps being written."""
+    """The world did not settle: writes do not end."""
 
 
 class _RandomStreams(NamedTuple):
-    """Where a world's chance comes from: a stream for each thing, so that none depends on the others' use."""
+    """The random streams of a world: one for each purpose, so that they do not depend on each other."""
 
     own: random.Random
     names: random.Random
@@ -69,17 +68,17 @@ class _RandomStreams(NamedTuple):
 
     @classmethod
     def of(cls, seed: int, revision: int = 0) -> _RandomStreams:
-        """``revision`` is where a fork begins: what it makes must not have the uids of what it was left with."""
+        """``revision`` is that of a fork: its new objects must not get the UIDs of existing ones."""
         begin = f"{seed}@{revision}" if revision else str(seed)
         return cls(*(random.Random(f"{begin}/{stream}") for stream in ("chance", "names", "order")))
 
     def copy(self) -> _RandomStreams:
-        """The same chance, to be drawn from separately."""
+        """Independent copies of the streams."""
         return _RandomStreams(*(copy(stream) for stream in self))
 
 
 class World:
-    """Is the `Clock` of everything in it."""
+    """An API server under virtual time. It is the `Clock` of everything in it."""
 
     def __init__(
         self,
@@ -128,12 +127,11 @@ class World:
         self._keep = journal
 
     def fork(self, seed: int | None = None) -> World:
-        """Another world that begins where this one is: same objects, same time; neither sees the other again.
+        """An independent copy of this world, with the same objects and time.
 
-        Takes well under a millisecond, since objects are shared. Nobody lives in it yet: watches, queues and
-        timers stay behind, and whoever shall go on there is spawned anew, as after a restart. The same goes
-        for the journal, which begins with the fork. Chance goes on where it is, so two forks of one world go
-        the same way; with a ``seed`` of their own they go different ways.
+        Takes well under a millisecond, since objects are shared. Tasks, watches and timers are not copied: processes are
+        spawned anew, as after a restart. The journal of the fork starts empty. Random streams continue, so two forks of one
+        world behave the same; with a ``seed`` of their own they differ.
         """
         fork = World.__new__(World)
         chance = self._chance.copy() if seed is None else _RandomStreams.of(seed, self.server.store.revision)
@@ -154,10 +152,10 @@ class World:
             create_as_server(self.server, resource, "", Namespace(metadata=ObjectMeta(name=name)))
         create_bootstrap_objects(self.server)
 
-    # -- time and chance ----------------------------------------------------------------------
+    # -- clock --------------------------------------------------------------------------------
 
     def now(self) -> datetime:
-        """Wall time, which moves with the loop's."""
+        """Wall time, which moves with the event loop's time."""
         elapsed = self.loop.time()
         at, now = self._at
         if at != elapsed:
@@ -169,21 +167,21 @@ class World:
         """Seconds since the world began."""
         return self.loop.time()
 
-    # -- who lives here -----------------------------------------------------------------------
+    # -- clients and tasks --------------------------------------------------------------------
 
     def api(self, user: str = "system:admin") -> LocalApi:
-        """A client of the world's server, with all rights."""
+        """A client of the world's server, with all permissions."""
         return LocalApi(self.server, User(user, groups=(MASTERS, AUTHENTICATED)))
 
     def spawn(self, coroutine: Coroutine[Any, Any, T], *, name: str | None = None) -> asyncio.Task[T]:
-        """Start something that goes on whenever the world runs. If it fails, the run fails."""
+        """Start a task that continues whenever the world runs. If it fails, the run fails."""
         task = self.loop.create_task(coroutine, name=name)
         self._tasks[task] = None
         task.add_done_callback(self._ended)
         return task
 
     def background(self) -> AbstractContextManager[None]:
-        """What is spawned in here is upkeep: neither its timers nor its writes unsettle the world."""
+        """Tasks spawned in here are background work: neither their timers nor their writes keep the world from settling."""
         return background()
 
     def _ended(self, task: asyncio.Task[Any]) -> None:
@@ -192,17 +190,17 @@ class World:
             self.loop.fail(error)
 
     def _unhandled(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """Nothing fails unseen in a world."""
+        """Unhandled errors fail the run."""
         error = context.get("exception")
         self.loop.fail(error if error is not None else RuntimeError(context["message"]))
 
-    # -- letting time pass --------------------------------------------------------------------
+    # -- running ------------------------------------------------------------------------------
 
     def run(self, coroutine: Coroutine[Any, Any, T], *, limit: float = PATIENCE) -> T:
-        """Run something to its end, and the rest of the world meanwhile.
+        """Run a coroutine to its end, and all other tasks meanwhile.
 
-        Raises `Deadlock` with who waits for what where it can have no end, or has none after ``limit`` seconds in
-        which nobody has asked for the time to pass.
+        Raises `Deadlock` with where each task waits, if it cannot end, or does not end within ``limit`` seconds besides
+        explicit `advance` calls.
         """
         self.loop.limit = self.loop.time() + limit
         result = self.loop.run_until_complete(coroutine)
@@ -210,11 +208,11 @@ class World:
         return result
 
     async def advance(self, seconds: float) -> None:
-        """Let time pass, and everything happen that is due by then."""
+        """Let time pass; everything due by then happens."""
         await self.loop.until(self.loop.time() + seconds)
 
     async def settle(self, horizon: float = 10.0, *, limit: float = 86_400.0) -> float:
-        """Let time pass until nothing is written for ``horizon`` seconds; answers how much passed.
+        """Let time pass until nothing is written for ``horizon`` seconds; returns the seconds that passed.
 
         What polls without writing does not count, nor do heartbeats: leases, and what runs in
         `background`. Time stands still where no timer goes off within the horizon. Raises `NotSettled`
@@ -235,7 +233,7 @@ class World:
         counted = Counter(self._recent).most_common(5)
         total = len(self._recent)
         return ", ".join(
-            f"{resource} {key} by {task.get_name() if task is not None else 'nobody'} ({count}x of the last {total})"
+            f"{resource} {key} by {task.get_name() if task is not None else 'no task'} ({count}x of the last {total})"
             for (resource, key, task), count in counted
         )
 
@@ -248,10 +246,10 @@ class World:
             what = f"{commit.event.type.value} {commit.resource} {commit.key}"
             self.journal.append(f"{self.loop.time():.6f} {commit.revision} {what} {body}")
 
-    # -- the end ------------------------------------------------------------------------------
+    # -- closing ------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """End everything in the order it was started."""
+        """Cancel all tasks in the order they were started."""
         if self.loop.is_closed():
             return
         self.loop.limit = math.inf
