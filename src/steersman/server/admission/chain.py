@@ -71,9 +71,9 @@ class StoreListers:
         key = object_key(meta.namespace, meta.name)
         for pool, item in self._held.pop(key, ()):
             self._pools[pool].pop(item, None)
-        there = self.get("services", meta.namespace, meta.name)
-        if there is not None:
-            self._held[key] = held = allocations_of(there)
+        current = self.get("services", meta.namespace, meta.name)
+        if current is not None:
+            self._held[key] = held = allocations_of(current)
             for pool, item in held:
                 self._pools[pool][item] = key
 

@@ -136,12 +136,18 @@ def _subject(spec: SubjectAccessReviewSpec) -> User:
 
 
 def _attributes(user: User, spec: SubjectAccessReviewSpec | SelfSubjectAccessReviewSpec) -> Attributes:
-    asked = spec.resourceAttributes
-    if asked is None:
+    attributes = spec.resourceAttributes
+    if attributes is None:
         other = spec.nonResourceAttributes or NonResourceAttributes()
         return Attributes(user, other.verb, path=other.path)
     return Attributes(
-        user, asked.verb, asked.group, asked.resource, asked.subresource, asked.namespace, asked.name
+        user,
+        attributes.verb,
+        attributes.group,
+        attributes.resource,
+        attributes.subresource,
+        attributes.namespace,
+        attributes.name,
     )
 
 

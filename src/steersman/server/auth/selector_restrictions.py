@@ -26,12 +26,12 @@ Requirement: TypeAlias = FieldSelectorRequirement | LabelSelectorRequirement
 _PATH = "spec.resourceAttributes"
 
 
-def validate_restrictions(asked: ResourceAttributes | None) -> list[FieldError]:
+def validate_restrictions(attributes: ResourceAttributes | None) -> list[FieldError]:
     """Validation errors of the selectors in resource attributes."""
-    if asked is None:
+    if attributes is None:
         return []
-    found = _validate_selector(asked.fieldSelector, f"{_PATH}.fieldSelector")
-    return found + _validate_selector(asked.labelSelector, f"{_PATH}.labelSelector")
+    found = _validate_selector(attributes.fieldSelector, f"{_PATH}.fieldSelector")
+    return found + _validate_selector(attributes.labelSelector, f"{_PATH}.labelSelector")
 
 
 def _validate_selector(selector: Restriction | None, path: str) -> list[FieldError]:
@@ -69,11 +69,14 @@ def _validate_requirement(requirement: Requirement, path: str) -> Iterable[Field
                 yield field_invalid(f"{path}.values[{i}]", value, why)
 
 
-def evaluation_errors(asked: ResourceAttributes | None) -> Iterable[str]:
+def evaluation_errors(attributes: ResourceAttributes | None) -> Iterable[str]:
     """Evaluation errors for selectors that were ignored, wholly or in part, because they are malformed."""
-    if asked is None:
+    if attributes is None:
         return
-    for name, selector in (("fieldSelector", asked.fieldSelector), ("labelSelector", asked.labelSelector)):
+    for name, selector in (
+        ("fieldSelector", attributes.fieldSelector),
+        ("labelSelector", attributes.labelSelector),
+    ):
         if selector is None:
             continue
         if selector.requirements:

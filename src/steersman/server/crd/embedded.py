@@ -88,13 +88,13 @@ def _check(schema: JSONSchemaProps, value: Any, path: str, errors: FieldErrors) 
         return
     for name, rule in (("apiVersion", _version_errors), ("kind", _kind_errors)):
         where = _child(path, name)
-        said = value.get(name)
+        field = value.get(name)
         if name not in value:
             errors.required(where)
-        elif type(said) is not str:
-            errors.invalid(where, said, "must be a string")
+        elif type(field) is not str:
+            errors.invalid(where, field, "must be a string")
         else:
-            errors.invalid_each(where, said, rule(said) if said else ("must not be empty",))
+            errors.invalid_each(where, field, rule(field) if field else ("must not be empty",))
     if "metadata" in value:
         _check_metadata(value["metadata"], path, errors)
 

@@ -34,8 +34,8 @@ def compile_pruning(schema: JSONSchemaProps | None, *, root: bool = False) -> Pr
     return _preserving(schema, root) if schema.xKubernetesPreserveUnknownFields else _pruning(schema, root)
 
 
-def _schema(said: JSONSchemaProps | tuple[JSONSchemaProps, ...] | bool | None) -> JSONSchemaProps | None:
-    return said if isinstance(said, JSONSchemaProps) else None
+def _schema(schema: JSONSchemaProps | tuple[JSONSchemaProps, ...] | bool | None) -> JSONSchemaProps | None:
+    return schema if isinstance(schema, JSONSchemaProps) else None
 
 
 def _fields(

@@ -53,11 +53,11 @@ def _of_schema(schema: JSONSchemaProps, version: str) -> list[str]:
 def deprecation(definition: CustomResourceDefinition, version: str) -> str:
     """The deprecation warning of a version; empty if it is not deprecated."""
     spec = definition.spec
-    said = next((each for each in spec.versions if each.name == version), None)
-    if said is None or not said.deprecated:
+    version_spec = next((each for each in spec.versions if each.name == version), None)
+    if version_spec is None or not version_spec.deprecated:
         return ""
-    if said.deprecationWarning is not None:
-        return said.deprecationWarning
+    if version_spec.deprecationWarning is not None:
+        return version_spec.deprecationWarning
     text = f"{spec.group}/{version} {spec.names.kind} is deprecated"
     better = sorted(
         (
