@@ -1,4 +1,4 @@
-"""Accept headers: what is asked for, and what is taken."""
+"""Content negotiation by Accept headers."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_what_is_not_served_is_refused_with_what_is(accept: str) -> None:
         ),
     ],
 )
-def test_a_kind_nobody_can_make_is_passed_over(accept: str, target: Target | None) -> None:
+def test_a_clause_with_an_unsupported_kind_is_skipped(accept: str, target: Target | None) -> None:
     assert negotiate(accept, own_kind_or_meta).target == target
 
 

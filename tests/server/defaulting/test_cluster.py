@@ -1,4 +1,4 @@
-"""Defaults of what a cluster is set up with."""
+"""Defaults of the cluster's configuration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was filled in once is whole: filling it again gives back the very same object."""
+"""Defaulting is idempotent: a second time it returns the same object."""
 
 from __future__ import annotations
 

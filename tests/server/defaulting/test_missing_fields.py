@@ -1,4 +1,4 @@
-"""Filling in: what counts as missing, what is shared, and how amounts are written."""
+"""Helpers of defaulting: missing fields, shared structs and canonical quantities."""
 
 from __future__ import annotations
 

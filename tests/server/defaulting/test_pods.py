@@ -1,4 +1,4 @@
-"""Pods of one template share what is made of it, and each image is pulled as often as its name tells."""
+"""Defaults of pods: specs shared by pods of one template, and image pull policies."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_an_account_has_two_names_and_the_newer_one_counts() -> None:
         assert (made.serviceAccountName, made.serviceAccount) == (name, name)
 
 
-def test_an_amount_that_nobody_can_read_makes_the_pod_none() -> None:
+def test_a_malformed_quantity_is_a_bad_request() -> None:
     bad = spec(resources=ResourceRequirements(limits={"cpu": "much"}))
     with pytest.raises(BadRequest) as refusal:
         fill(pod("a", bad))

@@ -1,4 +1,4 @@
-"""Discovery: what clients are told is served."""
+"""Discovery documents, legacy and aggregated."""
 
 from __future__ import annotations
 

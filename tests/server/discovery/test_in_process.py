@@ -1,4 +1,4 @@
-"""What clients in the same process are told is served is what discovery's documents say."""
+"""Discovery in process agrees with the discovery documents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a server says of itself, to clients in the same process."""
+"""OpenAPI documents for clients in the same process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OpenAPI: that the documents hang together, and what custom resources add."""
+"""OpenAPI documents are consistent, and include custom resources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``/openapi/v2`` as protobuf says of every kind what it says as JSON."""
+"""``/openapi/v2`` as protobuf has the same definitions as the JSON document."""
 
 from __future__ import annotations
 

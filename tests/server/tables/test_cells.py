@@ -1,4 +1,4 @@
-"""Durations for people, at the edges between units."""
+"""Human-readable durations at the limits between units."""
 
 from __future__ import annotations
 

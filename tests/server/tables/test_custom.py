@@ -1,4 +1,4 @@
-"""Custom resources in tables: columns that their definitions name."""
+"""Tables of custom resources, with the columns of their definitions."""
 
 from __future__ import annotations
 

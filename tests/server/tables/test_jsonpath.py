@@ -1,4 +1,4 @@
-"""Paths into documents, in kubectl's dialect."""
+"""JSONPath in kubectl's dialect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One row for each kind that has a turn of its own; the real comparison has the rest."""
+"""One row for each kind with special cells; the comparison with a real server covers the rest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pods in a table: one word for the state of many containers."""
+"""The cells of pods: one status for all containers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table as a document: headers, rows, and how much of each object they carry."""
+"""Table documents: column definitions, rows and included objects."""
 
 from __future__ import annotations
 

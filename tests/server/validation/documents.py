@@ -1,4 +1,4 @@
-"""Documents sent to a server, and what it answers, with what differs by nature left out.
+"""Documents that are sent to a server and its recorded responses, without the fields that always differ.
 
 ``answers.json`` holds what a real kube-apiserver 1.36 answers to each row of ``documents.yaml``. To write it
 anew, run this file where ``KUBEBUILDER_ASSETS`` names the real server's binaries.

@@ -1,4 +1,4 @@
-"""Addresses and blocks of them: read as the real server reads them, and written in one way."""
+"""Validation of IP addresses and CIDRs against upstream's rules."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_a_block_is_taken_only_in_ways_all_read_alike(block: str, wrong: list[st
         ("224.0.1.5", ""),
     ],
 )
-def test_nobody_is_sent_to_an_address_that_means_another_thing_everywhere(address: str, range_: str) -> None:
+def test_an_endpoint_may_not_be_in_a_special_range(address: str, range_: str) -> None:
     errors = FieldErrors()
     addresses.validate_endpoint_ip(errors, "at", address)
     assert len(errors) == (1 if range_ else 0)

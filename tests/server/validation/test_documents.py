@@ -1,4 +1,4 @@
-"""The embedded server refuses and fills in as kube-apiserver does: each document of the table, word for word."""
+"""The embedded server validates and defaults each recorded document exactly as kube-apiserver does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is found wrong is said as the real server says it, values included."""
+"""Field errors have upstream's messages, values included."""
 
 from __future__ import annotations
 

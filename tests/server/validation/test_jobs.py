@@ -1,4 +1,4 @@
-"""Schedules and time zones: what can be read, and what is said of what cannot."""
+"""Validation of cron schedules and time zones."""
 
 from __future__ import annotations
 

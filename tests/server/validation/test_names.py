@@ -1,4 +1,4 @@
-"""Names, ports, keys and paths: what fits, what does not, and how the rules imply each other."""
+"""Validation of names, ports, keys and paths, and how the rules imply each other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each kind finds its rules, kinds without any keep those of metadata, and what is taken once stays taken."""
+"""Each kind finds its rules, other kinds have those of metadata, and a valid object stays valid."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Services with addresses of two families: how they come, how they stay, and how the second one goes."""
+"""Validation of dual-stack Services: adding, keeping and releasing the secondary IP."""
 
 from __future__ import annotations
 

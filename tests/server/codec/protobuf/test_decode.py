@@ -1,4 +1,4 @@
-"""Protobuf bodies: those real clients send, those made to be awkward, and those that are none."""
+"""Decoding of protobuf bodies: recorded, generated and malformed ones."""
 
 from __future__ import annotations
 
