@@ -77,7 +77,7 @@ def test_time_may_pass_faster_than_the_walls(cluster: Cluster) -> None:
     cluster.apply(WEB)
     cluster.wait_until(lambda: cluster.get("deploy", "web").status.readyReplicas == 2)
     assert cluster.settle(horizon=20) >= 20
-    with pytest.raises(WaitTimeout, match="not so within 10 s"):
+    with pytest.raises(WaitTimeout, match="condition not met within 10 s"):
         cluster.wait_until(lambda: False, timeout=10)
 
 
