@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, time, timedelta
 from functools import partial
-from typing import Any
 
 import msgspec
 
@@ -88,7 +87,7 @@ def is_unused(token: Token, before: datetime) -> bool:
     return account is not None and any(one.name == meta.name for one in account.secrets)
 
 
-def secret_names(document: Any) -> Iterator[str]:
+def secret_names(document: object) -> Iterator[str]:
     """The names of all Secrets that a pod spec refers to; a few too many rather than too few."""
     if isinstance(document, list):
         for one in document:
