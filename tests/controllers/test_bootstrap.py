@@ -13,7 +13,7 @@ from steersman.api.kinds.config import ConfigMap, Secret
 from steersman.controllers.bootstrap import CLUSTER_INFO, delete_expired, signature, signer
 from steersman.intent.actions import Delete, Update
 from steersman.intent.verdict import Rest, Wake
-from steersman.testing.decision_driver import Shelves, walk
+from steersman.testing.decision_driver import StaticCaches, walk
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ABC = "eyJhbGciOiJIUzI1NiIsImtpZCI6ImFiY2RlZiJ9"  # {"alg":"HS256","kid":"abcdef"}
@@ -39,7 +39,7 @@ def info(**data: str) -> ConfigMap:
 
 
 def sign(*objects: ConfigMap | Secret):  # type: ignore[no-untyped-def]
-    seen = signer.see(Shelves(signer, *objects), CLUSTER_INFO)
+    seen = signer.see(StaticCaches(signer, *objects), CLUSTER_INFO)
     assert seen is not None
     return walk(signer.decide(seen, NOW))
 

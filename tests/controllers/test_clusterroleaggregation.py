@@ -14,7 +14,7 @@ from steersman.intent.actions import Patch, PatchType
 from steersman.intent.verdict import InvalidSpec, Rest
 from steersman.runtime.controller_group import ControllerGroup
 from steersman.sim.world import World
-from steersman.testing.decision_driver import Shelves, walk
+from steersman.testing.decision_driver import StaticCaches, walk
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 PODS = PolicyRule(apiGroups=("",), resources=("pods",), verbs=("get",))
@@ -36,7 +36,7 @@ def collector(*rules: PolicyRule, by: tuple[Mapping[str, str], ...] = ({"to": "v
 
 
 def seen(*roles: ClusterRole):  # type: ignore[no-untyped-def]
-    return controller.see(Shelves(controller, *roles), roles[0].key)
+    return controller.see(StaticCaches(controller, *roles), roles[0].key)
 
 
 def test_rules_are_collected_once_each_in_the_order_of_selectors_and_names() -> None:

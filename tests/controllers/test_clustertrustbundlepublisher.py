@@ -14,7 +14,7 @@ from steersman.controllers.clustertrustbundlepublisher import ROUND, SIGNER, bun
 from steersman.intent.actions import Action, Create, Delete, ReadFile, Update
 from steersman.intent.settings import Settings
 from steersman.intent.verdict import Rest, Verdict
-from steersman.testing.decision_driver import Shelves, walk
+from steersman.testing.decision_driver import StaticCaches, walk
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 GATE = {"ClusterTrustBundle": True}
@@ -32,7 +32,7 @@ def look(
 ) -> tuple[list[Action[Any]], Verdict]:
     configured = controller.configured(Settings({"root-ca-file": "ca.crt"}, GATE))
     assert configured is not None
-    seen = configured.see(Shelves(configured, *bundles), ROUND)
+    seen = configured.see(StaticCaches(configured, *bundles), ROUND)
     assert seen is not None
     given = {
         ReadFile: content,

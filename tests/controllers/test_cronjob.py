@@ -18,7 +18,7 @@ from steersman.intent.actions import Action, Create, Delete, Emit, Read, UpdateS
 from steersman.intent.controller import Change
 from steersman.intent.verdict import Rest, Verdict, Wake
 from steersman.testing.cluster import Cluster
-from steersman.testing.decision_driver import Shelves, walk
+from steersman.testing.decision_driver import StaticCaches, walk
 
 BORN = datetime(2026, 1, 1, 9, 30, tzinfo=UTC)
 NOW = datetime(2026, 1, 1, 10, 0, 30, tzinfo=UTC)
@@ -55,7 +55,7 @@ def job(name: str, ended: str = "", *, minutes: int = 0, owner: str = "c") -> Jo
 def look(
     of: CronJob, *jobs: Job, now: datetime = NOW, key: Key = KEY, answers: Any = None
 ) -> tuple[list[Action[Any]], Verdict]:
-    seen = controller.see(Shelves(controller, of, *jobs), key)
+    seen = controller.see(StaticCaches(controller, of, *jobs), key)
     assert seen is not None
     return walk(controller.decide(seen, now), answers)
 
@@ -204,10 +204,10 @@ def test_replace_ends_the_one_before() -> None:
 def test_replace_that_cannot_end_it_starts_nothing() -> None:
     of = cron(concurrencyPolicy="Replace", active=["old"])
     said: list[Action[Any]] = []
-    seen = controller.see(Shelves(controller, of, job("old")), KEY)
+    seen = controller.see(StaticCaches(controller, of, job("old")), KEY)
     assert seen is not None
     with pytest.raises(ApiError):
-        walk(controller.decide(seen, NOW), {Read: job("old"), Delete: ServerError("down")}, said=said)
+        walk(controller.decide(seen, NOW), {Read: job("old"), Delete: ServerError("down")}, recorded=said)
     assert events(said) == [("FailedDelete", "Deleted job: down")]
     assert not [one for one in said if isinstance(one, Create)]
 
@@ -223,15 +223,15 @@ def test_a_job_of_that_name_that_is_ours_is_noted_and_another_is_left_alone() ->
 
 def test_a_refusal_is_told_of_unless_the_namespace_goes() -> None:
     said: list[Action[Any]] = []
-    seen = controller.see(Shelves(controller, cron()), KEY)
+    seen = controller.see(StaticCaches(controller, cron()), KEY)
     assert seen is not None
     with pytest.raises(Forbidden):
-        walk(controller.decide(seen, NOW), {Create: Forbidden("full")}, said=said)
+        walk(controller.decide(seen, NOW), {Create: Forbidden("full")}, recorded=said)
     assert events(said) == [("FailedCreate", "Error creating job: full")]
     said.clear()
     going = Forbidden("going", causes=(Cause("NamespaceTerminating", "", ""),))
     with pytest.raises(Forbidden):
-        walk(controller.decide(seen, NOW), {Create: going}, said=said)
+        walk(controller.decide(seen, NOW), {Create: going}, recorded=said)
     assert events(said) == []
 
 
@@ -281,7 +281,7 @@ def test_only_so_many_that_ended_are_kept_and_the_oldest_go() -> None:
 def test_a_new_schedule_begins_with_its_next_time() -> None:
     of = cron("*/5 * * * *", last=BORN)
     changed = Key("d", "c/schedule")
-    assert list(controller.watches[0].to(Shelves(controller, of), Change(cron(), of))) == [changed]
+    assert list(controller.watches[0].to(StaticCaches(controller, of), Change(cron(), of))) == [changed]
     later = TEN + timedelta(minutes=3)
     actions, verdict = look(of, now=later, key=changed)
     assert actions == []
@@ -293,10 +293,10 @@ def test_a_new_schedule_begins_with_its_next_time() -> None:
 
 
 def test_a_job_is_a_reason_to_look_at_its_own_cronjob_only() -> None:
-    shelves = Shelves(controller, cron())
+    caches = StaticCaches(controller, cron())
     to = controller.watches[1].to
-    assert list(to(shelves, Change(None, job("a")))) == [KEY]
-    assert list(to(shelves, Change(None, job("a", owner="another")))) == []
+    assert list(to(caches, Change(None, job("a")))) == [KEY]
+    assert list(to(caches, Change(None, job("a", owner="another")))) == []
 
 
 NIGHTLY = """

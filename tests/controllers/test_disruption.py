@@ -38,7 +38,7 @@ from steersman.intent.actions import Action, Discover, Emit, Patch, Read, Update
 from steersman.intent.controller import Change
 from steersman.intent.verdict import InvalidSpec, Rest, Verdict, Wake
 from steersman.testing.cluster import Cluster
-from steersman.testing.decision_driver import USUAL, Shelves, walk
+from steersman.testing.decision_driver import USUAL, StaticCaches, walk
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 BEFORE = NOW - timedelta(hours=1)
@@ -103,7 +103,7 @@ def _sized(obj: W, replicas: int) -> W:
 
 
 def look(of: PodDisruptionBudget, *objects: Any, answers: Any = None) -> tuple[list[Action[Any]], Verdict]:
-    seen = controller.see(Shelves(controller, of, *objects), of.key)
+    seen = controller.see(StaticCaches(controller, of, *objects), of.key)
     assert seen is not None
     return walk(controller.decide(seen, NOW), answers)
 
@@ -195,10 +195,10 @@ def test_any_owner_with_a_scale_is_asked_once() -> None:
 def test_where_nobody_can_tell_nothing_may_be_disrupted(owner: str, answer: Any, why: str) -> None:
     said: list[Action[Any]] = []
     of = budget(most=1)
-    seen = controller.see(Shelves(controller, of, pod("a", owner=owner)), of.key)
+    seen = controller.see(StaticCaches(controller, of, pod("a", owner=owner)), of.key)
     assert seen is not None
     with pytest.raises(InvalidSpec):
-        walk(controller.decide(seen, NOW), {Discover: SERVED, Read: answer}, said=said)
+        walk(controller.decide(seen, NOW), {Discover: SERVED, Read: answer}, recorded=said)
     made = written(said)
     assert made.disruptionsAllowed == 0
     assert (made.conditions[0].reason, made.conditions[0].message) == ("SyncFailed", why)
@@ -295,7 +295,7 @@ TARGET = Condition(
 
 
 def _pod_round(of: Pod) -> tuple[list[Action[Any]], Verdict]:
-    seen = controller.see(Shelves(controller, of), Key("d", f"pod/{of.metadata.name}"))
+    seen = controller.see(StaticCaches(controller, of), Key("d", f"pod/{of.metadata.name}"))
     assert seen is not None
     return walk(controller.decide(seen, NOW), lambda action: USUAL)
 
@@ -338,12 +338,12 @@ def test_a_disruption_has_two_minutes() -> None:
 
 
 def test_a_pod_is_a_reason_to_look_at_every_budget_that_selects_it() -> None:
-    shelves = Shelves(
+    caches = StaticCaches(
         controller, budget(name="a"), budget(name="b", select=LabelSelector(matchLabels={"x": "y"}))
     )
     to = controller.watches[1].to
-    assert list(to(shelves, Change(None, pod("p")))) == [Key("d", "a")]
-    assert list(to(shelves, Change(pod("p"), pod("p", conditions=(TARGET,))))) == [
+    assert list(to(caches, Change(None, pod("p")))) == [Key("d", "a")]
+    assert list(to(caches, Change(pod("p"), pod("p", conditions=(TARGET,))))) == [
         Key("d", "a"),
         Key("d", "pod/p"),
     ]

@@ -20,7 +20,7 @@ from steersman.controllers.legacyserviceaccounttoken import (
 )
 from steersman.intent.actions import Action, Delete, List, Patch, Read
 from steersman.intent.verdict import InvalidSpec, Verdict, Wake
-from steersman.testing.decision_driver import USUAL, Shelves, walk
+from steersman.testing.decision_driver import USUAL, StaticCaches, walk
 
 NOW = datetime(2026, 6, 15, 12, tzinfo=UTC)
 OWNER = ServiceAccount(
@@ -46,7 +46,7 @@ def token(days: int = 1000, **labels: str) -> Secret:
 def look(
     *objects: Any, since: str | None = "2024-01-01", pods: Any = (), write: object = USUAL
 ) -> tuple[list[Action[Any]], Verdict]:
-    seen = controller.see(Shelves(controller, *objects), ROUND)
+    seen = controller.see(StaticCaches(controller, *objects), ROUND)
     assert seen is not None
 
     def answer(action: Action[Any]) -> Any:

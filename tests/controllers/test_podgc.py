@@ -18,7 +18,7 @@ from steersman.intent.metrics import Measure
 from steersman.intent.settings import Settings
 from steersman.intent.verdict import Rest, Verdict
 from steersman.testing.cluster import Cluster
-from steersman.testing.decision_driver import USUAL, Shelves, walk
+from steersman.testing.decision_driver import USUAL, StaticCaches, walk
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -53,7 +53,7 @@ def look(
 ) -> tuple[list[Action[Any]], Verdict]:
     configured = controller.configured(Settings({"terminated-pod-gc-threshold": keep}))
     assert configured is not None
-    seen = configured.see(Shelves(configured, *objects), key)
+    seen = configured.see(StaticCaches(configured, *objects), key)
     if seen is None:
         return [], Rest("nothing to see")
 
@@ -167,8 +167,8 @@ def test_a_refusal_fails_the_round(error: Exception) -> None:
     ],
 )
 def test_what_is_a_reason_to_look(number: int, change: Any, keys: list[Key]) -> None:
-    shelves = Shelves(controller, node(lost=False))
-    assert list(controller.watches[number].to(shelves, change)) == keys
+    caches = StaticCaches(controller, node(lost=False))
+    assert list(controller.watches[number].to(caches, change)) == keys
 
 
 def test_in_a_cluster_the_pods_of_a_node_that_is_gone_are_replaced_after_the_quarantine() -> None:

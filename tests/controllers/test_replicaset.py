@@ -151,7 +151,7 @@ def test_a_refused_pod_is_shown_as_a_condition_and_an_event_and_tried_again() ->
     refusal = Forbidden('pods "web-" is forbidden: exceeded quota: q')
     said: list[Any] = []
     with pytest.raises(Forbidden, match="exceeded quota"):
-        walk(decide(see(rs(10)), NOW), {Create: refusal}, said=said)
+        walk(decide(see(rs(10)), NOW), {Create: refusal}, recorded=said)
     assert counts(said)["Create"] == 1, "slow start stops after the first refusal"
     (event,) = [action for action in said if isinstance(action, Emit)]
     assert (event.type, event.reason) == ("Warning", "FailedCreate")
@@ -174,7 +174,7 @@ def test_a_condition_that_is_there_keeps_its_words_and_goes_when_all_is_well() -
         walk(
             decide(see(rs(1, readyReplicas=1, conditions=(old,))), NOW),
             {Create: Forbidden("newer")},
-            said=said,
+            recorded=said,
         )
     assert status_of(said).conditions == (old,)
     actions, _ = walk(decide(see(rs(1, conditions=(old,)), pod("a")), NOW))
@@ -202,7 +202,7 @@ def test_a_template_without_labels_is_refused_and_shown() -> None:
     )
     said: list[Any] = []
     with pytest.raises(InvalidSpec, match="unable to create pods, no labels"):
-        walk(decide(see(bare), NOW), said=said)
+        walk(decide(see(bare), NOW), recorded=said)
     assert status_of(said).conditions[0].reason == "FailedCreate"
 
 
@@ -243,7 +243,7 @@ def test_a_pod_that_is_gone_already_counts_as_deleted() -> None:
 def test_a_pod_that_cannot_be_deleted_is_shown_and_tried_again() -> None:
     said: list[Any] = []
     with pytest.raises(ServerError, match="unable to delete pods: boom"):
-        walk(decide(see(rs(0), pod("a")), NOW), {Delete: ServerError("boom")}, said=said)
+        walk(decide(see(rs(0), pod("a")), NOW), {Delete: ServerError("boom")}, recorded=said)
     condition = status_of(said).conditions[0]
     assert (condition.reason, condition.message) == ("FailedDelete", "unable to delete pods: boom")
     assert [(e.reason, e.message) for e in said if isinstance(e, Emit)] == [

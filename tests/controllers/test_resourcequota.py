@@ -61,13 +61,13 @@ def counted(
 ) -> dict[str, str]:
     kinds = {"pods": Pod, "services": Service, "persistentvolumeclaims": PersistentVolumeClaim}
     about = {resource_of(name) for name in of.spec.hard}
-    shelves = {
+    caches = {
         name: tuple(one for one in objects if isinstance(one, kind))
         for name, kind in kinds.items()
         if name in about
     }
     claims = [one for one in objects if isinstance(one, ResourceClaim)]
-    seen = Observation(of, shelves, counts or {}, ())
+    seen = Observation(of, caches, counts or {}, ())
     return {name: str(amount) for name, amount in usage(seen, claims, NOW).items()}
 
 

@@ -15,7 +15,7 @@ from steersman.controllers.rootcacertpublisher import DESCRIPTION, DESCRIPTION_T
 from steersman.intent.actions import Action, Create, FileUnreadable, ReadFile, Update
 from steersman.intent.settings import Settings
 from steersman.intent.verdict import Rest, Verdict
-from steersman.testing.decision_driver import Shelves, walk
+from steersman.testing.decision_driver import StaticCaches, walk
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 WANTED = ConfigMap(
@@ -31,7 +31,7 @@ def namespace(phase: str = "Active") -> Namespace:
 def look(*objects: Namespace | ConfigMap, create: object = None) -> tuple[list[Action[object]], Verdict]:
     configured = controller.configured(Settings(flags={"root-ca-file": "/etc/ca.crt"}))
     assert configured is not None
-    seen = configured.see(Shelves(configured, *objects), Key("", "web"))
+    seen = configured.see(StaticCaches(configured, *objects), Key("", "web"))
     assert seen is not None
     answers: dict[type[Action[Any]], object] = {ReadFile: b"CA"}
     if create is not None:
@@ -78,7 +78,7 @@ def test_a_namespace_that_is_in_motion_is_no_error(error: ApiError, because: str
 
 
 def test_a_file_that_cannot_be_read_fails_the_round() -> None:
-    seen = controller.see(Shelves(controller, namespace()), Key("", "web"))
+    seen = controller.see(StaticCaches(controller, namespace()), Key("", "web"))
     assert seen is not None
     with pytest.raises(FileUnreadable):
         walk(controller.decide(seen, NOW), {ReadFile: FileUnreadable("cannot read it")})

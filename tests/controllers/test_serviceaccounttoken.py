@@ -19,7 +19,7 @@ from steersman.intent.actions import Action, Delete, Read, ReadFile, ReadModifyW
 from steersman.intent.controller import Change
 from steersman.intent.settings import Settings
 from steersman.intent.verdict import InvalidSpec, Rest, Verdict
-from steersman.testing.decision_driver import USUAL, Shelves, walk
+from steersman.testing.decision_driver import USUAL, StaticCaches, walk
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 KEYS = KeySet.generate()
@@ -49,7 +49,7 @@ def look(
 ) -> tuple[list[Action[Any]], Verdict]:
     configured = controller.configured(SETTINGS)
     assert configured is not None
-    seen = configured.see(Shelves(configured, *objects), key)
+    seen = configured.see(StaticCaches(configured, *objects), key)
     assert seen is not None
 
     def answer(action: Action[Any]) -> Any:
@@ -131,8 +131,8 @@ def test_an_account_forgets_a_secret_that_is_gone() -> None:
     configured = controller.configured(SETTINGS)
     assert configured is not None
     owner = account("u1", "t", "other")
-    shelves = Shelves(configured, owner)
-    (key,) = configured.watches[0].to(shelves, Change(secret("u1"), None))
+    caches = StaticCaches(configured, owner)
+    (key,) = configured.watches[0].to(caches, Change(secret("u1"), None))
     (amend,), verdict = look(owner, key=key)
     assert isinstance(amend, ReadModifyWrite)
     document: dict[str, Any] = {"secrets": [{"name": "t"}, {"name": "other"}]}
@@ -144,18 +144,18 @@ def test_an_account_forgets_a_secret_that_is_gone() -> None:
 def test_a_secret_of_the_same_name_that_came_back_is_not_forgotten() -> None:
     configured = controller.configured(SETTINGS)
     assert configured is not None
-    shelves = Shelves(configured, account("u1", "t"), secret("u1"))
-    (key,) = configured.watches[0].to(shelves, Change(secret("u1"), None))
-    assert configured.see(shelves, key) is None
+    caches = StaticCaches(configured, account("u1", "t"), secret("u1"))
+    (key,) = configured.watches[0].to(caches, Change(secret("u1"), None))
+    assert configured.see(caches, key) is None
 
 
 @pytest.mark.parametrize("error", [NotFound("gone"), Conflict("another")])
 def test_an_account_that_went_first_is_no_error(error: Exception) -> None:
     configured = controller.configured(SETTINGS)
     assert configured is not None
-    shelves = Shelves(configured, account("u1", "t"))
-    (key,) = configured.watches[0].to(shelves, Change(secret("u1"), None))
-    seen = configured.see(shelves, key)
+    caches = StaticCaches(configured, account("u1", "t"))
+    (key,) = configured.watches[0].to(caches, Change(secret("u1"), None))
+    seen = configured.see(caches, key)
     assert seen is not None
     _, verdict = walk(configured.decide(seen, NOW), {ReadModifyWrite: error})
     assert verdict == Rest("Secret deleted; ServiceAccount is gone, too")
@@ -172,8 +172,8 @@ def test_without_a_key_there_is_nothing_to_do() -> None:
 
 
 def test_an_account_that_changes_is_a_reason_to_look_at_its_secrets() -> None:
-    shelves = Shelves(controller, secret("u1"))
-    assert list(controller.watches[1].to(shelves, Change(account(), None))) == [MEANT]
+    caches = StaticCaches(controller, secret("u1"))
+    assert list(controller.watches[1].to(caches, Change(account(), None))) == [MEANT]
     assert controller.watches[0].kind is ACCOUNT_TOKENS
 
 

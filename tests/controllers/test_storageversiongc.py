@@ -15,7 +15,7 @@ from steersman.controllers.storageversiongc import controller
 from steersman.intent.actions import Action, Delete, Read, UpdateStatus
 from steersman.intent.controller import Change
 from steersman.intent.verdict import Rest, Verdict
-from steersman.testing.decision_driver import USUAL, Shelves, walk
+from steersman.testing.decision_driver import USUAL, StaticCaches, walk
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 BEFORE = NOW - timedelta(days=1)
@@ -44,7 +44,7 @@ def version(common: str | None = None, **servers: str) -> StorageVersion:
 
 
 def look(*objects: Any, live: Any = NotFound("none")) -> tuple[list[Action[Any]], Verdict]:
-    seen = controller.see(Shelves(controller, *objects), Key("", "apps.deployments"))
+    seen = controller.see(StaticCaches(controller, *objects), Key("", "apps.deployments"))
     assert seen is not None
     actions, verdict = walk(
         controller.decide(seen, NOW),
@@ -105,8 +105,8 @@ def test_a_cache_that_lags_behind_and_a_server_in_trouble_forget_nothing() -> No
 
 
 def test_a_servers_lease_that_goes_is_a_reason_to_look_at_what_it_stored() -> None:
-    shelves = Shelves(controller, version(a="v1"))
+    caches = StaticCaches(controller, version(a="v1"))
     to = controller.watches[1].to
-    assert list(to(shelves, Change(lease("a"), None))) == [Key("", "apps.deployments")]
-    assert list(to(shelves, Change(lease("a"), lease("a")))) == []
-    assert list(to(shelves, Change(lease("a", "other"), None))) == []
+    assert list(to(caches, Change(lease("a"), None))) == [Key("", "apps.deployments")]
+    assert list(to(caches, Change(lease("a"), lease("a")))) == []
+    assert list(to(caches, Change(lease("a", "other"), None))) == []

@@ -33,7 +33,7 @@ from steersman.intent.actions import (
     UpdateStatus,
 )
 from steersman.intent.verdict import InvalidSpec, Rest, Verdict
-from steersman.testing.decision_driver import USUAL, Shelves, walk
+from steersman.testing.decision_driver import USUAL, StaticCaches, walk
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 THINGS = ApiResource("example.com", "v2", "Thing", "things", True, ("list", "patch", "update"))
@@ -66,7 +66,7 @@ def definition(observed: int = 3) -> CustomResourceDefinition:
 def look(
     of: StorageVersionMigration, *others: StorageVersionMigration, **given: Any
 ) -> tuple[list[Action[Any]], Verdict]:
-    seen = controller.see(Shelves(controller, of, *others), of.key)
+    seen = controller.see(StaticCaches(controller, of, *others), of.key)
     assert seen is not None
     answers: dict[type[Action[Any]], Any] = {
         Discover: given.get("served", SERVED),

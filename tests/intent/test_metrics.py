@@ -33,7 +33,7 @@ def test_it_is_counted_with_the_labels_it_has_in_the_end() -> None:
 def test_what_fails_is_counted_as_it_failed_and_fails() -> None:
     said: list[Action[object]] = []
     with pytest.raises(ValueError, match="odd"):
-        walk(decide(ValueError("odd")), said=said)
+        walk(decide(ValueError("odd")), recorded=said)
     assert said[-1] == Measure(TOTAL, 1.0, ("some", "odd"))
 
 

@@ -28,7 +28,7 @@ from steersman.intent.actions import (
 )
 from steersman.intent.verdict import Rest, Verdict
 from steersman.testing import decision_driver
-from steersman.testing.decision_driver import USUAL, Answers, Shelves, walk
+from steersman.testing.decision_driver import USUAL, Answers, StaticCaches, walk
 from tests.harness.workloads import deployment, pod, replicaset
 
 OWNER = deployment()
@@ -222,7 +222,7 @@ def test_an_error_the_decision_does_not_catch_comes_out_and_leaves_what_was_said
 
     said: list[Action[Any]] = []
     with pytest.raises(Forbidden, match="no"):
-        walk(decision(), {Delete: Forbidden("no")}, said=said)
+        walk(decision(), {Delete: Forbidden("no")}, recorded=said)
     assert said == [Read(OWNER), Delete(POD)]
 
 
@@ -289,8 +289,8 @@ def test_a_decision_that_waits_for_anything_but_actions_is_refused() -> None:
 
 
 def test_shelves_hold_objects_by_kind_with_the_indexes_of_the_watches() -> None:
-    shelves = Shelves(controller, OWNER, SET, POD)
-    assert shelves[DEPLOYMENTS].get(OWNER.key) is OWNER
-    assert list(shelves[PODS].by("by_controller", SET.metadata.uid)) == [POD]
-    shelves.remove(POD)
-    assert list(shelves[PODS].list()) == []
+    caches = StaticCaches(controller, OWNER, SET, POD)
+    assert caches[DEPLOYMENTS].get(OWNER.key) is OWNER
+    assert list(caches[PODS].by("by_controller", SET.metadata.uid)) == [POD]
+    caches.remove(POD)
+    assert list(caches[PODS].list()) == []

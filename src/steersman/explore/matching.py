@@ -33,10 +33,10 @@ def mismatches(wanted: Any, found: Any, path: str = "") -> Iterator[str]:
         for field, inner in wanted.items():
             yield from mismatches(inner, found.get(field), f"{path}.{field}" if path else field)
     elif isinstance(wanted, Sequence) and not isinstance(wanted, str):
-        there = found if isinstance(found, Sequence) and not isinstance(found, str) else ()
+        elements = found if isinstance(found, Sequence) and not isinstance(found, str) else ()
         for inner in wanted:
-            if not any(matches(inner, each) for each in there):
-                yield f"{at} has no {short(inner)}: {short(list(there))}"
+            if not any(matches(inner, each) for each in elements):
+                yield f"{at} has no {short(inner)}: {short(list(elements))}"
     elif wanted == "*":
         if found is None:
             yield f"{at} is absent"

@@ -110,18 +110,20 @@ async def _start(options: ControlPlaneOptions, clock: Clock, stack: AsyncExitSta
         server.extend(metrics.install)
         _bind_kubelets(server)
     try:
-        edge = await boot.serve(server, authorizer, host=options.host, port=options.port, durable=durable)
+        api_server = await boot.serve(
+            server, authorizer, host=options.host, port=options.port, durable=durable
+        )
     except OSError as error:
         address = f"{options.host}:{options.port}"
         raise UsageError(
             f"cannot listen on {address}: {error.strerror or error}; pass another --port, or --port=0"
         ) from None
-    stack.push_async_callback(edge.close)
+    stack.push_async_callback(api_server.close)
     path = options.kubeconfig
     if options.command:
         path = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="steersman-")), "kubeconfig")
     try:
-        write_private(path, boot.kubeconfig(edge.url))
+        write_private(path, boot.kubeconfig(api_server.url))
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error.strerror}; pass another --kubeconfig") from None
     stack.push_async_callback(supervisor.stop)
@@ -140,7 +142,7 @@ async def _start(options: ControlPlaneOptions, clock: Clock, stack: AsyncExitSta
         api = _api(server, authorizer, User("system:kube-scheduler"), "kube-scheduler")
         supervisor.start(Scheduler(api, clock, scheduled_events=True).run(), "the scheduler")
     await supervisor.wait_for(ready)
-    return RunningControlPlane(edge.url, path, server, len(loops), supervisor.failed)
+    return RunningControlPlane(api_server.url, path, server, len(loops), supervisor.failed)
 
 
 def controllers(server: Server) -> tuple[Controller[Any], ...]:

@@ -57,14 +57,14 @@ def main(argv: Sequence[str]) -> int:
         if values["help"]:
             print(HEAD + "\n" + usage(described()))
             return 0
-        asked = options(values)
+        requested = options(values)
         if values["version"] in ("true", "raw"):
             print(AS_KUBERNETES if values["version"] == "true" else raw())
             return 0
-        flush = logs.configure(asked.logging)
+        flush = logs.configure(requested.logging)
         try:
-            connection = kubeconfig.from_flags(asked.kubeconfig, asked.master)
-            process.run(process.run_until_signal(manage(asked, connection), _shutdown_timeout(asked)))
+            connection = kubeconfig.from_flags(requested.kubeconfig, requested.master)
+            process.run(process.run_until_signal(manage(requested, connection), _shutdown_timeout(requested)))
         finally:
             flush()
     except (UsageError, ConfigError, StartupError) as error:

@@ -23,7 +23,7 @@ AGE_BUCKETS = (
 )
 
 
-class _Asked(NamedTuple):
+class _RequestMetrics(NamedTuple):
     """The cells of requests of one method with one outcome."""
 
     requests: Counter
@@ -92,25 +92,27 @@ class RestMetrics:
 
     def counting(self, host: str) -> Callable[[RequestAttempt], None]:
         """What counts the requests to a server, for `HttpApi`."""
-        known: dict[tuple[int, str], _Asked] = {}
+        known: dict[tuple[int, str], _RequestMetrics] = {}
 
         def done(request: RequestAttempt) -> None:
-            asked = known.get((request.code, request.method))
-            if asked is None:
-                asked = known[request.code, request.method] = self._asked(request.code, request.method, host)
-            asked.requests.inc()
-            asked.latency.observe(request.seconds)
-            asked.throttled.observe(request.throttled)
-            asked.sent.observe(request.sent)
-            asked.received.observe(request.received)
+            counter = known.get((request.code, request.method))
+            if counter is None:
+                counter = known[request.code, request.method] = self._counter_of(
+                    request.code, request.method, host
+                )
+            counter.requests.inc()
+            counter.latency.observe(request.seconds)
+            counter.throttled.observe(request.throttled)
+            counter.sent.observe(request.sent)
+            counter.received.observe(request.received)
             if request.attempt:
                 self.retries.of(_code(request.code), request.method, host).inc()
 
         return done
 
-    def _asked(self, code: int, method: str, host: str) -> _Asked:
+    def _counter_of(self, code: int, method: str, host: str) -> _RequestMetrics:
         histograms = (self.latency, self.throttled, self.sent, self.received)
-        return _Asked(
+        return _RequestMetrics(
             self.requests.of(_code(code), method, host), *(family.of(method, host) for family in histograms)
         )
 

@@ -255,15 +255,15 @@ class ControllerRunner(Generic[S]):
         name, values = self.controller.name, {"logger": self.controller.name, "key": str(key)}
         if isinstance(error, Conflict):
             # Another client wrote in between; the cache will show it in a moment.
-            told = structured("Retrying after a conflict", **values, err=error)
-            log.log(V[4], "%s %s: conflict, retrying: %s", name, key, error, extra=told)
+            message = structured("Retrying after a conflict", **values, err=error)
+            log.log(V[4], "%s %s: conflict, retrying: %s", name, key, error, extra=message)
         elif isinstance(error, ApiError | InvalidSpec):
-            told = structured("Reconciliation failed", **values, err=error)
-            log.warning("%s %s: %s", name, key, error, extra=told)
+            message = structured("Reconciliation failed", **values, err=error)
+            log.warning("%s %s: %s", name, key, error, extra=message)
         else:
             self.crashes += 1
-            told = structured("Reconciliation failed", **values)
-            log.error("%s %s: reconciliation failed", name, key, exc_info=error, extra=told)
+            message = structured("Reconciliation failed", **values)
+            log.error("%s %s: reconciliation failed", name, key, exc_info=error, extra=message)
         self.queue.retry(key, "retry after a failure")
         why = str(error) if isinstance(error, ApiError | InvalidSpec) else f"{type(error).__name__}: {error}"
         return Failure(why, (error.code if isinstance(error, ApiError) else 0) or 500)

@@ -149,12 +149,12 @@ class Correlator:
 class Series:
     """An event and how often it has been repeated."""
 
-    __slots__ = ("event", "seen", "told")
+    __slots__ = ("event", "seen", "written")
 
     def __init__(self, event: SeriesEvent, seen: float) -> None:
         self.event = event
         self.seen = seen
-        self.told = event
+        self.written = event
         """The event as it was last returned to be written."""
 
 
@@ -216,9 +216,9 @@ class SeriesCorrelator:
     def unwritten(self) -> list[Correlated]:
         """Events whose counts were not written yet: for the end, when no further sweep will come."""
         return [
-            self._tell(key, known) for key, known in self._series.items() if known.event is not known.told
+            self._tell(key, known) for key, known in self._series.items() if known.event is not known.written
         ]
 
     def _tell(self, key: Identity, known: Series) -> Correlated:
-        known.told = known.event
+        known.written = known.event
         return Correlated(key, known.event)

@@ -49,13 +49,13 @@ STRATEGIC = "application/strategic-merge-patch+json"
 class _Entry:
     """One event object on its way to the server."""
 
-    __slots__ = ("at", "event", "key", "more", "there", "timer", "unsure")
+    __slots__ = ("at", "event", "key", "more", "present", "timer", "unsure")
 
     def __init__(self, found: Correlated) -> None:
         self.key: Identity = found.key
         self.event = found.event
         """As it should be on the server."""
-        self.there = found.event.repeated
+        self.present = found.event.repeated
         """Whether the server should have the event already, so that it is patched."""
         self.more = False
         """Whether it has changed since the last try to write it began."""
@@ -130,7 +130,7 @@ class Recorder:
             return
         ref = about if isinstance(about, ObjectReference) else reference(about)
         if log.isEnabledFor(V[3]):
-            told = structured(
+            logged = structured(
                 "Event occurred",
                 object=f"{ref.namespace}/{ref.name}",
                 kind=ref.kind,
@@ -139,7 +139,7 @@ class Recorder:
                 reason=reason,
                 message=message,
             )
-            log.log(V[3], "%s %s/%s: %s %s", ref.kind, ref.namespace, ref.name, type, reason, extra=told)
+            log.log(V[3], "%s %s/%s: %s %s", ref.kind, ref.namespace, ref.name, type, reason, extra=logged)
         now = self._clock.monotonic()
         wall = self._clock.now()
         found: Correlated | None
@@ -310,20 +310,20 @@ class Recorder:
                 break
         self._settle(entry)
 
-    async def _pause(self, attempt: int, asked: float) -> None:
+    async def _pause(self, attempt: int, retry_after: float) -> None:
         # The first pause is of any length, so that not all clients of a server come back at once.
         delay = HOLD * self._clock.random.random() if attempt == 1 else HOLD
         with suppress(TimeoutError):
-            async with asyncio.timeout(max(delay, asked)):
+            async with asyncio.timeout(max(delay, retry_after)):
                 await self._closing.wait()
 
     async def _send(self, entry: _Entry) -> None:
-        if entry.there:
+        if entry.present:
             try:
                 await self._patch(entry)
                 return
             except NotFound:
-                entry.there = False  # deleted or expired since: write it anew, count and all
+                entry.present = False  # deleted or expired since: write it anew, count and all
         event = entry.event
         try:
             await self._api.create(self._kind, event.metadata.namespace, event)
@@ -333,7 +333,7 @@ class Recorder:
                 self._correlator.forget(entry.key)
                 raise
             # It is the one we sent when no answer came; what has been counted since is missing.
-            entry.there = True
+            entry.present = True
             if event.repeated:
                 await self._patch(entry)
         except ApiError as error:
@@ -342,7 +342,7 @@ class Recorder:
         except asyncio.CancelledError:
             entry.unsure = True
             raise
-        entry.there = True
+        entry.present = True
 
     async def _patch(self, entry: _Entry) -> None:
         meta = entry.event.metadata

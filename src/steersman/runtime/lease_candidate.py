@@ -53,11 +53,11 @@ class Candidate:
         """Stand for election until cancelled."""
         while True:
             try:
-                asked = await self._listen(await self._renew())
+                pinged = await self._listen(await self._renew())
             except ApiError as error:
                 log.warning("Cannot stand for election: lease candidate %s: %s", self._name, error)
-                asked = False
-            if asked:
+                pinged = False
+            if pinged:
                 self._backoff.reset()
             else:
                 # Also where a watch ended early: a server that ends each at once is not asked in a loop.

@@ -277,18 +277,18 @@ class Metrics(Registry):
         """What there is to follow could not be learned, or not all of it."""
         self._sync_errors.inc()
 
-    def measure(self, said: Measure) -> None:
+    def measure(self, measurement: Measure) -> None:
         """Count what a controller says. Raises `LookupError` where it has not declared that it would."""
-        family = self._families.get(said.metric.name)
+        family = self._families.get(measurement.metric.name)
         if family is None:
-            raise LookupError(f"no controller has declared that it counts {said.metric.name}")
-        match family.of(*said.labels):
+            raise LookupError(f"no controller has declared that it counts {measurement.metric.name}")
+        match family.of(*measurement.labels):
             case Counter() as counter:
-                counter.inc(said.value)
+                counter.inc(measurement.value)
             case Gauge() as gauge:
-                gauge.set(said.value)
+                gauge.set(measurement.value)
             case Histogram() as histogram:
-                histogram.observe(said.value)
+                histogram.observe(measurement.value)
 
     # -- reading
 

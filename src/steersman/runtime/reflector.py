@@ -113,7 +113,7 @@ class Reflector(Generic[O]):
         """The objects of the current list so far."""
         self._unreadable: dict[Key, str] = {}
         self._listed_at = ""
-        self._told = ("", -math.inf)
+        self._last_reported = ("", -math.inf)
         """The error that was logged last, and when."""
 
     async def run(self) -> None:
@@ -153,7 +153,7 @@ class Reflector(Generic[O]):
     def _tell(self, before: State, event: ReflectorEvent) -> None:
         """Log an error and what follows from it. Errors carry the server's message, never a body."""
         if isinstance(event, Synced | Ended) and not isinstance(self.state, Broken):
-            self._told = ("", -math.inf)
+            self._last_reported = ("", -math.inf)
         if isinstance(before, Streaming) and isinstance(self.state, Paging):
             why = event.error if isinstance(event, Failed) else "the stream ended"
             log.info("%s: WatchList failed, using a paged list: %s", self.kind, why)
@@ -163,11 +163,11 @@ class Reflector(Generic[O]):
             error, then = self.state.error, self.state.then
             known = isinstance(error, ApiError | ShortWatch)
             level = logging.WARNING if known else logging.ERROR
-            told, at = self._told
-            if told == str(error) and self._clock.monotonic() - at < REMIND:
+            last_error, at = self._last_reported
+            if last_error == str(error) and self._clock.monotonic() - at < REMIND:
                 level = logging.DEBUG
             else:
-                self._told = str(error), self._clock.monotonic()
+                self._last_reported = str(error), self._clock.monotonic()
             log.log(
                 level,
                 "%s: %s failed, %s: %s",

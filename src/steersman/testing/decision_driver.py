@@ -1,6 +1,6 @@
 """Row tests: drive a decision without a cluster, and compare its actions and verdict.
 
-`Shelves` are caches to observe; `walk` drives a decision, answers its actions and records them::
+`StaticCaches` are caches to observe; `walk` drives a decision, answers its actions and records them::
 
     actions, verdict = walk(decide(seen, now))
     assert actions == [Delete(pod)]
@@ -58,14 +58,14 @@ def walk(
     decision: Awaitable[Verdict],
     answers: Answers | None = None,
     *,
-    said: list[Action[Any]] | None = None,
+    recorded: list[Action[Any]] | None = None,
 ) -> tuple[list[Action[Any]], Verdict]:
     """Drive a decision to its verdict; returns the actions in the order they were performed, and the verdict.
 
     A batch is recorded as those of its actions that were tried. An exception of the decision is raised here; pass a
-    list as ``said`` to get the actions until then.
+    list as ``recorded`` to get the actions until then.
     """
-    actions = said if said is not None else []
+    actions = recorded if recorded is not None else []
     driver = _Driver(_answerer(answers), actions)
     steps = decision.__await__()
     try:
@@ -108,7 +108,7 @@ def _answerer(answers: Answers | None) -> Callable[[Action[Any]], Any]:
     return lambda action: next(turns, USUAL)
 
 
-class Shelves:
+class StaticCaches:
     """The caches of a controller's watches, filled by hand; a `Caches`."""
 
     def __init__(self, controller: Controller[Any], *objects: Object) -> None:
@@ -141,17 +141,19 @@ class Shelves:
 class _Driver:
     """Answers actions by the given answers, and otherwise by the simulation of the action table."""
 
-    def __init__(self, ask: Callable[[Action[Any]], Any], said: list[Action[Any]]) -> None:
+    def __init__(self, ask: Callable[[Action[Any]], Any], recorded: list[Action[Any]]) -> None:
         self._ask = ask
-        self._said = said
+        self._recorded = recorded
         self._server = WillingServer()
 
     def answer(self, action: Action[Any]) -> Any:
         if isinstance(action, Batch):
             return self._batch(action)
-        if len(self._said) >= LONGEST_WALK:
-            raise AssertionError(f"no verdict after {LONGEST_WALK} actions; the last was {self._said[-1]!r}")
-        self._said.append(action)
+        if len(self._recorded) >= LONGEST_WALK:
+            raise AssertionError(
+                f"no verdict after {LONGEST_WALK} actions; the last was {self._recorded[-1]!r}"
+            )
+        self._recorded.append(action)
         answer = self._ask(action)
         if isinstance(answer, BaseException):
             raise answer

@@ -21,23 +21,25 @@ Document: TypeAlias = dict[str, Any]
 DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 
 
-def kind(server: Server, said: object) -> Kind[Any]:
+def kind(server: Server, name_or_type: object) -> Kind[Any]:
     """The kind of ``Deployment``, ``deploy``, ``deployments.apps``, a struct type or a `Kind`.
 
     Built-in kinds have their full struct, custom ones plain documents. Raises `LookupError`.
     """
-    if isinstance(said, Kind):
-        return said
-    if isinstance(said, type):
-        return _of_type(said)
-    if not isinstance(said, str):
-        raise LookupError(f"a kind is a name, a type or a Kind, not {type(said).__name__}")
-    row = _built_in().get(said.lower())
+    if isinstance(name_or_type, Kind):
+        return name_or_type
+    if isinstance(name_or_type, type):
+        return _of_type(name_or_type)
+    if not isinstance(name_or_type, str):
+        raise LookupError(f"a kind is a name, a type or a Kind, not {type(name_or_type).__name__}")
+    row = _built_in().get(name_or_type.lower())
     if row is not None:
         return load(*row)
-    custom = _customs(server).get(said.lower())
+    custom = _customs(server).get(name_or_type.lower())
     if custom is None:
-        raise LookupError(f"the cluster serves no kind {said!r}; is its CustomResourceDefinition applied?")
+        raise LookupError(
+            f"the cluster serves no kind {name_or_type!r}; is its CustomResourceDefinition applied?"
+        )
     return custom
 
 

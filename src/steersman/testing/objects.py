@@ -89,9 +89,9 @@ class Objects(ABC):
             if (event.involvedObject.kind, event.involvedObject.namespace, event.involvedObject.name) == names
         ]
 
-    def kind(self, said: object) -> Kind[Any]:
+    def kind(self, name_or_type: object) -> Kind[Any]:
         """The kind of ``deploy``, ``deployments.apps``, a struct type … Raises `LookupError`."""
-        return kinds.kind(self._server, said)
+        return kinds.kind(self._server, name_or_type)
 
     def _about(self, of: object, name: str, namespace: str) -> tuple[Kind[Any], Key]:
         if name:

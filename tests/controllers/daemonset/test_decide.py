@@ -40,7 +40,7 @@ from steersman.intent.actions import Action, Create, Delete, Emit, Patch, Read, 
 from steersman.intent.controller import Change, memory_of
 from steersman.intent.settings import Settings
 from steersman.intent.verdict import InvalidSpec, Rest, Wake
-from steersman.testing.decision_driver import Shelves, walk
+from steersman.testing.decision_driver import StaticCaches, walk
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 ENQUEUE_FOR_POD = controller.watches[1].to
@@ -136,7 +136,7 @@ def node(name: str = "n1", *taints: Taint, **labels: str) -> Node:
 
 def seen(*objects: Any) -> Seen:
     """What is observed of some objects."""
-    found = controller.see(Shelves(controller, *objects), Key("default", "agent"))
+    found = controller.see(StaticCaches(controller, *objects), Key("default", "agent"))
     assert found is not None
     return found
 
@@ -215,7 +215,7 @@ def test_a_refusal_is_told_once_counted_and_raised() -> None:
         walk(
             decide(seen(daemonset(), revision(1), *nodes), NOW),
             {Create: Forbidden("exceeded quota")},
-            said=said_until,
+            recorded=said_until,
         )
     assert said(said_until) == [("Warning", "FailedCreate", "Error creating: exceeded quota")]
     assert len(of(said_until, Create)) == 1, "a hopeless wish costs one request"
@@ -267,7 +267,7 @@ def test_limits_nobody_understands_fail_the_round_after_the_status_is_written() 
     there = daemonset(unavailable="many"), revision(1), node(), pod()
     until: list[Action[Any]] = []
     with pytest.raises(InvalidSpec):
-        walk(decide(seen(*there), NOW), said=until)
+        walk(decide(seen(*there), NOW), recorded=until)
     assert [type(action) for action in until] == [UpdateStatus]
 
 
@@ -368,20 +368,20 @@ def test_looking_twice_at_a_failure_is_no_second_failure() -> None:
 
 
 def test_a_daemonset_that_is_gone_is_forgotten() -> None:
-    shelves = Shelves(controller, daemonset(), node(), pod(phase="Failed"))
-    assert controller.see(shelves, Key("default", "agent")) is not None
-    assert len(memory_of(shelves, FailureMemory)) == 1
-    shelves.remove(daemonset())
-    assert controller.see(shelves, Key("default", "agent")) is None
-    assert len(memory_of(shelves, FailureMemory)) == 0
+    caches = StaticCaches(controller, daemonset(), node(), pod(phase="Failed"))
+    assert controller.see(caches, Key("default", "agent")) is not None
+    assert len(memory_of(caches, FailureMemory)) == 1
+    caches.remove(daemonset())
+    assert controller.see(caches, Key("default", "agent")) is None
+    assert len(memory_of(caches, FailureMemory)) == 0
 
 
 def test_a_pod_that_failed_again_is_left_alone_for_a_while() -> None:
-    shelves = Shelves(controller, daemonset(), revision(1), node(), pod(phase="Failed", name="a", age=5))
-    controller.see(shelves, Key("default", "agent"))
-    shelves.remove(pod(name="a"))
-    shelves.put(pod(phase="Failed", name="b", age=0.25))
-    found = controller.see(shelves, Key("default", "agent"))
+    caches = StaticCaches(controller, daemonset(), revision(1), node(), pod(phase="Failed", name="a", age=5))
+    controller.see(caches, Key("default", "agent"))
+    caches.remove(pod(name="a"))
+    caches.put(pod(phase="Failed", name="b", age=0.25))
+    found = controller.see(caches, Key("default", "agent"))
     assert found is not None
     actions, verdict = walk(decide(found, NOW))
     assert [type(action) for action in actions] == [UpdateStatus]
@@ -481,7 +481,7 @@ KEY = Key("default", "agent")
 
 
 def looked_at(old: Node | None, new: Node | None, *sets: DaemonSet) -> list[Key]:
-    return list(enqueue_for_node(Shelves(controller, *(sets or (daemonset(),))), Change(old, new)))
+    return list(enqueue_for_node(StaticCaches(controller, *(sets or (daemonset(),))), Change(old, new)))
 
 
 TAINTED = node("n1", Taint(key="gpu", effect="NoSchedule"))
@@ -510,7 +510,7 @@ def test_a_node_is_looked_at_where_it_becomes_something_else(
 
 
 def test_a_heartbeat_costs_two_comparisons() -> None:
-    class Unread(Shelves):
+    class Unread(StaticCaches):
         def __getitem__(self, kind: Any) -> Any:
             raise AssertionError("nothing is to be read for a heartbeat")
 
@@ -526,19 +526,19 @@ def test_a_label_matters_to_those_that_select_by_it() -> None:
 
 
 def test_a_pod_is_its_daemonsets_or_that_of_those_who_may_adopt_it() -> None:
-    shelves = Shelves(controller, daemonset())
-    assert list(ENQUEUE_FOR_POD(shelves, Change(None, pod()))) == [KEY]
-    assert list(ENQUEUE_FOR_POD(shelves, Change(None, pod(owned=False)))) == [KEY]
-    assert list(ENQUEUE_FOR_POD(shelves, Change(None, pod(owned=False, app="other")))) == []
-    assert list(ENQUEUE_FOR_POD(shelves, Change(pod(), None))) == [KEY]
+    caches = StaticCaches(controller, daemonset())
+    assert list(ENQUEUE_FOR_POD(caches, Change(None, pod()))) == [KEY]
+    assert list(ENQUEUE_FOR_POD(caches, Change(None, pod(owned=False)))) == [KEY]
+    assert list(ENQUEUE_FOR_POD(caches, Change(None, pod(owned=False, app="other")))) == []
+    assert list(ENQUEUE_FOR_POD(caches, Change(pod(), None))) == [KEY]
 
 
 def test_a_revision_is_looked_at_unless_it_is_its_own_and_new() -> None:
-    shelves = Shelves(controller, daemonset())
-    assert list(ENQUEUE_FOR_REVISION(shelves, Change(None, revision(1)))) == []
-    assert list(ENQUEUE_FOR_REVISION(shelves, Change(None, revision(1, owned=False)))) == [KEY]
-    assert KEY in ENQUEUE_FOR_REVISION(shelves, Change(revision(1), None))
-    assert KEY in ENQUEUE_FOR_REVISION(shelves, Change(revision(1), revision(2)))
+    caches = StaticCaches(controller, daemonset())
+    assert list(ENQUEUE_FOR_REVISION(caches, Change(None, revision(1)))) == []
+    assert list(ENQUEUE_FOR_REVISION(caches, Change(None, revision(1, owned=False)))) == [KEY]
+    assert KEY in ENQUEUE_FOR_REVISION(caches, Change(revision(1), None))
+    assert KEY in ENQUEUE_FOR_REVISION(caches, Change(revision(1), revision(2)))
 
 
 def test_the_gate_of_numeric_tolerations_is_heeded() -> None:
@@ -547,6 +547,6 @@ def test_the_gate_of_numeric_tolerations_is_heeded() -> None:
     on = controller.configured(Settings(gates={"TaintTolerationComparisonOperators": True}))
     assert on is not None
     for one, runs in ((controller, False), (on, True)):
-        found = one.see(Shelves(one, *there), KEY)
+        found = one.see(StaticCaches(one, *there), KEY)
         assert found is not None
         assert found.fits["n1"].should_run is runs

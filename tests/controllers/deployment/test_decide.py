@@ -376,7 +376,7 @@ def test_nothing_grows_when_something_could_not_be_made_smaller_for_it() -> None
     new = replicaset(owner, "v2", 1, annotations=marks(4, 5, 2))
     said: list[Action[Any]] = []
     with pytest.raises(Conflict):
-        walk(decide(Seen(owner, (old, new)), NOW), {Patch: [Conflict("changed")]}, said=said)
+        walk(decide(Seen(owner, (old, new)), NOW), {Patch: [Conflict("changed")]}, recorded=said)
     assert [type(action) for action in said] == [Patch, UpdateStatus]
 
 
@@ -394,7 +394,7 @@ def test_a_revision_that_could_not_be_written_is_not_shown() -> None:
     again = replicaset(owner, "v1", 0, age=9, annotations=marks(2, 3, 1))
     said: list[Action[Any]] = []
     with pytest.raises(Conflict):
-        walk(decide(Seen(owner, (again,)), NOW), {Patch: Conflict("changed")}, said=said)
+        walk(decide(Seen(owner, (again,)), NOW), {Patch: Conflict("changed")}, recorded=said)
     (update,) = [action for action in said if isinstance(action, UpdateStatus)]
     assert update.annotations is None
 
@@ -403,7 +403,7 @@ def test_a_set_that_cannot_be_created_is_reported_and_tried_again() -> None:
     owner = deployment(3)
     said: list[Action[Any]] = []
     with pytest.raises(Forbidden):
-        walk(decide(Seen(owner), NOW), {Create: Forbidden("no quota")}, said=said)
+        walk(decide(Seen(owner), NOW), {Create: Forbidden("no quota")}, recorded=said)
     name = f"web-{pod_templates.digest(owner.spec.template, None)}"
     message = f'Failed to create new replica set "{name}": no quota'
     condition = progressing(said)
@@ -419,7 +419,7 @@ def test_the_refusal_is_what_is_reported_even_if_the_status_cannot_be_written() 
     }
     said: list[Action[Any]] = []
     with pytest.raises(Forbidden):
-        walk(decide(Seen(deployment(3)), NOW), answers, said=said)
+        walk(decide(Seen(deployment(3)), NOW), answers, recorded=said)
     assert isinstance(said[-1], Emit)
 
 

@@ -39,7 +39,7 @@ from steersman.intent.controller import Change
 from steersman.intent.metrics import Measure
 from steersman.intent.settings import DEFAULTS, Settings
 from steersman.intent.verdict import Verdict, Wake
-from steersman.testing.decision_driver import USUAL, Shelves, walk
+from steersman.testing.decision_driver import USUAL, StaticCaches, walk
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 DEPLOYMENTS = ApiResource("apps", "v1", "Deployment", "deployments", True, ("get",), ("scale",))
@@ -115,9 +115,9 @@ class Cluster:
         self, of: HorizontalPodAutoscaler, *objects: Any, now: datetime = NOW, **answers: Any
     ) -> tuple[list[Action[Any]], Verdict]:
         given = {**self.answers, **answers}
-        shelves = Shelves(self.controller, of, *objects)
-        shelves.memory = self.memory
-        seen = self.controller.see(shelves, of.key)
+        caches = StaticCaches(self.controller, of, *objects)
+        caches.memory = self.memory
+        seen = self.controller.see(caches, of.key)
         assert seen is not None
 
         def answer(action: Action[Any]) -> Any:
@@ -301,7 +301,7 @@ def said(value: str) -> Any:
     ],
 )
 def test_other_metrics_scale_too(metric: MetricSpec, value: str, wanted: int, reason: str) -> None:
-    cluster = Cluster(scale=scale(2), said=said(value))
+    cluster = Cluster(scale=scale(2), recorded=said(value))
     actions, _ = cluster.look(scaler(metric), pod(0), pod(1))
     assert put(actions) == [min(4, wanted)]
     assert events(actions)[0][1].endswith(f"reason: {reason}")
@@ -322,7 +322,7 @@ def test_a_conflict_is_met_with_a_fresh_scale() -> None:
     configured = controller.configured(DEFAULTS)
     assert configured is not None
     of = scaler()
-    seen = configured.see(Shelves(configured, of, pod(0), pod(1)), of.key)
+    seen = configured.see(StaticCaches(configured, of, pod(0), pod(1)), of.key)
     assert seen is not None
 
     def answer(action: Action[Any]) -> Any:
@@ -351,7 +351,7 @@ def test_a_refusal_is_told_of() -> None:
 
 def test_scaling_to_zero_and_back_is_behind_its_gate() -> None:
     on = Settings(gates={"HPAScaleToZero": True})
-    cluster = Cluster(on, scale=scale(1), said=said("0"))
+    cluster = Cluster(on, scale=scale(1), recorded=said("0"))
     of = scaler(QUEUE, least=0)
     cluster.look(of, pod(0))
     actions, _ = cluster.look(of, pod(0), now=NOW + timedelta(minutes=6))
@@ -474,7 +474,7 @@ def test_what_is_wanted_and_how_many_want_is_shown() -> None:
     actions, _ = Cluster(scale=scale(2), used=used("800m", "600m")).look(scaler(), pod(0), pod(1))
     assert counted(actions)["desired_replicas", "d", "h"] == 3
     (watch, *_) = controller.watches
-    shelves = Shelves(controller, scaler(), scaler(name="other"))
+    caches = StaticCaches(controller, scaler(), scaler(name="other"))
     assert watch.measures is not None
-    assert list(watch.measures(shelves, Change(None, scaler()))) == [Measure(AUTOSCALERS, 2)]
-    assert list(watch.measures(shelves, Change(scaler(), scaler()))) == []
+    assert list(watch.measures(caches, Change(None, scaler()))) == [Measure(AUTOSCALERS, 2)]
+    assert list(watch.measures(caches, Change(scaler(), scaler()))) == []

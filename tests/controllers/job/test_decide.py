@@ -50,7 +50,7 @@ from steersman.intent.actions import Action, Create, Delete, Emit, Patch, Read, 
 from steersman.intent.controller import Change
 from steersman.intent.metrics import Elapsed, Measure
 from steersman.intent.verdict import InvalidSpec, Rest, Verdict, Wake
-from steersman.testing.decision_driver import Shelves, walk
+from steersman.testing.decision_driver import StaticCaches, walk
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 BEGAN = NOW - timedelta(minutes=5)
@@ -131,9 +131,9 @@ def pod(
 
 
 def look(
-    of: Job, *pods: Pod, now: datetime = NOW, answers: Any = None, shelves: Shelves | None = None
+    of: Job, *pods: Pod, now: datetime = NOW, answers: Any = None, caches: StaticCaches | None = None
 ) -> tuple[list[Action[Any]], Verdict]:
-    caches = shelves or Shelves(controller, of, *pods)
+    caches = caches or StaticCaches(controller, of, *pods)
     seen = controller.see(caches, KEY)
     assert seen is not None
     actions, verdict = walk(controller.decide(seen, now), answers)
@@ -219,9 +219,9 @@ def test_a_long_name_leaves_room_for_the_index() -> None:
 def test_slow_start_stops_at_the_first_refusal_and_the_status_is_written_all_the_same() -> None:
     said: list[Action[Any]] = []
     of = job(parallelism=9, completions=9, active=3)
-    seen = controller.see(Shelves(controller, of), KEY)
+    seen = controller.see(StaticCaches(controller, of), KEY)
     with pytest.raises(Forbidden):
-        walk(controller.decide(seen, NOW), {Create: Forbidden("quota")}, said=said)  # type: ignore[arg-type]
+        walk(controller.decide(seen, NOW), {Create: Forbidden("quota")}, recorded=said)  # type: ignore[arg-type]
     assert [one for one in told(said) if one not in ("Measure", "Elapsed")] == [
         "create",
         "FailedCreate",
@@ -267,9 +267,9 @@ def test_what_was_listed_and_let_go_before_a_crash_is_counted_once() -> None:
 def test_a_finalizer_that_stays_keeps_its_pod_uncounted() -> None:
     said: list[Action[Any]] = []
     of = job(completions=2, parallelism=2)
-    seen = controller.see(Shelves(controller, of, pod("a", "Succeeded"), pod("b")), KEY)
+    seen = controller.see(StaticCaches(controller, of, pod("a", "Succeeded"), pod("b")), KEY)
     with pytest.raises(ServerError):
-        walk(controller.decide(seen, NOW), {Patch: ServerError("no")}, said=said)  # type: ignore[arg-type]
+        walk(controller.decide(seen, NOW), {Patch: ServerError("no")}, recorded=said)  # type: ignore[arg-type]
     (status,) = statuses(said)
     assert status.uncountedTerminatedPods == UncountedTerminatedPods(succeeded=("a",))
 
@@ -332,8 +332,8 @@ def _live_through(of: Job, pods: list[Pod], crash: int) -> tuple[Job, list[Pod]]
     current, left = of, crash
     for _ in range(6):
         actions: list[Action[Any]] = []
-        seen = controller.see(Shelves(controller, current, *known.values()), KEY)
-        walk(controller.decide(seen, NOW), said=actions)  # type: ignore[arg-type]
+        seen = controller.see(StaticCaches(controller, current, *known.values()), KEY)
+        walk(controller.decide(seen, NOW), recorded=actions)  # type: ignore[arg-type]
         writes = [one for one in actions if isinstance(one, Create | Delete | Patch | UpdateStatus)]
         for write in writes[:left]:
             match write:
@@ -397,9 +397,9 @@ def test_too_many_failures_end_it_and_what_runs_is_deleted_and_counted() -> None
 def test_a_pod_that_cannot_be_deleted_puts_off_the_end() -> None:
     said: list[Action[Any]] = []
     of = job(backoffLimit=0, active=1)
-    seen = controller.see(Shelves(controller, of, pod("a", "Failed"), pod("b")), KEY)
+    seen = controller.see(StaticCaches(controller, of, pod("a", "Failed"), pod("b")), KEY)
     with pytest.raises(ServerError):
-        walk(controller.decide(seen, NOW), {Delete: ServerError("no")}, said=said)  # type: ignore[arg-type]
+        walk(controller.decide(seen, NOW), {Delete: ServerError("no")}, recorded=said)  # type: ignore[arg-type]
     assert [types(one) for one in statuses(said)][-1] == [("FailureTarget", "True", "BackoffLimitExceeded")]
 
 
@@ -588,10 +588,10 @@ def test_a_success_ends_the_streak() -> None:
 
 def test_failures_of_pods_that_are_gone_are_remembered() -> None:
     of = job(active=1)
-    shelves = Shelves(controller, of, pod("a", going=True))
-    look(of, shelves=shelves)
-    shelves.remove(pod("a"))
-    actions, verdict = look(of, shelves=shelves)
+    caches = StaticCaches(controller, of, pod("a", going=True))
+    look(of, caches=caches)
+    caches.remove(pod("a"))
+    actions, verdict = look(of, caches=caches)
     assert bodies(actions) == []
     assert verdict == Wake(
         timedelta(seconds=8), "0 active, 0 succeeded, 0 failed; waiting for pod failure backoff"
@@ -665,42 +665,42 @@ def test_without_a_selector_nothing_is_done() -> None:
 # -- strays -----------------------------------------------------------------------------------
 
 
-def keys(shelves: Shelves, watch: int, old: Any, new: Any) -> list[Key]:
-    return list(controller.watches[watch].to(shelves, Change(old, new)))
+def keys(caches: StaticCaches, watch: int, old: Any, new: Any) -> list[Key]:
+    return list(controller.watches[watch].to(caches, Change(old, new)))
 
 
 def test_pods_that_nobody_will_count_are_let_go() -> None:
     orphan = pod("o", owned=False)
-    shelves = Shelves(controller, orphan)
-    (key,) = keys(shelves, 3, None, orphan)
-    seen = controller.see(shelves, key)
+    caches = StaticCaches(controller, orphan)
+    (key,) = keys(caches, 3, None, orphan)
+    seen = controller.see(caches, key)
     actions, _ = walk(controller.decide(seen, NOW))  # type: ignore[arg-type]
     assert told(actions) == ["patch o"]
 
 
 def test_pods_of_a_job_that_is_gone_are_let_go_and_those_of_one_that_is_there_are_not() -> None:
     of, left = job(), pod("a", going=True)
-    assert keys(Shelves(controller, of, left), 3, None, left) == []
-    gone = Shelves(controller, left)
+    assert keys(StaticCaches(controller, of, left), 3, None, left) == []
+    gone = StaticCaches(controller, left)
     assert keys(gone, 3, None, left) == [Key("d", "pod/a")]
     assert Key("d", "pod/a") in keys(gone, 0, of, None)
-    assert controller.see(Shelves(controller, of, left), Key("d", "pod/a")) is None
+    assert controller.see(StaticCaches(controller, of, left), Key("d", "pod/a")) is None
 
 
 def test_what_a_job_wants_is_looked_at_at_once_and_all_else_a_second_later() -> None:
     assert [watch.delay for watch in controller.watches] == [0.0, 1.0, 1.0, 0.0]
     of = job()
-    shelves = Shelves(controller, of)
+    caches = StaticCaches(controller, of)
     other = replace(of, metadata=replace(of.metadata, generation=2))
-    assert keys(shelves, 0, of, other) == [KEY]
-    assert keys(shelves, 1, of, other) == []
-    assert keys(shelves, 0, of, replace(of, status=JobStatus())) == []
-    assert keys(shelves, 1, of, replace(of, status=JobStatus())) == [KEY]
+    assert keys(caches, 0, of, other) == [KEY]
+    assert keys(caches, 1, of, other) == []
+    assert keys(caches, 0, of, replace(of, status=JobStatus())) == []
+    assert keys(caches, 1, of, replace(of, status=JobStatus())) == [KEY]
 
 
 def test_a_pod_is_the_business_of_its_job_and_an_orphan_of_those_that_select_it() -> None:
-    shelves = Shelves(controller, job())
-    assert keys(shelves, 2, None, pod("a")) == [KEY]
-    assert keys(shelves, 2, None, pod("a", owned=False)) == [KEY]
-    assert keys(shelves, 2, pod("a"), pod("a", owned=False)) == [KEY, KEY]
-    assert keys(shelves, 2, pod("a"), None) == [KEY]
+    caches = StaticCaches(controller, job())
+    assert keys(caches, 2, None, pod("a")) == [KEY]
+    assert keys(caches, 2, None, pod("a", owned=False)) == [KEY]
+    assert keys(caches, 2, pod("a"), pod("a", owned=False)) == [KEY, KEY]
+    assert keys(caches, 2, pod("a"), None) == [KEY]

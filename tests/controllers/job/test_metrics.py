@@ -45,7 +45,7 @@ from steersman.intent.metrics import Elapsed, Measure
 from steersman.runtime.controller_group import ControllerGroup
 from steersman.sim.nodes import Nodes
 from steersman.sim.world import World
-from steersman.testing.decision_driver import Shelves, walk
+from steersman.testing.decision_driver import StaticCaches, walk
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 LABELS = {"app": "x"}
@@ -79,11 +79,11 @@ def pod(phase: str = "Running", tracked: bool = True, **conditions: str) -> Pod:
 
 def measured(of: Job, *pods: Pod, answers: Any = None) -> list[tuple[str, float, tuple[str, ...]]]:
     """What one look counts, without what upstream calls it where that is longer than needed to tell."""
-    seen = controller.see(Shelves(controller, of, *pods), Key("d", "j"))
+    seen = controller.see(StaticCaches(controller, of, *pods), Key("d", "j"))
     assert seen is not None
     said: list[Action[Any]] = []
     try:
-        walk(controller.decide(seen, NOW), answers, said=said)
+        walk(controller.decide(seen, NOW), answers, recorded=said)
     except Forbidden:
         pass
     return [
@@ -190,17 +190,15 @@ def test_what_became_of_a_job_is_read_off_its_status(
     spec: dict[str, Any], before: dict[str, Any], after: dict[str, Any], counted: list[Measure]
 ) -> None:
     change = Change(job(status=JobStatus(**before), **spec), job(status=JobStatus(**after), **spec))
-    assert list(measure_job(Shelves(controller), change)) == counted
+    assert list(measure_job(StaticCaches(controller), change)) == counted
 
 
 def test_a_job_of_another_controller_is_counted_once() -> None:
     foreign = job(managedBy="example.com/it")
-    shelves = Shelves(controller)
-    assert list(measure_job(shelves, Change(None, foreign))) == [
-        Measure(EXTERNAL, labels=("example.com/it",))
-    ]
-    assert list(measure_job(shelves, Change(foreign, None))) == []
-    assert list(measure_job(shelves, Change(None, job()))) == []
+    caches = StaticCaches(controller)
+    assert list(measure_job(caches, Change(None, foreign))) == [Measure(EXTERNAL, labels=("example.com/it",))]
+    assert list(measure_job(caches, Change(foreign, None))) == []
+    assert list(measure_job(caches, Change(None, job()))) == []
 
 
 IGNORE = PodFailurePolicy(
@@ -229,7 +227,7 @@ IGNORE = PodFailurePolicy(
 def test_a_pod_that_ended_is_counted_as_it_begins_and_ceases_to_wait(
     before: Pod | None, after: Pod | None, counted: list[Measure]
 ) -> None:
-    caches = Shelves(controller, job(podFailurePolicy=IGNORE))
+    caches = StaticCaches(controller, job(podFailurePolicy=IGNORE))
     assert list(measure_pod(caches, Change(before, after))) == counted
 
 

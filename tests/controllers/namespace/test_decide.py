@@ -106,7 +106,7 @@ class Server:
 
     def decide(self, said: list[Action[Any]] | None = None) -> tuple[list[Action[Any]], Verdict]:
         seen = Namespace(metadata=ObjectMeta(name="ns", uid="u", deletionTimestamp=DELETED))
-        return walk(decide(seen, NOW), self, said=said)
+        return walk(decide(seen, NOW), self, recorded=said)
 
 
 def emptied(actions: list[Action[Any]]) -> list[str]:

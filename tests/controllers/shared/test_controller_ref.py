@@ -145,7 +145,7 @@ def test_an_owner_that_is_not_what_it_was_adopts_nothing_but_still_releases(live
         return Rest("claimed")
 
     with pytest.raises((Conflict, NotFound)):
-        walk(decision(), {Read: live}, said=said)
+        walk(decision(), {Read: live}, recorded=said)
     assert said == [Read(OWNER), release(OWNER, STRAY)]
 
 
@@ -175,7 +175,7 @@ def test_all_claims_are_tried_before_the_first_failure_is_raised() -> None:
         return Rest("claimed")
 
     with pytest.raises(Forbidden):
-        walk(decision(), {Patch: [Forbidden("no")]}, said=said)
+        walk(decision(), {Patch: [Forbidden("no")]}, recorded=said)
     assert said == [
         Read(OWNER),
         release(OWNER, STRAY),

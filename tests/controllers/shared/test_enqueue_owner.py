@@ -14,7 +14,7 @@ from steersman.controllers.deployment import controller
 from steersman.controllers.shared.enqueue_owner import enqueue_owner, enqueue_revision_owner
 from steersman.controllers.shared.selectors import selector_of, selects
 from steersman.intent.controller import Change
-from steersman.testing.decision_driver import Shelves
+from steersman.testing.decision_driver import StaticCaches
 from tests.harness.workloads import CREATED, deployment, owned_by, replicaset
 
 ONE, TWO = deployment(name="one"), deployment(name="two")
@@ -52,7 +52,7 @@ def test_a_change_enqueues_the_controller_the_previous_one_and_possible_adopters
     old: ReplicaSet | None, new: ReplicaSet | None, names: list[str]
 ) -> None:
     to = enqueue_owner(DEPLOYMENTS, selects)
-    found = to(Shelves(controller, ONE, TWO), Change(old, new))
+    found = to(StaticCaches(controller, ONE, TWO), Change(old, new))
     assert list(found) == [Key("default", name) for name in names]
 
 
@@ -71,7 +71,7 @@ def test_a_new_revision_does_not_enqueue_its_own_owner(
     old: ReplicaSet | None, new: ReplicaSet | None, names: list[str]
 ) -> None:
     # What else it is of does not matter.
-    found = enqueue_revision_owner(DEPLOYMENTS, selects)(Shelves(controller, ONE, TWO), Change(old, new))
+    found = enqueue_revision_owner(DEPLOYMENTS, selects)(StaticCaches(controller, ONE, TWO), Change(old, new))
     assert list(found) == [Key("default", name) for name in names]
 
 

@@ -7,14 +7,14 @@ from msgspec.structs import replace
 from steersman.api.kinds import REPLICASETS
 from steersman.controllers.deployment import controller
 from steersman.controllers.shared.indexes import controlled_by, orphans_in
-from steersman.testing.decision_driver import Shelves
+from steersman.testing.decision_driver import StaticCaches
 from tests.harness.workloads import deployment, owned_by, replicaset
 
 
 def test_objects_are_found_by_their_controller() -> None:
     one, two = deployment(name="one"), deployment(name="two")
     mine, other = replicaset(one, "v1"), replicaset(two, "v2")
-    cache = Shelves(controller, mine, other)[REPLICASETS]
+    cache = StaticCaches(controller, mine, other)[REPLICASETS]
     assert controlled_by(cache, one) == [mine]
 
 
@@ -23,7 +23,7 @@ def test_an_owner_that_does_not_control_is_no_controller() -> None:
     rs = replicaset(None)
     merely = replace(owned_by(one), controller=False)
     merely_owned = replace(rs, metadata=replace(rs.metadata, ownerReferences=(merely,)))
-    cache = Shelves(controller, merely_owned)[REPLICASETS]
+    cache = StaticCaches(controller, merely_owned)[REPLICASETS]
     assert controlled_by(cache, one) == []
     assert orphans_in(cache, "default") == [merely_owned]
 
@@ -32,12 +32,12 @@ def test_a_reference_from_another_namespace_means_nothing() -> None:
     one = deployment(name="one")
     rs = replicaset(one)
     afar = replace(rs, metadata=replace(rs.metadata, namespace="elsewhere"))
-    assert controlled_by(Shelves(controller, afar)[REPLICASETS], one) == []
+    assert controlled_by(StaticCaches(controller, afar)[REPLICASETS], one) == []
 
 
 def test_orphans_are_found_by_namespace() -> None:
     orphan, mine = replicaset(None, "v1"), replicaset(deployment(), "v2")
     afar = replace(orphan, metadata=replace(orphan.metadata, namespace="elsewhere"))
-    cache = Shelves(controller, orphan, mine, afar)[REPLICASETS]
+    cache = StaticCaches(controller, orphan, mine, afar)[REPLICASETS]
     assert orphans_in(cache, "default") == [orphan]
     assert orphans_in(cache, "elsewhere") == [afar]

@@ -20,7 +20,7 @@ from steersman.intent.actions import Action, Create, Delete, Emit, Patch, Read, 
 from steersman.intent.controller import Change, Settings
 from steersman.intent.metrics import Measure
 from steersman.intent.verdict import InvalidSpec, Rest, Verdict, Wake
-from steersman.testing.decision_driver import Answers, Shelves, walk
+from steersman.testing.decision_driver import Answers, StaticCaches, walk
 from tests.harness.statefulsets import NOW, member, members, stateful
 from tests.harness.workloads import NAMESPACE
 
@@ -46,13 +46,13 @@ def look(
     *objects: Object,
     answers: Answers | None = None,
     settings: Settings = Settings(),
-    said: list[Action[Any]] | None = None,
+    recorded: list[Action[Any]] | None = None,
 ) -> tuple[list[Action[Any]], Verdict]:
     running = controller.configured(settings)
     assert running is not None
-    seen = running.see(Shelves(running, set_, *objects), KEY)
+    seen = running.see(StaticCaches(running, set_, *objects), KEY)
     assert seen is not None
-    return walk(running.decide(seen, NOW), answers, said=said)
+    return walk(running.decide(seen, NOW), answers, recorded=recorded)
 
 
 def told(actions: list[Action[Any]]) -> list[str]:
@@ -97,7 +97,7 @@ def test_a_claim_that_is_refused_keeps_its_pod_back_and_both_are_told_of() -> No
     set_ = stateful(1, claims=("data",))
     said: list[Action[Any]] = []
     with pytest.raises(Forbidden, match="failed to create PVC data-web-0: full"):
-        look(set_, kept(set_), answers={Create: Forbidden("full")}, said=said)
+        look(set_, kept(set_), answers={Create: Forbidden("full")}, recorded=said)
     assert written(said) == ["create data-web-0", "status"]
     assert told(said) == [
         "FailedCreate: Create Claim data-web-0 for Pod web-0 in StatefulSet web failed error: full",
@@ -115,7 +115,7 @@ def test_a_claim_that_is_being_deleted_keeps_its_pod_back() -> None:
 def test_a_name_that_is_taken_is_no_event() -> None:
     set_, said = stateful(1), list[Action[Any]]()
     with pytest.raises(AlreadyExists):
-        look(set_, kept(set_), answers={Create: AlreadyExists("taken")}, said=said)
+        look(set_, kept(set_), answers={Create: AlreadyExists("taken")}, recorded=said)
     assert told(said) == []
     assert written(said) == ["create web-0", "status"]
 
@@ -123,7 +123,7 @@ def test_a_name_that_is_taken_is_no_event() -> None:
 def test_a_parallel_set_stops_asking_when_it_is_refused() -> None:
     set_, said = stateful(5, parallel=True), list[Action[Any]]()
     with pytest.raises(Forbidden):
-        look(set_, kept(set_), answers={Create: Forbidden("full")}, said=said)
+        look(set_, kept(set_), answers={Create: Forbidden("full")}, recorded=said)
     assert written(said) == ["create web-0", "status"]
     assert told(said) == ["FailedCreate: Create Pod web-0 in StatefulSet web failed error: full"]
 
@@ -131,7 +131,7 @@ def test_a_parallel_set_stops_asking_when_it_is_refused() -> None:
 def test_claims_that_were_not_tried_keep_their_pods_back_silently() -> None:
     set_, said = stateful(3, parallel=True, claims=("data",)), list[Action[Any]]()
     with pytest.raises(Forbidden):
-        look(set_, kept(set_), answers={Create: Forbidden("full")}, said=said)
+        look(set_, kept(set_), answers={Create: Forbidden("full")}, recorded=said)
     assert written(said) == ["create data-web-0", "status"]
     assert len(told(said)) == 2
 
@@ -154,7 +154,7 @@ def test_a_pod_that_has_ended_goes_so_that_another_takes_its_place() -> None:
 def test_a_pod_that_is_gone_is_as_good_as_deleted(answer: ApiError, event: str) -> None:
     set_, said = stateful(1), list[Action[Any]]()
     try:
-        look(set_, kept(set_), *members(set_, "AA"), answers={Delete: answer}, said=said)
+        look(set_, kept(set_), *members(set_, "AA"), answers={Delete: answer}, recorded=said)
     except Forbidden:
         assert isinstance(answer, Forbidden)
     assert told(said) == [event]
@@ -171,7 +171,7 @@ def test_a_pod_without_its_name_is_mended() -> None:
 def test_a_pod_whose_volumes_cannot_be_changed_is_told_of() -> None:
     set_, said = stateful(1, claims=("data",)), list[Action[Any]]()
     with pytest.raises(Forbidden):
-        look(set_, kept(set_), member(stateful(), 0), answers={Patch: Forbidden("no")}, said=said)
+        look(set_, kept(set_), member(stateful(), 0), answers={Patch: Forbidden("no")}, recorded=said)
     assert written(said) == ["create data-web-0", "change web-0", "status"]
     assert told(said)[-1] == "FailedUpdate: Update Pod web-0 in StatefulSet web failed error: no"
 
@@ -341,10 +341,10 @@ def test_a_set_that_would_select_everything_does_nothing() -> None:
 
 
 def woken(change: Change[Any], *objects: Object) -> list[Key]:
-    shelves = Shelves(controller, *objects)
+    caches = StaticCaches(controller, *objects)
     resource = kind_of(change.obj).resource
     (watch,) = (watch for watch in controller.watches if watch.kind.resource == resource)
-    return list(watch.to(shelves, change))
+    return list(watch.to(caches, change))
 
 
 def gone(obj: Any) -> Change[Any]:

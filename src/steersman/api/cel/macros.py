@@ -160,9 +160,9 @@ def _opt_map(function: str) -> Macro:
         if not isinstance(name, Ident):
             raise MacroError(name.at, f"{function}() variable name must be a simple identifier")
         value = _bound(at, name.name, Call(at, "value", (), optional), args[1])
-        there = Call(at, "optional.of", (value,)) if function == "optMap" else value
+        existing = Call(at, "optional.of", (value,)) if function == "optMap" else value
         has = Call(at, "hasValue", (), optional)
-        return Call(at, "_?_:_", (has, there, Call(at, "optional.none", ())))
+        return Call(at, "_?_:_", (has, existing, Call(at, "optional.none", ())))
 
     return expand
 

@@ -144,11 +144,11 @@ def claim_usage(claim: Any) -> Amounts:
     used: Amounts = {"persistentvolumeclaims": ONE, "count/persistentvolumeclaims": ONE}
     name = claim.metadata.annotations.get("volume.beta.kubernetes.io/storage-class")
     name = name or claim.spec.storageClassName or ""
-    asked = claim.spec.resources.requests.get("storage")
+    requested = claim.spec.resources.requests.get("storage")
     if name:
         used[f"{name}{BY_CLASS}persistentvolumeclaims"] = ONE
-    if asked is not None:
-        amount = Quantity.parse(asked)
+    if requested is not None:
+        amount = Quantity.parse(requested)
         granted = claim.status.allocatedResources.get("storage")
         if granted is not None and Quantity.parse(granted) > amount:
             amount = Quantity.parse(granted)

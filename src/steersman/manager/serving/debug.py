@@ -18,8 +18,8 @@ DEFAULT_ROUNDS, MAX_ROUNDS = 20, 512
 
 def view(fleet: ControllerGroup, host: ControllerRunner[Any], query: Mapping[str, Sequence[str]]) -> Response:
     """A controller as a JSON document; ``?rounds=`` sets the number of rounds shown."""
-    asked = query.get("rounds", [str(DEFAULT_ROUNDS)])[0]
-    if not asked.isdecimal() or int(asked) > MAX_ROUNDS:
+    requested = query.get("rounds", [str(DEFAULT_ROUNDS)])[0]
+    if not requested.isdecimal() or int(requested) > MAX_ROUNDS:
         return error_response(400, f"rounds must be a whole number up to {MAX_ROUNDS}")
     name, queue = host.controller.name, host.queue
     rounds = fleet.trace.rounds(name)
@@ -34,7 +34,7 @@ def view(fleet: ControllerGroup, host: ControllerRunner[Any], query: Mapping[str
         },
         "crashes": host.crashes,
         "caches": dict(_caches(fleet, host)),
-        "rounds": [msgspec.Raw(encode(one)) for one in rounds[len(rounds) - int(asked) :]],
+        "rounds": [msgspec.Raw(encode(one)) for one in rounds[len(rounds) - int(requested) :]],
     }
     return Response(msgspec.json.format(msgspec.json.encode(document), indent=2), 200, JSON, (NOSNIFF,))
 

@@ -63,12 +63,12 @@ async def serve(name: str, query: Mapping[str, Sequence[str]]) -> Response:
 
 async def profile(query: Mapping[str, Sequence[str]]) -> Response:
     """Sample for some seconds."""
-    asked = query.get("seconds", [str(DEFAULT_SECONDS)])[0]
-    if not asked.isdecimal() or not 0 < int(asked) <= MAX_SECONDS:
+    requested = query.get("seconds", [str(DEFAULT_SECONDS)])[0]
+    if not requested.isdecimal() or not 0 < int(requested) <= MAX_SECONDS:
         return error_response(400, f"seconds must be a whole number from 1 to {MAX_SECONDS}")
     stop = threading.Event()
     try:
-        samples = await asyncio.to_thread(sample, threading.get_ident(), int(asked), stop)
+        samples = await asyncio.to_thread(sample, threading.get_ident(), int(requested), stop)
     finally:
         # The client may have disconnected.
         stop.set()

@@ -52,12 +52,12 @@ async def review(api: Api, clock: Clock, kind: Kind[Document], spec: Document) -
 
 def subject(user: User) -> Document:
     """The user fields of a SubjectAccessReviewSpec."""
-    told: Document = {"user": user.name, "groups": list(user.groups)}
+    subject: Document = {"user": user.name, "groups": list(user.groups)}
     if user.uid:
-        told["uid"] = user.uid
+        subject["uid"] = user.uid
     if user.extra:
-        told["extra"] = {key: list(values) for key, values in user.extra.items()}
-    return told
+        subject["extra"] = {key: list(values) for key, values in user.extra.items()}
+    return subject
 
 
 def reviewed_user(info: Mapping[str, Any]) -> User:

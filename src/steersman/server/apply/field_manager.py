@@ -203,7 +203,7 @@ def field_manager_for(resource: Resource, subresource: str = "") -> FieldManager
 
 def _with_other_version(resource: Resource, schema: ResourceSchema, other: OtherVersion) -> ResourceSchema:
     """The schema of a resource that is also served at another version."""
-    there = replace(
+    existing = replace(
         schema, api_version=other.api_version, kind=other.kind, schema=typed_schema_of(other.type)
     )
     read = document_reader(other.api_version, other.kind)
@@ -214,7 +214,7 @@ def _with_other_version(resource: Resource, schema: ResourceSchema, other: Other
         )
 
     return replace(
-        schema, convert=convert, at_version=lambda version: there if version == other.api_version else None
+        schema, convert=convert, at_version=lambda version: existing if version == other.api_version else None
     )
 
 

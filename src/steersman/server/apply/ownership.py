@@ -243,13 +243,14 @@ def _add_back_owned(
         whole, part = _at_version(merged, version, resource), _at_version(pruned, version, resource)
         if whole is None or part is None:
             continue
-        there = whole[1]
+        existing = whole[1]
         kept = field_set.union(
-            _named_fields(part[0], there), ensure_named_fields(owned[version], there.schema)
+            _named_fields(part[0], existing), ensure_named_fields(owned[version], existing.schema)
         )
         left = (
-            remove(whole[0], field_set.difference(_named_fields(whole[0], there), kept), there.schema) or {}
+            remove(whole[0], field_set.difference(_named_fields(whole[0], existing), kept), existing.schema)
+            or {}
         )
-        back = _at_version(left, resource.api_version, there)
+        back = _at_version(left, resource.api_version, existing)
         pruned = pruned if back is None else back[0]
     return pruned

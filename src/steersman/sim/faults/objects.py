@@ -140,13 +140,14 @@ class _Garbage(_StoreFault):
         model = self.get(resource, key)
         if model is None:
             return
-        odd = FORMS[self._fault.form](model, self.injector)
-        odd = replace(
-            odd, metadata=replace(odd.metadata, name=f"{name}-odd", uid=self.injector.world.server.uid())
+        malformed = FORMS[self._fault.form](model, self.injector)
+        malformed = replace(
+            malformed,
+            metadata=replace(malformed.metadata, name=f"{name}-odd", uid=self.injector.world.server.uid()),
         )
         where = f"{namespace}/{name}-odd" if namespace else f"{name}-odd"
         self.injector.record(f"{resource} {where}: {self._fault.form} object appears after {when}")
-        self.put(resource, where, odd)
+        self.put(resource, where, malformed)
         if self._fault.seconds:
             await asyncio.sleep(self._fault.seconds)
             table = self.injector.world.server.store.table(resource)

@@ -58,8 +58,8 @@ def seconds(text: str) -> float | None:
 
 def span(annotations: Mapping[str, str], name: str, default: float) -> float:
     """The duration of an annotation, or the default."""
-    said = seconds(annotations[PREFIX + name]) if PREFIX + name in annotations else None
-    return default if said is None else said
+    declared = seconds(annotations[PREFIX + name]) if PREFIX + name in annotations else None
+    return default if declared is None else declared
 
 
 def behaviour(

@@ -89,11 +89,11 @@ def _conditions(
     at, generation = wall(now), pod.metadata.generation
 
     def made(type_: str, status: bool, reason: str = "", message: str = "") -> v1.PodCondition:
-        was, said = old.get(type_), "True" if status else "False"
-        since = was.lastTransitionTime if was is not None and was.status == said else None
+        was, value = old.get(type_), "True" if status else "False"
+        since = was.lastTransitionTime if was is not None and was.status == value else None
         return v1.PodCondition(
             type=type_,
-            status=said,
+            status=value,
             reason=reason,
             message=message,
             lastTransitionTime=since or at,

@@ -108,11 +108,11 @@ def _used(pod: v1.Pod, container: v1.Container, resource: str, count: int) -> in
     return requested // SHARE if requested else _IDLE[resource]
 
 
-def _amount(said: str | float | None, resource: str) -> int | None:
-    if said is None:
+def _amount(amount: str | float | None, resource: str) -> int | None:
+    if amount is None:
         return None
     try:
-        quantity = Quantity.parse(said)
+        quantity = Quantity.parse(amount)
     except ValueError:
         return None
     return max(0, quantity.milli() if resource == "cpu" else quantity.value())

@@ -88,12 +88,12 @@ def requests(spec: v1.PodSpec) -> dict[str, int]:
 def _read(spec: v1.PodSpec) -> Requirements:
     wanted = requests(spec)
     affinity = spec.affinity or v1.Affinity()
-    asked = tuple(sorted((name, amount) for name, amount in wanted.items() if amount > 0))
+    requested = tuple(sorted((name, amount) for name, amount in wanted.items() if amount > 0))
     selector = tuple(sorted(spec.nodeSelector.items()))
     ports = _ports(spec.containers)
     count = len(spec.containers)
     return Requirements(
-        requests=asked,
+        requests=requested,
         cpu=wanted.get("cpu", 0) or DEFAULT_CPU * count,
         memory=wanted.get("memory", 0) or DEFAULT_MEMORY * count,
         selector=selector,
@@ -104,7 +104,7 @@ def _read(spec: v1.PodSpec) -> Requirements:
         pod_affinity=affinity.podAffinity,
         pod_anti_affinity=affinity.podAntiAffinity,
         spread=spec.topologySpreadConstraints,
-        shape=(asked, count, selector, affinity.nodeAffinity, spec.tolerations, ports),
+        shape=(requested, count, selector, affinity.nodeAffinity, spec.tolerations, ports),
     )
 
 

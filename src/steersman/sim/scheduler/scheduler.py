@@ -105,9 +105,9 @@ class Scheduler:
         elif pod.spec.nodeName:
             self._assumed.pop(key, None)
             self._queue.remove(key)
-            news = self._node_infos.node_of(key) != pod.spec.nodeName
+            changed = self._node_infos.node_of(key) != pod.spec.nodeName
             self._node_infos.put(pod_info(pod, self._node_infos.pod(key)), pod.spec.nodeName)
-            if news:
+            if changed:
                 self._cluster_changed()  # pods with affinity to it may fit now
         elif self._assumed.get(key) != pod.metadata.uid:
             self._on_unscheduled(pod, key)

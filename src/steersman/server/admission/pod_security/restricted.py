@@ -83,12 +83,12 @@ def _volumes(pod: CheckedPod) -> Violation:
     forbidden: list[str] = []
     kinds: list[str] = []
     for volume in pod.spec.volumes:
-        there = [
+        existing = [
             name for name in volume.__struct_fields__ if name != "name" and getattr(volume, name) is not None
         ]
-        if not any(name in _VOLUMES for name in there):
+        if not any(name in _VOLUMES for name in existing):
             forbidden.append(volume.name)
-            kinds.append(there[0] if there else "unknown")
+            kinds.append(existing[0] if existing else "unknown")
     if not forbidden:
         return None
     types = distinct(kinds)

@@ -38,11 +38,11 @@ def has_database(path: Path) -> bool:
         raise _unusable(path, error) from None
     if DATABASE in names:
         return True
-    strange = [name for name in names if name not in _OURS_WHEN_EMPTY]
-    if strange:
+    foreign = [name for name in names if name not in _OURS_WHEN_EMPTY]
+    if foreign:
         raise ForeignData(
             path,
-            f"the directory is not empty and holds no steersman data (there is {strange[0]!r})",
+            f"the directory is not empty and holds no steersman data (there is {foreign[0]!r})",
             "name an empty or a new directory",
         )
     return False
