@@ -263,7 +263,7 @@ def test_the_command_line_that_kubeadm_writes_runs_unchanged(plane: RealPlane) -
     )
     try:
         until(lambda: page(port, "/healthz") == "ok", child, 60, "it is well")
-        until(lambda: "caches are filled" in child.log(), child, 60, "its controllers start")
+        until(lambda: "caches synced" in child.log(), child, 60, "its controllers start")
         assert "serviceaccount-token-controller" in child.log()
     finally:
         child.stop()

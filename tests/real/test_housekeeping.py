@@ -375,7 +375,7 @@ async def test_controllers_behind_gates_run_where_their_apis_are_served() -> Non
             await gone(api, STORAGEVERSIONS, "", "example.com.ghosts")
             await _migrated(api)
         ended(plane, manager, mark)
-        assert "podcertificaterequest-cleaner-controller is left out" not in manager.log()
+        assert "podcertificaterequest-cleaner-controller does not start yet" not in manager.log()
         async with plane.connect() as api, asyncio.timeout(60):
             await _pods_requests_forgotten(api)
         assert [one for one in plane.audit(mark) if one.user.endswith(CLEANER) and one.code == 403] == []

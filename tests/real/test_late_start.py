@@ -19,8 +19,8 @@ def test_a_controller_whose_resource_is_not_served_keeps_nobody_waiting(plane: R
     )
     try:
         until(lambda: "controllers start" in manager.log(), manager, 60, "the others start")
-        assert f"{PUBLISHER} is left out for now: the server does not serve" in manager.log()
+        assert f"{PUBLISHER} does not start yet: the server does not serve" in manager.log()
         # Nor do those that are not there at all.
-        assert f"somebody else has to run them: {', '.join(unwritten)}" in manager.log() or not unwritten
+        assert f"another manager must run them: {', '.join(unwritten)}" in manager.log() or not unwritten
     finally:
         assert manager.stop() == 0
