@@ -48,8 +48,9 @@ class BoundedCache(Generic[K, V]):
 
         An entry that alone is heavier than the whole cache may be is not added.
         """
-        self.discard(key)
         entries = self._entries
+        if key in entries:
+            self.discard(key)
         if weight:
             if weight > self._max_weight:
                 return

@@ -238,6 +238,8 @@ class ApiServer:
             return routing_error(406)
         if deprecated := self.state.discovery.deprecation(resource):
             ctx.warnings.append(deprecated)
+        if info.verb == "get" and not info.subresource:
+            return handle_get(ctx, resource)
         if info.verb == "list":
             return handle_list(ctx, resource)
         if info.verb == "watch":

@@ -91,18 +91,11 @@ def list_request(ctx: Context, resource: Resource, options: ListOptions) -> Requ
 
 def _request(ctx: Context, resource: Resource) -> Request:
     info = ctx.info
-    options = ListOptions()
+    namespace = info.namespace if resource.namespaced else ""
     if ctx.query and not info.subresource:
         options = ListOptions(resource_version=first(ctx.query, "resourceVersion"))
-    return Request(
-        ctx.user,
-        info.verb,
-        resource,
-        _scope(ctx, resource),
-        info.name,
-        info.subresource,
-        list_options=options,
-    )
+        return Request(ctx.user, info.verb, resource, namespace, info.name, list_options=options)
+    return Request(ctx.user, info.verb, resource, namespace, info.name, info.subresource)
 
 
 def _scope(ctx: Context, resource: Resource) -> str:
