@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -184,3 +186,12 @@ async def test_a_server_that_comes_up_in_time_is_reached() -> None:
     finally:
         await runner.cleanup()
     assert next(answers, None) is None
+
+
+def test_a_manager_does_not_load_the_embedded_server() -> None:
+    # Its HTTPS endpoints share the HTTP protocol, users and certificates with the server, and nothing that holds objects.
+    script = "import sys, steersman.manager.run; print(*(m for m in sys.modules if m.startswith('steersman.server.')))"
+    loaded = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert {name.split(".")[2] for name in loaded} <= {"auth", "codec", "status_errors"}

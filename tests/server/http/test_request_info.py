@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from steersman.server.http.request_info import RequestInfo, flag, parse_target, request_info
+from steersman.http.target import flag, parse_target
+from steersman.server.http.request_info import RequestInfo, request_info
 
 
 def asked(method: str, target: str) -> RequestInfo:

@@ -16,6 +16,7 @@ from steersman.http.connection import HttpServer
 from steersman.http.head import http_date
 from steersman.http.request import HttpRequest
 from steersman.http.response import HttpResponse, StreamingResponse
+from steersman.http.target import parse_target, wants_pretty
 from steersman.manager.flags import UsageError
 from steersman.manager.serving.authentication import Authenticator, Credentials
 from steersman.manager.serving.authorization import Authorizer
@@ -31,7 +32,6 @@ from steersman.manager.serving.responses import (
 )
 from steersman.manager.serving.routes import RouteRequest, Routes
 from steersman.manager.serving.tls import TlsContexts
-from steersman.server.http.request_info import parse_target, wants_pretty
 
 log = logging.getLogger(__name__)
 

@@ -14,6 +14,7 @@ from steersman.http.connection import HttpServer
 from steersman.http.head import http_date
 from steersman.http.request import HttpRequest
 from steersman.http.response import HttpResponse, StreamingResponse
+from steersman.http.target import parse_target
 from steersman.server import status_errors
 from steersman.server.auth.attributes import Attributes, authorize
 from steersman.server.auth.authentication import Credentials
@@ -34,7 +35,7 @@ from steersman.server.http.handlers import (
 )
 from steersman.server.http.metrics import RequestLabels
 from steersman.server.http.nonresource import handle_nonresource, not_found
-from steersman.server.http.request_info import RequestInfo, parse_target, request_info
+from steersman.server.http.request_info import RequestInfo, request_info
 from steersman.server.http.responses import (
     Response,
     compressed,

@@ -10,6 +10,7 @@ from msgspec import field
 
 from steersman.api.generated import resources
 from steersman.http.request import HttpRequest
+from steersman.http.target import Query, wants_pretty
 from steersman.server.apply.options import manager_name
 from steersman.server.auth.tokens import OpenIDDocument
 from steersman.server.auth.users import User
@@ -19,7 +20,7 @@ from steersman.server.codec.negotiation import JSON, MediaTypeOptions, negotiate
 from steersman.server.http.discovery_cache import DiscoveryCache
 from steersman.server.http.metrics import Metrics
 from steersman.server.http.request_body import FieldChecks
-from steersman.server.http.request_info import Query, RequestInfo, wants_pretty
+from steersman.server.http.request_info import RequestInfo
 from steersman.server.http.watch_registry import WatchRegistry
 from steersman.server.server import Server
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from steersman.api.generated.autoscaling_v1 import Scale
+from steersman.http.target import first
 from steersman.server import status_errors
 from steersman.server.apply.field_manager import field_manager_for
 from steersman.server.apply.options import APPLY_YAML, validate_patch_options
@@ -14,7 +15,6 @@ from steersman.server.codec.convert import CODECS
 from steersman.server.http import query_options, request_body
 from steersman.server.http.context import Context
 from steersman.server.http.query_options import WriteOptions
-from steersman.server.http.request_info import first
 from steersman.server.http.responses import (
     Response,
     deleted_response,

@@ -10,13 +10,13 @@ import msgspec
 
 from steersman.api.errors import ApiError, NotAcceptable, NotFound
 from steersman.api.prometheus import CONTENT_TYPE
+from steersman.http.target import first
 from steersman.server.codec.encoding import dump
 from steersman.server.codec.negotiation import JSON, YAML
 from steersman.server.discovery import documents
 from steersman.server.discovery.documents import AGGREGATED, EncodedDocument
 from steersman.server.discovery.openapi import binary
 from steersman.server.http.context import Context
-from steersman.server.http.request_info import first
 from steersman.server.http.responses import END, Response, document_response, encoded, routing_error
 
 VERSION = "v1.36.4"

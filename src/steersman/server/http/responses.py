@@ -12,12 +12,12 @@ import yaml
 from steersman.api.errors import ApiError, NotAcceptable
 from steersman.api.generated.autoscaling_v1 import Scale
 from steersman.api.generated.meta_v1 import ListMeta
+from steersman.http.target import first
 from steersman.server import tables
 from steersman.server.codec.convert import CODECS, to_document
 from steersman.server.codec.encoding import dump, encode_array, encode_items, encode_list, encode_object
 from steersman.server.codec.negotiation import JSON, SERVED, YAML, MediaTypeOptions
 from steersman.server.http.context import Context
-from steersman.server.http.request_info import first
 from steersman.server.registry.resources import Resource
 
 if TYPE_CHECKING:

@@ -10,13 +10,13 @@ from steersman.api.errors import Expired
 from steersman.api.generated.meta_v1 import ListMeta
 from steersman.client.api import EventType, WatchEvent
 from steersman.http.response import StreamingResponse
+from steersman.http.target import first
 from steersman.server import tables
 from steersman.server.codec.encoding import dump
 from steersman.server.codec.negotiation import MediaTypeOptions
 from steersman.server.http import query_options
 from steersman.server.http.context import Context
 from steersman.server.http.handlers import list_request
-from steersman.server.http.request_info import first
 from steersman.server.http.responses import error_status, table
 from steersman.server.http.watch_registry import ActiveWatch
 from steersman.server.registry.resources import Resource

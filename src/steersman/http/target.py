@@ -1,0 +1,45 @@
+"""The target of an HTTP request: its path and query, read as kube-apiserver reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+from urllib.parse import parse_qsl, unquote
+
+Query: TypeAlias = Mapping[str, list[str]]
+
+
+def parse_target(target: str) -> tuple[str, Query]:
+    """The path and the query of a request's target."""
+    path, mark, query = target.partition("?")
+    if "%" in path:
+        path = unquote(path)
+    if not mark or not query:
+        return path, {}
+    found: dict[str, list[str]] = {}
+    for name, value in parse_qsl(query, keep_blank_values=True):
+        found.setdefault(name, []).append(value)
+    return path, found
+
+
+def flag(query: Query, name: str) -> bool:
+    """A boolean of the query: absent, ``false`` and ``0`` are false, everything else is true."""
+    values = query.get(name)
+    return bool(values) and values[0] != "0" and values[0].lower() != "false"  # type: ignore[index]
+
+
+def first(query: Query, name: str) -> str:
+    """A string of the query; empty if absent."""
+    values = query.get(name)
+    return values[0] if values else ""
+
+
+_INTERACTIVE_AGENTS = ("curl", "Wget", "Mozilla/5.0")
+"""User agents that are given indented JSON unless they say otherwise."""
+
+
+def wants_pretty(agent: str, query: Query) -> bool:
+    """Whether to indent JSON, by the ``pretty`` option or the User-Agent."""
+    if "pretty" in query:
+        return flag(query, "pretty") and first(query, "pretty") != ""
+    return agent.startswith(_INTERACTIVE_AGENTS)
