@@ -181,6 +181,19 @@ def test_nothing_depends_on_one_machine() -> None:
     assert found == [], "paths are relative, given by a flag, or in a temporary directory"
 
 
+def test_files_are_written_with_their_mode() -> None:
+    found = [
+        shown(path, node.lineno)
+        for path, tree in modules().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and node.attr in ("write_bytes", "write_text")
+    ]
+    assert found == [], (
+        "write_bytes follows symlinks and keeps the mode it finds: use write_private for keys and kubeconfigs, "
+        "write_public for certificates"
+    )
+
+
 def test_no_test_sleeps() -> None:
     found = [
         f"{path.relative_to(ROOT)}:{number}"

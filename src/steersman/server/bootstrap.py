@@ -5,13 +5,12 @@
     bootstrap = Bootstrap.generate(server.clock.now)
     authorizer = bootstrap_server(server)
     api_server = await bootstrap.serve(server, authorizer)
-    Path("kubeconfig").write_bytes(bootstrap.kubeconfig(api_server.url))
+    write_private(Path("kubeconfig"), bootstrap.kubeconfig(api_server.url))
 """
 
 from __future__ import annotations
 
 import ssl
-import tempfile
 from base64 import b64encode
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime
@@ -25,6 +24,7 @@ from msgspec.structs import replace
 from steersman.api.generated.core_v1 import ConfigMap, Namespace
 from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.api.signing_keys import KeySet
+from steersman.client.tls import load_certificate
 from steersman.server import admission
 from steersman.server.admission.certificates import allowed_by
 from steersman.server.admission.role_escalation import RoleEscalation
@@ -128,10 +128,7 @@ class Bootstrap(msgspec.Struct, frozen=True, eq=False):
         # handshake fails.
         context.verify_mode = ssl.CERT_OPTIONAL
         pair = self.authority.serving(_HOSTS, addresses)
-        with tempfile.TemporaryDirectory() as where:
-            # ssl reads certificates from files only.
-            cert = write_private(Path(where, "cert"), pair.cert)
-            context.load_cert_chain(cert, write_private(Path(where, "key"), pair.key))
+        load_certificate(context, pair.cert, pair.key)
         return context
 
     def authenticator(self, server: Server, tokens: dict[str, User] | None = None) -> Authenticator:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import ssl
 import stat
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -14,7 +17,14 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from steersman.api.signing_keys import KeySet
-from steersman.server.auth.ca import YEAR, CertificateAuthority, CertificatePair, self_signed, write_private
+from steersman.server.auth.ca import (
+    YEAR,
+    CertificateAuthority,
+    CertificatePair,
+    self_signed,
+    write_private,
+    write_public,
+)
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 CA = self_signed("test-ca", NOW)
@@ -130,7 +140,78 @@ def test_a_key_of_another_kind_is_an_error() -> None:
         CertificateAuthority(CertificatePair(CA.cert, KeySet.generate("RS256").pem), lambda: NOW)
 
 
+# -- private files --------------------------------------------------------------------------------
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.fixture(params=[0o000, 0o077], ids=oct)
+def umask(request: pytest.FixtureRequest) -> Iterator[None]:
+    before = os.umask(request.param)
+    yield
+    os.umask(before)
+
+
+@pytest.mark.usefixtures("umask")
 def test_a_private_file_is_for_its_owner_alone(tmp_path: Path) -> None:
     path = write_private(tmp_path / "key", b"secret")
     assert path.read_bytes() == b"secret"
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert mode(path) == 0o600
+    assert mode(write_public(tmp_path / "cert", b"public")) == 0o644
+
+
+def test_a_private_file_does_not_keep_the_mode_of_the_file_it_replaces(tmp_path: Path) -> None:
+    path = tmp_path / "kubeconfig"
+    path.write_bytes(b"old, and longer than the new content")
+    path.chmod(0o666)
+    with path.open("rb") as opened_before:
+        write_private(path, b"secret")
+        assert opened_before.read() == b"old, and longer than the new content"
+    assert path.read_bytes() == b"secret"
+    assert mode(path) == 0o600
+    assert os.listdir(tmp_path) == ["kubeconfig"]
+
+
+def test_a_private_file_is_not_written_to_a_hard_link(tmp_path: Path) -> None:
+    path, other = tmp_path / "key", tmp_path / "other"
+    other.write_bytes(b"old")
+    path.hardlink_to(other)
+    write_private(path, b"secret")
+    assert other.read_bytes() == b"old"
+
+
+@pytest.mark.parametrize("target", ["file", "missing"])
+def test_a_private_file_is_not_written_through_a_symlink(tmp_path: Path, target: str) -> None:
+    (tmp_path / "file").write_bytes(b"old")
+    link = tmp_path / "key"
+    link.symlink_to(tmp_path / target)
+    with pytest.raises(OSError, match="not a regular file"):
+        write_private(link, b"secret")
+    assert link.is_symlink()
+    assert (tmp_path / "file").read_bytes() == b"old"
+    assert sorted(os.listdir(tmp_path)) == ["file", "key"]
+
+
+def test_a_device_or_directory_is_not_replaced_by_a_private_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "directory").mkdir()
+    for name in ("pipe", "directory"):
+        with pytest.raises(OSError, match="not a regular file"):
+            write_private(tmp_path / name, b"secret")
+
+
+def test_a_private_file_that_cannot_be_written_leaves_the_old_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_private(tmp_path / "key", b"old")
+
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        write_private(path, b"secret")
+    assert path.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["key"]

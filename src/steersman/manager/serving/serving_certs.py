@@ -12,7 +12,14 @@ from typing import Protocol
 
 from steersman.client.tls import file_versions, load_certificate
 from steersman.manager.flags import UsageError
-from steersman.server.auth.ca import YEAR, CertificateAuthority, CertificatePair, self_signed, write_private
+from steersman.server.auth.ca import (
+    YEAR,
+    CertificateAuthority,
+    CertificatePair,
+    self_signed,
+    write_private,
+    write_public,
+)
 
 log = logging.getLogger(__name__)
 
@@ -106,7 +113,7 @@ def from_cert_dir(directory: str, address: str, now: Callable[[], datetime]) -> 
         try:
             cert.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
             write_private(key, pair.key)
-            cert.write_bytes(pair.cert)
+            write_public(cert, pair.cert)
         except OSError as error:
             raise UsageError(f"--cert-dir={directory}: {(error.strerror or str(error)).lower()}") from None
         log.info("Generated self-signed cert (%s, %s)", cert, key)

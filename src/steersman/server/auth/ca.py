@@ -5,9 +5,13 @@ Keys are on P-256, which are generated in less than a millisecond; RSA keys take
 
 from __future__ import annotations
 
+import errno
 import ipaddress
 import os
+import secrets
+import stat
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -118,10 +122,51 @@ class CertificateAuthority:
 
 
 def write_private(path: Path, data: bytes) -> Path:
-    """Writes a file with mode 0600, which it has from the start."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(data)
+    """Writes a key or a kubeconfig with mode 0600, whatever the mode of the file it replaces. Raises `OSError`."""
+    return _replace_file(path, data, 0o600)
+
+
+def write_public(path: Path, data: bytes) -> Path:
+    """Writes a certificate with mode 0644. Raises `OSError`."""
+    return _replace_file(path, data, 0o644)
+
+
+def _replace_file(path: Path, data: bytes, mode: int) -> Path:
+    """Replaces a file as a whole, flushed to disk: other processes and a crash see the old content or the new.
+
+    The content goes to a new file, so descriptors and hard links of the old file never get to see it. Anything but a
+    regular file is refused: following a symlink would write the key where the owner of the link wants it, and replacing
+    it would break a link (or ``/dev/stdout``) that the user relies on.
+    """
+    try:
+        if not stat.S_ISREG(path.lstat().st_mode):
+            raise OSError(
+                errno.EINVAL, "not a regular file (private files are not written through links)", str(path)
+            )
+    except FileNotFoundError:
+        pass
+    fresh = path.with_name(f".steersman-{secrets.token_hex(8)}")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(fresh, flags, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            # The umask may have taken permissions away.
+            os.fchmod(file.fileno(), mode)
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        # A symlink made since the check above is replaced, not followed.
+        fresh.replace(path)
+    except BaseException:
+        fresh.unlink(missing_ok=True)
+        raise
+    directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        # Some file systems cannot fsync directories, and need not.
+        with suppress(OSError):
+            os.fsync(directory)
+    finally:
+        os.close(directory)
     return path
 
 
