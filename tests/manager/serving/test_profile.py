@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+from contextlib import suppress
+
+import pytest
 
 from steersman.manager.serving import profile
 
@@ -76,3 +79,30 @@ async def test_a_profile_of_no_length_is_refused() -> None:
     for seconds in ("0", "601", "x", "-1"):
         assert (await profile.serve("profile", {"seconds": [seconds]})).status == 400
     assert (await profile.serve("cmdline", {})).status == 404
+
+
+async def test_one_profile_is_taken_at_a_time_in_a_thread_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    loop, begun = asyncio.get_running_loop(), asyncio.Event()
+    threads: list[str] = []
+
+    def sample(thread: int, seconds: float, stop: threading.Event) -> dict[profile.Stack, int]:
+        threads.append(threading.current_thread().name)
+        if len(threads) == 1:
+            loop.call_soon_threadsafe(begun.set)
+            stop.wait()
+        return {}
+
+    monkeypatch.setattr(profile, "sample", sample)
+    first = asyncio.create_task(profile.serve("profile", {"seconds": ["600"]}))
+    await begun.wait()
+    second = await profile.serve("profile", {"seconds": ["1"]})
+    assert second.status == 500
+    assert second.body == b"Could not enable CPU profiling: cpu profiling already in use\n"
+    assert ("X-Go-Pprof", "1") in second.headers
+    # A client that disconnects ends its profile, and makes room for another.
+    first.cancel()
+    with suppress(asyncio.CancelledError):
+        await first
+    assert (await profile.serve("profile", {"seconds": ["1"]})).status == 200
+    assert len(threads) == 2
+    assert all(name.startswith("profiler") for name in threads)

@@ -11,6 +11,7 @@ import io
 import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from html import escape
 from types import FrameType
 from typing import TypeAlias
@@ -24,6 +25,11 @@ INTERVAL = 0.01
 DEFAULT_SECONDS, MAX_SECONDS = 30, 600
 """Duration of a profile by default, and at most."""
 MAX_DEPTH = 200
+
+_EXECUTOR = ThreadPoolExecutor(max_workers=1, thread_name_prefix="profiler")
+"""A thread of its own: a profile takes minutes, and must not keep others from the event loop's executor."""
+_PROFILING = threading.Lock()
+"""Held during a profile. As with Go, a process takes one at a time."""
 
 Frame: TypeAlias = tuple[str, str, int]
 """The name of a function, its file, and its first line."""
@@ -58,20 +64,30 @@ async def serve(name: str, query: Mapping[str, Sequence[str]]) -> Response:
             return text_response(stacks())
         case "profile":
             return await profile(query)
-    return error_response(404, "Unknown profile")
+    return _failure(404, "Unknown profile")
+
+
+def _failure(code: int, why: str) -> Response:
+    """An error as Go's net/http/pprof writes it."""
+    return error_response(code, why)._replace(headers=(NOSNIFF, ("X-Go-Pprof", "1")))
 
 
 async def profile(query: Mapping[str, Sequence[str]]) -> Response:
-    """Sample for some seconds."""
+    """Samples for some seconds. Fails while another profile is being taken."""
     requested = query.get("seconds", [str(DEFAULT_SECONDS)])[0]
     if not requested.isdecimal() or not 0 < int(requested) <= MAX_SECONDS:
-        return error_response(400, f"seconds must be a whole number from 1 to {MAX_SECONDS}")
+        return _failure(400, f"seconds must be a whole number from 1 to {MAX_SECONDS}")
+    if not _PROFILING.acquire(blocking=False):
+        return _failure(500, "Could not enable CPU profiling: cpu profiling already in use")
     stop = threading.Event()
     try:
-        samples = await asyncio.to_thread(sample, threading.get_ident(), int(requested), stop)
+        samples = await asyncio.get_running_loop().run_in_executor(
+            _EXECUTOR, sample, threading.get_ident(), int(requested), stop
+        )
     finally:
         # The client may have disconnected.
         stop.set()
+        _PROFILING.release()
     if query.get("format", [""])[0] == "collapsed":
         return Response(collapsed(samples).encode(), 200, TEXT, (NOSNIFF,))
     attached = ("Content-Disposition", 'attachment; filename="profile.speedscope.json"')
