@@ -2,7 +2,8 @@
 
 import pytest
 
-from steersman.manager.flag_types import BOOL, DURATION, INT32, STRING, STRINGS, read_duration, write_duration
+from steersman.api.go_duration import format_duration, parse_duration
+from steersman.manager.flag_types import BOOL, DURATION, INT32, STRING, STRINGS
 from steersman.manager.flags import Option, UsageError, parse, usage
 
 OPTIONS = (
@@ -88,8 +89,8 @@ def test_a_bad_flag_is_one_line_that_names_it(argv: list[str], message: str) -> 
     ],
 )
 def test_durations_are_read_and_written_as_go_does(text: str, seconds: float, written: str) -> None:
-    assert read_duration(text) == pytest.approx(seconds)
-    assert write_duration(read_duration(text)) == written
+    assert parse_duration(text) == pytest.approx(seconds)
+    assert format_duration(parse_duration(text)) == written
 
 
 @pytest.mark.parametrize(
@@ -106,7 +107,7 @@ def test_durations_are_read_and_written_as_go_does(text: str, seconds: float, wr
 )
 def test_what_is_not_a_duration_is_refused(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=f"time: {why}"):
-        read_duration(text)
+        parse_duration(text)
 
 
 def test_the_help_shows_sections_types_and_defaults() -> None:

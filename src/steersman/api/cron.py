@@ -14,6 +14,8 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
+from steersman.api.go_duration import parse_duration
+
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 YEARS = 5
@@ -28,10 +30,7 @@ _DESCRIPTORS = {
     "@midnight": "0 0 * * *",
     "@hourly": "0 * * * *",
 }
-_UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
-_DURATION = re.compile(r"[-+]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:ns|us|µs|μs|ms|s|m|h))+|[-+]?0")
 _ZONE_PART = re.compile(r"[A-Za-z._0-9+][A-Za-z.\-_0-9+]{0,13}")
-_PART = re.compile(r"(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)")
 
 
 class ScheduleSyntaxError(ValueError):
@@ -163,10 +162,11 @@ def _is_zone_part(text: str) -> bool:
 
 def _every(text: str) -> ConstantDelaySchedule:
     given = text.removeprefix("@every ")
-    if not _DURATION.fullmatch(given):
-        raise ScheduleSyntaxError(f'failed to parse duration {text}: time: invalid duration "{given}"')
-    seconds = sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(given))
-    return ConstantDelaySchedule(timedelta(seconds=1 if given.startswith("-") else max(1, int(seconds))))
+    try:
+        seconds = parse_duration(given)
+    except ValueError as error:
+        raise ScheduleSyntaxError(f"failed to parse duration {text}: {error}") from None
+    return ConstantDelaySchedule(timedelta(seconds=max(1, int(seconds))))
 
 
 def _field(text: str, least: int, most: int, names: tuple[str, ...] = ()) -> Field:

@@ -1,4 +1,4 @@
-"""Validates label keys, label values and DNS subdomains, with upstream's error messages."""
+"""Validates label keys, label values, DNS subdomains and path segments, with upstream's error messages."""
 
 from __future__ import annotations
 
@@ -83,6 +83,13 @@ def subdomain_errors(name: str) -> tuple[str, ...]:
     if not _is_subdomain(name):
         errors.append(_SUBDOMAIN_ERROR)
     return tuple(errors)
+
+
+def path_segment_errors(name: str) -> tuple[str, ...]:
+    """Return the errors of a name that is to be one segment of a URL path (IsValidPathSegmentName); empty if it is valid."""
+    if name in (".", ".."):
+        return (f"may not be '{name}'",)
+    return tuple(f"may not contain '{part}'" for part in ("/", "%") if part in name)
 
 
 def invalid(path: str, value: object, detail: str) -> str:

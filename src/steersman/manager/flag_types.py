@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from steersman.api.go_duration import format_duration, parse_duration
 from steersman.api.go_quote import quote
 from steersman.api.quantity import Quantity
 from steersman.manager.version import KUBERNETES
@@ -25,52 +26,6 @@ class Type(msgspec.Struct, frozen=True):
     """The value of a flag given without one; None where a value is required."""
     many: bool = False
     """A repeated flag appends to the list instead of replacing it."""
-
-
-_UNITS = {"ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9}
-_UNITS["h"] = 60 * _UNITS["m"]
-_PART = re.compile(r"(?P<number>\d+\.?\d*|\.\d+)(?P<unit>[^\d.]*)")
-
-
-def read_duration(text: str) -> float:
-    """Seconds of a Go duration such as ``1h30m`` or ``-1.5s``; a bare ``0`` is allowed."""
-    sign, rest = (-1, text[1:]) if text[:1] == "-" else (1, text.removeprefix("+"))
-    if rest == "0":
-        return 0.0
-    total, end = 0.0, 0
-    for part in _PART.finditer(rest):
-        if part.start() != end:
-            break
-        unit = part["unit"]
-        if not unit:
-            raise ValueError(f"time: missing unit in duration {quote(text)}")
-        if unit not in _UNITS:
-            raise ValueError(f"time: unknown unit {quote(unit)} in duration {quote(text)}")
-        total += float(part["number"]) * _UNITS[unit]
-        end = part.end()
-    if not rest or end != len(rest) or total >= 2**63:
-        raise ValueError(f"time: invalid duration {quote(text)}")
-    return sign * total / 10**9
-
-
-def write_duration(seconds: float) -> str:
-    """A duration as Go prints it: ``1h0m0s``, ``10s``, ``1.5s``, ``250ms``."""
-    nanos = round(abs(seconds) * 10**9)
-    sign = "-" if seconds < 0 and nanos else ""
-    for unit in ("ns", "µs", "ms"):
-        if 0 < nanos < 1000 * _UNITS[unit]:
-            return f"{sign}{_decimal(nanos, _UNITS[unit])}{unit}"
-    hours, rest = divmod(nanos, _UNITS["h"])
-    minutes, rest = divmod(rest, _UNITS["m"])
-    shown = f"{_decimal(rest, 10**9)}s"
-    if minutes or hours:
-        shown = f"{minutes}m{shown}"
-    return f"{sign}{hours}h{shown}" if hours else f"{sign}{shown}"
-
-
-def _decimal(number: int, by: int) -> str:
-    whole, rest = divmod(number, by)
-    return f"{whole}.{rest:0{len(str(by)) - 1}d}".rstrip("0").rstrip(".")
 
 
 def read_bool(text: str) -> bool:
@@ -262,7 +217,7 @@ INT = Type("int", _integer(-(2**63), 2**63 - 1))
 INT32 = Type("int32", _integer(-(2**31), 2**31 - 1))
 FLOAT = Type("float", _float(1.7976931348623157e308), _write_float)
 FLOAT32 = Type("float32", _float(3.4028235677973366e38), _write_float)
-DURATION = Type("duration", read_duration, write_duration)
+DURATION = Type("duration", parse_duration, format_duration)
 STRINGS = Type("strings", _read_strings, _write_strings, many=True)
 TYPES = (
     *(BOOL, STRING, INT, INT32, FLOAT, FLOAT32, DURATION, STRINGS),

@@ -10,10 +10,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from steersman.api.go_duration import format_duration
 from steersman.api.go_quote import quote
 from steersman.manager import cidrs, controller_selection
 from steersman.manager.feature_gates import Features
-from steersman.manager.flag_types import write_duration
 
 JITTER = 1.2
 """Factor by which the retry period of lease renewal may be stretched."""
@@ -35,7 +35,7 @@ def problems(values: Mapping[str, Any], features: Features) -> Iterator[str]:
 def _logging(values: Mapping[str, Any], on: Mapping[str, bool]) -> Iterator[str]:
     form = values["logging-format"]
     if values["log-flush-frequency"] <= 0:
-        shown = quote(write_duration(values["log-flush-frequency"]))
+        shown = quote(format_duration(values["log-flush-frequency"]))
         yield f"flushFrequency: Invalid value: {shown}: Must be greater than zero (--log-flush-frequency)"
     if form not in ("text", "json"):
         yield f"format: Invalid value: {quote(form)}: Unsupported log format (--logging-format)"
@@ -66,17 +66,17 @@ def _election(values: Mapping[str, Any]) -> Iterator[str]:
     if lease <= renew:
         yield (
             "leaseDuration must be greater than renewDeadline "
-            f"(--leader-elect-lease-duration={write_duration(lease)}, "
-            f"--leader-elect-renew-deadline={write_duration(renew)})"
+            f"(--leader-elect-lease-duration={format_duration(lease)}, "
+            f"--leader-elect-renew-deadline={format_duration(renew)})"
         )
     if renew <= JITTER * retry:
         yield (
             "renewDeadline must be greater than retryPeriod*JitterFactor "
-            f"(--leader-elect-renew-deadline={write_duration(renew)}, "
-            f"--leader-elect-retry-period={write_duration(retry)}, times {JITTER})"
+            f"(--leader-elect-renew-deadline={format_duration(renew)}, "
+            f"--leader-elect-retry-period={format_duration(retry)}, times {JITTER})"
         )
     if retry <= 0:
-        yield f"retryPeriod must be greater than zero (--leader-elect-retry-period={write_duration(retry)})"
+        yield f"retryPeriod must be greater than zero (--leader-elect-retry-period={format_duration(retry)})"
 
 
 def _cloud(values: Mapping[str, Any]) -> Iterator[str]:

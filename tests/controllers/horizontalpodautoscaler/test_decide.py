@@ -301,7 +301,7 @@ def said(value: str) -> Any:
     ],
 )
 def test_other_metrics_scale_too(metric: MetricSpec, value: str, wanted: int, reason: str) -> None:
-    cluster = Cluster(scale=scale(2), recorded=said(value))
+    cluster = Cluster(scale=scale(2), said=said(value))
     actions, _ = cluster.look(scaler(metric), pod(0), pod(1))
     assert put(actions) == [min(4, wanted)]
     assert events(actions)[0][1].endswith(f"reason: {reason}")
@@ -351,7 +351,7 @@ def test_a_refusal_is_told_of() -> None:
 
 def test_scaling_to_zero_and_back_is_behind_its_gate() -> None:
     on = Settings(gates={"HPAScaleToZero": True})
-    cluster = Cluster(on, scale=scale(1), recorded=said("0"))
+    cluster = Cluster(on, scale=scale(1), said=said("0"))
     of = scaler(QUEUE, least=0)
     cluster.look(of, pod(0))
     actions, _ = cluster.look(of, pod(0), now=NOW + timedelta(minutes=6))
@@ -403,6 +403,45 @@ def test_what_cannot_be_read_is_told_in_the_words_of_its_target(metric: MetricSp
     reason, message = events(actions)[-1]
     assert reason == "FailedComputeMetricsReplicas"
     assert message.startswith(f"invalid metrics (1 invalid out of 1), first error is: {words}unable to get ")
+
+
+@pytest.mark.parametrize(
+    ("metric", "kind"),
+    [(QUEUE, "Object"), (ORDERS, "External"), (HITS, "Pods")],
+)
+@pytest.mark.parametrize("items", [[{"value": "much"}], [{}], [None], {"0": 1}])
+def test_a_malformed_answer_fails_the_metric_and_not_the_round(
+    metric: MetricSpec, kind: str, items: Any
+) -> None:
+    cluster = Cluster(scale=scale(2), said=lambda path: {"items": items})
+    actions, verdict = cluster.look(scaler(metric), pod(0), pod(1))
+    assert [reason for reason, _ in events(actions)] == [
+        f"FailedGet{kind}Metric",
+        "FailedComputeMetricsReplicas",
+    ]
+    assert "unable to fetch metrics from" in events(actions)[0][1]
+    assert reasons(status(actions))["ScalingActive"] == ("False", f"FailedGet{kind}Metric")
+    assert isinstance(verdict, Wake)
+
+
+def test_malformed_resource_metrics_fail_the_metric_and_not_the_round() -> None:
+    for broken in ({}, {"metadata": {"name": "p0"}, "timestamp": "2026-01-01T12:00:00"}):
+        actions, _ = Cluster(scale=scale(2), used=[*used("1"), broken]).look(scaler(), pod(0), pod(1))
+        assert events(actions)[0][0] == "FailedGetResourceMetric"
+
+
+@pytest.mark.parametrize("metric", [QUEUE, ORDERS, HITS])
+def test_immense_values_scale_to_the_maximum(metric: MetricSpec) -> None:
+    cluster = Cluster(scale=scale(5), said=said("9e900"))
+    actions, _ = cluster.look(scaler(metric), pod(0), pod(1))
+    assert put(actions) == [10]
+
+
+def test_a_pod_that_started_at_the_end_of_time_does_no_harm() -> None:
+    late = datetime.max.replace(tzinfo=UTC)
+    new = msgspec.structs.replace(pod(0), status=msgspec.structs.replace(pod(0).status, startTime=late))
+    actions, _ = Cluster(scale=scale(2), used=used("1")).look(scaler(), new)
+    assert status(actions).desiredReplicas == 2
 
 
 # -- what is counted ------------------------------------------------------------------------------

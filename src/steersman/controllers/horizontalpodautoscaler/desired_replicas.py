@@ -182,7 +182,7 @@ def _tolerance(autoscaler: HorizontalPodAutoscaler, config: Config) -> Tolerance
     def of(rules: HPAScalingRules | None) -> float:
         if rules is None or rules.tolerance is None:
             return config.tolerance
-        return Quantity.parse(rules.tolerance).nanos / 1e9
+        return float(Quantity.parse(rules.tolerance))
 
     behavior = autoscaler.spec.behavior
     if behavior is None or not config.configurable_tolerance:

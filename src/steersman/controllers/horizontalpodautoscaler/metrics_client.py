@@ -1,18 +1,26 @@
 """Metrics client: reads resource, custom and external metrics. Values are in thousandths.
 
-Every read is an action. A failed read raises `MetricError` with upstream's message.
+Every read is an action. A failed read raises `MetricError` with upstream's message, and so does an answer that cannot be
+decoded: metrics come from other servers, which may send anything.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from datetime import datetime, timedelta
-from typing import Any
-from urllib.parse import quote, urlencode
+from typing import Annotated, TypeAlias, TypeVar
+from urllib.parse import quote as escape
+from urllib.parse import urlencode
+
+import msgspec
+from msgspec import Struct
 
 from steersman.api.discovery import DiscoveryResult
 from steersman.api.errors import ApiError, NotFound
+from steersman.api.go_duration import parse_duration
+from steersman.api.go_quote import quote
 from steersman.api.kinds.autoscaling import PODMETRICS, CrossVersionObjectReference
+from steersman.api.label_syntax import path_segment_errors
 from steersman.api.quantity import Quantity
 from steersman.controllers.horizontalpodautoscaler.replica_calculator import MetricError, PodMetric
 from steersman.intent.actions import List, ReadDocument
@@ -21,6 +29,71 @@ CUSTOM_METRICS = ("/apis/custom.metrics.k8s.io/v1beta2", "/apis/custom.metrics.k
 EXTERNAL_METRICS = ("/apis/external.metrics.k8s.io/v1beta1",)
 DEFAULT_WINDOW = timedelta(minutes=1)
 MAX_INT64 = 2**63 - 1
+MAX_SECONDS = MAX_INT64 // 10**9
+"""Seconds of Go's longest duration, about 292 years."""
+_FAILURES = (ApiError, ValueError, msgspec.ValidationError)
+"""A refused request, a malformed value, an answer of another shape."""
+
+T = TypeVar("T")
+RawQuantity: TypeAlias = str | int | float
+Timestamp: TypeAlias = Annotated[datetime, msgspec.Meta(tz=True)]
+
+
+# -- answers --------------------------------------------------------------------------------------
+
+# A field without default is required. differs: upstream reads a missing value as 0, and scales down.
+
+
+class Named(Struct, frozen=True):
+    """The name in an object's metadata, or in a reference to it."""
+
+    name: str
+
+
+class ContainerUsage(Struct, frozen=True):
+    """The usage of one container."""
+
+    name: str
+    usage: dict[str, RawQuantity | None] | None = None
+
+
+class PodUsage(Struct, frozen=True):
+    """A PodMetrics of ``metrics.k8s.io``."""
+
+    metadata: Named
+    containers: tuple[ContainerUsage, ...] | None = None
+    timestamp: Timestamp | None = None
+    window: str | None = None
+
+
+class CustomMetricValue(Struct, frozen=True):
+    """A MetricValue of ``custom.metrics.k8s.io``."""
+
+    describedObject: Named
+    value: RawQuantity
+    timestamp: Timestamp | None = None
+    windowSeconds: int | None = None
+
+
+class ExternalMetricValue(Struct, frozen=True):
+    """An ExternalMetricValue of ``external.metrics.k8s.io``."""
+
+    value: RawQuantity
+
+
+class CustomMetricValues(Struct, frozen=True):
+    """A MetricValueList."""
+
+    items: tuple[CustomMetricValue, ...] | None = None
+
+
+class ExternalMetricValues(Struct, frozen=True):
+    """An ExternalMetricValueList."""
+
+    items: tuple[ExternalMetricValue, ...] | None = None
+
+
+# -- metrics --------------------------------------------------------------------------------------
 
 
 async def resource_metric(
@@ -29,38 +102,38 @@ async def resource_metric(
     """The usage of a resource by each pod, or by one container of each."""
     head = f"unable to get metrics for resource {resource}"
     try:
-        items = await List(PODMETRICS, namespace, label_selector=selector)
-    except ApiError as error:
-        why = f"unable to fetch metrics from resource metrics API: {error.message}"
-        raise MetricError(f"{head}: {why}") from None
-    if not items:
-        raise MetricError(f"{head}: no metrics returned from resource metrics API")
-    found: dict[str, PodMetric] = {}
-    for item in items:
-        usage = _usage(item, resource, container)
-        if usage is not None:
-            found[item["metadata"]["name"]] = PodMetric(
-                usage, _timestamp(item.get("timestamp")), _duration(item.get("window"))
-            )
-    return found
+        answer = await List(PODMETRICS, namespace, label_selector=selector)
+        items = msgspec.convert(answer, tuple[PodUsage, ...])
+        if not items:
+            raise MetricError(f"{head}: no metrics returned from resource metrics API")
+        return {
+            item.metadata.name: PodMetric(usage, item.timestamp, _window(item.window))
+            for item in items
+            if (usage := _usage(item, resource, container)) is not None
+        }
+    except _FAILURES as error:
+        raise MetricError(f"{head}: {_unable('resource', error)}") from None
 
 
 async def pods_metric(name: str, namespace: str, selector: str, metric_selector: str) -> dict[str, PodMetric]:
     """The value of a custom metric for each pod."""
-    path = f"/namespaces/{namespace}/pods/*/{quote(name)}"
-    query = _query(labelSelector=selector, metricLabelSelector=metric_selector)
     try:
-        items = await _read(CUSTOM_METRICS, path + query, "custom")
-    except MetricError as error:
-        raise MetricError(f"unable to get metric {name}: {error}") from None
-    found: dict[str, PodMetric] = {}
-    for item in items:
-        seconds = item.get("windowSeconds")
-        window = DEFAULT_WINDOW if seconds is None else timedelta(seconds=seconds)
-        found[item["describedObject"]["name"]] = PodMetric(
-            _milli(item["value"]), _timestamp(item.get("timestamp")), window
+        path = _path(
+            ("namespace", namespace), ("resource", "pods"), ("resource name", "*"), ("subresource", name)
         )
-    return found
+        query = _query(labelSelector=selector, metricLabelSelector=metric_selector)
+        answer = await _read(CUSTOM_METRICS, path + query, CustomMetricValues)
+        items = answer.items
+        if not items:
+            raise MetricError(f"unable to get metric {name}: no metrics returned from custom metrics API")
+        return {
+            item.describedObject.name: PodMetric(
+                _milli(item.value), item.timestamp, _seconds(item.windowSeconds)
+            )
+            for item in items
+        }
+    except _FAILURES as error:
+        raise MetricError(f"unable to get metric {name}: {_unable('custom', error)}") from None
 
 
 async def object_metric(
@@ -79,45 +152,68 @@ async def object_metric(
     head = f"unable to get metric {name}: {reference.kind} on {namespace} {reference.name}"
     if resource is None:
         raise MetricError(f'{head}/no matches for kind "{reference.kind}" in group "{group}"')
-    path = f"/namespaces/{namespace}/{resource.id}/{quote(reference.name)}/{quote(name)}"
+    segments: tuple[tuple[str, str], ...]
+    segments = (("resource", resource.id), ("resource name", reference.name), ("subresource", name))
     if resource.id == "namespaces":
-        path = f"/namespaces/{namespace}/metrics/{quote(name)}"
+        segments = (("resource", "metrics"), ("resource name", name))
     try:
-        items = await _read(CUSTOM_METRICS, path + _query(metricLabelSelector=metric_selector), "custom")
-    except MetricError as error:
-        raise MetricError(f"{head}/{error}") from None
-    return _milli(items[0]["value"])
+        path = _path(("namespace", namespace), *segments) + _query(metricLabelSelector=metric_selector)
+        answer = await _read(CUSTOM_METRICS, path, CustomMetricValues)
+        items = answer.items
+        if not items:
+            raise MetricError(f"{head}/no metrics returned from custom metrics API")
+        return _milli(items[0].value)
+    except _FAILURES as error:
+        raise MetricError(f"{head}/{_unable('custom', error)}") from None
 
 
 async def external_metric(name: str, namespace: str, metric_selector: str, shown_selector: str) -> int:
     """The sum of the values of an external metric; ``shown_selector`` is the selector as messages print it."""
-    path = f"/namespaces/{namespace}/{quote(name)}{_query(labelSelector=metric_selector)}"
+    head = f"unable to get external metric {namespace}/{name}/{shown_selector}"
     try:
-        items = await _read(EXTERNAL_METRICS, path, "external")
-    except MetricError as error:
-        raise MetricError(
-            f"unable to get external metric {namespace}/{name}/{shown_selector}: {error}"
-        ) from None
-    return min(MAX_INT64, sum(_milli(item["value"]) for item in items))
+        path = _path(("namespace", namespace), ("resource", name)) + _query(labelSelector=metric_selector)
+        answer = await _read(EXTERNAL_METRICS, path, ExternalMetricValues)
+        items = answer.items
+        if not items:
+            raise MetricError(f"{head}: no metrics returned from external metrics API")
+        return _int64(sum(_milli(item.value) for item in items))
+    except _FAILURES as error:
+        raise MetricError(f"{head}: {_unable('external', error)}") from None
 
 
-async def _read(apis: tuple[str, ...], path: str, api: str) -> list[dict[str, Any]]:
-    """The items at a path of the first API version that is served."""
-    failure: ApiError | None = None
+# -- requests -------------------------------------------------------------------------------------
+
+
+async def _read(apis: tuple[str, ...], path: str, answer: type[T]) -> T:
+    """The list at a path of the first API version that is served. Raises one of `_FAILURES`."""
+    failure: NotFound | None = None
     for prefix in apis:
         try:
-            document = await ReadDocument(prefix + path)
+            return msgspec.convert(await ReadDocument(prefix + path), answer)
         except NotFound as error:
             failure = failure or error
-            continue
-        except ApiError as error:
-            raise MetricError(f"unable to fetch metrics from {api} metrics API: {error.message}") from None
-        items: list[dict[str, Any]] = document.get("items") or []
-        if not items:
-            raise MetricError(f"no metrics returned from {api} metrics API")
-        return items
     assert failure is not None
-    raise MetricError(f"unable to fetch metrics from {api} metrics API: {failure.message}")
+    raise failure
+
+
+def _unable(api: str, error: Exception) -> str:
+    why = error.message if isinstance(error, ApiError) else str(error)
+    return f"unable to fetch metrics from {api} metrics API: {why}"
+
+
+def _path(namespace: tuple[str, str], *segments: tuple[str, str]) -> str:
+    """The path of names, each given with client-go's word for it. Raises `ValueError` where client-go refuses one.
+
+    Refused are the names that a server could take for another path, however they are escaped.
+    """
+    path = "/namespaces"
+    for word, name in (namespace, *segments):
+        errors = path_segment_errors(name)
+        if errors:
+            raise ValueError(f"invalid {word} {quote(name)}: [{' '.join(errors)}]")
+        # The name of all objects is upstream's "*", unescaped.
+        path += f"/{escape(name, safe='*')}"
+    return path
 
 
 def _query(**values: str) -> str:
@@ -125,33 +221,38 @@ def _query(**values: str) -> str:
     return f"?{urlencode(given)}" if given else ""
 
 
-def _usage(item: Mapping[str, Any], resource: str, container: str) -> int | None:
+# -- values ---------------------------------------------------------------------------------------
+
+
+def _usage(item: PodUsage, resource: str, container: str) -> int | None:
     """The usage of a pod; None where one of its containers reports none."""
-    containers = item.get("containers") or ()
+    containers: Iterable[ContainerUsage] = item.containers or ()
     if container:
-        containers = [one for one in containers if one.get("name") == container]
-    quantities = [(one.get("usage") or {}).get(resource) for one in containers]
-    return None if not quantities or None in quantities else sum(map(_milli, quantities))
+        containers = [one for one in containers if one.name == container]
+    total, found = 0, False
+    for one in containers:
+        quantity = (one.usage or {}).get(resource)
+        if quantity is None:
+            return None
+        total, found = total + _milli(quantity), True
+    return _int64(total) if found else None
 
 
-def _milli(quantity: Any) -> int:
-    return Quantity.parse(quantity).milli()
+def _milli(quantity: RawQuantity) -> int:
+    return _int64(Quantity.parse(quantity).milli())
 
 
-def _timestamp(text: Any) -> datetime | None:
-    try:
-        return datetime.fromisoformat(str(text))
-    except ValueError:
-        return None
+def _int64(value: int) -> int:
+    """A value within upstream's 64 bits: a larger one could not be divided as a float."""
+    return max(-MAX_INT64, min(MAX_INT64, value))
 
 
-def _duration(text: Any) -> timedelta:
+def _window(text: str | None) -> timedelta:
     """A window in Go's notation: ``30s``, ``1m0s``."""
-    seconds, number = 0.0, ""
-    for letter in str(text or ""):
-        if letter in "hms":
-            seconds += float(number or 0) * {"h": 3600, "m": 60, "s": 1}[letter]
-            number = ""
-        else:
-            number += letter
-    return timedelta(seconds=seconds) or DEFAULT_WINDOW
+    return timedelta(seconds=parse_duration(text or "0")) or DEFAULT_WINDOW
+
+
+def _seconds(seconds: int | None) -> timedelta:
+    if seconds is None:
+        return DEFAULT_WINDOW
+    return timedelta(seconds=max(-MAX_SECONDS, min(MAX_SECONDS, seconds)))

@@ -20,6 +20,9 @@ from steersman.controllers.horizontalpodautoscaler import metrics_client
 from steersman.controllers.horizontalpodautoscaler.replica_calculator import MetricError, ReplicaCalculator
 
 UNKNOWN_TYPE = "InvalidMetricSourceType"
+_FAILURES = (MetricError, ValueError, ArithmeticError)
+"""What fails one metric and not the round: a metric that cannot be read, and a target or value that cannot be computed
+with."""
 
 
 class InvalidMetric(Exception):
@@ -100,7 +103,7 @@ async def _resource(target: Target, resource: str, container: str, goal: MetricT
                 "invalid resource metric source: neither an average utilization target nor an average value (usage) "
                 "target was set"
             )
-    except (MetricError, ValueError) as error:
+    except _FAILURES as error:
         cause = f"{step}: {error}" if isinstance(error, MetricError) else str(error)
         if container:
             message = f"failed to get {container} container metric value: {cause}"
@@ -124,7 +127,7 @@ async def _pods(target: Target, source: PodsMetricSource) -> Proposal:
         )
         value = _milli(source.target.averageValue or "0")
         replicas, average = target.calculator.by_average(metrics, value)
-    except (MetricError, ValueError, ZeroDivisionError) as error:
+    except _FAILURES as error:
         message = f"failed to get pods metric value: {error}"
         raise InvalidMetric("FailedGetPodsMetric", str(error), message) from None
     current = {"averageValue": _quantity(average)}
@@ -154,7 +157,7 @@ async def _object(target: Target, source: ObjectMetricSource, discovered: Discov
             replicas, each = target.calculator.per_pod(target.status_replicas, usage, _milli(average_value))
             name = f"external metric {metric.name}({format_as_go(metric.selector)})"
             current = {"averageValue": _quantity(each)}
-    except (MetricError, ValueError, ZeroDivisionError) as error:
+    except _FAILURES as error:
         message = f"failed to get object metric value: {step}{error}"
         raise InvalidMetric("FailedGetObjectMetric", str(error), message) from None
     described = msgspec.to_builtins(source.describedObject)
@@ -187,7 +190,7 @@ async def _external(target: Target, source: PodsMetricSource) -> Proposal:
         else:
             replicas = target.calculator.by_ratio(usage / _milli(goal.value))
             current = {"value": _quantity(usage)}
-    except (MetricError, ValueError, ZeroDivisionError) as error:
+    except _FAILURES as error:
         message = f"failed to get {metric.name} external metric value: {step}{error}"
         raise InvalidMetric("FailedGetExternalMetric", str(error), message) from None
     status = {"type": "External", "external": {"metric": _identifier(metric), "current": current}}

@@ -186,10 +186,11 @@ def group_pods(
         if condition is None or started is None:
             return True
         since = condition.lastTransitionTime or started
-        if started + cpu_initialization_period > now:
-            early = metric.timestamp is not None and metric.timestamp < since + metric.window
+        # Differences, not sums: a sum may lie beyond the year 9999, which Python's datetime cannot hold.
+        if now - started < cpu_initialization_period:
+            early = metric.timestamp is not None and metric.timestamp - since < metric.window
             return condition.status == "False" or early
-        return condition.status == "False" and started + initial_readiness_delay > since
+        return condition.status == "False" and since - started < initial_readiness_delay
 
     ready = 0
     unready, missing, ignored = set(), set(), set()

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import TypeAlias
 
-from steersman.api.label_syntax import key_errors, subdomain_errors
+from steersman.api.label_syntax import key_errors, path_segment_errors, subdomain_errors
 from steersman.server.validation.field_errors import FieldErrors
 
 NameRule: TypeAlias = Callable[[str], tuple[str, ...]]
@@ -143,9 +143,7 @@ def dns_search_domain(name: str) -> tuple[str, ...]:
 
 def path_segment(name: str) -> tuple[str, ...]:
     """A name that can be one segment of a URL path (IsValidPathSegmentName)."""
-    if name in (".", ".."):
-        return (f"may not be '{name}'",)
-    return tuple(f"may not contain '{part}'" for part in ("/", "%") if part in name)
+    return path_segment_errors(name)
 
 
 def any_name(name: str) -> tuple[str, ...]:

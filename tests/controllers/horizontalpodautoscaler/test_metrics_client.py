@@ -1,0 +1,186 @@
+"""Answers of metrics servers that cannot be used fail one metric, with a message, and never the round."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar
+
+import pytest
+
+from steersman.api.discovery import ApiResource, DiscoveryResult
+from steersman.api.kinds.autoscaling import CrossVersionObjectReference
+from steersman.controllers.horizontalpodautoscaler import metrics_client
+from steersman.controllers.horizontalpodautoscaler.replica_calculator import MetricError, PodMetric
+from steersman.intent.actions import Action, ReadDocument
+
+T = TypeVar("T")
+QUEUES = DiscoveryResult((ApiResource("example.com", "v1", "Queue", "queues", True, ("get",)),))
+POD: dict[str, Any] = {
+    "metadata": {"name": "p"},
+    "timestamp": "2026-01-01T12:00:00Z",
+    "window": "30s",
+    "containers": [{"name": "c", "usage": {"cpu": "100m"}}],
+}
+VALUE: dict[str, Any] = {"describedObject": {"name": "p"}, "value": "100m"}
+
+
+def run(reading: Coroutine[Any, Any, T], answer: Callable[[Action[Any]], Any]) -> T:
+    """Gives a reading the answers to its actions."""
+    try:
+        action = reading.send(None)
+        while True:
+            action = reading.send(answer(action))
+    except StopIteration as stop:
+        result: T = stop.value
+        return result
+
+
+def pods(answer: Any) -> dict[str, PodMetric]:
+    return run(metrics_client.resource_metric("cpu", "d", "app=web", ""), lambda action: answer)
+
+
+def custom(answer: Any, name: str = "hits") -> dict[str, PodMetric]:
+    return run(metrics_client.pods_metric(name, "d", "app=web", ""), lambda action: answer)
+
+
+def described(answer: Any, name: str = "length", queue: str = "q", namespace: str = "d") -> int:
+    reference = CrossVersionObjectReference(apiVersion="example.com/v1", kind="Queue", name=queue)
+    return run(metrics_client.object_metric(name, namespace, reference, "", QUEUES), lambda action: answer)
+
+
+def external(answer: Any, name: str = "orders", namespace: str = "d") -> int:
+    return run(metrics_client.external_metric(name, namespace, "", "nil"), lambda action: answer)
+
+
+def test_well_formed_answers_are_read() -> None:
+    at = datetime(2026, 1, 1, 12, tzinfo=UTC)
+    assert pods([POD]) == {"p": PodMetric(100, at, timedelta(seconds=30))}
+    assert custom({"items": [VALUE | {"windowSeconds": 5}]}) == {
+        "p": PodMetric(100, None, timedelta(seconds=5))
+    }
+    assert described({"items": [VALUE]}) == 100
+    assert external({"items": [{"value": "1"}, {"value": 2}]}) == 3000
+    # Go's servers write empty slices and maps as null.
+    assert pods([POD | {"containers": None}]) == {}
+    assert pods([POD | {"containers": [{"name": "c", "usage": None}]}]) == {}
+
+
+MALFORMED_PODS = {
+    "quantity": POD | {"containers": [{"name": "c", "usage": {"cpu": "much"}}]},
+    "type of a quantity": POD | {"containers": [{"name": "c", "usage": {"cpu": {}}}]},
+    "no name": {"metadata": {}, "containers": POD["containers"]},
+    "no metadata": {"containers": POD["containers"]},
+    "type of the containers": POD | {"containers": 5},
+    "type of the usage": POD | {"containers": [{"name": "c", "usage": ["cpu"]}]},
+    "timestamp": POD | {"timestamp": "noon"},
+    "timestamp without zone": POD | {"timestamp": "2026-01-01T12:00:00"},
+    "window": POD | {"window": "xs"},
+    "window beyond Go's": POD | {"window": "9" * 400 + "s"},
+    "not an object": 5,
+}
+
+
+@pytest.mark.parametrize("item", MALFORMED_PODS.values(), ids=MALFORMED_PODS)
+def test_malformed_pod_metrics_fail_the_metric(item: Any) -> None:
+    head = "unable to get metrics for resource cpu: unable to fetch metrics from resource metrics API: "
+    with pytest.raises(MetricError, match=f"^{head}."):
+        pods([item])
+
+
+MALFORMED_VALUES = {
+    "quantity": VALUE | {"value": "1.2.3"},
+    "no value": {"describedObject": {"name": "p"}},
+    "null": VALUE | {"value": None},
+    "type of the value": VALUE | {"value": [1]},
+    "not an object": "x",
+}
+
+
+@pytest.mark.parametrize("item", MALFORMED_VALUES.values(), ids=MALFORMED_VALUES)
+def test_malformed_values_fail_the_metric(item: Any) -> None:
+    why = "unable to fetch metrics from {} metrics API: ."
+    with pytest.raises(MetricError, match="^unable to get metric hits: " + why.format("custom")):
+        custom({"items": [item]})
+    with pytest.raises(
+        MetricError, match="^unable to get metric length: Queue on d q/" + why.format("custom")
+    ):
+        described({"items": [item]})
+    with pytest.raises(
+        MetricError, match="^unable to get external metric d/orders/nil: " + why.format("external")
+    ):
+        external({"items": [item]})
+
+
+@pytest.mark.parametrize("answer", [{"items": {}}, {"items": 1}, {"items": "x"}, {"items": [None]}, []])
+def test_malformed_lists_fail_the_metric(answer: Any) -> None:
+    for read in (custom, described, external):
+        with pytest.raises(MetricError, match="unable to fetch metrics from"):
+            read(answer)
+
+
+@pytest.mark.parametrize(
+    "item", [{"value": "1"}, VALUE | {"timestamp": "2026-01-01T12:00:00"}, VALUE | {"describedObject": "p"}]
+)
+def test_a_malformed_description_of_the_object_fails_the_metric(item: Any) -> None:
+    with pytest.raises(MetricError, match=r"^unable to get metric hits: unable to fetch metrics from custom"):
+        custom({"items": [item]})
+
+
+def test_immense_values_stay_within_64_bits() -> None:
+    immense = VALUE | {"value": "9e900", "windowSeconds": 10**30}
+    (metric,) = custom({"items": [immense]}).values()
+    assert metric.value == 2**63 - 1
+    assert metric.window > timedelta(days=365 * 290)
+    assert described({"items": [immense]}) == external({"items": [immense, immense]}) == 2**63 - 1
+    assert (
+        pods([POD | {"containers": [{"name": "c", "usage": {"cpu": "9e900"}}] * 2}])["p"].value == 2**63 - 1
+    )
+
+
+# -- paths ----------------------------------------------------------------------------------------
+
+
+def test_names_are_one_segment_of_the_path_each() -> None:
+    paths: list[str] = []
+
+    def answer(action: Action[Any]) -> Any:
+        assert isinstance(action, ReadDocument)
+        paths.append(action.path)
+        return {"items": [VALUE]}
+
+    reference = CrossVersionObjectReference(apiVersion="example.com/v1", kind="Queue", name="q?x")
+    run(metrics_client.pods_metric("h#s", "d", "a=b", ""), answer)
+    run(metrics_client.object_metric("l&h", "d;e", reference, "", QUEUES), answer)
+    run(metrics_client.external_metric("o s", "d", "", "nil"), answer)
+    assert paths == [
+        "/apis/custom.metrics.k8s.io/v1beta2/namespaces/d/pods/*/h%23s?labelSelector=a%3Db",
+        "/apis/custom.metrics.k8s.io/v1beta2/namespaces/d%3Be/queues.example.com/q%3Fx/l%26h",
+        "/apis/external.metrics.k8s.io/v1beta1/namespaces/d/o%20s",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("a/b", "may not contain '/'"),
+        ("../b", "may not contain '/'"),
+        ("..", "may not be '..'"),
+        ("a%2fb", "may not contain '%'"),
+        ("%/", "may not contain '/' may not contain '%'"),
+    ],
+)
+def test_names_that_lead_elsewhere_are_refused_with_the_message_of_client_go(name: str, why: str) -> None:
+    answer = {"items": [VALUE]}
+    failures: list[tuple[Callable[[], object], str]] = [
+        (lambda: custom(answer, name), "subresource"),
+        (lambda: described(answer, name), "subresource"),
+        (lambda: described(answer, queue=name), "resource name"),
+        (lambda: described(answer, namespace=name), "namespace"),
+        (lambda: external(answer, name), "resource"),
+        (lambda: external(answer, namespace=name), "namespace"),
+    ]
+    for read, word in failures:
+        with pytest.raises(MetricError) as error:
+            read()
+        assert str(error.value).endswith(f'metrics API: invalid {word} "{name}": [{why}]')
