@@ -146,7 +146,8 @@ async def manage(options: Options, connection: ClientConfig) -> None:
                     task.cancel()
 
         if options.election.enabled:
-            async with root.with_user_agent("leader-election") as api:
+            # A lease must be renewed while every other connection waits for a slow answer.
+            async with root.with_own_connections("leader-election") as api:
                 election = LeaderElection(options, leader_migration, api, clock, metrics)
                 routes.health.add({"leaderElection": election.check})
                 await election.run(lead)
