@@ -5,9 +5,10 @@ from __future__ import annotations
 import configparser
 import re
 import shlex
+import tomllib
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import yaml
@@ -78,9 +79,13 @@ def test_the_image_is_called_after_this_version(name: str) -> None:
     assert f"steersman:{version('steersman')}" in (DEPLOY / name).read_text()
 
 
-def test_the_image_is_made_of_what_is_there_and_starts_the_program() -> None:
+def instructions() -> list[list[str]]:
     lines = (DEPLOY / "Containerfile").read_text().splitlines()
-    words = [line.split() for line in lines if line and not line.startswith("#")]
+    return [line.split() for line in lines if line and not line.startswith("#")]
+
+
+def test_the_image_is_made_of_what_is_there_and_starts_the_program() -> None:
+    words = instructions()
     sources = [
         source
         for word, *rest in words
@@ -91,4 +96,109 @@ def test_the_image_is_made_of_what_is_there_and_starts_the_program() -> None:
     for source in sources:
         assert (ROOT / source).exists(), source
     assert ["ENTRYPOINT", f'["{PROGRAM}"]'] in words
-    assert {word for word, *_ in words} <= {"FROM", "WORKDIR", "COPY", "RUN", "ENTRYPOINT"}
+    assert {word for word, *_ in words} <= {"ARG", "FROM", "WORKDIR", "COPY", "RUN", "USER", "ENTRYPOINT"}
+
+
+# -- what is installed, and with which rights -----------------------------------------------------
+
+
+def test_the_base_image_is_named_by_a_digest_that_has_to_be_given() -> None:
+    words = instructions()
+    assert ["ARG", "PYTHON_DIGEST"] in words
+    bases = [rest[0] for word, *rest in words if word == "FROM"]
+    assert bases == ["docker.io/library/python@${PYTHON_DIGEST}"] * 2
+
+
+def pip_commands(text: str) -> list[list[str]]:
+    """The arguments of every ``pip`` in a file, comments included: users copy those."""
+    return [line.split() for line in re.findall(r"\bpip ((?:install|wheel) .*)", text)]
+
+
+@pytest.mark.parametrize("name", ["Containerfile", "steersman.service"])
+def test_everything_is_installed_by_hash_and_the_wheel_alone(name: str) -> None:
+    commands = pip_commands((DEPLOY / name).read_text())
+    locks = {Path(argv[argv.index("-r") + 1]).name for argv in commands if "-r" in argv}
+    assert "requirements.lock" in locks
+    for argv in commands:
+        if "-r" in argv:
+            # A source distribution would run code that no hash names: its build dependencies.
+            assert {"--require-hashes", "--only-binary=:all:"} <= set(argv)
+        else:
+            assert {"--no-deps", "--no-index"} <= set(argv)
+
+
+class Pin(NamedTuple):
+    """An entry of a lock file."""
+
+    requirement: str
+    hashes: frozenset[str]
+    parents: frozenset[str]
+
+
+def lock(path: Path) -> dict[str, Pin]:
+    pins: dict[str, Pin] = {}
+    for entry in re.split(r"^(?=\S)", path.read_text(), flags=re.MULTILINE)[1:]:
+        requirement, *rest = (line.strip(" \\") for line in entry.splitlines())
+        hashes = frozenset(line for line in rest if line.startswith("--hash=sha256:"))
+        parents = (
+            line.removeprefix("#").removeprefix(" via").strip() for line in rest if line.startswith("#")
+        )
+        pins[requirement.partition("==")[0]] = Pin(requirement, hashes, frozenset(filter(None, parents)))
+    return pins
+
+
+def names_in(requirements: list[str]) -> set[str]:
+    return {re.split(r"[^a-z0-9-]", one.lower())[0] for one in requirements}
+
+
+@pytest.mark.parametrize("name", ["requirements.lock", "build-requirements.lock"])
+def test_the_locks_of_the_image_are_parts_of_the_whole(name: str) -> None:
+    whole, part = lock(ROOT / "requirements.lock"), lock(DEPLOY / name)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    needed = names_in(
+        project["project"]["dependencies"]
+        if name == "requirements.lock"
+        else project["build-system"]["requires"]
+    )
+    while more := {one for one, pin in whole.items() if pin.parents & needed} - needed:
+        needed |= more
+    assert set(part) == needed
+    for one, pin in part.items():
+        assert (pin.requirement, pin.hashes) == (whole[one].requirement, whole[one].hashes)
+        assert pin.hashes
+
+
+def test_the_locks_name_what_the_build_system_requires() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert project["dependency-groups"]["build"] == project["build-system"]["requires"]
+
+
+def test_the_image_runs_as_a_numeric_user_who_is_not_root() -> None:
+    users = [rest for word, *rest in instructions() if word == "USER"]
+    assert users == [["65532:65532"]]
+    # The kubelet checks runAsNonRoot against a number only.
+    assert instructions()[-1][0] == "ENTRYPOINT"
+
+
+def test_the_static_pod_has_no_rights_beyond_reading_its_files() -> None:
+    spec = manifest()["spec"]
+    [container] = spec["containers"]
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+        "readOnlyRootFilesystem": True,
+        # kubeadm's keys are root's alone.
+        "runAsGroup": 0,
+        "runAsUser": 0,
+    }
+    assert spec["securityContext"] == {"seccompProfile": {"type": "RuntimeDefault"}}
+    assert all(
+        mount.get("readOnly") for mount in container["volumeMounts"] if mount["name"] != "flexvolume-dir"
+    )
+
+
+def test_the_unit_has_no_rights_beyond_reading_its_files() -> None:
+    service = unit()["Service"]
+    assert service["CapabilityBoundingSet"] == ""
+    assert service["NoNewPrivileges"] == service["PrivateTmp"] == service["ProtectHome"] == "true"
+    assert service["ProtectSystem"] == "strict"
