@@ -156,6 +156,17 @@ def test_the_packages_keep_their_layers() -> None:
     )
 
 
+def test_pem_is_read_in_one_place() -> None:
+    found = [
+        shown(path, number)
+        for path in modules()
+        if path != SOURCE / "api" / "pem.py"
+        for number, line in enumerate(path.read_text("utf-8").splitlines(), 1)
+        if "-----BEGIN" in line or "load_pem_" in line
+    ]
+    assert found == [], "steersman.api.pem finds the blocks that Go finds; another reader may find others"
+
+
 def test_the_program_does_not_need_its_tests() -> None:
     found = [
         shown(path, node.lineno)

@@ -21,6 +21,7 @@ from steersman.api.go_quote import printable, quote
         ("café ☃", '"café ☃"'),
         ("\u200b\u2028", '"\\u200b\\u2028"'),
         ("\U000e0001", '"\\U000e0001"'),
+        ("\udcff", '"\\xff"'),
     ],
 )
 def test_a_text_is_quoted_as_go_does_it(text: str, quoted: str) -> None:

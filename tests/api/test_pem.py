@@ -37,7 +37,7 @@ def block(content: bytes, type_: str = "A") -> bytes:
     return f"-----BEGIN {type_}-----\n{body}-----END {type_}-----\n".encode()
 
 
-@pytest.mark.parametrize("row", READINGS, ids=str)
+@pytest.mark.parametrize("row", READINGS)
 def test_every_input_is_read_as_go_reads_it(row: dict[str, Any]) -> None:
     data, position, found = base64.b64decode(row["data"]), 0, []
     while (got := decode(data, position)) is not None:

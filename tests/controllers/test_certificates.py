@@ -13,7 +13,8 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+from cryptography.x509.name import _ASN1Type
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from hypothesis import given
 from hypothesis import strategies as st
@@ -100,6 +101,41 @@ def pkcs10(
     return builder.sign(key(), hashes.SHA256()).public_bytes(Encoding.PEM)
 
 
+def der(tag: int, *parts: bytes) -> bytes:
+    """A value in DER."""
+    body = b"".join(parts)
+    size = len(body).to_bytes(1 if len(body) < 0x100 else 2)
+    return bytes([tag]) + (size if len(body) < 0x80 else bytes([0x80 | len(size)]) + size) + body
+
+
+def pkcs10_with(*extension_requests: tuple[str, str]) -> bytes:
+    """A kubelet's request with attributes, by OID, that each ask for one DNS name."""
+    nodes = x509.NameAttribute(NameOID.ORGANIZATION_NAME, "system:nodes")
+    node = x509.NameAttribute(NameOID.COMMON_NAME, "system:node:n1")
+    attributes = []
+    for oid, dns in extension_requests:
+        names = x509.SubjectAlternativeName([x509.DNSName(dns)]).public_bytes()
+        extensions = der(0x30, der(0x30, bytes.fromhex("0603551d11"), der(0x04, names)))
+        attributes.append(der(0x30, bytes.fromhex(oid), der(0x31, extensions)))
+    info = der(
+        0x30,
+        der(0x02, b"\0"),
+        x509.Name([nodes, node]).public_bytes(),
+        key().public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo),
+        der(0xA0, *sorted(attributes)),
+    )
+    ecdsa_with_sha256 = der(0x30, bytes.fromhex("06082a8648ce3d040302"))
+    signature = key().sign(info, ec.ECDSA(hashes.SHA256()))
+    body = base64.encodebytes(der(0x30, info, ecdsa_with_sha256, der(0x03, b"\0", signature)))
+    return b"-----BEGIN CERTIFICATE REQUEST-----\n" + body + b"-----END CERTIFICATE REQUEST-----\n"
+
+
+PKCS9 = "06092a864886f70d01090e"
+"""The OID of extensionRequest, in DER."""
+MICROSOFT = "060a2b06010401823702010e"
+"""Microsoft's OID for the same, in DER; Go does not know it."""
+
+
 def request(
     pem: bytes,
     signer: str = "",
@@ -118,6 +154,10 @@ def request(
 
 
 NODE = pkcs10("system:node:n1", ("system:nodes",))
+EVIL = pkcs10("evil", ("system:masters",))
+JANE = pkcs10("dev-jane", ("devs",))
+MANY_HEADERS = b"-----BEGIN A-----\n" + b"::\n" * 44 + b"!\n"
+"""A block that never ends; a pattern that tries each split of its lines takes years."""
 
 
 # -- approving --------------------------------------------------------------------------------
@@ -188,6 +228,9 @@ def test_a_bootstrapper_is_not_asked_whether_it_is_the_node() -> None:
         request(pkcs10("system:node:n1", ("system:nodes",), dns=("a.b",)), KUBELET_CLIENT),
         request(NODE, KUBELET_CLIENT, conditions=(APPROVED,)),
         request(NODE, KUBELET_CLIENT, conditions=(Condition(type="Denied", status="True"),)),
+        request(b"x" + NODE + EVIL, KUBELET_CLIENT),
+        request(MANY_HEADERS + JANE, CLIENT),
+        request(b"of another signer, in a form of its own", "example.com/mine"),
     ],
 )
 def test_what_is_not_a_kubelets_or_decided_already_is_left_to_others(
@@ -195,6 +238,12 @@ def test_what_is_not_a_kubelets_or_decided_already_is_left_to_others(
 ) -> None:
     actions, _ = approve(asked, "selfnodeclient", "nodeclient")
     assert actions == []
+
+
+def test_the_request_that_kubectl_shows_is_the_one_approved() -> None:
+    for pem in (b"x" + EVIL + NODE, MANY_HEADERS + NODE, NODE + EVIL):
+        _, verdict = approve(request(pem, KUBELET_CLIENT, username="system:node:n1"), "selfnodeclient")
+        assert verdict == Rest("approved")
 
 
 # -- the rules of the signers -----------------------------------------------------------------
@@ -404,15 +453,78 @@ def test_nothing_else_is_signed(asked: CertificateSigningRequest) -> None:
     [
         (b"nonsense", "PEM block type must be CERTIFICATE REQUEST"),
         (authority()[0], "PEM block type must be CERTIFICATE REQUEST"),
+        (authority()[0] + NODE, "PEM block type must be CERTIFICATE REQUEST"),
+        (b"x" + NODE, "PEM block type must be CERTIFICATE REQUEST"),
         (
             b"-----BEGIN CERTIFICATE REQUEST-----\nAAAA\n-----END CERTIFICATE REQUEST-----\n",
-            "cannot be parsed",
+            "asn1: structure error",
         ),
     ],
 )
 def test_a_request_that_is_none_fails_alone(pem: bytes, why: str) -> None:
     with pytest.raises(InvalidSpec, match=why):
         issue(request(pem, KUBELET_CLIENT, conditions=(APPROVED,)))
+
+
+@pytest.mark.parametrize(
+    "pem",
+    [
+        JANE + EVIL,
+        b"x" + EVIL + JANE,
+        b" " + EVIL + JANE,
+        EVIL.replace(b"REQUEST-----\n", b"REQUEST----- x\n") + JANE,
+        EVIL.replace(b"\n-----END", b"-----END") + JANE,
+        EVIL.partition(b"-----END")[0] + JANE,
+        MANY_HEADERS + JANE,
+    ],
+    ids=[
+        "a second block",
+        "a block that begins inside a line",
+        "an indented block",
+        "text behind BEGIN and END",
+        "END inside a line",
+        "no END",
+        "many headers without an end",
+    ],
+)
+def test_the_request_that_kubectl_shows_is_the_one_signed(pem: bytes) -> None:
+    found = issued(request(pem, CLIENT, conditions=(APPROVED,)))
+    assert found.subject.rfc4514_string() == "CN=dev-jane,O=devs"
+
+
+@pytest.mark.parametrize("type_", [_ASN1Type.VisibleString, _ASN1Type.UniversalString])
+def test_a_subject_that_go_does_not_see_is_not_signed(type_: _ASN1Type) -> None:
+    subject = [
+        x509.NameAttribute(NameOID.ORGANIZATION_NAME, "devs"),
+        x509.NameAttribute(NameOID.ORGANIZATION_NAME, "system:masters", type_),
+        x509.NameAttribute(NameOID.COMMON_NAME, "dev-jane"),
+        x509.NameAttribute(NameOID.COMMON_NAME, "evil", type_),
+    ]
+    builder = x509.CertificateSigningRequestBuilder().subject_name(x509.Name(subject))
+    pem = builder.sign(key(), hashes.SHA256()).public_bytes(Encoding.PEM)
+    found = issued(request(pem, CLIENT, conditions=(APPROVED,)))
+    assert found.subject.rfc4514_string() == "CN=dev-jane,O=devs"
+
+
+@pytest.mark.parametrize(
+    "places",
+    [
+        [(MICROSOFT, "kubernetes.default.svc")],
+        [(PKCS9, "n1"), (MICROSOFT, "kubernetes.default.svc")],
+        [(PKCS9, "n1"), (MICROSOFT, "a")],
+        [(PKCS9, "n1"), (PKCS9, "kubernetes.default.svc")],
+    ],
+)
+def test_names_that_go_does_not_see_are_not_signed(places: list[tuple[str, str]]) -> None:
+    with pytest.raises(InvalidSpec, match="in one extensionRequest attribute"):
+        issue(request(pkcs10_with(*places), KUBELET_SERVING, SERVING_USAGES, conditions=(APPROVED,)))
+
+
+def test_names_in_the_attribute_that_go_reads_are_signed() -> None:
+    pem = pkcs10_with((PKCS9, "n1"))
+    found = issued(request(pem, KUBELET_SERVING, SERVING_USAGES, conditions=(APPROVED,)))
+    names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert names.get_values_for_type(x509.DNSName) == ["n1"]
 
 
 def test_a_key_that_is_not_the_certificates_is_refused_and_not_quoted() -> None:
@@ -503,6 +615,13 @@ def since(type_: str, **ago: float) -> Condition:
         (
             aged(since("Approved", minutes=1), certificate=base64.b64encode(authority(days=0)[0]).decode()),
             None,
+        ),
+        (
+            aged(
+                since("Approved", minutes=1),
+                certificate=base64.b64encode(b"x" + authority(days=0)[0] + authority()[0]).decode(),
+            ),
+            timedelta(minutes=59),
         ),
     ],
 )

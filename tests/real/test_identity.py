@@ -22,6 +22,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
+from steersman.api.errors import Forbidden
 from steersman.api.jwt import encode
 from steersman.api.kinds import SERVICEACCOUNTS
 from steersman.api.kinds.certificates import CERTIFICATESIGNINGREQUESTS, CertificateSigningRequest
@@ -83,8 +84,8 @@ def whoami(plane: RealPlane, *, token: str = "", pair: Path | None = None) -> tu
     return answer.status, document["status"]["userInfo"]["username"]
 
 
-def asked(name: str, user: str, organizations: tuple[str, ...], signer: str, usages: tuple[str, ...]) -> Any:
-    """A certificate request, and the key it is for."""
+def pkcs10(user: str, *organizations: str) -> tuple[bytes, bytes]:
+    """A PKCS #10 request, and the key it is for, both in PEM."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, one) for one in organizations]
     request = (
@@ -92,22 +93,31 @@ def asked(name: str, user: str, organizations: tuple[str, ...], signer: str, usa
         .subject_name(x509.Name([*subject, x509.NameAttribute(NameOID.COMMON_NAME, user)]))
         .sign(key, hashes.SHA256())
     )
-    body = {
+    private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    return request.public_bytes(Encoding.PEM), private
+
+
+CLIENT = "kubernetes.io/kube-apiserver-client"
+KUBELET = "kubernetes.io/kube-apiserver-client-kubelet"
+
+
+def csr(name: str, pem: bytes, signer: str) -> dict[str, Any]:
+    """A CertificateSigningRequest for a client's certificate."""
+    return {
         "apiVersion": "certificates.k8s.io/v1",
         "kind": "CertificateSigningRequest",
         "metadata": {"name": name},
         "spec": {
-            "request": base64.b64encode(request.public_bytes(Encoding.PEM)).decode(),
+            "request": base64.b64encode(pem).decode(),
             "signerName": signer,
-            "usages": list(usages),
+            "usages": ["digital signature", "client auth"],
             "expirationSeconds": 3600,
         },
     }
-    return body, key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
 
 
-CLIENT = ("digital signature", "client auth")
-KUBELET = "kubernetes.io/kube-apiserver-client-kubelet"
+def issued(request: CertificateSigningRequest) -> bool:
+    return bool(request.status.certificate)
 
 
 async def test_a_secret_gets_a_token_that_is_accepted_and_goes_with_its_account(
@@ -148,17 +158,13 @@ async def test_a_node_is_approved_and_signed_and_is_that_node_to_the_server(
         "--group=system:nodes",
     )  # fmt: skip
     node = "system:node:identity-1"
-    body, key = asked("renewal", node, ("system:nodes",), KUBELET, CLIENT)
+    pem, key = pkcs10(node, "system:nodes")
     async with (
         plane.connect(node, ("system:nodes",)) as kubelet,
         plane.connect() as api,
         asyncio.timeout(60),
     ):
-        await kubelet.create(CERTIFICATESIGNINGREQUESTS.untyped, "", body)
-
-        def issued(one: CertificateSigningRequest) -> bool:
-            return bool(one.status.certificate)
-
+        await kubelet.create(CERTIFICATESIGNINGREQUESTS.untyped, "", csr("renewal", pem, KUBELET))
         done = await until(api, CERTIFICATESIGNINGREQUESTS, "", "renewal", issued)
     assert [(one.type, one.reason, one.message) for one in done.status.conditions] == [
         (
@@ -178,9 +184,9 @@ async def test_a_node_is_approved_and_signed_and_is_that_node_to_the_server(
 async def test_what_breaks_its_signers_rules_fails_even_when_somebody_approves_it(
     plane: RealPlane, manager: Child
 ) -> None:
-    body, _ = asked("impostor", "system:node:x", ("system:masters",), KUBELET, CLIENT)
+    pem, _ = pkcs10("system:node:x", "system:masters")
     async with plane.connect() as api, asyncio.timeout(60):
-        await api.create(CERTIFICATESIGNINGREQUESTS.untyped, "", body)
+        await api.create(CERTIFICATESIGNINGREQUESTS.untyped, "", csr("impostor", pem, KUBELET))
         plane.kubectl("certificate", "approve", "impostor")
 
         def failed(one: CertificateSigningRequest) -> bool:
@@ -196,18 +202,44 @@ async def test_what_breaks_its_signers_rules_fails_even_when_somebody_approves_i
 async def test_a_client_somebody_approved_is_that_user(
     plane: RealPlane, tmp_path: Path, manager: Child
 ) -> None:
-    body, key = asked("jane", "jane", ("devs",), "kubernetes.io/kube-apiserver-client", CLIENT)
+    pem, key = pkcs10("jane", "devs")
     async with plane.connect() as api, asyncio.timeout(60):
-        await api.create(CERTIFICATESIGNINGREQUESTS.untyped, "", body)
+        await api.create(CERTIFICATESIGNINGREQUESTS.untyped, "", csr("jane", pem, CLIENT))
         plane.kubectl("certificate", "approve", "jane")
-
-        def issued(one: CertificateSigningRequest) -> bool:
-            return bool(one.status.certificate)
-
         done = await until(api, CERTIFICATESIGNINGREQUESTS, "", "jane", issued)
     pair = tmp_path / "jane.pem"
     pair.write_bytes(base64.b64decode(done.status.certificate) + key)
     assert whoami(plane, pair=pair) == (201, "jane")
+
+
+async def test_the_request_that_kubectl_shows_is_the_one_signed(
+    plane: RealPlane, tmp_path: Path, manager: Child
+) -> None:
+    evil, _ = pkcs10("evil", "system:masters")
+    jane, key = pkcs10("dev-jane", "devs")
+    requests = {
+        # The approving controller reads this one before any approval.
+        "many-headers": b"-----BEGIN A-----\n" + b"::\n" * 44 + b"!\n" + jane,
+        # Go sees no block that begins inside a line, so admission lets this pass.
+        "hidden": b"x" + evil + jane,
+    }
+    async with plane.connect() as api, asyncio.timeout(60):
+        with pytest.raises(Forbidden, match="system:masters group is not allowed"):
+            await api.create(CERTIFICATESIGNINGREQUESTS.untyped, "", csr("evil", evil, CLIENT))
+        for name, pem in requests.items():
+            await api.create(CERTIFICATESIGNINGREQUESTS.untyped, "", csr(name, pem, CLIENT))
+        for name in reversed(requests):
+            shown = plane.kubectl("describe", "csr", name)
+            assert "dev-jane" in shown
+            assert "evil" not in shown
+            plane.kubectl("certificate", "approve", name)
+            done = await until(api, CERTIFICATESIGNINGREQUESTS, "", name, issued)
+            certificate = base64.b64decode(done.status.certificate)
+            found = x509.load_pem_x509_certificate(certificate)
+            assert found.subject.rfc4514_string() == "CN=dev-jane,O=devs"
+            pair = tmp_path / f"{name}.pem"
+            pair.write_bytes(certificate + key)
+            assert whoami(plane, pair=pair) == (201, "dev-jane")
 
 
 async def test_every_namespace_has_the_servers_ca_and_keeps_it(

@@ -37,4 +37,7 @@ def _escape(character: str) -> str:
     code = ord(character)
     if code < 0x80:
         return f"\\x{code:02x}"
+    if 0xDC80 <= code <= 0xDCFF:
+        # A byte that is not UTF-8, decoded with ``surrogateescape``.
+        return f"\\x{code - 0xDC00:02x}"
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"

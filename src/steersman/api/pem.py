@@ -1,39 +1,63 @@
-"""PEM blocks, read exactly as Go's ``encoding/pem`` reads them.
+"""PEM as Go's ``encoding/pem`` reads it, with the requests, certificates and keys in it.
 
-What is signed, approved and shown must be one and the same block. kube-apiserver, kubectl and the controllers of
-kube-controller-manager all find it with Go's ``pem.Decode``, whose rules are its own: a block begins at the start of
-a line, the last BEGIN before an END counts, and a block that cannot be read is skipped. A reader that differs in any
-of these signs another request than the one a person approved.
+kube-apiserver, kubectl and kube-controller-manager all find the block of a CertificateSigningRequest with Go's
+``pem.Decode``. Its rules are its own: a block begins at the start of a line, the last BEGIN before an END counts, and
+a malformed block is skipped. A reader with other rules signs another request than the approved one, so all of this
+program reads PEM here.
 
-Reading takes linear time: every attempt ends behind the END line it looked at.
+Reading takes linear time: each attempt ends behind the END line that it looked at. cryptography is imported when the
+first certificate or key is parsed, to keep it out of managers that never see one.
 """
 
 from __future__ import annotations
 
 import binascii
+from base64 import b64decode
 from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 import msgspec
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
+    from cryptography.x509 import Certificate, CertificateSigningRequest
+
+CERTIFICATE = "CERTIFICATE"
+CERTIFICATE_REQUEST = "CERTIFICATE REQUEST"
+PRIVATE_KEYS = ("EC PRIVATE KEY", "RSA PRIVATE KEY", "PRIVATE KEY")
+"""The types of blocks with an unencrypted private key."""
 
 _BEGIN = b"-----BEGIN "
 _END = b"\n-----END "
 _DASHES = b"-----"
-_GO_SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
-"""What Go's ``bytes.TrimSpace`` takes off."""
+_NEWLINE = ord("\n")
+_CARRIAGE_RETURN = ord("\r")
+_GO_SPACE = (
+    "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+    "\u2028\u2029\u202f\u205f\u3000"
+)
+"""The characters that Go's ``bytes.TrimSpace`` removes."""
+
+
+class InvalidCertificateRequest(ValueError):
+    """A request that is not PKCS #10 in PEM. The message never quotes it."""
 
 
 class Block(msgspec.Struct, frozen=True):
-    """One PEM block."""
+    """A PEM block."""
 
     type: str
-    """Between BEGIN and the dashes: ``CERTIFICATE REQUEST``."""
+    """The text between BEGIN and the dashes, such as ``CERTIFICATE REQUEST``."""
     headers: Mapping[str, str]
     content: bytes
     """The decoded bytes, usually DER."""
 
 
+# -- blocks -----------------------------------------------------------------------------------
+
+
 def decode(data: bytes, start: int = 0) -> tuple[Block, int] | None:
-    """Return the first block at or after ``start`` and the offset behind its END line; None if there is none."""
+    """Return the first block at or after an offset, and the offset behind its END line; None if there is none."""
     position = start
     while True:
         end = data.find(_END, position)
@@ -42,7 +66,7 @@ def decode(data: bytes, start: int = 0) -> tuple[Block, int] | None:
         trailer = end + len(_END)
         # The last BEGIN before the END, so that a BEGIN without an END of its own is skipped.
         begin = data.rfind(_BEGIN, position, end)
-        if begin < 0 or (begin > position and data[begin - 1] != 0x0A):
+        if begin < 0 or (begin > position and data[begin - 1] != _NEWLINE):
             position = trailer
             continue
         type_line, cursor = _line(data, begin + len(_BEGIN))
@@ -58,14 +82,15 @@ def decode(data: bytes, start: int = 0) -> tuple[Block, int] | None:
             key, colon, value = line.partition(b":")
             if not colon:
                 break
-            headers[_text(key)] = _text(value)
+            headers[_trimmed(key)] = _trimmed(value)
             cursor = following
         if trailer < cursor:
             # The END line has a colon and was taken for a header: Go gives up on the whole input.
             return None
         position = trailer
         if headers and end < cursor:
-            continue  # headers are followed by a line end of their own
+            # The END line must not follow the headers directly.
+            continue
         closing = type_ + _DASHES
         if not data.startswith(closing, trailer) or _line(data, trailer + len(closing))[0]:
             continue
@@ -74,7 +99,7 @@ def decode(data: bytes, start: int = 0) -> tuple[Block, int] | None:
         except binascii.Error:
             continue
         _, behind = _line(data, trailer - 1)
-        return Block(_decoded(type_), headers, content), behind
+        return Block(_text(type_), headers, content), behind
 
 
 def blocks(data: bytes) -> Iterator[Block]:
@@ -90,18 +115,81 @@ def _line(data: bytes, start: int) -> tuple[bytes, int]:
     end = data.find(b"\n", start)
     if end < 0:
         return data[start:].rstrip(b" \t"), len(data)
-    stop = end - 1 if end > start and data[end - 1] == 0x0D else end
+    stop = end - 1 if end > start and data[end - 1] == _CARRIAGE_RETURN else end
     return data[start:stop].rstrip(b" \t"), end + 1
 
 
 def _base64(text: bytes) -> bytes:
-    """Decode standard base64 with padding; blanks and line ends may stand anywhere. Raises `binascii.Error`."""
+    """Decode padded base64 with blanks and line ends anywhere. Raises `binascii.Error`."""
     return binascii.a2b_base64(text.translate(None, b" \t\r\n"), strict_mode=True)
 
 
-def _decoded(raw: bytes) -> str:
+def _text(raw: bytes) -> str:
     return raw.decode("utf-8", "surrogateescape")
 
 
-def _text(raw: bytes) -> str:
-    return _decoded(raw).strip(_GO_SPACE)
+def _trimmed(raw: bytes) -> str:
+    return _text(raw).strip(_GO_SPACE)
+
+
+# -- their contents ---------------------------------------------------------------------------
+
+
+def parse_csr(request: str) -> CertificateSigningRequest:
+    """Parse ``spec.request`` of a CertificateSigningRequest, PEM in base64, as upstream's ``ParseCSR``.
+
+    The first block counts. Raises `InvalidCertificateRequest`.
+    """
+    from cryptography import x509
+
+    try:
+        block = next(blocks(b64decode(request, validate=True)), None)
+    except ValueError:
+        raise InvalidCertificateRequest("the request is not base64") from None
+    if block is None or block.type != CERTIFICATE_REQUEST:
+        raise InvalidCertificateRequest("PEM block type must be CERTIFICATE REQUEST")
+    try:
+        return x509.load_der_x509_csr(block.content)
+    except (ValueError, x509.InvalidVersion):
+        # differs: upstream says where in the encoding the error is, and accepts any version.
+        raise InvalidCertificateRequest("asn1: structure error") from None
+
+
+def parse_certificate(der: bytes) -> Certificate:
+    """Parse a certificate in DER. Raises `ValueError`."""
+    from cryptography import x509
+
+    try:
+        return x509.load_der_x509_certificate(der)
+    except x509.InvalidVersion as error:
+        raise ValueError(str(error)) from None
+
+
+def parse_certificates(data: bytes) -> tuple[Certificate, ...]:
+    """Parse all certificates, as client-go's ``ParseCertsPEM``. Raises `ValueError` where there are none.
+
+    Blocks of other types, and blocks with headers, are skipped.
+    """
+    found = tuple(parse_certificate(block.content) for block in blocks(data) if is_certificate(block))
+    if not found:
+        raise ValueError("data does not contain any valid RSA or ECDSA certificates")
+    return found
+
+
+def is_certificate(block: Block) -> bool:
+    """Report whether a block holds a certificate, for `parse_certificates`."""
+    return block.type == CERTIFICATE and not block.headers
+
+
+def parse_private_key(data: bytes) -> PrivateKeyTypes:
+    """Parse the first valid private key, as client-go's ``ParsePrivateKeyPEM``. Raises `ValueError` where there is none."""
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.serialization import load_der_private_key
+
+    for block in blocks(data):
+        if block.type in PRIVATE_KEYS:
+            try:
+                return load_der_private_key(block.content, None)
+            except (ValueError, TypeError, UnsupportedAlgorithm):
+                continue
+    raise ValueError("data does not contain a valid RSA or ECDSA private key")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from random import Random
 from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from steersman.api.pem import CERTIFICATE, PRIVATE_KEYS, blocks, parse_certificate
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives import hashes
@@ -25,7 +26,6 @@ _CURVES: dict[str, tuple[Algorithm, str, int]] = {
     "secp384r1": ("ES384", "P-384", 48),
     "secp521r1": ("ES512", "P-521", 66),
 }
-_BLOCK = re.compile(rb"-----BEGIN ([A-Z ]+)-----.+?-----END \1-----", re.DOTALL)
 _RSA_BITS = 2048
 
 
@@ -231,24 +231,21 @@ def _ecdsa(algorithm: Algorithm) -> ec.ECDSA:
 
 
 def _read(pem: bytes) -> list[SigningKey]:
-    from cryptography import x509
     from cryptography.hazmat.primitives.asymmetric import ec, rsa
-    from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_pem_public_key
+    from cryptography.hazmat.primitives.serialization import load_der_private_key, load_der_public_key
 
     found = []
-    for block in _BLOCK.finditer(pem):
-        label = block[1].decode()
-        if label.endswith("PRIVATE KEY"):
-            private = load_pem_private_key(block[0], None)
+    for block in blocks(pem):
+        if block.type in PRIVATE_KEYS:
+            private = load_der_private_key(block.content, None)
             if not isinstance(private, rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey):
                 raise ValueError(f"unknown private key type {type(private).__name__}")
             found.append(_key_pair(private))
-        elif label.endswith("PUBLIC KEY") or label == "CERTIFICATE":
-            certified = label == "CERTIFICATE"
+        elif block.type.endswith("PUBLIC KEY") or block.type == CERTIFICATE:
             public = (
-                x509.load_pem_x509_certificate(block[0]).public_key()
-                if certified
-                else load_pem_public_key(block[0])
+                parse_certificate(block.content).public_key()
+                if block.type == CERTIFICATE
+                else load_der_public_key(block.content)
             )
             if not isinstance(public, rsa.RSAPublicKey | ec.EllipticCurvePublicKey):
                 raise ValueError(f"unknown public key type {type(public).__name__}")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 import ssl
-from base64 import b64decode
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from steersman.api.pem import PRIVATE_KEYS, blocks
 from steersman.client.config import ConfigError, Pem
 from steersman.controllers import rootcacertpublisher, serviceaccounttoken
 from steersman.controllers.certificates import signer
@@ -68,16 +67,10 @@ def _checks(settings: Settings, names: list[str]) -> Iterator[tuple[Any, ...]]:
             yield _authority, pair.cert, pair.key
 
 
-_PRIVATE = re.compile(rb"-----BEGIN (\w+ )?PRIVATE KEY-----\s+([\w+/=\s]+)-----END (\w+ )?PRIVATE KEY-----")
-
-
 def _key(path: str, pem: bytes) -> None:
-    found = _PRIVATE.search(pem)
-    try:
-        key = b64decode(found[2]) if found is not None else b""
-    except ValueError:
-        key = b""
-    if not key.startswith(b"0"):  # the DER tag SEQUENCE, which every key begins with
+    keys = (block.content for block in blocks(pem) if block.type in PRIVATE_KEYS)
+    # Every key begins with the DER tag SEQUENCE, which is 0 in ASCII.
+    if not any(key.startswith(b"0") for key in keys):
         raise ValueError("no private key in PEM format")
 
 

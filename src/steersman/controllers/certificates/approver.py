@@ -13,11 +13,11 @@ import msgspec
 
 from steersman.api.kinds import Condition, Object, Struct
 from steersman.api.kinds.certificates import CERTIFICATESIGNINGREQUESTS, CertificateSigningRequest
+from steersman.api.pem import InvalidCertificateRequest, parse_csr
 from steersman.api.scheme import Kind, register
 from steersman.controllers.certificates.requests import (
     KUBELET_CLIENT,
     RULES,
-    MalformedRequest,
     RequestedCertificate,
     read,
 )
@@ -51,10 +51,10 @@ def recognizers(
 ) -> tuple[tuple[str, str], ...]:
     """The subresources whose ``create`` permission approves the request, each with its approval message.
 
-    They are tried in order; a request of another kind has none.
+    They are tried in order; a request that breaks the rules of the kubelet client signer has none.
     """
     spec = request.spec
-    if spec.signerName != KUBELET_CLIENT or RULES[KUBELET_CLIENT](requested, spec.usages):
+    if RULES[KUBELET_CLIENT](requested, spec.usages):
         return ()
     node = ("nodeclient", "Auto approving kubelet client certificate after SubjectAccessReview.")
     own = ("selfnodeclient", "Auto approving self kubelet client certificate after SubjectAccessReview.")
@@ -105,9 +105,12 @@ async def decide(request: CertificateSigningRequest, now: datetime) -> Verdict:
         return Rest("certificate already issued")
     if any(one.type in ("Approved", "Denied") for one in status.conditions):
         return Rest("already approved or denied")
+    if request.spec.signerName != KUBELET_CLIENT:
+        # differs: upstream parses requests of all signers first, and retries those that it cannot parse.
+        return Rest("not a kubelet client certificate: left to other approvers")
     try:
-        recognized = recognizers(request, read(request))
-    except MalformedRequest as error:
+        recognized = recognizers(request, read(parse_csr(request.spec.request)))
+    except InvalidCertificateRequest as error:
         raise InvalidSpec(str(error)) from None
     if not recognized:
         return Rest("not a kubelet client certificate: left to other approvers")

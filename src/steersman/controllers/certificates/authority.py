@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from steersman.api.pem import parse_certificates, parse_private_key
+from steersman.controllers.certificates.requests import subject_attributes
+
 if TYPE_CHECKING:
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes
@@ -65,19 +68,17 @@ class Authority(msgspec.Struct, frozen=True):
 
 def load(cert: bytes, key: bytes) -> Authority:
     """Loads a CA from PEM. Raises `SigningError` unless it is one certificate and its key."""
-    from cryptography import x509
     from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
-    from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
     try:
-        found = x509.load_pem_x509_certificates(cert)
+        found = parse_certificates(cert)
     except ValueError:
         raise SigningError("the CA certificate cannot be read") from None
     if len(found) != 1:
         raise SigningError(f"expected 1 CA certificate, found {len(found)}")
     try:
-        private = load_pem_private_key(key, None)
-    except (ValueError, TypeError):
+        private = parse_private_key(key)
+    except ValueError:
         raise SigningError("the CA key cannot be read") from None
     if not isinstance(private, rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey):
         raise SigningError("the CA key is of a kind that cannot sign certificates")
@@ -155,10 +156,10 @@ def _subject(request: x509.CertificateSigningRequest) -> x509.Name:
     )
     rdns = []
     for oid in several:
-        if found := dict.fromkeys(request.subject.get_attributes_for_oid(oid)):
+        if found := dict.fromkeys(subject_attributes(request, oid)):
             rdns.append(x509.RelativeDistinguishedName(list(found)))
     for oid in (NameOID.COMMON_NAME, NameOID.SERIAL_NUMBER):
-        if last := request.subject.get_attributes_for_oid(oid)[-1:]:
+        if last := subject_attributes(request, oid)[-1:]:
             rdns.append(x509.RelativeDistinguishedName(last))
     return x509.Name(rdns)
 

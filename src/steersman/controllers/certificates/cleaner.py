@@ -6,8 +6,7 @@ deleted when it expires.
 
 from __future__ import annotations
 
-import base64
-import binascii
+from base64 import b64decode
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
@@ -19,6 +18,7 @@ from steersman.api.kinds.certificates import (
     CertificateSigningRequest,
     PodCertificateRequest,
 )
+from steersman.api.pem import blocks, parse_certificate
 from steersman.intent.actions import Delete
 from steersman.intent.controller import Controller, Watch
 from steersman.intent.verdict import Rest, Verdict, Wake
@@ -48,16 +48,13 @@ def expiries(request: CertificateSigningRequest) -> Iterator[datetime]:
 
 
 def _certificate_expiry(certificate: str) -> datetime | None:
-    """When an issued certificate expires; None where it cannot be parsed."""
+    """When an issued certificate, the first block, expires; None where it cannot be parsed."""
     if not certificate:
         return None
-    from cryptography import x509
-
     try:
-        return x509.load_pem_x509_certificate(
-            base64.b64decode(certificate, validate=True)
-        ).not_valid_after_utc
-    except (ValueError, binascii.Error):
+        block = next(blocks(b64decode(certificate, validate=True)), None)
+        return None if block is None else parse_certificate(block.content).not_valid_after_utc
+    except ValueError:
         return None
 
 

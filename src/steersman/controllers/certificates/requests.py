@@ -1,23 +1,22 @@
 """PKCS #10 certificate requests, and the rules of the Kubernetes signers for them.
 
-`read` turns a request into a plain value, so that the rules are functions of values. cryptography is imported
+`read` turns a parsed request into a plain value, so that the rules are functions of values. A controller parses a
+request once (`pem.parse_csr`): the request that meets the rules is the one that is signed. cryptography is imported
 with the first request, to keep it out of managers that never see one.
 """
 
 from __future__ import annotations
 
-import base64
-import binascii
-import re
 from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from steersman.api.kinds.certificates import CertificateSigningRequest
+from steersman.api.pem import InvalidCertificateRequest
 
 if TYPE_CHECKING:
     from cryptography.x509 import CertificateSigningRequest as Pkcs10
+    from cryptography.x509 import NameAttribute, ObjectIdentifier
 
 CLIENT = "kubernetes.io/kube-apiserver-client"
 KUBELET_CLIENT = "kubernetes.io/kube-apiserver-client-kubelet"
@@ -27,13 +26,10 @@ LEGACY = "kubernetes.io/legacy-unknown"
 NODE_PREFIX = "system:node:"
 NODES_GROUP = ("system:nodes",)
 
-_PEM = re.compile(
-    rb"-----BEGIN ([A-Z0-9 ]+)-----\s*\n(?:[^\n]*:[^\n]*\n)*([A-Za-z0-9+/=\s]+)-----END \1-----"
-)
-
-
-class MalformedRequest(ValueError):
-    """``spec.request`` is not a PKCS #10 request in PEM. The message never quotes it."""
+_EXTENSION_REQUEST = "1.2.840.113549.1.9.14"
+_MICROSOFT_EXTENSION_REQUEST = "1.3.6.1.4.1.311.2.1.14"
+_GO_STRINGS = ("UTF8String", "PrintableString", "IA5String", "NumericString", "T61String", "BMPString")
+"""The ASN.1 types that are strings to Go. It ignores attributes of the subject that have another type."""
 
 
 class RequestedCertificate(msgspec.Struct, frozen=True):
@@ -47,32 +43,34 @@ class RequestedCertificate(msgspec.Struct, frozen=True):
     uris: tuple[str, ...] = ()
 
 
-def parse(request: CertificateSigningRequest) -> Pkcs10:
-    """Parses the PKCS #10 request. Raises `MalformedRequest`."""
-    from cryptography import x509
-
-    try:
-        text = base64.b64decode(request.spec.request, validate=True)
-    except binascii.Error:
-        raise MalformedRequest("the request is not base64") from None
-    found = _PEM.search(text)
-    if found is None or found[1] != b"CERTIFICATE REQUEST":
-        raise MalformedRequest("PEM block type must be CERTIFICATE REQUEST")
-    try:
-        return x509.load_der_x509_csr(base64.b64decode(found[2]))
-    except (ValueError, binascii.Error):
-        raise MalformedRequest("the request cannot be parsed") from None
+def subject_attributes(csr: Pkcs10, oid: ObjectIdentifier) -> list[NameAttribute[str | bytes]]:
+    """The attributes of the subject that Go sees, and that kubectl shows."""
+    return [each for each in csr.subject.get_attributes_for_oid(oid) if each._type.name in _GO_STRINGS]
 
 
-def read(request: CertificateSigningRequest) -> RequestedCertificate:
-    """Reads the requested subject and alternative names. Raises `MalformedRequest`."""
+def _check_extension_requests(csr: Pkcs10) -> None:
+    """Refuses a request whose extensions Go and cryptography read from different places.
+
+    Go joins those of all extensionRequest attributes; cryptography reads the first, or Microsoft's attribute, which
+    Go ignores. A request could show one list of alternative names and have another one signed.
+    """
+    found = [each.oid.dotted_string for each in csr.attributes]
+    # differs: upstream signs such a request, with the names that Go reads.
+    if _MICROSOFT_EXTENSION_REQUEST in found or found.count(_EXTENSION_REQUEST) > 1:
+        raise InvalidCertificateRequest(
+            "the request must have its extensions in one extensionRequest attribute"
+        )
+
+
+def read(csr: Pkcs10) -> RequestedCertificate:
+    """Reads the requested subject and alternative names. Raises `InvalidCertificateRequest`."""
     from cryptography import x509
     from cryptography.x509.oid import NameOID
 
-    csr = parse(request)
     try:
-        names = csr.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
-        organizations = csr.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
+        _check_extension_requests(csr)
+        names = subject_attributes(csr, NameOID.COMMON_NAME)
+        organizations = subject_attributes(csr, NameOID.ORGANIZATION_NAME)
         try:
             sans = csr.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         except x509.ExtensionNotFound:
@@ -86,8 +84,10 @@ def read(request: CertificateSigningRequest) -> RequestedCertificate:
             emails=tuple(sans.get_values_for_type(x509.RFC822Name)),
             uris=tuple(sans.get_values_for_type(x509.UniformResourceIdentifier)),
         )
+    except InvalidCertificateRequest:
+        raise
     except (ValueError, x509.DuplicateExtension, x509.UnsupportedGeneralNameType):
-        raise MalformedRequest("the request cannot be parsed") from None
+        raise InvalidCertificateRequest("the request cannot be parsed") from None
 
 
 def _usages(usages: Collection[str], purpose: str) -> str:

@@ -21,6 +21,7 @@ from steersman.api.kinds.certificates import (
     CertificateSigningRequestStatus,
 )
 from steersman.api.meta import truncate_to_seconds
+from steersman.api.pem import InvalidCertificateRequest, parse_csr
 from steersman.controllers.certificates.authority import SigningError, lifetime, load, sign
 from steersman.controllers.certificates.requests import (
     CLIENT,
@@ -28,8 +29,6 @@ from steersman.controllers.certificates.requests import (
     KUBELET_SERVING,
     LEGACY,
     RULES,
-    MalformedRequest,
-    parse,
     read,
 )
 from steersman.intent.actions import RandomBits, ReadFile, UpdateStatus
@@ -120,8 +119,9 @@ async def decide(request: CertificateSigningRequest, now: datetime, config: Conf
     if pair is None:
         return Rest("signerName of another signer")
     try:
-        requested = read(request)
-    except MalformedRequest as malformed:
+        csr = parse_csr(request.spec.request)
+        requested = read(csr)
+    except InvalidCertificateRequest as malformed:
         raise InvalidSpec(str(malformed)) from None
     error = RULES[request.spec.signerName](requested, request.spec.usages)
     if error:
@@ -132,7 +132,7 @@ async def decide(request: CertificateSigningRequest, now: datetime, config: Conf
     try:
         certificate = sign(
             load(cert, key),
-            parse(request),
+            csr,
             request.spec.usages,
             serial=serial or 1,
             now=now,

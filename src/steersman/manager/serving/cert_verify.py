@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from steersman.api.jwt import InvalidCredential
+from steersman.api.pem import parse_certificates
 
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate
@@ -17,9 +18,7 @@ MAX_INTERMEDIATES = 8
 
 def authorities(pem: bytes) -> tuple[Certificate, ...]:
     """The certificates of a CA bundle in PEM. Raises `ValueError` where there are none."""
-    from cryptography import x509
-
-    return tuple(x509.load_pem_x509_certificates(pem))
+    return parse_certificates(pem)
 
 
 def verify(chain: Sequence[bytes], roots: Iterable[Certificate], now: datetime) -> None:

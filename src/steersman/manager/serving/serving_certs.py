@@ -10,6 +10,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Protocol
 
+from steersman.api.pem import blocks, is_certificate, parse_certificates
 from steersman.client.tls import file_versions, load_certificate
 from steersman.manager.flags import UsageError
 from steersman.server.auth.ca import (
@@ -77,6 +78,9 @@ def load(cert: str, key: str) -> CertificatePair:
     pair = CertificatePair(_read(cert), _read(key))
     try:
         load_certificate(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), pair.cert, pair.key)
+        # OpenSSL reads some files that Go does not; such a certificate could be served but not looked at.
+        if not any(map(is_certificate, blocks(pair.cert))):
+            raise ValueError("no certificate")
     except (ssl.SSLError, ValueError, OSError):
         raise UsageError(f"{cert} and {key}: not a PEM certificate with its unencrypted key") from None
     return pair
@@ -130,7 +134,5 @@ def _usable(cert: Path, key: Path, now: datetime) -> bool:
             f"{missing}: a certificate and its key must be supplied as a pair; this one is missing"
         )
     pair = load(str(cert), str(key))
-    from cryptography import x509
-
     # differs: upstream keeps using an expired one, so that no client can connect.
-    return x509.load_pem_x509_certificate(pair.cert).not_valid_after_utc > now
+    return parse_certificates(pair.cert)[0].not_valid_after_utc > now

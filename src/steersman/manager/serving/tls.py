@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from steersman.api.pem import parse_certificates
 from steersman.client.tls import load_certificate
 from steersman.manager.serving.client_certs import PeerCertificates
 from steersman.manager.serving.serving_certs import CertSource
@@ -117,7 +118,7 @@ def _names(pair: CertificatePair) -> Iterable[str]:
     from cryptography import x509
     from cryptography.x509.oid import NameOID
 
-    certificate = x509.load_pem_x509_certificate(pair.cert)
+    certificate = parse_certificates(pair.cert)[0]
     for attribute in certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME):
         yield str(attribute.value).lower()
     try:

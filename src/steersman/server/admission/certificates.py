@@ -6,11 +6,11 @@ authorizer every user may.
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeAlias
+from typing import ClassVar, TypeAlias
 
+from steersman.api.pem import parse_csr
 from steersman.server.admission.plugin import AdmissionDenied, Listers, Plugin
 from steersman.server.auth import attributes as auth
 from steersman.server.auth.attributes import Authorizer
@@ -63,12 +63,11 @@ class CertificateSubjectRestriction(Plugin):
         return None
 
 
-def _organizations(request: Any) -> list[str]:
+def _organizations(request: str) -> list[str]:
     # Costly to import, and seldom needed.
     from cryptography import x509
 
-    pem = base64.b64decode(request) if isinstance(request, str) else bytes(request)
-    subject = x509.load_pem_x509_csr(pem).subject
+    subject = parse_csr(request).subject
     return [str(each.value) for each in subject.get_attributes_for_oid(x509.NameOID.ORGANIZATION_NAME)]
 
 

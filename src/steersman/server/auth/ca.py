@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from steersman.api.pem import parse_certificates, parse_private_key
+
 if TYPE_CHECKING:
     from cryptography import x509
     from cryptography.hazmat.primitives.asymmetric import ec
@@ -61,16 +63,14 @@ class CertificateAuthority:
 
         Raises `ValueError` if the key is not an elliptic curve key, as `self_signed` makes them.
         """
-        from cryptography import x509
         from cryptography.hazmat.primitives.asymmetric import ec
-        from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-        key = load_pem_private_key(pair.key, None)
+        key = parse_private_key(pair.key)
         if not isinstance(key, ec.EllipticCurvePrivateKey):
             raise ValueError("the authority's key must be an elliptic curve key")
         self.pair = pair
         """The authority's own certificate and key."""
-        self._cert = x509.load_pem_x509_certificate(pair.cert)
+        self._cert = parse_certificates(pair.cert)[0]
         self._key = key
         self._now = now
         self._lifetime = lifetime

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from base64 import b64decode
 from collections.abc import Mapping
 from functools import lru_cache
 
 from steersman.api.generated import certificates_v1
+from steersman.api.go_quote import quote
+from steersman.api.pem import CERTIFICATE, InvalidCertificateRequest, blocks, parse_certificate, parse_csr
 from steersman.server.validation import metadata as meta
 from steersman.server.validation import names
 from steersman.server.validation.field_errors import FieldErrors, format_diff
@@ -95,18 +96,12 @@ def _validate_csr_conditions(errors: FieldErrors, csr: certificates_v1.Certifica
 @lru_cache(maxsize=64)
 def pem_csr_error(request: str) -> str:
     """The message for an invalid request, which is PEM in base64; empty where it is valid."""
-    from cryptography import x509
     from cryptography.exceptions import UnsupportedAlgorithm
 
     try:
-        pem = b64decode(request, validate=True)
-    except ValueError:
-        pem = b""
-    if b"-----BEGIN CERTIFICATE REQUEST-----" not in pem:
-        return "PEM block type must be CERTIFICATE REQUEST"
-    try:
-        csr = x509.load_pem_x509_csr(pem)
-        valid = csr.is_signature_valid
+        valid = parse_csr(request).is_signature_valid
+    except InvalidCertificateRequest as error:
+        return str(error)
     except (ValueError, UnsupportedAlgorithm):
         # differs: upstream says where in the encoding the error is.
         return "asn1: structure error"
@@ -208,29 +203,27 @@ def _validate_csr_change(
     meta.validate_object_meta_update(errors, new.metadata, old.metadata)
 
 
-_BLOCK = re.compile(rb"-----BEGIN ([^\n]*?)-----\n(.*?)-----END \1-----", re.DOTALL)
-
-
 def _certificate_error(text: str | None) -> str:
-    """The message for an invalid certificate chain; empty where it is valid."""
-    from cryptography import x509
-
+    """The message for an invalid certificate chain; empty where it is valid. Text between the blocks is allowed."""
     try:
-        pem = b64decode(text or "", validate=True)
+        chain = b64decode(text or "", validate=True)
     except ValueError:
-        pem = b""
-    blocks = list(_BLOCK.finditer(pem))
-    for block in blocks:
-        if block[1] != b"CERTIFICATE":
-            return f'only CERTIFICATE PEM blocks are allowed, found "{block[1].decode("utf-8", "replace")}"'
-        if b":" in block[2]:
+        chain = b""
+    found = list(blocks(chain))
+    for block in found:
+        if block.type != CERTIFICATE:
+            return f"only CERTIFICATE PEM blocks are allowed, found {quote(block.type)}"
+        if block.headers:
             return "no PEM block headers are permitted"
+        if not block.content:
+            return "found CERTIFICATE PEM block containing 0 certificates"
         try:
-            x509.load_pem_x509_certificate(block[0])
+            # differs: upstream accepts several certificates in one block.
+            parse_certificate(block.content)
         except ValueError as error:
             # differs: upstream says where in the encoding the error is.
             return str(error)
-    return "" if blocks else "must contain at least one CERTIFICATE PEM block"
+    return "" if found else "must contain at least one CERTIFICATE PEM block"
 
 
 def _conditions_of(
