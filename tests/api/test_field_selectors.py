@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from steersman.api import field_selectors
 from steersman.api.field_selectors import FieldSelector, FieldTerm, parse_fields
 
 
@@ -62,6 +63,14 @@ def test_terms_can_be_translated_and_dropped() -> None:
     assert str(parse_fields("name=x,drop=y").translated(translate)) == "metadata.name=x"
     with pytest.raises(ValueError, match="not supported"):
         parse_fields("unknown=1").translated(translate)
+
+
+def test_long_selectors_are_not_cached() -> None:
+    text = ",".join(f"f{i}=1" for i in range(20_000))
+    assert len(parse_fields(text).terms) == 20_000
+    assert parse_fields("a=1") is parse_fields("a=1")
+    assert all(len(selector.terms) < 40 for _, selector in field_selectors._cache.items())
+    assert max(len(text) for text, _ in field_selectors._cache.items()) <= 512
 
 
 terms = st.builds(

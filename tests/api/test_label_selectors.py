@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from steersman.api import label_selectors
 from steersman.api.kinds import LabelSelector, LabelSelectorRequirement
 from steersman.api.label_selectors import (
     EVERYTHING,
@@ -109,6 +110,20 @@ def test_a_key_or_value_that_no_label_can_have_is_a_value_error() -> None:
 def test_compiling_the_same_again_is_free() -> None:
     first = compile_selector(LabelSelector(matchLabels={"a": "1"}))
     assert compile_selector(LabelSelector(matchLabels={"a": "1"})) is first
+    assert parse_selector("a=1,b") is parse_selector("a=1,b")
+
+
+def test_long_selectors_are_not_cached() -> None:
+    text = ",".join(f"k{i}" for i in range(20_000))
+    labels = {f"k{i}": "v" for i in range(100)}
+    for _ in range(2):
+        assert len(parse_selector(text).requirements) == 20_000
+        assert len(compile_selector(labels).requirements) == 100
+        assert len(compile_selector(expressions(("k", "In", tuple(labels)))).requirements) == 1
+    assert max(len(text) for text, _ in label_selectors._parsed.items()) <= 512
+    assert all(len(selector.requirements) < 40 for _, selector in label_selectors._parsed.items())
+    for (plain, rules), _ in label_selectors._compiled.items():
+        assert len(plain) + sum(1 + len(values) for _, _, values in rules) < 40
 
 
 def test_a_selector_tells_the_one_value_it_demands() -> None:

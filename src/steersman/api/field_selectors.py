@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 
 import msgspec
+
+from steersman.api.bounded_cache import BoundedCache
+
+_MAX_CACHED_TEXT = 512
+"""Characters of the longest selector that is cached, where each comma counts as 16.
+
+A selector of that length takes up to 8 KiB once parsed, so the cache takes up to 8 MiB.
+"""
+_cache: BoundedCache[str, FieldSelector] = BoundedCache(1024)
 
 
 class FieldTerm(msgspec.Struct, frozen=True):
@@ -58,9 +66,20 @@ class FieldSelector(msgspec.Struct, frozen=True):
         return ",".join(map(str, self.terms))
 
 
-@lru_cache(maxsize=1024)
 def parse_fields(text: str) -> FieldSelector:
-    """Parse a selector such as ``status.phase=Running,spec.nodeName!=``. Raises `ValueError` with upstream's message."""
+    """Parse a selector such as ``status.phase=Running,spec.nodeName!=``. Raises `ValueError` with upstream's message.
+
+    Short selectors are cached.
+    """
+    selector = _cache.get(text)
+    if selector is None:
+        selector = _parse(text)
+        if len(text) + 15 * text.count(",") <= _MAX_CACHED_TEXT:
+            _cache.put(text, selector)
+    return selector
+
+
+def _parse(text: str) -> FieldSelector:
     terms = []
     for part in sorted(_split(text)):
         if not part:

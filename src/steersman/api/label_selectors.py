@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import msgspec
 
+from steersman.api.bounded_cache import BoundedCache
 from steersman.api.label_syntax import invalid, key_errors, value_errors
 
 _BINARY_OPERATORS = ("in", "notin", "=", "==", "!=", "gt", "lt")
@@ -131,23 +131,48 @@ EVERYTHING = Selector()
 def compile_selector(selector: LabelSelectorLike | Mapping[str, str] | None) -> Selector:
     """Compile the selector of an API object: a LabelSelector, or the plain map of a ReplicationController.
 
-    Compiled selectors are cached. Raises `ValueError` with upstream's message.
+    Short selectors are cached. Raises `ValueError` with upstream's message.
     """
     if selector is None:
         return NOTHING
     if isinstance(selector, Mapping):
-        return _compiled(tuple(selector.items()), ())
-    expressions = selector.matchExpressions
-    return _compiled(
-        tuple(selector.matchLabels.items()),
-        tuple([(e.key, e.operator, tuple(e.values)) for e in expressions]) if expressions else (),
+        key: _Content = tuple(selector.items()), ()
+    else:
+        expressions = selector.matchExpressions
+        key = (
+            tuple(selector.matchLabels.items()),
+            tuple([(e.key, e.operator, tuple(e.values)) for e in expressions]) if expressions else (),
+        )
+    compiled = _compiled.get(key)
+    if compiled is None:
+        compiled = _compile(*key)
+        if _text_length(key) <= _MAX_CACHED_TEXT:
+            _compiled.put(key, compiled)
+    return compiled
+
+
+_Labels: TypeAlias = tuple[tuple[str, str], ...]
+_Expressions: TypeAlias = tuple[tuple[str, str, tuple[str, ...]], ...]
+_Content: TypeAlias = tuple[_Labels, _Expressions]
+
+_MAX_CACHED_TEXT = 512
+"""Characters of the longest selector that is cached, where each separator counts as 16.
+
+A selector of that length takes up to 8 KiB once compiled, so the two caches take up to 40 MiB.
+"""
+_compiled: BoundedCache[_Content, Selector] = BoundedCache(4096)
+_parsed: BoundedCache[str, Selector] = BoundedCache(1024)
+
+
+def _text_length(content: _Content) -> int:
+    """The characters of a selector, with 16 for each separator."""
+    labels, expressions = content
+    return sum(len(key) + len(value) + 16 for key, value in labels) + sum(
+        len(key) + 16 + sum(len(value) + 16 for value in values) for key, _, values in expressions
     )
 
 
-@lru_cache(maxsize=4096)
-def _compiled(
-    labels: tuple[tuple[str, str], ...], expressions: tuple[tuple[str, str, tuple[str, ...]], ...]
-) -> Selector:
+def _compile(labels: _Labels, expressions: _Expressions) -> Selector:
     requirements = [_requirement(key, "=", (value,)) for key, value in labels]
     for key, operator, values in expressions:
         if operator not in _OPERATORS:
@@ -204,13 +229,17 @@ _TOKEN = re.compile(r"[ \t\r\n]*(?:(?P<symbol>!=|==|[=!(),<>])|(?P<word>[^=!(),<
 _COMPARISONS = {"in": "in", "notin": "notin", "=": "=", "==": "==", "!=": "!=", ">": "gt", "<": "lt"}
 
 
-@lru_cache(maxsize=1024)
 def parse_selector(text: str) -> Selector:
     """Parse a query string such as ``a=b,c!=d,e in (x,y),f notin (z),!g,h,i>1``.
 
-    Raises `ValueError` with upstream's message.
+    Short selectors are cached. Raises `ValueError` with upstream's message.
     """
-    return Selector(_Parser(text).requirements())
+    selector = _parsed.get(text)
+    if selector is None:
+        selector = Selector(_Parser(text).requirements())
+        if len(text) + 15 * text.count(",") <= _MAX_CACHED_TEXT:
+            _parsed.put(text, selector)
+    return selector
 
 
 class _Parser:
