@@ -22,7 +22,7 @@ from steersman.client.middleware import ApiCall, Middleware
 from steersman.server.auth.attributes import Attributes, authorize
 from steersman.server.auth.rbac import RBACAuthorizer
 from steersman.server.local import LocalApi
-from steersman.server.rest.selection import selected_name
+from steersman.server.rest.selection import requested_name
 
 T = TypeVar("T")
 
@@ -68,7 +68,7 @@ class AuthorizedApi(Middleware):
         if self._generation != self._authorizer.generation:
             self._generation = self._authorizer.generation
             self._granted.clear()
-        name = request.name or selected_name(request.field_selector)
+        name = requested_name(verb, request.name, request.field_selector)
         # A namespace is within itself, so roles there may be about it.
         is_namespace = not kind.namespaced and kind.resource == "namespaces"
         scope = name if is_namespace else namespace if kind.namespaced else ""

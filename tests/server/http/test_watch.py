@@ -149,3 +149,45 @@ async def test_an_event_is_encoded_once_for_everybody(plane: Any) -> None:
         assert encoded.get("v1", "ConfigMap", obj) is once
         async with session.get(f"{CONFIGMAPS}/a") as answer:
             assert await answer.read() == once + b"\n"
+
+
+async def test_a_watch_of_an_allowed_name_cannot_select_another(plane: Any) -> None:
+    rbac = "/apis/rbac.authorization.k8s.io/v1/namespaces/default"
+    role = {
+        "metadata": {"name": "one"},
+        "rules": [
+            {
+                "apiGroups": [""],
+                "resources": ["secrets"],
+                "verbs": ["list", "watch", "deletecollection"],
+                "resourceNames": ["allowed"],
+            }
+        ],
+    }
+    binding = {
+        "metadata": {"name": "one"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "one"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "viewer"}],
+    }
+    async with plane.session() as admin, plane.session("viewer-token") as viewer:
+        secrets = "/api/v1/namespaces/default/secrets"
+        bodies = {f"{rbac}/roles": [role], f"{rbac}/rolebindings": [binding]}
+        bodies[secrets] = [{"metadata": {"name": name}} for name in ("allowed", "topsecret")]
+        for path, objects in bodies.items():
+            for body in objects:
+                async with admin.post(path, json=body) as answer:
+                    assert answer.status == 201
+        one = "/api/v1/watch/namespaces/default/secrets/allowed"
+        async with viewer.get(one) as watch:
+            assert (await line(watch))["object"]["metadata"]["name"] == "allowed"
+        for selector in ("metadata.name=topsecret", "metadata.name!=allowed", "type=Opaque"):
+            async with viewer.get(one, params={"fieldSelector": selector}) as answer:
+                assert answer.status == 400
+                message = (await answer.json())["message"]
+            assert message == "fieldSelector metadata.name doesn't match requested name"
+        async with viewer.get(secrets, params={"fieldSelector": "metadata.name=allowed"}) as answer:
+            assert [each["metadata"]["name"] for each in (await answer.json())["items"]] == ["allowed"]
+        for path, method in ((secrets, "GET"), (secrets, "DELETE"), (one.rpartition("/")[0], "GET")):
+            selector = "metadata.name=topsecret" if method == "GET" else "metadata.name=allowed"
+            async with viewer.request(method, path, params={"fieldSelector": selector}) as answer:
+                assert answer.status == 403

@@ -84,9 +84,7 @@ def handle_connect(ctx: Context, resource: Resource) -> Response:
 def list_request(ctx: Context, resource: Resource, options: ListOptions) -> Request:
     """The `Request` of a list or watch."""
     info = ctx.info
-    # The name of a watch is in its path; the name of a list is only what its field selector allows.
-    name = info.name if info.verb == "watch" else ""
-    return Request(ctx.user, info.verb, resource, _scope(ctx, resource), name, list_options=options)
+    return Request(ctx.user, info.verb, resource, _scope(ctx, resource), info.name, list_options=options)
 
 
 def _request(ctx: Context, resource: Resource) -> Request:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from steersman.http.target import Query, first, flag
-from steersman.server.rest.selection import selected_name
+from steersman.server.rest.selection import requested_name
 
 _VERBS = {
     "GET": "get",
@@ -59,10 +59,10 @@ def request_info(method: str, path: str, query: Query) -> RequestInfo:
     if not name:
         if verb == "get":
             verb = "watch" if flag(query, "watch") else "list"
+            if query:
+                name = requested_name(verb, name, first(query, "fieldSelector"))
         elif verb == "delete":
             verb = "deletecollection"
-        if verb in ("list", "watch", "deletecollection"):
-            name = selected_name(first(query, "fieldSelector"))
     return RequestInfo(
         verb, path, True, group, version, namespace, plural, name, subresource, scoped, tuple(parts[3:])
     )

@@ -15,7 +15,7 @@ from steersman.server.registry.resources import Resource
 from steersman.server.registry.strategy import WriteContext
 from steersman.server.rest.listing import Page
 from steersman.server.rest.request import Request, Result
-from steersman.server.rest.selection import select
+from steersman.server.rest.selection import select_requested
 from steersman.server.server import Server
 from steersman.server.storage.store import object_key
 
@@ -81,11 +81,10 @@ def _terminate(server: Server, resource: Resource, key: str, obj: Any, options: 
 
 def delete_collection(server: Server, request: Request) -> Page:
     """Deletes every object that a request selects; returns the objects as they were stored."""
-    resource, options = request.resource, request.list_options
+    resource = request.resource
     if resource.namespaced and not request.namespace:
         raise status_errors.unsupported(resource.group, resource.plural, "deletecollection")
-    selection = select(resource, request.namespace, options.label_selector, options.field_selector)
-    found = list(server.table(resource).select(selection))
+    found = list(server.table(resource).select(select_requested(request)))
     for obj in found:
         meta = obj.metadata
         try:

@@ -13,7 +13,7 @@ import msgspec
 from steersman.api.errors import ApiError, Expired, ServerError
 from steersman.server import status_errors
 from steersman.server.rest.request import Request
-from steersman.server.rest.selection import select
+from steersman.server.rest.selection import select_requested
 from steersman.server.server import Server
 from steersman.server.storage.store import Store, Table, select_keys
 from steersman.server.storage.watch import Selection
@@ -126,7 +126,7 @@ def list_objects(server: Server, request: Request) -> Page:
     return page(
         server.store,
         server.table(resource),
-        select(resource, request.namespace, options.label_selector, options.field_selector),
+        select_requested(request),
         limit=max(options.limit, 0),
         continue_=options.continue_,
         version=options.resource_version,

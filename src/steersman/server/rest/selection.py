@@ -1,4 +1,8 @@
-"""Label and field selectors of a request, as a `Selection` of the store."""
+"""Label and field selectors of a request, as a `Selection` of the store.
+
+The name that a request is authorised for and the name that it selects come from here: `requested_name` is what the
+authorizer is asked about, and `select_requested` refuses a field selector that selects any other name.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +13,46 @@ from steersman.api.field_selectors import FieldSelector, parse_fields
 from steersman.api.label_selectors import Selector, parse_selector
 from steersman.server import status_errors
 from steersman.server.registry.resources import Resource
+from steersman.server.rest.request import Request
 from steersman.server.storage.watch import Predicate, Selection
 
 _METADATA: dict[str, Callable[[Any], str]] = {
     "metadata.name": lambda obj: str(obj.metadata.name),
     "metadata.namespace": lambda obj: str(obj.metadata.namespace),
 }
+
+
+def requested_name(verb: str, path_name: str, field_selector: str) -> str:
+    """The one object that a request is for, or empty where it may be for several: RBAC rules can be for a name.
+
+    The name in the path wins. Without one, a list or watch is for the name that its field selector requires. A
+    deletecollection never is: as upstream, it needs the right to the whole collection.
+    """
+    if path_name or verb not in ("list", "watch") or "metadata.name" not in field_selector:
+        return path_name
+    try:
+        name = parse_fields(field_selector).exact("metadata.name") or ""
+    except ValueError:
+        return ""  # refused once the request is authorised
+    return name if _is_path_segment(name) else ""
+
+
+def _is_path_segment(name: str) -> bool:
+    return name not in (".", "..") and "/" not in name and "%" not in name
+
+
+def select_requested(request: Request) -> Selection:
+    """The selection of a list, watch or deletecollection.
+
+    Raises `BadRequest` for an invalid selector, and for a field selector that does not require the request's name.
+    """
+    options = request.list_options
+    selection = select(request.resource, request.namespace, options.label_selector, options.field_selector)
+    if not request.name or selection.name == request.name:
+        return selection
+    if not parse_fields(options.field_selector).empty:
+        raise status_errors.bad_request("fieldSelector metadata.name doesn't match requested name")
+    return Selection(selection.namespace, request.name, selection.test)
 
 
 def select(
@@ -33,15 +71,6 @@ def select(
         namespace = wanted
     name = fields.exact("metadata.name") or ""
     return Selection(namespace, name, _test(labels, fields, _readers(resource, fields)))
-
-
-def selected_name(selector: str) -> str:
-    """The only name that a field selector allows, or empty: RBAC rules may be for that name alone."""
-    for term in selector.split(",") if "metadata.name=" in selector else ():
-        field, _, value = term.partition("=")
-        if field == "metadata.name" and "!" not in field:
-            return value.lstrip("=")
-    return ""
 
 
 def _readers(resource: Resource, fields: FieldSelector) -> dict[str, Callable[[Any], str]]:

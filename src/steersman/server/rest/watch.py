@@ -6,19 +6,16 @@ from steersman.api.errors import BadRequest, ServerError
 from steersman.server import status_errors
 from steersman.server.rest.listing import parse_version
 from steersman.server.rest.request import Request
-from steersman.server.rest.selection import select
+from steersman.server.rest.selection import select_requested
 from steersman.server.server import Server
-from steersman.server.storage.watch import Selection, Subscription
+from steersman.server.storage.watch import Subscription
 
 
 def watch(server: Server, request: Request) -> Subscription:
     """Begins a watch. Raises `Expired` where its resourceVersion is no longer kept."""
     resource, options = request.resource, request.list_options
     table = server.table(resource)
-    selection = select(resource, request.namespace, options.label_selector, options.field_selector)
-    if request.name and not selection.name:
-        # The deprecated way to watch one object has its name in the path.
-        selection = Selection(selection.namespace, request.name, selection.test)
+    selection = select_requested(request)
     try:
         version = parse_version(options.resource_version)
     except BadRequest as error:
