@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import json
+import threading
 from typing import Any
 
 import pytest
@@ -19,7 +20,13 @@ from steersman.server.apply.openapi import custom_resource_schema
 from steersman.server.apply.structs import typed_schema_of
 from steersman.server.codec import field_validation, json_yaml
 from steersman.server.codec.go_decode_errors import go_decode_error
-from steersman.server.codec.json_yaml import MalformedDocument, decode_json, decode_yaml
+from steersman.server.codec.json_yaml import (
+    MalformedDocument,
+    NumberOutOfRange,
+    decode_json,
+    decode_yaml,
+    predecode_yaml,
+)
 
 DEPLOYMENT = load("apps", "v1", "Deployment").type
 SECRET = load("", "v1", "Secret").type
@@ -315,6 +322,8 @@ def test_a_body_that_is_no_object_has_no_fields() -> None:
         ('{"a": "b', "unexpected end of JSON input"),
         ('{"a": 1,}', "invalid character '}' looking for beginning of object key string"),
         ('{"a": x}', "invalid character 'x' looking for beginning of value"),
+        ('{"a": NaN}', "invalid character 'N' looking for beginning of value"),
+        ('{"a": -Infinity}', "invalid character 'I' in numeric literal"),
         ('{"a" 1}', "invalid character '1' after object key"),
         ('{"a": 1} x', "invalid character 'x' after top-level value"),
     ],
@@ -323,6 +332,28 @@ def test_what_is_no_json_is_told_as_go_tells_it(raw: str, says: str) -> None:
     with pytest.raises(MalformedDocument) as refused:
         decode_json(raw.encode())
     assert str(refused.value) == says
+
+
+@pytest.mark.parametrize(
+    "number", ["9" * 310, "-" + "9" * 4300, "9" * 5000, "1e400", "-1e309", "1" * 400 + ".5"]
+)
+def test_a_number_beyond_float64_is_refused_as_go_refuses_it(number: str) -> None:
+    with pytest.raises(
+        NumberOutOfRange, match=r"^json: cannot unmarshal number .* into Go value of type float64$"
+    ):
+        decode_json(f'{{"a": [{number}]}}'.encode())
+    with pytest.raises(MalformedDocument, match="unexpected end of JSON input"):
+        decode_json(f'{{"a": [{number}]'.encode())
+
+
+def test_half_a_surrogate_pair_is_refused() -> None:
+    with pytest.raises(MalformedDocument):
+        decode_json(b'{"a": "\\ud800"}')
+
+
+@pytest.mark.parametrize("text", ["9" * 308, '"' + "9" * 5000 + '"', "0." + "1" * 5000, "1e308"])
+def test_other_long_numbers_and_texts_are_decoded(text: str) -> None:
+    assert decode_json(f'{{"é": {text}}}'.encode()) == {"é": json.loads(text)}
 
 
 @pytest.mark.parametrize("levels", [json_yaml.MAX_DEPTH + 1, 5_000, 200_000])
@@ -359,6 +390,8 @@ def test_many_brackets_are_not_a_deep_nesting() -> None:
         ("1_000", 1000),
         ("18446744073709551615", 18446744073709551615),
         ("18446744073709551616", 18446744073709551616.0),
+        pytest.param("9" * 5000, "9" * 5000, id="5000 digits"),
+        ("1e400", "1e400"),
         ("1e3", 1000.0),
         (".5", 0.5),
         ("1.", 1.0),
@@ -425,6 +458,59 @@ def test_a_few_lines_of_aliases_do_not_become_a_billion_values() -> None:
     lines += [f"a{n}: &a{n} [{','.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9)]
     with pytest.raises(MalformedDocument, match="excessive aliasing"):
         decode_yaml("\n".join(lines).encode())
+
+
+def test_a_chain_of_aliases_is_nesting() -> None:
+    lines = ["a0: &a0 [x]", *(f"a{n}: &a{n} [*a{n - 1}]" for n in range(1, 5_000))]
+    with pytest.raises(MalformedDocument, match="exceeded max depth"):
+        decode_yaml("\n".join(lines).encode())
+
+
+def test_an_anchor_may_be_defined_again() -> None:
+    assert decode_yaml(b"a: &x 1\nb: *x\nc: &x 2\nd: *x\n")[0] == {"a": 1, "b": 1, "c": 2, "d": 2}
+
+
+def test_a_document_has_a_limited_number_of_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_yaml, "MAX_YAML_NODES", 100)
+    assert len(decode_yaml(b"- x\n" * 99)[0]) == 99
+    for text in (b"- x\n" * 100, b"a: &a [1, 2, 3]\n" + b"".join(b"b%d: *a\n" % n for n in range(20))):
+        with pytest.raises(MalformedDocument, match=r"^yaml: exceeded max nodes of 100$"):
+            decode_yaml(text)
+
+
+def test_yaml_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed = []
+
+    class Counting(json_yaml._Loader):  # type: ignore[misc]
+        def __init__(self, stream: bytes) -> None:
+            parsed.append(stream)
+            super().__init__(stream)
+
+    monkeypatch.setattr(json_yaml, "_Loader", Counting)
+    assert decode_yaml(b"a: [1, {b: 2}]\n")[0] == {"a": [1, {"b": 2}]}
+    assert parsed == [b"a: [1, {b: 2}]\n"]
+
+
+async def test_large_yaml_is_decoded_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = []
+    compose = json_yaml._compose
+
+    def recorded(loader: Any) -> Any:
+        threads.append(threading.current_thread())
+        return compose(loader)
+
+    monkeypatch.setattr(json_yaml, "_compose", recorded)
+    for text in (b"a: 1\n" + b"# large\n" * 5_000, b"a: &x 1\nb: *x\n"):
+        body = await predecode_yaml(text)
+        assert body == text
+        assert decode_yaml(body)[0]["a"] == 1
+    refused = await predecode_yaml(b"a: *x\nb: &x 1\n")
+    with pytest.raises(MalformedDocument, match="unknown anchor 'x' referenced"):
+        decode_yaml(refused)
+    assert len(threads) == 3
+    assert threading.current_thread() not in threads
+    small = b"a: 1\n"
+    assert await predecode_yaml(small) is small
 
 
 words = st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=4)

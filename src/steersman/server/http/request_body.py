@@ -16,12 +16,20 @@ from steersman.api.kinds import Struct
 from steersman.http.request import HttpRequest
 from steersman.server import status_errors
 from steersman.server.apply.field_manager import field_manager_for
+from steersman.server.apply.options import APPLY_YAML
 from steersman.server.apply.schema import TypedSchema
 from steersman.server.apply.structs import typed_schema_of
 from steersman.server.codec import field_validation, protobuf
 from steersman.server.codec.convert import CODECS, micro_time_paths, to_struct
 from steersman.server.codec.go_decode_errors import go_decode_error
-from steersman.server.codec.json_yaml import MalformedDocument, decode_json, decode_yaml, replace_invalid_utf8
+from steersman.server.codec.json_yaml import (
+    MalformedDocument,
+    NumberOutOfRange,
+    decode_json,
+    decode_yaml,
+    predecode_yaml,
+    replace_invalid_utf8,
+)
 from steersman.server.codec.negotiation import JSON, PROTOBUF, YAML
 from steersman.server.registry.resources import Resource
 
@@ -30,10 +38,13 @@ LIMIT = 3 * 1024 * 1024
 
 
 async def read(request: HttpRequest) -> bytes:
-    """Reads the whole body. Raises `TooLarge`."""
+    """Reads the whole body; one in YAML that takes long to decode is decoded here. Raises `TooLarge`."""
     body = await request.read(LIMIT)
     if body is None:
         raise TooLarge(f"Request entity too large: limit is {LIMIT}", reason="RequestEntityTooLarge")
+    content_type = request.headers.get("Content-Type", "")
+    if media_type(content_type) in (YAML, APPLY_YAML):
+        return await predecode_yaml(body)
     return body
 
 
@@ -114,6 +125,8 @@ def _read(
             document = decode_json(raw)
         else:
             document, doubled = decode_yaml(raw)
+    except NumberOutOfRange as error:
+        raise field_validation.undecodable_body(kind, version, str(error)) from None
     except MalformedDocument as error:
         why = f"couldn't get version/kind; json parse error: {error}" if form == JSON else str(error)
         raise field_validation.unrecognized_body(kind, raw, why) from None

@@ -63,6 +63,10 @@ def decode_token(text: str) -> tuple[int, str]:
         token = _decoder.decode(_unpadded(text))
     except (ValueError, msgspec.DecodeError) as error:
         raise _no_token(str(error)) from None
+    if not -(2**63) <= token.rv < 2**63:
+        raise _no_token(
+            f"json: cannot unmarshal number {token.rv} into Go struct field continueToken.rv of type int64"
+        )
     if token.v != "meta.k8s.io/v1":
         raise _no_token(f"server does not recognize this encoded version {token.v}")
     if token.rv == 0:
@@ -95,18 +99,28 @@ def parse_version(text: str) -> int:
     """A resourceVersion as a number; the empty one is 0. Raises `BadRequest` for an invalid one."""
     if not text:
         return 0
-    if not (text.isascii() and text.isdigit()):
-        raise status_errors.bad_request(f"invalid resource version: {_invalid_version(text)}")
-    return int(text)
+    try:
+        return parse_uint64(text)
+    except ValueError as error:
+        raise status_errors.bad_request(
+            f"invalid resource version: {_invalid_version(text, error)}"
+        ) from None
 
 
-def _invalid_version(version: str) -> status_errors.FieldError:
-    return status_errors.field_invalid("resourceVersion", version, not_a_number(version))
+def _invalid_version(version: str, error: ValueError) -> status_errors.FieldError:
+    return status_errors.field_invalid("resourceVersion", version, str(error))
 
 
-def not_a_number(text: str) -> str:
-    """Go's message for a version that is no number."""
-    return f"strconv.ParseUint: parsing {status_errors.quote(text)}: invalid syntax"
+def parse_uint64(text: str) -> int:
+    """A decimal number of up to 64 bits. Raises `ValueError` with the message of Go's ``strconv.ParseUint``."""
+    problem = "invalid syntax"
+    if text.isascii() and text.isdigit():
+        # The length is checked first: Python refuses to convert more than 4,300 digits.
+        significant = text.lstrip("0")
+        if len(significant) <= 20 and (number := int(significant or "0")) < 2**64:
+            return number
+        problem = "value out of range"
+    raise ValueError(f"strconv.ParseUint: parsing {status_errors.quote(text)}: {problem}")
 
 
 def get(server: Server, request: Request) -> Any:
@@ -135,10 +149,12 @@ def list_objects(server: Server, request: Request) -> Page:
 
 
 def _check_reached(store: Store, version: str) -> None:
-    if not (version.isascii() and version.isdigit()):
-        raise ServerError(str(_invalid_version(version)), reason="")
-    if int(version) > store.revision:
-        raise status_errors.resource_version_too_large(int(version), store.revision)
+    try:
+        number = parse_uint64(version)
+    except ValueError as error:
+        raise ServerError(str(_invalid_version(version, error)), reason="") from None
+    if number > store.revision:
+        raise status_errors.resource_version_too_large(number, store.revision)
 
 
 def page(
@@ -180,6 +196,8 @@ def _instant(store: Store, limit: int, continue_: str, version: str, match: str)
         if version and version != "0":
             raise status_errors.bad_request("specifying resource version is not allowed when using continue")
         revision, start = decode_token(continue_)
+        if revision > store.revision:
+            raise status_errors.resource_version_too_large(revision, store.revision, wait=False)
         return (store.revision if revision == _LATEST else revision), start
     requested = parse_version(version)
     # With a limit and no resourceVersionMatch, a version has always meant exactly that version.

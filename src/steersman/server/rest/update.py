@@ -16,6 +16,7 @@ from steersman.server.registry import graceful_deletion, object_meta
 from steersman.server.registry.resources import Resource
 from steersman.server.registry.strategy import PrepareForUpdate, WriteContext
 from steersman.server.rest.create import create
+from steersman.server.rest.listing import parse_uint64
 from steersman.server.rest.request import Request, Result, check_identity
 from steersman.server.server import Server
 from steersman.server.storage.store import object_key
@@ -100,8 +101,10 @@ def change(
             ]
             raise status_errors.invalid(resource.group, resource.plural, name, missing)
     elif version != was.resourceVersion:
-        if not (version.isascii() and version.isdigit()):
-            raise ServerError(f"strconv.ParseUint: parsing {status_errors.quote(version)}: invalid syntax")
+        try:
+            parse_uint64(version)
+        except ValueError as error:
+            raise ServerError(str(error)) from None
         raise status_errors.conflict(
             resource.group, resource.plural, name, status_errors.OPTIMISTIC_LOCK_ERROR
         )

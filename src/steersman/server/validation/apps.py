@@ -79,7 +79,11 @@ def validate_int_or_percent(errors: FieldErrors, path: str, value: IntOrString) 
 def int_or_percent_value(value: IntOrString) -> int:
     if isinstance(value, int):
         return value
-    return 0 if names.percent(value) else int(value[:-1])
+    if names.percent(value):
+        return 0
+    digits = value[:-1].lstrip("0")
+    # As Go's Atoi, which returns the largest integer for more digits than fit.
+    return int(digits or "0") if len(digits) <= 18 else 2**63 - 1
 
 
 def validate_at_most_100_percent(errors: FieldErrors, path: str, value: IntOrString) -> None:

@@ -22,7 +22,7 @@ LATEST_MINOR = 36
 """The minor version of the latest standards."""
 PREFIX = "pod-security.kubernetes.io/"
 LEVELS = ("privileged", "baseline", "restricted")
-_VERSION = re.compile(r"v1\.(0|[1-9][0-9]*)")
+_VERSION = re.compile(r"v1\.(0|[1-9][0-9]{0,17})")
 _MAX_PODS_CHECKED = 3000
 """How many existing pods are checked when a namespace becomes stricter."""
 
