@@ -45,7 +45,6 @@ def test_a_definition_that_asks_for_nothing_special_needs_no_warning() -> None:
             {"x-kubernetes-validations": [{"rule": "self.x > 0"}]},
             'x-kubernetes-validations are not evaluated: v1 allows what "self.x > 0" forbids',
         ),
-        ({"pattern": r"\p{Greek}", "type": "string"}, r"a pattern is not checked: \p{Greek}: \p{Greek}"),
     ],
 )
 def test_what_is_not_checked_is_told(schema: dict[str, Any], text: str) -> None:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from steersman.api.generated.apiextensions_v1 import JSONSchemaProps
 from steersman.api.kinds import EMPTY
-from steersman.server.crd.patterns import InvalidPattern, UnsupportedPattern, compile_pattern
+from steersman.server.crd.patterns import InvalidPattern, compile_pattern
 from steersman.server.status_errors import FieldError
 from steersman.server.validation.field_errors import FieldErrors
 
@@ -255,8 +255,6 @@ def _value_validations(
         except InvalidPattern as error:
             detail = f"must be a valid regular expression, but isn't: {error}"
             errors.invalid(f"{path}.pattern", schema.pattern, detail)
-        except UnsupportedPattern:
-            pass  # `steersman.server.crd.warnings` warns about it
 
 
 def _nested_value_validation(

@@ -18,7 +18,7 @@ from steersman.server.crd import formats
 from steersman.server.crd.combinators import combinator_check
 from steersman.server.crd.errors import MISSING, Check, SchemaViolation, type_violation
 from steersman.server.crd.number_validation import is_whole, number_check
-from steersman.server.crd.patterns import UnsupportedPattern, compile_pattern
+from steersman.server.crd.patterns import compile_pattern
 from steersman.server.crd.structural_schema import Walk, compile_walk
 from steersman.server.validation.field_errors import FieldErrors, go_json
 
@@ -149,12 +149,7 @@ def _string_check(
 ) -> Callable[[str, str, list[SchemaViolation]], None] | None:
     maximum, minimum, pattern = schema.maxLength, schema.minLength, schema.pattern
     fits = formats.FORMAT_CHECKS.get(formats.normalize(format_)) if format_ else None
-    search = None
-    if pattern:
-        try:
-            search = compile_pattern(pattern).search
-        except UnsupportedPattern:
-            pass  # `steersman.server.crd.warnings` warns about it
+    search = compile_pattern(pattern).search if pattern else None
     if maximum is None and minimum is None and search is None and fits is None:
         return None
 

@@ -7,7 +7,6 @@ from steersman.api.generated.meta_v1 import ObjectMeta
 from steersman.api.go_quote import quote
 from steersman.api.label_syntax import key_errors
 from steersman.server.crd import formats
-from steersman.server.crd.patterns import InvalidPattern, UnsupportedPattern, compile_pattern
 from steersman.server.crd.structural_schema import every_schema
 from steersman.server.discovery.documents import version_order
 
@@ -40,13 +39,6 @@ def _of_schema(schema: JSONSchemaProps, version: str) -> list[str]:
         found.append(
             f"x-kubernetes-validations are not evaluated: {version} allows what {quote(rule.rule)} forbids"
         )
-    if schema.pattern:
-        try:
-            compile_pattern(schema.pattern)
-        except UnsupportedPattern as error:
-            found.append(f"a pattern is not checked: {error}")
-        except InvalidPattern:
-            pass  # validation refuses the definition
     return found
 
 
