@@ -10,10 +10,14 @@ import pytest
 
 from steersman.http import connection
 from steersman.http.connection import HttpServer
-from steersman.http.request import HttpRequest
+from steersman.http.request import HttpRequest, RequestBody
 from steersman.http.response import HttpResponse, StreamingResponse
 
 LIMIT = 100
+LARGE = 10_000
+HIGH_WATER = 64 * 1024
+PACKET = 64 * 1024
+CHUNKED = b"Host: x\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
 class Site:
@@ -34,13 +38,21 @@ class Site:
             except asyncio.CancelledError:
                 self.cancelled.set()
                 raise
-        if request.raw_path == "/stream":
+        if request.raw_path == "/late-stream":
+            await asyncio.sleep(0)
+        if request.raw_path.endswith("stream"):
             stream = StreamingResponse(request.writer)
             stream.begin((("Content-Type", "text/plain"),))
             await stream.write(b"one")
             await self.release.wait()
             await stream.write(b"two")
             return stream
+        if request.raw_path == "/large":
+            return HttpResponse(200, (), b"x" * LARGE)
+        if request.raw_path == "/late":
+            await self.release.wait()
+            body = await request.read(1_000_000)
+            return HttpResponse(200, (), b"%d" % len(body or b""))
         if request.raw_path == "/refuse":
             return HttpResponse(403, (), b"no")
         if request.raw_path == "/break":
@@ -266,10 +278,192 @@ async def test_reading_pauses_when_a_client_pipelines_too_much(site: Site) -> No
         await asyncio.sleep(0)
     client.send(post("/ahead", b"x" * LIMIT) * many)
     (served,) = site.server.connections
-    while not served._reading_paused:
+    while not served._writer.reading_paused:
         await asyncio.sleep(0)
-    assert len(served._buffer) < 600_000
+    assert served.held < 600_000
     site.release.set()
     assert (await client.answer())[2] == b"<>"
     for _ in range(many):
         assert len((await client.answer())[2]) == LIMIT + 2
+
+
+# -- limits -----------------------------------------------------------------------------------
+# A transport that counts takes the place of the socket, whose buffers differ between machines.
+
+
+class CountingTransport(asyncio.Transport):
+    """A transport whose client sends what it is told to, and reads nothing until `drain`."""
+
+    def __init__(self, site: Site) -> None:
+        super().__init__()
+        self.protocol = site.server()
+        self.unsent = b""
+        self.received = 0
+        self.reading = True
+        self.closing = False
+        self._full = False
+        self.protocol.connection_made(self)
+
+    def feed(self, data: bytes, count: int = 1) -> None:
+        """Send packets as long as the server reads them."""
+        for _ in range(count):
+            if self.reading and not self.closing:
+                self.received += len(data)
+                self.protocol.data_received(data)
+
+    def drain(self) -> bytes:
+        """Read all there is."""
+        sent, self.unsent = self.unsent, b""
+        if self._full:
+            self._full = False
+            self.protocol.resume_writing()
+        return sent
+
+    def write(self, data: bytes | bytearray | memoryview[Any]) -> None:
+        self.unsent += data
+        if len(self.unsent) > HIGH_WATER and not self._full:
+            self._full = True
+            self.protocol.pause_writing()
+
+    def pause_reading(self) -> None:
+        self.reading = False
+
+    def resume_reading(self) -> None:
+        self.reading = True
+
+    def is_closing(self) -> bool:
+        return self.closing
+
+    def close(self) -> None:
+        if not self.closing:
+            self.closing = True
+            asyncio.get_running_loop().call_soon(self.protocol.connection_lost, None)
+
+    abort = close
+
+
+async def test_requests_wait_while_the_client_does_not_read_its_responses(site: Site) -> None:
+    client = CountingTransport(site)
+    many = 2000
+    client.feed(b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n" * many)
+    assert len(client.unsent) <= HIGH_WATER + 2 * LARGE
+    client.feed(b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n" * 1000, 100)
+    assert not client.reading
+    assert client.received < 3 * PACKET
+    answered = len(site.served)
+    read = client.drain()
+    while not client.reading or len(site.served) > answered:
+        answered = len(site.served)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert len(client.unsent) <= HIGH_WATER + 2 * LARGE
+        read += client.drain()
+    assert len(site.served) >= many
+    assert read.count(b"HTTP/1.1 200") == len(site.served)
+
+
+async def test_input_during_a_stream_is_limited(site: Site) -> None:
+    client = CountingTransport(site)
+    client.feed(b"POST /stream HTTP/1.1\r\nHost: x\r\nContent-Length: 300000000\r\n\r\n")
+    client.feed(b"x" * PACKET, 100)
+    assert client.received <= 4 * PACKET
+    assert client.closing
+
+
+@pytest.mark.parametrize("path", ["/stream", "/late-stream"])
+@pytest.mark.parametrize("size", [PACKET // 2, 4 * PACKET])
+async def test_a_stream_behind_too_much_input_is_closed(site: Site, path: str, size: int) -> None:
+    client = CountingTransport(site)
+    client.feed(
+        f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 300000000\r\n\r\n".encode() + b"x" * size
+    )
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert (b"one" in client.unsent) is (size < PACKET or path == "/stream")
+    assert client.closing is (size > PACKET)
+
+
+async def test_a_body_that_no_handler_reads_is_neither_parsed_nor_kept(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = 0
+    parse_line: Any = RequestBody._parse_line
+
+    def counted(*args: Any) -> Any:
+        nonlocal lines
+        lines += 1
+        return parse_line(*args)
+
+    monkeypatch.setattr(RequestBody, "_parse_line", counted)
+    client = CountingTransport(site)
+    client.feed(b"POST /refuse HTTP/1.1\r\n" + CHUNKED + b"1\r\na\r\n" * 20_000)
+    assert b"403 Forbidden" in client.unsent
+    assert b"Connection: close" in client.unsent
+    client.feed(b"1\r\na\r\n" * 10_000, 10)
+    client.feed(b"0\r\n\r\nGET /hidden HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert lines <= PACKET / 3
+    assert client.protocol.held == 0
+    assert site.served == ["/refuse"]
+
+
+async def test_the_body_of_a_request_that_waits_is_held_up_to_a_limit_and_read_when_wanted(
+    site: Site,
+) -> None:
+    client = CountingTransport(site)
+    size = 10 * PACKET
+    client.feed(b"POST /late HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % size)
+    client.feed(b"x" * PACKET, 10)
+    assert not client.reading
+    held = client.protocol.held
+    assert PACKET < held <= 2 * PACKET
+    site.release.set()
+    while not client.reading:
+        await asyncio.sleep(0)
+    client.feed(b"x" * (size - held))
+    while not client.unsent:
+        await asyncio.sleep(0)
+    assert client.unsent.endswith(b"\r\n\r\n%d" % size)
+    assert not client.closing
+
+
+async def test_a_short_chunked_body_that_no_handler_reads_keeps_the_connection(site: Site) -> None:
+    client = await dial(site)
+    client.send(b"POST /refuse HTTP/1.1\r\n" + CHUNKED + b"1\r\na\r\n0\r\n\r\n" + post("/a", b"1"))
+    assert [(await client.answer())[0] for _ in range(2)] == [403, 200]
+
+
+@pytest.mark.parametrize("late", [False, True])
+async def test_a_malformed_body_is_answered_whenever_it_arrives(
+    site: Site, late: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "_LINGER", 0.0)
+    client = await dial(site)
+    client.send(b"POST /a HTTP/1.1\r\n" + CHUNKED + b"1\r\n")
+    if late:
+        while not site.served:
+            await asyncio.sleep(0)
+    client.send(b"abc" + post("/smuggled", b""))
+    code, head, _ = await client.answer()
+    assert code == 400
+    assert b"Connection: close" in head
+    assert await client.ended()
+    assert site.served == ["/a"]
+
+
+async def test_no_request_is_handled_behind_one_that_closes_the_connection(site: Site) -> None:
+    client = await dial(site)
+    client.send(post("/a", b"", "Connection: close") + post("/b", b""))
+    assert (await client.answer())[0] == 200
+    assert await client.ended()
+    assert site.served == ["/a"]
+
+
+async def test_a_head_is_searched_once_however_it_arrives(site: Site) -> None:
+    client = CountingTransport(site)
+    for _ in range(100):
+        client.feed(b"\r\n")
+    head = b"GET /a HTTP/1.1\r\nHost: x\r\n" + b"A: b\r\n" * 100 + b"\r\n"
+    for at in range(len(head)):
+        client.feed(head[at : at + 1])
+        assert client.protocol._scanned >= client.protocol.held - 3
+    assert b"200 OK" in client.unsent

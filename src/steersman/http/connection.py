@@ -14,13 +14,16 @@ from types import coroutine
 from typing import Any, TypeAlias, cast
 
 from steersman.http.head import HeaderBlock, Headers, MalformedRequest, parse_header_block, parse_request_line
-from steersman.http.request import HttpRequest, RequestBody
+from steersman.http.request import NO_BODY, HttpRequest, RequestBody
 from steersman.http.response import HttpResponse, ResponseWriter, StreamingResponse
 
 _MAX_HEAD = 256 * 1024
 """Bytes of request line and headers."""
-_MAX_PIPELINED = 64 * 1024
-"""Bytes of further requests to buffer while one is handled; then reading pauses."""
+_MAX_HELD = 64 * 1024
+"""Bytes of input to hold while a request is handled or responses wait to be sent; then reading pauses.
+
+Input is an unread body, or further requests. While a response streams, the connection closes instead.
+"""
 _IDLE_TIMEOUT = 300.0
 """Seconds without a byte from the client, between requests or within a body, after which the connection closes."""
 _LINGER = 5.0
@@ -84,13 +87,14 @@ class HttpConnection(asyncio.Protocol):
     """One client's connection."""
 
     __slots__ = (
+        "_at",
         "_body",
         "_buffer",
         "_header_block",
         "_idle_since",
-        "_lingering",
+        "_ignoring",
         "_loop",
-        "_reading_paused",
+        "_scanned",
         "_server",
         "_task",
         "_timer",
@@ -105,14 +109,20 @@ class HttpConnection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._writer = ResponseWriter(self._loop, server.date)
         self._buffer = b""
-        """Received bytes that are not parsed yet."""
+        """Received bytes. Those before offset ``_at`` are parsed."""
+        self._at = 0
+        self._scanned = 0
+        """Offset in the buffer before which no head ends."""
         self._body: RequestBody | None = None
-        """The body of the request in progress, until it is complete."""
+        """The body of the request in progress, and of one that was answered before its body arrived.
+
+        It receives all input meanwhile.
+        """
         self._task: asyncio.Task[HttpResponse | StreamingResponse] | None = None
         self._header_block: tuple[bytes, HeaderBlock] = (b"\0", HeaderBlock(Headers(), 0, False, False, None))
         """The previous header block, raw and parsed: clients repeat the same headers in every request."""
-        self._reading_paused = False
-        self._lingering = False
+        self._ignoring = False
+        """The connection is about to close: input is dropped."""
         self._idle_since = 0.0
         self._timer: asyncio.TimerHandle | None = None
 
@@ -132,72 +142,114 @@ class HttpConnection(asyncio.Protocol):
         if self._body is not None:
             self._body.connection_lost()
         self._writer.connection_lost()
+        self._ignore_input()
         if self._task is not None:
             self._task.cancel()
         self._server.connection_lost(self)
 
     def data_received(self, data: bytes) -> None:
-        try:
-            if self._body is not None:
-                data = self._body.feed(data)
-                self._idle_since = self._loop.time()
-                if not self._body.complete:
-                    return
-                self._body = None
-                if self._lingering:
-                    self._writer.close()
-                    return
-            if self._lingering:
+        body = self._body
+        if body is not None:
+            self._idle_since = self._loop.time()
+            body.receive(data)
+            if self.busy:
+                self._limit_input()
                 return
-            if data:
-                self._buffer = self._buffer + data if self._buffer else data
-                self._process_buffer()
-        except MalformedRequest as error:
-            self._reject(error)
+            body.skip()
+            if not body.complete:
+                return
+            if self._ignoring:
+                self._writer.close()
+                return
+            self._body = None
+            self._buffer, self._at = body.rest
+        elif self._ignoring:
+            return
+        elif self._at < len(self._buffer):
+            if self._at:
+                self._buffer = self._buffer[self._at :]
+                self._scanned, self._at = max(self._scanned - self._at, 0), 0
+            self._buffer += data
+        else:
+            self._buffer, self._at, self._scanned = data, 0, 0
+        self._process_buffer()
 
     def pause_writing(self) -> None:
         self._writer.pause()
 
     def resume_writing(self) -> None:
         self._writer.resume()
+        # Not at once: TLS may call this within a write.
+        self._loop.call_soon(self._process_buffer)
 
     # -- requests -----------------------------------------------------------------------------
 
     def _process_buffer(self) -> None:
-        """Handle buffered requests until one has to wait. Raises `MalformedRequest`."""
-        while self._buffer and not self.busy:
-            data = self._buffer
-            end = data.find(b"\r\n\r\n")
-            if end < 0:
-                if len(data) > _MAX_HEAD:
-                    raise MalformedRequest(431, "Request Header Fields Too Large")
-                return
-            if data.startswith(b"\r\n"):
-                # Some clients send an extra line end after a body.
-                self._buffer = data[2:]
-                continue
-            line, _, raw_block = data[:end].partition(b"\r\n")
-            if raw_block == self._header_block[0]:
-                block = self._header_block[1]
-            else:
-                block = parse_header_block(raw_block)
-                self._header_block = (raw_block, block)
-            head = parse_request_line(line, block)
-            body = RequestBody(block.content_length, chunked=block.chunked)
-            rest = data[end + 4 :]
-            self._buffer = body.feed(rest) if rest and not body.complete else rest
-            self._body = None if body.complete else body
-            writer = self._writer
-            writer.keep_alive, writer.http11, writer.head_only = (
-                head.keep_alive,
-                head.http11,
-                head.method == "HEAD",
-            )
-            self._handle(HttpRequest(head, body, writer))
-        transport = self._writer.transport
-        if len(self._buffer) > _MAX_PIPELINED and transport is not None and not self._reading_paused:
-            self._reading_paused = True
-            transport.pause_reading()
+        """Handle buffered requests until one has to wait, or the client has to read its responses first."""
+        writer = self._writer
+        try:
+            while not self.busy and not writer.paused and self._at < len(self._buffer):
+                request = self._parse_head()
+                if request is None:
+                    break
+                self._handle(request)
+        except MalformedRequest as error:
+            self._reject(error)
+        if self._at < len(self._buffer) or self._body is not None or writer.reading_paused:
+            self._limit_input()
+
+    def _parse_head(self) -> HttpRequest | None:
+        """Take the next request from the buffer; None if its head is incomplete. Raises `MalformedRequest`."""
+        data, at = self._buffer, self._at
+        while data.startswith(b"\r\n", at):
+            # Some clients send an extra line end after a body.
+            at += 2
+        end = data.find(b"\r\n\r\n", max(at, self._scanned))
+        if end < 0:
+            if len(data) - at > _MAX_HEAD:
+                raise MalformedRequest(431, "Request Header Fields Too Large")
+            self._at, self._scanned = at, max(at, len(data) - 3)
+            return None
+        line, _, raw_block = data[at:end].partition(b"\r\n")
+        if raw_block == self._header_block[0]:
+            block = self._header_block[1]
+        else:
+            block = parse_header_block(raw_block)
+            self._header_block = (raw_block, block)
+        head = parse_request_line(line, block)
+        body = NO_BODY
+        at = end + 4
+        if block.content_length or block.chunked:
+            self._body = body = RequestBody(block.content_length, chunked=block.chunked)
+            body.receive(data, at)
+            self._buffer, self._at = b"", 0
+        elif at == len(data):
+            self._buffer, self._at = b"", 0
+        else:
+            self._at = at
+        self._scanned = 0
+        writer = self._writer
+        writer.keep_alive, writer.http11, writer.head_only = (
+            head.keep_alive,
+            head.http11,
+            head.method == "HEAD",
+        )
+        return HttpRequest(head, body, writer)
+
+    @property
+    def held(self) -> int:
+        """Bytes received and not parsed."""
+        return len(self._buffer) - self._at + (0 if self._body is None else self._body.held)
+
+    def _limit_input(self) -> None:
+        """Stop reading while much input is held that cannot be parsed yet."""
+        writer = self._writer
+        if self.held <= _MAX_HELD or not (self.busy or writer.paused):
+            writer.resume_reading()
+        elif writer.streaming:
+            self.abort()
+        else:
+            writer.pause_reading()
 
     def _handle(self, request: HttpRequest) -> None:
         """Start the handler of a request, in a context of its own."""
@@ -208,6 +260,10 @@ class HttpConnection(asyncio.Protocol):
             awaited = context.run(work.send, None)
         except StopIteration as done:
             self._finish(request, done.value)
+            return
+        except MalformedRequest as error:
+            self.busy = False
+            self._reject(error)
             return
         except ConnectionError:
             self.abort()
@@ -221,6 +277,10 @@ class HttpConnection(asyncio.Protocol):
             self.abort()
             return
         failure = task.exception()
+        if isinstance(failure, MalformedRequest):
+            self.busy = False
+            self._reject(failure)
+            return
         if failure is not None:
             if not isinstance(failure, ConnectionError):
                 # Handlers turn their errors into responses; this one did not.
@@ -230,10 +290,7 @@ class HttpConnection(asyncio.Protocol):
             self.abort()
             return
         self._finish(request, task.result())
-        try:
-            self._process_buffer()
-        except MalformedRequest as error:
-            self._reject(error)
+        self._process_buffer()
 
     def _finish(self, request: HttpRequest, response: HttpResponse | StreamingResponse) -> None:
         """Send a response and prepare for the next request."""
@@ -241,32 +298,33 @@ class HttpConnection(asyncio.Protocol):
         writer = self._writer
         transport = writer.transport
         if transport is None or transport.is_closing():
+            self._ignore_input()
             return
-        unread = request.has_unread_body
-        if unread and not request.discardable:
-            writer.keep_alive = False
+        body = self._body
+        if body is not None:
+            if not body.complete:
+                body.skip()
+            if body.complete:
+                self._body = None
+                self._buffer, self._at = body.rest
+            elif not request.discardable:
+                writer.keep_alive = False
         keep_alive = writer.keep_alive and not self._server.closing
         if isinstance(response, StreamingResponse):
             response.end()
         else:
             writer.write_response(response, keep_alive=keep_alive)
-        if unread and self._body is not None:
-            self._body.discard()
         if keep_alive:
             self._start_idle_timer()
-            if self._reading_paused:
-                self._reading_paused = False
-                transport.resume_reading()
-        elif unread:
+        elif self._body is not None:
             self._linger()
         else:
-            transport.close()
+            self._close()
 
     def _reject(self, error: MalformedRequest) -> None:
         """Answer a malformed request as Go's net/http does, and close the connection."""
-        self._buffer = b""
-        if self.busy or self._writer.transport is None:
-            self.abort()
+        self._body = None
+        if self._writer.transport is None or self._writer.transport.is_closing():
             return
         self._writer.keep_alive = self._writer.head_only = False
         headers = (("Content-Type", "text/plain; charset=utf-8"),)
@@ -282,10 +340,25 @@ class HttpConnection(asyncio.Protocol):
     def close_if_idle(self) -> None:
         """Close the connection unless a request is being handled."""
         if not self.busy:
-            self._writer.close()
+            self._close()
+
+    def _close(self) -> None:
+        """Close the connection once everything written is sent."""
+        self._ignore_input()
+        self._writer.close()
+
+    def _ignore_input(self) -> None:
+        """Drop the requests that are not handled yet, and all further input."""
+        self._ignoring = True
+        self._buffer, self._at = b"", 0
 
     def _linger(self) -> None:
-        self._lingering = True
+        """Discard further input, and close the connection at the end of the body or after a while."""
+        self._ignore_input()
+        if self._body is not None and not self._body.has_length:
+            # Only parsing would find the end of a chunked body.
+            self._body = None
+        self._writer.resume_reading()
         self._loop.call_later(_LINGER, self._writer.close)
 
     def _start_idle_timer(self) -> None:
@@ -300,7 +373,7 @@ class HttpConnection(asyncio.Protocol):
             return
         left = self._idle_since + _IDLE_TIMEOUT - self._loop.time()
         if left <= 0:
-            self._writer.close()
+            self._close()
         else:
             self._timer = self._loop.call_later(left, self._check_idle)
 

@@ -15,6 +15,9 @@ _FIELD_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+").fullmatch
 _INVALID_IN_VALUE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]").search
 _TARGET = re.compile(r"[\x21-\x7e\x80-\U0010ffff]+").fullmatch
 _METHOD = re.compile(r"[A-Z]+").fullmatch
+_HOST = re.compile(r"[0-9A-Za-z!$%&()*+,.:;=\['\]_~-]*").fullmatch
+_MAX_LENGTH_DIGITS = 19
+"""Digits of a Content-Length. Go reads it as a 63-bit number."""
 
 
 class MalformedRequest(Exception):
@@ -107,15 +110,15 @@ def parse_header_block(data: bytes) -> HeaderBlock:
     """Parse the lines between the request line and the empty line. Raises `MalformedRequest`."""
     items: list[tuple[str, str]] = []
     for line in data.decode("utf-8", "surrogateescape").split("\r\n") if data else ():
-        name, colon, value = line.partition(":")
-        value = value.strip(" \t")
-        # A continuation line (obs-fold) starts with a blank, which no field name may contain.
-        if not colon or not _FIELD_NAME(name) or _INVALID_IN_VALUE(value):
-            raise MalformedRequest(400, "Bad Request")
-        items.append((name, value))
+        items.append(parse_field(line))
     headers = Headers(items)
+    hosts = headers.getall("host")
+    if len(hosts) > 1:
+        raise MalformedRequest(400, "Bad Request: too many Host headers")
+    if hosts and not _HOST(hosts[0]):
+        raise MalformedRequest(400, "Bad Request: malformed Host header")
     lengths = tuple(dict.fromkeys(headers.getall("content-length")))
-    if len(lengths) > 1 or (lengths and not (lengths[0].isascii() and lengths[0].isdigit())):
+    if len(lengths) > 1 or (lengths and not _is_length(lengths[0])):
         raise MalformedRequest(400, "Bad Request")
     codings = headers.getall("transfer-encoding")
     if codings and (len(codings) > 1 or codings[0].lower() != "chunked"):
@@ -131,6 +134,20 @@ def parse_header_block(data: bytes) -> HeaderBlock:
         headers.get("expect").lower() == "100-continue",
         keep_alive,
     )
+
+
+def parse_field(line: str) -> tuple[str, str]:
+    """Parse one header or trailer field, without its line end. Raises `MalformedRequest`."""
+    name, colon, value = line.partition(":")
+    value = value.strip(" \t")
+    # A continuation line (obs-fold) starts with a blank, which no field name may contain.
+    if not colon or not _FIELD_NAME(name) or _INVALID_IN_VALUE(value):
+        raise MalformedRequest(400, "Bad Request")
+    return name, value
+
+
+def _is_length(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= _MAX_LENGTH_DIGITS
 
 
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")

@@ -25,7 +25,7 @@ class HttpResponse:
 
 
 class ResponseWriter:
-    """The sending side of one connection.
+    """The sending side of one connection, and the flow control of both sides.
 
     ``http11``, ``head_only`` and ``keep_alive`` describe the request that is being answered.
     """
@@ -34,11 +34,13 @@ class ResponseWriter:
         "_date",
         "_drained",
         "_loop",
-        "_paused",
         "_peer_certificate",
         "head_only",
         "http11",
         "keep_alive",
+        "paused",
+        "reading_paused",
+        "streaming",
         "transport",
     )
 
@@ -52,7 +54,12 @@ class ResponseWriter:
         self.keep_alive = True
         self._loop = loop
         self._date = date
-        self._paused = False
+        self.paused = False
+        """The transport's send buffer is full: the client does not read its responses."""
+        self.reading_paused = False
+        """Input is left in the socket: more is held than the connection allows."""
+        self.streaming = False
+        """A `StreamingResponse` has begun and not ended."""
         self._drained: asyncio.Future[None] | None = None
         self._peer_certificate: tuple[bytes | None] | None = None
 
@@ -96,19 +103,31 @@ class ResponseWriter:
 
     def pause(self) -> None:
         """Note that the transport's send buffer is full."""
-        self._paused = True
+        self.paused = True
 
     def resume(self) -> None:
         """Note that the transport's send buffer has room again."""
-        self._paused = False
+        self.paused = False
         if self._drained is not None and not self._drained.done():
             self._drained.set_result(None)
 
     async def drain(self) -> None:
         """Wait until the send buffer has room. Raises `ConnectionResetError` if the connection is closed."""
-        if self._paused:
+        if self.paused:
             self._drained = self._loop.create_future()
             await self._drained
+
+    def pause_reading(self) -> None:
+        """Leave further input in the socket, so that the client has to wait."""
+        if not self.reading_paused and self.transport is not None:
+            self.reading_paused = True
+            self.transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Receive input again."""
+        if self.reading_paused and self.transport is not None:
+            self.reading_paused = False
+            self.transport.resume_reading()
 
     def close(self) -> None:
         """Close the connection once everything written is sent."""
@@ -142,6 +161,11 @@ class StreamingResponse:
     def begin(self, headers: Iterable[HeaderLine]) -> None:
         """Send the head. Raises `ConnectionResetError` if the connection is closed."""
         writer = self._writer
+        if writer.reading_paused:
+            # Without reading, the end of the connection would not be noticed, and a stream may last for hours.
+            writer.abort()
+            raise ConnectionResetError("the client sent too much before a stream")
+        writer.streaming = True
         if not writer.http11:
             writer.keep_alive = False
         framing = (("Transfer-Encoding", "chunked"),) if writer.http11 else ()
@@ -158,6 +182,7 @@ class StreamingResponse:
 
     def end(self) -> None:
         """Send the last chunk."""
+        self._writer.streaming = False
         if self._writer.http11:
             self._writer.write(b"0\r\n\r\n")
 

@@ -61,7 +61,13 @@ async def test_who_takes_no_form_there_is_gets_a_refusal_to_read(opened: Any) ->
 
 
 @pytest.mark.parametrize(
-    ("sent", "code"), [(b"nonsense\r\n\r\n", b"400"), (b"GET / HTTP/3.0\r\nHost: x\r\n\r\n", b"505")]
+    ("sent", "code"),
+    [
+        (b"nonsense\r\n\r\n", b"400"),
+        (b"GET / HTTP/3.0\r\nHost: x\r\n\r\n", b"505"),
+        (b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: " + b"1" * 5000 + b"\r\n\r\n", b"400"),
+        (b"GET / HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n", b"400"),
+    ],
 )
 async def test_what_is_no_request_is_refused(opened: Any, sent: bytes, code: bytes) -> None:
     client = await opened()

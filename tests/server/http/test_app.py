@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import ssl
 from typing import Any
 
 import pytest
@@ -268,6 +269,23 @@ async def test_unknown_fields_are_warned_of_or_refused(plane: Any) -> None:
         async with session.post(CONFIGMAPS, json=body) as answer:
             assert answer.status == 201
             assert answer.headers.getall("Warning") == ['299 - "unknown field \\"dota\\""']
+
+
+async def test_warnings_fit_into_the_head_of_a_response_however_many_there_are(plane: Any) -> None:
+    body = configmap("a") | {f"unknown{each}": 0 for each in range(60_000)}
+    async with plane.session() as session, session.post(CONFIGMAPS, json=body) as answer:
+        assert answer.status == 201
+        assert sum(map(len, answer.headers.getall("Warning"))) < 8192
+
+
+async def test_a_malformed_chunk_is_a_bad_request(plane: Any, caplog: pytest.LogCaptureFixture) -> None:
+    trusted = ssl.create_default_context(cadata=plane.boot.authority.pair.cert.decode())
+    reader, writer = await asyncio.open_connection(plane.edge.host, plane.edge.port, ssl=trusted)
+    head = f"POST {CONFIGMAPS} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer admin-token\r\n"
+    writer.write(f"{head}Transfer-Encoding: chunked\r\n\r\n1;a\nb\r\n".encode())
+    assert (await reader.readline()).split()[1] == b"400"
+    assert caplog.records == []
+    writer.close()
 
 
 # -- answers ----------------------------------------------------------------------------------

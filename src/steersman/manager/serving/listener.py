@@ -13,7 +13,7 @@ from steersman.api.clock import Clock
 from steersman.api.errors import ApiError
 from steersman.api.jwt import InvalidCredential
 from steersman.http.connection import HttpServer
-from steersman.http.head import http_date
+from steersman.http.head import MalformedRequest, http_date
 from steersman.http.request import HttpRequest
 from steersman.http.response import HttpResponse, StreamingResponse
 from steersman.http.target import parse_target, wants_pretty
@@ -117,8 +117,8 @@ class HttpsListener:
         route_request = RouteRequest(request.method, path, query, request.headers.get("Accept"))
         try:
             answer = await self._answer(request, route_request)
-        except (asyncio.CancelledError, ConnectionError):
-            # The client has disconnected.
+        except (asyncio.CancelledError, ConnectionError, MalformedRequest):
+            # The client has disconnected, or its body cannot be parsed, which the connection answers.
             raise
         except Exception:
             log.exception("%s %s failed", route_request.method, path)

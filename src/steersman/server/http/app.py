@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from steersman.api.errors import ApiError, NotFound, ServerError
 from steersman.http.connection import HttpServer
-from steersman.http.head import http_date
+from steersman.http.head import MalformedRequest, http_date
 from steersman.http.request import HttpRequest
 from steersman.http.response import HttpResponse, StreamingResponse
 from steersman.http.target import parse_target
@@ -42,6 +42,7 @@ from steersman.server.http.responses import (
     denied_response,
     error_response,
     routing_error,
+    warning_headers,
 )
 from steersman.server.http.watch import handle_watch
 from steersman.server.http.watch_registry import WatchRegistry
@@ -150,8 +151,8 @@ class ApiServer:
                 await self.state.durable()
         except ApiError as error:
             response = error_response(error)
-        except (asyncio.CancelledError, ConnectionError):
-            # The client has gone.
+        except (asyncio.CancelledError, ConnectionError, MalformedRequest):
+            # The client has gone, or its body cannot be parsed, which the connection answers.
             raise
         except Exception:
             _log.exception("%s %s failed", http.method, path)
@@ -171,8 +172,8 @@ class ApiServer:
             "Cache-Control": _CACHE_CONTROL,
             **dict(response.headers),
         }
-        warned = (("Warning", f'299 - "{_quoted(text)}"') for text in dict.fromkeys(warnings))
-        return HttpResponse(response.status, (*headers.items(), *warned), response.body)
+        lines = (*headers.items(), *warning_headers(warnings)) if warnings else headers.items()
+        return HttpResponse(response.status, lines, response.body)
 
     def _counted(self, info: RequestInfo, response: R) -> R:
         code = response.status
@@ -288,8 +289,3 @@ def _attributes(user: User, info: RequestInfo) -> Attributes:
     if not info.resource:
         return Attributes(user, info.verb, path=info.path)
     return Attributes(user, info.verb, info.group, info.plural, info.subresource, info.namespace, info.name)
-
-
-def _quoted(text: str) -> str:
-    """A text as it may stand between the quotes of a header."""
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ").replace("\r", " ")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -28,6 +29,12 @@ _META = "meta.k8s.io"
 _COMPRESSED_FROM = 128 * 1024
 """The size in bytes from which a response is compressed for clients that accept gzip."""
 
+_MAX_WARNINGS = 4 * 1024
+"""Characters of all warnings of one response together, before they are truncated."""
+_TRUNCATED_WARNING = 256
+"""Characters of each warning where they are truncated."""
+_NOT_IN_WARNING = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]").search
+"""Control characters and invalid UTF-8, which no header can carry."""
 
 END = b"\n"
 """The end of JSON that is not indented, as upstream writes it."""
@@ -237,6 +244,37 @@ def routing_error(code: int) -> Response:
     reason, message = _ROUTING_ERRORS[code]
     error = ApiError(message, code=code, reason=reason)
     return Response(dump(error_status(error, details_always=True)) + END, code)
+
+
+# -- warnings ---------------------------------------------------------------------------------
+
+
+def warning_headers(warnings: Iterable[str]) -> list[tuple[str, str]]:
+    """The Warning headers of a response, each text once, limited as upstream limits them.
+
+    All texts are sent in full if they have 4096 characters together. If not, each is cut off after 256 characters,
+    and those after the first 4096 characters are left out.
+    """
+    texts: dict[str, str] = {}
+    length = 0
+    truncating = False
+    for text in warnings:
+        if truncating and length >= _MAX_WARNINGS:
+            break
+        if not text or text in texts or _NOT_IN_WARNING(text):
+            continue
+        texts[text] = text[:_TRUNCATED_WARNING] if truncating else text
+        length += len(texts[text])
+        if length > _MAX_WARNINGS and not truncating:
+            truncating = True
+            texts = {whole: whole[:_TRUNCATED_WARNING] for whole in texts}
+            length = sum(map(len, texts.values()))
+    return [("Warning", f'299 - "{_quoted(text)}"') for text in texts.values()]
+
+
+def _quoted(text: str) -> str:
+    """A text as it may stand between the quotes of a header."""
+    return text.replace("\\", "\\\\").replace('"', '\\"')
 
 
 # -- representations --------------------------------------------------------------------------
