@@ -297,7 +297,7 @@ class CountingTransport(asyncio.Transport):
     def __init__(self, site: Site) -> None:
         super().__init__()
         self.protocol = site.server()
-        self.unsent = b""
+        self.unsent = bytearray()
         self.received = 0
         self.reading = True
         self.closing = False
@@ -313,7 +313,7 @@ class CountingTransport(asyncio.Transport):
 
     def drain(self) -> bytes:
         """Read all there is."""
-        sent, self.unsent = self.unsent, b""
+        sent, self.unsent = bytes(self.unsent), bytearray()
         if self._full:
             self._full = False
             self.protocol.resume_writing()
