@@ -164,7 +164,9 @@ def test_the_locks_of_the_image_are_parts_of_the_whole(name: str) -> None:
         needed |= more
     assert set(part) == needed
     for one, pin in part.items():
-        assert (pin.requirement, pin.hashes) == (whole[one].requirement, whole[one].hashes)
+        # A marker may be narrower here: other dependencies need the package on more versions of Python.
+        assert pin.requirement.partition(" ;")[0] == whole[one].requirement.partition(" ;")[0]
+        assert pin.hashes == whole[one].hashes
         assert pin.hashes
 
 
