@@ -182,13 +182,16 @@ class PredecodedYaml(bytes):
     outcome: tuple[Any, tuple[str, ...]] | MalformedDocument
 
 
-_SLOW_YAML_BYTES = 32 * 1024
+_SLOW_YAML_BYTES = 4 * 1024
 """The size from which YAML takes more than a few milliseconds to decode."""
+_SLOW_FLOW_BYTES = 32 * 1024
+"""The same for bodies that begin with a brace, most of which are JSON."""
 
 
 def is_slow_yaml(raw: bytes) -> bool:
     """Whether decoding may take long: a large body, or a small one that aliases may multiply."""
-    return len(raw) > _SLOW_YAML_BYTES or (b"&" in raw and b"*" in raw)
+    limit = _SLOW_FLOW_BYTES if raw[:1] == b"{" else _SLOW_YAML_BYTES
+    return len(raw) > limit or (b"&" in raw and b"*" in raw)
 
 
 async def predecode_yaml(raw: bytes) -> bytes:
