@@ -155,7 +155,13 @@ def test_a_mistake_ends_both_in_the_same_words(argv: list[str], capfd: pytest.Ca
     assert said.count("\n") == 1
     # Ours may go on with a hint, or with the flag where upstream does not name it.
     words = re.split(r"; (?:did you mean|see --help|write)| \(--", said.strip().removeprefix("Error: "))[0]
-    assert words in theirs.stderr.replace('\\"', '"')
+    assert unversioned(words) in unversioned(theirs.stderr.replace('\\"', '"'))
+
+
+def unversioned(text: str) -> str:
+    """A message without the version of the program: a binary built without stamps takes itself for v0.0.0."""
+    text = re.sub(r'(default version ")v[^"]+', r"\1VERSION", text)
+    return re.sub(r"(have the value ')[\d.]+", r"\1PREVIOUS", text)
 
 
 @cache
