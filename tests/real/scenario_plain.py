@@ -116,13 +116,14 @@ class Plain:
         return self.text(value)
 
     def text(self, text: str) -> str:
+        # First, since a port of the server may look like a NodePort.
+        text = text.replace(self.url.removeprefix("https://"), "<server>")
         text = _ECHO.sub(_in_order, text)
         text = _TIME.sub(lambda found: f"<time{'.' * (len(found[1] or ''))}>", text)
         text = _UID.sub(self._uid, _TOKEN.sub("<token>", text))
         text = _VERSIONS.sub(r"\1<version>", _TOO_OLD.sub(r"\1<version>", _DRAWN.sub(r"\1<name>", text)))
         text = _PORT.sub("<port>", _SCHEME.sub("<source file>", text))
-        text = _ADDRESS.sub("<address>", _CREDENTIAL.sub(r"\1<digest>", text))
-        return text.replace(self.url.removeprefix("https://"), "<server>")
+        return _ADDRESS.sub("<address>", _CREDENTIAL.sub(r"\1<digest>", text))
 
     def _uid(self, found: re.Match[str]) -> str:
         return found[0] if not found[0].strip("0-") else self._called(self._uids, "uid", found[0])
