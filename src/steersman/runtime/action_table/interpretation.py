@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar, cast
 
@@ -87,7 +88,7 @@ class SimulatedServer(Protocol):
         ...
 
 
-class Interpretation(Generic[A]):
+class Interpretation(ABC, Generic[A]):
     """All that the runtime knows about one action."""
 
     verb: ClassVar[str]
@@ -95,13 +96,13 @@ class Interpretation(Generic[A]):
     past: ClassVar[str] = ""
     """The verb once the action is done, where the trace says so; empty: the verb as it is."""
 
+    @abstractmethod
     async def perform(self, env: Environment, key: Key, action: A) -> Any:
         """Perform the action for a key. Raises `ApiError` when the server refuses."""
-        raise NotImplementedError
 
+    @abstractmethod
     def describe(self, action: A) -> str:
         """The action as a short imperative: verb, kind, name, and the least that tells it from others."""
-        raise NotImplementedError
 
     def kind(self, action: A) -> Kind[Any] | None:
         """The kind the action is about, if it is about one."""
@@ -115,17 +116,17 @@ class Interpretation(Generic[A]):
 class WriteInterpretation(Interpretation[W]):
     """An interpretation of a write, which may be lost on its way."""
 
+    @abstractmethod
     def doubt(self, action: W) -> Doubt:
         """The objects in which a write shows whose answer was lost."""
-        raise NotImplementedError
 
 
 class InstantInterpretation(Interpretation[A]):
     """An interpretation of an action that is answered without I/O and left out of the trace."""
 
+    @abstractmethod
     def answer(self, env: Environment, elapsed: float, action: A) -> Any:
         """Answer the action ``elapsed`` seconds after the round began."""
-        raise NotImplementedError
 
     async def perform(self, env: Environment, key: Key, action: A) -> Any:
         return self.answer(env, 0.0, action)
