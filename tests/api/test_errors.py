@@ -72,6 +72,18 @@ def test_the_http_code_counts_where_the_document_has_none() -> None:
     assert isinstance(from_status({"code": 0}), errors.ServerError)
 
 
+@pytest.mark.parametrize("code", [-1, True, 99, 1000, pytest.param(10**400, id="huge"), "404", 404.5])
+def test_a_code_that_is_no_http_status_is_ignored(code: Any) -> None:
+    assert from_status({"code": code}, code=404).code == 404
+
+
+@pytest.mark.parametrize(
+    "seconds", [pytest.param(10**400, id="huge"), 2**31, float("inf"), float("nan"), -1, "5"]
+)
+def test_a_time_to_wait_that_is_no_int32_is_ignored(seconds: Any) -> None:
+    assert from_status({"code": 429, "details": {"retryAfterSeconds": seconds}}).retry_after is None
+
+
 def test_an_error_is_certain_unless_said_otherwise() -> None:
     assert not from_status({"code": 404}).uncertain
     assert errors.Unreachable("reset", uncertain=True).uncertain

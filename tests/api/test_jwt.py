@@ -25,6 +25,8 @@ CLAIMS = Claims(
     sub="system:serviceaccount:default:bot",
 )
 
+DEEP = b'{"a":' + b"[" * 5000
+
 
 def part(document: Any) -> str:
     return base64url_encode(json.dumps(document, separators=(",", ":")).encode())
@@ -71,6 +73,8 @@ def test_a_token_without_a_key_id_is_tried_with_every_key() -> None:
         f"{part({'alg': 'ES256'})}.{part({'iss': 'https://elsewhere'})}.AAAA",
         f"{part({'alg': 'ES256', 'kid': 7})}.{part({'iss': ISSUER})}.AAAA",
         "ä.ö.ü",
+        # Too deep to parse, before any signature is verified.
+        f"{part({'alg': 'ES256'})}.{base64url_encode(DEEP)}.AAAA",
     ],
 )
 def test_what_is_no_token_of_ours_is_left_to_others(token: str) -> None:
@@ -98,6 +102,7 @@ def tampered() -> list[str]:
         f"{part({'alg': 'ES384'})}.{payload}.{signature}",
         signed({"alg": "none"}, {"iss": ISSUER}),
         signed({"alg": "ES256", "crit": ["exp"], "exp": 1}, {"iss": ISSUER}),
+        signed({"alg": "ES256", "b64": False}, {"iss": ISSUER}),
     ]
 
 
@@ -110,6 +115,13 @@ def test_what_was_tampered_with_is_refused(token: str) -> None:
 def test_claims_that_make_no_sense_are_refused() -> None:
     with pytest.raises(InvalidCredential, match="claims cannot be read"):
         Verifier(KEYS, [ISSUER]).read(signed({"alg": "ES256"}, {"iss": ISSUER, "exp": "soon"}))
+
+
+def test_claims_that_are_not_utf_8_are_refused() -> None:
+    payload = b'{"iss":"%b","sub":"\xff"}' % ISSUER.encode()
+    text = f"{part({'alg': 'ES256'})}.{base64url_encode(payload)}"
+    with pytest.raises(InvalidCredential, match="claims cannot be read"):
+        Verifier(KEYS, [ISSUER]).read(f"{text}.{base64url_encode(KEYS.signer.sign(text.encode()))}")
 
 
 @pytest.mark.parametrize(

@@ -97,7 +97,16 @@ def test_only_a_connection_that_was_there_can_break(error: Exception, again: boo
 
 @pytest.mark.parametrize(
     ("value", "seconds"),
-    [("1", 1.0), ("0", 0.0), ("", None), ("-1", None), ("1.5", None), ("soon", None), ("\u0663", None)],
+    [
+        ("1", 1.0),
+        ("0", 0.0),
+        ("", None),
+        ("-1", None),
+        ("1.5", None),
+        ("soon", None),
+        ("\u0663", None),
+        ("9" * 400, None),
+    ],
 )
 def test_the_time_to_wait_is_whole_seconds(value: str, seconds: float | None) -> None:
     assert retry_after({"Retry-After": value} if value else {}) == seconds

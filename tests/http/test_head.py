@@ -90,6 +90,10 @@ def test_the_host_header_is_required_for_http_1_1_only() -> None:
         (b"1.1", b"", True),
         (b"1.1", b"close", False),
         (b"1.1", b"Keep-Alive", True),
+        (b"1.1", b"keep-alive\r\nConnection: Close", False),
+        (b"1.1", b"Upgrade , close", False),
+        (b"1.1", b"x-closed", True),
+        (b"1.0", b"not-keep-alive", False),
         (b"1.0", b"", False),
         (b"1.0", b"keep-alive", True),
     ],
@@ -101,10 +105,41 @@ def test_keep_alive_follows_the_connection_header_or_else_the_version(
     assert parse_request_line(b"GET / HTTP/" + version, parse_header_block(block)).keep_alive is keep_alive
 
 
-def test_a_target_in_absolute_form_is_reduced_to_its_path() -> None:
-    assert (
-        parse_request_line(b"GET http://x:1/api?a=b HTTP/1.1", parse_header_block(HOST)).target == "/api?a=b"
-    )
+@pytest.mark.parametrize(
+    ("sent", "target"),
+    [
+        (b"http://x:1/api?a=b", "/api?a=b"),
+        (b"http://x", "/"),
+        (b"http://x?a=b/c", "/?a=b/c"),
+        (b"a?b=http://c/d", "/a?b=http://c/d"),
+        (b"*", "/*"),
+    ],
+)
+def test_a_target_in_absolute_form_is_reduced_to_its_path_and_query(sent: bytes, target: str) -> None:
+    assert parse_request_line(b"GET " + sent + b" HTTP/1.1", parse_header_block(HOST)).target == target
+
+
+def test_a_chunked_body_of_http_1_0_is_refused() -> None:
+    block = parse_header_block(HOST + b"\r\nTransfer-Encoding: chunked")
+    assert parse_request_line(b"POST / HTTP/1.1", block).block.chunked
+    with pytest.raises(MalformedRequest):
+        parse_request_line(b"POST / HTTP/1.0", block)
+
+
+@pytest.mark.parametrize(
+    ("version", "expect", "awaited"),
+    [
+        (b"1.1", b"100-Continue", True),
+        (b"1.1", b"other, 100-continue", True),
+        (b"1.1", b"100-continued", False),
+        (b"1.0", b"100-continue", False),
+    ],
+)
+def test_only_a_client_of_http_1_1_waits_for_100_continue(
+    version: bytes, expect: bytes, awaited: bool
+) -> None:
+    block = parse_header_block(HOST + b"\r\nExpect: " + expect)
+    assert parse_request_line(b"POST / HTTP/" + version, block).expect_continue is awaited
 
 
 def test_an_empty_header_block_has_no_headers() -> None:

@@ -140,6 +140,9 @@ class Unreachable(ApiError):
     """No response: connection refused, reset, or timed out."""
 
 
+_INT32 = 2**31
+"""Upstream's retryAfterSeconds is less than this."""
+
 _BY_CODE: dict[int, type[ApiError]] = {
     cls.code: cls
     for cls in (
@@ -176,10 +179,10 @@ def from_status(status: Mapping[str, Any], *, code: int = 0, retry_after: float 
     """Return the exception for a Status document.
 
     Malformed documents, of a proxy for instance, are accepted too. ``code`` is the HTTP status, used if the document
-    has none.
+    has no valid one.
     """
     status_code = status.get("code")
-    code = status_code if isinstance(status_code, int) and status_code else code or 500
+    code = status_code if isinstance(status_code, int) and 100 <= status_code <= 999 else code or 500
     reason = status.get("reason")
     message = status.get("message")
     details = status.get("details")
@@ -191,7 +194,7 @@ def from_status(status: Mapping[str, Any], *, code: int = 0, retry_after: float 
         if isinstance(c, Mapping)
     )
     wait = details.get("retryAfterSeconds")
-    if retry_after is None and isinstance(wait, int | float) and 0 < wait < float("inf"):
+    if retry_after is None and isinstance(wait, int | float) and 0 < wait < _INT32:
         retry_after = float(wait)
     cls = _BY_CODE.get(code, ServerError if code >= 500 else ApiError)
     if cls is Conflict and reason == "AlreadyExists":

@@ -67,11 +67,15 @@ class _Header(msgspec.Struct):
     alg: str = ""
     kid: str = ""
     crit: Any = None
+    b64: Any = True
 
 
 class _Issued(msgspec.Struct):
     iss: str = ""
 
+
+# Malformed JSON or UTF-8, an unexpected type, nested too deeply.
+_DECODE_ERRORS = (msgspec.DecodeError, ValueError, RecursionError)
 
 _header = msgspec.json.Decoder(_Header)
 _issued = msgspec.json.Decoder(_Issued)
@@ -121,19 +125,21 @@ class Verifier:
             if _issued.decode(payload).iss not in self._issuers:
                 return None
             header = _header.decode(base64url_decode(parts[0]))
-        except (ValueError, msgspec.DecodeError):
+        except _DECODE_ERRORS:
             return None
         candidates = self._keys.find(header.kid)
         if not candidates:
             raise InvalidCredential("invalid signature, no keys found")
         signed = f"{parts[0]}.{parts[1]}".encode()
+        # A token with critical extensions ("crit") must be refused, as none is supported, and so must a payload that
+        # is signed as it is ("b64" is false): this one is signed in base64.
+        understood = header.crit is None and header.b64 is True
         for key in candidates:
-            # A token with critical extensions ("crit") must be refused, as none is supported.
-            if header.crit is None and header.alg == key.algorithm and key.verifies(signature, signed):
+            if understood and header.alg == key.algorithm and key.verifies(signature, signed):
                 break
         else:
             raise InvalidCredential("go-jose/go-jose: error in cryptographic primitive")
         try:
             return _claims.decode(payload)
-        except msgspec.DecodeError as error:
+        except _DECODE_ERRORS as error:
             raise InvalidCredential(f"claims cannot be read: {error}") from None

@@ -52,7 +52,8 @@ def error_from_response(
 def retry_after(headers: Mapping[str, str]) -> float | None:
     """Return the seconds in the Retry-After header; None without one. As upstream, dates are not supported."""
     value = headers.get("Retry-After", "")
-    return float(value) if value.isascii() and value.isdigit() else None
+    # Upstream reads 63 bits. Many more digits would be an infinite number.
+    return float(value) if value.isascii() and value.isdigit() and len(value) < 19 else None
 
 
 def connection_broke(error: BaseException) -> bool:

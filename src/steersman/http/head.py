@@ -16,6 +16,7 @@ _INVALID_IN_VALUE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]").search
 _TARGET = re.compile(r"[\x21-\x7e\x80-\U0010ffff]+").fullmatch
 _METHOD = re.compile(r"[A-Z]+").fullmatch
 _HOST = re.compile(r"[0-9A-Za-z!$%&()*+,.:;=\['\]_~-]*").fullmatch
+_ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/?]*").match
 _MAX_LENGTH_DIGITS = 19
 """Digits of a Content-Length. Go reads it as a 63-bit number."""
 
@@ -71,9 +72,9 @@ class HeaderBlock(NamedTuple):
     chunked: bool
     """The body comes with ``Transfer-Encoding: chunked``."""
     expect_continue: bool
-    """The client waits for ``100 Continue`` before it sends the body."""
+    """The ``Expect`` header has ``100-continue``."""
     keep_alive: bool | None
-    """The ``Connection`` header: True for keep-alive, False for close, None when absent."""
+    """The ``Connection`` header: False for close, True for keep-alive, None for neither."""
 
 
 class RequestHead(NamedTuple):
@@ -86,6 +87,8 @@ class RequestHead(NamedTuple):
     """The connection stays open after the response."""
     http11: bool
     """The request is HTTP/1.1, not HTTP/1.0."""
+    expect_continue: bool
+    """The client waits for ``100 Continue`` before it sends the body. A client of HTTP/1.0 does not know that response."""
 
 
 def parse_request_line(line: bytes, block: HeaderBlock) -> RequestHead:
@@ -97,13 +100,26 @@ def parse_request_line(line: bytes, block: HeaderBlock) -> RequestHead:
     if version not in ("HTTP/1.1", "HTTP/1.0"):
         raise MalformedRequest(505, "HTTP Version Not Supported")
     http11 = version == "HTTP/1.1"
-    if http11 and "host" not in block.headers:
-        raise MalformedRequest(400, "Bad Request: missing required Host header")
+    if http11:
+        if "host" not in block.headers:
+            raise MalformedRequest(400, "Bad Request: missing required Host header")
+    elif block.chunked:
+        # HTTP/1.0 has no chunks, so that another parser may see no body here, and a request in its place.
+        raise MalformedRequest(400, "Bad Request")
     if not target.startswith("/"):
-        # The absolute form, as sent to proxies. The host does not matter: the request has reached this server.
-        target = "/" + target.partition("://")[2].partition("/")[2] if "://" in target else f"/{target}"
+        target = _origin_form(target)
     keep_alive = block.keep_alive if block.keep_alive is not None else http11
-    return RequestHead(method, target, block, keep_alive, http11)
+    return RequestHead(method, target, block, keep_alive, http11, block.expect_continue and http11)
+
+
+def _origin_form(target: str) -> str:
+    """Reduce a target in absolute form, as sent to proxies, to its path and query.
+
+    The host does not matter: the request has reached this server.
+    """
+    absolute = _ABSOLUTE(target)
+    path = target[absolute.end() :] if absolute else target
+    return path if path.startswith("/") else f"/{path}"
 
 
 def parse_header_block(data: bytes) -> HeaderBlock:
@@ -125,15 +141,22 @@ def parse_header_block(data: bytes) -> HeaderBlock:
         raise MalformedRequest(501, "Not Implemented")
     if codings and lengths:
         raise MalformedRequest(400, "Bad Request")
-    connection = headers.get("connection").lower()
-    keep_alive = False if "close" in connection else True if "keep-alive" in connection else None
+    keep_alive = None
+    if "connection" in headers:
+        options = _tokens(headers, "connection")
+        keep_alive = False if "close" in options else True if "keep-alive" in options else None
     return HeaderBlock(
         headers,
         int(lengths[0]) if lengths else 0,
         bool(codings),
-        headers.get("expect").lower() == "100-continue",
+        "expect" in headers and "100-continue" in _tokens(headers, "expect"),
         keep_alive,
     )
+
+
+def _tokens(headers: Headers, name: str) -> list[str]:
+    """The comma-separated items of all fields with a name, in lower case."""
+    return [token.strip(" \t") for token in ",".join(headers.getall(name)).lower().split(",")]
 
 
 def parse_field(line: str) -> tuple[str, str]:

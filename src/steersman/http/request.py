@@ -228,7 +228,7 @@ class HttpRequest:
         """Path and query, percent-encoded as sent."""
         self.headers: Headers = head.block.headers
         self.writer = writer
-        self._expect_continue = head.block.expect_continue
+        self._expect_continue = head.expect_continue
         self._body = body
 
     @property

@@ -136,6 +136,11 @@ def test_a_doubled_key_is_always_found(document: dict[str, Any], data: st.DataOb
     assert field_validation.strict_errors(raw.encode(), json.loads(raw)) == (f'duplicate field "{name}"',)
 
 
+def test_a_duplicate_field_is_found_beside_invalid_utf_8() -> None:
+    raw = b'{"a": "\xff", "b": 1, "b": 2}'
+    assert field_validation.strict_errors(raw, decode_json(raw)) == ('duplicate field "b"',)
+
+
 # -- what becomes of faults -------------------------------------------------------------------
 
 

@@ -86,7 +86,9 @@ class _ObjectPairs(list[tuple[str, Any]]):
 def _all_strict_errors(raw: bytes, schema: TypedSchema) -> tuple[str, ...]:
     """The strict errors of a body, in the order of the fields."""
     errors: dict[str, None] = {}
-    _collect_strict_errors(json.loads(raw, object_pairs_hook=_ObjectPairs), schema, "", errors)
+    # Bodies with invalid UTF-8 are accepted, as Go accepts them.
+    text = raw.decode("utf-8", "replace")
+    _collect_strict_errors(json.loads(text, object_pairs_hook=_ObjectPairs), schema, "", errors)
     return tuple(errors)[:MAX_ERRORS]
 
 
