@@ -16,13 +16,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from fnmatch import fnmatchcase
-from io import BufferedWriter, FileIO
 from typing import Any, Literal, TextIO
 
 import msgspec
 
 from steersman.api.go_quote import printable, quote
 from steersman.api.verbosity import V, verbosity
+from steersman.manager.log_writer import BufferedHandler, LogHandler, writer_of
 
 _LETTERS = {logging.WARNING: "W", logging.ERROR: "E", logging.CRITICAL: "F"}
 _FOREIGN = ("aiohttp", "asyncio")
@@ -140,10 +140,16 @@ class RateLimit(logging.Filter):
     def __init__(self) -> None:
         super().__init__()
         self._lines: dict[tuple[str, int, str], _Line] = {}
+        # Handlers call filters before they take their own lock, and leader election has a thread of its own.
+        self._lock = threading.RLock()
 
     def filter(self, record: logging.LogRecord) -> bool:
         if record.levelno < logging.WARNING:
             return True
+        with self._lock:
+            return self._filter(record)
+
+    def _filter(self, record: logging.LogRecord) -> bool:
         error = record.exc_info[1] if record.exc_info else getattr(record, "values", {})
         key = (record.pathname, record.lineno, f"{record.getMessage()} {error}")
         line = self._lines.get(key)
@@ -173,49 +179,24 @@ class _Line:
 # -- handlers ---------------------------------------------------------------------------------
 
 
-class BufferedHandler(logging.StreamHandler[Any]):
-    """Buffers lines until the buffer is full or some seconds have passed."""
-
-    def __init__(self, stream: FileIO, size: int, flush: float) -> None:
-        super().__init__(stream)
-        self._buffer = BufferedWriter(stream, min(size, 2 << 30))
-        self._flusher = threading.Thread(
-            target=self._flush_periodically, args=(flush,), daemon=True, name="log flush"
-        )
-        self._flusher.start()
-
-    def emit(self, record: logging.LogRecord) -> None:
-        try:
-            self._buffer.write(f"{self.format(record)}\n".encode())
-        except Exception:
-            self.handleError(record)
-
-    def flush(self) -> None:
-        self.acquire()
-        try:
-            self._buffer.flush()
-        finally:
-            self.release()
-
-    def _flush_periodically(self, pause: float) -> None:
-        never = threading.Event()
-        while not never.wait(pause):
-            self.flush()
-
-
 def _is_info(record: logging.LogRecord) -> bool:
     return record.levelno < logging.WARNING
+
+
+def _handler(stream: TextIO) -> logging.Handler:
+    writer = writer_of(stream)
+    return LogHandler(writer) if writer is not None else logging.StreamHandler(stream)
 
 
 def handlers(options: LoggingOptions, out: TextIO, err: TextIO) -> list[logging.Handler]:
     """The handlers that write records to the two streams."""
     if not options.split:
-        found: list[logging.Handler] = [logging.StreamHandler(err)]
+        found = [_handler(err)]
     else:
-        info: logging.Handler = logging.StreamHandler(out)
-        if options.buffer > 0:
-            info = BufferedHandler(FileIO(out.fileno(), "w", closefd=False), options.buffer, options.flush)
-        error = logging.StreamHandler(err)
+        info = _handler(out)
+        if options.buffer > 0 and (writer := writer_of(out)) is not None:
+            info = BufferedHandler(writer, options.buffer, options.flush)
+        error = _handler(err)
         # As upstream: warnings go to the info stream as JSON, and to the error stream as text.
         is_info = _is_info if options.format == "text" else lambda record: record.levelno < logging.ERROR
         info.addFilter(is_info)
