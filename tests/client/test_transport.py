@@ -314,22 +314,6 @@ async def test_the_last_client_closes_the_sockets(server: Any) -> None:
     assert pool.watches.closed
 
 
-async def test_a_client_with_its_own_connections_does_not_wait_for_the_others(server: Any) -> None:
-    async def never(request: Any) -> Any:
-        await asyncio.get_running_loop().create_future()
-
-    async with client(server.url, TlsConfig()) as api, api.with_own_connections("election") as own:
-        server.default = never
-        slow = [asyncio.create_task(api.get(PODS, "n", "a")) for _ in range(200)]
-        lease = asyncio.create_task(own.get(PODS, "n", "a"))
-        async with asyncio.timeout(10):
-            while not any(one.headers["User-Agent"].endswith("/election") for one in server.asked):
-                await asyncio.sleep(0)
-        for task in (*slow, lease):
-            task.cancel()
-        await asyncio.gather(*slow, lease, return_exceptions=True)
-
-
 async def test_requests_go_through_a_proxy_where_there_is_one(
     pki: Any, serve: Callable[..., Any], tmp_path: Path
 ) -> None:

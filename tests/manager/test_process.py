@@ -117,3 +117,20 @@ def test_work_that_fails_by_itself_fails_as_it_did() -> None:
         assert child.wait(10) == 1
         assert child.stderr is not None
         assert "SystemError: by itself" in child.stderr.read()
+
+
+HANGING = """
+import logging, sys, threading
+from steersman.manager import process
+
+process.EXIT_TIMEOUT = 0.05
+logging.basicConfig(stream=sys.stdout)
+logging.getLogger().handlers[0].acquire()
+threading.Thread(target=process.exit_at_once, args=("lost",)).start()
+while True:
+    pass
+"""
+
+
+def test_a_thread_ends_the_process_while_another_hangs_with_the_lock_of_the_log() -> None:
+    assert subprocess.run([sys.executable, "-c", HANGING], timeout=60).returncode == 1

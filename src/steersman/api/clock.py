@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -39,3 +40,10 @@ class RealClock:
 
     def monotonic(self) -> float:
         return asyncio.get_running_loop().time()
+
+
+class ThreadClock(RealClock):
+    """The machine's time for what several threads read, whose event loops may count time from different moments."""
+
+    def monotonic(self) -> float:
+        return time.monotonic()

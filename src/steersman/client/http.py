@@ -135,13 +135,6 @@ class HttpApi:
         """Return a client of the same identity, with a longer user agent and its own rate limit."""
         return self._derive(self.config, self._auth, name, qps, burst, fence)
 
-    def with_own_connections(self, name: str) -> HttpApi:
-        """Return a client of the same identity with its own rate limit and connections.
-
-        Its requests wait for none of the others', however many of those are slow.
-        """
-        return self._derive(self.config, self._auth, name, None, None, None, SharedClientState())
-
     def acting_as(
         self,
         auth: Authenticator,
@@ -162,7 +155,6 @@ class HttpApi:
         qps: float | None,
         burst: int | None,
         fence: Callable[[], bool] | None,
-        shared: SharedClientState | None = None,
     ) -> HttpApi:
         return HttpApi(
             config,
@@ -173,7 +165,7 @@ class HttpApi:
             on_request=self._on_request,
             auth=auth,
             sleep=self._sleep,
-            shared=shared or self._shared,
+            shared=self._shared,
             fence=fence,
         )
 

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 import signal
-import sys
+import threading
 from collections.abc import Coroutine
 from typing import Any, NoReturn, TypeVar
 
@@ -17,6 +17,8 @@ T = TypeVar("T")
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 TASK_TIMEOUT = 1.0
 """Seconds for the remaining tasks to end once the main task has ended."""
+EXIT_TIMEOUT = 5.0
+"""Seconds to write the last log lines when the process exits at once."""
 _CA_FILE = "SSL_CERT_FILE"
 
 
@@ -64,7 +66,7 @@ async def run_until_signal(work: Coroutine[Any, Any, None], timeout: float | Non
         for number in SIGNALS:
             loop.remove_signal_handler(number)
             # Not a handler of the event loop: the loop itself may hang.
-            signal.signal(number, lambda *_: _exit_at_once("second signal: exiting at once"))
+            signal.signal(number, lambda *_: exit_at_once("second signal: exiting at once"))
 
     for number in SIGNALS:
         loop.add_signal_handler(number, stop)
@@ -79,15 +81,19 @@ async def run_until_signal(work: Coroutine[Any, Any, None], timeout: float | Non
         _, left = await asyncio.wait(left, timeout=TASK_TIMEOUT)
     if left or not task.done():
         names = sorted(one.get_name() for one in (task, *left) if not one.done())
-        _exit_at_once(f"controller shutdown timeout reached: {', '.join(names)} did not end")
+        exit_at_once(f"controller shutdown timeout reached: {', '.join(names)} did not end")
     try:
         task.result()
     except asyncio.CancelledError:
         log.info("stopped by a signal")
 
 
-def _exit_at_once(reason: str) -> NoReturn:
+def exit_at_once(reason: str) -> NoReturn:
+    """End the process with code 1, from any thread, whatever the others do."""
+    # Another thread may hold the lock of a log handler for good.
+    timer = threading.Timer(EXIT_TIMEOUT, os._exit, (1,))
+    timer.daemon = True
+    timer.start()
     log.error("%s", reason)
     logging.shutdown()
-    sys.stderr.flush()
     os._exit(1)

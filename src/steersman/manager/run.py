@@ -10,16 +10,18 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from steersman.api.clock import RealClock
+from steersman.api.clock import RealClock, ThreadClock
 from steersman.api.errors import ApiError, Forbidden, ServerError, TooManyRequests, Unauthorized, Unreachable
 from steersman.api.kinds import NAMESPACES
 from steersman.client import kubeconfig
 from steersman.client.config import ClientConfig, ConfigError
 from steersman.client.http import HttpApi
+from steersman.client.round_trip import RequestAttempt
 from steersman.intent.controller import Controller
 from steersman.manager import build_info, controller_selection, files, logs, migration, process
 from steersman.manager.client_builder import ClientBuilder
 from steersman.manager.election import LeaderElection
+from steersman.manager.election_thread import ElectionThread, post
 from steersman.manager.flag_table import FLAGS, described
 from steersman.manager.flags import UsageError, parse, usage, warnings
 from steersman.manager.late_start import served, start_late
@@ -88,12 +90,9 @@ async def manage(options: Options, connection: ClientConfig) -> None:
     leader_migration = migration.configuration(options.migration.enabled, options.migration.config)
     clock = RealClock()
     metrics = Metrics()
+    count = metrics.rest.counting(urlsplit(connection.server).netloc)
     root = HttpApi(
-        connection,
-        qps=options.qps,
-        burst=options.burst,
-        user_agent=user_agent(),
-        on_request=metrics.rest.counting(urlsplit(connection.server).netloc),
+        connection, qps=options.qps, burst=options.burst, user_agent=user_agent(), on_request=count
     )
     metrics.options = build_info.exposed(options.metrics)
     build_info.describe(metrics, options.features, root)
@@ -146,11 +145,10 @@ async def manage(options: Options, connection: ClientConfig) -> None:
                     task.cancel()
 
         if options.election.enabled:
-            # A lease must be renewed while every other connection waits for a slow answer.
-            async with root.with_own_connections("leader-election") as api:
-                election = LeaderElection(options, leader_migration, api, clock, metrics)
-                routes.health.add({"leaderElection": election.check})
-                await election.run(lead)
+            api = _election_client(options, connection, count)
+            election = LeaderElection(options, leader_migration, api, ThreadClock(), metrics)
+            routes.health.add({"leaderElection": election.check})
+            await ElectionThread(election, api).run(lead)
         else:
             await lead(options.controllers)
     finally:
@@ -158,6 +156,21 @@ async def manage(options: Options, connection: ClientConfig) -> None:
             await server.close()
         await clients.close()
         await root.close()
+
+
+def _election_client(
+    options: Options, connection: ClientConfig, count: Callable[[RequestAttempt], None]
+) -> HttpApi:
+    """Create the client that leases are renewed with: it shares neither connections nor credentials with others."""
+    main = asyncio.get_running_loop()
+    return HttpApi(
+        connection,
+        qps=options.qps,
+        burst=options.burst,
+        user_agent=f"{user_agent()}/leader-election",
+        # Metrics are counted on the main loop, without locks.
+        on_request=lambda attempt: post(main, count, attempt),
+    )
 
 
 def _log_start(options: Options, connection: ClientConfig) -> None:
